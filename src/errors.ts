@@ -1,0 +1,252 @@
+/**
+ * The errors a caller can act on. Every message says what was expected and what was found, and names the file and the
+ * offset where there is one. Across a thread an error travels as plain data (`toData`, `fromData`), because Piscina
+ * keeps only the message of a thrown error.
+ */
+
+/** An error as data: what crosses a thread, and what `toJSON` gives. */
+export interface ErrorData {
+  readonly name: string
+  readonly code: string
+  readonly message: string
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+/** Base of every error that trialscan throws. `code` is stable and made for programs, `message` for people. */
+export class TrialscanError extends Error {
+  readonly code: string
+  /** Plain facts about the error (file, offset, expected, got, …); also set as properties of the subclasses. */
+  readonly fields: Readonly<Record<string, unknown>>
+
+  constructor(code: string, message: string, fields: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = new.target.name
+    this.code = code
+    this.fields = fields
+  }
+
+  toJSON(): ErrorData {
+    return { name: this.name, code: this.code, message: this.message, fields: this.fields }
+  }
+}
+
+/** The bytes could not be had: not found, denied, short read, unavailable. */
+export class StoreError extends TrialscanError {
+  readonly url: string
+  /** True when the same request may succeed later. */
+  readonly retryable: boolean
+
+  constructor(
+    code: 'NotFound' | 'Denied' | 'NotAFile' | 'NotADirectory' | 'TooLarge' | 'Unavailable',
+    message: string,
+    fields: { readonly url: string; readonly retryable?: boolean } & Readonly<Record<string, unknown>>,
+    cause?: unknown,
+  ) {
+    super(code, message, fields, cause)
+    this.url = fields.url
+    this.retryable = fields.retryable ?? false
+  }
+}
+
+/** The bytes are not what they claim to be. */
+export class FormatError extends TrialscanError {
+  readonly url: string
+  /** Byte offset in the file where the fault shows, when there is one. */
+  readonly offset: number | undefined
+  readonly expected: string | undefined
+  readonly got: string | undefined
+
+  constructor(
+    code: string,
+    message: string,
+    fields: {
+      readonly url: string
+      readonly offset?: number
+      readonly expected?: string
+      readonly got?: string
+    } & Readonly<Record<string, unknown>>,
+    cause?: unknown,
+  ) {
+    super(code, message, fields, cause)
+    this.url = fields.url
+    this.offset = fields.offset
+    this.expected = fields.expected
+    this.got = fields.got
+  }
+}
+
+/** The trial is fine, but it does not hold what was asked for. */
+export class QueryError extends TrialscanError {}
+
+/** No tensor of that name was saved. */
+export class TensorUnavailable extends QueryError {
+  constructor(
+    readonly tensor: string,
+    trial: string,
+    nearest: readonly string[],
+  ) {
+    super('TensorUnavailable', `tensor ${quote(tensor)} was not saved in trial ${quote(trial)}${suggest(nearest)}`, {
+      tensor,
+      nearest,
+    })
+  }
+}
+
+/** The step exists, but this tensor was not saved at it, or not in the form that was asked for. */
+export class TensorUnavailableForStep extends QueryError {
+  constructor(
+    readonly tensor: string,
+    readonly step: number,
+    readonly mode: string,
+    detail: string,
+  ) {
+    super('TensorUnavailableForStep', `tensor ${quote(tensor)} at ${stepName(step, mode)}: ${detail}`, {
+      tensor,
+      step,
+      mode,
+    })
+  }
+}
+
+/** The step was not saved, and will not be: a later one is complete, or the job has ended. */
+export class StepUnavailable extends QueryError {
+  constructor(
+    readonly step: number,
+    readonly mode: string,
+    detail: string,
+  ) {
+    super('StepUnavailable', `${stepName(step, mode)} is not available: ${detail}`, { step, mode })
+  }
+}
+
+/** The step was not seen yet; the job may still write it. */
+export class StepNotYetAvailable extends QueryError {
+  constructor(
+    readonly step: number,
+    readonly mode: string,
+    detail: string,
+  ) {
+    super('StepNotYetAvailable', `${stepName(step, mode)} is not available yet: ${detail}`, { step, mode })
+  }
+}
+
+/** The job wrote its collections files nowhere we can see: nothing tells what the trial holds. */
+export class MissingCollectionFiles extends QueryError {
+  constructor(
+    readonly url: string,
+    detail: string,
+  ) {
+    super('MissingCollectionFiles', `${url}: ${detail}`, { url })
+  }
+}
+
+/** The tensor has no data of that worker at that step. */
+export class InvalidWorker extends QueryError {
+  constructor(
+    readonly worker: string,
+    known: readonly string[],
+  ) {
+    super('InvalidWorker', `worker ${quote(worker)} has no data here; workers that have: ${list(known)}`, {
+      worker,
+      known,
+    })
+  }
+}
+
+/** The reduction has no meaning for the dtype: complex numbers have no order, strings have no numbers. */
+export class ReductionUndefined extends QueryError {
+  constructor(
+    readonly reduction: string,
+    readonly dtype: string,
+    detail: string,
+  ) {
+    super('ReductionUndefined', `${reduction} is not defined for ${dtype}: ${detail}`, { reduction, dtype })
+  }
+}
+
+/** The call itself is wrong: an unknown option, a bad range, a pattern that does not compile. */
+export class UsageError extends TrialscanError {
+  constructor(message: string, fields: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+    super('Usage', message, fields, cause)
+  }
+}
+
+/** Our own bug: the engine did what it promises never to do. The instance is thrown away. */
+export class EngineError extends TrialscanError {
+  constructor(message: string, fields: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+    super('Engine', message, fields, cause)
+  }
+}
+
+/** An error as data, ready to cross a thread. What is not ours becomes an EngineError with the original message. */
+export function errorToData(error: unknown): ErrorData {
+  if (error instanceof TrialscanError) return error.toJSON()
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return { name: 'EngineError', code: 'Engine', message, fields: {} }
+}
+
+/** The error that `errorToData` took apart. */
+export function errorFromData(data: ErrorData): TrialscanError {
+  const { code, message, fields } = data
+  switch (data.name) {
+    case 'StoreError':
+      return new StoreError(code as StoreError['code'] as 'NotFound', message, fields as { url: string })
+    case 'FormatError':
+      return new FormatError(code, message, fields as { url: string })
+    case 'UsageError':
+      return new UsageError(message, fields)
+    case 'EngineError':
+      return new EngineError(message, fields)
+    default:
+      return new QueryError(code, message, fields)
+  }
+}
+
+/**
+ * The known names nearest to a mistyped one (edit distance, then shared beginning), nearest first.
+ * @param limit how many at the most
+ */
+export function nearestNames(name: string, known: Iterable<string>, limit = 3): string[] {
+  const scored: { name: string; distance: number }[] = []
+  const wanted = name.toLowerCase()
+  for (const candidate of known) {
+    const other = candidate.toLowerCase()
+    const distance = other.includes(wanted) || wanted.includes(other) ? 0.5 : editDistance(wanted, other)
+    if (distance <= Math.max(3, wanted.length / 2)) scored.push({ name: candidate, distance })
+  }
+  scored.sort((a, b) => a.distance - b.distance || (a.name < b.name ? -1 : 1))
+  return scored.slice(0, limit).map(({ name }) => name)
+}
+
+/** Levenshtein's distance, one row at a time; names over 200 characters count as far away. */
+function editDistance(a: string, b: string): number {
+  if (a.length > 200 || b.length > 200) return Number.POSITIVE_INFINITY
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
+      row.push(Math.min(row[j - 1]! + 1, previous[j]! + 1, substitution))
+    }
+    previous = row
+  }
+  return previous[b.length]!
+}
+
+function quote(name: string): string {
+  return JSON.stringify(name)
+}
+
+function list(names: readonly string[]): string {
+  if (names.length === 0) return 'none'
+  const shown = names.slice(0, 8).map(quote).join(', ')
+  return names.length > 8 ? `${shown} and ${names.length - 8} more` : shown
+}
+
+function suggest(nearest: readonly string[]): string {
+  return nearest.length === 0 ? '' : `; did you mean ${nearest.map(quote).join(' or ')}?`
+}
+
+function stepName(step: number, mode: string): string {
+  return mode === 'GLOBAL' ? `step ${step}` : `${mode} step ${step}`
+}

@@ -1,0 +1,70 @@
+/** The words that every stage shares. Sources: spec/format.md of the project's format description. */
+
+declare const brand: unique symbol
+
+/** The sequence number of a step over all modes of a job; names of files count in these. */
+export type GlobalStep = number & { readonly [brand]: 'GlobalStep' }
+
+/** The number of a step within its mode. */
+export type ModeStep = number & { readonly [brand]: 'ModeStep' }
+
+/** What the training was doing. GLOBAL: the job set no mode, and the mode step is the global step. */
+export type Mode = 'TRAIN' | 'EVAL' | 'PREDICT' | 'GLOBAL'
+
+/** The modes by their number in an event file's metadata (1 to 4); 0 stands for "not told". */
+export const MODES: readonly Mode[] = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']
+
+/** smdebug's `modes`, for those who know it: `modes.TRAIN`. */
+export const modes = { TRAIN: 'TRAIN', EVAL: 'EVAL', PREDICT: 'PREDICT', GLOBAL: 'GLOBAL' } as const
+
+/** A training process whose files we read: `worker_0`, `/replica:0/task:0/device:GPU:1`. */
+export type Worker = string
+
+/** The element type of a tensor. */
+export type DType =
+  | 'float16'
+  | 'bfloat16'
+  | 'float32'
+  | 'float64'
+  | 'int8'
+  | 'int16'
+  | 'int32'
+  | 'int64'
+  | 'uint8'
+  | 'uint16'
+  | 'uint32'
+  | 'uint64'
+  | 'bool'
+  | 'complex64'
+  | 'complex128'
+  | 'string'
+
+/** Bytes `[startByte, endByte)` of a file. */
+export interface ByteRange {
+  readonly startByte: number
+  readonly endByte: number
+}
+
+/**
+ * How much of a record is checked before it is believed.
+ * - `none`: the framed length must agree with the index file; no checksum is computed
+ * - `minimal`: also the checksum of the length
+ * - `full`: also the payload's: it must be the true one, or the constant that smdebug writes when told not to checksum
+ */
+export type CheckLevel = 'none' | 'minimal' | 'full'
+
+/** The check levels in the order of the numbers the core knows them by. */
+export const CHECK_LEVELS: readonly CheckLevel[] = ['none', 'minimal', 'full']
+
+/** The nine reductions, as smdebug names them. */
+export const REDUCTION_BASES = ['min', 'max', 'mean', 'std', 'variance', 'sum', 'prod', 'l1', 'l2'] as const
+export type ReductionBase = (typeof REDUCTION_BASES)[number]
+
+/** A reduction: one of the nine, of the values or (`abs_`) of their absolute values. */
+export type ReductionName = ReductionBase | `abs_${ReductionBase}`
+
+/** All eighteen, the nine of the values first. */
+export const REDUCTIONS: readonly ReductionName[] = [
+  ...REDUCTION_BASES,
+  ...REDUCTION_BASES.map((name): ReductionName => `abs_${name}`),
+]

@@ -1,0 +1,144 @@
+// The structs that TypeScript reads. Offsets and sizes are exported by index.ts, so that src/engine/layout.ts asks the
+// module and no second copy has to be kept in step.
+
+/**
+ * Moments: everything a reduction needs, of a run of elements. 33 slots of 8 bytes, float64 unless said otherwise.
+ *
+ * Sums, means, squares and the product are over the *finite* elements (count − nan − +inf − −inf of them); the
+ * counts tell the reader how to continue: any NaN makes every reduction NaN, as in numpy. An extreme float64 tensor
+ * (see kernel/moments.ts) is summed in units of 2^exponent, so that neither squares nor sums leave the range.
+ *
+ * Complex tensors: "absolute" slots are of |z|; sum, mean and m2 of the real part, the *Imaginary slots of the
+ * imaginary part; min and max have no meaning.
+ */
+export namespace Moments {
+  export const COUNT: usize = 0
+  export const NAN_COUNT: usize = 8
+  export const POSITIVE_INFINITY_COUNT: usize = 16
+  export const NEGATIVE_INFINITY_COUNT: usize = 24
+  export const ZERO_COUNT: usize = 32
+  /** Over all elements but NaN, infinities included; +Infinity of none. */
+  export const MIN: usize = 40
+  /** Likewise; -Infinity of none. */
+  export const MAX: usize = 48
+  export const MIN_ABS: usize = 56
+  export const MAX_ABS: usize = 64
+  /** Σx · 2^−exponent */
+  export const SUM: usize = 72
+  /** Σ|x| · 2^−exponent */
+  export const SUM_ABS: usize = 80
+  /** Mean of x · 2^−exponent */
+  export const MEAN: usize = 88
+  /** Σ(x − mean)² · 2^−2·exponent */
+  export const M2: usize = 96
+  export const MEAN_ABS: usize = 104
+  export const M2_ABS: usize = 112
+  /** Σx² · 2^−2·exponent */
+  export const SUM_SQUARES: usize = 120
+  /** A whole number, 0 unless the elements are extreme. */
+  export const EXPONENT: usize = 128
+  /** Product = PROD_MANTISSA · 2^PROD_EXPONENT, 1 ≤ |mantissa| < 2; ±0 when a zero is among the factors. */
+  export const PROD_MANTISSA: usize = 136
+  export const PROD_EXPONENT: usize = 144
+  /** int64 and uint64 only: the exact minimum and maximum, as int64 resp. uint64 bits. */
+  export const MIN_EXACT: usize = 152
+  export const MAX_EXACT: usize = 160
+  /** int64 and uint64 only: of the absolute values, as uint64 bits. */
+  export const MIN_ABS_EXACT: usize = 168
+  export const MAX_ABS_EXACT: usize = 176
+  export const SUM_IMAGINARY: usize = 184
+  export const MEAN_IMAGINARY: usize = 192
+  export const M2_IMAGINARY: usize = 200
+  /**
+   * What rounding took from the sums and means above, SUM + SUM_LOW being right to 106 bits: for merging only. A mean of
+   * time stamps in nanoseconds has steps of 256 without. Each pair is a sum's and its mean's, side by side.
+   */
+  export const SUM_LOW: usize = 208
+  export const MEAN_LOW: usize = 216
+  export const SUM_ABS_LOW: usize = 224
+  export const MEAN_ABS_LOW: usize = 232
+  export const SUM_IMAGINARY_LOW: usize = 240
+  export const MEAN_IMAGINARY_LOW: usize = 248
+  export const SUM_SQUARES_LOW: usize = 256
+  export const SIZE: usize = 264
+}
+
+/**
+ * A record slot: TypeScript fills in what it asks for, the core what it found. Lengths and offsets are in bytes.
+ * Pointers are 0 where there is nothing to point to.
+ */
+export namespace Slot {
+  // Asked for.
+  /** u32: address of the framed TFRecord. */
+  export const FRAME: usize = 0
+  /** u32: bytes there are from FRAME on. */
+  export const FRAME_LENGTH: usize = 4
+  /** u32: bytes the index file promises, framing included; 0 = not told. */
+  export const ASKED_LENGTH: usize = 8
+  /** u32: address of the tag the record must have, in UTF-8; 0 = any. */
+  export const ASKED_TAG: usize = 12
+  /** u32 */
+  export const ASKED_TAG_LENGTH: usize = 16
+  /** f64: the step the Event must have; negative = any. */
+  export const ASKED_STEP: usize = 24
+
+  // Found.
+  /** i32: one of Status. */
+  export const STATUS: usize = 32
+  /** u32: where the fault shows, from FRAME on. */
+  export const FAULT_OFFSET: usize = 36
+  /** f64: what the comment of the status says. */
+  export const EXPECTED: usize = 40
+  /** f64 */
+  export const GOT: usize = 48
+  /** i32: 1 TRAIN, 2 EVAL, 3 PREDICT, 4 GLOBAL; 0 = not told. */
+  export const MODE: usize = 56
+  /** i32: TensorFlow's number of the data type; 7 (string) also where the hook left it 0. */
+  export const DTYPE: usize = 60
+  /** f64: -1 = not told. */
+  export const MODE_STEP: usize = 64
+  /** f64: the Event's own step, which smdebug makes the global step. */
+  export const EVENT_STEP: usize = 72
+  /** f64: seconds since 1970. */
+  export const WALL_TIME: usize = 80
+  /** u32 */
+  export const TAG: usize = 88
+  /** u32 */
+  export const TAG_LENGTH: usize = 92
+  /** u32: address of RANK f64 dimensions. */
+  export const DIMS: usize = 96
+  /** u32 */
+  export const RANK: usize = 100
+  /** f64: product of the dimensions. */
+  export const ELEMENT_COUNT: usize = 104
+  /** i32: one of Kind. */
+  export const KIND: usize = 112
+  /** u32: how many values there are one by one; fewer than ELEMENT_COUNT: the last one stands for the rest. */
+  export const VALUE_COUNT: usize = 116
+  /** u32: address of the elements (KIND CONTENT). */
+  export const DATA: usize = 120
+  /** u32 */
+  export const DATA_LENGTH: usize = 124
+  /** u32: where the elements begin, from FRAME on. */
+  export const DATA_OFFSET: usize = 128
+  /** u32: address of the TensorProto, where values lie one by one. */
+  export const TENSOR: usize = 132
+  /** u32 */
+  export const TENSOR_LENGTH: usize = 136
+  /** u32: how far readValues or readString has come in the TensorProto. */
+  export const CURSOR: usize = 140
+  /** u32: where the packed run at CURSOR ends; CURSOR itself if it is at a field. */
+  export const PACKED_END: usize = 144
+  export const SIZE: usize = 152
+}
+
+/** Where the elements of a tensor lie. */
+export namespace Kind {
+  export const NONE: i32 = 0
+  /** In one piece at DATA: tensor_content, or a simple_value. */
+  export const CONTENT: i32 = 1
+  /** One by one in a `*_val` field: readValues. */
+  export const VALUES: i32 = 2
+  /** string_val: readString. */
+  export const STRINGS: i32 = 3
+}

@@ -1,0 +1,169 @@
+// Protobuf's wire format: a cursor over one payload. Forward only.
+//
+// Positions are offsets in the payload, addresses are `origin + position`. That lets a payload have a hole: when the
+// walk of a huge record skips its tensor_content, `jump` moves the origin to a buffer that holds what comes after it.
+//
+// A fault is sticky: the first one is kept, the cursor then reads zeros, and every loop over fields ends.
+
+import { Status } from './status'
+
+export const VARINT: u32 = 0
+export const FIXED64: u32 = 1
+export const LENGTH_DELIMITED: u32 = 2
+const START_GROUP: u32 = 3
+const END_GROUP: u32 = 4
+export const FIXED32: u32 = 5
+
+let origin: usize = 0
+/** The payload's bytes before this position are in memory. */
+let available: u32 = 0
+/** Status.OK, or how the walk failed. */
+let fault: i32 = Status.OK
+let faultPosition: u32 = 0
+
+/** Where the cursor stands. */
+export let position: u32 = 0
+
+/** Starts a walk over a payload of which `byteLength` bytes lie at `address`. */
+export function open(address: usize, byteLength: u32): void {
+  origin = address
+  available = byteLength
+  position = 0
+  fault = Status.OK
+  faultPosition = 0
+}
+
+/** Moves the cursor. */
+export function seek(to: u32): void {
+  position = to
+}
+
+/** Moves the cursor to the end of a field whose bytes have to be in memory. */
+export function skipTo(end: u32): void {
+  if (end > available) fail(Status.NEED_MORE, position)
+  else position = end
+}
+
+/** Continues at position `to`, whose bytes and `byteLength` bytes from there on lie at `address`. */
+export function jump(to: u32, address: usize, byteLength: u32): void {
+  position = to
+  origin = address - to
+  available = to + byteLength
+}
+
+/** The address of a position. */
+export function address(at: u32): usize {
+  return origin + at
+}
+
+/** Whether the bytes up to `end` are in memory. */
+export function holds(end: u32): bool {
+  return end <= available
+}
+
+export function status(): i32 {
+  return fault
+}
+
+export function faultOffset(): u32 {
+  return faultPosition
+}
+
+/** Ends the walk with a fault at a position. */
+export function fail(code: i32, at: u32): void {
+  if (fault == Status.OK) {
+    fault = code
+    faultPosition = at
+  }
+}
+
+/** True while there are fields left in the message that ends at `end`. */
+export function more(end: u32): bool {
+  return fault == Status.OK && position < end
+}
+
+/** Whether `byteLength` bytes before `end` can be read at the cursor; fails if not. */
+function ready(byteLength: u32, end: u32): bool {
+  if (fault != Status.OK) return false
+  if (byteLength > end - position) {
+    fail(Status.MALFORMED_EVENT, position)
+    return false
+  }
+  if (byteLength > available - position) {
+    fail(Status.NEED_MORE, position)
+    return false
+  }
+  return true
+}
+
+/** A base-128 varint of at most ten bytes. */
+export function readVarint(end: u32): u64 {
+  let value: u64 = 0
+  for (let shift: u64 = 0; shift < 70; shift += 7) {
+    if (!ready(1, end)) return 0
+    const byte = load<u8>(origin + position)
+    position++
+    value |= <u64>(byte & 0x7f) << shift
+    if (byte < 0x80) return value
+  }
+  fail(Status.MALFORMED_EVENT, position)
+  return 0
+}
+
+/** A field's key: number << 3 | wire type. Field number 0 is refused. */
+export function readKey(end: u32): u32 {
+  const start = position
+  const key = readVarint(end)
+  if (key < 8 || key > 0xffffffff) fail(Status.MALFORMED_EVENT, start)
+  return fault == Status.OK ? <u32>key : 0
+}
+
+/** Reads the length of a length-delimited field and returns where it ends; the cursor stands at its first byte. */
+export function readEnd(end: u32): u32 {
+  const start = position
+  const byteLength = readVarint(end)
+  if (byteLength > <u64>(end - position)) {
+    fail(Status.MALFORMED_EVENT, start)
+    return position
+  }
+  return position + <u32>byteLength
+}
+
+export function readFixed32(end: u32): u32 {
+  if (!ready(4, end)) return 0
+  const value = load<u32>(origin + position)
+  position += 4
+  return value
+}
+
+export function readFixed64(end: u32): u64 {
+  if (!ready(8, end)) return 0
+  const value = load<u64>(origin + position)
+  position += 8
+  return value
+}
+
+/** Skips the value of a field whose key was just read. */
+export function skip(key: u32, end: u32): void {
+  let depth = 0
+  for (;;) {
+    const wireType = key & 7
+    if (wireType == VARINT) {
+      readVarint(end)
+    } else if (wireType == FIXED64) {
+      if (ready(8, end)) position += 8
+    } else if (wireType == LENGTH_DELIMITED) {
+      skipTo(readEnd(end))
+    } else if (wireType == FIXED32) {
+      if (ready(4, end)) position += 4
+    } else if (wireType == START_GROUP) {
+      depth++
+    } else if (wireType == END_GROUP && depth > 0) {
+      depth--
+    } else {
+      fail(Status.MALFORMED_EVENT, position)
+    }
+    if (depth == 0 || fault != Status.OK) return
+    key = readKey(end)
+  }
+}

@@ -1,0 +1,455 @@
+/**
+ * The core as the rest of trialscan sees it: records in, rows of moments or values out. One instance a thread. Every
+ * job starts with `reset`, reserves what it needs, and copies its results out.
+ */
+
+import { EngineError, QueryError, type TrialscanError } from '../errors.js'
+import type { DType } from '../types.js'
+import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
+import { type Layout, readLayout } from './layout.js'
+import { type Address, CoreMemory } from './memory.js'
+import { type Core, instantiateCore } from './module.js'
+import { type Fault, type FaultPlace, faultError, NEED_MORE, NEED_TAIL, OK } from './status.js'
+
+/** Bytes of TFRecord framing before a payload, and around it. */
+export const HEADER_LENGTH = 12
+export const FRAMING_LENGTH = 16
+
+/** Elements the core reduces as one block: cutting a tensor at multiples of this changes no bit of its moments. */
+export const BLOCK_ELEMENTS = 4096
+
+/** What a record is asked to be. */
+export interface Asked {
+  /** Bytes of the framed record, as the index says. */
+  readonly byteLength: number
+  /** Index into the tags; -1 for any tag. */
+  readonly tag: number
+  /** The global step; negative for any. */
+  readonly step: number
+}
+
+/** What a record turned out to hold. */
+export interface Found {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly elementCount: number
+  /** How the elements lie: in one piece, one by one in a `*_val` field, as strings, or not at all (no elements). */
+  readonly kind: 'content' | 'values' | 'strings' | 'none'
+  /** Where the elements begin, from the start of the record. */
+  readonly dataOffset: number
+  readonly dataByteLength: number
+  readonly mode: number
+  readonly modeStep: number
+  readonly eventStep: number
+}
+
+/** A number of records in the core's memory, their slots and, when asked for, their rows of moments. */
+export interface Batch {
+  readonly slots: Address
+  readonly rows: Address
+  readonly capacity: number
+}
+
+/** UTF-8 tags in the core's memory. */
+export interface Tags {
+  readonly addresses: Uint32Array
+  readonly byteLengths: Uint32Array
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+export class Engine {
+  readonly layout: Layout
+  readonly #core: Core
+  readonly #memory: CoreMemory
+  readonly #unchecked: number
+
+  constructor() {
+    const { core, constants } = instantiateCore()
+    this.#unchecked = (constants.get('UNCHECKED_CRC') ?? 0) >>> 0
+    this.#core = core
+    this.#memory = new CoreMemory(core)
+    this.layout = readLayout(constants)
+  }
+
+  /** Bytes of memory the instance holds. */
+  get byteLength(): number {
+    return this.#core.memory.buffer.byteLength
+  }
+
+  /** Forgets every reservation: the start of a job. */
+  reset(): void {
+    this.#memory.reset()
+  }
+
+  /** Copies tags in, for records to be held against. */
+  writeTags(tags: readonly string[]): Tags {
+    const encoded = tags.map(tag => encoder.encode(tag))
+    const total = encoded.reduce((sum, bytes) => sum + bytes.length, 0)
+    const start = this.#memory.reserve(total)
+    const view = this.#memory.bytes(start, total)
+    const addresses = new Uint32Array(tags.length)
+    const byteLengths = new Uint32Array(tags.length)
+    let at = 0
+    encoded.forEach((bytes, i) => {
+      view.set(bytes, at)
+      addresses[i] = start + at
+      byteLengths[i] = bytes.length
+      at += bytes.length
+    })
+    return { addresses, byteLengths }
+  }
+
+  /** Room for as many records as will be decoded at once. */
+  reserveBatch(capacity: number): Batch {
+    const { slot, moments } = this.layout
+    return {
+      slots: this.#memory.reserve(capacity * slot.byteLength),
+      rows: this.#memory.reserve(capacity * moments.byteLength),
+      capacity,
+    }
+  }
+
+  /** Room for bytes of files. */
+  reserveBytes(byteLength: number): Address {
+    return this.#memory.reserve(byteLength)
+  }
+
+  /** A view to read bytes into; it lives until the next reservation or call of the core. */
+  view(address: Address, byteLength: number): Uint8Array<ArrayBuffer> {
+    return this.#memory.bytes(address, byteLength)
+  }
+
+  /** Tells the slots of a batch where their records lie. `frame` gives address and bytes of the i-th. */
+  ask(batch: Batch, count: number, tags: Tags, asked: (i: number) => Asked, frame: (i: number) => Frame): void {
+    const { slot } = this.layout
+    const words = this.#memory.words(batch.slots, count * slot.words)
+    const doubles = this.#memory.doubles(batch.slots, count * slot.doubles)
+    for (let i = 0; i < count; i++) {
+      const word = i * slot.words
+      const { byteLength, tag, step } = asked(i)
+      const { address, byteLength: there } = frame(i)
+      words[word + slot.frame] = address
+      words[word + slot.frameLength] = there
+      words[word + slot.askedLength] = byteLength
+      words[word + slot.askedTag] = tag < 0 ? 0 : tags.addresses[tag]!
+      words[word + slot.askedTagLength] = tag < 0 ? 0 : tags.byteLengths[tag]!
+      doubles[i * slot.doubles + slot.askedStep] = step
+    }
+  }
+
+  /** Checks and walks the records of a batch. */
+  decode(batch: Batch, count: number, checkLevel: number): void {
+    this.#core.decodeRecords(batch.slots, count, checkLevel)
+  }
+
+  /** Checks and walks the records of a batch and writes their moments. */
+  scan(batch: Batch, count: number, checkLevel: number): void {
+    this.#core.scanRecords(batch.slots, count, checkLevel, batch.rows)
+  }
+
+  /** Runs `work` and forgets what it, or the core meanwhile, has reserved. */
+  scoped<T>(work: () => T): T {
+    return this.#memory.scoped(work)
+  }
+
+  /** The moments of a batch's records: a view, to be copied before the next call. */
+  rows(batch: Batch, count: number): Float64Array<ArrayBuffer> {
+    return this.#memory.doubles(batch.rows, count * this.layout.moments.doubles)
+  }
+
+  /** The slots of a batch after decode or scan, for reading. Valid until the next reservation or call of the core. */
+  slots(batch: Batch, count: number): SlotReader {
+    const { slot } = this.layout
+    return new SlotReader(
+      this.layout,
+      this.#memory,
+      this.#memory.words(batch.slots, count * slot.words),
+      this.#memory.doubles(batch.slots, count * slot.doubles),
+    )
+  }
+
+  /** Checks the header of the batch's first record, whose first bytes are in memory. */
+  checkHeader(batch: Batch, checkLevel: number): boolean {
+    return this.#core.checkHeader(batch.slots, checkLevel) !== 0
+  }
+
+  /** Compares a payload's computed checksum with the stored one, for the batch's first record. */
+  checkPayload(batch: Batch, crc: number, stored: number): boolean {
+    return this.#core.checkPayload(batch.slots, crc, stored) !== 0
+  }
+
+  /** Walks the batch's first record, of which only the head and perhaps the tail are in memory. */
+  walkSparse(batch: Batch, payloadLength: number, tail: Address | 0, tailLength: number): boolean {
+    return this.#core.walkSparse(batch.slots, payloadLength, tail, tailLength) !== 0
+  }
+
+  /** CRC-32C of bytes in the core's memory, continuing `crc`. */
+  crc32c(address: Address, byteLength: number, crc = 0): number {
+    return this.#core.crc32c(address, byteLength, crc) >>> 0
+  }
+
+  /** CRC-32C of A followed by B. */
+  crc32cCombine(a: number, b: number, byteLengthB: number): number {
+    return this.#core.crc32cCombine(a, b, byteLengthB) >>> 0
+  }
+
+  /** A checksum as TFRecord stores it. */
+  maskedCrc(crc: number): number {
+    return this.#core.mask(crc) >>> 0
+  }
+
+  /** What stands in place of a payload's checksum where the hook did not compute it. */
+  get uncheckedCrc(): number {
+    return this.#unchecked
+  }
+
+  /** Empties the i-th row of a batch. */
+  resetRow(batch: Batch, i = 0): void {
+    this.#core.momentsReset(batch.rows + i * this.layout.moments.byteLength)
+  }
+
+  /** Adds elements in the core's memory to the i-th row of a batch. */
+  addToRow(batch: Batch, dtype: DType, data: Address, count: number, i = 0): void {
+    this.#core.momentsAdd(dtypeNumber(dtype), data, count, batch.rows + i * this.layout.moments.byteLength)
+  }
+
+  /** Adds the values of the first record of a batch, which lie one by one, to the first row of another. */
+  addValuesToRow(from: Batch, to: Batch): void {
+    this.#core.reduceRecord(from.slots, to.rows)
+  }
+
+  /**
+   * Merges rows of moments of parts of one tensor, in order.
+   * @param rows one after the other
+   */
+  mergeRows(rows: readonly Float64Array[]): Float64Array<ArrayBuffer> {
+    this.reset()
+    const batch = this.reserveBatch(2)
+    const { doubles, byteLength } = this.layout.moments
+    this.resetRow(batch, 0)
+    for (const row of rows) {
+      if (row.length !== doubles) throw new EngineError(`expected rows of ${doubles} numbers, got ${row.length}`)
+      this.rows(batch, 2).set(row, doubles)
+      this.#core.momentsMerge(batch.rows, batch.rows + byteLength)
+    }
+    return this.rows(batch, 1).slice()
+  }
+
+  /** The little-endian bytes of the elements of a record in memory, in C order; `slots` is where `found` was read. */
+  copyElements(batch: Batch, i: number, found: Found): Uint8Array<ArrayBuffer> {
+    const { slot } = this.layout
+    const size = elementByteLength(found.dtype)
+    if (found.kind === 'none' || found.elementCount === 0) return new Uint8Array(0)
+    const data = this.#memory.words(batch.slots, batch.capacity * slot.words)[i * slot.words + slot.data]!
+    if (found.kind === 'content') return this.#memory.bytes(data as Address, found.dataByteLength).slice()
+    const out = allocate(found.elementCount * size)
+    return this.scoped(() => {
+      const chunk = this.#memory.reserve(BLOCK_ELEMENTS * size)
+      let at = 0
+      for (;;) {
+        const count = this.#core.readValues(batch.slots + i * slot.byteLength, chunk, BLOCK_ELEMENTS)
+        if (count === 0) break
+        out.set(this.#memory.bytes(chunk, count * size), at)
+        at += count * size
+      }
+      // TensorFlow's rule: the last value stands for the rest of the shape. Doubles what is filled until it is full.
+      let filled = at
+      const last = at - size
+      while (filled < out.length) {
+        const copied = Math.min(filled - last, out.length - filled)
+        out.copyWithin(filled, last, last + copied)
+        filled += copied
+      }
+      return out
+    })
+  }
+
+  /** The strings of a record in memory; the last one repeated as often as the shape asks for. */
+  copyStrings(batch: Batch, i: number, found: Found): string[] {
+    const { slot } = this.layout
+    const address = batch.slots + i * slot.byteLength
+    const strings: string[] = []
+    while (this.#core.readString(address) !== 0) {
+      const words = this.#memory.words(address as Address, slot.words)
+      strings.push(decoder.decode(this.#memory.bytes(words[slot.data]! as Address, words[slot.dataLength]!)))
+    }
+    if (found.elementCount > 2 ** 27) throw tooLarge(found.elementCount, 'strings')
+    while (strings.length < found.elementCount) strings.push(strings.at(-1)!)
+    return strings
+  }
+
+  /** float16 or bfloat16 bits as float32. */
+  widenToFloat32(dtype: 'float16' | 'bfloat16', bits: Uint16Array): Float32Array<ArrayBuffer> {
+    const out = new Float32Array(bits.length)
+    const step = 1 << 16
+    return this.scoped(() => {
+      const from = this.#memory.reserve(step * 2)
+      const to = this.#memory.reserve(step * 4)
+      for (let at = 0; at < bits.length; at += step) {
+        const count = Math.min(step, bits.length - at)
+        const source = bits.subarray(at, at + count)
+        this.#memory.bytes(from, count * 2).set(new Uint8Array(source.buffer, source.byteOffset, count * 2))
+        this.#core.widenToFloat32(dtypeNumber(dtype), from, count, to)
+        new Uint8Array(out.buffer, at * 4, count * 4).set(this.#memory.bytes(to, count * 4))
+      }
+      return out
+    })
+  }
+
+  /**
+   * How many elements of a are not close to those of b: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it.
+   * @param a little-endian elements, as many as in b
+   */
+  countNotClose(
+    a: { readonly dtype: DType; readonly bytes: Uint8Array },
+    b: { readonly dtype: DType; readonly bytes: Uint8Array },
+    { rtol, atol, equalNan }: { readonly rtol: number; readonly atol: number; readonly equalNan: boolean },
+  ): number {
+    const sizeA = elementByteLength(a.dtype)
+    const sizeB = elementByteLength(b.dtype)
+    const total = a.bytes.length / sizeA
+    if (total !== b.bytes.length / sizeB) {
+      throw new EngineError(`expected as many elements on both sides, got ${total} and ${b.bytes.length / sizeB}`)
+    }
+    const step = 1 << 16
+    this.reset()
+    const left = this.#memory.reserve(step * sizeA)
+    const right = this.#memory.reserve(step * sizeB)
+    let notClose = 0
+    for (let at = 0; at < total; at += step) {
+      const count = Math.min(step, total - at)
+      this.#memory.bytes(left, count * sizeA).set(a.bytes.subarray(at * sizeA, (at + count) * sizeA))
+      this.#memory.bytes(right, count * sizeB).set(b.bytes.subarray(at * sizeB, (at + count) * sizeB))
+      const [dtypeA, dtypeB] = [dtypeNumber(a.dtype), dtypeNumber(b.dtype)]
+      notClose += this.#core.allclose(dtypeA, left, dtypeB, right, count, rtol, atol, equalNan ? 1 : 0) >>> 0
+    }
+    return notClose
+  }
+}
+
+/** Where a record's bytes lie in the core's memory, and how many of them there are. */
+export interface Frame {
+  readonly address: number
+  readonly byteLength: number
+}
+
+/** What the core wrote into the slots of a batch. */
+export class SlotReader {
+  readonly #layout: Layout
+  readonly #memory: CoreMemory
+  readonly #words: Uint32Array
+  readonly #doubles: Float64Array
+
+  constructor(layout: Layout, memory: CoreMemory, words: Uint32Array, doubles: Float64Array) {
+    this.#layout = layout
+    this.#memory = memory
+    this.#words = words
+    this.#doubles = doubles
+  }
+
+  status(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.status]!
+  }
+
+  ok(i: number): boolean {
+    return this.status(i) === OK
+  }
+
+  /** True when a sparse walk asks for more bytes of the head, or for the tail. */
+  needs(i: number): 'more' | 'tail' | null {
+    const status = this.status(i)
+    return status === NEED_MORE ? 'more' : status === NEED_TAIL ? 'tail' : null
+  }
+
+  dtypeNumber(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.dtype]!
+  }
+
+  dataOffset(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.dataOffset]!
+  }
+
+  dataByteLength(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.dataLength]!
+  }
+
+  shape(i: number): number[] {
+    const { slot } = this.#layout
+    const rank = this.#words[i * slot.words + slot.rank]!
+    if (rank === 0) return []
+    return Array.from(this.#memory.doubles(this.#words[i * slot.words + slot.dims]! as Address, rank))
+  }
+
+  found(i: number): Found {
+    const { slot, kind } = this.#layout
+    const words = this.#words.subarray(i * slot.words, (i + 1) * slot.words)
+    const doubles = this.#doubles.subarray(i * slot.doubles, (i + 1) * slot.doubles)
+    const dtype = dtypeOf(words[slot.dtype]!)
+    if (dtype === undefined) throw new EngineError(`the core let the unknown data type ${words[slot.dtype]} through`)
+    const kindNumber = words[slot.kind]!
+    return {
+      dtype,
+      shape: this.shape(i),
+      elementCount: doubles[slot.elementCount]!,
+      kind:
+        kindNumber === kind.content
+          ? 'content'
+          : kindNumber === kind.values
+            ? 'values'
+            : kindNumber === kind.strings
+              ? 'strings'
+              : 'none',
+      dataOffset: words[slot.dataOffset]!,
+      dataByteLength: words[slot.dataLength]!,
+      mode: words[slot.mode]!,
+      modeStep: doubles[slot.modeStep]!,
+      eventStep: doubles[slot.eventStep]!,
+    }
+  }
+
+  /** What is wrong with the i-th record. */
+  error(i: number, place: FaultPlace): TrialscanError {
+    const { slot } = this.#layout
+    const words = this.#words.subarray(i * slot.words, (i + 1) * slot.words)
+    const doubles = this.#doubles.subarray(i * slot.doubles, (i + 1) * slot.doubles)
+    const fault: Fault = {
+      status: words[slot.status]!,
+      faultOffset: words[slot.faultOffset]!,
+      expected: doubles[slot.expected]!,
+      got: doubles[slot.got]!,
+      tag: decoder.decode(this.#memory.bytes(words[slot.tag]! as Address, words[slot.tagLength]!).slice(0, 1000)),
+    }
+    return faultError(fault, place)
+  }
+}
+
+function allocate(byteLength: number): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(byteLength)
+  } catch {
+    throw tooLarge(byteLength, 'bytes')
+  }
+}
+
+function tooLarge(amount: number, unit: string): QueryError {
+  return new QueryError(
+    'ValueTooLarge',
+    `expected a value that fits into memory, got one of ${amount} ${unit}; its reductions can be scanned`,
+    { amount, unit },
+  )
+}
+
+let shared: Engine | undefined
+
+/** The engine of this thread, made on the first call. */
+export function threadEngine(): Engine {
+  shared ??= new Engine()
+  return shared
+}
+
+/** Throws this thread's engine away, after an EngineError. */
+export function discardEngine(): void {
+  shared = undefined
+}

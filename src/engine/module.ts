@@ -1,0 +1,76 @@
+/** The compiled core: read and compiled once a process, handed to threads as it is. */
+
+import { readFileSync } from 'node:fs'
+import { instantiateSync } from '@assemblyscript/loader'
+import { EngineError } from '../errors.js'
+
+/** The functions that assembly/index.ts exports. Addresses are unsigned 32-bit numbers, taken as `>>> 0`. */
+export interface Core {
+  readonly memory: WebAssembly.Memory
+  arenaReset(): void
+  arenaReserve(byteLength: number): number
+  arenaMark(): number
+  arenaRelease(mark: number): void
+  crc32c(data: number, byteLength: number, crc: number): number
+  crc32cCombine(a: number, b: number, byteLengthB: number): number
+  mask(crc: number): number
+  decodeRecords(slots: number, count: number, level: number): void
+  scanRecords(slots: number, count: number, level: number, rows: number): void
+  reduceRecord(slot: number, row: number): void
+  checkHeader(slot: number, level: number): number
+  checkPayload(slot: number, crc: number, stored: number): number
+  walkSparse(slot: number, payloadLength: number, tail: number, tailLength: number): number
+  readValues(slot: number, out: number, capacity: number): number
+  readString(slot: number): number
+  momentsReset(row: number): void
+  momentsAdd(dtype: number, data: number, count: number, row: number): void
+  momentsMerge(into: number, from: number): void
+  widenToFloat32(dtype: number, from: number, count: number, to: number): void
+  allclose(
+    dtypeA: number,
+    a: number,
+    dtypeB: number,
+    b: number,
+    count: number,
+    rtol: number,
+    atol: number,
+    equalNan: number,
+  ): number
+}
+
+const CORE_URL = new URL('../../build/release.wasm', import.meta.url)
+
+let compiled: WebAssembly.Module | undefined
+
+/** The compiled core. Compiles it on the first call. */
+export function coreModule(): WebAssembly.Module {
+  if (compiled === undefined) {
+    let bytes: Uint8Array<ArrayBuffer>
+    try {
+      bytes = readFileSync(CORE_URL)
+    } catch (cause) {
+      throw new EngineError(
+        `expected the WebAssembly core at ${CORE_URL.pathname}, but it can't be read: run \`npm run build\``,
+        { url: CORE_URL.href },
+        cause,
+      )
+    }
+    compiled = new WebAssembly.Module(bytes)
+  }
+  return compiled
+}
+
+/** Uses a module that another thread has compiled. */
+export function adoptModule(module: WebAssembly.Module): void {
+  compiled = module
+}
+
+/** A fresh instance: its functions, and its constants (every exported global) by name. */
+export function instantiateCore(): { core: Core; constants: ReadonlyMap<string, number> } {
+  const { instance } = instantiateSync(coreModule(), {})
+  const constants = new Map<string, number>()
+  for (const [name, value] of Object.entries(instance.exports)) {
+    if (value instanceof WebAssembly.Global) constants.set(name, Number(value.value))
+  }
+  return { core: instance.exports as unknown as Core, constants }
+}

@@ -1,0 +1,93 @@
+/** JSON that others wrote, believed only after a look: every fault is a FormatError that names the file and the place. */
+
+import { FormatError } from '../errors.js'
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Where a value stands, for the errors: the file, the error code of its kind, and the way to the value in it. */
+export interface Place {
+  readonly url: string
+  readonly code: string
+  readonly at: string
+}
+
+/** The place of a field or an element of the value at `place`. */
+export function inside(place: Place, key: string | number): Place {
+  const at = typeof key === 'number' ? `${place.at}[${key}]` : place.at === '' ? key : `${place.at}.${key}`
+  return { url: place.url, code: place.code, at }
+}
+
+/**
+ * The object that a JSON file holds.
+ * @throws FormatError `code`, with the byte offset where the engine's message tells it
+ */
+export function parseJsonObject(text: string, url: string, code: string): JsonObject {
+  const place = { url, code, at: '' }
+  if (text.trim() === '') throw fault(place, 'a JSON object', 'an empty file', undefined, 0)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw fault(place, 'JSON', reason, error, faultOffset(text, reason))
+  }
+  return expectObject(value, place)
+}
+
+export function expectObject(value: unknown, place: Place): JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(place, 'an object', show(value))
+  return value as JsonObject
+}
+
+export function expectString(value: unknown, place: Place): string {
+  if (typeof value !== 'string') throw fault(place, 'a string', show(value))
+  return value
+}
+
+/** A whole number from `minimum` on that a double holds exactly. */
+export function expectInteger(value: unknown, place: Place, minimum = 0): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < minimum) {
+    throw fault(place, `a whole number from ${minimum} to 2^53 - 1`, show(value))
+  }
+  // JSON knows -0; nobody who counts bytes does.
+  return value + 0
+}
+
+export function expectBoolean(value: unknown, place: Place): boolean {
+  if (typeof value !== 'boolean') throw fault(place, 'true or false', show(value))
+  return value
+}
+
+/** The elements of a list, each read by `element`; nothing (absent or null) is an empty list. */
+export function expectList<T>(value: unknown, place: Place, element: (value: unknown, place: Place) => T): T[] {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value)) throw fault(place, 'a list', show(value))
+  return value.map((item, index) => element(item, inside(place, index)))
+}
+
+/** The error to throw for a value that is not what it should be. */
+export function fault(place: Place, expected: string, got: string, cause?: unknown, offset?: number): FormatError {
+  const { url, code, at } = place
+  const where = `${url}${offset === undefined ? '' : `, byte ${offset}`}${at === '' ? '' : `: ${at}`}`
+  const fields = { url, expected, got, ...(at === '' ? {} : { at }), ...(offset === undefined ? {} : { offset }) }
+  return new FormatError(code, `${where}: expected ${expected}, got ${got}`, fields, cause)
+}
+
+/** A value as an error message shows it: short, and never more of a hostile file than 60 characters. */
+export function show(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (Array.isArray(value)) return `a list of ${value.length}`
+  if (typeof value === 'object' && value !== null) return 'an object'
+  const text = typeof value === 'string' ? JSON.stringify(value.slice(0, 61)) : String(value)
+  return text.length > 62 ? `${text.slice(0, 60)}…` : text
+}
+
+/**
+ * The byte offset of a syntax error. V8 tells it for most errors (Node 20: "at position 5", Node 24 adds "(line 1
+ * column 6)"), in UTF-16 units; for an unexpected token Node 20 tells only the text around it.
+ */
+function faultOffset(text: string, reason: string): number | undefined {
+  const position = /at position (\d+)/.exec(reason)?.[1]
+  if (position === undefined && !/end of JSON input/.test(reason)) return undefined
+  return new TextEncoder().encode(text.slice(0, position === undefined ? text.length : Number(position))).length
+}

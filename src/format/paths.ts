@@ -1,0 +1,98 @@
+/** The names of files in a trial: what they tell, and which of them may be believed. Source: format.md "Tree". */
+
+import { FormatError } from '../errors.js'
+import type { GlobalStep, Worker } from '../types.js'
+
+export const INDEX_DIRECTORY = 'index'
+export const EVENTS_DIRECTORY = 'events'
+export const COLLECTIONS_DIRECTORY = 'collections'
+
+/** Either file in the root says that the job has ended: smdebug's, then Tornasole's. */
+export const END_MARKERS: readonly string[] = ['training_job_end.ts', 'END_OF_JOB.ts']
+
+/** The one collections file of a Tornasole trial, in the root. */
+export const TORNASOLE_COLLECTIONS_FILE = 'collections.ts'
+
+/** What the name of an index file tells. */
+export interface IndexFileName {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  /** `json` is smdebug's; `csv` is Tornasole's, with another content. */
+  readonly kind: 'json' | 'csv'
+}
+
+/** What the name of an event file tells. */
+export interface EventFileName {
+  readonly step: GlobalStep
+  readonly worker: Worker
+}
+
+/** What an index file's name tells, or null where it is none (a temporary file, another extension, no step). */
+export function parseIndexFileName(path: string): IndexFileName | null {
+  const match = /^(\d+)_(.+)\.(json|csv)$/s.exec(baseName(path))
+  const step = match && parseStep(match[1]!)
+  return match && step !== null ? { step, worker: unescapeWorker(match[2]!), kind: match[3] as 'json' | 'csv' } : null
+}
+
+/** What an event file's name tells, or null where it is none. */
+export function parseEventFileName(path: string): EventFileName | null {
+  const match = /^(\d+)_(.+)\.tfevents$/s.exec(baseName(path))
+  const step = match && parseStep(match[1]!)
+  return match && step !== null ? { step, worker: unescapeWorker(match[2]!) } : null
+}
+
+/** The worker that wrote a collections file, '' where the name has none, or null where it is no collections file. */
+export function parseCollectionsFileName(path: string): Worker | null {
+  const match = /^(?:(.+)_|)collections\.json$/s.exec(baseName(path))
+  return match && unescapeWorker(match[1] ?? '')
+}
+
+/** True for a file that is still being written: it is renamed when it is closed. */
+export function isTemporary(path: string): boolean {
+  return path.endsWith('.tmp')
+}
+
+/** A worker's name as it stands in file names: `/replica:0/task:0` → `_replica-0_task-0`; others are unchanged. */
+export function escapeWorker(worker: Worker): string {
+  return worker.startsWith('/') ? worker.replaceAll('/', '_').replaceAll(':', '-') : worker
+}
+
+/**
+ * The worker whose name stands in a file name. Only a name that begins like a TensorFlow device (`_replica-`) was
+ * escaped. A `_` is a `/` only before a lower-case key and `-`, so that `_device-XLA_GPU-0` is `/device:XLA_GPU:0`.
+ */
+export function unescapeWorker(name: string): Worker {
+  return /^_[a-z]+-/.test(name) ? name.replace(/_(?=[a-z]+-)/g, '/').replaceAll('-', ':') : name
+}
+
+/**
+ * The event file that an index file names, if it lies in the trial.
+ * @param name a path relative to the trial, as written in the index file
+ * @param url the index file, for the error
+ * @throws FormatError `UnsafePath`: the path is absolute or a URL, climbs out (`..`), or has a NUL or a backslash
+ */
+export function checkEventFileName(name: string, url: string): string {
+  // Backslashes separate on Windows only, but the hook never writes one: refusing them all needs no platform.
+  const isSafe =
+    name !== '' &&
+    !name.includes('\0') &&
+    !name.includes('\\') &&
+    !name.startsWith('/') &&
+    !/^[a-z][a-z0-9+.-]*:/i.test(name) &&
+    !name.split('/').includes('..')
+  if (isSafe) return name
+  const expected = 'a path inside the trial'
+  const got = JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name)
+  const message = `${url}: event_file_name: expected ${expected}, got ${got}`
+  throw new FormatError('UnsafePath', message, { url, expected, got })
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** The width of the zero padding is nobody's promise; a number that a double can't hold is no step. */
+function parseStep(digits: string): GlobalStep | null {
+  const step = Number(digits)
+  return Number.isSafeInteger(step) ? (step as GlobalStep) : null
+}

@@ -1,0 +1,57 @@
+/** The patterns that collections and users write: Python regular expressions, matched in linear time. */
+
+import { createRequire } from 'node:module'
+import type { RE2JS } from 're2js'
+import { invalidPattern, translatePattern } from './python-regex.js'
+
+/** A pattern that is searched for anywhere in a name, as Python's `re.search` does. Case matters. */
+export interface Pattern {
+  readonly source: string
+  matches(name: string): boolean
+}
+
+/**
+ * Compiles a Python regular expression (format.md "Collections file"). What it takes to match a name grows with the
+ * name's length and the pattern's and never faster, whoever wrote them: RE2 does not backtrack.
+ * @throws UsageError for an invalid pattern, and for constructs that could not be matched so: see `translatePattern`
+ */
+export function compilePattern(source: string): Pattern {
+  return { source, matches: literalSearch(source) ?? engineSearch(source) }
+}
+
+type Search = (name: string) => boolean
+
+/** Characters that stand for themselves, escaped or not. A `.*` at either end of a search changes nothing if no anchor is beyond it. */
+const LITERAL = /^(?:(\^)|(?:\.\*)?)((?:[\w/: @,=<>!~#%&;'"`-]|\\[^0-9a-zA-Z])*)(?:(\$)|(?:\.\*)?)$/
+
+/** The search for a plain text, which needs no engine; null for anything else. */
+function literalSearch(source: string): Search | null {
+  const match = LITERAL.exec(source)
+  if (match === null) return null
+  const [, start, escaped = '', end] = match
+  const text = escaped.replace(/\\(.)/gs, '$1')
+  if (start && end) return name => name === text || name === `${text}\n`
+  if (start) return name => name.startsWith(text)
+  // `$` is also before a newline at the end.
+  if (end) return name => name.endsWith(text) || name.endsWith(`${text}\n`)
+  return name => name.includes(text)
+}
+
+function engineSearch(source: string): Search {
+  const { source: translated, isReversed } = translatePattern(source)
+  const engine = loadEngine()
+  try {
+    const compiled = engine.compile(translated, engine.LOOKBEHINDS)
+    return isReversed ? name => compiled.test([...name].reverse().join('')) : name => compiled.test(name)
+  } catch (error) {
+    throw invalidPattern(source, error instanceof Error ? error.message : String(error), error)
+  }
+}
+
+let loaded: typeof RE2JS | undefined
+
+/** Loading re2js takes 15 ms: most commands never need it, and a synchronous caller can't wait for an import. */
+function loadEngine(): typeof RE2JS {
+  loaded ??= (createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }).RE2JS
+  return loaded
+}

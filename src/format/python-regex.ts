@@ -1,0 +1,442 @@
+/**
+ * Python's regular expressions in RE2's words. Only the question "does it match anywhere?" is kept: groups capture
+ * nothing, and lazy repetition is the same as greedy.
+ *
+ * RE2 has no lookahead, but re2js has lookbehind, in linear time. What follows in a text precedes in the reversed text,
+ * so every part is translated twice: as it is, and read backwards. A pattern that looks ahead (smdebug's own
+ * `^(?!gradient).*weight` does) is searched for backwards in the reversed text, and that is exact.
+ */
+
+import { UsageError } from '../errors.js'
+
+/** A pattern for re2js, to be compiled with its LOOKBEHINDS flag. */
+export interface Translation {
+  readonly source: string
+  /** True where the text has to be reversed (by code points) before the search. */
+  readonly isReversed: boolean
+}
+
+/**
+ * The pattern that finds the same texts in re2js as `source` does with Python's `re.search`. Two differences are left:
+ * `\b` and `\B` know ASCII words only, and case is folded as RE2 does it.
+ * @throws UsageError for what Python refuses, for what cannot be matched in linear time (backreferences, conditional
+ * groups, atomic groups, possessive repetition), and for lookahead and lookbehind in one pattern
+ */
+export function translatePattern(source: string): Translation {
+  const whole = new Translator(source).translate()
+  const isReversed = whole.looksAhead || whole.consumesLineEnd
+  if (isReversed && whole.looksBehind) throw refusal(source, 'lookahead (or $ before more) together with lookbehind')
+  return { source: isReversed ? whole.backward : whole.forward, isReversed }
+}
+
+/** A part of a pattern: as RE2 reads it in the text, and in the reversed text. */
+interface Part {
+  readonly forward: string
+  readonly backward: string
+  readonly looksAhead: boolean
+  readonly looksBehind: boolean
+  /** Has a `$` (see `LINE_END`). */
+  readonly hasLineEnd: boolean
+  /** Has a `$` and more after it, so that the forward translation of `$` is not exact. */
+  readonly consumesLineEnd: boolean
+}
+
+interface Flags {
+  readonly ignoreCase: boolean
+  readonly multiline: boolean
+  readonly dotAll: boolean
+  readonly ascii: boolean
+  readonly verbose: boolean
+}
+
+const FLAG_NAMES: Readonly<Record<string, keyof Flags>> = {
+  i: 'ignoreCase',
+  m: 'multiline',
+  s: 'dotAll',
+  a: 'ascii',
+  x: 'verbose',
+}
+
+/** As deep as groups may lie in each other; the translator recurses once for each. */
+const MAX_DEPTH = 200
+
+const EMPTY = verbatim('')
+
+/**
+ * `$`: the end, or before a newline at the end. Forward it takes that newline with it, which makes a difference only if
+ * the pattern goes on; backward it is a lookbehind and takes nothing.
+ */
+const LINE_END: Part = { ...verbatim('(?:\\n?\\z)'), backward: '(?<=\\A\\n?)', hasLineEnd: true }
+
+/** Class contents, and what they are not: a Python `str` pattern is Unicode's unless `(?a)`. */
+const CLASSES = {
+  unicode: { w: '\\p{L}\\p{N}_', d: '\\p{Nd}', s: '\\t-\\r\\x1c-\\x20\\x{85}\\p{Z}' },
+  ascii: { w: '0-9A-Za-z_', d: '0-9', s: '\\t-\\r\\x20' },
+}
+
+const CONTROLS: Readonly<Record<string, string>> = {
+  a: '\x07',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+}
+
+/** One walk over the pattern, in the order of Python's own parser (Lib/re/_parser.py). */
+class Translator {
+  readonly #source: string
+  #at = 0
+  #depth = 0
+
+  constructor(source: string) {
+    this.#source = source
+  }
+
+  translate(): Part {
+    const flags = this.#globalFlags()
+    const whole = this.#alternatives(flags)
+    if (this.#at < this.#source.length) throw this.#invalid('unbalanced parenthesis')
+    return whole
+  }
+
+  /** `(?im)`: holds for the whole pattern, so it may stand only at its beginning. */
+  #globalFlags(): Flags {
+    let flags: Flags = { ignoreCase: false, multiline: false, dotAll: false, ascii: false, verbose: false }
+    for (;;) {
+      const match = /^\(\?([a-zA-Z]+)\)/.exec(this.#source.slice(this.#at))
+      if (match === null) return flags
+      flags = this.#setFlags(flags, match[1]!, true)
+      this.#at += match[0].length
+    }
+  }
+
+  #setFlags(flags: Flags, letters: string, value: boolean): Flags {
+    const changed = { ...flags }
+    for (const letter of letters) {
+      const name = FLAG_NAMES[letter]
+      if (name !== undefined) changed[name] = value
+      else if (letter !== 'u') throw this.#invalid(`unknown or unusable flag ${letter}`)
+      else changed.ascii = false
+    }
+    return changed
+  }
+
+  #alternatives(flags: Flags): Part {
+    if (++this.#depth > MAX_DEPTH) throw this.#invalid(`groups nested more than ${MAX_DEPTH} deep`)
+    const branches = [this.#sequence(flags)]
+    while (this.#take('|')) branches.push(this.#sequence(flags))
+    this.#depth--
+    return branches.length === 1 ? branches[0]! : { ...joined(branches), ...alternated(branches) }
+  }
+
+  #sequence(flags: Flags): Part {
+    const parts: Part[] = []
+    for (;;) {
+      this.#skipComments(flags)
+      const next = this.#source[this.#at]
+      if (next === undefined || next === '|' || next === ')') break
+      parts.push(this.#repeated(this.#atom(flags), flags))
+    }
+    const consumesLineEnd = parts.some(part => part.consumesLineEnd) || parts.slice(0, -1).some(part => part.hasLineEnd)
+    return {
+      ...joined(parts),
+      consumesLineEnd,
+      forward: parts.map(part => part.forward).join(''),
+      backward: parts
+        .map(part => part.backward)
+        .reverse()
+        .join(''),
+    }
+  }
+
+  /** One thing, which may be repeated. */
+  #atom(flags: Flags): Part & { isAssertion?: boolean; isAnchor?: boolean } {
+    const char = this.#char()
+    switch (char) {
+      case '.':
+        return verbatim(flags.dotAll ? '(?s:.)' : '.')
+      case '^':
+        return { ...(flags.multiline ? anchors('(?m:^)', '(?m:$)') : anchors('\\A', '\\z')), isAnchor: true }
+      case '$':
+        return { ...(flags.multiline ? anchors('(?m:$)', '(?m:^)') : LINE_END), isAnchor: true }
+      case '(':
+        return this.#group(flags)
+      case '[':
+        return this.#class(flags)
+      case '\\':
+        return this.#escape(flags)
+      case '*':
+      case '+':
+      case '?':
+        throw this.#invalid('nothing to repeat')
+      case '{':
+        this.#at--
+        if (this.#bounds() !== null) throw this.#invalid('nothing to repeat')
+        this.#at++
+        return literal(char, flags)
+      default:
+        return literal(char, flags)
+    }
+  }
+
+  #repeated(part: Part & { isAssertion?: boolean; isAnchor?: boolean }, flags: Flags): Part {
+    this.#skipComments(flags)
+    const bounds = this.#bounds()
+    if (bounds === null) return part
+    if (part.isAnchor) throw this.#invalid('nothing to repeat')
+    if (this.#take('+')) throw refusal(this.#source, 'possessive repetition')
+    this.#take('?')
+    this.#skipComments(flags)
+    const at = this.#at
+    if (this.#bounds() !== null) throw this.#invalid('multiple repeat')
+    this.#at = at
+    const [min, max] = bounds
+    // An assertion takes no text: to repeat it changes nothing, and not to need it is not to have it.
+    if (part.isAssertion) return min === 0 ? EMPTY : part
+    const suffix =
+      min === 0 && max === 1 ? '?' : max === undefined ? (min < 2 ? '*+'[min] : `{${min},}`) : `{${min},${max}}`
+    return {
+      ...part,
+      consumesLineEnd: part.hasLineEnd,
+      forward: `(?:${part.forward})${suffix}`,
+      backward: `(?:${part.backward})${suffix}`,
+    }
+  }
+
+  /** `*`, `+`, `?`, `{2}`, `{2,}`, `{,3}` or `{2,3}` as least and most; null, and nothing taken, for anything else. */
+  #bounds(): readonly [min: number, max: number | undefined] | null {
+    if (this.#take('*')) return [0, undefined]
+    if (this.#take('+')) return [1, undefined]
+    if (this.#take('?')) return [0, 1]
+    const match = /^\{(?!\})(\d*)(?:(,)(\d*))?\}/.exec(this.#source.slice(this.#at, this.#at + 64))
+    if (match === null) return null
+    this.#at += match[0].length
+    const [, low = '', comma, high = ''] = match
+    const min = Number(low)
+    const max = comma === undefined ? min : high === '' ? undefined : Number(high)
+    if (max !== undefined && max < min) throw this.#invalid('min repeat greater than max repeat')
+    return [min, max]
+  }
+
+  #group(flags: Flags): Part & { isAssertion?: boolean } {
+    if (!this.#take('?')) return this.#rest(flags)
+    if (this.#take(':')) return this.#rest(flags)
+    if (this.#take('P<')) {
+      if (!this.#skip(/^[\p{L}_][\p{L}\p{N}_]*>/u)) throw this.#invalid('bad group name')
+      return this.#rest(flags)
+    }
+    if (this.#take('P=')) throw refusal(this.#source, 'backreference')
+    if (this.#take('(')) throw refusal(this.#source, 'conditional group')
+    if (this.#take('>')) throw refusal(this.#source, 'atomic group')
+    for (const sign of ['=', '!'] as const) {
+      if (this.#take(sign)) return looking(this.#rest(flags), sign, true)
+      if (this.#take(`<${sign}`)) return looking(this.#rest(flags), sign, false)
+    }
+    const match = /^([a-zA-Z]*)(?:-([a-zA-Z]+))?:/.exec(this.#source.slice(this.#at))
+    if (match === null) {
+      const isFlags = /^[a-zA-Z]+\)/.test(this.#source.slice(this.#at))
+      throw this.#invalid(isFlags ? 'global flags not at the start of the expression' : 'unknown extension (?')
+    }
+    this.#at += match[0].length
+    return this.#rest(this.#setFlags(this.#setFlags(flags, match[1]!, true), match[2] ?? '', false))
+  }
+
+  /** What is left of a group, with its end. */
+  #rest(flags: Flags): Part {
+    const inner = this.#alternatives(flags)
+    if (!this.#take(')')) throw this.#invalid('missing ), unterminated subpattern')
+    return { ...inner, forward: `(?:${inner.forward})`, backward: `(?:${inner.backward})` }
+  }
+
+  #escape(flags: Flags): Part & { isAnchor?: boolean } {
+    const char = this.#char('bad escape (end of pattern)')
+    if (char === 'A') return { ...anchors('\\A', '\\z'), isAnchor: true }
+    if (char === 'Z' || char === 'z') return { ...anchors('\\z', '\\A'), isAnchor: true }
+    if (char === 'b' || char === 'B') return { ...verbatim(`\\${char}`), isAnchor: true }
+    const known = this.#classEscape(char, flags)
+    if (known !== null) return verbatim(`[${known.isNegated ? '^' : ''}${known.set}]`)
+    // `\1` to `\99` refer back, but three octal digits are a character.
+    if (/[1-9]/.test(char) && !/^[0-3][0-7]{2}/.test(this.#source.slice(this.#at - 1))) {
+      throw refusal(this.#source, 'backreference')
+    }
+    return literal(this.#character(char), flags)
+  }
+
+  /** `\w`, `\d`, `\s` and their opposites; null for any other. */
+  #classEscape(char: string, flags: Flags): { readonly set: string; readonly isNegated: boolean } | null {
+    const name = char.toLowerCase()
+    if (name !== 'w' && name !== 'd' && name !== 's') return null
+    return { set: CLASSES[flags.ascii ? 'ascii' : 'unicode'][name], isNegated: name !== char }
+  }
+
+  /** The character that an escape stands for; `char` is what follows the backslash. */
+  #character(char: string): string {
+    const control = CONTROLS[char]
+    if (control !== undefined) return control
+    const digits = { x: 2, u: 4, U: 8 }[char]
+    if (digits !== undefined) {
+      const hex = this.#source.slice(this.#at, this.#at + digits)
+      const code = /^[0-9a-fA-F]+$/.test(hex) && hex.length === digits ? Number.parseInt(hex, 16) : Number.NaN
+      if (!(code <= 0x10ffff)) throw this.#invalid(`incomplete or too large escape \\${char}${hex}`)
+      this.#at += digits
+      return String.fromCodePoint(code)
+    }
+    if (/[0-7]/.test(char)) {
+      const octal = /^[0-7]{1,3}/.exec(this.#source.slice(this.#at - 1))![0]
+      if (octal > '377' && octal.length === 3) throw this.#invalid(`octal escape \\${octal} above \\377`)
+      this.#at += octal.length - 1
+      return String.fromCharCode(Number.parseInt(octal, 8))
+    }
+    if (/[0-9a-zA-Z]/.test(char)) throw this.#invalid(`bad escape \\${char}`)
+    return char
+  }
+
+  #class(flags: Flags): Part {
+    const isNegated = this.#take('^')
+    let set = ''
+    // RE2 can't negate a set inside another: `[a\W]` is `[a]|[^\w]`.
+    const negatedSets: string[] = []
+    for (let isFirst = true; isFirst || !this.#take(']'); isFirst = false) {
+      const low = this.#classItem(flags)
+      if (typeof low !== 'string') {
+        if (low.isNegated) negatedSets.push(`[^${low.set}]`)
+        else set += low.set
+      } else if (/^-[^\]]/s.test(this.#source.slice(this.#at))) {
+        this.#at++
+        const high = this.#classItem(flags)
+        if (typeof high !== 'string' || high.codePointAt(0)! < low.codePointAt(0)!) {
+          throw this.#invalid('bad character range')
+        }
+        set += `${hex(low)}-${hex(high)}`
+      } else {
+        set += hex(low)
+      }
+      if (typeof low !== 'string' && /^-[^\]]/s.test(this.#source.slice(this.#at))) {
+        throw this.#invalid('bad character range')
+      }
+    }
+    const caseless = flags.ignoreCase ? 'i' : ''
+    if (negatedSets.length === 0) return verbatim(`(?${caseless}:[${isNegated ? '^' : ''}${set}])`)
+    const union = [...(set === '' ? [] : [`[${set}]`]), ...negatedSets].join('|')
+    // One character is the same in both directions, so here a lookbehind serves either.
+    return verbatim(isNegated ? `(?:(?s:.)(?${caseless}:(?<!${union})))` : `(?${caseless}:${union})`)
+  }
+
+  #classItem(flags: Flags): string | { readonly set: string; readonly isNegated: boolean } {
+    const char = this.#char('unterminated character set')
+    if (char !== '\\') return char
+    const escaped = this.#char('unterminated character set')
+    return this.#classEscape(escaped, flags) ?? (escaped === 'b' ? '\b' : this.#character(escaped))
+  }
+
+  /** The next character, a whole code point. */
+  #char(missing = 'unexpected end of pattern'): string {
+    const code = this.#source.codePointAt(this.#at)
+    if (code === undefined) throw this.#invalid(missing)
+    const char = String.fromCodePoint(code)
+    this.#at += char.length
+    return char
+  }
+
+  #take(text: string): boolean {
+    const isNext = this.#source.startsWith(text, this.#at)
+    if (isNext) this.#at += text.length
+    return isNext
+  }
+
+  /** Comments may stand everywhere, also between a thing and its repetition. */
+  #skipComments(flags: Flags): void {
+    while (this.#skip(flags.verbose ? /^(?:\s+|#[^\n]*|\(\?#[^)]*\))/ : /^\(\?#[^)]*\)/));
+    if (this.#source.startsWith('(?#', this.#at)) throw this.#invalid('missing ), unterminated comment')
+  }
+
+  #skip(what: RegExp): boolean {
+    const match = what.exec(this.#source.slice(this.#at))
+    this.#at += match?.[0].length ?? 0
+    return match !== null
+  }
+
+  #invalid(reason: string): UsageError {
+    return invalidPattern(this.#source, `${reason} at position ${this.#at}`)
+  }
+}
+
+/** The error for a pattern that is none. */
+export function invalidPattern(pattern: string, reason: string, cause?: unknown): UsageError {
+  return new UsageError(
+    `pattern ${show(pattern)}: expected a Python regular expression, got ${reason}`,
+    { pattern, reason },
+    cause,
+  )
+}
+
+function refusal(pattern: string, construct: string): UsageError {
+  return new UsageError(
+    `pattern ${show(pattern)}: ${construct} is not supported: only what can be matched in linear time is accepted, ` +
+      'so that no pattern can hang',
+    { pattern, construct },
+  )
+}
+
+function show(pattern: string): string {
+  return JSON.stringify(pattern.length > 200 ? `${pattern.slice(0, 200)}…` : pattern)
+}
+
+/** A part that reads the same in both directions, as a single character does. */
+function verbatim(source: string): Part {
+  return {
+    forward: source,
+    backward: source,
+    looksAhead: false,
+    looksBehind: false,
+    hasLineEnd: false,
+    consumesLineEnd: false,
+  }
+}
+
+function anchors(forward: string, backward: string): Part {
+  return { ...verbatim(forward), backward }
+}
+
+function literal(char: string, flags: Flags): Part {
+  const source = /[\w/ -]/.test(char) ? char : hex(char)
+  return verbatim(flags.ignoreCase ? `(?i:${source})` : source)
+}
+
+/** A character that no syntax can mistake for something else. */
+function hex(char: string): string {
+  return `\\x{${char.codePointAt(0)!.toString(16)}}`
+}
+
+/** A lookaround with `inner` (a group); `isAhead` tells the direction. What looks ahead looks behind when reversed. */
+function looking(inner: Part, sign: '=' | '!', isAhead: boolean): Part & { isAssertion: true } {
+  const unused = ''
+  return {
+    ...inner,
+    forward: isAhead ? unused : `(?<${sign}${inner.forward})`,
+    backward: isAhead ? `(?<${sign}${inner.backward})` : unused,
+    looksAhead: inner.looksAhead || isAhead,
+    looksBehind: inner.looksBehind || !isAhead,
+    consumesLineEnd: inner.consumesLineEnd || inner.hasLineEnd,
+    isAssertion: true,
+  }
+}
+
+/** What is true of a whole because it is true of a part; its sources are still to be made. */
+function joined(parts: readonly Part[]): Part {
+  return {
+    ...EMPTY,
+    looksAhead: parts.some(part => part.looksAhead),
+    looksBehind: parts.some(part => part.looksBehind),
+    hasLineEnd: parts.some(part => part.hasLineEnd),
+    consumesLineEnd: parts.some(part => part.consumesLineEnd),
+  }
+}
+
+function alternated(branches: readonly Part[]): { readonly forward: string; readonly backward: string } {
+  return {
+    forward: branches.map(branch => branch.forward).join('|'),
+    backward: branches.map(branch => branch.backward).join('|'),
+  }
+}

@@ -1,0 +1,21 @@
+/** How a saved reduction is named: as a tensor of its own. Source: format.md "Index file". */
+
+import { REDUCTIONS, type ReductionName } from '../types.js'
+
+/** A saved reduction, and the tensor that it was made from. */
+export interface SavedReduction {
+  readonly reduction: ReductionName
+  readonly tensor: string
+}
+
+/** What a saved tensor's name tells, if it is that of a reduction; null for any other, also for unknown reductions. */
+export function parseReductionName(tensorName: string): SavedReduction | null {
+  const match = /^(?:smdebug|tornasole)\/reductions\/([^/]+)\/(.+)$/s.exec(tensorName)
+  const reduction = match && REDUCTIONS.find(name => name === match[1])
+  return match && reduction ? { reduction, tensor: match[2]! } : null
+}
+
+/** The name under which smdebug saves a reduction of a tensor. */
+export function reductionTensorName(reduction: ReductionName, tensor: string): string {
+  return `smdebug/reductions/${reduction}/${tensor}`
+}

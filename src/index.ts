@@ -1,0 +1,48 @@
+/** The public API: re-exports only. */
+
+export {
+  EngineError,
+  type ErrorData,
+  FormatError,
+  InvalidWorker,
+  MissingCollectionFiles,
+  QueryError,
+  ReductionUndefined,
+  StepNotYetAvailable,
+  StepUnavailable,
+  StoreError,
+  TensorUnavailable,
+  TensorUnavailableForStep,
+  TrialscanError,
+  UsageError,
+} from './errors.js'
+export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
+export { closePools, type WorkOptions } from './trial/access.js'
+export type { StepRange } from './trial/open.js'
+export { type Complex, type ExactExtremes, Moments, mergeMoments, type ReductionValue } from './trial/reduction.js'
+export type { Scan, ScanProgress, ScanRow, ScanStats } from './trial/scan.js'
+export type { Tensor, ValueOptions } from './trial/tensor.js'
+export {
+  type Collection,
+  createTrial,
+  openTrial,
+  type ScanOptions,
+  type TensorNamesOptions,
+  type TensorSummary,
+  type Trial,
+  type TrialOptions,
+  type TrialSummary,
+} from './trial/trial.js'
+export { allclose, type NumericArray, type TensorValue, type Tolerance } from './trial/value.js'
+export {
+  type CheckLevel,
+  type DType,
+  type GlobalStep,
+  type Mode,
+  type ModeStep,
+  modes,
+  REDUCTIONS,
+  type ReductionBase,
+  type ReductionName,
+  type Worker,
+} from './types.js'

@@ -1,0 +1,333 @@
+/**
+ * What a thread does with a job: read ▸ decode ▸ reduce ▸ reply. One bad record is one failure in the reply; the rest
+ * of the job stands.
+ */
+
+import { dtypeNumber } from '../engine/dtype.js'
+import { type Engine, type Found, FRAMING_LENGTH } from '../engine/engine.js'
+import { errorToData, FormatError } from '../errors.js'
+import { parseIndexFile } from '../format/index-file.js'
+import {
+  type DescribeJob,
+  type PartJob,
+  RECORD_LIMIT,
+  type RecordColumns,
+  type ScanJob,
+  type ValueJob,
+} from '../plan.js'
+import type { Store } from '../store/store.js'
+import { LargeRecord } from './large.js'
+import type {
+  DescribeReply,
+  Descriptions,
+  IndexJob,
+  IndexReply,
+  Job,
+  PartReply,
+  RawValue,
+  RecordFailure,
+  Reply,
+  ScanReply,
+  ValueReply,
+} from './message.js'
+
+/** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
+const MAX_INDEX_BYTES = 256 << 20
+
+/** Runs a job on this thread's engine. */
+export async function runJob(job: Job, engine: Engine, store: Store): Promise<Reply> {
+  switch (job.kind) {
+    case 'scan':
+      return scan(job, engine, store)
+    case 'part':
+      return reducePart(job, engine, store)
+    case 'describe':
+      return describe(job, engine, store)
+    case 'value':
+      return values(job, engine, store)
+    case 'index':
+      return readIndexFiles(job, store)
+  }
+}
+
+async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanReply> {
+  const { records, order, batches } = job
+  const total = order.length
+  const rowLength = engine.layout.moments.doubles
+  const moments = new Float64Array(total * rowLength)
+  const described = new DescriptionWriter(total)
+  const failures: RecordFailure[] = []
+  const fail = (record: number, error: unknown): void => {
+    failures.push({ record, error: errorToData(error) })
+  }
+  let readBytes = 0
+
+  engine.reset()
+  const tags = engine.writeTags(job.tags)
+  const room = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
+  const window = engine.reserveBytes(batches.reduce((most, b) => Math.max(most, b.endByte - b.startByte), 0))
+  for (const { file, startByte, endByte, first, count } of batches) {
+    const path = job.files[file]!
+    let there: number
+    try {
+      const read = store.readInto(path, startByte, engine.view(window, endByte - startByte))
+      there = typeof read === 'number' ? read : await read
+    } catch (error) {
+      for (let i = 0; i < count; i++) fail(order[first + i]!, error)
+      continue
+    }
+    readBytes += there
+    const recordOf = (i: number): number => order[first + i]!
+    engine.ask(
+      room,
+      count,
+      tags,
+      i => askedOf(records, recordOf(i)),
+      i => {
+        const at = records.startByte[recordOf(i)]! - startByte
+        const byteLength = Math.max(0, Math.min(records.byteLength[recordOf(i)]!, there - at))
+        return { address: window + Math.min(at, endByte - startByte), byteLength }
+      },
+    )
+    engine.scoped(() => {
+      engine.scan(room, count, job.checkLevel)
+      const slots = engine.slots(room, count)
+      const rows = engine.rows(room, count)
+      for (let i = 0; i < count; i++) {
+        const record = recordOf(i)
+        if (slots.ok(i)) {
+          described.set(record, slots.dtypeNumber(i), slots.shape(i))
+          moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
+        } else {
+          fail(record, impossibleLength(job, record, store) ?? slots.error(i, placeOf(job, record, store)))
+        }
+      }
+    })
+  }
+  return {
+    kind: 'scan',
+    described: described.finish(),
+    moments,
+    failures,
+    stats: { records: total, readBytes, reads: batches.length },
+  }
+}
+
+async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<PartReply> {
+  const described = new DescriptionWriter(1)
+  const failures: RecordFailure[] = []
+  let record: LargeRecord | undefined
+  let moments = new Float64Array(engine.layout.moments.doubles)
+  let sums = { crc: 0, crcByteLength: 0, storedCrc: 0 }
+  try {
+    record = await openLarge(job, 0, engine, store)
+    const { dtype, shape } = record.found
+    const row = engine.reserveBatch(1)
+    engine.resetRow(row)
+    sums = await record.streamPart(job.part, job.parts, (address, count) => engine.addToRow(row, dtype, address, count))
+    if (job.part === 0) record.addValues(row)
+    moments = engine.rows(row, 1).slice()
+    described.set(0, dtypeNumber(dtype), shape)
+  } catch (error) {
+    failures.push({ record: 0, error: errorToData(error) })
+  }
+  return {
+    kind: 'part',
+    described: described.finish(),
+    moments,
+    failures,
+    ...sums,
+    stats: { records: job.part === 0 ? 1 : 0, readBytes: record?.readBytes ?? 0, reads: record?.reads ?? 0 },
+  }
+}
+
+async function describe(job: DescribeJob, engine: Engine, store: Store): Promise<DescribeReply> {
+  const total = job.records.file.length
+  const described = new DescriptionWriter(total)
+  const failures: RecordFailure[] = []
+  let readBytes = 0
+  let reads = 0
+  for (let record = 0; record < total; record++) {
+    try {
+      const large = await openLarge(job, record, engine, store)
+      readBytes += large.readBytes
+      reads += large.reads
+      described.set(record, dtypeNumber(large.found.dtype), large.found.shape)
+    } catch (error) {
+      failures.push({ record, error: errorToData(error) })
+    }
+  }
+  return { kind: 'describe', described: described.finish(), failures, stats: { records: total, readBytes, reads } }
+}
+
+async function values(job: ValueJob, engine: Engine, store: Store): Promise<ValueReply> {
+  const total = job.records.file.length
+  const result: RawValue[] = []
+  const failures: RecordFailure[] = []
+  let readBytes = 0
+  let reads = 0
+  for (let record = 0; record < total; record++) {
+    try {
+      if (job.records.byteLength[record]! <= job.windowByteLength) {
+        result.push(await wholeValue(job, record, engine, store))
+        readBytes += job.records.byteLength[record]!
+        reads++
+      } else {
+        const large = await openLarge(job, record, engine, store)
+        const strings = large.found.dtype === 'string' ? large.readStrings() : null
+        const bytes = strings ? null : await large.readElements()
+        readBytes += large.readBytes
+        reads += large.reads
+        result.push(rawValue(record, large.found, bytes, strings, engine))
+      }
+    } catch (error) {
+      failures.push({ record, error: errorToData(error) })
+    }
+  }
+  return { kind: 'value', values: result, failures, stats: { records: total, readBytes, reads } }
+}
+
+async function wholeValue(job: ValueJob, record: number, engine: Engine, store: Store): Promise<RawValue> {
+  const { records } = job
+  const refused = impossibleLength(job, record, store)
+  if (refused) throw refused
+  const byteLength = records.byteLength[record]!
+  engine.reset()
+  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
+  const room = engine.reserveBatch(1)
+  const window = engine.reserveBytes(byteLength)
+  const path = job.files[records.file[record]!]!
+  const there = await store.readInto(path, records.startByte[record]!, engine.view(window, byteLength))
+  const asked = { ...askedOf(records, record), tag: 0 }
+  engine.ask(
+    room,
+    1,
+    tags,
+    () => asked,
+    () => ({ address: window, byteLength: there }),
+  )
+  engine.decode(room, 1, job.checkLevel)
+  const slots = engine.slots(room, 1)
+  if (!slots.ok(0)) throw slots.error(0, placeOf(job, record, store))
+  const found = slots.found(0)
+  if (found.kind === 'strings') return rawValue(record, found, null, engine.copyStrings(room, 0, found), engine)
+  return rawValue(record, found, engine.copyElements(room, 0, found), null, engine)
+}
+
+function rawValue(
+  record: number,
+  found: Found,
+  bytes: Uint8Array<ArrayBuffer> | null,
+  strings: string[] | null,
+  engine: Engine,
+): RawValue {
+  const { dtype, shape } = found
+  const widened =
+    bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
+      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1))
+      : null
+  return { record, dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
+}
+
+async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexReply> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const files = await Promise.all(
+    paths.map(async path => {
+      try {
+        const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
+        return parseIndexFile(decodeText(decoder, bytes, store.url(path)), store.url(path))
+      } catch (error) {
+        return errorToData(error)
+      }
+    }),
+  )
+  return { kind: 'index', files }
+}
+
+function decodeText(decoder: TextDecoder, bytes: Uint8Array, url: string): string {
+  try {
+    return decoder.decode(bytes)
+  } catch (cause) {
+    const message = `${url}: expected JSON in UTF-8, got bytes that are not`
+    throw new FormatError('BadIndexFile', message, { url, expected: 'JSON in UTF-8', got: 'other bytes' }, cause)
+  }
+}
+
+type RecordJob = ScanJob | PartJob | DescribeJob | ValueJob
+
+/** Opens a record that need not fit into memory. */
+async function openLarge(
+  job: PartJob | DescribeJob | ValueJob,
+  record: number,
+  engine: Engine,
+  store: Store,
+): Promise<LargeRecord> {
+  const { records } = job
+  const refused = impossibleLength(job, record, store)
+  if (refused) throw refused
+  engine.reset()
+  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
+  return LargeRecord.open(engine, store, {
+    path: job.files[records.file[record]!]!,
+    startByte: records.startByte[record]!,
+    asked: { ...askedOf(records, record), tag: 0 },
+    tags,
+    place: placeOf(job, record, store),
+    checkLevel: job.checkLevel,
+    windowByteLength: job.windowByteLength,
+  })
+}
+
+function askedOf(records: RecordColumns, record: number) {
+  return {
+    byteLength: records.byteLength[record]!,
+    tag: records.tag[record]!,
+    step: records.step[record]!,
+  }
+}
+
+function placeOf({ files, tags, records }: RecordJob, record: number, store: Store) {
+  return {
+    url: store.url(files[records.file[record]!]!),
+    startByte: records.startByte[record]!,
+    tensor: tags[records.tag[record]!]!,
+  }
+}
+
+/** The error of an index entry whose length no record can have; such a record is not read. */
+function impossibleLength(job: RecordJob, record: number, store: Store): FormatError | undefined {
+  const byteLength = job.records.byteLength[record]!
+  if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
+  const { url, startByte, tensor } = placeOf(job, record, store)
+  const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
+  const message = `${url}, offset ${startByte}, tensor ${JSON.stringify(tensor)}: expected ${expected}, got ${byteLength}`
+  return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
+}
+
+/** Collects dtypes and shapes in the order of the records, whatever order they come in. */
+class DescriptionWriter {
+  readonly #dtypes: Uint8Array
+  readonly #shapes: (readonly number[] | undefined)[]
+
+  constructor(total: number) {
+    this.#dtypes = new Uint8Array(total)
+    this.#shapes = new Array(total)
+  }
+
+  set(record: number, dtype: number, shape: readonly number[]): void {
+    this.#dtypes[record] = dtype
+    this.#shapes[record] = shape
+  }
+
+  finish(): Descriptions {
+    const ranks = Uint8Array.from(this.#shapes, shape => shape?.length ?? 0)
+    const dims = new Float64Array(ranks.reduce((sum, rank) => sum + rank, 0))
+    let at = 0
+    for (const shape of this.#shapes) {
+      if (shape === undefined) continue
+      dims.set(shape, at)
+      at += shape.length
+    }
+    return { dtypes: this.#dtypes, ranks, dims }
+  }
+}

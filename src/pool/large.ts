@@ -1,0 +1,227 @@
+/**
+ * A record too large to be read at once. Its head and tail are walked with a hole where tensor_content lies; the
+ * elements then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
+ */
+
+import { elementByteLength } from '../engine/dtype.js'
+import {
+  type Asked,
+  type Batch,
+  BLOCK_ELEMENTS,
+  type Engine,
+  type Found,
+  FRAMING_LENGTH,
+  HEADER_LENGTH,
+  type Tags,
+} from '../engine/engine.js'
+import type { Address } from '../engine/memory.js'
+import { type FaultPlace, faultError, NEED_MORE, TRUNCATED } from '../engine/status.js'
+import type { TrialscanError } from '../errors.js'
+import type { Store } from '../store/store.js'
+import { CHECK_LEVELS } from '../types.js'
+
+/** The check level at which payloads are checksummed. */
+export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
+
+/** Bytes of a record that are read to find where its elements begin; a tag and the fields around it fit easily. */
+const HEAD_BYTES = 16 << 10
+const FOOTER_LENGTH = 4
+
+export interface LargeRecordPlace {
+  readonly path: string
+  readonly startByte: number
+  readonly asked: Asked
+  readonly tags: Tags
+  readonly place: FaultPlace
+  readonly checkLevel: number
+  /** Bytes of the file that may be in memory at once. */
+  readonly windowByteLength: number
+}
+
+/** The checksum of a run of a payload's bytes. `stored` is what the record's footer says, in the last part only. */
+export interface PartChecksum {
+  readonly crc: number
+  readonly crcByteLength: number
+  readonly storedCrc: number
+}
+
+export class LargeRecord {
+  /** What the record holds, once it is open. */
+  found!: Found
+  readBytes = 0
+  reads = 0
+  readonly #engine: Engine
+  readonly #store: Store
+  readonly #record: LargeRecordPlace
+  readonly #room: Batch
+  #head = 0 as Address
+  #tail = 0 as Address
+  #tailLength = 0
+
+  private constructor(engine: Engine, store: Store, record: LargeRecordPlace) {
+    this.#engine = engine
+    this.#store = store
+    this.#record = record
+    this.#room = engine.reserveBatch(1)
+  }
+
+  /** Reads and walks all of a record but its elements. */
+  static async open(engine: Engine, store: Store, record: LargeRecordPlace): Promise<LargeRecord> {
+    const opened = new LargeRecord(engine, store, record)
+    let headLength = HEAD_BYTES
+    while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
+    return opened
+  }
+
+  /** @returns false if the head has to be longer */
+  async #walk(headLength: number): Promise<boolean> {
+    const { asked, tags, checkLevel, windowByteLength } = this.#record
+    const engine = this.#engine
+    if (headLength > windowByteLength) throw this.#tooLarge()
+    const head = engine.reserveBytes(headLength)
+    const there = await this.#read(0, head, headLength)
+    engine.ask(
+      this.#room,
+      1,
+      tags,
+      () => asked,
+      () => ({ address: head, byteLength: there }),
+    )
+    if (!engine.checkHeader(this.#room, checkLevel)) throw this.#fault()
+    if (there < headLength) throw this.#truncated(there)
+    this.#head = head
+    const payloadLength = asked.byteLength - FRAMING_LENGTH
+    let walked = engine.walkSparse(this.#room, payloadLength, 0, 0)
+    let slots = engine.slots(this.#room, 1)
+    if (!walked && slots.needs(0) === 'tail') {
+      await this.#readTail(slots.dataOffset(0) + slots.dataByteLength(0))
+      walked = engine.walkSparse(this.#room, payloadLength, this.#tail, this.#tailLength)
+      slots = engine.slots(this.#room, 1)
+    }
+    if (!walked) {
+      const needs = slots.needs(0)
+      if (needs === 'more' && headLength < asked.byteLength) return false
+      throw needs === null ? this.#fault() : this.#tooLarge()
+    }
+    this.found = slots.found(0)
+    return true
+  }
+
+  /** Reads what lies between tensor_content and the end of the record, its footer included. */
+  async #readTail(tailStart: number): Promise<void> {
+    const { asked, windowByteLength } = this.#record
+    const byteLength = asked.byteLength - tailStart
+    if (byteLength > windowByteLength) throw this.#tooLarge()
+    this.#tail = this.#engine.reserveBytes(byteLength)
+    this.#tailLength = byteLength - FOOTER_LENGTH
+    const there = await this.#read(tailStart, this.#tail, byteLength)
+    if (there < byteLength) throw this.#truncated(tailStart + there)
+  }
+
+  /**
+   * Streams one part of the elements, cut at whole blocks.
+   * @param sink takes elements in the core's memory, in order
+   */
+  async streamPart(
+    part: number,
+    parts: number,
+    sink: (address: Address, count: number, byteLength: number) => void,
+  ): Promise<PartChecksum> {
+    const { asked, checkLevel, windowByteLength } = this.#record
+    const { dtype, elementCount, dataOffset, dataByteLength, kind } = this.found
+    const engine = this.#engine
+    const size = elementByteLength(dtype)
+    const perPart = Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
+    const first = Math.min(elementCount, part * perPart)
+    const end = part === parts - 1 ? elementCount : Math.min(elementCount, first + perPart)
+    const blocks = Math.max(1, Math.floor(Math.min(windowByteLength, 1 << 20) / (BLOCK_ELEMENTS * size)))
+    const checked = checkLevel === CHECK_FULL
+    let crc = 0
+    let crcByteLength = 0
+    const add = (address: Address, byteLength: number): void => {
+      if (!checked) return
+      crc = engine.crc32c(address, byteLength, crc)
+      crcByteLength += byteLength
+    }
+    if (kind !== 'content') {
+      // No hole: the whole record is in memory, and there are no elements in one piece.
+      if (part === 0) add((this.#head + HEADER_LENGTH) as Address, asked.byteLength - FRAMING_LENGTH)
+      return { crc, crcByteLength, storedCrc: checked ? await this.#storedCrc() : 0 }
+    }
+    if (part === 0) add((this.#head + HEADER_LENGTH) as Address, dataOffset - HEADER_LENGTH)
+    const window = engine.reserveBytes(blocks * BLOCK_ELEMENTS * size)
+    for (let at = first; at < end; at += blocks * BLOCK_ELEMENTS) {
+      const count = Math.min(end - at, blocks * BLOCK_ELEMENTS)
+      const there = await this.#read(dataOffset + at * size, window, count * size)
+      if (there < count * size) throw this.#truncated(dataOffset + at * size + there)
+      add(window, count * size)
+      sink(window, count, count * size)
+    }
+    if (part !== parts - 1 || !checked) return { crc, crcByteLength, storedCrc: 0 }
+    const tailStart = dataOffset + dataByteLength
+    if (this.#tailLength === 0) await this.#readTail(tailStart)
+    add(this.#tail, this.#tailLength)
+    return { crc, crcByteLength, storedCrc: await this.#storedCrc() }
+  }
+
+  /** Adds values that lie one by one, not in tensor_content, to a row of moments. */
+  addValues(row: Batch): void {
+    if (this.found.kind === 'values') this.#engine.addValuesToRow(this.#room, row)
+  }
+
+  /** The little-endian bytes of all elements, checked as the check level asks. */
+  async readElements(): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.found.kind !== 'content') return this.#engine.copyElements(this.#room, 0, this.found)
+    const out = new Uint8Array(this.found.dataByteLength)
+    let at = 0
+    const { crc, storedCrc } = await this.streamPart(0, 1, (address, _, byteLength) => {
+      out.set(this.#engine.view(address, byteLength), at)
+      at += byteLength
+    })
+    this.checkPayload(crc, storedCrc)
+    return out
+  }
+
+  /** The strings of a record that holds such. */
+  readStrings(): string[] {
+    return this.#engine.copyStrings(this.#room, 0, this.found)
+  }
+
+  /** Throws if the checksum of the payload is neither the stored one nor unchecked. No-op below check level full. */
+  checkPayload(crc: number, storedCrc: number): void {
+    if (this.#record.checkLevel !== CHECK_FULL) return
+    if (!this.#engine.checkPayload(this.#room, crc, storedCrc)) throw this.#fault()
+  }
+
+  async #storedCrc(): Promise<number> {
+    const footer = this.#engine.reserveBytes(FOOTER_LENGTH)
+    const at = this.#record.asked.byteLength - FOOTER_LENGTH
+    const there = await this.#read(at, footer, FOOTER_LENGTH)
+    if (there < FOOTER_LENGTH) throw this.#truncated(at + there)
+    const view = this.#engine.view(footer, FOOTER_LENGTH)
+    return new DataView(view.buffer, view.byteOffset, FOOTER_LENGTH).getUint32(0, true)
+  }
+
+  async #read(at: number, address: Address, byteLength: number): Promise<number> {
+    const { path, startByte } = this.#record
+    const there = await this.#store.readInto(path, startByte + at, this.#engine.view(address, byteLength))
+    this.readBytes += there
+    this.reads++
+    return there
+  }
+
+  #fault(): TrialscanError {
+    return this.#engine.slots(this.#room, 1).error(0, this.#record.place)
+  }
+
+  #truncated(got: number): TrialscanError {
+    const expected = this.#record.asked.byteLength
+    return faultError({ status: TRUNCATED, faultOffset: 0, expected, got, tag: '' }, this.#record.place)
+  }
+
+  #tooLarge(): TrialscanError {
+    const { asked, windowByteLength, place } = this.#record
+    const fault = { status: NEED_MORE, faultOffset: 0, expected: asked.byteLength, got: windowByteLength, tag: '' }
+    return faultError(fault, place)
+  }
+}

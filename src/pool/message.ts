@@ -1,0 +1,106 @@
+/** All that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
+
+import type { ErrorData } from '../errors.js'
+import type { IndexFile } from '../format/index-file.js'
+import type { DescribeJob, PartJob, ScanJob, ValueJob } from '../plan.js'
+import type { StoreSpec } from '../store/store.js'
+import type { DType } from '../types.js'
+
+/** Read and parse index files. */
+export interface IndexJob {
+  readonly kind: 'index'
+  readonly store: StoreSpec
+  readonly paths: readonly string[]
+}
+
+export type Job = ScanJob | PartJob | DescribeJob | ValueJob | IndexJob
+
+/** What a job has cost. */
+export interface JobStats {
+  readonly records: number
+  readonly readBytes: number
+  readonly reads: number
+}
+
+/** One record that could not be read: its place in the job's columns, and why. */
+export interface RecordFailure {
+  readonly record: number
+  readonly error: ErrorData
+}
+
+interface RecordReply {
+  readonly stats: JobStats
+  readonly failures: readonly RecordFailure[]
+}
+
+/** Dtypes (TensorFlow's numbers; 0 where the record failed) and shapes of a job's records. */
+export interface Descriptions {
+  readonly dtypes: Uint8Array
+  readonly ranks: Uint8Array
+  /** The dimensions of all records, one after the other. */
+  readonly dims: Float64Array
+}
+
+export interface ScanReply extends RecordReply {
+  readonly kind: 'scan'
+  readonly described: Descriptions
+  /** A row of moments a record; of no meaning where it failed. */
+  readonly moments: Float64Array
+}
+
+export interface PartReply extends RecordReply {
+  readonly kind: 'part'
+  readonly described: Descriptions
+  readonly moments: Float64Array
+  /** CRC-32C of the payload bytes this part covers (check level full only), how many those are, and what is stored. */
+  readonly crc: number
+  readonly crcByteLength: number
+  readonly storedCrc: number
+}
+
+export interface DescribeReply extends RecordReply {
+  readonly kind: 'describe'
+  readonly described: Descriptions
+}
+
+/** A tensor's value as it crosses a thread. */
+export interface RawValue {
+  readonly record: number
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  /** Little-endian elements in C order; empty for strings. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  /** float16 and bfloat16 only: the elements as float32. */
+  readonly widened: Float32Array<ArrayBuffer> | null
+  /** Strings only. */
+  readonly strings: readonly string[] | null
+}
+
+export interface ValueReply extends RecordReply {
+  readonly kind: 'value'
+  readonly values: readonly RawValue[]
+}
+
+export interface IndexReply {
+  readonly kind: 'index'
+  /** One an asked path, in order. */
+  readonly files: readonly (IndexFile | ErrorData)[]
+}
+
+export type Reply = ScanReply | PartReply | DescribeReply | ValueReply | IndexReply
+
+/** The reply that belongs to a job. */
+export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>
+
+/** The buffers of a reply that can be moved instead of copied. */
+export function transfers(reply: Reply): ArrayBuffer[] {
+  switch (reply.kind) {
+    case 'scan':
+    case 'part':
+      return [reply.moments.buffer as ArrayBuffer]
+    case 'value':
+      return reply.values.flatMap(({ bytes, widened }) => (widened ? [bytes.buffer, widened.buffer] : [bytes.buffer]))
+    default:
+      return []
+  }
+}

@@ -1,0 +1,35 @@
+/** The body of a pool's thread: adopts the compiled core and runs jobs. */
+
+import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { adoptModule } from '../engine/module.js'
+import { type ErrorData, errorToData } from '../errors.js'
+import type { Store } from '../store/store.js'
+import { runJobHere } from './inline.js'
+import { type Job, transfers } from './message.js'
+
+/** An error as data, since Piscina keeps only the message of a thrown one. */
+export interface ThreadFailure {
+  readonly kind: 'failure'
+  readonly error: ErrorData
+}
+
+/** Asks whether the thread has started. */
+export interface Ping {
+  readonly kind: 'ping'
+}
+
+adoptModule(workerData as WebAssembly.Module)
+
+const stores = new Map<string, Store>()
+
+export default async function run(job: Job | Ping): Promise<unknown> {
+  if (job.kind === 'ping') return job
+  try {
+    const reply = await runJobHere(job, stores)
+    const buffers = transfers(reply)
+    // Moved, not copied; these are never the core's own memory (design.md, border rule 8).
+    return buffers.length === 0 ? reply : move({ [transferableSymbol]: buffers, [valueSymbol]: reply })
+  } catch (error) {
+    return { kind: 'failure', error: errorToData(error) } satisfies ThreadFailure
+  }
+}

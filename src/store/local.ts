@@ -1,0 +1,310 @@
+/** The local disk as a store: the only place where trials are read through node:fs. */
+
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  fstatSync,
+  openSync,
+  promises,
+  readSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { StoreError, UsageError } from '../errors.js'
+import type { LocalStoreSpec, Store } from './store.js'
+
+/** How many files stay open between reads; the jobs of a thread go through a trial file by file. */
+const MAX_OPEN_FILES = 16
+/** How many directories are known to lie in the root, before the answers are forgotten. */
+const MAX_KNOWN_DIRECTORIES = 4096
+/** How many directories are listed at once. */
+const LISTED_AT_ONCE = 32
+/** The most that one read asks for: node's own limit is 2^31 - 1. */
+const MAX_READ_BYTES = 2 ** 30
+
+type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
+
+/** Opening a FIFO must not wait for its writer. Windows has neither flag. */
+const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
+
+/**
+ * A trial on the local disk. Files are read synchronously: from the page cache that takes 10 µs, a tenth of what the
+ * thread pool's four round trips for open, stat, read and close do; only listing waits.
+ */
+export class LocalStore implements Store {
+  readonly spec: LocalStoreSpec
+  readonly #root: string
+  /** Open files by path, the one used last at the end. */
+  readonly #files = new Map<string, number>()
+  /** Directories whose real path lies in the root's. */
+  readonly #knownDirectories = new Set<string>()
+
+  constructor(spec: LocalStoreSpec) {
+    this.spec = spec
+    this.#root = resolve(spec.root)
+  }
+
+  async open(): Promise<void> {
+    const stats = this.#translated('', () => statSync(this.#root))
+    if (!stats.isDirectory()) throw this.#error('NotADirectory', '', 'expected a directory, got a file')
+  }
+
+  url(path: string): string {
+    return pathToFileURL(join(this.#root, path)).href
+  }
+
+  async list(directory: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<string[]> {
+    this.#resolve(directory)
+    const found: string[] = []
+    // Real paths of the directories that links led to: a link to a directory above must not go round for ever.
+    const linked = new Set<string>()
+    let level = [directory.replace(/\/+$/, '')]
+    while (level.length > 0) {
+      const next: string[] = []
+      for (let i = 0; i < level.length; i += LISTED_AT_ONCE) {
+        const batch = level.slice(i, i + LISTED_AT_ONCE)
+        const listings = await Promise.all(batch.map(path => this.#entries(path)))
+        for (const [j, entries] of listings.entries()) {
+          const prefix = batch[j] === '' ? '' : `${batch[j]}/`
+          for (const entry of entries) this.#sort(entry, prefix + entry.name, found, next, linked)
+        }
+      }
+      level = recursive ? next : []
+    }
+    return found.sort()
+  }
+
+  async exists(path: string): Promise<boolean> {
+    try {
+      return this.#stat(path).isFile()
+    } catch (error) {
+      if (error instanceof StoreError && (error.code === 'NotFound' || error.code === 'NotADirectory')) return false
+      throw error
+    }
+  }
+
+  async read(path: string, { maxByteLength }: { readonly maxByteLength: number }): Promise<Uint8Array> {
+    const { file, byteLength } = this.#openFile(path)
+    try {
+      if (byteLength > maxByteLength) {
+        const detail = `expected at most ${maxByteLength} bytes, got ${byteLength}`
+        throw this.#error('TooLarge', path, detail, { maxByteLength, byteLength })
+      }
+      const bytes = new Uint8Array(byteLength)
+      // A file that shrinks meanwhile gives what is left.
+      return bytes.subarray(0, this.#fill(path, file, 0, bytes))
+    } finally {
+      closeSync(file)
+    }
+  }
+
+  readInto(path: string, startByte: number, view: Uint8Array): number {
+    if (!Number.isSafeInteger(startByte) || startByte < 0) {
+      throw new UsageError(`expected a byte offset, got ${startByte}`, { path, startByte })
+    }
+    const known = this.#files.get(path)
+    if (known !== undefined) {
+      const read = this.#fill(path, known, startByte, view)
+      this.#files.delete(path)
+      this.#files.set(path, known)
+      if (read === view.byteLength) return read
+      // Perhaps another file has the name by now: a second look before we say that this is the end.
+      this.#forget(path)
+    }
+    const { file } = this.#openFile(path)
+    this.#files.set(path, file)
+    if (this.#files.size > MAX_OPEN_FILES) this.#forget(this.#files.keys().next().value!)
+    return this.#fill(path, file, startByte, view)
+  }
+
+  async byteLength(path: string): Promise<number> {
+    const stats = this.#stat(path)
+    if (!stats.isFile()) throw this.#error('NotAFile', path, `expected a regular file, got ${kindOf(stats)}`)
+    return stats.size
+  }
+
+  async close(): Promise<void> {
+    for (const path of [...this.#files.keys()]) this.#forget(path)
+    this.#knownDirectories.clear()
+  }
+
+  /** Reads until the view is full or the file ends. */
+  #fill(path: string, file: number, startByte: number, view: Uint8Array): number {
+    return this.#translated(path, () => {
+      let filled = 0
+      while (filled < view.byteLength) {
+        const wanted = Math.min(view.byteLength - filled, MAX_READ_BYTES)
+        const read = readSync(file, view, filled, wanted, startByte + filled)
+        if (read === 0) break
+        filled += read
+      }
+      return filled
+    })
+  }
+
+  #forget(path: string): void {
+    const file = this.#files.get(path)
+    this.#files.delete(path)
+    if (file !== undefined) closeSync(file)
+  }
+
+  /** Opens a file, if it is a regular one. */
+  #openFile(path: string): { readonly file: number; readonly byteLength: number } {
+    const file = this.#openInside(path)
+    try {
+      const stats = this.#translated(path, () => fstatSync(file))
+      if (!stats.isFile()) throw this.#error('NotAFile', path, `expected a regular file, got ${kindOf(stats)}`)
+      return { file, byteLength: stats.size }
+    } catch (error) {
+      closeSync(file)
+      throw error
+    }
+  }
+
+  /** Opens whatever is at a path, and makes sure that no symbolic link leads out of the root on the way to it. */
+  #openInside(path: string): number {
+    const absolute = this.#resolve(path)
+    return this.#translated(path, () => {
+      if (this.spec.allowSymlinks) return openSync(absolute, OPEN_FLAGS)
+      this.#checkDirectory(path, absolute === this.#root ? absolute : dirname(absolute))
+      try {
+        return openSync(absolute, OPEN_FLAGS | NO_FOLLOW)
+      } catch (error) {
+        if (codeOf(error) !== 'ELOOP') throw error
+        return openSync(this.#realInside(path, absolute), OPEN_FLAGS | NO_FOLLOW)
+      }
+    })
+  }
+
+  #stat(path: string): Stats {
+    const absolute = this.#resolve(path)
+    return this.#translated(path, () => {
+      if (this.spec.allowSymlinks) return statSync(absolute)
+      return statSync(this.#realInside(path, absolute))
+    })
+  }
+
+  /** One look at a directory serves all its files: there are a thousand in each of an index. */
+  #checkDirectory(path: string, directory: string): void {
+    if (this.#knownDirectories.has(directory)) return
+    this.#realInside(path, directory)
+    if (this.#knownDirectories.size >= MAX_KNOWN_DIRECTORIES) this.#knownDirectories.clear()
+    this.#knownDirectories.add(directory)
+  }
+
+  /** The real path behind an absolute one, if it lies in the real root. */
+  #realInside(path: string, absolute: string): string {
+    const root = realpathSync(this.#root)
+    const real = realpathSync(absolute)
+    if (isInside(real, root)) return real
+    throw this.#error('Denied', path, 'expected a file in the trial, got a symbolic link that leads out of it')
+  }
+
+  async #entries(directory: string): Promise<Dirent[]> {
+    const absolute = this.#resolve(directory)
+    try {
+      if (!this.spec.allowSymlinks) this.#checkDirectory(directory, absolute)
+      return await promises.readdir(absolute, { withFileTypes: true })
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return []
+      throw this.#translation(directory, error)
+    }
+  }
+
+  /** Puts an entry where it belongs: to the files found, or to the directories still to be listed. */
+  #sort(entry: Dirent, path: string, files: string[], directories: string[], linked: Set<string>): void {
+    if (entry.isFile()) files.push(path)
+    else if (entry.isDirectory()) directories.push(path)
+    else if (entry.isSymbolicLink()) {
+      const absolute = this.#resolve(path)
+      const stats = this.#translated(path, () => behindLink(absolute))
+      // A link to a file is listed wherever it leads, so that reading it says what is wrong with it.
+      if (stats?.isFile()) files.push(path)
+      if (!stats?.isDirectory()) return
+      const real = realpathSync(absolute)
+      if (linked.has(real) || isInside(absolute, real)) return
+      linked.add(real)
+      directories.push(path)
+    }
+  }
+
+  /** The absolute path of a file of the trial. */
+  #resolve(path: string): string {
+    const absolute = resolve(this.#root, path)
+    if (!path.includes('\0') && !isAbsolute(path) && isInside(absolute, this.#root)) return absolute
+    const detail = `expected a path inside the trial, got ${JSON.stringify(path)}`
+    throw new StoreError('Denied', `${this.url('')}: ${detail}`, { url: this.url('') })
+  }
+
+  #translated<T>(path: string, action: () => T): T {
+    try {
+      return action()
+    } catch (error) {
+      throw this.#translation(path, error)
+    }
+  }
+
+  /** The StoreError for what node:fs threw. */
+  #translation(path: string, error: unknown): unknown {
+    if (error instanceof StoreError) return error
+    const errno = codeOf(error)
+    switch (errno) {
+      case 'ENOENT':
+        return this.#error('NotFound', path, 'no such file', {}, error)
+      case 'EACCES':
+      case 'EPERM':
+        return this.#error('Denied', path, 'permission denied', {}, error)
+      case 'ENOTDIR':
+        return this.#error('NotADirectory', path, 'expected a directory on the way, got a file', {}, error)
+      case 'EISDIR':
+      case 'ENXIO':
+      case 'ENODEV':
+        return this.#error('NotAFile', path, 'expected a regular file', {}, error)
+      default: {
+        const retryable = errno === 'EMFILE' || errno === 'ENFILE' || errno === 'EAGAIN' || errno === 'EIO'
+        const reason = error instanceof Error ? error.message : String(error)
+        return this.#error('Unavailable', path, reason, { retryable }, error)
+      }
+    }
+  }
+
+  #error(
+    code: StoreErrorCode,
+    path: string,
+    detail: string,
+    fields: Readonly<Record<string, unknown>> & { readonly retryable?: boolean } = {},
+    cause?: unknown,
+  ): StoreError {
+    const url = this.url(path)
+    return new StoreError(code, `${url}: ${detail}`, { url, ...fields }, cause)
+  }
+}
+
+function isInside(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** What a symbolic link leads to; nothing for one that leads nowhere or round in circles. */
+function behindLink(absolute: string): Stats | undefined {
+  try {
+    return statSync(absolute, { throwIfNoEntry: false })
+  } catch (error) {
+    if (codeOf(error) === 'ELOOP') return undefined
+    throw error
+  }
+}
+
+function kindOf(stats: Stats): string {
+  if (stats.isDirectory()) return 'a directory'
+  if (stats.isFIFO()) return 'a FIFO'
+  return stats.isSocket() ? 'a socket' : 'a device'
+}

@@ -1,0 +1,164 @@
+/** What a trial holds and where it lies: everything its index files tell. Immutable. */
+
+import type { TrialscanError } from '../errors.js'
+import type { IndexFile, SavedShape, TensorLocation } from '../format/index-file.js'
+import { parseReductionName } from '../format/reduction-name.js'
+import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import { type Step, Steps } from './steps.js'
+
+/** What one worker saved of one tensor at one step. */
+export interface SavedTensor {
+  readonly tensor: string
+  /** Where the value lies; null if only reductions or the shape were saved. */
+  readonly value: TensorLocation | null
+  /** Reductions the hook computed and saved. */
+  readonly reductions: ReadonlyMap<ReductionName, TensorLocation>
+  readonly shape: SavedShape | null
+}
+
+/** What one worker saved at one step. */
+export interface WorkerStep {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  /** Relative to the trial; empty where only shapes were saved. */
+  readonly eventFile: string
+  /** In the order of the index file. */
+  readonly tensors: ReadonlyMap<string, SavedTensor>
+  /** The index file. */
+  readonly url: string
+  /** Why the index file could not be read; `tensors` is then empty. */
+  readonly error: TrialscanError | null
+}
+
+export interface IndexEntry {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly url: string
+  readonly content: IndexFile | TrialscanError
+}
+
+const NO_REDUCTIONS: ReadonlyMap<ReductionName, TensorLocation> = new Map()
+
+export class Catalog {
+  /** By global step, then worker. */
+  readonly workerSteps: readonly WorkerStep[]
+  /** Sorted. */
+  readonly workers: readonly Worker[]
+  readonly steps: Steps
+  #byTensor: ReadonlyMap<string, readonly WorkerStep[]> | undefined
+
+  /**
+   * @param entries the index files, in any order
+   * @param numWorkers workers that a complete step needs; null: as many as there are
+   */
+  constructor(entries: readonly IndexEntry[], numWorkers: number | null, ended: boolean) {
+    this.workerSteps = entries.map(workerStepOf).sort(compareWorkerSteps)
+    this.workers = [...new Set(entries.map(({ worker }) => worker))].sort()
+    this.steps = new Steps(stepsOf(this.workerSteps), numWorkers ?? this.workers.length, ended)
+  }
+
+  /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */
+  get byTensor(): ReadonlyMap<string, readonly WorkerStep[]> {
+    if (this.#byTensor === undefined) {
+      const byTensor = new Map<string, WorkerStep[]>()
+      for (const workerStep of this.workerSteps) {
+        for (const name of workerStep.tensors.keys()) {
+          const found = byTensor.get(name)
+          if (found === undefined) byTensor.set(name, [workerStep])
+          else found.push(workerStep)
+        }
+      }
+      this.#byTensor = byTensor
+    }
+    return this.#byTensor
+  }
+
+  /** What workers wrote at a step, in the order of the workers' names. */
+  atStep(globalStep: number): readonly WorkerStep[] {
+    let low = 0
+    let high = this.workerSteps.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.workerSteps[middle]!.step < globalStep) low = middle + 1
+      else high = middle
+    }
+    let end = low
+    while (end < this.workerSteps.length && this.workerSteps[end]!.step === globalStep) end++
+    return this.workerSteps.slice(low, end)
+  }
+}
+
+function workerStepOf({ step, worker, url, content }: IndexEntry): WorkerStep {
+  if (content instanceof Error) {
+    const modeStep = step as number as ModeStep
+    return { step, worker, mode: 'GLOBAL', modeStep, eventFile: '', tensors: new Map(), url, error: content }
+  }
+  const { mode, modeStep, eventFile, tensors, shapes } = content
+  return {
+    step,
+    worker,
+    mode,
+    modeStep: modeStep as ModeStep,
+    eventFile: eventFile ?? '',
+    tensors: groupByTensor(tensors, shapes),
+    url,
+    error: null,
+  }
+}
+
+/** Brings a tensor's value, saved reductions and shape together under its name. */
+function groupByTensor(
+  locations: readonly TensorLocation[],
+  shapes: readonly SavedShape[],
+): ReadonlyMap<string, SavedTensor> {
+  type Draft = {
+    tensor: string
+    value: TensorLocation | null
+    reductions: ReadonlyMap<ReductionName, TensorLocation>
+    shape: SavedShape | null
+  }
+  const tensors = new Map<string, Draft>()
+  const draftOf = (tensor: string): Draft => {
+    let draft = tensors.get(tensor)
+    if (draft === undefined) {
+      draft = { tensor, value: null, reductions: NO_REDUCTIONS, shape: null }
+      tensors.set(tensor, draft)
+    }
+    return draft
+  }
+  for (const location of locations) {
+    const saved = parseReductionName(location.name)
+    if (saved === null) {
+      draftOf(location.name).value = location
+      continue
+    }
+    const draft = draftOf(saved.tensor)
+    draft.reductions = new Map(draft.reductions).set(saved.reduction, location)
+  }
+  for (const shape of shapes) draftOf(shape.name).shape = shape
+  return tensors
+}
+
+function stepsOf(workerSteps: readonly WorkerStep[]): Step[] {
+  const steps: (Step & { workers: Worker[] })[] = []
+  // Of an index file that can't be read only the step is known, not the mode: another worker's file may tell it.
+  const broken = new Set<Step>()
+  for (const { step, worker, mode, modeStep, error } of workerSteps) {
+    const last = steps.at(-1)
+    if (last?.globalStep !== step) {
+      const added = { globalStep: step, mode, modeStep, workers: [worker] }
+      steps.push(added)
+      if (error) broken.add(added)
+      continue
+    }
+    last.workers.push(worker)
+    if (error === null && broken.delete(last)) steps[steps.length - 1] = { ...last, mode, modeStep }
+  }
+  return steps
+}
+
+function compareWorkerSteps(a: WorkerStep, b: WorkerStep): number {
+  return a.step - b.step || (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0)
+}

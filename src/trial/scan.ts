@@ -1,0 +1,398 @@
+/** A scan: one plan over everything asked for, run on threads, rows in a stable order as they come. */
+
+import { dtypeOf } from '../engine/dtype.js'
+import { Engine } from '../engine/engine.js'
+import { BAD_PAYLOAD_CRC, faultError } from '../engine/status.js'
+import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'
+import type { TensorLocation } from '../format/index-file.js'
+import { type PlanContext, type PlannedJob, planJobs, type RecordPlace } from '../plan.js'
+import type { Descriptions, Job, PartReply, ReplyTo, ScanReply } from '../pool/message.js'
+import type { Runner } from '../pool/runner.js'
+import {
+  CHECK_LEVELS,
+  type DType,
+  type GlobalStep,
+  type Mode,
+  type ModeStep,
+  type ReductionName,
+  type Worker,
+} from '../types.js'
+import type { SavedTensor, WorkerStep } from './catalog.js'
+import { type ExactExtremes, isDefined, Moments, type ReductionValue, undefinedReduction } from './reduction.js'
+
+/** One tensor of one worker at one step. */
+export interface ScanRow {
+  /** Null where the index file itself could not be read, and so nothing tells what was saved. */
+  readonly tensor: string | null
+  readonly step: GlobalStep
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  readonly worker: Worker
+  /** Null where it is not known: only reductions were saved, or the record could not be read. */
+  readonly dtype: DType | null
+  /** Null where it is not known. */
+  readonly shape: readonly number[] | null
+  /** The asked reductions that the tensor has, in the order asked. */
+  readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
+  /** True where the reductions are those that the hook saved, as it saved them. */
+  readonly saved: boolean
+  /** int64 and uint64: min and max to the last digit. */
+  readonly exact?: ExactExtremes
+  /** What the reductions were made from; absent where they were saved or the record could not be read. */
+  readonly moments?: Moments
+  /** Why the tensor, or some asked reduction of it, could not be had. */
+  readonly error?: TrialscanError
+}
+
+/** What a scan has cost so far. */
+export interface ScanStats {
+  /** Rows handed out, and how many of them with an error. */
+  rows: number
+  failedRows: number
+  records: number
+  readBytes: number
+  reads: number
+  jobs: number
+  /** 0: the calling thread did the work. */
+  readonly threads: number
+  elapsedMs: number
+}
+
+/** How far a scan is. */
+export interface ScanProgress {
+  readonly doneRows: number
+  readonly totalRows: number
+  readonly readBytes: number
+  readonly totalBytes: number
+}
+
+/** A row to be made, and the records it needs: `records[first .. first + count)` of the scan. */
+interface PlannedRow {
+  readonly workerStep: WorkerStep
+  readonly saved: SavedTensor | null
+  readonly first: number
+  /** Names of the saved reductions that the records hold; null where the record is the value. */
+  readonly reductions: readonly ReductionName[] | null
+}
+
+/** A saved tensor to scan; null where the index file can't be read. */
+export interface ScanItem {
+  readonly workerStep: WorkerStep
+  readonly saved: SavedTensor | null
+}
+
+export interface ScanRequest {
+  readonly items: Iterable<ScanItem>
+  /** Every reduction of `all`, left out where a dtype does not have it; asked one by one, that is an error. */
+  readonly reductions: readonly ReductionName[]
+  readonly strict: boolean
+  readonly context: PlanContext
+  readonly runner: (totalBytes: number) => Promise<Runner> | Runner
+  readonly url: (path: string) => string
+  readonly signal: AbortSignal | undefined
+  readonly onProgress: ((progress: ScanProgress) => void) | undefined
+}
+
+/** What became of one record. */
+type RecordResult =
+  | { readonly moments: Moments; readonly shape: readonly number[] }
+  | { readonly error: TrialscanError }
+
+/** The rows of a scan, once. Iterating it starts the work; leaving the loop ends it. */
+export class Scan implements AsyncIterable<ScanRow> {
+  readonly #request: ScanRequest
+  readonly #stats: { -readonly [K in keyof ScanStats]: ScanStats[K] }
+  #started = false
+
+  constructor(request: ScanRequest) {
+    this.#request = request
+    this.#stats = {
+      rows: 0,
+      failedRows: 0,
+      records: 0,
+      readBytes: 0,
+      reads: 0,
+      jobs: 0,
+      threads: 0,
+      elapsedMs: 0,
+    }
+  }
+
+  /** What it has cost up to now. */
+  get stats(): Readonly<ScanStats> {
+    return this.#stats
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
+    if (this.#started) throw new EngineError('a scan can be iterated once; ask the trial for another')
+    this.#started = true
+    const startedAt = performance.now()
+    const { signal, onProgress } = this.#request
+    signal?.throwIfAborted()
+    const { rows, records, totalBytes } = planRows(this.#request)
+    const runner = await this.#request.runner(totalBytes)
+    this.#stats.threads = runner.threads
+    const results: RecordResult[] = []
+    let made = 0
+    // Results of rows that were handed out are dropped, so that what is held does not grow with the trial.
+    let dropped = 0
+    const finished = this.#results(records, runner)
+    for (;;) {
+      const next = await finished.next()
+      if (!next.done) {
+        results.push(...next.value)
+      }
+      while (made < rows.length) {
+        const row = rows[made]!
+        const count = recordCount(row)
+        if (row.first + count > dropped + results.length) break
+        const used = results.slice(row.first - dropped, row.first - dropped + count)
+        made++
+        const result = this.#row(row, used)
+        this.#stats.rows++
+        if (result.error) this.#stats.failedRows++
+        this.#stats.elapsedMs = performance.now() - startedAt
+        yield result
+        signal?.throwIfAborted()
+      }
+      const reached = made < rows.length ? rows[made]!.first : records.length
+      results.splice(0, reached - dropped)
+      dropped = reached
+      this.#stats.elapsedMs = performance.now() - startedAt
+      onProgress?.({ doneRows: made, totalRows: rows.length, readBytes: this.#stats.readBytes, totalBytes })
+      if (next.done) return
+    }
+  }
+
+  /** Results of the records, in order, a job's worth at a time. */
+  async *#results(records: readonly RecordPlace[], runner: Runner): AsyncGenerator<readonly RecordResult[]> {
+    const { context, signal } = this.#request
+    const jobs = planJobs(records, context)
+    // Enough in flight that a thread finds its next job waiting, and no more, so that replies don't pile up.
+    const ahead = runner.threads === 0 ? 1 : runner.threads * 2 + 1
+    const inFlight: { planned: PlannedJob; reply: Promise<ReplyTo<Job>> }[] = []
+    const parts = new PartMerger(this.#request.url)
+    for (;;) {
+      while (inFlight.length < ahead) {
+        const next = jobs.next()
+        if (next.done) break
+        const planned = next.value
+        const reply = runWithRetry(runner, planned.job, signal)
+        reply.catch(() => {})
+        inFlight.push({ planned, reply })
+      }
+      const oldest = inFlight.shift()
+      if (oldest === undefined) return
+      const { planned, reply } = oldest
+      let answer: ReplyTo<Job> | null = null
+      let failure: ErrorData | null = null
+      try {
+        answer = await reply
+      } catch (error) {
+        signal?.throwIfAborted()
+        failure = errorToData(error)
+      }
+      this.#stats.jobs++
+      if (answer !== null && 'stats' in answer) {
+        this.#stats.records += answer.stats.records
+        this.#stats.readBytes += answer.stats.readBytes
+        this.#stats.reads += answer.stats.reads
+      }
+      if (planned.job.kind === 'part') {
+        const merged = parts.add(planned, answer as PartReply | null, failure)
+        if (merged) yield [merged]
+      } else if (answer === null) {
+        const error = errorFromData(failure!)
+        yield Array.from({ length: planned.count }, () => ({ error }))
+      } else {
+        yield unpack(answer as ScanReply, parts.engine)
+      }
+    }
+  }
+
+  #row(row: PlannedRow, results: readonly RecordResult[]): ScanRow {
+    const { workerStep, saved } = row
+    const { step, mode, modeStep, worker, error } = workerStep
+    const place = { step, mode, modeStep, worker }
+    if (saved === null) {
+      return { tensor: null, ...place, dtype: null, shape: null, reductions: {}, saved: false, ...(error && { error }) }
+    }
+    const { tensor } = saved
+    if (row.reductions !== null) return savedRow(row.reductions, results, saved, place)
+    const result = results[0]!
+    if ('error' in result) {
+      return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error: result.error }
+    }
+    const { moments, shape } = result
+    const { dtype, exact } = moments
+    const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
+    let undefinedFor: TrialscanError | undefined
+    for (const name of this.#request.reductions) {
+      if (isDefined(name, dtype)) reductions[name] = moments.reduction(name)
+      else if (this.#request.strict && dtype !== 'string') undefinedFor ??= undefinedReduction(name, dtype)
+    }
+    return {
+      tensor,
+      ...place,
+      dtype,
+      shape,
+      reductions,
+      saved: false,
+      moments,
+      ...(exact && { exact }),
+      ...(undefinedFor && { error: undefinedFor }),
+    }
+  }
+}
+
+/** The row of a tensor of which only reductions were saved. */
+function savedRow(
+  names: readonly ReductionName[],
+  results: readonly RecordResult[],
+  saved: SavedTensor,
+  place: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>,
+): ScanRow {
+  const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
+  let error: TrialscanError | undefined
+  names.forEach((name, i) => {
+    const result = results[i]!
+    if ('error' in result) error ??= result.error
+    else reductions[name] = scalarOf(result.moments)
+  })
+  const shape = saved.shape?.shape ?? null
+  return { tensor: saved.tensor, ...place, dtype: null, shape, reductions, saved: true, ...(error && { error }) }
+}
+
+/** The value of a tensor of one element, bit for bit. */
+export function scalarOf(moments: Moments): number {
+  return moments.nanCount > 0 ? Number.NaN : moments.slot('min')
+}
+
+function recordCount({ saved, reductions }: PlannedRow): number {
+  return saved === null ? 0 : reductions === null ? 1 : reductions.length
+}
+
+function planRows({ items, reductions }: ScanRequest): {
+  readonly rows: readonly PlannedRow[]
+  readonly records: readonly RecordPlace[]
+  readonly totalBytes: number
+} {
+  const rows: PlannedRow[] = []
+  const records: RecordPlace[] = []
+  let totalBytes = 0
+  for (const { workerStep, saved } of items) {
+    const first = records.length
+    if (saved === null) {
+      rows.push({ workerStep, saved, first, reductions: null })
+    } else if (saved.value !== null) {
+      records.push(recordPlace(workerStep, saved.value))
+      rows.push({ workerStep, saved, first, reductions: null })
+    } else if (saved.reductions.size > 0) {
+      const names = reductions.filter(name => saved.reductions.has(name))
+      for (const name of names) {
+        records.push(recordPlace(workerStep, saved.reductions.get(name)!))
+      }
+      rows.push({ workerStep, saved, first, reductions: names })
+    }
+    for (let i = first; i < records.length; i++) totalBytes += records[i]!.byteLength
+  }
+  return { rows, records, totalBytes }
+}
+
+/** Where a saved tensor's record lies and what it must be. */
+export function recordPlace({ eventFile, step }: WorkerStep, location: TensorLocation): RecordPlace {
+  const { name, startByte, byteLength } = location
+  return { file: eventFile, tag: name, startByte, byteLength, step }
+}
+
+/** The check level's number in the core. */
+export function checkLevelNumber(level: (typeof CHECK_LEVELS)[number]): number {
+  return CHECK_LEVELS.indexOf(level)
+}
+
+/** A job whose thread died is tried once more; then its records have failed, and the rest of the scan goes on. */
+async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<ReplyTo<Job>> {
+  try {
+    return await runner.run(job, signal)
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (!(error instanceof EngineError)) throw error
+    return runner.run(job, signal)
+  }
+}
+
+/** The records of a reply, in order. */
+function unpack(reply: ScanReply, engine: Engine): RecordResult[] {
+  const { doubles } = engine.layout.moments
+  const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
+  const shapes = shapesOf(reply.described)
+  return Array.from(reply.described.dtypes, (number, record): RecordResult => {
+    const error = errors.get(record)
+    const dtype = dtypeOf(number)
+    if (error || dtype === undefined) return { error: errorFromData(error ?? noAnswer(record)) }
+    const row = reply.moments.subarray(record * doubles, (record + 1) * doubles)
+    return { moments: new Moments(engine.layout.moments, dtype, row), shape: shapes[record]! }
+  })
+}
+
+/** The shape of each described record. */
+export function shapesOf({ ranks, dims }: Descriptions): number[][] {
+  let at = 0
+  return Array.from(ranks, rank => {
+    const shape = Array.from(dims.subarray(at, at + rank))
+    at += rank
+    return shape
+  })
+}
+
+function noAnswer(record: number): ErrorData {
+  return new EngineError(`a job answered nothing about its record ${record}`).toJSON()
+}
+
+/** Puts the parts of large records together: moments are merged in order, checksums combined and compared. */
+class PartMerger {
+  readonly #url: (path: string) => string
+  #engine: Engine | undefined
+  #replies: PartReply[] = []
+  #failure: ErrorData | null = null
+
+  constructor(url: (path: string) => string) {
+    this.#url = url
+  }
+
+  /** An engine of the calling thread, apart from the one that may be busy with a job. */
+  get engine(): Engine {
+    this.#engine ??= new Engine()
+    return this.#engine
+  }
+
+  /** @returns the record's result once its last part is in */
+  add({ job }: PlannedJob, reply: PartReply | null, failure: ErrorData | null): RecordResult | null {
+    if (job.kind !== 'part') throw new EngineError(`expected a part of a record, got a job of kind ${job.kind}`)
+    this.#failure ??= failure ?? reply?.failures[0]?.error ?? null
+    if (reply) this.#replies.push(reply)
+    if (job.part < job.parts - 1) return null
+    const replies = this.#replies
+    const failed = this.#failure
+    this.#replies = []
+    this.#failure = null
+    if (failed) return { error: errorFromData(failed) }
+    const mismatch = job.checkLevel === checkLevelNumber('full') ? this.#checksumError(job, replies) : undefined
+    if (mismatch) return { error: mismatch }
+    const { described } = replies[0]!
+    const dtype = dtypeOf(described.dtypes[0]!)
+    if (dtype === undefined) return { error: errorFromData(noAnswer(0)) }
+    const row = this.engine.mergeRows(replies.map(({ moments }) => moments))
+    return { moments: new Moments(this.engine.layout.moments, dtype, row), shape: shapesOf(described)[0]! }
+  }
+
+  #checksumError(job: PlannedJob['job'], replies: readonly PartReply[]): TrialscanError | undefined {
+    const crc = replies.reduce((sum, part) => this.engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
+    const stored = replies.at(-1)!.storedCrc
+    const computed = this.engine.maskedCrc(crc)
+    if (stored === computed || stored === this.engine.uncheckedCrc) return undefined
+    const { startByte, byteLength } = job.records
+    const fault = { status: BAD_PAYLOAD_CRC, faultOffset: byteLength[0]! - 4, expected: computed, got: stored, tag: '' }
+    return faultError(fault, { url: this.#url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! })
+  }
+}

@@ -1,0 +1,450 @@
+/** A trial: everything a training job saved, and the questions one can ask about it. */
+
+import { basename } from 'node:path'
+import { dtypeOf } from '../engine/dtype.js'
+import {
+  errorFromData,
+  InvalidWorker,
+  nearestNames,
+  QueryError,
+  StepUnavailable,
+  TensorUnavailable,
+  type TrialscanError,
+  UsageError,
+} from '../errors.js'
+import { type CollectionConfig, collectionMembers } from '../format/collections.js'
+import type { TensorLocation } from '../format/index-file.js'
+import { compilePattern } from '../format/pattern.js'
+import { columnsOf, type RecordPlace, windowByteLength } from '../plan.js'
+import { openStore, storeSpec } from '../store/store.js'
+import {
+  CHECK_LEVELS,
+  type CheckLevel,
+  type DType,
+  type GlobalStep,
+  MODES,
+  type Mode,
+  type ModeStep,
+  type Worker,
+} from '../types.js'
+import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import type { WorkerStep } from './catalog.js'
+import { readTrial, type StepRange, type TrialContents } from './open.js'
+import { parseReductions } from './reduction.js'
+import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
+import type { Step } from './steps.js'
+import { Tensor } from './tensor.js'
+
+export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
+  /** Default: the base name of the path. */
+  readonly name?: string
+  /** Global steps `[begin, end)` to load, null for no limit; others are never looked at. Default: all. */
+  readonly rangeSteps?: StepRange | null
+  /** Follow symbolic links out of the trial's directory. Default: they are refused. */
+  readonly allowSymlinks?: boolean
+}
+
+export interface TensorNamesOptions {
+  /** Only tensors saved at that step: a global step for GLOBAL (the default mode), else a step of the mode. */
+  readonly step?: number
+  /** Only tensors saved in that mode. */
+  readonly mode?: Mode
+  /** Python patterns (strings) or JavaScript ones, matched anywhere in the name. Not together with `collection`. */
+  readonly regex?: string | RegExp | readonly (string | RegExp)[]
+  readonly collection?: string | Collection
+}
+
+export interface ScanOptions extends WorkOptions {
+  /** Names, or patterns matched anywhere in the name. Default: all tensors. */
+  readonly tensors?: string | RegExp | readonly (string | RegExp)[]
+  /** Python patterns, matched anywhere in the name; beside `tensors`: what either of them selects. */
+  readonly regex?: string | readonly string[]
+  /** Only members of one of these collections. */
+  readonly collection?: string | readonly string[]
+  /** Global steps `[begin, end)`, null for no limit. */
+  readonly steps?: StepRange
+  /** Only steps saved in that mode. */
+  readonly mode?: Mode
+  readonly workers?: Worker | readonly Worker[]
+  /** Default `all`: the eighteen, as far as a dtype has them. */
+  readonly reductions?: readonly string[] | 'all'
+  /** Default `minimal`. */
+  readonly check?: CheckLevel
+  /** Ends the scan: the loop over it then throws the signal's reason. */
+  readonly signal?: AbortSignal
+  readonly onProgress?: (progress: ScanProgress) => void
+}
+
+/** A named group of tensors. */
+export interface Collection extends CollectionConfig {
+  /** The members that were saved, sorted. */
+  readonly members: readonly string[]
+}
+
+/** What a trial holds of one tensor. */
+export interface TensorSummary {
+  readonly name: string
+  /** Null if no value was saved, or it can't be read. */
+  readonly dtype: DType | null
+  /** At the first and at the last step it was saved. */
+  readonly shape: readonly number[] | null
+  readonly lastShape: readonly number[] | null
+  /** Steps at which something of it was saved. */
+  readonly stepCount: number
+  /** Bytes of its records, saved reductions included. */
+  readonly byteLength: number
+  /** Names of the reductions that the hook saved. */
+  readonly savedReductions: readonly string[]
+  readonly error?: TrialscanError
+}
+
+export interface TrialSummary {
+  readonly tensors: readonly TensorSummary[]
+  /** Bytes of all records. */
+  readonly byteLength: number
+}
+
+/**
+ * Opens a trial.
+ * @param path a local directory, or its `file://` URL
+ * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options
+ */
+export async function createTrial(path: string, options: TrialOptions = {}): Promise<Trial> {
+  const { name, rangeSteps = null, allowSymlinks = false } = options
+  const { threads } = checkWorkOptions(options)
+  if (rangeSteps !== null) checkRange('rangeSteps', rangeSteps)
+  const spec = { ...storeSpec(path), allowSymlinks }
+  const access = new Access(openStore(spec), spec)
+  const load = (): Promise<TrialContents> => readTrial(access, rangeSteps, threads)
+  return new Trial(path, name ?? basename(spec.root), access, load, await load())
+}
+
+/** The same as `createTrial`. */
+export const openTrial = createTrial
+
+export class Trial {
+  /** As given to `createTrial`. */
+  readonly path: string
+  readonly name: string
+  readonly #access: Access
+  readonly #load: () => Promise<TrialContents>
+  #contents: TrialContents
+
+  /** Use `createTrial`. */
+  constructor(path: string, name: string, access: Access, load: () => Promise<TrialContents>, contents: TrialContents) {
+    this.path = path
+    this.name = name
+    this.#access = access
+    this.#load = load
+    this.#contents = contents
+  }
+
+  /** Looks for what was written since. */
+  async refresh(): Promise<void> {
+    this.#contents = await this.#load()
+  }
+
+  /** Lets go of open files. */
+  async close(): Promise<void> {
+    await this.#access.store.close()
+  }
+
+  /** Whether the job has ended, so that no more steps will come. */
+  get loadedAllSteps(): boolean {
+    return this.#contents.ended
+  }
+
+  /** Index files that can't be read: what they tell of is missing. */
+  get problems(): readonly TrialscanError[] {
+    return this.#catalog.workerSteps.flatMap(({ error }) => (error ? [error] : []))
+  }
+
+  /**
+   * Step numbers, ascending: all global steps for GLOBAL (the default), else the steps of the mode. Steps that not all
+   * workers have written yet are left out, unless asked for.
+   */
+  steps({
+    mode = 'GLOBAL',
+    showIncompleteSteps = false,
+  }: {
+    mode?: Mode
+    showIncompleteSteps?: boolean
+  } = {}): number[] {
+    return this.#catalog.steps.numbers(checkMode(mode), showIncompleteSteps)
+  }
+
+  /** The modes that steps were saved in, sorted; none if the job set no mode. */
+  modes(): Mode[] {
+    return this.#catalog.steps.modes
+  }
+
+  /** The mode of a global step. @throws StepUnavailable */
+  mode(globalStep: number): Mode {
+    return this.#step(globalStep, 'GLOBAL').mode
+  }
+
+  /** The step within its mode of a global step. @throws StepUnavailable */
+  modeStep(globalStep: number): ModeStep {
+    return this.#step(globalStep, 'GLOBAL').modeStep
+  }
+
+  /** The global step of a step of a mode. @throws StepUnavailable */
+  globalStep(mode: Mode, modeStep: number): GlobalStep {
+    return this.#step(modeStep, checkMode(mode)).globalStep
+  }
+
+  /** The workers that wrote something, sorted. */
+  workers(): Worker[] {
+    return [...this.#catalog.workers]
+  }
+
+  /** All collections, by name. */
+  collections(): Map<string, Collection> {
+    const { collections } = this.#contents.collections
+    return new Map([...collections.keys()].map(name => [name, this.collection(name)]))
+  }
+
+  /** @throws QueryError `CollectionUnavailable`, naming the nearest ones */
+  collection(name: string): Collection {
+    const { collections } = this.#contents.collections
+    const config = collections.get(name)
+    if (config === undefined) {
+      const nearest = nearestNames(name, collections.keys())
+      const hint =
+        nearest.length > 0
+          ? `did you mean ${nearest.join(' or ')}?`
+          : `it has: ${[...collections.keys()].join(', ') || 'none'}`
+      const message = `trial ${JSON.stringify(this.name)} has no collection ${JSON.stringify(name)}; ${hint}`
+      throw new QueryError('CollectionUnavailable', message, { collection: name, nearest })
+    }
+    return { ...config, members: collectionMembers(config, this.#names) }
+  }
+
+  /** Names of saved tensors that fit everything asked for, sorted. */
+  tensorNames({ step, mode, regex, collection }: TensorNamesOptions = {}): string[] {
+    if (regex !== undefined && collection !== undefined) {
+      throw new UsageError('expected regex or collection, got both')
+    }
+    const { catalog } = this.#contents
+    let workerSteps: readonly WorkerStep[] = catalog.workerSteps
+    if (step !== undefined) workerSteps = catalog.atStep(this.#step(step, checkMode(mode ?? 'GLOBAL')).globalStep)
+    else if (mode !== undefined && checkMode(mode) !== 'GLOBAL')
+      workerSteps = workerSteps.filter(saved => saved.mode === mode)
+    const saved = new Set<string>()
+    for (const { tensors } of workerSteps) for (const name of tensors.keys()) saved.add(name)
+    let names = [...saved]
+    if (regex !== undefined) names = names.filter(matcher(listOf(regex)))
+    if (collection !== undefined) {
+      const { members } = typeof collection === 'string' ? this.collection(collection) : collection
+      names = names.filter(name => members.includes(name))
+    }
+    return names.sort()
+  }
+
+  hasTensor(name: string): boolean {
+    return this.#catalog.byTensor.has(name)
+  }
+
+  /** @throws TensorUnavailable, naming the nearest ones */
+  tensor(name: string): Tensor {
+    this.#expectTensor(name)
+    return new Tensor(name, () => ({
+      catalog: this.#catalog,
+      access: this.#access,
+      ended: this.#contents.ended,
+    }))
+  }
+
+  /**
+   * Reductions of many tensors in one pass over their bytes. Rows come in the order of global steps, workers (sorted)
+   * and tensors (as in the index file), as soon as they are there, whatever number of threads works on them. A tensor
+   * of which only reductions were saved gives those. A record that can't be read is a row with an `error`.
+   * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError for what the trial does not have, at once
+   */
+  scan(options: ScanOptions = {}): Scan {
+    const { check = 'minimal', reductions = 'all', signal, onProgress } = options
+    const { threads, memory } = checkWorkOptions(options)
+    if (!CHECK_LEVELS.includes(check)) {
+      throw new UsageError(`expected check to be one of ${CHECK_LEVELS.join(', ')}, got ${JSON.stringify(check)}`)
+    }
+    const names = parseReductions(reductions)
+    const access = this.#access
+    return new Scan({
+      items: selectItems(this.#catalog.workerSteps, options, this.#selectedNames(options)),
+      reductions: names,
+      strict: reductions !== 'all',
+      context: { store: access.spec, checkLevel: checkLevelNumber(check), memory },
+      runner: totalBytes => access.runner(threads, totalBytes),
+      url: path => access.store.url(path),
+      signal,
+      onProgress,
+    })
+  }
+
+  /** Dtype, shape, steps and bytes of every tensor. Reads the head of two records a tensor. */
+  async summary(options: WorkOptions = {}): Promise<TrialSummary> {
+    const { memory, threads } = checkWorkOptions(options)
+    const drafts = [...this.#catalog.byTensor].map(([name, workerSteps]) => summarize(name, workerSteps))
+    const runner = await this.#access.runner(threads ?? 0, 0)
+    const { described, failures } = await runner.run({
+      kind: 'describe',
+      store: this.#access.spec,
+      checkLevel: checkLevelNumber('minimal'),
+      windowByteLength: windowByteLength(memory),
+      ...columnsOf(drafts.flatMap(({ ends }) => ends)),
+    })
+    const shapes = shapesOf(described)
+    const errors = new Map(failures.map(({ record, error }) => [record, error]))
+    let record = 0
+    const tensors = drafts.map(({ ends, savedShape, ...known }): TensorSummary => {
+      if (ends.length === 0) return { ...known, dtype: null, shape: savedShape, lastShape: savedShape }
+      const [first, last] = [record, record + ends.length - 1]
+      record += ends.length
+      const error = errors.get(first) ?? errors.get(last)
+      return {
+        ...known,
+        dtype: dtypeOf(described.dtypes[first]!) ?? dtypeOf(described.dtypes[last]!) ?? null,
+        shape: errors.has(first) ? savedShape : shapes[first]!,
+        lastShape: errors.has(last) ? savedShape : shapes[last]!,
+        ...(error && { error: errorFromData(error) }),
+      }
+    })
+    return { tensors, byteLength: tensors.reduce((sum, { byteLength }) => sum + byteLength, 0) }
+  }
+
+  get #catalog() {
+    return this.#contents.catalog
+  }
+
+  get #names(): string[] {
+    return [...this.#catalog.byTensor.keys()]
+  }
+
+  #step(step: number, mode: Mode): Step {
+    const found = this.#catalog.steps.find(step, mode)
+    if (found) return found
+    const numbers = this.#catalog.steps.numbers(mode, true)
+    const there =
+      numbers.length === 0
+        ? 'the trial has none'
+        : `the trial has ${numbers.length}, from ${numbers[0]} to ${numbers.at(-1)}`
+    throw new StepUnavailable(step, mode, there)
+  }
+
+  #expectTensor(name: string): void {
+    if (!this.hasTensor(name)) throw new TensorUnavailable(name, this.name, nearestNames(name, this.#names))
+  }
+
+  /** The tensors a scan is about; null: all. */
+  #selectedNames({ tensors, regex, collection, workers, mode, steps }: ScanOptions): ReadonlySet<string> | null {
+    if (mode !== undefined) checkMode(mode)
+    if (steps !== undefined) checkRange('steps', steps)
+    for (const worker of workers === undefined ? [] : listOf(workers)) {
+      if (!this.#catalog.workers.includes(worker)) throw new InvalidWorker(worker, this.#catalog.workers)
+    }
+    let selected: ReadonlySet<string> | null = null
+    if (tensors !== undefined || regex !== undefined) {
+      const asked = tensors === undefined ? [] : listOf(tensors)
+      const exact = asked.filter(name => typeof name === 'string')
+      for (const name of exact) this.#expectTensor(name)
+      const patterns = [
+        ...asked.filter(name => typeof name !== 'string'),
+        ...(regex === undefined ? [] : listOf(regex)),
+      ]
+      selected = new Set([...exact, ...this.#names.filter(matcher(patterns))])
+    }
+    if (collection !== undefined) {
+      const members = new Set(listOf(collection).flatMap(name => this.collection(name).members))
+      selected = selected === null ? members : new Set([...selected].filter(name => members.has(name)))
+    }
+    return selected
+  }
+}
+
+interface TensorDraft extends Pick<TensorSummary, 'name' | 'stepCount' | 'byteLength' | 'savedReductions'> {
+  readonly savedShape: readonly number[] | null
+  /** The records of the first and the last value. */
+  readonly ends: readonly RecordPlace[]
+}
+
+/** What the index files tell of a tensor. */
+function summarize(name: string, workerSteps: readonly WorkerStep[]): TensorDraft {
+  const steps = new Set<GlobalStep>()
+  const savedReductions = new Set<string>()
+  const values: [WorkerStep, TensorLocation][] = []
+  let byteLength = 0
+  let savedShape: readonly number[] | null = null
+  for (const workerStep of workerSteps) {
+    const saved = workerStep.tensors.get(name)!
+    steps.add(workerStep.step)
+    savedShape ??= saved.shape?.shape ?? null
+    for (const [reduction, location] of saved.reductions) {
+      savedReductions.add(reduction)
+      byteLength += location.byteLength
+    }
+    if (saved.value === null) continue
+    values.push([workerStep, saved.value])
+    byteLength += saved.value.byteLength
+  }
+  const ends = values.length > 1 ? [values[0]!, values.at(-1)!] : values
+  return {
+    name,
+    stepCount: steps.size,
+    byteLength,
+    savedReductions: [...savedReductions],
+    savedShape,
+    ends: ends.map(([workerStep, location]) => recordPlace(workerStep, location)),
+  }
+}
+
+/** What a scan is about, in the order of its rows. */
+function* selectItems(
+  workerSteps: readonly WorkerStep[],
+  { steps, mode, workers }: ScanOptions,
+  names: ReadonlySet<string> | null,
+): Generator<ScanItem> {
+  const [begin, end] = steps ?? [null, null]
+  const wanted = workers === undefined ? null : new Set(listOf(workers))
+  for (const workerStep of workerSteps) {
+    const { step, worker, error, tensors } = workerStep
+    if ((begin !== null && step < begin) || (end !== null && step >= end)) continue
+    if (wanted !== null && !wanted.has(worker)) continue
+    // An index file that can't be read tells no mode either: it is reported whatever mode is asked for.
+    if (error !== null) yield { workerStep, saved: null }
+    else if (mode !== undefined && mode !== 'GLOBAL' && workerStep.mode !== mode) continue
+    for (const saved of tensors.values()) if (names === null || names.has(saved.tensor)) yield { workerStep, saved }
+  }
+}
+
+/** Whether a name matches one of the patterns: strings are Python's, others JavaScript's. */
+function matcher(patterns: readonly (string | RegExp)[]): (name: string) => boolean {
+  const tests = patterns.map(pattern => {
+    if (typeof pattern === 'string') {
+      const compiled = compilePattern(pattern)
+      return (name: string) => compiled.matches(name)
+    }
+    // A copy without the flags that make test() remember where it stopped.
+    const copy = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''))
+    return (name: string) => copy.test(name)
+  })
+  return name => tests.some(test => test(name))
+}
+
+function listOf<T extends string | RegExp>(one: T | readonly T[]): readonly T[] {
+  return typeof one === 'string' || one instanceof RegExp ? [one] : one
+}
+
+function checkMode(mode: Mode): Mode {
+  if (MODES.includes(mode)) return mode
+  throw new UsageError(`expected mode to be one of ${MODES.join(', ')}, got ${JSON.stringify(mode)}`, { mode })
+}
+
+function checkRange(name: string, range: StepRange): void {
+  const isBound = (bound: unknown): boolean => bound === null || (Number.isSafeInteger(bound) && (bound as number) >= 0)
+  if (Array.isArray(range) && range.length === 2 && range.every(isBound)) {
+    const [begin, end] = range
+    if (begin === null || end === null || begin < end) return
+  }
+  const wanted = '[begin, end] with 0 ≤ begin < end, each a whole number or null'
+  throw new UsageError(`expected ${name} to be ${wanted}, got ${JSON.stringify(range)}`, { [name]: range })
+}

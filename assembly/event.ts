@@ -1,6 +1,6 @@
 // Event ▸ Summary ▸ Value ▸ TensorProto (spec/format.md, "Event"): tag, mode, mode step, dtype, shape and where the
 // elements lie. Copies nothing it can point to. Fields come in any order; what is unknown, or of another wire type than
-// the schema says, is skipped, as protobuf asks. A message that comes twice counts as the last one.
+// the schema says, is skipped, and a message that comes in pieces is merged, as protobuf asks.
 
 import { arenaPush } from './arena'
 import { DType, elementSize, valuesField } from './dtype'
@@ -97,7 +97,11 @@ function walkValue(slot: usize, end: u32): bool {
   let hasTensor = false
   store<i32>(slot, 0, Slot.MODE)
   store<f64>(slot, -1, Slot.MODE_STEP)
-  resetTensor(slot)
+  memory.fill(slot + Slot.DIMS, 0, Slot.SIZE - Slot.DIMS)
+  store<i32>(slot, DType.INVALID, Slot.DTYPE)
+  store<f64>(slot, 1, Slot.ELEMENT_COUNT)
+  store<u32>(slot, <u32>wire.address(start), Slot.VALUE)
+  store<u32>(slot, end - start, Slot.VALUE_LENGTH)
   while (wire.more(end)) {
     const key = wire.readKey(end)
     if (key == VALUE_TENSOR) {
@@ -136,8 +140,11 @@ function walkValue(slot: usize, end: u32): bool {
   }
   store<u32>(slot, <u32>tag, Slot.TAG)
   store<u32>(slot, tagLength, Slot.TAG_LENGTH)
-  if (hasTensor) return true
-  if (simple == 0) return asked != 0
+  if (hasTensor) {
+    finishTensor(slot)
+    return true
+  }
+  if (simple == 0) return false
   // A TensorBoard scalar: one float32 that lies where it is.
   store<i32>(slot, DType.FLOAT32, Slot.DTYPE)
   store<f64>(slot, 1, Slot.ELEMENT_COUNT)
@@ -193,17 +200,7 @@ function readDecimal(at: usize, byteLength: u32): f64 {
   return <f64>value
 }
 
-function resetTensor(slot: usize): void {
-  memory.fill(slot + Slot.DIMS, 0, Slot.SIZE - Slot.DIMS)
-  store<i32>(slot, DType.INVALID, Slot.DTYPE)
-  store<f64>(slot, 1, Slot.ELEMENT_COUNT)
-}
-
 function walkTensor(slot: usize, end: u32): void {
-  const start = wire.position
-  resetTensor(slot)
-  store<u32>(slot, <u32>wire.address(start), Slot.TENSOR)
-  store<u32>(slot, end - start, Slot.TENSOR_LENGTH)
   let strings: u32 = 0
   while (wire.more(end)) {
     const key = wire.readKey(end)
@@ -218,12 +215,18 @@ function walkTensor(slot: usize, end: u32): void {
       wire.skip(key, end)
     }
   }
+  // Counts strings until finishTensor knows whether they are the values.
+  store<u32>(slot, load<u32>(slot, Slot.VALUE_COUNT) + strings, Slot.VALUE_COUNT)
+}
+
+/** Tells strings from numbers. The hook leaves the dtype of strings 0; then an empty tensor can only be one of them. */
+function finishTensor(slot: usize): void {
   const dtype = load<i32>(slot, Slot.DTYPE)
-  // The hook leaves the dtype of strings 0.
-  if (dtype == DType.STRING || (dtype == DType.INVALID && strings > 0)) {
+  const strings = load<u32>(slot, Slot.VALUE_COUNT)
+  const empty = load<i32>(slot, Slot.KIND) == Kind.NONE && load<f64>(slot, Slot.ELEMENT_COUNT) == 0
+  if (dtype == DType.STRING || (dtype == DType.INVALID && (strings > 0 || empty))) {
     store<i32>(slot, DType.STRING, Slot.DTYPE)
     store<i32>(slot, Kind.STRINGS, Slot.KIND)
-    store<u32>(slot, strings, Slot.VALUE_COUNT)
   }
 }
 
@@ -246,7 +249,8 @@ function walkContent(slot: usize, end: u32): void {
 
 function walkShape(slot: usize, end: u32): void {
   const start = wire.position
-  let rank: u32 = 0
+  const before = load<u32>(slot, Slot.RANK)
+  let rank = before
   while (wire.more(end)) {
     const key = wire.readKey(end)
     if (key == SHAPE_DIM) rank++
@@ -259,10 +263,11 @@ function walkShape(slot: usize, end: u32): void {
   }
   const dims = arenaPush(max(rank, 1) << 3)
   if (dims == 0) return wire.fail(Status.OUT_OF_MEMORY, start)
+  if (before > 0) memory.copy(dims, load<u32>(slot, Slot.DIMS), before << 3)
   store<u32>(slot, <u32>dims, Slot.DIMS)
   store<u32>(slot, rank, Slot.RANK)
-  let count: f64 = 1
-  let i: usize = 0
+  let count = load<f64>(slot, Slot.ELEMENT_COUNT)
+  let i: usize = before
   wire.seek(start)
   while (wire.more(end)) {
     const key = wire.readKey(end)
@@ -298,8 +303,6 @@ function resolve(slot: usize): bool {
   if (askedStep >= 0 && askedStep != step) return refuse(slot, Status.STEP_MISMATCH, 0, askedStep, step)
   const dtype = load<i32>(slot, Slot.DTYPE)
   const count = load<f64>(slot, Slot.ELEMENT_COUNT)
-  const tensor = load<u32>(slot, Slot.TENSOR)
-  if (tensor == 0 && load<i32>(slot, Slot.KIND) == Kind.NONE) return refuse(slot, Status.NO_TENSOR, 0, 0, 0)
   if (!(count <= MAX_ELEMENTS)) return refuse(slot, Status.BAD_SHAPE, 0, MAX_ELEMENTS, count)
   if (load<i32>(slot, Slot.KIND) == Kind.STRINGS) return checkCount(slot, count)
   const size = elementSize(dtype)
@@ -313,6 +316,7 @@ function resolve(slot: usize): bool {
   const values = readValues(slot, 0, 0xffffffff)
   if (wire.status() != Status.OK) return refuse(slot, wire.status(), 0, 0, 0)
   store<u32>(slot, 0, Slot.CURSOR)
+  store<u32>(slot, 0, Slot.TENSOR_END)
   store<u32>(slot, 0, Slot.PACKED_END)
   store<u32>(slot, values, Slot.VALUE_COUNT)
   return checkCount(slot, count)
@@ -336,6 +340,26 @@ function refuse(slot: usize, status: i32, payloadOffset: u32, expected: f64, got
 }
 
 /**
+ * Moves the cursor to the next field of the Value's TensorProto, which may come in pieces.
+ * @param end where the Value ends
+ * @returns the field's key; 0 when there is none left
+ */
+function nextTensorField(slot: usize, end: u32): u32 {
+  let tensorEnd = load<u32>(slot, Slot.TENSOR_END)
+  while (wire.more(end)) {
+    if (wire.position < tensorEnd) return wire.readKey(tensorEnd)
+    const key = wire.readKey(end)
+    if (key == VALUE_TENSOR) {
+      tensorEnd = wire.readEnd(end)
+      store<u32>(slot, tensorEnd, Slot.TENSOR_END)
+    } else {
+      wire.skip(key, end)
+    }
+  }
+  return 0
+}
+
+/**
  * Reads the next values of a tensor of KIND VALUES as dense little-endian elements, `capacity` of them at the most.
  * @param out where to; 0 only counts them
  * @returns how many were there
@@ -343,29 +367,28 @@ function refuse(slot: usize, status: i32, payloadOffset: u32, expected: f64, got
 export function readValues(slot: usize, out: usize, capacity: u32): u32 {
   const dtype = load<i32>(slot, Slot.DTYPE)
   const field = valuesField(dtype)
-  const end = load<u32>(slot, Slot.TENSOR_LENGTH)
+  const end = load<u32>(slot, Slot.VALUE_LENGTH)
   let packedEnd = load<u32>(slot, Slot.PACKED_END)
-  wire.open(<usize>load<u32>(slot, Slot.TENSOR), end)
+  wire.open(<usize>load<u32>(slot, Slot.VALUE), end)
   wire.seek(load<u32>(slot, Slot.CURSOR))
   // A complex element is two values on the wire.
   const parts: u32 = dtype == DType.COMPLEX64 || dtype == DType.COMPLEX128 ? 2 : 1
   const size = elementSize(dtype) / parts
-  const fixed: u32 =
-    field == 5 || field == 9 ? wire.FIXED32 : field == 6 || field == 12 ? wire.FIXED64 : wire.VARINT
+  const fixed: u32 = field == 5 || field == 9 ? wire.FIXED32 : field == 6 || field == 12 ? wire.FIXED64 : wire.VARINT
   const limit: u64 = <u64>capacity * parts
   let count: u64 = 0
   while (count < limit && wire.more(end)) {
-    let runEnd = end
-    if (wire.position < packedEnd) {
-      runEnd = packedEnd
-    } else {
-      const key = wire.readKey(end)
+    let runEnd = packedEnd
+    if (wire.position >= packedEnd) {
+      const key = nextTensorField(slot, end)
+      if (key == 0) break
+      runEnd = load<u32>(slot, Slot.TENSOR_END)
       if (key == ((field << 3) | wire.LENGTH_DELIMITED)) {
-        packedEnd = wire.readEnd(end)
+        packedEnd = wire.readEnd(runEnd)
         continue
       }
       if (key != ((field << 3) | fixed)) {
-        wire.skip(key, end)
+        wire.skip(key, runEnd)
         continue
       }
     }
@@ -394,21 +417,22 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
  * @returns false when there is none left
  */
 export function readString(slot: usize): bool {
-  const end = load<u32>(slot, Slot.TENSOR_LENGTH)
-  wire.open(<usize>load<u32>(slot, Slot.TENSOR), end)
+  const end = load<u32>(slot, Slot.VALUE_LENGTH)
+  wire.open(<usize>load<u32>(slot, Slot.VALUE), end)
   wire.seek(load<u32>(slot, Slot.CURSOR))
-  while (wire.more(end)) {
-    const key = wire.readKey(end)
+  for (;;) {
+    const key = nextTensorField(slot, end)
+    if (key == 0) return false
+    const tensorEnd = load<u32>(slot, Slot.TENSOR_END)
     if (key != TENSOR_STRING) {
-      wire.skip(key, end)
+      wire.skip(key, tensorEnd)
       continue
     }
-    const stringEnd = wire.readEnd(end)
+    const stringEnd = wire.readEnd(tensorEnd)
     if (wire.status() != Status.OK) return false
     store<u32>(slot, <u32>wire.address(wire.position), Slot.DATA)
     store<u32>(slot, stringEnd - wire.position, Slot.DATA_LENGTH)
     store<u32>(slot, stringEnd, Slot.CURSOR)
     return true
   }
-  return false
 }

@@ -121,14 +121,16 @@ export namespace Slot {
   export const DATA_LENGTH: usize = 124
   /** u32: where the elements begin, from FRAME on. */
   export const DATA_OFFSET: usize = 128
-  /** u32: address of the TensorProto, where values lie one by one. */
-  export const TENSOR: usize = 132
+  /** u32: address of the Value, in whose TensorProto values lie one by one. */
+  export const VALUE: usize = 132
   /** u32 */
-  export const TENSOR_LENGTH: usize = 136
-  /** u32: how far readValues or readString has come in the TensorProto. */
+  export const VALUE_LENGTH: usize = 136
+  /** u32: how far readValues or readString has come in the Value. */
   export const CURSOR: usize = 140
-  /** u32: where the packed run at CURSOR ends; CURSOR itself if it is at a field. */
-  export const PACKED_END: usize = 144
+  /** u32: where the TensorProto at CURSOR ends; not beyond CURSOR if it is in none. */
+  export const TENSOR_END: usize = 144
+  /** u32: where the packed run at CURSOR ends; not beyond CURSOR if it is in none. */
+  export const PACKED_END: usize = 148
   export const SIZE: usize = 152
 }
 

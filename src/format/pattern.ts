@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
-import { invalidPattern, translatePattern } from './python-regex.js'
+import { refusal, translatePattern } from './python-regex.js'
 
 /** A pattern that is searched for anywhere in a name, as Python's `re.search` does. Case matters. */
 export interface Pattern {
@@ -44,7 +44,8 @@ function engineSearch(source: string): Search {
     const compiled = engine.compile(translated, engine.LOOKBEHINDS)
     return isReversed ? name => compiled.test([...name].reverse().join('')) : name => compiled.test(name)
   } catch (error) {
-    throw invalidPattern(source, error instanceof Error ? error.message : String(error), error)
+    // The translation is valid RE2, so this is about its size: nested repetition.
+    throw refusal(source, 'a pattern of that size', error)
   }
 }
 

@@ -20,7 +20,8 @@ export interface Translation {
  * The pattern that finds the same texts in re2js as `source` does with Python's `re.search`. Two differences are left:
  * `\b` and `\B` know ASCII words only, and case is folded as RE2 does it.
  * @throws UsageError for what Python refuses, for what cannot be matched in linear time (backreferences, conditional
- * groups, atomic groups, possessive repetition), and for lookahead and lookbehind in one pattern
+ * groups, atomic groups, possessive repetition, more than 1000 repetitions), and for lookahead and lookbehind in one
+ * pattern
  */
 export function translatePattern(source: string): Translation {
   const whole = new Translator(source).translate()
@@ -59,6 +60,9 @@ const FLAG_NAMES: Readonly<Record<string, keyof Flags>> = {
 
 /** As deep as groups may lie in each other; the translator recurses once for each. */
 const MAX_DEPTH = 200
+
+/** RE2's own limit: repetition is written out when it is compiled. */
+const MAX_REPEAT = 1000
 
 const EMPTY = verbatim('')
 
@@ -216,6 +220,7 @@ class Translator {
     const min = Number(low)
     const max = comma === undefined ? min : high === '' ? undefined : Number(high)
     if (max !== undefined && max < min) throw this.#invalid('min repeat greater than max repeat')
+    if (Math.max(min, max ?? 0) > MAX_REPEAT) throw refusal(this.#source, `repetition of more than ${MAX_REPEAT} times`)
     return [min, max]
   }
 
@@ -358,24 +363,22 @@ class Translator {
   }
 
   #invalid(reason: string): UsageError {
-    return invalidPattern(this.#source, `${reason} at position ${this.#at}`)
+    const pattern = this.#source
+    const got = `${reason} at position ${this.#at}`
+    return new UsageError(`pattern ${show(pattern)}: expected a Python regular expression, got ${got}`, {
+      pattern,
+      reason: got,
+    })
   }
 }
 
-/** The error for a pattern that is none. */
-export function invalidPattern(pattern: string, reason: string, cause?: unknown): UsageError {
-  return new UsageError(
-    `pattern ${show(pattern)}: expected a Python regular expression, got ${reason}`,
-    { pattern, reason },
-    cause,
-  )
-}
-
-function refusal(pattern: string, construct: string): UsageError {
+/** The error for a pattern that is valid Python, but not to be had in linear time. */
+export function refusal(pattern: string, construct: string, cause?: unknown): UsageError {
   return new UsageError(
     `pattern ${show(pattern)}: ${construct} is not supported: only what can be matched in linear time is accepted, ` +
       'so that no pattern can hang',
     { pattern, construct },
+    cause,
   )
 }
 

@@ -33,8 +33,9 @@ const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 
 /**
- * A trial on the local disk. Files are read synchronously: from the page cache that takes 10 µs, a tenth of what the
- * thread pool's four round trips for open, stat, read and close do; only listing waits.
+ * A trial on the local disk. Files are read synchronously: from the page cache that takes 10 µs for a small one, less
+ * than half of what the thread pool needs even with 16 files at a time (100,000 index files: 1.0 s against 2.2 s).
+ * Only listing waits.
  */
 export class LocalStore implements Store {
   readonly spec: LocalStoreSpec

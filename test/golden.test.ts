@@ -4,8 +4,8 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { closePools, createTrial, type Mode, type ScanRow, type Trial } from '#dist/index.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { closePools, createTrial, type Mode, type ScanRow, type Trial } from '#dist/index.js'
 import {
   fixtureTrials,
   type Golden,
@@ -126,7 +126,9 @@ describe.each([...fixtureTrials(), ...sharedTrials()])('$name ($directory)', ({ 
       if (record.dtype) {
         expect([row.dtype, row.shape]).toEqual([record.dtype, record.shape])
         if (!record.reductions) continue
-        const got = Object.fromEntries(golden.reductions.map(name => [name, goldenNumber(row[name] as number | string)]))
+        const got = Object.fromEntries(
+          golden.reductions.map(name => [name, goldenNumber(row[name] as number | string)]),
+        )
         const count = record.shape!.reduce((product, size) => product * size, 1)
         const fault = reductionFault(golden, record, got, count)
         expect(fault && `${tensor} at ${step}: ${fault}`).toBeNull()

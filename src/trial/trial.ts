@@ -77,7 +77,7 @@ export interface ScanOptions extends WorkOptions {
 
 /** A named group of tensors. */
 export interface Collection extends CollectionConfig {
-  /** The members that were saved, sorted. */
+  /** The members that were saved, sorted. Throws a UsageError if one of the patterns is one that is refused. */
   readonly members: readonly string[]
 }
 
@@ -217,7 +217,15 @@ export class Trial {
       const message = `trial ${JSON.stringify(this.name)} has no collection ${JSON.stringify(name)}; ${hint}`
       throw new QueryError('CollectionUnavailable', message, { collection: name, nearest })
     }
-    return { ...config, members: collectionMembers(config, this.#names) }
+    const names = this.#names
+    let members: readonly string[] | undefined
+    return {
+      ...config,
+      get members() {
+        members ??= collectionMembers(config, names)
+        return members
+      },
+    }
   }
 
   /** Names of saved tensors that fit everything asked for, sorted. */

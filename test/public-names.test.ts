@@ -1,0 +1,78 @@
+/** The public names, so that none comes or goes unnoticed. */
+
+import { expect, it } from 'vitest'
+import * as trialscan from '#dist/index.js'
+
+it('exports these names', () => {
+  expect(Object.keys(trialscan).sort()).toMatchInlineSnapshot(`
+    [
+      "EngineError",
+      "FormatError",
+      "InvalidWorker",
+      "MissingCollectionFiles",
+      "Moments",
+      "QueryError",
+      "REDUCTIONS",
+      "ReductionUndefined",
+      "StepNotYetAvailable",
+      "StepUnavailable",
+      "StoreError",
+      "TensorUnavailable",
+      "TensorUnavailableForStep",
+      "TrialscanError",
+      "UsageError",
+      "allclose",
+      "closePools",
+      "createTrial",
+      "mergeMoments",
+      "modes",
+      "openTrial",
+    ]
+  `)
+})
+
+it('gives Trial, Tensor and Scan these members', async () => {
+  const { createTrial } = trialscan
+  const { fixtureTrial } = await import('./support/golden.js')
+  const trial = await createTrial(fixtureTrial('workers-4').directory)
+  const members = (object: object): string[] => Object.getOwnPropertyNames(Object.getPrototypeOf(object)).sort()
+  expect({
+    trial: members(trial),
+    tensor: members(trial.tensor('loss')),
+    scan: members(trial.scan()),
+  }).toMatchInlineSnapshot(`
+    {
+      "scan": [
+        "constructor",
+        "stats",
+      ],
+      "tensor": [
+        "constructor",
+        "reductionValue",
+        "steps",
+        "value",
+        "workers",
+      ],
+      "trial": [
+        "close",
+        "collection",
+        "collections",
+        "constructor",
+        "globalStep",
+        "hasTensor",
+        "loadedAllSteps",
+        "mode",
+        "modeStep",
+        "modes",
+        "problems",
+        "refresh",
+        "scan",
+        "steps",
+        "summary",
+        "tensor",
+        "tensorNames",
+        "workers",
+      ],
+    }
+  `)
+})

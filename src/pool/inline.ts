@@ -1,5 +1,6 @@
 /** Jobs on the calling thread: for small scans, and for `threads: 0`. */
 
+import { setImmediate } from 'node:timers/promises'
 import { discardEngine, threadEngine } from '../engine/engine.js'
 import { EngineError } from '../errors.js'
 import { openStore, type Store, type StoreSpec } from '../store/store.js'
@@ -15,6 +16,8 @@ export class InlineRunner implements Runner {
   /** One job at a time: they share the thread's engine, whose memory belongs to one job. */
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
     const reply = this.#last.then(async () => {
+      // A turn of the event loop, so that signals, timers and aborts come through between two jobs.
+      await setImmediate()
       signal?.throwIfAborted()
       return (await runJobHere(job, this.#stores)) as ReplyTo<J>
     })

@@ -138,13 +138,13 @@ function walkValue(slot: usize, end: u32): bool {
     }
     return false
   }
+  if (!hasTensor && simple == 0) return false
   store<u32>(slot, <u32>tag, Slot.TAG)
   store<u32>(slot, tagLength, Slot.TAG_LENGTH)
   if (hasTensor) {
     finishTensor(slot)
     return true
   }
-  if (simple == 0) return false
   // A TensorBoard scalar: one float32 that lies where it is.
   store<i32>(slot, DType.FLOAT32, Slot.DTYPE)
   store<f64>(slot, 1, Slot.ELEMENT_COUNT)

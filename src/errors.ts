@@ -130,6 +130,45 @@ export class StepNotYetAvailable extends QueryError {
   }
 }
 
+/** The job has ended before that step: no more steps will come, and no more tensors. */
+export class NoMoreData extends QueryError {
+  constructor(
+    readonly step: number,
+    readonly mode: string,
+    readonly lastStep: number | undefined,
+  ) {
+    const last = lastStep === undefined ? 'without a step' : `its last step is ${lastStep}`
+    super('NoMoreData', `${stepName(step, mode)} will not come: the job has ended, ${last}`, { step, mode, lastStep })
+  }
+}
+
+/** Neither a shape nor a value was saved at that step. */
+export class ShapeUnavailableForStep extends QueryError {
+  constructor(
+    readonly tensor: string,
+    readonly step: number,
+    readonly mode: string,
+    detail: string,
+  ) {
+    super('ShapeUnavailableForStep', `shape of tensor ${quote(tensor)} at ${stepName(step, mode)}: ${detail}`, {
+      tensor,
+      step,
+      mode,
+    })
+  }
+}
+
+/** What was waited for did not come in time. */
+export class WaitTimeout extends QueryError {
+  constructor(
+    readonly timeoutMs: number,
+    missing: string,
+    there: string,
+  ) {
+    super('WaitTimeout', `waited ${timeoutMs / 1000} s for ${missing}; ${there}`, { timeoutMs, missing })
+  }
+}
+
 /** The job wrote its collections files nowhere we can see: nothing tells what the trial holds. */
 export class MissingCollectionFiles extends QueryError {
   constructor(

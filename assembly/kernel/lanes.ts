@@ -4,7 +4,11 @@ import { DType } from '../dtype'
 
 const INFINITY_BITS: i32 = 0x7f800000
 
+/** Room for the last elements of a run. */
+const few: usize = memory.data(16, 16)
+
 /** Four float16 patterns in 32-bit lanes → float32. */
+// @ts-ignore: decorator
 @inline
 function float16x4(bits: v128): v128 {
   const magnitude = i32x4.shl(v128.and(bits, i32x4.splat(0x7fff)), 13)
@@ -16,6 +20,7 @@ function float16x4(bits: v128): v128 {
 }
 
 /** Four elements of a type of at most 32 bits → float32 resp. int32 (uint32) lanes. Reads those elements only. */
+// @ts-ignore: decorator
 @inline
 function load4(dtype: i32, from: usize): v128 {
   switch (dtype) {
@@ -40,19 +45,25 @@ function load4(dtype: i32, from: usize): v128 {
 }
 
 /** Up to three elements, without reading past them. */
+// @ts-ignore: decorator
 @inline
 function loadSome(dtype: i32, from: usize, count: u32, size: usize): v128 {
-  // Constant length 16: a stack of one vector in static memory
   v128.store(few, i32x4.splat(0))
-  for (let i: usize = 0; i < count * size; i++) store<u8>(few + i, load<u8>(from + i))
+  for (let i: usize = 0; i < <usize>count * size; i++) store<u8>(few + i, load<u8>(from + i))
   return load4(dtype, few)
 }
 
-const few: usize = memory.data(16, 16)
-
+// @ts-ignore: decorator
 @inline
 function widen(dtype: i32, size: usize, from: usize, count: u32, to: usize): void {
-  const end = to + ((<usize>count & ~3) << 2)
+  const wide = to + ((<usize>count & ~15) << 2)
+  for (; to != wide; to += 64, from += 16 * size) {
+    v128.store(to, load4(dtype, from))
+    v128.store(to, load4(dtype, from + 4 * size), 16)
+    v128.store(to, load4(dtype, from + 8 * size), 32)
+    v128.store(to, load4(dtype, from + 12 * size), 48)
+  }
+  const end = to + ((<usize>count & 12) << 2)
   for (; to != end; to += 16, from += 4 * size) v128.store(to, load4(dtype, from))
   const rest = count & 3
   if (rest == 0) return
@@ -88,6 +99,7 @@ export function widenToInt32(dtype: i32, from: usize, count: u32, to: usize): vo
   }
 }
 
+// @ts-ignore: decorator
 @inline
 function convert<T>(from: usize, count: u32, to: usize): void {
   for (let i: usize = 0; i < count; i++) store<f64>(to + (i << 3), <f64>load<T>(from + i * sizeof<T>()))

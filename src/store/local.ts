@@ -15,7 +15,8 @@ import {
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../errors.js'
-import type { LocalStoreSpec, Store } from './store.js'
+import { DirectoryWatcher } from './local-watcher.js'
+import type { LocalStoreSpec, Store, Watcher } from './store.js'
 
 /** How many files stay open between reads; the jobs of a thread go through a trial file by file. */
 const MAX_OPEN_FILES = 16
@@ -57,6 +58,13 @@ export class LocalStore implements Store {
 
   url(path: string): string {
     return pathToFileURL(join(this.#root, path)).href
+  }
+
+  watch(directories: readonly string[]): Watcher {
+    // The root itself is watched alone: events/ below it may hold a directory for every step.
+    return new DirectoryWatcher(
+      directories.map(directory => ({ path: this.#resolve(directory), recursive: directory !== '' })),
+    )
   }
 
   async list(directory: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<string[]> {

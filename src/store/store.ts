@@ -16,6 +16,13 @@ export interface LocalStoreSpec {
   readonly allowSymlinks?: boolean
 }
 
+/** Tells when something may have changed. */
+export interface Watcher {
+  /** Resolves at the next change, at once if there was one since it last did; never where nothing can be told. */
+  changed(): Promise<void>
+  close(): void
+}
+
 /** All paths are relative to the trial, with `/`. Every method throws, or rejects with, a StoreError. */
 export interface Store {
   readonly spec: StoreSpec
@@ -43,6 +50,12 @@ export interface Store {
 
   /** The length of a file in bytes. */
   byteLength(path: string): Promise<number>
+
+  /**
+   * Watches directories ('' is the root, alone, others with all that is below) for new files, as far as the platform
+   * tells of them: a hint to look again, no more.
+   */
+  watch(directories: readonly string[]): Watcher
 
   /** Lets go of open files. The store can still be used, and opens them again. */
   close(): Promise<void>

@@ -4,7 +4,7 @@ import type { TrialscanError } from '../errors.js'
 import type { IndexFile, SavedShape, TensorLocation } from '../format/index-file.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
-import { type Step, Steps } from './steps.js'
+import { type Completeness, type Step, Steps } from './steps.js'
 
 /** What one worker saved of one tensor at one step. */
 export interface SavedTensor {
@@ -33,6 +33,8 @@ export interface WorkerStep {
 }
 
 export interface IndexEntry {
+  /** Relative to the trial. */
+  readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
   readonly url: string
@@ -51,12 +53,18 @@ export class Catalog {
 
   /**
    * @param entries the index files, in any order
-   * @param numWorkers workers that a complete step needs; null: as many as there are
+   * @param completeness `numWorkers`: null stands for as many as there are
    */
-  constructor(entries: readonly IndexEntry[], numWorkers: number | null, ended: boolean) {
+  constructor(
+    entries: readonly IndexEntry[],
+    { numWorkers, ...completeness }: Omit<Completeness, 'numWorkers'> & { readonly numWorkers: number | null },
+  ) {
     this.workerSteps = entries.map(workerStepOf).sort(compareWorkerSteps)
     this.workers = [...new Set(entries.map(({ worker }) => worker))].sort()
-    this.steps = new Steps(stepsOf(this.workerSteps), numWorkers ?? this.workers.length, ended)
+    this.steps = new Steps(stepsOf(this.workerSteps), {
+      ...completeness,
+      numWorkers: numWorkers ?? this.workers.length,
+    })
   }
 
   /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */

@@ -10,23 +10,29 @@ export interface Step {
   readonly workers: readonly Worker[]
 }
 
+/** When a step is complete. */
+export interface Completeness {
+  /** Workers that have to write it. */
+  readonly numWorkers: number
+  /** Whether the job has ended: then every step is. */
+  readonly ended: boolean
+  /** When so many steps came after it and none of them is complete either, a step is no longer waited for. */
+  readonly incompleteStepWindow: number
+}
+
 export class Steps {
   /** In ascending order. */
   readonly all: readonly Step[]
-  /** The last step that all workers wrote, or after which the job ended; -1 if there is none. */
+  /** The last complete step; -1 if there is none. */
   readonly lastComplete: number
   readonly #byGlobalStep: ReadonlyMap<number, Step>
   readonly #byModeStep: ReadonlyMap<Mode, ReadonlyMap<number, Step>>
 
-  /**
-   * @param all in ascending order
-   * @param numWorkers workers that a complete step needs
-   * @param ended whether the job has ended: then every step is complete
-   */
-  constructor(all: readonly Step[], numWorkers: number, ended: boolean) {
+  /** @param all in ascending order */
+  constructor(all: readonly Step[], { numWorkers, ended, incompleteStepWindow }: Completeness) {
     this.all = all
     const last = ended ? all.at(-1) : all.findLast(step => step.workers.length >= numWorkers)
-    this.lastComplete = last?.globalStep ?? -1
+    this.lastComplete = Math.max(last?.globalStep ?? -1, all.at(-1 - incompleteStepWindow)?.globalStep ?? -1)
     this.#byGlobalStep = new Map(all.map(step => [step.globalStep, step]))
     const byModeStep = new Map<Mode, Map<number, Step>>()
     for (const step of all) {
@@ -63,7 +69,7 @@ export class Steps {
     return [...new Set(numbers)].sort((a, b) => a - b)
   }
 
-  /** Complete: all workers wrote it, or a later step is complete, or the job has ended. */
+  /** Complete: all workers wrote it, a later step is complete, the job has ended, or too many steps came since. */
   isComplete(step: Step): boolean {
     return step.globalStep <= this.lastComplete
   }

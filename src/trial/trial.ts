@@ -29,7 +29,7 @@ import {
 } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
-import { readTrial, type StepRange, type TrialContents } from './open.js'
+import { type StepRange, type TrialContents, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
 import type { Step } from './steps.js'
@@ -40,6 +40,11 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
   readonly name?: string
   /** Global steps `[begin, end)` to load, null for no limit; others are never looked at. Default: all. */
   readonly rangeSteps?: StepRange | null
+  /**
+   * A step that some workers have not written counts as complete when this many steps came after it, none of which is
+   * complete either. Default 1,000, as in smdebug.
+   */
+  readonly incompleteStepWindow?: number
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
 }
@@ -110,13 +115,13 @@ export interface TrialSummary {
  * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options
  */
 export async function createTrial(path: string, options: TrialOptions = {}): Promise<Trial> {
-  const { name, rangeSteps = null, allowSymlinks = false } = options
+  const { name, rangeSteps = null, allowSymlinks = false, incompleteStepWindow = 1000 } = options
   const { threads } = checkWorkOptions(options)
   if (rangeSteps !== null) checkRange('rangeSteps', rangeSteps)
   const spec = { ...storeSpec(path), allowSymlinks }
   const access = new Access(openStore(spec), spec)
-  const load = (): Promise<TrialContents> => readTrial(access, rangeSteps, threads)
-  return new Trial(path, name ?? basename(spec.root), access, load, await load())
+  const loader = new TrialLoader(access, { rangeSteps, threads, incompleteStepWindow })
+  return new Trial(path, name ?? basename(spec.root), access, loader, await loader.load())
 }
 
 /** The same as `createTrial`. */
@@ -127,21 +132,26 @@ export class Trial {
   readonly path: string
   readonly name: string
   readonly #access: Access
-  readonly #load: () => Promise<TrialContents>
+  readonly #loader: TrialLoader
   #contents: TrialContents
 
   /** Use `createTrial`. */
-  constructor(path: string, name: string, access: Access, load: () => Promise<TrialContents>, contents: TrialContents) {
+  constructor(path: string, name: string, access: Access, loader: TrialLoader, contents: TrialContents) {
     this.path = path
     this.name = name
     this.#access = access
-    this.#load = load
+    this.#loader = loader
     this.#contents = contents
   }
 
-  /** Looks for what was written since. */
-  async refresh(): Promise<void> {
-    this.#contents = await this.#load()
+  /**
+   * Looks for what was written since: only index files that are new are read.
+   * @returns whether something was
+   */
+  async refresh(): Promise<boolean> {
+    const before = this.#contents
+    this.#contents = await this.#loader.load()
+    return this.#contents !== before
   }
 
   /** Lets go of open files. */

@@ -1,0 +1,70 @@
+/** Waiting for a running job: never without a limit, always saying for what. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { UsageError, WaitTimeout } from '../errors.js'
+import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY } from '../format/paths.js'
+import type { Store } from '../store/store.js'
+
+export interface WaitOptions {
+  /** Milliseconds without what is waited for, after which a WaitTimeout is thrown. Default: ten minutes. */
+  readonly timeoutMs?: number
+  /** Milliseconds between two looks where the platform tells of no changes, and the longest in any case. Default 2,000. */
+  readonly pollMs?: number
+  /** Ends the waiting: it then throws the signal's reason. */
+  readonly signal?: AbortSignal
+  /** Called at every look that was in vain, with what is missing. */
+  readonly onWait?: (waiting: Waiting) => void
+}
+
+/** What is waited for, and for how long already. */
+export interface Waiting {
+  readonly missing: string
+  readonly there: string
+  readonly elapsedMs: number
+}
+
+const DEFAULT_TIMEOUT_MS = 600_000
+const DEFAULT_POLL_MS = 2000
+
+/**
+ * Looks again and again until there is an answer.
+ * @param look gives the answer, or says what is missing and what there is
+ */
+export async function waitFor<T>(
+  store: Store,
+  look: () => Promise<{ readonly answer: T } | { readonly missing: string; readonly there: string }>,
+  { timeoutMs = DEFAULT_TIMEOUT_MS, pollMs = DEFAULT_POLL_MS, signal, onWait }: WaitOptions,
+): Promise<T> {
+  for (const [name, value] of Object.entries({ timeoutMs, pollMs })) {
+    if (!(typeof value === 'number' && value >= 0))
+      throw new UsageError(`expected ${name} to be at least 0, got ${value}`)
+  }
+  signal?.throwIfAborted()
+  const startedAt = performance.now()
+  const watcher = store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
+  try {
+    for (;;) {
+      const seen = await look()
+      if ('answer' in seen) return seen.answer
+      const elapsedMs = performance.now() - startedAt
+      if (elapsedMs >= timeoutMs) throw new WaitTimeout(timeoutMs, seen.missing, seen.there)
+      onWait?.({ ...seen, elapsedMs })
+      await changeOrTime(watcher.changed(), Math.min(pollMs, timeoutMs - elapsedMs), signal)
+    }
+  } finally {
+    watcher.close()
+  }
+}
+
+async function changeOrTime(change: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  const timer = new AbortController()
+  const ends = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal
+  try {
+    await Promise.race([change, sleep(ms, undefined, { signal: ends })])
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  } finally {
+    timer.abort()
+  }
+}

@@ -143,6 +143,9 @@ function walkValue(slot: usize, end: u32): bool {
   store<u32>(slot, tagLength, Slot.TAG_LENGTH)
   if (hasTensor) {
     finishTensor(slot)
+    // Values one by one are read from the Value once more, so that no hole may be in it.
+    const hasHole = wire.address(start) != <usize>load<u32>(slot, Slot.VALUE)
+    if (hasHole && load<i32>(slot, Slot.KIND) != Kind.CONTENT) wire.fail(Status.NEED_MORE, start)
     return true
   }
   // A TensorBoard scalar: one float32 that lies where it is.

@@ -6,8 +6,10 @@ export {
   FormatError,
   InvalidWorker,
   MissingCollectionFiles,
+  NoMoreData,
   QueryError,
   ReductionUndefined,
+  ShapeUnavailableForStep,
   StepNotYetAvailable,
   StepUnavailable,
   StoreError,
@@ -15,16 +17,20 @@ export {
   TensorUnavailableForStep,
   TrialscanError,
   UsageError,
+  WaitTimeout,
 } from './errors.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
 export { closePools, type WorkOptions } from './trial/access.js'
+export type { FollowOptions } from './trial/follow.js'
 export type { StepRange } from './trial/open.js'
 export { type Complex, type ExactExtremes, Moments, mergeMoments, type ReductionValue } from './trial/reduction.js'
 export type { Scan, ScanProgress, ScanRow, ScanStats } from './trial/scan.js'
+export type { StepState } from './trial/state.js'
 export type { Tensor, ValueOptions } from './trial/tensor.js'
 export {
   type Collection,
   createTrial,
+  noRefresh,
   openTrial,
   type ScanOptions,
   type TensorNamesOptions,
@@ -34,6 +40,7 @@ export {
   type TrialSummary,
 } from './trial/trial.js'
 export { allclose, type NumericArray, type TensorValue, type Tolerance } from './trial/value.js'
+export type { Waiting, WaitOptions } from './trial/wait.js'
 export {
   type CheckLevel,
   type DType,

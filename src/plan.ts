@@ -132,7 +132,8 @@ export function* planJobs(records: readonly RecordPlace[], context: PlanContext)
     while (end < records.length && end - first < JOB_RECORDS && bytes < JOB_BYTES) {
       const { byteLength } = records[end]!
       if (byteLength > limit && byteLength <= RECORD_LIMIT) break
-      bytes += Math.min(byteLength, limit)
+      // A length that can't be is not read either.
+      bytes += byteLength > limit ? 0 : byteLength
       end++
     }
     yield { job: planScan(records.slice(first, end), context), first, count: end - first }

@@ -9,6 +9,12 @@ const BLOCK: u32 = 1024
 const wideA: usize = memory.data(1024 * 16, 16)
 const wideB: usize = memory.data(1024 * 16, 16)
 
+/** Every bit but the sign, and ∞. From memory, since V8 builds constants anew at each use. */
+const POSITIVE_32: usize = memory.data<u64>([0x7fffffff7fffffff, 0x7fffffff7fffffff], 16)
+const POSITIVE_64: usize = memory.data<u64>([0x7fffffffffffffff, 0x7fffffffffffffff], 16)
+const INFINITY_32: usize = memory.data<u64>([0x7f8000007f800000, 0x7f8000007f800000], 16)
+const INFINITY_64: usize = memory.data<u64>([0x7ff0000000000000, 0x7ff0000000000000], 16)
+
 /**
  * Counts the elements of `a` that are not close to their counterparts in `b`. A pair of float32 is compared in float32
  * as numpy does; all others as float64. What has no numbers is close to nothing.
@@ -56,29 +62,23 @@ function isComplex(dtype: i32): bool {
 function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNan: bool): u32 {
   const relative = v128.splat<T>(rtol)
   const absolute = v128.splat<T>(atol)
-  const infinity = v128.splat<T>(<T>Infinity)
-  // One `and` is shorter than what V8 makes of f32x4.abs
-  const positive = sizeof<T>() == 8 ? i64x2.splat(i64.MAX_VALUE) : i32x4.splat(i32.MAX_VALUE)
+  const positive = v128.load(sizeof<T>() == 8 ? POSITIVE_64 : POSITIVE_32)
+  const infinity = v128.load(sizeof<T>() == 8 ? INFINITY_64 : INFINITY_32)
   const nans = i32x4.splat(equalNan ? -1 : 0)
   let close = i32x4.splat(0)
-  const lanes: u32 = 16 / sizeof<T>()
-  const end = a + <usize>(count & ~(lanes - 1)) * sizeof<T>()
-  for (; a != end; a += 16, b += 16) {
-    const x = v128.load(a)
-    const y = v128.load(b)
-    const size = v128.and(y, positive)
-    const within = v128.le<T>(v128.and(v128.sub<T>(x, y), positive), v128.add<T>(absolute, v128.mul<T>(relative, size)))
-    const finite = v128.and(v128.lt<T>(v128.and(x, positive), infinity), v128.lt<T>(size, infinity))
-    const bothNan = v128.and(v128.and(v128.ne<T>(x, x), v128.ne<T>(y, y)), nans)
-    const otherwise = v128.or(v128.eq<T>(x, y), bothNan)
-    const mask = v128.bitselect(within, otherwise, finite)
-    close = sizeof<T>() == 8 ? i64x2.sub(close, mask) : i32x4.sub(close, mask)
+  const group: u32 = 32 / sizeof<T>()
+  const end = a + <usize>(count & ~(group - 1)) * sizeof<T>()
+  for (; a != end; a += 32, b += 32) {
+    const mask0 = areClose<T>(v128.load(a), v128.load(b), relative, absolute, positive, infinity, nans)
+    const mask1 = areClose<T>(v128.load(a, 16), v128.load(b, 16), relative, absolute, positive, infinity, nans)
+    close =
+      sizeof<T>() == 8 ? i64x2.sub(i64x2.sub(close, mask0), mask1) : i32x4.sub(i32x4.sub(close, mask0), mask1)
   }
-  let apart = count & ~(lanes - 1)
+  let apart = count & ~(group - 1)
   apart -= i32x4.extract_lane(close, 0) + i32x4.extract_lane(close, 2)
   if (sizeof<T>() == 4) apart -= i32x4.extract_lane(close, 1) + i32x4.extract_lane(close, 3)
 
-  const rest = count & (lanes - 1)
+  const rest = count & (group - 1)
   for (let i: u32 = 0; i < rest; i++, a += sizeof<T>(), b += sizeof<T>()) {
     const x = load<T>(a)
     const y = load<T>(b)
@@ -86,6 +86,33 @@ function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNa
     else apart += u32(!(x == y || (equalNan && isNaN<T>(x) && isNaN<T>(y))))
   }
   return apart
+}
+
+// @ts-ignore: decorator
+@inline
+function areClose<T>(
+  x: v128,
+  y: v128,
+  relative: v128,
+  absolute: v128,
+  positive: v128,
+  infinity: v128,
+  nans: v128,
+): v128 {
+  const size = v128.and(y, positive)
+  const distance = v128.and(v128.sub<T>(x, y), positive)
+  const within = v128.le<T>(distance, v128.add<T>(absolute, v128.mul<T>(relative, size)))
+  let finite: v128, bothNan: v128
+  const sizeX = v128.and(x, positive)
+  if (sizeof<T>() == 4) {
+    // The bits of ∞ lie above those of all numbers and under those of NaN, and integers have units to spare
+    finite = i32x4.gt_s(infinity, i32x4.max_s(sizeX, size))
+    bothNan = i32x4.gt_s(i32x4.min_s(sizeX, size), infinity)
+  } else {
+    finite = v128.and(f64x2.lt(sizeX, infinity), f64x2.lt(size, infinity))
+    bothNan = v128.and(f64x2.ne(x, x), f64x2.ne(y, y))
+  }
+  return v128.bitselect(within, v128.or(v128.eq<T>(x, y), v128.and(bothNan, nans)), finite)
 }
 
 /** Of the widened elements; a real one has no imaginary part. */

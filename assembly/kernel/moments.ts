@@ -217,6 +217,14 @@ function setSum(row: usize, sumSlot: usize, lowSlot: usize, high: f64, low: f64,
   set(row, lowSlot + 8, rest / n)
 }
 
+/** Sets sum, mean and M2 of `part` from Σ(x − pilot) and Σ(x − pilot)². */
+function setSumAround(sumSlot: usize, lowSlot: usize, pilot: f64, sum: f64, squares: f64, n: f64): void {
+  const pilots = multiply(pilot, n)
+  const pilotsLow = lost
+  setSum(part, sumSlot, lowSlot, add(pilots, sum), lost + pilotsLow, n)
+  set(part, meanOf(sumSlot) + 8, max(squares - sum * (sum / n), 0))
+}
+
 /** The absolute values of numbers of one sign need no sums of their own. */
 function setSumsAbsOfOneSign(row: usize, sign: f64): void {
   set(row, Moments.SUM_ABS, sign * get(row, Moments.SUM))
@@ -407,14 +415,9 @@ function addVectors<T>(data: usize, n: u32, row: usize): void {
     pass<T>(data, n, pilot)
   }
 
-  const sum = get(part, Moments.SUM)
-  const m2 = max(get(part, Moments.M2) - sum * (sum / count), 0)
-  const pilots = multiply(pilot, count)
-  const pilotsLow = lost
-  setSum(part, Moments.SUM, Moments.SUM_LOW, add(pilots, sum), lost + pilotsLow, count)
-  set(part, Moments.M2, m2)
+  setSumAround(Moments.SUM, Moments.SUM_LOW, pilot, get(part, Moments.SUM), get(part, Moments.M2), count)
   const mean = get(part, Moments.MEAN)
-  const squares = m2 + mean * mean * count
+  const squares = get(part, Moments.M2) + mean * mean * count
   set(part, Moments.SUM_SQUARES, squares)
 
   if (get(part, Moments.MIN) >= 0) setSumsAbsOfOneSign(part, 1)
@@ -787,7 +790,6 @@ function addCarefully<T>(data: usize, n: u32, parts: u32): void {
   const scale1 = scale(1, -unit >> 1)
   const scale2 = scale(1, -unit - (-unit >> 1))
   let sum: f64 = 0
-  let sumLow: f64 = 0
   let sumImaginary: f64 = 0
   let sumAbs: f64 = 0
   let squares: f64 = 0
@@ -801,9 +803,6 @@ function addCarefully<T>(data: usize, n: u32, parts: u32): void {
     sumAbs += parts == 2 ? sqrt(square) : abs(x)
     squares += square
   }
-  setSum(part, Moments.SUM, Moments.SUM_LOW, sum, 0, count)
-  setSum(part, Moments.SUM_ABS, Moments.SUM_ABS_LOW, sumAbs, 0, count)
-  if (parts == 2) setSum(part, Moments.SUM_IMAGINARY, Moments.SUM_IMAGINARY_LOW, sumImaginary, 0, count)
   set(part, Moments.SUM_SQUARES, squares)
 
   const mean = sum / count
@@ -831,10 +830,10 @@ function addCarefully<T>(data: usize, n: u32, parts: u32): void {
       restImaginary += di
     }
   }
-  // The means are rounded
-  set(part, Moments.M2, max(m2 - rest * (rest / count), 0))
-  set(part, Moments.M2_ABS, max(m2Abs - restAbs * (restAbs / count), 0))
-  set(part, Moments.M2_IMAGINARY, max(m2Imaginary - restImaginary * (restImaginary / count), 0))
+  setSumAround(Moments.SUM, Moments.SUM_LOW, mean, rest, m2, count)
+  setSumAround(Moments.SUM_ABS, Moments.SUM_ABS_LOW, meanAbs, restAbs, m2Abs, count)
+  if (parts == 2)
+    setSumAround(Moments.SUM_IMAGINARY, Moments.SUM_IMAGINARY_LOW, meanImaginary, restImaginary, m2Imaginary, count)
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { setImmediate } from 'node:timers/promises'
 import { discardEngine, threadEngine } from '../engine/engine.js'
-import { EngineError } from '../errors.js'
+import { EngineError, TrialscanError } from '../errors.js'
 import { openStore, type Store, type StoreSpec } from '../store/store.js'
 import { runJob } from './job.js'
 import type { Job, ReplyTo } from './message.js'
@@ -32,8 +32,7 @@ export async function runJobHere(job: Job, stores: Map<string, Store>): Promise<
     return await runJob(job, threadEngine(), storeOf(job.store, stores))
   } catch (error) {
     // An instance that failed in a way it promises never to fail is not to be trusted with the next job.
-    if (!(error instanceof EngineError)) throw error
-    discardEngine()
+    if (error instanceof EngineError || !(error instanceof TrialscanError)) discardEngine()
     throw error
   }
 }

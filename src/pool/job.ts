@@ -174,7 +174,7 @@ async function values(job: ValueJob, engine: Engine, store: Store): Promise<Valu
         reads++
       } else {
         const large = await openLarge(job, record, engine, store)
-        const strings = large.found.dtype === 'string' ? large.readStrings() : null
+        const strings = large.found.dtype === 'string' ? await large.readStrings() : null
         const bytes = strings ? null : await large.readElements()
         readBytes += large.readBytes
         reads += large.reads

@@ -26,6 +26,8 @@ export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
 /** Bytes of a record that are read to find where its elements begin; a tag and the fields around it fit easily. */
 const HEAD_BYTES = 16 << 10
 const FOOTER_LENGTH = 4
+/** What is read at once when a record streams. */
+const STEP_BYTES = 1 << 20
 
 export interface LargeRecordPlace {
   readonly path: string
@@ -130,38 +132,52 @@ export class LargeRecord {
     const { asked, checkLevel, windowByteLength } = this.#record
     const { dtype, elementCount, dataOffset, dataByteLength, kind } = this.found
     const engine = this.#engine
+    const checked = checkLevel === CHECK_FULL
+    const payloadEnd = asked.byteLength - FOOTER_LENGTH
+    const step = Math.min(windowByteLength, STEP_BYTES)
+    const window = engine.reserveBytes(step)
+    let crc = 0
+    let crcByteLength = 0
+    const check = (byteLength: number): void => {
+      if (!checked) return
+      crc = engine.crc32c(window, byteLength, crc)
+      crcByteLength += byteLength
+    }
+    if (kind !== 'content') {
+      if (part === 0 && checked) await this.#stream(HEADER_LENGTH, payloadEnd, window, step, check)
+      return { crc, crcByteLength, storedCrc: checked ? await this.#storedCrc() : 0 }
+    }
     const size = elementByteLength(dtype)
     const perPart = Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
     const first = Math.min(elementCount, part * perPart)
     const end = part === parts - 1 ? elementCount : Math.min(elementCount, first + perPart)
-    const blocks = Math.max(1, Math.floor(Math.min(windowByteLength, 1 << 20) / (BLOCK_ELEMENTS * size)))
-    const checked = checkLevel === CHECK_FULL
-    let crc = 0
-    let crcByteLength = 0
-    const add = (address: Address, byteLength: number): void => {
-      if (!checked) return
-      crc = engine.crc32c(address, byteLength, crc)
-      crcByteLength += byteLength
-    }
-    if (kind !== 'content') {
-      // No hole: the whole record is in memory, and there are no elements in one piece.
-      if (part === 0) add((this.#head + HEADER_LENGTH) as Address, asked.byteLength - FRAMING_LENGTH)
-      return { crc, crcByteLength, storedCrc: checked ? await this.#storedCrc() : 0 }
-    }
-    if (part === 0) add((this.#head + HEADER_LENGTH) as Address, dataOffset - HEADER_LENGTH)
-    const window = engine.reserveBytes(blocks * BLOCK_ELEMENTS * size)
-    for (let at = first; at < end; at += blocks * BLOCK_ELEMENTS) {
-      const count = Math.min(end - at, blocks * BLOCK_ELEMENTS)
-      const there = await this.#read(dataOffset + at * size, window, count * size)
-      if (there < count * size) throw this.#truncated(dataOffset + at * size + there)
-      add(window, count * size)
-      sink(window, count, count * size)
-    }
+    // What is around the elements is read again for its checksum: head and tail are what is around the first hole, and
+    // the elements can lie behind that one, in another Value.
+    if (part === 0 && checked) await this.#stream(HEADER_LENGTH, dataOffset, window, step, check)
+    const blocks = step - (step % (BLOCK_ELEMENTS * size))
+    await this.#stream(dataOffset + first * size, dataOffset + end * size, window, blocks, byteLength => {
+      check(byteLength)
+      sink(window, byteLength / size, byteLength)
+    })
     if (part !== parts - 1 || !checked) return { crc, crcByteLength, storedCrc: 0 }
-    const tailStart = dataOffset + dataByteLength
-    if (this.#tailLength === 0) await this.#readTail(tailStart)
-    add(this.#tail, this.#tailLength)
+    await this.#stream(dataOffset + dataByteLength, payloadEnd, window, step, check)
     return { crc, crcByteLength, storedCrc: await this.#storedCrc() }
+  }
+
+  /** Reads bytes of the record into a window, again and again. */
+  async #stream(
+    from: number,
+    end: number,
+    window: Address,
+    step: number,
+    sink: (byteLength: number) => void,
+  ): Promise<void> {
+    for (let at = from; at < end; at += step) {
+      const byteLength = Math.min(end - at, step)
+      const there = await this.#read(at, window, byteLength)
+      if (there < byteLength) throw this.#truncated(at + there)
+      sink(byteLength)
+    }
   }
 
   /** Adds values that lie one by one, not in tensor_content, to a row of moments. */
@@ -171,8 +187,8 @@ export class LargeRecord {
 
   /** The little-endian bytes of all elements, checked as the check level asks. */
   async readElements(): Promise<Uint8Array<ArrayBuffer>> {
-    if (this.found.kind !== 'content') return this.#engine.copyElements(this.#room, 0, this.found)
-    const out = new Uint8Array(this.found.dataByteLength)
+    const { kind, dataByteLength } = this.found
+    const out = kind === 'content' ? new Uint8Array(dataByteLength) : this.#engine.copyElements(this.#room, 0, this.found)
     let at = 0
     const { crc, storedCrc } = await this.streamPart(0, 1, (address, _, byteLength) => {
       out.set(this.#engine.view(address, byteLength), at)
@@ -182,8 +198,10 @@ export class LargeRecord {
     return out
   }
 
-  /** The strings of a record that holds such. */
-  readStrings(): string[] {
+  /** The strings of a record that holds such, checked as the check level asks. */
+  async readStrings(): Promise<string[]> {
+    const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
+    this.checkPayload(crc, storedCrc)
     return this.#engine.copyStrings(this.#room, 0, this.found)
   }
 

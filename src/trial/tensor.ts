@@ -3,18 +3,19 @@
 import {
   errorFromData,
   InvalidWorker,
-  StepNotYetAvailable,
-  StepUnavailable,
+  ShapeUnavailableForStep,
   TensorUnavailableForStep,
   UsageError,
 } from '../errors.js'
-import { columnsOf, windowByteLength } from '../plan.js'
-import type { RawValue } from '../pool/message.js'
+import { columnsOf, type RecordPlace, windowByteLength } from '../plan.js'
 import type { CheckLevel, Mode, ReductionBase, ReductionName, Worker } from '../types.js'
-import { type Access, checkWorkOptions, type WorkOptions } from './access.js'
-import type { Catalog, SavedTensor, WorkerStep } from './catalog.js'
+import { checkWorkOptions, type WorkOptions } from './access.js'
+import { readReduction } from './batch.js'
+import type { SavedTensor, WorkerStep } from './catalog.js'
 import { parseReductions, type ReductionValue } from './reduction.js'
-import { checkLevelNumber, recordPlace, Scan, scalarOf } from './scan.js'
+import { checkLevelNumber, recordPlace, shapesOf } from './scan.js'
+import type { TrialState } from './state.js'
+import type { Step } from './steps.js'
 import { type TensorValue, tensorValue } from './value.js'
 
 /** Which of a tensor's values is meant. */
@@ -27,21 +28,23 @@ export interface ValueOptions extends WorkOptions {
   readonly check?: CheckLevel
 }
 
-/** What a tensor asks of its trial: the catalog as it is now, and the way to the bytes. */
-export interface TensorSource {
-  readonly catalog: Catalog
-  readonly access: Access
-  readonly ended: boolean
+/** What a worker saved of the tensor at a step. */
+interface Saved {
+  readonly workerStep: WorkerStep
+  readonly saved: SavedTensor
 }
+
+/** Values that are read by one job, so that a thread's reply stays moderate. */
+const VALUE_BYTES_PER_JOB = 8 << 20
 
 export class Tensor {
   readonly name: string
-  readonly #source: () => TensorSource
+  readonly #state: TrialState
 
   /** Use `trial.tensor(name)`. */
-  constructor(name: string, source: () => TensorSource) {
+  constructor(name: string, state: TrialState) {
     this.name = name
-    this.#source = source
+    this.#state = state
   }
 
   /**
@@ -55,25 +58,28 @@ export class Tensor {
     mode?: Mode
     showIncompleteSteps?: boolean
   } = {}): number[] {
-    const { catalog } = this.#source()
-    const own = new Set(catalog.byTensor.get(this.name)?.map(({ step }) => step))
-    const steps = catalog.steps.all.filter(
-      step =>
-        own.has(step.globalStep) &&
-        (mode === 'GLOBAL' || step.mode === mode) &&
-        (showIncompleteSteps || catalog.steps.isComplete(step)),
-    )
-    return [...new Set(steps.map(step => (mode === 'GLOBAL' ? step.globalStep : step.modeStep) as number))].sort(
-      (a, b) => a - b,
-    )
+    const { steps } = this.#state.catalog
+    const own = this.#ownSteps(mode).filter(step => showIncompleteSteps || steps.isComplete(step))
+    return [...new Set(own.map(step => numberOf(step, mode)))].sort((a, b) => a - b)
   }
 
-  /** Workers that saved the tensor at a step, sorted. Without a step: at any. */
+  /** Workers that saved the tensor at a step, sorted; without a step, at any. @throws as `value` */
   workers(step?: number, { mode = 'GLOBAL' }: { mode?: Mode } = {}): Worker[] {
-    const { catalog } = this.#source()
-    const all = catalog.byTensor.get(this.name) ?? []
-    const found = step === undefined ? all : this.#at(step, mode).map(({ workerStep }) => workerStep)
+    const found =
+      step === undefined
+        ? this.#workerSteps
+        : this.#savedAt(this.#state.knownStep(step, mode), step, mode).map(({ workerStep }) => workerStep)
     return [...new Set(found.map(({ worker }) => worker))].sort()
+  }
+
+  /**
+   * At most `n` steps at which the tensor was saved, the last ones up to and including `step`, ascending.
+   * @param mode what `step` and the answer count in; GLOBAL by default
+   */
+  prevSteps(step: number, n: number, mode: Mode = 'GLOBAL'): number[] {
+    if (!(Number.isInteger(n) && n >= 0)) throw new UsageError(`expected a number of steps, got ${n}`)
+    const before = this.steps({ mode }).filter(number => number <= step)
+    return n === 0 ? [] : before.slice(-n)
   }
 
   /**
@@ -82,31 +88,31 @@ export class Tensor {
    *   InvalidWorker; FormatError if the record is corrupt, StoreError if it can't be read
    */
   async value(step: number, options: ValueOptions = {}): Promise<TensorValue> {
-    const { mode = 'GLOBAL', worker, check = 'minimal' } = options
-    const { threads, memory } = checkWorkOptions(options)
-    const { workerStep, saved } = this.#one(step, mode, worker)
-    if (saved.value === null) {
-      const kept =
-        saved.reductions.size > 0 ? `only its reductions ${[...saved.reductions.keys()].join(', ')}` : 'only its shape'
-      throw new TensorUnavailableForStep(this.name, step, mode, `expected a saved value, but ${kept} were saved`)
-    }
-    const { access } = this.#source()
-    const place = recordPlace(workerStep, saved.value)
-    const runner = await access.runner(threads ?? 0, place.byteLength)
-    const reply = await runner.run({
-      kind: 'value',
-      store: access.spec,
-      checkLevel: checkLevelNumber(check),
-      windowByteLength: windowByteLength(memory),
-      ...columnsOf([place]),
-    })
-    const failure = reply.failures[0]
-    if (failure) throw errorFromData(failure.error)
-    return tensorValue(reply.values[0] as RawValue)
+    const { mode = 'GLOBAL', worker } = options
+    const place = this.#valuePlace(await this.#find(step, mode, worker), step, mode)
+    const [value] = await this.#read([place], options)
+    return value!
   }
 
   /**
-   * A reduction at a step: as the hook saved it, else computed from the value.
+   * The values at all steps of a mode where the tensor's value was saved, in one planned read: step → value. Steps that
+   * are not complete, and of a worker asked for those it has no data at, are left out.
+   */
+  async values(options: ValueOptions = {}): Promise<Map<number, TensorValue>> {
+    const { mode = 'GLOBAL', worker } = options
+    const numbers: number[] = []
+    const places: RecordPlace[] = []
+    for (const [number, found] of this.#all(mode, worker)) {
+      if (found.saved.value === null) continue
+      numbers.push(number)
+      places.push(recordPlace(found.workerStep, found.saved.value))
+    }
+    const values = await this.#read(places, options)
+    return new Map(numbers.map((number, i) => [number, values[i]!]))
+  }
+
+  /**
+   * A reduction at a step: as the hook saved it, else computed from the value. Calls made together are read together.
    * @param name one of min, max, mean, std, variance, sum, prod, l1, l2
    * @param options `abs`: of the absolute values
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
@@ -119,80 +125,181 @@ export class Tensor {
     const { mode = 'GLOBAL', worker, abs = false } = options
     if (name.startsWith('abs_')) throw new UsageError(`expected abs: true beside ${name.slice(4)}, got ${name}`)
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
-    const one = this.#one(step, mode, worker)
-    const location = one.saved.reductions.get(reduction)
-    if (!location && one.saved.value === null) {
-      const kept = [...one.saved.reductions.keys()].join(', ') || 'none'
-      throw new TensorUnavailableForStep(
-        this.name,
-        step,
-        mode,
-        `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`,
-      )
+    const { workerStep, saved } = await this.#find(step, mode, worker)
+    if (saved.value === null && !saved.reductions.has(reduction)) {
+      const kept = [...saved.reductions.keys()].join(', ') || 'none'
+      const detail = `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`
+      throw new TensorUnavailableForStep(this.name, step, mode, detail)
     }
-    // A saved reduction is read as the tensor of one element that it is.
-    const asked: SavedTensor = location ? { ...one.saved, value: location } : one.saved
-    for await (const row of this.#scan({ workerStep: one.workerStep, saved: asked }, [reduction], options)) {
-      if (row.error) throw row.error
-      return location ? scalarOf(row.moments!) : row.reductions[reduction]!
-    }
-    throw new UsageError('a scan of one tensor gave no row')
+    return readReduction(this.#state, workerStep, saved, reduction, options)
   }
 
-  #scan(
-    item: { readonly workerStep: WorkerStep; readonly saved: SavedTensor },
-    reductions: readonly ReductionName[],
-    options: ValueOptions,
-  ): Scan {
-    const { access } = this.#source()
-    const { threads, memory } = checkWorkOptions(options)
-    return new Scan({
-      items: [item],
-      reductions,
-      strict: true,
-      context: { store: access.spec, checkLevel: checkLevelNumber(options.check ?? 'minimal'), memory },
-      runner: totalBytes => access.runner(threads, totalBytes),
-      url: path => access.store.url(path),
-      signal: undefined,
-      onProgress: undefined,
-    })
+  /** The reductions that the hook saved at a step, as it saved them; none are computed. @throws as `value` */
+  async reductionValues(step: number, options: ValueOptions = {}): Promise<Map<ReductionName, number>> {
+    const { mode = 'GLOBAL', worker } = options
+    const { workerStep, saved } = await this.#find(step, mode, worker)
+    const names = [...saved.reductions.keys()]
+    const values = await Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, options)))
+    return new Map(names.map((name, i) => [name, values[i] as number]))
   }
 
-  #one(step: number, mode: Mode, worker: Worker | undefined): { workerStep: WorkerStep; saved: SavedTensor } {
-    const found = this.#at(step, mode)
+  /**
+   * The shape at a step: as it was saved, else that of the value.
+   * @throws as `value`; ShapeUnavailableForStep where neither was saved
+   */
+  async shape(step: number, options: ValueOptions = {}): Promise<readonly number[]> {
+    const { mode = 'GLOBAL', worker } = options
+    const found = await this.#find(step, mode, worker)
+    const [shape] = await this.#shapes([found], options)
+    if (shape) return shape
+    const kept = [...found.saved.reductions.keys()].join(', ')
+    throw new ShapeUnavailableForStep(this.name, step, mode, `only its reductions ${kept} were saved`)
+  }
+
+  /** The shapes at all complete steps of a mode where they are known: step → shape. */
+  async shapes(options: ValueOptions = {}): Promise<Map<number, readonly number[]>> {
+    const { mode = 'GLOBAL', worker } = options
+    const all = this.#all(mode, worker)
+    const shapes = await this.#shapes(
+      all.map(([, found]) => found),
+      options,
+    )
+    return new Map(all.flatMap(([number], i) => (shapes[i] ? [[number, shapes[i]] as const] : [])))
+  }
+
+  /** The tensor's name in the framework, where the hook saved it with a shape: `fc/kernel` for `fc.weight`. */
+  get originalName(): string | undefined {
+    for (const { tensors } of this.#workerSteps) {
+      const name = tensors.get(this.name)?.shape?.originalName
+      if (name !== undefined) return name
+    }
+    return undefined
+  }
+
+  get #workerSteps(): readonly WorkerStep[] {
+    return this.#state.catalog.byTensor.get(this.name) ?? []
+  }
+
+  /** Steps of a mode that have something of the tensor, in ascending order. */
+  #ownSteps(mode: Mode): Step[] {
+    const { steps } = this.#state.catalog
+    const own = new Set(this.#workerSteps.map(({ step }) => step))
+    return steps.all.filter(step => own.has(step.globalStep) && (mode === 'GLOBAL' || step.mode === mode))
+  }
+
+  /** What was saved at each complete step of a mode, by one worker each. */
+  #all(mode: Mode, worker: Worker | undefined): (readonly [number, Saved])[] {
+    const { steps } = this.#state.catalog
+    return this.#ownSteps(mode)
+      .filter(step => steps.isComplete(step))
+      .flatMap(step => {
+        const found = this.#at(step).find(({ workerStep }) => worker === undefined || workerStep.worker === worker)
+        return found ? [[numberOf(step, mode), found] as const] : []
+      })
+  }
+
+  /** What a worker saved at a step; a step that is not known is looked for again first. */
+  async #find(step: number, mode: Mode, worker: Worker | undefined): Promise<Saved> {
+    const found = this.#savedAt(await this.#state.step(step, mode), step, mode)
     if (worker === undefined) return found[0]!
     const own = found.find(({ workerStep }) => workerStep.worker === worker)
-    if (own === undefined) {
-      throw new InvalidWorker(
-        worker,
-        found.map(({ workerStep }) => workerStep.worker),
-      )
-    }
-    return own
+    if (own !== undefined) return own
+    throw new InvalidWorker(
+      worker,
+      found.map(({ workerStep }) => workerStep.worker),
+    )
   }
 
-  /** What the workers saved of this tensor at a step: at least one. */
-  #at(step: number, mode: Mode): { workerStep: WorkerStep; saved: SavedTensor }[] {
-    const { catalog, ended } = this.#source()
-    const known = catalog.steps.find(step, mode)
-    if (known === undefined) {
-      const numbers = catalog.steps.numbers(mode, true)
-      const last = numbers.at(-1)
-      const there =
-        last === undefined ? 'the trial has none' : `the trial has ${numbers.length}, from ${numbers[0]} to ${last}`
-      if (!ended && (last === undefined || step > last)) throw new StepNotYetAvailable(step, mode, there)
-      throw new StepUnavailable(step, mode, `${there}; it was not saved`)
-    }
-    const found = catalog.atStep(known.globalStep).flatMap(workerStep => {
+  /** What the workers saved at a step: at least one. @throws TensorUnavailableForStep */
+  #savedAt(known: Step, step: number, mode: Mode): Saved[] {
+    const found = this.#at(known)
+    if (found.length > 0) return found
+    const broken = this.#state.catalog.atStep(known.globalStep).find(({ error }) => error !== null)
+    if (broken?.error) throw broken.error
+    const own = this.steps({ mode, showIncompleteSteps: true })
+    const more = own.length > 8 ? ` and ${own.length - 8} more` : ''
+    const others = own.slice(0, 8).join(', ') || 'none'
+    throw new TensorUnavailableForStep(
+      this.name,
+      step,
+      mode,
+      `it was not saved then; steps that have it: ${others}${more}`,
+    )
+  }
+
+  #at({ globalStep }: Step): Saved[] {
+    return this.#state.catalog.atStep(globalStep).flatMap(workerStep => {
       const saved = workerStep.tensors.get(this.name)
       return saved ? [{ workerStep, saved }] : []
     })
-    if (found.length > 0) return found
-    const broken = catalog.atStep(known.globalStep).find(({ error }) => error !== null)
-    if (broken?.error) throw broken.error
-    const own = this.steps({ mode, showIncompleteSteps: true })
-    const others =
-      own.length > 8 ? `${own.slice(0, 8).join(', ')} and ${own.length - 8} more` : own.join(', ') || 'none'
-    throw new TensorUnavailableForStep(this.name, step, mode, `it was not saved then; steps that have it: ${others}`)
   }
+
+  #valuePlace({ workerStep, saved }: Saved, step: number, mode: Mode): RecordPlace {
+    if (saved.value !== null) return recordPlace(workerStep, saved.value)
+    const kept =
+      saved.reductions.size > 0
+        ? `only its reductions ${[...saved.reductions.keys()].join(', ')} were`
+        : 'only its shape was'
+    throw new TensorUnavailableForStep(this.name, step, mode, `expected a saved value, but ${kept} saved`)
+  }
+
+  /** Values of records, in order; the first that can't be read is thrown. */
+  async #read(places: readonly RecordPlace[], options: ValueOptions): Promise<TensorValue[]> {
+    const { access } = this.#state
+    const { threads, memory } = checkWorkOptions(options)
+    const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    const runner = await access.runner(threads, total)
+    const jobs: RecordPlace[][] = []
+    let bytes = Number.POSITIVE_INFINITY
+    for (const place of places) {
+      if (bytes >= VALUE_BYTES_PER_JOB) {
+        jobs.push([])
+        bytes = 0
+      }
+      jobs.at(-1)!.push(place)
+      bytes += place.byteLength
+    }
+    const replies = await Promise.all(
+      jobs.map(records =>
+        runner.run({
+          kind: 'value',
+          store: access.spec,
+          checkLevel: checkLevelNumber(options.check ?? 'minimal'),
+          windowByteLength: wholeRecordLimit(memory),
+          ...columnsOf(records),
+        }),
+      ),
+    )
+    return replies.flatMap(({ failures, values }) => {
+      if (failures[0]) throw errorFromData(failures[0].error)
+      return values.map(tensorValue)
+    })
+  }
+
+  /** Shapes as saved, else read from the heads of the records; null where there is neither. */
+  async #shapes(found: readonly Saved[], options: ValueOptions): Promise<(readonly number[] | null)[]> {
+    const { access } = this.#state
+    const { threads, memory } = checkWorkOptions(options)
+    const unsaved = found.filter(({ saved }) => saved.shape === null && saved.value !== null)
+    const read = new Map<Saved, readonly number[]>()
+    if (unsaved.length > 0) {
+      const runner = await access.runner(threads ?? 0, 0)
+      const { described, failures } = await runner.run({
+        kind: 'describe',
+        store: access.spec,
+        checkLevel: checkLevelNumber(options.check ?? 'minimal'),
+        windowByteLength: wholeRecordLimit(memory),
+        ...columnsOf(unsaved.map(({ workerStep, saved }) => recordPlace(workerStep, saved.value!))),
+      })
+      if (failures[0]) throw errorFromData(failures[0].error)
+      const shapes = shapesOf(described)
+      for (const [i, one] of unsaved.entries()) read.set(one, shapes[i]!)
+    }
+    return found.map(one => one.saved.shape?.shape ?? read.get(one) ?? null)
+  }
+}
+
+/** A step's number: the global step for GLOBAL, else its number within the mode. */
+function numberOf(step: Step, mode: Mode): number {
+  return mode === 'GLOBAL' ? step.globalStep : step.modeStep
 }

@@ -7,7 +7,6 @@ import {
   InvalidWorker,
   nearestNames,
   QueryError,
-  StepUnavailable,
   TensorUnavailable,
   type TrialscanError,
   UsageError,
@@ -29,11 +28,13 @@ import {
 } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
-import { type StepRange, type TrialContents, TrialLoader } from './open.js'
+import { type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
+import { type StepRange, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
-import type { Step } from './steps.js'
+import { type StepState, TrialState } from './state.js'
 import { Tensor } from './tensor.js'
+import type { WaitOptions } from './wait.js'
 
 export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
   /** Default: the base name of the path. */
@@ -121,7 +122,19 @@ export async function createTrial(path: string, options: TrialOptions = {}): Pro
   const spec = { ...storeSpec(path), allowSymlinks }
   const access = new Access(openStore(spec), spec)
   const loader = new TrialLoader(access, { rangeSteps, threads, incompleteStepWindow })
-  return new Trial(path, name ?? basename(spec.root), access, loader, await loader.load())
+  return new Trial(path, name ?? basename(spec.root), new TrialState(access, rangeSteps, loader, await loader.load()))
+}
+
+/**
+ * Runs `work`; meanwhile queries to these trials don't look for new steps.
+ * @returns what `work` does
+ */
+export function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
+  const all = trials instanceof Trial ? [trials] : trials
+  return all.reduceRight<() => Promise<T>>(
+    (inner, trial) => () => trial.withoutRefresh(inner),
+    async () => work(),
+  )()
 }
 
 /** The same as `createTrial`. */
@@ -131,37 +144,67 @@ export class Trial {
   /** As given to `createTrial`. */
   readonly path: string
   readonly name: string
-  readonly #access: Access
-  readonly #loader: TrialLoader
-  #contents: TrialContents
+  readonly #state: TrialState
 
   /** Use `createTrial`. */
-  constructor(path: string, name: string, access: Access, loader: TrialLoader, contents: TrialContents) {
+  constructor(path: string, name: string, state: TrialState) {
     this.path = path
     this.name = name
-    this.#access = access
-    this.#loader = loader
-    this.#contents = contents
+    this.#state = state
   }
 
   /**
    * Looks for what was written since: only index files that are new are read.
    * @returns whether something was
    */
-  async refresh(): Promise<boolean> {
-    const before = this.#contents
-    this.#contents = await this.#loader.load()
-    return this.#contents !== before
+  refresh(): Promise<boolean> {
+    return this.#state.refresh()
+  }
+
+  /**
+   * Runs `work`; meanwhile queries for steps that are not known don't look for new ones, so that all of them see the same
+   * trial. See also `noRefresh`.
+   */
+  withoutRefresh<T>(work: () => Promise<T> | T): Promise<T> {
+    return this.#state.withoutRefresh(work)
+  }
+
+  /**
+   * Whether a step is complete, may still come, or will never: a global step for GLOBAL (the default), else a step of
+   * the mode. Looks for new steps first if that could change the answer.
+   */
+  hasPassedStep(step: number, mode: Mode = 'GLOBAL'): Promise<StepState> {
+    return hasPassedStep(this.#state, step, checkMode(mode))
+  }
+
+  /**
+   * Waits until all the steps are complete: global steps for GLOBAL (the default), else steps of the mode.
+   * @throws StepUnavailable for a step that was left out, NoMoreData if the job has ended before it, WaitTimeout,
+   *   StepNotYetAvailable within `withoutRefresh`, the signal's reason
+   */
+  waitForSteps(
+    steps: readonly number[],
+    { mode = 'GLOBAL', ...options }: WaitOptions & { mode?: Mode } = {},
+  ): Promise<void> {
+    return waitForSteps(this.#state, steps, checkMode(mode), options)
+  }
+
+  /**
+   * Complete steps (global ones) as they come, until the job ends: `for await (const step of trial.follow())`.
+   * @throws WaitTimeout if none comes for too long, the signal's reason
+   */
+  follow(options: FollowOptions = {}): AsyncGenerator<GlobalStep> {
+    return follow(this.#state, options)
   }
 
   /** Lets go of open files. */
   async close(): Promise<void> {
-    await this.#access.store.close()
+    await this.#state.access.store.close()
   }
 
   /** Whether the job has ended, so that no more steps will come. */
   get loadedAllSteps(): boolean {
-    return this.#contents.ended
+    return this.#state.ended
   }
 
   /** Index files that can't be read: what they tell of is missing. */
@@ -190,17 +233,17 @@ export class Trial {
 
   /** The mode of a global step. @throws StepUnavailable */
   mode(globalStep: number): Mode {
-    return this.#step(globalStep, 'GLOBAL').mode
+    return this.#state.knownStep(globalStep, 'GLOBAL').mode
   }
 
   /** The step within its mode of a global step. @throws StepUnavailable */
   modeStep(globalStep: number): ModeStep {
-    return this.#step(globalStep, 'GLOBAL').modeStep
+    return this.#state.knownStep(globalStep, 'GLOBAL').modeStep
   }
 
   /** The global step of a step of a mode. @throws StepUnavailable */
   globalStep(mode: Mode, modeStep: number): GlobalStep {
-    return this.#step(modeStep, checkMode(mode)).globalStep
+    return this.#state.knownStep(modeStep, checkMode(mode)).globalStep
   }
 
   /** The workers that wrote something, sorted. */
@@ -210,13 +253,13 @@ export class Trial {
 
   /** All collections, by name. */
   collections(): Map<string, Collection> {
-    const { collections } = this.#contents.collections
+    const { collections } = this.#state.contents.collections
     return new Map([...collections.keys()].map(name => [name, this.collection(name)]))
   }
 
   /** @throws QueryError `CollectionUnavailable`, naming the nearest ones */
   collection(name: string): Collection {
-    const { collections } = this.#contents.collections
+    const { collections } = this.#state.contents.collections
     const config = collections.get(name)
     if (config === undefined) {
       const nearest = nearestNames(name, collections.keys())
@@ -243,9 +286,10 @@ export class Trial {
     if (regex !== undefined && collection !== undefined) {
       throw new UsageError('expected regex or collection, got both')
     }
-    const { catalog } = this.#contents
+    const { catalog } = this.#state
     let workerSteps: readonly WorkerStep[] = catalog.workerSteps
-    if (step !== undefined) workerSteps = catalog.atStep(this.#step(step, checkMode(mode ?? 'GLOBAL')).globalStep)
+    if (step !== undefined)
+      workerSteps = catalog.atStep(this.#state.knownStep(step, checkMode(mode ?? 'GLOBAL')).globalStep)
     else if (mode !== undefined && checkMode(mode) !== 'GLOBAL')
       workerSteps = workerSteps.filter(saved => saved.mode === mode)
     const saved = new Set<string>()
@@ -266,11 +310,7 @@ export class Trial {
   /** @throws TensorUnavailable, naming the nearest ones */
   tensor(name: string): Tensor {
     this.#expectTensor(name)
-    return new Tensor(name, () => ({
-      catalog: this.#catalog,
-      access: this.#access,
-      ended: this.#contents.ended,
-    }))
+    return new Tensor(name, this.#state)
   }
 
   /**
@@ -286,7 +326,7 @@ export class Trial {
       throw new UsageError(`expected check to be one of ${CHECK_LEVELS.join(', ')}, got ${JSON.stringify(check)}`)
     }
     const names = parseReductions(reductions)
-    const access = this.#access
+    const { access } = this.#state
     return new Scan({
       items: selectItems(this.#catalog.workerSteps, options, this.#selectedNames(options)),
       reductions: names,
@@ -303,10 +343,10 @@ export class Trial {
   async summary(options: WorkOptions = {}): Promise<TrialSummary> {
     const { memory, threads } = checkWorkOptions(options)
     const drafts = [...this.#catalog.byTensor].map(([name, workerSteps]) => summarize(name, workerSteps))
-    const runner = await this.#access.runner(threads ?? 0, 0)
+    const runner = await this.#state.access.runner(threads ?? 0, 0)
     const { described, failures } = await runner.run({
       kind: 'describe',
-      store: this.#access.spec,
+      store: this.#state.access.spec,
       checkLevel: checkLevelNumber('minimal'),
       windowByteLength: windowByteLength(memory),
       ...columnsOf(drafts.flatMap(({ ends }) => ends)),
@@ -331,22 +371,11 @@ export class Trial {
   }
 
   get #catalog() {
-    return this.#contents.catalog
+    return this.#state.catalog
   }
 
   get #names(): string[] {
     return [...this.#catalog.byTensor.keys()]
-  }
-
-  #step(step: number, mode: Mode): Step {
-    const found = this.#catalog.steps.find(step, mode)
-    if (found) return found
-    const numbers = this.#catalog.steps.numbers(mode, true)
-    const there =
-      numbers.length === 0
-        ? 'the trial has none'
-        : `the trial has ${numbers.length}, from ${numbers[0]} to ${numbers.at(-1)}`
-    throw new StepUnavailable(step, mode, there)
   }
 
   #expectTensor(name: string): void {

@@ -1,0 +1,94 @@
+/** A running trial, step by step as they come. Source of the rules: rules.md §3. */
+
+import type { GlobalStep, Mode } from '../types.js'
+import type { StepState, TrialState } from './state.js'
+import { type WaitOptions, waitFor } from './wait.js'
+
+export interface FollowOptions extends WaitOptions {
+  /** Only steps of that mode. */
+  readonly mode?: Mode
+  /** The first global step to yield. Default: the first there is. */
+  readonly startStep?: number
+}
+
+/**
+ * Whether a step is there, will come, or will never.
+ * @returns what is known after a look at what is new, if that could change it
+ */
+export async function hasPassedStep(state: TrialState, step: number, mode: Mode): Promise<StepState> {
+  const known = state.stepState(step, mode)
+  if (known !== 'NOT_YET_AVAILABLE' || !state.isLive) return known
+  await state.refresh()
+  return state.stepState(step, mode)
+}
+
+/**
+ * Waits until all the steps are complete.
+ * @throws StepUnavailable for a step that was left out, NoMoreData if the job ended before it, WaitTimeout
+ */
+export async function waitForSteps(
+  state: TrialState,
+  steps: readonly number[],
+  mode: Mode,
+  options: WaitOptions,
+): Promise<void> {
+  const look = async () => {
+    const missing: number[] = []
+    if (state.isLive) await state.refresh()
+    for (const step of steps) {
+      const known = state.stepState(step, mode)
+      if (known === 'UNAVAILABLE') throw state.unavailable(step, mode)
+      if (known === 'NOT_YET_AVAILABLE') missing.push(step)
+    }
+    // Within withoutRefresh nothing can come.
+    if (missing.length > 0 && !state.isLive) throw state.notYet(missing[0]!, mode)
+    if (missing.length === 0) return { answer: undefined }
+    return { missing: describeMissing(state, missing, mode), there: state.describeSteps(mode) }
+  }
+  // Nothing is looked for anew, or waited for, when all is known already.
+  if (steps.every(step => state.stepState(step, mode) === 'AVAILABLE')) return
+  await waitFor(state.access.store, look, options)
+}
+
+/**
+ * Complete steps, each once, in ascending order as far as they come so; ends when the job has. A step that a slow
+ * worker completes after later ones is yielded when it is there.
+ * @throws WaitTimeout if no step comes for too long
+ */
+export async function* follow(state: TrialState, options: FollowOptions): AsyncGenerator<GlobalStep> {
+  const { mode = 'GLOBAL', startStep = 0 } = options
+  const yielded = new Set<GlobalStep>()
+  const fresh = (): GlobalStep[] =>
+    state.catalog.steps.all
+      .filter(step => step.globalStep >= startStep && (mode === 'GLOBAL' || step.mode === mode))
+      .filter(step => !yielded.has(step.globalStep) && state.catalog.steps.isComplete(step))
+      .map(({ globalStep }) => globalStep)
+  for (;;) {
+    const steps = await waitFor(
+      state.access.store,
+      async () => {
+        if (state.isLive) await state.refresh()
+        const found = fresh()
+        if (found.length > 0 || state.ended) return { answer: found }
+        const last = state.catalog.steps.lastComplete
+        const missing = `a complete step${last < 0 ? '' : ` after ${last}`}, or the end of the job`
+        return { missing, there: state.describeSteps(mode) }
+      },
+      options,
+    )
+    for (const step of steps) {
+      yielded.add(step)
+      yield step
+    }
+    if (state.ended && fresh().length === 0) return
+  }
+}
+
+function describeMissing(state: TrialState, steps: readonly number[], mode: Mode): string {
+  const parts = steps.slice(0, 5).map(step => {
+    const found = state.find(step, mode)
+    return found ? `${step} (written by ${found.workers.join(', ')} only)` : String(step)
+  })
+  const more = steps.length > 5 ? ` and ${steps.length - 5} more` : ''
+  return `${mode === 'GLOBAL' ? '' : `${mode} `}steps ${parts.join(', ')}${more}`
+}

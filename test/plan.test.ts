@@ -1,0 +1,219 @@
+/** Records into jobs: every record once, in order, in batches that hold it. */
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  columnsOf,
+  DEFAULT_MEMORY,
+  MIN_MEMORY,
+  PART_BYTES,
+  type PlannedJob,
+  planJobs,
+  RECORD_LIMIT,
+  type RecordPlace,
+  type ScanJob,
+  wholeRecordLimit,
+  windowByteLength,
+} from '#dist/plan.js'
+
+const KIB = 1 << 10
+const MIB = 1 << 20
+const store = { kind: 'local', root: '/trial' } as const
+
+function place(startByte: number, byteLength: number, file = 'a', tag = `t${startByte}`, step = 0): RecordPlace {
+  return { file, tag, startByte, byteLength, step }
+}
+
+function plan(records: readonly RecordPlace[], memory = DEFAULT_MEMORY): PlannedJob[] {
+  return [...planJobs(records, { store, checkLevel: 1, memory })]
+}
+
+/** The jobs of a plan that must have nothing but scan jobs. */
+function scanJobs(records: readonly RecordPlace[], memory?: number): ScanJob[] {
+  return plan(records, memory).map(({ job }) => {
+    expect(job.kind).toBe('scan')
+    return job as ScanJob
+  })
+}
+
+/** Neighbouring records of one length, `gap` bytes apart. */
+function row(count: number, byteLength: number, gap = 0, file = 'a'): RecordPlace[] {
+  return Array.from({ length: count }, (_, i) => place(i * (byteLength + gap), byteLength, file))
+}
+
+describe('batches', () => {
+  const ranges = (records: readonly RecordPlace[]): [number, number, number][] =>
+    scanJobs(records).flatMap(({ batches }) => batches.map(b => [b.startByte, b.endByte, b.count] as const)) as never
+
+  it('take neighbours together', () => {
+    expect(ranges(row(10, 100))).toEqual([[0, 1000, 10]])
+  })
+
+  it('read over a gap of 64 KiB, and no larger one', () => {
+    expect(ranges([place(0, 100), place(100 + 64 * KIB, 50)])).toEqual([[0, 150 + 64 * KIB, 2]])
+    expect(ranges([place(0, 100), place(101 + 64 * KIB, 50)])).toEqual([
+      [0, 100, 1],
+      [101 + 64 * KIB, 151 + 64 * KIB, 1],
+    ])
+  })
+
+  it('end at 1 MiB, and hold a longer record alone', () => {
+    expect(ranges(row(3, 512 * KIB))).toEqual([
+      [0, MIB, 2],
+      [MIB, MIB + 512 * KIB, 1],
+    ])
+    expect(ranges([place(0, 10), place(10, 3 * MIB), place(10 + 3 * MIB, 10)])).toEqual([
+      [0, 10, 1],
+      [10, 10 + 3 * MIB, 1],
+      [10 + 3 * MIB, 20 + 3 * MIB, 1],
+    ])
+  })
+
+  it('hold at most 4096 records', () => {
+    expect(ranges(row(5000, 20)).map(([, , count]) => count)).toEqual([4096, 904])
+  })
+
+  it('never span two files', () => {
+    expect(ranges([place(0, 10, 'a'), place(10, 10, 'b'), place(20, 10, 'b')])).toEqual([
+      [0, 10, 1],
+      [10, 30, 2],
+    ])
+  })
+
+  it('read in file order what is asked for in another, and what overlaps once', () => {
+    const records = [place(300, 100), place(0, 100), place(50, 400), place(0, 100, 'a', 'again'), place(100, 100)]
+    const [job, ...others] = scanJobs(records)
+    expect(others).toEqual([])
+    expect([...job!.order]).toEqual([1, 3, 2, 4, 0])
+    expect(job!.batches).toEqual([{ file: 0, startByte: 0, endByte: 450, first: 0, count: 5 }])
+    expect([...job!.records.startByte]).toEqual(records.map(({ startByte }) => startByte))
+  })
+})
+
+describe('jobs', () => {
+  it('are about 8 MiB or 16384 records', () => {
+    const bySize = scanJobs(row(40, MIB))
+    expect(bySize.map(({ order }) => order.length)).toEqual([8, 8, 8, 8, 8])
+    const byNumber = scanJobs(row(40_000, 20))
+    expect(byNumber.map(({ order }) => order.length)).toEqual([16384, 16384, 7232])
+  })
+
+  it('name every file and tag once', () => {
+    const records = [place(0, 10, 'a', 'x', 1), place(10, 10, 'a', 'y', 1), place(0, 10, 'b', 'x', 2)]
+    const { files, tags, records: columns } = columnsOf(records)
+    expect([files, tags]).toEqual([
+      ['a', 'b'],
+      ['x', 'y'],
+    ])
+    expect([[...columns.file], [...columns.tag], [...columns.step]]).toEqual([
+      [0, 0, 1],
+      [0, 1, 0],
+      [1, 1, 2],
+    ])
+  })
+
+  it('of a large record are its parts, and its neighbours stay in order', () => {
+    const large = 5 * PART_BYTES - 1
+    const jobs = plan([place(0, 10), place(10, large), place(10 + large, 10)])
+    expect(jobs.map(({ job, first, count }) => [job.kind, first, count])).toEqual([
+      ['scan', 0, 1],
+      ...Array.from({ length: 5 }, () => ['part', 1, 1]),
+      ['scan', 2, 1],
+    ])
+    expect(jobs.flatMap(({ job }) => (job.kind === 'part' ? [[job.part, job.parts]] : []))).toEqual(
+      Array.from({ length: 5 }, (_, part) => [part, 5]),
+    )
+  })
+
+  it('cut a record into the same parts at every memory', () => {
+    for (const memory of [MIN_MEMORY, 8 * MIB, DEFAULT_MEMORY, 2 ** 31]) {
+      expect(plan([place(0, 40 * MIB)], memory).length).toBe(3)
+      expect(wholeRecordLimit(memory)).toBeLessThanOrEqual(memory / 2)
+      expect(windowByteLength(memory)).toBeLessThanOrEqual(memory / 4)
+    }
+  })
+
+  it('are made one by one', () => {
+    const jobs = planJobs(row(100_000, MIB), { store, checkLevel: 1, memory: DEFAULT_MEMORY })
+    expect(jobs.next().value?.count).toBe(8)
+  })
+
+  it('are none of no records', () => {
+    expect(plan([])).toEqual([])
+  })
+})
+
+describe('hostile lengths', () => {
+  it.each([0, 1, 15, RECORD_LIMIT + 1, 1e15, Number.MAX_SAFE_INTEGER])('of %d make no batch longer', byteLength => {
+    const jobs = scanJobs([place(0, 100), place(100, byteLength), place(100, 100), place(200, 100)])
+    expect(jobs.length).toBe(1)
+    expect(jobs[0]!.batches).toEqual([{ file: 0, startByte: 0, endByte: 300, first: 0, count: 4 }])
+  })
+
+  it('of 2^32 - 1 are parts, which find out', () => {
+    expect(plan([place(0, RECORD_LIMIT)]).length).toBe(256)
+  })
+})
+
+const places: fc.Arbitrary<RecordPlace> = fc.record({
+  file: fc.constantFrom('a', 'b', 'c'),
+  tag: fc.constantFrom('x', 'y', 'z'),
+  startByte: fc.oneof(fc.nat(4 * MIB), fc.nat(2 ** 40)),
+  byteLength: fc.oneof(
+    fc.nat(1000),
+    fc.nat(3 * MIB),
+    fc.nat(70 * MIB),
+    fc.constantFrom(0, 15, 16, RECORD_LIMIT, RECORD_LIMIT + 1, 1e15),
+  ),
+  step: fc.nat(1e6),
+})
+
+it('any plan has every record once, in order, within its batch and the memory', () => {
+  fc.assert(
+    fc.property(
+      fc.array(places, { maxLength: 60 }),
+      fc.constantFrom(MIN_MEMORY, 16 * MIB, DEFAULT_MEMORY),
+      (records, memory) => {
+        let next = 0
+        let nextPart = 0
+        for (const { job, first, count } of plan(records, memory)) {
+          expect(first).toBe(next)
+          const columns = job.records
+          const own = records.slice(first, first + count)
+          expect(
+            own.map((_, i) => ({
+              file: job.files[columns.file[i]!],
+              tag: job.tags[columns.tag[i]!],
+              startByte: columns.startByte[i],
+              byteLength: columns.byteLength[i],
+              step: columns.step[i],
+            })),
+          ).toEqual(own)
+          if (job.kind === 'part') {
+            expect([job.part, count]).toEqual([nextPart, 1])
+            nextPart = job.part + 1 === job.parts ? 0 : nextPart + 1
+            if (nextPart === 0) next++
+            continue
+          }
+          next += count
+          const seen: number[] = []
+          for (const batch of job.batches) {
+            expect(batch.first).toBe(seen.length)
+            expect(batch.endByte - batch.startByte).toBeLessThanOrEqual(Math.max(MIB, wholeRecordLimit(memory)))
+            for (const record of job.order.subarray(batch.first, batch.first + batch.count)) {
+              seen.push(record)
+              expect(columns.file[record]).toBe(batch.file)
+              expect(columns.startByte[record]).toBeGreaterThanOrEqual(batch.startByte)
+              const byteLength = columns.byteLength[record]!
+              if (byteLength > RECORD_LIMIT) continue
+              expect(columns.startByte[record]! + byteLength).toBeLessThanOrEqual(batch.endByte)
+            }
+          }
+          expect(seen.sort((a, b) => a - b)).toEqual(own.map((_, i) => i))
+        }
+        expect([next, nextPart]).toEqual([records.length, 0])
+      },
+    ),
+    { numRuns: 300, seed: 1 },
+  )
+})

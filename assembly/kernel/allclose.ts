@@ -102,17 +102,9 @@ function areClose<T>(
   const size = v128.and(y, positive)
   const distance = v128.and(v128.sub<T>(x, y), positive)
   const within = v128.le<T>(distance, v128.add<T>(absolute, v128.mul<T>(relative, size)))
-  let finite: v128, bothNan: v128
-  const sizeX = v128.and(x, positive)
-  if (sizeof<T>() == 4) {
-    // The bits of ∞ lie above those of all numbers and under those of NaN, and integers have units to spare
-    finite = i32x4.gt_s(infinity, i32x4.max_s(sizeX, size))
-    bothNan = i32x4.gt_s(i32x4.min_s(sizeX, size), infinity)
-  } else {
-    finite = v128.and(f64x2.lt(sizeX, infinity), f64x2.lt(size, infinity))
-    bothNan = v128.and(f64x2.ne(x, x), f64x2.ne(y, y))
-  }
-  return v128.bitselect(within, v128.or(v128.eq<T>(x, y), v128.and(bothNan, nans)), finite)
+  const finite = v128.and(v128.lt<T>(v128.and(x, positive), infinity), v128.lt<T>(size, infinity))
+  const bothNan = v128.and(v128.and(v128.ne<T>(x, x), v128.ne<T>(y, y)), nans)
+  return v128.bitselect(within, v128.or(v128.eq<T>(x, y), bothNan), finite)
 }
 
 /** Of the widened elements; a real one has no imaginary part. */

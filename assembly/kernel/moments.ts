@@ -46,12 +46,12 @@ const MASKS: usize = memory.data<u64>(
   16,
 )
 
-/** A block of elements that were widened, or left by `sift`. */
+/** A block of elements that were widened, or left by `addSifted`. */
 const wide: usize = memory.data(4096 * 8, 16)
 /** The row of the block in hand. */
-const part: usize = memory.data(264, 8)
+const part: usize = memory.data(<i32>Moments.SIZE, 8)
 /** The row of the element to repeat. */
-const single: usize = memory.data(264, 8)
+const single: usize = memory.data(<i32>Moments.SIZE, 8)
 
 // ---------------------------------------------------------------------------------------------------- Interface
 

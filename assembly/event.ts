@@ -304,8 +304,9 @@ function resolve(slot: usize): bool {
   const step = load<f64>(slot, Slot.EVENT_STEP)
   const askedStep = load<f64>(slot, Slot.ASKED_STEP)
   if (askedStep >= 0 && askedStep != step) return refuse(slot, Status.STEP_MISMATCH, 0, askedStep, step)
-  const dtype = load<i32>(slot, Slot.DTYPE)
   const count = load<f64>(slot, Slot.ELEMENT_COUNT)
+  if (isMislabelledHalf(slot, count)) store<i32>(slot, DType.FLOAT16, Slot.DTYPE)
+  const dtype = load<i32>(slot, Slot.DTYPE)
   if (!(count <= MAX_ELEMENTS)) return refuse(slot, Status.BAD_SHAPE, 0, MAX_ELEMENTS, count)
   if (load<i32>(slot, Slot.KIND) == Kind.STRINGS) return checkCount(slot, count)
   const size = elementSize(dtype)
@@ -323,6 +324,16 @@ function resolve(slot: usize): bool {
   store<u32>(slot, 0, Slot.PACKED_END)
   store<u32>(slot, values, Slot.VALUE_COUNT)
   return checkCount(slot, count)
+}
+
+/** Tornasole called float16 int32. In any other trial, int32 of two bytes an element is corrupt. */
+function isMislabelledHalf(slot: usize, count: f64): bool {
+  return (
+    load<u32>(slot, Slot.ASKED_TORNASOLE) != 0 &&
+    load<i32>(slot, Slot.DTYPE) == DType.INT32 &&
+    load<i32>(slot, Slot.KIND) == Kind.CONTENT &&
+    <f64>load<u32>(slot, Slot.DATA_LENGTH) == count * 2
+  )
 }
 
 /** Values one by one: as many as the shape asks for, or fewer but at least one, the last of which is repeated. */

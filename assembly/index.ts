@@ -43,6 +43,7 @@ export const SLOT_FRAME_LENGTH: i32 = <i32>Slot.FRAME_LENGTH
 export const SLOT_ASKED_LENGTH: i32 = <i32>Slot.ASKED_LENGTH
 export const SLOT_ASKED_TAG: i32 = <i32>Slot.ASKED_TAG
 export const SLOT_ASKED_TAG_LENGTH: i32 = <i32>Slot.ASKED_TAG_LENGTH
+export const SLOT_ASKED_TORNASOLE: i32 = <i32>Slot.ASKED_TORNASOLE
 export const SLOT_ASKED_STEP: i32 = <i32>Slot.ASKED_STEP
 export const SLOT_STATUS: i32 = <i32>Slot.STATUS
 export const SLOT_FAULT_OFFSET: i32 = <i32>Slot.FAULT_OFFSET

@@ -79,6 +79,8 @@ export namespace Slot {
   export const ASKED_TAG: usize = 12
   /** u32 */
   export const ASKED_TAG_LENGTH: usize = 16
+  /** u32: 1 = the record is Tornasole's, which called float16 int32: two bytes an element betray it. */
+  export const ASKED_TORNASOLE: usize = 20
   /** f64: the step the Event must have; negative = any. */
   export const ASKED_STEP: usize = 24
 

@@ -34,6 +34,8 @@ export interface RecordColumns {
   readonly byteLength: Float64Array
   /** The global step. */
   readonly step: Float64Array
+  /** 1 where the trial is Tornasole's, which called float16 int32. */
+  readonly tornasole: Uint8Array
 }
 
 /** Neighbouring records that are read at once: `order[first .. first + count)` of the job. */
@@ -97,6 +99,8 @@ export interface RecordPlace {
   readonly startByte: number
   readonly byteLength: number
   readonly step: number
+  /** Whether the trial is Tornasole's, which called float16 int32. */
+  readonly tornasole?: boolean
 }
 
 /** A job, and which of the plan's records it is about: `records[first .. first + count)`. */
@@ -111,9 +115,12 @@ export function wholeRecordLimit(memory: number): number {
   return Math.min(PART_BYTES, memory >> 1)
 }
 
-/** Bytes that the streaming of a large record may hold at once. */
+/**
+ * The most that is held of a record besides the elements that stream. No less than a whole record that a scan reads at
+ * once, so that whatever can be scanned can be described and handed out, too.
+ */
 export function windowByteLength(memory: number): number {
-  return Math.min(4 << 20, memory >> 2)
+  return wholeRecordLimit(memory)
 }
 
 /** Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: a job is built when asked for. */
@@ -215,6 +222,7 @@ export function columnsOf(places: readonly RecordPlace[]): {
     startByte: new Float64Array(count),
     byteLength: new Float64Array(count),
     step: new Float64Array(count),
+    tornasole: new Uint8Array(count),
   }
   places.forEach((place, i) => {
     records.file[i] = files.number(place.file)
@@ -222,6 +230,7 @@ export function columnsOf(places: readonly RecordPlace[]): {
     records.startByte[i] = place.startByte
     records.byteLength[i] = place.byteLength
     records.step[i] = place.step
+    records.tornasole[i] = place.tornasole ? 1 : 0
   })
   return { files: files.names, tags: tags.names, records }
 }

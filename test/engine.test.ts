@@ -405,6 +405,19 @@ describe('mergeRows', () => {
   })
 })
 
+it('an error of a record refused before its walk does not look at what an earlier job left', () => {
+  const engine = new Engine()
+  const frame = recordOf({ dtype: 'float32', shape: [2], values: [1, 2] })
+  frame[8]! ^= 1
+  engine.reset()
+  engine.view(engine.reserveBytes(1 << 16), 1 << 16).fill(0xfe)
+  const { error } = decodeFrame(engine, frame, { tag: 't' })
+  expect(error).toMatchObject({ code: 'BadLengthChecksum' })
+  engine.reset()
+  engine.view(engine.reserveBytes(1 << 16), 1 << 16).fill(0xfe)
+  expect(decodeFrame(engine, frame.subarray(0, 5), { tag: 't' }).error).toMatchObject({ code: 'TruncatedRecord' })
+})
+
 it('an error of a record says where and what', () => {
   const engine = new Engine()
   const frame = recordOf({ dtype: 'float32', shape: [2], values: [1, 2] })

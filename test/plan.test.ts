@@ -129,7 +129,7 @@ describe('jobs', () => {
     for (const memory of [MIN_MEMORY, 8 * MIB, DEFAULT_MEMORY, 2 ** 31]) {
       expect(plan([place(0, 40 * MIB)], memory).length).toBe(3)
       expect(wholeRecordLimit(memory)).toBeLessThanOrEqual(memory / 2)
-      expect(windowByteLength(memory)).toBeLessThanOrEqual(memory / 4)
+      expect(windowByteLength(memory)).toBe(wholeRecordLimit(memory))
     }
   })
 

@@ -9,7 +9,7 @@ import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
 import { type Layout, readLayout } from './layout.js'
 import { type Address, CoreMemory } from './memory.js'
 import { type Core, instantiateCore } from './module.js'
-import { type Fault, type FaultPlace, faultError, NEED_MORE, NEED_TAIL, OK } from './status.js'
+import { type Fault, type FaultPlace, faultError, NEED_MORE, NEED_TAIL, OK, TAG_MISMATCH } from './status.js'
 
 /** Bytes of TFRecord framing before a payload, and around it. */
 export const HEADER_LENGTH = 12
@@ -26,6 +26,8 @@ export interface Asked {
   readonly tag: number
   /** The global step; negative for any. */
   readonly step: number
+  /** Whether the trial is Tornasole's, which called float16 int32. */
+  readonly tornasole?: boolean
 }
 
 /** What a record turned out to hold. */
@@ -128,13 +130,14 @@ export class Engine {
     const doubles = this.#memory.doubles(batch.slots, count * slot.doubles)
     for (let i = 0; i < count; i++) {
       const word = i * slot.words
-      const { byteLength, tag, step } = asked(i)
+      const { byteLength, tag, step, tornasole = false } = asked(i)
       const { address, byteLength: there } = frame(i)
       words[word + slot.frame] = address
       words[word + slot.frameLength] = there
       words[word + slot.askedLength] = byteLength
       words[word + slot.askedTag] = tag < 0 ? 0 : tags.addresses[tag]!
       words[word + slot.askedTagLength] = tag < 0 ? 0 : tags.byteLengths[tag]!
+      words[word + slot.askedTornasole] = tornasole ? 1 : 0
       doubles[i * slot.doubles + slot.askedStep] = step
     }
   }
@@ -414,12 +417,15 @@ export class SlotReader {
     const { slot } = this.#layout
     const words = this.#words.subarray(i * slot.words, (i + 1) * slot.words)
     const doubles = this.#doubles.subarray(i * slot.doubles, (i + 1) * slot.doubles)
+    const status = words[slot.status]!
+    // A record that was refused before the walk has no tag: what the slot then holds is of an earlier job.
+    const tagLength = status === TAG_MISMATCH ? Math.min(words[slot.tagLength]!, 1000) : 0
     const fault: Fault = {
-      status: words[slot.status]!,
+      status,
       faultOffset: words[slot.faultOffset]!,
       expected: doubles[slot.expected]!,
       got: doubles[slot.got]!,
-      tag: decoder.decode(this.#memory.bytes(words[slot.tag]! as Address, words[slot.tagLength]!).slice(0, 1000)),
+      tag: tagLength === 0 ? '' : decoder.decode(this.#memory.bytes(words[slot.tag]! as Address, tagLength)),
     }
     return faultError(fault, place)
   }

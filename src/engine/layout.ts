@@ -13,6 +13,7 @@ export interface SlotLayout {
   readonly askedLength: number
   readonly askedTag: number
   readonly askedTagLength: number
+  readonly askedTornasole: number
   readonly status: number
   readonly faultOffset: number
   readonly mode: number
@@ -109,6 +110,7 @@ export function readLayout(constants: ReadonlyMap<string, number>): Layout {
       askedLength: word('ASKED_LENGTH'),
       askedTag: word('ASKED_TAG'),
       askedTagLength: word('ASKED_TAG_LENGTH'),
+      askedTornasole: word('ASKED_TORNASOLE'),
       status: word('STATUS'),
       faultOffset: word('FAULT_OFFSET'),
       mode: word('MODE'),

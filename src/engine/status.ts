@@ -18,12 +18,16 @@ export interface FaultPlace {
   readonly url: string
   /** Where the record starts in the file. */
   readonly startByte: number
+  /** '' where it is not known. */
   readonly tensor: string
 }
 
 export const OK = 0
 export const TRUNCATED = 1
 export const BAD_PAYLOAD_CRC = 3
+export const TAG_MISMATCH = 6
+export const MALFORMED_EVENT = 5
+export const NO_TENSOR = 8
 export const NEED_MORE = 13
 export const NEED_TAIL = 14
 
@@ -32,7 +36,8 @@ export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace)
   const { expected, got } = fault
   const format = (code: string, wanted: string, found: string): FormatError => {
     const offset = startByte + fault.faultOffset
-    const message = `${url}, offset ${offset}, tensor ${JSON.stringify(tensor)}: expected ${wanted}, got ${found}`
+    const name = tensor === '' ? '' : `, tensor ${JSON.stringify(tensor)}`
+    const message = `${url}, offset ${offset}${name}: expected ${wanted}, got ${found}`
     return new FormatError(code, message, { url, offset, expected: wanted, got: found, tensor })
   }
   switch (fault.status) {
@@ -44,13 +49,13 @@ export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace)
       return format('BadPayloadChecksum', `checksum ${hex(expected)} of the payload`, hex(got))
     case 4:
       return format('LengthMismatch', `a record of ${expected} bytes, as its index entry says`, `one of ${got} bytes`)
-    case 5:
+    case MALFORMED_EVENT:
       return format('MalformedEvent', 'a well-formed Event message', 'bytes that are none')
-    case 6:
+    case TAG_MISMATCH:
       return format('TagMismatch', `a record of that tensor`, `one of ${JSON.stringify(fault.tag)}`)
     case 7:
       return format('StepMismatch', `a record of step ${expected}`, `one of step ${got}`)
-    case 8:
+    case NO_TENSOR:
       return format('NoTensor', 'an Event with a tensor', 'one without')
     case 9:
       return format('UnknownDType', 'a data type of TensorFlow that holds numbers or strings', `number ${got}`)

@@ -19,6 +19,8 @@ export interface TensorLocation {
   readonly name: string
   readonly startByte: number
   readonly byteLength: number
+  /** Where one worker's step lies in several event files: the one that holds this tensor. */
+  readonly eventFile?: string
 }
 
 /** A saved shape. The value may have been saved too, and may not. */

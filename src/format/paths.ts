@@ -7,8 +7,10 @@ export const INDEX_DIRECTORY = 'index'
 export const EVENTS_DIRECTORY = 'events'
 export const COLLECTIONS_DIRECTORY = 'collections'
 
+export const TORNASOLE_END_MARKER = 'END_OF_JOB.ts'
+
 /** Either file in the root says that the job has ended: smdebug's, then Tornasole's. */
-export const END_MARKERS: readonly string[] = ['training_job_end.ts', 'END_OF_JOB.ts']
+export const END_MARKERS: readonly string[] = ['training_job_end.ts', TORNASOLE_END_MARKER]
 
 /** The one collections file of a Tornasole trial, in the root. */
 export const TORNASOLE_COLLECTIONS_FILE = 'collections.ts'
@@ -39,6 +41,16 @@ export function parseEventFileName(path: string): EventFileName | null {
   const match = /^(\d+)_(.+)\.tfevents$/s.exec(baseName(path))
   const step = match && parseStep(match[1]!)
   return match && step !== null ? { step, worker: unescapeWorker(match[2]!) } : null
+}
+
+/** Whether a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. */
+export function isTensorBoardFile(path: string): boolean {
+  return baseName(path).includes('tfevents')
+}
+
+/** The run that one of TensorBoard's event files belongs to: its directory, `.` for the root. */
+export function runOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || '.'
 }
 
 /** The worker that wrote a collections file, '' where the name has none, or null where it is no collections file. */

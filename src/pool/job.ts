@@ -4,9 +4,12 @@
  */
 
 import { dtypeNumber } from '../engine/dtype.js'
-import { type Engine, type Found, FRAMING_LENGTH } from '../engine/engine.js'
+import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
 import { errorToData, FormatError } from '../errors.js'
+import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { parseIndexFile } from '../format/index-file.js'
+import { parseIndexFileName } from '../format/paths.js'
+import { parseTornasoleIndex } from '../format/tornasole.js'
 import {
   type DescribeJob,
   type PartJob,
@@ -16,10 +19,12 @@ import {
   type ValueJob,
 } from '../plan.js'
 import type { Store } from '../store/store.js'
+import { scanEventFiles, withModeOfEvents } from './events.js'
 import { LargeRecord } from './large.js'
 import type {
   DescribeReply,
   Descriptions,
+  HistogramResult,
   IndexJob,
   IndexReply,
   Job,
@@ -33,6 +38,8 @@ import type {
 
 /** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
 const MAX_INDEX_BYTES = 256 << 20
+/** A histogram takes 16 bytes a bucket. */
+const MAX_HISTOGRAM_BYTES = 16 << 20
 
 /** Runs a job on this thread's engine. */
 export async function runJob(job: Job, engine: Engine, store: Store): Promise<Reply> {
@@ -47,6 +54,8 @@ export async function runJob(job: Job, engine: Engine, store: Store): Promise<Re
       return values(job, engine, store)
     case 'index':
       return readIndexFiles(job, store)
+    case 'events':
+      return scanEventFiles(job, engine, store)
   }
 }
 
@@ -95,20 +104,30 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
       const rows = engine.rows(room, count)
       for (let i = 0; i < count; i++) {
         const record = recordOf(i)
-        if (slots.ok(i)) {
-          described.set(record, slots.dtypeNumber(i), slots.shape(i))
-          moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
-        } else {
-          fail(record, impossibleLength(job, record, store) ?? slots.error(i, placeOf(job, record, store)))
+        // Held against the index entry here, since the core knows lengths of 32 bits only.
+        const refused = impossibleLength(job, record, store)
+        if (refused || !slots.ok(i)) {
+          fail(record, refused ?? slots.error(i, placeOf(job, record, store)))
+          continue
         }
+        described.set(record, slots.dtypeNumber(i), slots.shape(i))
+        moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
       }
     })
+  }
+  const histograms: HistogramResult[] = []
+  const failed: RecordFailure[] = []
+  for (const failure of failures) {
+    const histogram = await readHistogram(job, failure.record, failure.error.code, store)
+    if (histogram === null) failed.push(failure)
+    else histograms.push({ record: failure.record, shape: shapeOf(histogram), reductions: histogram.reductions })
   }
   return {
     kind: 'scan',
     described: described.finish(),
+    histograms,
     moments,
-    failures,
+    failures: failed,
     stats: { records: total, readBytes, reads: batches.length },
   }
 }
@@ -154,7 +173,10 @@ async function describe(job: DescribeJob, engine: Engine, store: Store): Promise
       reads += large.reads
       described.set(record, dtypeNumber(large.found.dtype), large.found.shape)
     } catch (error) {
-      failures.push({ record, error: errorToData(error) })
+      const data = errorToData(error)
+      const histogram = await readHistogram(job, record, data.code, store)
+      if (histogram === null) failures.push({ record, error: data })
+      else described.set(record, dtypeNumber('float64'), shapeOf(histogram))
     }
   }
   return { kind: 'describe', described: described.finish(), failures, stats: { records: total, readBytes, reads } }
@@ -181,7 +203,10 @@ async function values(job: ValueJob, engine: Engine, store: Store): Promise<Valu
         result.push(rawValue(record, large.found, bytes, strings, engine))
       }
     } catch (error) {
-      failures.push({ record, error: errorToData(error) })
+      const data = errorToData(error)
+      const histogram = await readHistogram(job, record, data.code, store)
+      if (histogram === null) failures.push({ record, error: data })
+      else result.push(histogramValue(record, histogram))
     }
   }
   return { kind: 'value', values: result, failures, stats: { records: total, readBytes, reads } }
@@ -229,13 +254,43 @@ function rawValue(
   return { record, dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
 }
 
+/**
+ * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
+ * The core has checked the record by then.
+ */
+async function readHistogram(
+  { files, tags, records }: RecordJob,
+  record: number,
+  code: string,
+  store: Store,
+): Promise<Histogram | null> {
+  const byteLength = records.byteLength[record]!
+  if ((code !== 'NoTensor' && code !== 'TagMismatch') || byteLength > MAX_HISTOGRAM_BYTES) return null
+  const frame = new Uint8Array(byteLength)
+  await store.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
+  const event = frame.subarray(HEADER_LENGTH, byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
+  return decodeHistogram(event, tags[records.tag[record]!]!)
+}
+
+function shapeOf({ rows }: Histogram): number[] {
+  return [rows.length / 3, 3]
+}
+
+function histogramValue(record: number, histogram: Histogram): RawValue {
+  const bytes = new Uint8Array(histogram.rows.buffer)
+  return { record, dtype: 'float64', shape: shapeOf(histogram), bytes, widened: null, strings: null }
+}
+
 async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexReply> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const files = await Promise.all(
     paths.map(async path => {
       try {
-        const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
-        return parseIndexFile(decodeText(decoder, bytes, store.url(path)), store.url(path))
+        const url = store.url(path)
+        const text = decodeText(decoder, await store.read(path, { maxByteLength: MAX_INDEX_BYTES }), url)
+        const name = parseIndexFileName(path)
+        if (name?.kind !== 'csv') return parseIndexFile(text, url)
+        return await withModeOfEvents(parseTornasoleIndex(text, url), name.step, store)
       } catch (error) {
         return errorToData(error)
       }
@@ -248,8 +303,8 @@ function decodeText(decoder: TextDecoder, bytes: Uint8Array, url: string): strin
   try {
     return decoder.decode(bytes)
   } catch (cause) {
-    const message = `${url}: expected JSON in UTF-8, got bytes that are not`
-    throw new FormatError('BadIndexFile', message, { url, expected: 'JSON in UTF-8', got: 'other bytes' }, cause)
+    const message = `${url}: expected UTF-8, got bytes that are not`
+    throw new FormatError('BadIndexFile', message, { url, expected: 'UTF-8', got: 'other bytes' }, cause)
   }
 }
 
@@ -283,6 +338,7 @@ function askedOf(records: RecordColumns, record: number) {
     byteLength: records.byteLength[record]!,
     tag: records.tag[record]!,
     step: records.step[record]!,
+    tornasole: records.tornasole[record] === 1,
   }
 }
 

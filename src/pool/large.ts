@@ -56,7 +56,6 @@ export class LargeRecord {
   readonly #store: Store
   readonly #record: LargeRecordPlace
   readonly #room: Batch
-  #head = 0 as Address
   #tail = 0 as Address
   #tailLength = 0
 
@@ -91,7 +90,6 @@ export class LargeRecord {
     )
     if (!engine.checkHeader(this.#room, checkLevel)) throw this.#fault()
     if (there < headLength) throw this.#truncated(there)
-    this.#head = head
     const payloadLength = asked.byteLength - FRAMING_LENGTH
     let walked = engine.walkSparse(this.#room, payloadLength, 0, 0)
     let slots = engine.slots(this.#room, 1)
@@ -188,7 +186,8 @@ export class LargeRecord {
   /** The little-endian bytes of all elements, checked as the check level asks. */
   async readElements(): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataByteLength } = this.found
-    const out = kind === 'content' ? new Uint8Array(dataByteLength) : this.#engine.copyElements(this.#room, 0, this.found)
+    const out =
+      kind === 'content' ? new Uint8Array(dataByteLength) : this.#engine.copyElements(this.#room, 0, this.found)
     let at = 0
     const { crc, storedCrc } = await this.streamPart(0, 1, (address, _, byteLength) => {
       out.set(this.#engine.view(address, byteLength), at)

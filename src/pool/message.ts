@@ -1,6 +1,7 @@
 /** All that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
 
 import type { ErrorData } from '../errors.js'
+import type { Histogram } from '../format/histogram.js'
 import type { IndexFile } from '../format/index-file.js'
 import type { DescribeJob, PartJob, ScanJob, ValueJob } from '../plan.js'
 import type { StoreSpec } from '../store/store.js'
@@ -13,7 +14,15 @@ export interface IndexJob {
   readonly paths: readonly string[]
 }
 
-export type Job = ScanJob | PartJob | DescribeJob | ValueJob | IndexJob
+/** Find out what event files hold that no index file tells of. */
+export interface EventsJob {
+  readonly kind: 'events'
+  readonly store: StoreSpec
+  /** From where on: the end of the last whole record that is known. */
+  readonly files: readonly { readonly path: string; readonly startByte: number }[]
+}
+
+export type Job = ScanJob | PartJob | DescribeJob | ValueJob | IndexJob | EventsJob
 
 /** What a job has cost. */
 export interface JobStats {
@@ -41,8 +50,16 @@ export interface Descriptions {
   readonly dims: Float64Array
 }
 
+/** What a histogram of TensorBoard tells, in place of moments. */
+export interface HistogramResult {
+  readonly record: number
+  readonly shape: readonly number[]
+  readonly reductions: Histogram['reductions']
+}
+
 export interface ScanReply extends RecordReply {
   readonly kind: 'scan'
+  readonly histograms: readonly HistogramResult[]
   readonly described: Descriptions
   /** A row of moments a record; of no meaning where it failed. */
   readonly moments: Float64Array
@@ -87,7 +104,32 @@ export interface IndexReply {
   readonly files: readonly (IndexFile | ErrorData)[]
 }
 
-export type Reply = ScanReply | PartReply | DescribeReply | ValueReply | IndexReply
+/** What an event file holds: one entry a Value in each column. */
+export interface EventFileScan {
+  /** Of the file when it was read, and up to the end of its last whole record. */
+  readonly byteLength: number
+  readonly scannedByteLength: number
+  readonly tags: readonly string[]
+  /** Index into `tags`. */
+  readonly tag: Int32Array
+  readonly startByte: Float64Array
+  readonly recordByteLength: Float64Array
+  readonly step: Float64Array
+  /** As MODES counts, from 1 on; 0: not told. */
+  readonly mode: Uint8Array
+  /** -1: not told. */
+  readonly modeStep: Float64Array
+  /** Records that could not be read. If the file was left before its end, the last one says why. */
+  readonly problems: readonly ErrorData[]
+}
+
+export interface EventsReply {
+  readonly kind: 'events'
+  /** One an asked file, in order. */
+  readonly files: readonly (EventFileScan | ErrorData)[]
+}
+
+export type Reply = ScanReply | PartReply | DescribeReply | ValueReply | IndexReply | EventsReply
 
 /** The reply that belongs to a job. */
 export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>

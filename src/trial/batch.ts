@@ -1,6 +1,6 @@
 /** Reductions that are asked for one by one, read together: those asked for in one turn become one scan. */
 
-import { EngineError } from '../errors.js'
+import { ReductionUndefined } from '../errors.js'
 import type { CheckLevel, ReductionName } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
@@ -75,7 +75,7 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
   const { threads, memory } = checkWorkOptions(options)
   const scan = new Scan({
     items: groups.map(group => group[0]!.item),
-    reductions: [],
+    reductions: [...new Set(batch.map(({ reduction }) => reduction))],
     strict: false,
     context: { store: access.spec, checkLevel: checkLevelNumber(options.check ?? 'minimal'), memory },
     runner: totalBytes => access.runner(threads, totalBytes),
@@ -84,11 +84,14 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
     onProgress: undefined,
   })
   let at = 0
-  for await (const { error, moments } of scan) {
+  for await (const { error, moments, reductions } of scan) {
     for (const { reduction, isSaved, resolve, reject } of groups[at++]!) {
       if (error) reject(error)
-      else if (moments === undefined) reject(new EngineError('a scan gave a row without moments'))
-      else if (isSaved) resolve(scalarOf(moments))
+      else if (moments === undefined) {
+        const told = reductions[reduction]
+        if (told !== undefined) resolve(told)
+        else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
+      } else if (isSaved) resolve(scalarOf(moments))
       else if (isDefined(reduction, moments.dtype)) resolve(moments.reduction(reduction))
       else reject(undefinedReduction(reduction, moments.dtype))
     }

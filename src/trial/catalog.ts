@@ -30,6 +30,8 @@ export interface WorkerStep {
   readonly url: string
   /** Why the index file could not be read; `tensors` is then empty. */
   readonly error: TrialscanError | null
+  /** Whether the trial is Tornasole's, which called float16 int32. */
+  readonly isTornasole: boolean
 }
 
 export interface IndexEntry {
@@ -53,13 +55,17 @@ export class Catalog {
 
   /**
    * @param entries the index files, in any order
-   * @param completeness `numWorkers`: null stands for as many as there are
+   * @param completeness `numWorkers`: null stands for as many as there are; `isTornasole`: who wrote the trial
    */
   constructor(
     entries: readonly IndexEntry[],
-    { numWorkers, ...completeness }: Omit<Completeness, 'numWorkers'> & { readonly numWorkers: number | null },
+    {
+      numWorkers,
+      isTornasole,
+      ...completeness
+    }: Omit<Completeness, 'numWorkers'> & { readonly numWorkers: number | null; readonly isTornasole: boolean },
   ) {
-    this.workerSteps = entries.map(workerStepOf).sort(compareWorkerSteps)
+    this.workerSteps = entries.map(entry => workerStepOf(entry, isTornasole)).sort(compareWorkerSteps)
     this.workers = [...new Set(entries.map(({ worker }) => worker))].sort()
     this.steps = new Steps(stepsOf(this.workerSteps), {
       ...completeness,
@@ -98,10 +104,11 @@ export class Catalog {
   }
 }
 
-function workerStepOf({ step, worker, url, content }: IndexEntry): WorkerStep {
+function workerStepOf({ step, worker, url, content }: IndexEntry, isTornasole: boolean): WorkerStep {
   if (content instanceof Error) {
     const modeStep = step as number as ModeStep
-    return { step, worker, mode: 'GLOBAL', modeStep, eventFile: '', tensors: new Map(), url, error: content }
+    const tensors = new Map()
+    return { step, worker, mode: 'GLOBAL', modeStep, eventFile: '', tensors, url, error: content, isTornasole }
   }
   const { mode, modeStep, eventFile, tensors, shapes } = content
   return {
@@ -113,6 +120,7 @@ function workerStepOf({ step, worker, url, content }: IndexEntry): WorkerStep {
     tensors: groupByTensor(tensors, shapes),
     url,
     error: null,
+    isTornasole,
   }
 }
 

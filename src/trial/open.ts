@@ -1,6 +1,6 @@
 /** Opening and refreshing a trial: collections and index files from the store into one catalog. */
 
-import { errorFromData, FormatError, MissingCollectionFiles } from '../errors.js'
+import { errorFromData, MissingCollectionFiles, type TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -10,9 +10,13 @@ import {
   isTemporary,
   parseCollectionsFileName,
   parseIndexFileName,
+  TORNASOLE_COLLECTIONS_FILE,
+  TORNASOLE_END_MARKER,
 } from '../format/paths.js'
+import { parseTornasoleCollections } from '../format/tornasole.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
+import { UnindexedEvents } from './unindexed.js'
 
 /** Steps `[begin, end)`; null: no limit on that side. */
 export type StepRange = readonly [begin: number | null, end: number | null]
@@ -22,6 +26,12 @@ export interface TrialContents {
   readonly collections: Collections
   /** Whether the job has ended, and everything it wrote is in the catalog. */
   readonly ended: boolean
+  /** The files that the catalog was made from: index files, or event files where there are none. */
+  readonly entries: readonly IndexEntry[]
+  /** Event files without index: the steps of several lie in one, so that no index file can name it. */
+  readonly isTensorBoard: boolean
+  /** Records that can't be read, found where event files without index were scanned. */
+  readonly problems: readonly TrialscanError[]
 }
 
 export interface LoadOptions {
@@ -43,15 +53,18 @@ export class TrialLoader {
   readonly #options: LoadOptions
   /** By path. */
   readonly #entries = new Map<string, IndexEntry>()
+  /** Where there are no index files. */
+  readonly #events: UnindexedEvents
   #contents: TrialContents | undefined
 
   constructor(access: Access, options: LoadOptions) {
     this.#access = access
     this.#options = options
+    this.#events = new UnindexedEvents(access, options.threads, step => isInRange(step, options.rangeSteps))
   }
 
   /**
-   * Lists the trial, reads the index files that are new, and those that could not be read before: they may have been
+   * Lists the trial, reads the index files that are new (or scans the event files, where there is no index), and those that could not be read before: they may have been
    * looked at while they were written. An index file that can't be read is kept as an error in the catalog, not thrown.
    * @returns the same object as before if nothing is new
    * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none
@@ -64,46 +77,80 @@ export class TrialLoader {
     // The end marker is looked for before the listing: what the job wrote before it is then in the listing.
     const ended = (await Promise.all(END_MARKERS.map(marker => store.exists(marker)))).includes(true)
     const paths = await store.list(INDEX_DIRECTORY, { recursive: true })
-    const fresh = this.#unread(paths)
-    if (previous !== undefined && fresh.length === 0 && !ended) return previous
-    const read = (await this.#read(fresh)).filter(
-      ({ path, content }) => !(content instanceof Error && this.#entries.has(path)),
-    )
-    if (previous !== undefined && read.length === 0 && !ended) return previous
-    const collections = await readCollections(this.#access)
-    if (paths.length === 0 && collections === null) {
-      const wanted = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/`
-      const hint = ended ? 'the job has ended and saved nothing' : 'neither is there'
+    const isIndexed = this.#entries.size > 0 || paths.some(isIndexFile)
+    const isNew = isIndexed ? await this.#loadIndex(paths) : await this.#loadEvents()
+    if (previous !== undefined && !isNew && !ended) return previous
+    const tornasole = await this.#tornasoleFiles(paths)
+    const collections = tornasole.collections ?? (await readCollections(this.#access))
+    if (!isIndexed && this.#events.writer === null && collections === null) {
+      const wanted = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
+      const hint = ended ? 'the job has ended and saved nothing' : 'there are none'
       throw new MissingCollectionFiles(store.url(''), `expected ${wanted}, but ${hint}`)
     }
-    for (const entry of read) this.#entries.set(entry.path, entry)
+    const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
+    const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
     this.#contents = {
-      catalog: new Catalog([...this.#entries.values()], {
-        numWorkers: collections?.numWorkers ?? null,
+      catalog: new Catalog(entries, {
+        // Runs of TensorBoard know nothing of each other.
+        numWorkers: isTensorBoard ? 1 : (collections?.numWorkers ?? null),
+        isTornasole: tornasole.isThere,
         ended,
         incompleteStepWindow: this.#options.incompleteStepWindow,
       }),
-      collections: collections ?? { collections: new Map(), numWorkers: 0 },
+      collections: { collections: collections?.collections ?? new Map(), numWorkers: collections?.numWorkers ?? 0 },
       ended,
+      entries,
+      isTensorBoard,
+      problems: isIndexed ? [] : this.#events.problems(),
     }
     return this.#contents
   }
 
+  /** Reads the index files that are new. @returns whether there was one */
+  async #loadIndex(paths: readonly string[]): Promise<boolean> {
+    const read = (await this.#read(this.#unread(paths))).filter(
+      ({ path, content }) => !(content instanceof Error && this.#entries.has(path)),
+    )
+    for (const entry of read) this.#entries.set(entry.path, entry)
+    return read.length > 0
+  }
+
+  /** Scans event files where there is no index. @returns whether there was something new */
+  async #loadEvents(): Promise<boolean> {
+    const { store } = this.#access
+    if (this.#events.writer === 'TensorBoard') return this.#events.load(true)
+    const isNew = await this.#events.load(false)
+    if (this.#events.writer !== null) return isNew
+    const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
+    if (collections.length > 0 || (await store.exists(TORNASOLE_COLLECTIONS_FILE))) return isNew
+    return this.#events.load(true)
+  }
+
+  /** What tells that Tornasole wrote the trial, and its collections. */
+  async #tornasoleFiles(paths: readonly string[]) {
+    const { store } = this.#access
+    const [hasCollections, hasEnded] = await Promise.all(
+      [TORNASOLE_COLLECTIONS_FILE, TORNASOLE_END_MARKER].map(file => store.exists(file)),
+    )
+    const isThere = hasCollections || hasEnded || paths.some(path => parseIndexFileName(path)?.kind === 'csv')
+    if (!hasCollections) return { isThere, collections: null }
+    const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
+    const url = store.url(TORNASOLE_COLLECTIONS_FILE)
+    // How many workers a step needs, it does not tell.
+    return {
+      isThere,
+      collections: { collections: parseTornasoleCollections(new TextDecoder().decode(bytes), url), numWorkers: null },
+    }
+  }
+
   #unread(paths: readonly string[]): { path: string; name: IndexFileName }[] {
     const unread: { path: string; name: IndexFileName }[] = []
-    let tornasole = 0
     for (const path of paths) {
       const known = this.#entries.get(path)
       if (known !== undefined && !(known.content instanceof Error)) continue
       const name = isTemporary(path) ? null : parseIndexFileName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) continue
-      if (name.kind === 'json') unread.push({ path, name })
-      else tornasole++
-    }
-    if (tornasole > 0 && unread.length === 0) {
-      const url = this.#access.store.url(INDEX_DIRECTORY)
-      const message = `${url}: expected JSON index files, got ${tornasole} CSV ones: trials of Tornasole are not read yet`
-      throw new FormatError('TornasoleTrial', message, { url, expected: 'JSON index files', got: 'CSV index files' })
+      unread.push({ path, name })
     }
     return unread
   }
@@ -126,6 +173,10 @@ export class TrialLoader {
       content: contents[i]!,
     }))
   }
+}
+
+function isIndexFile(path: string): boolean {
+  return !isTemporary(path) && parseIndexFileName(path) !== null
 }
 
 /** Whether a step lies within a range; null is all steps. */

@@ -6,7 +6,7 @@ import { BAD_PAYLOAD_CRC, faultError } from '../engine/status.js'
 import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { type PlanContext, type PlannedJob, planJobs, type RecordPlace } from '../plan.js'
-import type { Descriptions, Job, PartReply, ReplyTo, ScanReply } from '../pool/message.js'
+import type { Descriptions, HistogramResult, Job, PartReply, ReplyTo, ScanReply } from '../pool/message.js'
 import type { Runner } from '../pool/runner.js'
 import {
   CHECK_LEVELS,
@@ -34,7 +34,10 @@ export interface ScanRow {
   readonly shape: readonly number[] | null
   /** The asked reductions that the tensor has, in the order asked. */
   readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
-  /** True where the reductions are those that the hook saved, as it saved them. */
+  /**
+   * True where the reductions are those that the hook saved, as it saved them; also for a histogram of TensorBoard, whose
+   * reductions are those of the data it was made from, as far as it tells them.
+   */
   readonly saved: boolean
   /** int64 and uint64: min and max to the last digit. */
   readonly exact?: ExactExtremes
@@ -96,6 +99,7 @@ export interface ScanRequest {
 /** What became of one record. */
 type RecordResult =
   | { readonly moments: Moments; readonly shape: readonly number[] }
+  | { readonly histogram: HistogramResult }
   | { readonly error: TrialscanError }
 
 /** The rows of a scan, once. Iterating it starts the work; leaving the loop ends it. */
@@ -223,9 +227,14 @@ export class Scan implements AsyncIterable<ScanRow> {
     if ('error' in result) {
       return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error: result.error }
     }
+    const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
+    if ('histogram' in result) {
+      const { shape, reductions: told } = result.histogram
+      for (const name of this.#request.reductions) if (told[name] !== undefined) reductions[name] = told[name]
+      return { tensor, ...place, dtype: 'float64', shape, reductions, saved: true }
+    }
     const { moments, shape } = result
     const { dtype, exact } = moments
-    const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
     let undefinedFor: TrialscanError | undefined
     for (const name of this.#request.reductions) {
       if (isDefined(name, dtype)) reductions[name] = moments.reduction(name)
@@ -257,7 +266,7 @@ function savedRow(
   names.forEach((name, i) => {
     const result = results[i]!
     if ('error' in result) error ??= result.error
-    else reductions[name] = scalarOf(result.moments)
+    else if ('moments' in result) reductions[name] = scalarOf(result.moments)
   })
   const shape = saved.shape?.shape ?? null
   return { tensor: saved.tensor, ...place, dtype: null, shape, reductions, saved: true, ...(error && { error }) }
@@ -300,9 +309,10 @@ function planRows({ items, reductions }: ScanRequest): {
 }
 
 /** Where a saved tensor's record lies and what it must be. */
-export function recordPlace({ eventFile, step }: WorkerStep, location: TensorLocation): RecordPlace {
+export function recordPlace({ eventFile, step, isTornasole }: WorkerStep, location: TensorLocation): RecordPlace {
   const { name, startByte, byteLength } = location
-  return { file: eventFile, tag: name, startByte, byteLength, step }
+  const file = location.eventFile ?? eventFile
+  return { file, tag: name, startByte, byteLength, step, tornasole: isTornasole }
 }
 
 /** The check level's number in the core. */
@@ -325,9 +335,12 @@ async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | unde
 function unpack(reply: ScanReply, engine: Engine): RecordResult[] {
   const { doubles } = engine.layout.moments
   const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
+  const histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
   const shapes = shapesOf(reply.described)
   return Array.from(reply.described.dtypes, (number, record): RecordResult => {
     const error = errors.get(record)
+    const histogram = histograms.get(record)
+    if (histogram) return { histogram }
     const dtype = dtypeOf(number)
     if (error || dtype === undefined) return { error: errorFromData(error ?? noAnswer(record)) }
     const row = reply.moments.subarray(record * doubles, (record + 1) * doubles)

@@ -265,7 +265,7 @@ export class Tensor {
           kind: 'value',
           store: access.spec,
           checkLevel: checkLevelNumber(options.check ?? 'minimal'),
-          windowByteLength: wholeRecordLimit(memory),
+          windowByteLength: windowByteLength(memory),
           ...columnsOf(records),
         }),
       ),
@@ -288,7 +288,7 @@ export class Tensor {
         kind: 'describe',
         store: access.spec,
         checkLevel: checkLevelNumber(options.check ?? 'minimal'),
-        windowByteLength: wholeRecordLimit(memory),
+        windowByteLength: windowByteLength(memory),
         ...columnsOf(unsaved.map(({ workerStep, saved }) => recordPlace(workerStep, saved.value!))),
       })
       if (failures[0]) throw errorFromData(failures[0].error)

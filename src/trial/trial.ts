@@ -207,9 +207,13 @@ export class Trial {
     return this.#state.ended
   }
 
-  /** Index files that can't be read: what they tell of is missing. */
+  /**
+   * Index files that can't be read: what they tell of is missing. Where event files without index were scanned, also
+   * records that can't be read.
+   */
   get problems(): readonly TrialscanError[] {
-    return this.#catalog.workerSteps.flatMap(({ error }) => (error ? [error] : []))
+    const ofFiles = this.#catalog.workerSteps.flatMap(({ error }) => (error ? [error] : []))
+    return [...ofFiles, ...this.#state.contents.problems]
   }
 
   /**

@@ -20,7 +20,13 @@ export interface DecodeOptions {
 
 /** What a record turned out to be. Elements and strings are left out where there are more than a million. */
 export type Decoded =
-  | { readonly error: TrialscanError; readonly found?: never }
+  | {
+      readonly error: TrialscanError
+      readonly found?: never
+      readonly elements?: never
+      readonly strings?: never
+      readonly row?: never
+    }
   | {
       readonly error?: never
       readonly found: Found

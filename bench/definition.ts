@@ -1,0 +1,79 @@
+/** What a definition hands to the runner. */
+
+/** Somebody who is measured. */
+export interface Contender {
+  readonly engine: string
+  /** Does the work once. May give a promise. */
+  readonly run: () => unknown
+  /** Does the work once and throws if the answer is wrong. */
+  readonly check: () => Promise<void>
+}
+
+/** One size or kind of input. The first contender is the one that the others are held against. */
+export interface Case {
+  readonly size: string
+  /** Bytes that one run goes through. */
+  readonly byteLength: number
+  /** Records that one run goes through, where they count more than their bytes. */
+  readonly records?: number
+  readonly contenders: readonly Contender[]
+}
+
+export interface Options {
+  /** Small inputs and few rounds. */
+  readonly quick: boolean
+}
+
+export interface Definition {
+  readonly name: string
+  /** One sentence: what the time is of. */
+  readonly measures: string
+  /** One case after the other, so that no two inputs are in memory at once. */
+  readonly cases: (options: Options) => Iterable<Case> | AsyncIterable<Case>
+}
+
+/** An engine gave another answer than expected: a time of it would mean nothing. */
+export class WrongAnswer extends Error {
+  override readonly name = 'WrongAnswer'
+}
+
+/** @param wrong says what is wrong with an answer, if anything */
+export function contender<A>(
+  engine: string,
+  run: () => A | Promise<A>,
+  wrong: (answer: A) => string | undefined,
+): Contender {
+  const check = async () => {
+    const fault = wrong(await run())
+    if (fault !== undefined) throw new WrongAnswer(`${engine}: ${fault}`)
+  }
+  return { engine, run, check }
+}
+
+/** The fault of an answer that must be one value. */
+export function expectSame<A>(expected: A): (answer: A) => string | undefined {
+  return answer => (Object.is(answer, expected) ? undefined : `expected ${expected}, got ${answer}`)
+}
+
+/** The fault of numbers that must agree but for the rounding of another order of summation. */
+export function expectClose(
+  expected: Float64Array,
+  describe: (i: number) => string,
+): (answer: Float64Array) => string | undefined {
+  return answer => {
+    if (answer.length !== expected.length) return `expected ${expected.length} numbers, got ${answer.length}`
+    const i = expected.findIndex((value, at) => !isClose(answer[at]!, value))
+    return i < 0 ? undefined : `${describe(i)}: expected ${expected[i]}, got ${answer[i]}`
+  }
+}
+
+function isClose(got: number, expected: number): boolean {
+  return Object.is(got, expected) || got === expected || Math.abs(got - expected) <= 1e-9 * Math.abs(expected) + 1e-300
+}
+
+/** `4096` as `4 KiB`. */
+export function sizeName(byteLength: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB']
+  const unit = Math.min(units.length - 1, Math.floor(Math.log2(byteLength) / 10))
+  return `${Math.round(byteLength / 1024 ** unit)} ${units[unit]}`
+}

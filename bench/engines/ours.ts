@@ -1,0 +1,146 @@
+/** trialscan, as it was built. */
+import { Engine } from '#dist/engine/engine.js'
+import type { Address } from '#dist/engine/memory.js'
+import { instantiateCore } from '#dist/engine/module.js'
+import { createTrial } from '#dist/index.js'
+import { Moments } from '#dist/trial/reduction.js'
+import { dtypeInfo } from '#dist/trial/value.js'
+import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS } from '#dist/types.js'
+import { type Decoded, float32View, type Records } from './record.js'
+
+export const NAME = 'ours'
+
+/** The exclusive or of the checksums of consecutive stretches, one call of the core for each. */
+export function crc32c(data: Uint8Array, byteLength: number): () => number {
+  const engine = new Engine()
+  const start = load(engine, data)
+  return () => {
+    let all = 0
+    for (let at = 0; at < data.length; at += byteLength) all ^= engine.crc32c((start + at) as Address, byteLength)
+    return all >>> 0
+  }
+}
+
+/** The tensors of records, with their checks, tags and steps: dtype, shape and a view of the elements. */
+export function decode({ bytes, frames, tags, step }: Records, check: CheckLevel): () => Decoded[] {
+  const walk = prepareDecode({ bytes, frames, tags, step }, check)
+  return () => {
+    const { engine, batch, start } = walk()
+    const slots = engine.slots(batch, frames.length)
+    return frames.map(({ startByte }, i) => {
+      if (!slots.ok(i)) throw new Error(`record ${i}: status ${slots.status(i)}`)
+      const { dtype, shape, dataOffset, dataByteLength } = slots.found(i)
+      const data = float32View(engine.view((start + startByte + dataOffset) as Address, dataByteLength))
+      return { dtype, shape, data }
+    })
+  }
+}
+
+/** The walk of the same records alone, as a scan needs it: what was found stays in the core. */
+export function walk(records: Records, check: CheckLevel): () => number {
+  const run = prepareDecode(records, check)
+  return () => {
+    const { engine, batch } = run()
+    const count = records.frames.length
+    const slots = engine.slots(batch, count)
+    let ok = 0
+    for (let i = 0; i < count; i++) ok += slots.ok(i) ? 1 : 0
+    return ok
+  }
+}
+
+function prepareDecode({ bytes, frames, tags, step }: Records, check: CheckLevel) {
+  const engine = new Engine()
+  const start = load(engine, bytes)
+  const batch = engine.reserveBatch(frames.length)
+  const written = engine.writeTags(tags)
+  const level = CHECK_LEVELS.indexOf(check)
+  const prepared = { engine, batch, start }
+  // Room for what the core reserves itself (dimensions) is given back after each run.
+  return () =>
+    engine.scoped(() => {
+      engine.ask(
+        batch,
+        frames.length,
+        written,
+        i => ({ byteLength: frames[i]!.byteLength, tag: i, step }),
+        i => ({ address: start + frames[i]!.startByte, byteLength: frames[i]!.byteLength }),
+      )
+      engine.decode(batch, frames.length, level)
+      return prepared
+    })
+}
+
+/** All 18 reductions, in the order of REDUCTIONS. */
+export function moments(dtype: DType, bytes: Uint8Array): () => Float64Array {
+  const row = momentsRow(dtype, bytes)
+  return () => reductionsOf(dtype, row())
+}
+
+const { layout } = new Engine()
+
+/** What follows from a row. */
+export function reductionsOf(dtype: DType, row: Float64Array): Float64Array {
+  const result = new Moments(layout.moments, dtype, row)
+  const numbers = new Float64Array(REDUCTIONS.length)
+  for (let i = 0; i < numbers.length; i++) numbers[i] = result.reduction(REDUCTIONS[i]!) as number
+  return numbers
+}
+
+/** The row alone that the reductions follow from: a view. */
+export function momentsRow(dtype: DType, bytes: Uint8Array): () => Float64Array {
+  const engine = new Engine()
+  const start = load(engine, bytes)
+  const batch = engine.reserveBatch(1)
+  const count = bytes.length / dtypeInfo(dtype).byteLength
+  return () => {
+    engine.resetRow(batch)
+    engine.addToRow(batch, dtype, start, count)
+    return engine.rows(batch, 1)
+  }
+}
+
+/** How many pairs are not close; copies both sides into the core on the way, as `allclose` of the library does. */
+export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: number): () => number {
+  const engine = new Engine()
+  const left = { dtype: 'float32', bytes: bytesOf(a) } as const
+  const right = { dtype: 'float32', bytes: bytesOf(b) } as const
+  return () => engine.countNotClose(left, right, { rtol, atol, equalNan: false })
+}
+
+/** The same of tensors that are in the core's memory already. */
+export function allcloseInPlace(a: Float32Array, b: Float32Array, rtol: number, atol: number): () => number {
+  const { core } = instantiateCore()
+  core.arenaReset()
+  const left = core.arenaReserve(a.byteLength) >>> 0
+  const right = core.arenaReserve(b.byteLength) >>> 0
+  new Float32Array(core.memory.buffer, left, a.length).set(a)
+  new Float32Array(core.memory.buffer, right, b.length).set(b)
+  const { number } = dtypeInfo('float32')
+  return () => core.allclose(number, left, number, right, a.length, rtol, atol, 0) >>> 0
+}
+
+/** All 18 reductions of every tensor of a trial, row by row, opening it included. */
+export function scan(dir: string, threads: number, check: CheckLevel): () => Promise<Float64Array> {
+  return async () => {
+    const trial = await createTrial(dir, { threads })
+    const numbers: number[] = []
+    for await (const { reductions, error } of trial.scan({ threads, check })) {
+      if (error) throw error
+      for (const name of REDUCTIONS) numbers.push(reductions[name] as number)
+    }
+    await trial.close()
+    return Float64Array.from(numbers)
+  }
+}
+
+function load(engine: Engine, bytes: Uint8Array): Address {
+  engine.reset()
+  const address = engine.reserveBytes(bytes.length)
+  engine.view(address, bytes.length).set(bytes)
+  return address
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength)
+}

@@ -1,0 +1,22 @@
+/** What the exit code says. */
+
+export const EXIT = {
+  ok: 0,
+  usage: 2,
+  store: 3,
+  format: 4,
+  query: 5,
+  bug: 70,
+  interrupted: 130,
+  terminated: 143,
+} as const
+
+export const EXIT_HELP = `
+Exit codes:
+  0    all is well
+  2    the command line is wrong: unknown option, bad pattern, bad range
+  3    bytes could not be had or written: no such path, permission denied, disk full
+  4    some bytes are not what they claim to be; everything else was printed
+  5    the trial does not hold what was asked for, or the directory is no trial
+  70   a bug of ours
+  130  interrupted; what was printed is whole lines`

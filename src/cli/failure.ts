@@ -1,0 +1,43 @@
+/** An error as one line for people and a code for programs. */
+
+import { EngineError, FormatError, QueryError, StoreError, TrialscanError, UsageError } from '../index.js'
+import { EXIT } from './exit.js'
+import { colorsFor, safe } from './terminal.js'
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof UsageError) return EXIT.usage
+  if (error instanceof StoreError) return EXIT.store
+  if (error instanceof FormatError) return EXIT.format
+  if (error instanceof QueryError) return EXIT.query
+  return EXIT.bug
+}
+
+/** Says on stderr what went wrong. @returns the exit code */
+export function reportFailure(error: unknown, command: string): number {
+  const colors = colorsFor(process.stderr)
+  const isOurs = error instanceof TrialscanError
+  const message = isOurs ? safe(error.message) : error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.stderr.write(`trialscan: ${colors.red(message)}\n`)
+  const hint = hintFor(error, command)
+  if (hint) process.stderr.write(`${colors.dim(hint)}\n`)
+  return exitCodeOf(error)
+}
+
+function hintFor(error: unknown, command: string): string | undefined {
+  if (!(error instanceof TrialscanError) || error instanceof EngineError) {
+    return 'This is a bug of trialscan. Please report it, with the command and the trial if you can share it.'
+  }
+  if (error instanceof UsageError) return `See trialscan ${command} --help.`
+  switch (error.code) {
+    case 'MissingCollectionFiles':
+      return 'A trial is the directory that holds collections/, index/ and events/.'
+    case 'TensorUnavailable':
+    case 'CollectionUnavailable':
+    case 'StepUnavailable':
+    case 'NoMoreData':
+    case 'StepNotYetAvailable':
+      return 'trialscan ls TRIAL tells what the trial holds.'
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,66 @@
+/** Small pictures out of blocks: histograms and sparklines. */
+
+import type { TensorValue } from '../../index.js'
+
+const BLOCKS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+
+export interface Histogram {
+  /** Of the finite values. */
+  readonly min: number
+  readonly max: number
+  readonly counts: readonly number[]
+}
+
+/** How the finite values are spread (magnitudes for complex numbers); null without any, or for strings. */
+export function histogram({ dtype, data }: TensorValue, bins: number): Histogram | null {
+  if (dtype === 'string') return null
+  const isComplex = dtype === 'complex64' || dtype === 'complex128'
+  const elements = data as ArrayLike<number | bigint>
+  const length = isComplex ? elements.length / 2 : elements.length
+  const at = isComplex
+    ? (i: number) => Math.hypot(Number(elements[2 * i]), Number(elements[2 * i + 1]))
+    : (i: number) => Number(elements[i])
+  let min = Number.POSITIVE_INFINITY
+  let max = Number.NEGATIVE_INFINITY
+  for (let i = 0; i < length; i++) {
+    const value = at(i)
+    if (!Number.isFinite(value)) continue
+    if (value < min) min = value
+    if (value > max) max = value
+  }
+  if (min > max) return null
+  const counts = new Array<number>(bins).fill(0)
+  // Halves, because the range itself may be larger than the largest number.
+  const range = max / 2 - min / 2
+  for (let i = 0; i < length; i++) {
+    const value = at(i)
+    if (!Number.isFinite(value)) continue
+    const bin = range > 0 ? Math.floor(((value / 2 - min / 2) / range) * bins) : 0
+    counts[Math.min(bins - 1, bin)]!++
+  }
+  return { min, max, counts }
+}
+
+/** Counts as blocks; a blank is none at all. */
+export function blocks(counts: readonly number[]): string {
+  const most = Math.max(1, ...counts)
+  return counts.map(count => (count === 0 ? ' ' : BLOCKS[Math.ceil((count / most) * BLOCKS.length) - 1]!)).join('')
+}
+
+/**
+ * A series as blocks between its least and its largest value.
+ * @param range what the lowest and the highest block stand for; default: the least and the largest
+ * @returns `!` where a value is not finite, `·` where there is none
+ */
+export function sparkline(series: readonly (number | undefined)[], range?: readonly [number, number]): string {
+  const finite = series.filter((value): value is number => value !== undefined && Number.isFinite(value))
+  const [low, high] = range ?? [Math.min(...finite), Math.max(...finite)]
+  return series
+    .map(value => {
+      if (value === undefined) return '·'
+      if (!Number.isFinite(value)) return '!'
+      const level = high > low ? Math.round(((value - low) / (high - low)) * (BLOCKS.length - 1)) : 0
+      return BLOCKS[Math.max(0, Math.min(BLOCKS.length - 1, level))]!
+    })
+    .join('')
+}

@@ -1,0 +1,89 @@
+/** A tensor's elements for people: nested brackets as numpy prints them, long axes cut in the middle. */
+
+import type { TensorValue } from '../../index.js'
+import { padStart, safe } from '../terminal.js'
+import { complexText, shortNumber } from './number.js'
+
+/** Elements shown at the most, and at each end of an axis that is cut. */
+const MAX_SHOWN = 400
+const EDGE = 3
+const MAX_STRING = 60
+
+const CUT = Symbol('…')
+type Shown = number | typeof CUT
+
+export function excerpt(value: TensorValue): string {
+  const { shape, stride } = value
+  const text = elementText(value)
+  if (shape.length === 0) return text(0)
+  if (shape.includes(0)) return '[]'
+  const axes = shownIndices(shape)
+  const width = widestElement(axes, stride, text)
+  const last = shape.length - 1
+  const nested = (axis: number, offset: number): string => {
+    const parts = axes[axis]!.map(index => {
+      if (index === CUT) return '…'
+      const at = offset + index * stride[axis]!
+      return axis === last ? padStart(text(at), width) : nested(axis + 1, at)
+    })
+    const indent = ' '.repeat(axis + 1)
+    return `[${parts.join(axis === last ? ' ' : '\n'.repeat(Math.min(2, last - axis)) + indent)}]`
+  }
+  return nested(0, 0)
+}
+
+/** Which indices of each axis are shown; the inner axes get what room there is first. */
+function shownIndices(shape: readonly number[]): readonly (readonly Shown[])[] {
+  let room = MAX_SHOWN
+  const axes: Shown[][] = []
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const size = shape[axis]!
+    // Rows of a matrix are lines; a line of more than a dozen numbers does not fit.
+    const whole = axis === shape.length - 1 && shape.length > 1 ? 12 : 40
+    if (size <= Math.min(room, whole)) axes[axis] = Array.from({ length: size }, (_, i) => i)
+    else {
+      const edge = Math.max(1, Math.min(EDGE, Math.floor(room / 2)))
+      const end = room < 2 ? [] : Array.from({ length: edge }, (_, i) => size - edge + i)
+      axes[axis] = [...Array.from({ length: edge }, (_, i) => i), CUT, ...end]
+    }
+    room = Math.floor(room / axes[axis]!.filter(index => index !== CUT).length)
+  }
+  return axes
+}
+
+function widestElement(
+  axes: readonly (readonly Shown[])[],
+  stride: readonly number[],
+  text: (at: number) => string,
+): number {
+  let offsets = [0]
+  axes.forEach((indices, axis) => {
+    const shown = indices.filter(index => index !== CUT)
+    offsets = offsets.flatMap(offset => shown.map(index => offset + index * stride[axis]!))
+  })
+  return Math.max(...offsets.map(at => text(at).length))
+}
+
+/** What an element looks like. */
+function elementText({ dtype, data }: TensorValue): (at: number) => string {
+  switch (dtype) {
+    case 'string':
+      return at => {
+        const text = (data as readonly string[])[at]!
+        return safe(JSON.stringify(text.length > MAX_STRING ? `${text.slice(0, MAX_STRING)}…` : text))
+      }
+    case 'bool':
+      return at => ((data as Uint8Array)[at] ? 'true' : 'false')
+    case 'complex64':
+    case 'complex128':
+      return at => {
+        const parts = data as Float32Array
+        return complexText({ re: parts[2 * at]!, im: parts[2 * at + 1]! }, shortNumber)
+      }
+    default:
+      return at => {
+        const element = (data as ArrayLike<number | bigint>)[at]!
+        return typeof element === 'bigint' ? String(element) : shortNumber(element)
+      }
+  }
+}

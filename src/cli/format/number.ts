@@ -1,0 +1,61 @@
+/** Numbers as text. */
+
+import type { Complex, ReductionName, ReductionValue, ScanRow } from '../../index.js'
+
+/** The reduction of a row; the extremes of 64-bit integers to the last digit. */
+export function reductionOf(row: ScanRow, name: ReductionName): ReductionValue | bigint | undefined {
+  const { exact } = row
+  if (exact && name in exact) return exact[name as keyof typeof exact]
+  return row.reductions[name]
+}
+
+export function isComplex(value: unknown): value is Complex {
+  return typeof value === 'object' && value !== null
+}
+
+/** The shortest text that reads back as the same number, the sign of zero included: NaN, Infinity, -0, 1e-7. */
+export function plainNumber(value: number | bigint): string {
+  return Object.is(value, -0) ? '-0' : String(value)
+}
+
+/** The same in JSON, which has no word for NaN and the infinities: they are strings. */
+export function jsonNumber(value: number | bigint): string {
+  return typeof value === 'number' && !Number.isFinite(value) ? `"${value}"` : plainNumber(value)
+}
+
+/** `1.5+2j`, as Python reads it. */
+export function complexText({ re, im }: Complex, text: (part: number) => string = plainNumber): string {
+  const imaginary = text(im)
+  return `${text(re)}${/^[-+]/.test(imaginary) ? '' : '+'}${imaginary}j`
+}
+
+/** At most six significant digits; integers that fit stay whole. */
+export function shortNumber(value: number | bigint): string {
+  if (typeof value === 'bigint') {
+    return value > -1_000_000_000_000n && value < 1_000_000_000_000n ? String(value) : shortNumber(Number(value))
+  }
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Inf' : '-Inf'
+  if (Number.isSafeInteger(value) && Math.abs(value) < 1e9) return plainNumber(value)
+  const size = Math.abs(value)
+  if (size >= 1e-4 && size < 1e6) return String(Number(value.toPrecision(6)))
+  return value.toExponential(5).replace(/\.?0+e/, 'e')
+}
+
+const UNITS = ['KB', 'MB', 'GB', 'TB', 'PB']
+
+/** 999 B, 1.2 KB, 3.4 GB: thousands, not 1,024s. */
+export function bytesText(count: number): string {
+  if (count < 1000) return `${count} B`
+  const power = Math.min(UNITS.length, Math.floor(Math.log10(count) / 3))
+  return `${(count / 1000 ** power).toFixed(1)} ${UNITS[power - 1]}`
+}
+
+/** 1,234,567 */
+export function countText(count: number): string {
+  return count.toLocaleString('en-US')
+}
+
+/** `1 row`, `2 rows`. */
+export function counted(count: number, noun: string): string {
+  return `${countText(count)} ${noun}${count === 1 ? '' : 's'}`
+}

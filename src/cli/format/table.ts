@@ -1,0 +1,70 @@
+/** Rows as a table for people. Widths are known before the first row, so that rows are shown as they come. */
+
+import type { ReductionName, ScanRow } from '../../index.js'
+import { type Colors, padEnd, padStart, safe, widthOf } from '../terminal.js'
+import { complexText, isComplex, reductionOf, shortNumber } from './number.js'
+import { type RowFormat, shapeText } from './row-format.js'
+
+/** What the rows can hold. */
+export interface TableScope {
+  readonly names: readonly string[]
+  /** Shown only if there are several. */
+  readonly workers: readonly string[]
+  /** Shown only if there are any. */
+  readonly modes: readonly string[]
+  readonly lastStep: number
+}
+
+/** Longer names stick out; one of them does not widen the table for all. */
+const MAX_NAME_WIDTH = 60
+const NUMBER_WIDTH = 12
+
+export function tableFormat(reductions: readonly ReductionName[], scope: TableScope, colors: Colors): RowFormat {
+  const { names, workers, modes, lastStep } = scope
+  const hasModes = modes.length > 0
+  const hasWorkers = workers.length > 1
+  const stepWidth = Math.max(4, String(lastStep).length)
+  const modeWidth = Math.max(4, ...modes.map(mode => mode.length + 1 + String(lastStep).length))
+  const workerWidth = widest('worker', workers)
+  const nameWidth = widest('tensor', names)
+  const numberWidths = reductions.map(name => Math.max(NUMBER_WIDTH, name.length))
+
+  const place = (step: string, mode: string, worker: string, tensor: string, dtype: string, shape: string) => {
+    const cells = [padStart(step, stepWidth)]
+    if (hasModes) cells.push(padEnd(mode, modeWidth))
+    if (hasWorkers) cells.push(padEnd(worker, workerWidth))
+    cells.push(padEnd(tensor, nameWidth), padEnd(dtype, 10), padEnd(shape, 12))
+    return cells.join('  ')
+  }
+  const number = (row: ScanRow, name: ReductionName, i: number): string => {
+    const value = reductionOf(row, name)
+    if (value === undefined) return padStart('', numberWidths[i]!)
+    const text = padStart(isComplex(value) ? complexText(value, shortNumber) : shortNumber(value), numberWidths[i]!)
+    return /Inf|NaN/.test(text) ? colors.red(text) : text
+  }
+  const head = reductions.map((name, i) => padStart(name, numberWidths[i]!))
+  return {
+    head: `${colors.bold([place('step', 'mode', 'worker', 'tensor', 'dtype', 'shape'), ...head].join('  ').trimEnd())}\n`,
+    line(row: ScanRow): string {
+      const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
+      const name = tensor === null ? '(all of the step)' : safe(tensor)
+      const kind = saved ? 'saved' : (dtype ?? '?')
+      const start = place(String(step), `${mode} ${modeStep}`, safe(worker), name, kind, shapeText(shape))
+      if (error && Object.keys(row.reductions).length === 0) {
+        return `${start}  ${colors.red(safe(`${error.code}: ${error.message}`))}\n`
+      }
+      const numbers = reductions.map((name, i) => number(row, name, i))
+      if (error) numbers.push(colors.red(safe(`${error.code}: ${error.message}`)))
+      return `${[start, ...numbers].join('  ').trimEnd()}\n`
+    },
+  }
+}
+
+function widest(head: string, names: readonly string[]): number {
+  let width = head.length
+  for (const name of names) {
+    const own = widthOf(safe(name))
+    if (own <= MAX_NAME_WIDTH && own > width) width = own
+  }
+  return width
+}

@@ -1,0 +1,187 @@
+#!/usr/bin/env node
+/** The command line. What a command needs is loaded when it runs, so that help is there at once. */
+
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError, Option } from 'commander'
+import { collect, reductionList, stepRange, upperCase, wholeNumber } from './arguments.js'
+import { EXIT, EXIT_HELP } from './exit.js'
+
+/** After a signal this long is left to end in good order. */
+const GRACE_MS = 800
+
+/** The reader is gone: nothing is left to do, and nothing is wrong. Other errors come with the write that failed. */
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(EXIT.ok)
+})
+process.stderr.on('error', () => {})
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+/** Runs a command and sets the exit code. */
+async function run(command: string, work: (signal: AbortSignal) => Promise<number>): Promise<void> {
+  const interrupt = new AbortController()
+  let signalled: number | undefined
+  for (const [signal, code] of [
+    ['SIGINT', EXIT.interrupted],
+    ['SIGTERM', EXIT.terminated],
+  ] as const) {
+    process.once(signal, () => {
+      signalled = code
+      interrupt.abort()
+      setTimeout(() => process.exit(code), GRACE_MS).unref()
+    })
+  }
+  try {
+    process.exitCode = await work(interrupt.signal)
+  } catch (error) {
+    if (signalled === undefined) {
+      const { reportFailure } = await import('./failure.js')
+      process.exitCode = reportFailure(error, command)
+    }
+  }
+  // Threads may still be at work for a scan that was given up.
+  if (signalled !== undefined) process.exit(signalled)
+}
+
+const TRIAL = 'the directory of the trial: the one that holds collections/, index/ and events/'
+
+const program = new Command('trialscan')
+  .description('Reads the tensors that a training job saved with SageMaker Debugger (smdebug).')
+  .version(version)
+  .option('--no-color', 'no colours; NO_COLOR in the environment does the same')
+  .configureOutput({
+    outputError: (text, write) => write(text.replace(/^error: /, 'trialscan: ')),
+  })
+  .showHelpAfterError('See trialscan --help.')
+  .exitOverride()
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan ls ./my-training
+  $ trialscan scan ./my-training --collection gradients --reductions abs_mean,abs_max
+  $ trialscan show ./my-training gradient/fc.weight --step 100
+
+Data goes to standard output, everything else to standard error.
+${EXIT_HELP}`,
+  )
+
+program
+  .command('ls')
+  .description('What a trial holds: steps a mode, workers, collections, tensors.')
+  .argument('<TRIAL>', TRIAL)
+  .option('--json', 'one JSON object with all of it')
+  .showHelpAfterError('See trialscan ls --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan ls ./my-training
+  $ trialscan ls ./my-training --json | jq '.tensors[] | select(.dtype == "float16").name'
+
+Keys of the JSON object:
+  name, path, complete (the job has ended), bytes
+  steps        by mode: count, first, last, incomplete (not yet written by all workers), numbers;
+               GLOBAL counts all steps, the modes their own
+  workers      names
+  collections  name, members, include_regex
+  tensors      name, dtype, shape, last_shape, steps, bytes, saved_reductions, error?
+  problems     what could not be read: code, message, file, offset?
+${EXIT_HELP}`,
+  )
+  .action((trial: string, options: { json?: boolean }) =>
+    run('ls', async () => (await import('./ls.js')).ls(trial, options)),
+  )
+
+program
+  .command('scan')
+  .description('Reductions of many tensors, in one pass over their bytes: a row a tensor, step and worker.')
+  .argument('<TRIAL>', TRIAL)
+  .option(
+    '--tensor <REGEX>',
+    'tensors whose name matches (a Python pattern, anywhere in the name); repeatable',
+    collect,
+  )
+  .option('--collection <NAME>', 'members of the collection; repeatable', collect)
+  .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
+  .option('--mode <MODE>', 'steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
+  .option('--worker <W>', 'data of that worker; repeatable', collect)
+  .option(
+    '--reductions <LIST>',
+    'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, and each with abs_ before it for the absolute values, separated by commas (default: all; a table shows min,max,mean,std,l2)',
+    reductionList,
+  )
+  .addOption(
+    new Option('--check <LEVEL>', 'checksums: none, of the length of a record, or of all of it')
+      .choices(['none', 'minimal', 'full'])
+      .default('minimal'),
+  )
+  .option(
+    '--threads <N>',
+    'threads to work on; 0: none but the main one (default: what the work is worth)',
+    wholeNumber,
+  )
+  .option('--memory <MIB>', 'MiB of file contents a thread may hold (default: 64)', wholeNumber)
+  .addOption(
+    new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl', 'csv']),
+  )
+  .option('--out <FILE>', 'write there instead; the file appears when it is whole')
+  .option('--stats', 'say on standard error what it has cost')
+  .showHelpAfterError('See trialscan scan --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan scan ./my-training --tensor '^gradient/' --mode TRAIN
+  $ trialscan scan ./my-training --steps 100:200 --reductions mean,abs_max --format csv --out means.csv
+  $ trialscan scan ./my-training --collection losses | jq -r '[.step, .mean] | @tsv'
+
+Rows come in the order of steps, workers and tensors, as soon as they are there.
+
+jsonl: one object a line with tensor, step (the global one), mode, mode_step, worker, dtype, shape, then the
+reductions by name. NaN and infinities are the strings "NaN", "Infinity", "-Infinity"; min and max of 64-bit integers
+have all their digits; mean and sum of complex numbers are {"re":…,"im":…}; what a dtype does not have is left out.
+Reductions that the job itself saved come with "saved":true and dtype null. What can't be read is a line with
+error: { code, message, file, offset }, tensor null where it is a step's index file.
+csv: the same columns, and saved, error_code, error_message; shapes as 3x5 or scalar, complex numbers as 1.5+2j.
+${EXIT_HELP}`,
+  )
+  .action((trial: string, options) =>
+    run('scan', async signal => (await import('./scan.js')).scan(trial, options, signal)),
+  )
+
+program
+  .command('show')
+  .description('One tensor at one step: an excerpt, what it is, how its values are spread.')
+  .argument('<TRIAL>', TRIAL)
+  .argument('<TENSOR>', 'its full name; after -- if it begins with a dash')
+  .requiredOption('--step <N>', 'the global step, or with --mode the step of that mode', wholeNumber)
+  .option('--mode <MODE>', 'what the step counts in: TRAIN, EVAL, PREDICT or GLOBAL', upperCase)
+  .option('--worker <W>', 'whose data (default: the first worker that has any)')
+  .option('--npy <FILE>', 'also write the values to a .npy file for numpy')
+  .showHelpAfterError('See trialscan show --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan show ./my-training fc.weight --step 100
+  $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --step 3
+  $ trialscan show ./my-training fc.weight --step 100 --npy fc.npy && python3 -c 'import numpy; print(numpy.load("fc.npy").shape)'
+
+bfloat16, which numpy does not have, is written as float32 (nothing is lost), strings as numpy's unicode strings.
+${EXIT_HELP}`,
+  )
+  .action((trial: string, tensor: string, options) =>
+    run('show', async () => (await import('./show.js')).show(trial, tensor, options)),
+  )
+
+try {
+  if (process.argv.length <= 2) program.outputHelp()
+  else await program.parseAsync()
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error
+  // Help that was asked for is no error.
+  process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+}

@@ -1,0 +1,165 @@
+/** `trialscan scan`: rows as they come, in the format that was asked for. */
+
+import {
+  type CheckLevel,
+  createTrial,
+  type Mode,
+  REDUCTIONS,
+  type ReductionName,
+  type Scan,
+  type ScanStats,
+  TensorUnavailable,
+  type Trial,
+} from '../index.js'
+import { EXIT } from './exit.js'
+import { csvFormat } from './format/csv.js'
+import { jsonlFormat } from './format/jsonl.js'
+import { bytesText, counted, countText } from './format/number.js'
+import type { RowFormat } from './format/row-format.js'
+import { tableFormat } from './format/table.js'
+import { Output } from './output.js'
+import { Progress } from './progress.js'
+import { colorsFor, note } from './terminal.js'
+
+export interface ScanFlags {
+  readonly tensor?: readonly string[]
+  readonly collection?: readonly string[]
+  readonly steps?: readonly [number | null, number | null]
+  readonly mode?: Mode
+  readonly worker?: readonly string[]
+  readonly reductions?: readonly string[] | 'all'
+  readonly check: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+  readonly format?: 'table' | 'jsonl' | 'csv'
+  readonly out?: string
+  readonly stats?: boolean
+}
+
+const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std', 'l2']
+
+/** @returns the exit code */
+export async function scan(path: string, flags: ScanFlags, signal: AbortSignal): Promise<number> {
+  const { tensor, collection, steps, mode, worker, check, threads, memory, out } = flags
+  const trial = await createTrial(path, threads === undefined ? {} : { threads })
+  const progress = new Progress(out === undefined && process.stdout.isTTY)
+  const rows = trial.scan({
+    ...(tensor && { regex: tensor }),
+    ...(collection && { collection }),
+    ...(steps && { steps }),
+    ...(mode && { mode }),
+    ...(worker && { workers: worker }),
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    reductions: flags.reductions ?? 'all',
+    check,
+    signal,
+    onProgress: progress.update,
+  })
+  const format = rowFormat(trial, flags)
+  const output = await Output.open(out)
+  try {
+    const firstError = await print(rows, format, output)
+    await output.end()
+    progress.stop()
+    if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
+    if (firstError !== null) {
+      const { failedRows, rows: all } = rows.stats
+      note(`${countText(failedRows)} of ${counted(all, 'row')} could not be had; the first: ${firstError}`)
+    }
+    return firstError === null ? EXIT.ok : EXIT.format
+  } catch (error) {
+    await output.discard()
+    throw error
+  } finally {
+    progress.stop()
+    if (flags.stats) process.stderr.write(`${statsText(rows.stats)}\n`)
+    await trial.close()
+  }
+}
+
+/** @returns the message of the first row that has an error */
+async function print(rows: Scan, format: RowFormat, output: Output): Promise<string | null> {
+  let firstError: string | null = null
+  await output.write(format.head)
+  for await (const row of rows) {
+    if (row.error) firstError ??= row.error.message
+    const written = output.write(format.line(row))
+    if (written) await written
+  }
+  return firstError
+}
+
+function rowFormat(trial: Trial, flags: ScanFlags): RowFormat {
+  const onTerminal = flags.out === undefined && process.stdout.isTTY === true
+  const kind = flags.format ?? (onTerminal ? 'table' : 'jsonl')
+  if (kind === 'table') {
+    const scope = {
+      names: trial.tensorNames(flags.tensor && { regex: flags.tensor }),
+      workers: flags.worker ?? trial.workers(),
+      modes: trial.modes(),
+      lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,
+    }
+    return tableFormat(
+      columnsOf(flags.reductions ?? TABLE_REDUCTIONS),
+      scope,
+      colorsFor(onTerminal ? process.stdout : null),
+    )
+  }
+  const columns = columnsOf(flags.reductions ?? 'all')
+  return kind === 'csv' ? csvFormat(columns, onTerminal) : jsonlFormat(columns, onTerminal)
+}
+
+/** The names have been checked by the scan. */
+function columnsOf(reductions: readonly string[] | 'all'): readonly ReductionName[] {
+  return reductions === 'all' ? REDUCTIONS : [...new Set(reductions as readonly ReductionName[])]
+}
+
+function statsText(stats: ScanStats): string {
+  const { records, readBytes, reads, jobs, threads, elapsedMs, failedRows } = stats
+  const seconds = elapsedMs / 1000
+  const speed = seconds > 0 ? readBytes / 1e9 / seconds : 0
+  return [
+    `records ${countText(records)}`,
+    `bytes read ${countText(readBytes)} (${bytesText(readBytes)})`,
+    `reads ${countText(reads)}`,
+    `jobs ${countText(jobs)}`,
+    `threads ${threads}`,
+    `seconds ${seconds.toFixed(3)}`,
+    `GB/s ${speed.toFixed(3)}`,
+    `failed rows ${countText(failedRows)}`,
+  ].join(', ')
+}
+
+/** Nothing fits the filters: what was asked, and what there is. */
+function nothingSelected(trial: Trial, { tensor, collection, steps, mode, worker }: ScanFlags): string {
+  const asked = [
+    ...(tensor ?? []).map(pattern => `tensors that match ${JSON.stringify(pattern)}`),
+    ...(collection ?? []).map(name => `collection ${JSON.stringify(name)}`),
+    ...(steps ? [`steps ${steps.map(bound => bound ?? '').join(':')}`] : []),
+    ...(mode ? [`mode ${mode}`] : []),
+    ...(worker ?? []).map(name => `worker ${JSON.stringify(name)}`),
+  ]
+  const names = trial.tensorNames()
+  const numbers = trial.steps({ showIncompleteSteps: true })
+  const nearest = (tensor ?? []).flatMap(pattern => nearestTo(trial, pattern))
+  const near =
+    nearest.length > 0 ? ` (nearest: ${[...new Set(nearest)].map(name => JSON.stringify(name)).join(', ')})` : ''
+  const there = [
+    `${counted(names.length, 'tensor')}${near}`,
+    numbers.length > 0 ? `steps ${numbers[0]} to ${numbers.at(-1)} (${numbers.length} of them)` : 'no steps',
+    `modes ${trial.modes().join(', ') || 'none'}`,
+    `workers ${trial.workers().join(', ') || 'none'}`,
+  ]
+  return `nothing is there for ${asked.join(', ') || 'a scan of all'}; the trial has ${there.join('; ')}`
+}
+
+/** Names like a pattern that matches none. */
+function nearestTo(trial: Trial, pattern: string): readonly string[] {
+  try {
+    trial.tensor(pattern.replace(/[\^$.*+?()[\]{}|\\]+/g, ''))
+    return []
+  } catch (error) {
+    return error instanceof TensorUnavailable ? (error.fields.nearest as readonly string[]) : []
+  }
+}

@@ -1,0 +1,132 @@
+/** `trialscan show`: one tensor at one step. */
+
+import {
+  createTrial,
+  type Mode,
+  type Moments,
+  type Tensor,
+  TensorUnavailableForStep,
+  type TensorValue,
+  type Trial,
+  type ValueOptions,
+} from '../index.js'
+import { EXIT } from './exit.js'
+import { blocks, histogram } from './format/bars.js'
+import { excerpt } from './format/excerpt.js'
+import { npyChunks } from './format/npy.js'
+import { complexText, counted, countText, isComplex, plainNumber, shortNumber } from './format/number.js'
+import { shapeText } from './format/row-format.js'
+import { Output } from './output.js'
+import { colorsFor, columns, note, safe } from './terminal.js'
+
+export interface ShowFlags {
+  readonly step: number
+  readonly mode?: Mode
+  readonly worker?: string
+  readonly npy?: string
+}
+
+const HISTOGRAM_BINS = 40
+
+/** @returns the exit code */
+export async function show(path: string, name: string, flags: ShowFlags): Promise<number> {
+  const { step, mode = 'GLOBAL', npy } = flags
+  const trial = await createTrial(path)
+  const output = await Output.open()
+  try {
+    const tensor = trial.tensor(name)
+    const options: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
+    const value = await readValue(tensor, step, options, npy !== undefined)
+    const worker = flags.worker ?? tensor.workers(step, { mode })[0]!
+    const globalStep = mode === 'GLOBAL' ? step : trial.globalStep(mode, step)
+    await output.write(headText(trial, name, globalStep, worker))
+    if (value === null) await output.write(await savedText(tensor, step, options))
+    else {
+      if (npy !== undefined) await writeNpy(npy, value)
+      await output.write(valueText(value, await momentsOf(trial, name, globalStep, worker)))
+    }
+    await output.end()
+    return EXIT.ok
+  } finally {
+    await trial.close()
+  }
+}
+
+/** Null where the job saved only reductions, and they will do. */
+async function readValue(
+  tensor: Tensor,
+  step: number,
+  options: ValueOptions,
+  isNeeded: boolean,
+): Promise<TensorValue | null> {
+  try {
+    return await tensor.value(step, options)
+  } catch (error) {
+    if (isNeeded || !(error instanceof TensorUnavailableForStep)) throw error
+    const saved = await tensor.reductionValues(step, options).catch(() => new Map())
+    if (saved.size === 0) throw error
+    return null
+  }
+}
+
+async function momentsOf(trial: Trial, tensor: string, step: number, worker: string): Promise<Moments | undefined> {
+  for await (const row of trial.scan({ tensors: [tensor], steps: [step, step + 1], workers: worker, threads: 0 })) {
+    if (row.error) throw row.error
+    return row.moments
+  }
+  return undefined
+}
+
+function headText(trial: Trial, name: string, step: number, worker: string): string {
+  const mode = trial.mode(step)
+  const modeStep = mode === 'GLOBAL' ? '' : ` (${mode} ${trial.modeStep(step)})`
+  return `${colorsFor(process.stdout).bold(safe(name))} at step ${step}${modeStep}, ${safe(worker)}\n`
+}
+
+async function savedText(tensor: Tensor, step: number, options: ValueOptions): Promise<string> {
+  const saved = await tensor.reductionValues(step, options)
+  const shape = await tensor.shape(step, options).catch(() => null)
+  const head = `only reductions were saved${shape ? `, of shape ${shapeText(shape)}` : ''}`
+  return `${head}\n\n${columns([...saved].map(([name, value]) => [`  ${name}`, plainNumber(value)]))}`
+}
+
+function valueText(value: TensorValue, moments: Moments | undefined): string {
+  const { dtype, shape, bytes } = value
+  const count = shape.reduce((product, size) => product * size, 1)
+  const size = dtype === 'string' ? '' : `, ${counted(bytes.byteLength, 'byte')}`
+  const lines = [`${dtype} [${shape.join(', ')}], ${counted(count, 'element')}${size}`]
+  if (moments && dtype !== 'string') lines.push(...statistics(moments))
+  const spread = histogram(value, HISTOGRAM_BINS)
+  if (spread !== null) {
+    const of = dtype.startsWith('complex') ? ' of magnitudes' : ''
+    lines.push(`histogram${of} ${shortNumber(spread.min)} ▕${blocks(spread.counts)}▏ ${shortNumber(spread.max)}`)
+  }
+  return `${lines.join('\n')}\n\n${excerpt(value)}\n`
+}
+
+function statistics(moments: Moments): string[] {
+  const { dtype, count, nanCount, infinityCount, zeroCount, exact } = moments
+  const isOrdered = !dtype.startsWith('complex')
+  const reduced = (['min', 'mean', 'max', 'std'] as const).flatMap(name => {
+    if (!isOrdered && (name === 'min' || name === 'max')) return []
+    const value = moments.reduction(name)
+    if (isComplex(value)) return [`${name} ${complexText(value, shortNumber)}`]
+    return [`${name} ${exact && (name === 'min' || name === 'max') ? exact[name] : shortNumber(value)}`]
+  })
+  const share = (part: number) =>
+    part > 0 && part < count ? `${countText(part)} (${((100 * part) / count).toFixed(1)} %)` : countText(part)
+  return [reduced.join(', '), `NaN ${share(nanCount)}, infinite ${share(infinityCount)}, zero ${share(zeroCount)}`]
+}
+
+async function writeNpy(path: string, value: TensorValue): Promise<void> {
+  const file = await Output.open(path)
+  try {
+    for (const chunk of npyChunks(value)) await file.writeBytes(chunk)
+    await file.end()
+  } catch (error) {
+    await file.discard()
+    throw error
+  }
+  const how = value.dtype === 'bfloat16' ? '; numpy has no bfloat16: it is float32 there, nothing is lost' : ''
+  note(`wrote ${path}${how}`)
+}

@@ -1,0 +1,207 @@
+/**
+ * What an Event holds, told without its elements: tags, modes and the step. Source: format.md "Event". The core reads
+ * records that an index file points to; this finds out what an index file would say, from pieces of a file, and jumps
+ * over whatever is long.
+ */
+
+/** Bytes of a file, of which some are in memory. Positions count from the start of the file. */
+export interface FileBytes {
+  has(at: number, byteLength: number): boolean
+  byte(at: number): number
+  slice(at: number, byteLength: number): Uint8Array
+}
+
+/** Bytes that a walk has to have before it goes on. */
+export interface Needed {
+  readonly at: number
+  readonly byteLength: number
+}
+
+/** One Value of an Event. */
+export interface EventValue {
+  readonly tag: string
+  /** What it holds that can be read: a tensor (a `simple_value` is one), a histogram, or nothing. */
+  readonly kind: 'tensor' | 'histogram' | null
+  /** As MODES counts, from 1 on; 0: not told. */
+  readonly mode: number
+  /** -1: not told. */
+  readonly modeStep: number
+}
+
+export interface EventHead {
+  /** Beyond 2^53 where it is negative. */
+  readonly step: number
+  readonly values: readonly EventValue[]
+}
+
+/** The bytes are no Event. */
+export class MalformedEvent extends Error {
+  constructor(readonly at: number) {
+    super('malformed Event')
+  }
+}
+
+/** Key and length of a field take at most this. */
+const FIELD_HEAD_BYTES = 20
+/** A longer tag or plugin is refused: it is no name. */
+const MAX_TEXT_BYTES = 32 << 10
+
+/** Keys of the fields we read: number << 3 | wire type. */
+const VARINT = 0
+const FIXED64 = 1
+const LENGTH_DELIMITED = 2
+const START_GROUP = 3
+const END_GROUP = 4
+const FIXED32 = 5
+const EVENT_STEP = (2 << 3) | VARINT
+const EVENT_SUMMARY = (5 << 3) | LENGTH_DELIMITED
+const SUMMARY_VALUE = (1 << 3) | LENGTH_DELIMITED
+const VALUE_TAG = (1 << 3) | LENGTH_DELIMITED
+const VALUE_SIMPLE = (2 << 3) | FIXED32
+const VALUE_HISTOGRAM = (5 << 3) | LENGTH_DELIMITED
+const VALUE_TENSOR = (8 << 3) | LENGTH_DELIMITED
+const VALUE_METADATA = (9 << 3) | LENGTH_DELIMITED
+const METADATA_PLUGIN = (1 << 3) | LENGTH_DELIMITED
+const PLUGIN_NAME = (1 << 3) | LENGTH_DELIMITED
+const PLUGIN_CONTENT = (2 << 3) | LENGTH_DELIMITED
+
+type Walk<T> = Generator<Needed, T, void>
+
+const decoder = new TextDecoder()
+
+/**
+ * Walks the Event in bytes `[start, end)`. Yields what it needs; whoever drives it brings that into memory.
+ * @throws MalformedEvent
+ */
+export function* walkEventHead(bytes: FileBytes, start: number, end: number): Walk<EventHead> {
+  const cursor = new Cursor(bytes, start)
+  const values: EventValue[] = []
+  let step = 0
+  while (yield* cursor.next(end)) {
+    if (cursor.key === EVENT_STEP) step = cursor.value
+    else if (cursor.key === EVENT_SUMMARY) {
+      const summaryEnd = cursor.enter()
+      while (yield* cursor.next(summaryEnd)) {
+        if (cursor.key === SUMMARY_VALUE) values.push(yield* walkValue(cursor, cursor.enter()))
+      }
+    }
+  }
+  return { step, values }
+}
+
+function* walkValue(cursor: Cursor, end: number): Walk<EventValue> {
+  let tag = ''
+  let kind: EventValue['kind'] = null
+  let mode = 0
+  let modeStep = -1
+  while (yield* cursor.next(end)) {
+    if (cursor.key === VALUE_TAG) tag = yield* cursor.text()
+    else if (cursor.key === VALUE_TENSOR || cursor.key === VALUE_SIMPLE) kind = 'tensor'
+    else if (cursor.key === VALUE_HISTOGRAM) kind ??= 'histogram'
+    else if (cursor.key === VALUE_METADATA) {
+      const metadataEnd = cursor.enter()
+      while (yield* cursor.next(metadataEnd)) {
+        if (cursor.key !== METADATA_PLUGIN) continue
+        const { name, content } = yield* walkPlugin(cursor, cursor.enter())
+        if (!/^\d{1,15}$/.test(content)) continue
+        if (name === 'mode') mode = Number(content) <= 4 ? Number(content) : 0
+        else if (name === 'mode_step') modeStep = Number(content)
+      }
+    }
+  }
+  return { tag, kind, mode, modeStep }
+}
+
+function* walkPlugin(cursor: Cursor, end: number): Walk<{ name: string; content: string }> {
+  let name = ''
+  let content = ''
+  while (yield* cursor.next(end)) {
+    if (cursor.key === PLUGIN_NAME) name = yield* cursor.text()
+    // Of other plugins the content is theirs, and may be long.
+    else if (cursor.key === PLUGIN_CONTENT && cursor.byteLength <= 16) content = yield* cursor.text()
+  }
+  return { name, content }
+}
+
+/** Goes from field to field of nested messages. */
+class Cursor {
+  key = 0
+  /** The value of a varint field. */
+  value = 0
+  readonly #bytes: FileBytes
+  #at: number
+  /** Where the bytes of the field begin, and where they end. */
+  #start = 0
+  #end: number
+
+  constructor(bytes: FileBytes, at: number) {
+    this.#bytes = bytes
+    this.#at = at
+    this.#end = at
+  }
+
+  /** Bytes of the field. */
+  get byteLength(): number {
+    return this.#end - this.#start
+  }
+
+  /** Goes into the message that the field is; gives its end. */
+  enter(): number {
+    const end = this.#end
+    this.#end = this.#start
+    return end
+  }
+
+  /** Goes to the next field of the message that ends at `end`, groups left out; false when there is none. */
+  *next(end: number): Walk<boolean> {
+    let depth = 0
+    while (this.#end < end) {
+      this.#at = this.#end
+      const byteLength = Math.min(FIELD_HEAD_BYTES, end - this.#at)
+      if (!this.#bytes.has(this.#at, byteLength)) yield { at: this.#at, byteLength }
+      this.#readHead(end)
+      const wireType = this.key & 7
+      if (wireType === START_GROUP) depth++
+      else if (wireType === END_GROUP) depth--
+      else if (depth === 0) return true
+      if (depth < 0) throw new MalformedEvent(this.#at)
+    }
+    return false
+  }
+
+  /** The field as text. */
+  *text(): Walk<string> {
+    if (this.byteLength > MAX_TEXT_BYTES) throw new MalformedEvent(this.#start)
+    const needed = { at: this.#start, byteLength: this.byteLength }
+    if (!this.#bytes.has(needed.at, needed.byteLength)) yield needed
+    return decoder.decode(this.#bytes.slice(needed.at, needed.byteLength))
+  }
+
+  #readHead(end: number): void {
+    const start = this.#at
+    this.key = this.#varint(end)
+    if (this.key < 8 || this.key > 0xffffffff) throw new MalformedEvent(start)
+    const wireType = this.key & 7
+    let byteLength = 0
+    if (wireType === VARINT) this.value = this.#varint(end)
+    else if (wireType === FIXED64) byteLength = 8
+    else if (wireType === LENGTH_DELIMITED) byteLength = this.#varint(end)
+    else if (wireType === FIXED32) byteLength = 4
+    else if (wireType !== START_GROUP && wireType !== END_GROUP) throw new MalformedEvent(start)
+    this.#start = this.#at
+    this.#end = this.#at + byteLength
+    if (this.#end > end) throw new MalformedEvent(start)
+  }
+
+  #varint(end: number): number {
+    let value = 0
+    let factor = 1
+    for (let i = 0; i < 10 && this.#at < end; i++) {
+      const byte = this.#bytes.byte(this.#at++)
+      value += (byte & 127) * factor
+      if (byte < 128) return value
+      factor *= 128
+    }
+    throw new MalformedEvent(this.#at)
+  }
+}

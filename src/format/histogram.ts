@@ -1,0 +1,126 @@
+/**
+ * TensorBoard's histograms (HistogramProto, format.md "Event"). As a value, one is what TensorBoard itself makes of it: a
+ * float64 tensor of rows `left, right, count`, a row a bucket, the outermost edges being the smallest and largest
+ * number. Its reductions are those of the data it was made from, as far as it tells them.
+ */
+
+import type { Reader } from 'protobufjs/minimal.js'
+import type { ReductionName } from '../types.js'
+
+export interface Histogram {
+  /** Rows of left edge, right edge and count. */
+  readonly rows: Float64Array<ArrayBuffer>
+  readonly reductions: Readonly<Partial<Record<ReductionName, number>>>
+}
+
+const LENGTH_DELIMITED = 2
+const EVENT_SUMMARY = 5
+const SUMMARY_VALUE = 1
+const VALUE_TAG = 1
+const VALUE_HISTOGRAM = 5
+/** Of the singular doubles of a HistogramProto; then come the repeated ones. */
+const SCALARS = ['min', 'max', 'num', 'sum', 'sumSquares'] as const
+const BUCKET_LIMIT = 6
+const BUCKET = 7
+
+type Scalars = Record<(typeof SCALARS)[number], number>
+
+/** The histogram of that tag in an Event; null if there is none. */
+export async function decodeHistogram(event: Uint8Array, tag: string): Promise<Histogram | null> {
+  const { default: protobuf } = await import('protobufjs/minimal.js')
+  try {
+    return findHistogram(protobuf.Reader.create(event), tag)
+  } catch {
+    // Bytes that are no message hold no histogram; what is wrong with them the core has said.
+    return null
+  }
+}
+
+function findHistogram(reader: Reader, tag: string): Histogram | null {
+  let found: Histogram | null = null
+  eachMessage(reader, reader.len, EVENT_SUMMARY, summaryEnd =>
+    eachMessage(reader, summaryEnd, SUMMARY_VALUE, valueEnd => {
+      found ??= readValue(reader, valueEnd, tag)
+    }),
+  )
+  return found
+}
+
+function readValue(reader: Reader, end: number, tag: string): Histogram | null {
+  let ownTag = ''
+  let histogram: Histogram | null = null
+  eachField(reader, end, (field, wireType) => {
+    if (wireType !== LENGTH_DELIMITED) return false
+    if (field === VALUE_TAG) ownTag = reader.string()
+    else if (field === VALUE_HISTOGRAM) histogram = readHistogram(reader, reader.uint32() + reader.pos)
+    else return false
+    return true
+  })
+  return ownTag === tag ? histogram : null
+}
+
+function readHistogram(reader: Reader, end: number): Histogram {
+  const scalars: Scalars = { min: 0, max: 0, num: 0, sum: 0, sumSquares: 0 }
+  const limits: number[] = []
+  const counts: number[] = []
+  eachField(reader, end, (field, wireType) => {
+    const scalar = SCALARS[field - 1]
+    const list = field === BUCKET_LIMIT ? limits : field === BUCKET ? counts : null
+    if (scalar && wireType === 1) scalars[scalar] = reader.double()
+    else if (list && wireType === 1) list.push(reader.double())
+    else if (list && wireType === LENGTH_DELIMITED) {
+      const listEnd = reader.uint32() + reader.pos
+      while (reader.pos < listEnd) list.push(reader.double())
+    } else return false
+    return true
+  })
+  const count = Math.min(limits.length, counts.length)
+  const rows = new Float64Array(count * 3)
+  for (let i = 0; i < count; i++) {
+    rows[3 * i] = i === 0 ? scalars.min : limits[i - 1]!
+    rows[3 * i + 1] = i === count - 1 ? scalars.max : limits[i]!
+    rows[3 * i + 2] = counts[i]!
+  }
+  return { rows, reductions: reductionsOf(scalars) }
+}
+
+/** What the sums tell. Of absolute values that is all where no number is negative, else only the norm. */
+function reductionsOf({ min, max, num, sum, sumSquares }: Scalars): Histogram['reductions'] {
+  const mean = sum / num
+  const variance = Math.max(0, sumSquares / num - mean * mean)
+  const l2 = Math.sqrt(sumSquares)
+  const std = Math.sqrt(variance)
+  const plain = num > 0 ? { min, max, mean, std, variance, sum, l2 } : { sum, l2 }
+  if (!(num > 0 && min >= 0)) return { ...plain, abs_l2: l2 }
+  return {
+    ...plain,
+    l1: sum,
+    abs_min: min,
+    abs_max: max,
+    abs_mean: mean,
+    abs_std: std,
+    abs_variance: variance,
+    abs_sum: sum,
+    abs_l1: sum,
+    abs_l2: l2,
+  }
+}
+
+/** Goes through the fields of a message; `read` says whether it has read one, others are skipped. */
+function eachField(reader: Reader, end: number, read: (field: number, wireType: number) => boolean): void {
+  while (reader.pos < end) {
+    const key = reader.uint32()
+    if (!read(key >>> 3, key & 7)) reader.skipType(key & 7)
+  }
+}
+
+/** Goes through the messages in a field; each is left behind whole. */
+function eachMessage(reader: Reader, end: number, field: number, read: (end: number) => void): void {
+  eachField(reader, end, (number, wireType) => {
+    if (number !== field || wireType !== LENGTH_DELIMITED) return false
+    const messageEnd = reader.uint32() + reader.pos
+    read(messageEnd)
+    reader.pos = messageEnd
+    return true
+  })
+}

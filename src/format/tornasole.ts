@@ -1,0 +1,87 @@
+/** What Tornasole (2019, before smdebug) wrote in its own way: index files in CSV, one collections file of lines. */
+
+import { FormatError } from '../errors.js'
+import type { CollectionConfig } from './collections.js'
+import type { TensorLocation } from './index-file.js'
+import { checkEventFileName, EVENTS_DIRECTORY } from './paths.js'
+import { parseReductionName } from './reduction-name.js'
+
+/** An index file of Tornasole. It tells no mode: that stands in the Events alone. */
+export interface TornasoleIndexFile {
+  /** Relative to the trial and checked to lie in it. */
+  readonly eventFile: string | null
+  readonly tensors: readonly TensorLocation[]
+}
+
+/** `tensor name, event file path, start,length`. A name may hold commas, a path may not. */
+const INDEX_LINE = /^(.+), ([^,]+), (\d+), ?(\d+)$/s
+
+/**
+ * Reads an index file, line by line.
+ * @param text the whole file
+ * @param url names the file in errors
+ * @throws FormatError `BadIndexFile`, or `UnsafePath` for an event file outside the trial
+ */
+export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFile {
+  let eventFile: string | null = null
+  const tensors = linesOf(text).map(([line, number]): TensorLocation => {
+    const [, name, path, start, length] = INDEX_LINE.exec(line) ?? []
+    const [startByte, byteLength] = [Number(start), Number(length)]
+    if (name === undefined || !Number.isSafeInteger(startByte + byteLength)) {
+      throw fault('BadIndexFile', url, number, '`tensor name, event file, start,length`', line)
+    }
+    const file = checkEventFileName(inTrial(path!), url)
+    eventFile ??= file
+    if (file !== eventFile) throw fault('BadIndexFile', url, number, `the one event file ${eventFile}`, line)
+    return { name, startByte, byteLength }
+  })
+  return { eventFile, tensors }
+}
+
+/** The event file's path in the trial: what it was on the training machine, from its last `events/` on. */
+function inTrial(path: string): string {
+  const at = path.lastIndexOf(`/${EVENTS_DIRECTORY}/`)
+  return at < 0 ? path : path.slice(at + 1)
+}
+
+/**
+ * Reads `collections.ts`: a line a collection, `v0!@name!@regex,regex!@tensor,tensor!@reduction tensor names!@…`. What
+ * reductions and steps were to be saved stands in a notation of its own, which is left out.
+ * @throws FormatError `BadCollectionsFile`
+ */
+export function parseTornasoleCollections(text: string, url: string): Map<string, CollectionConfig> {
+  const collections = new Map<string, CollectionConfig>()
+  for (const [line, number] of linesOf(text)) {
+    const [version, name, patterns, tensors, reductions] = line.split('!@')
+    if (version !== 'v0' || name === undefined || patterns === undefined || tensors === undefined) {
+      throw fault('BadCollectionsFile', url, number, '`v0!@name!@patterns!@tensors!@…`', line)
+    }
+    const saved = listOf(reductions ?? '').map(reduction => parseReductionName(reduction)?.tensor ?? reduction)
+    collections.set(name, {
+      name,
+      includeRegex: listOf(patterns),
+      tensorNames: [...new Set([...listOf(tensors), ...saved])],
+      reductionConfig: null,
+      saveConfig: null,
+      saveHistogram: true,
+    })
+  }
+  return collections
+}
+
+function listOf(text: string): string[] {
+  return text.split(',').filter(part => part !== '')
+}
+
+/** The lines that are not empty, and their numbers from 1 on. */
+function linesOf(text: string): (readonly [string, number])[] {
+  return text
+    .split(/\r?\n/)
+    .map((line, i) => [line, i + 1] as const)
+    .filter(([line]) => line !== '')
+}
+
+function fault(code: string, url: string, line: number, expected: string, found: string): FormatError {
+  const got = JSON.stringify(found.length > 200 ? `${found.slice(0, 200)}…` : found)
+  return new FormatError(code, `${url}, line ${line}: expected ${expected}, got ${got}`, { url, line, expected, got })
+}

@@ -7,14 +7,25 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { closePools, createTrial, type ScanProgress, type Trial, UsageError } from '#dist/index.js'
+import {
+  closePools,
+  createTrial,
+  EngineError,
+  type GlobalStep,
+  type ModeStep,
+  type ScanProgress,
+  type Trial,
+  UsageError,
+} from '#dist/index.js'
 import { planJobs } from '#dist/plan.js'
 import { InlineRunner } from '#dist/pool/inline.js'
 import type { Job, ReplyTo } from '#dist/pool/message.js'
 import type { Runner } from '#dist/pool/runner.js'
 import { ThreadRunner, threadRunner } from '#dist/pool/threads.js'
+import type { WorkerStep } from '#dist/trial/catalog.js'
+import { Scan } from '#dist/trial/scan.js'
 import { readIndex } from '../fixtures/corrupt.js'
-import { TrialWriter } from '../fixtures/event-writer.js'
+import { eventFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { normals } from '../fixtures/random.js'
 import { ROOT } from './support/golden.js'
 import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
@@ -295,23 +306,28 @@ describe('a job that fails as an engine does', () => {
     }
 
     async run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
-      const { EngineError } = await import('#dist/errors.js')
       if (this.runs++ < this.#deaths) throw new EngineError('a thread of the pool died: test')
       return this.#inline.run(job, signal)
     }
   }
 
   async function scanWith(runner: Runner): Promise<{ rows: number; failed: number }> {
-    const { Scan } = await import('#dist/trial/scan.js')
-    const { Catalog } = await import('#dist/trial/catalog.js')
-    const { parseIndexFile } = await import('#dist/format/index-file.js')
-    const path = 'index/000000000/000000000000_worker_0.json'
-    const content = parseIndexFile(readFileSync(join(directory, path), 'utf8'), path)
-    const catalog = new Catalog([{ step: 0 as never, worker: 'worker_0', url: path, content }], 1, true)
+    const workerStep: WorkerStep = {
+      step: 0 as GlobalStep,
+      worker: 'worker_0',
+      mode: 'TRAIN',
+      modeStep: 0 as ModeStep,
+      eventFile: eventFilePath(0, 'worker_0'),
+      tensors: new Map(),
+      url: 'index',
+      error: null,
+      isTornasole: false,
+    }
     const scan = new Scan({
-      items: catalog.workerSteps.flatMap(workerStep =>
-        [...workerStep.tensors.values()].map(saved => ({ workerStep, saved })),
-      ),
+      items: readIndex(directory, 0).tensor_payload.map(({ tensorname: tensor, start_idx, length }) => {
+        const value = { name: tensor, startByte: start_idx, byteLength: length }
+        return { workerStep, saved: { tensor, value, reductions: new Map(), shape: null } }
+      }),
       reductions: ['mean'],
       strict: true,
       context: { store: { kind: 'local', root: directory }, checkLevel: 1, memory: 64 << 20 },

@@ -2,6 +2,7 @@
 
 import { EngineError, FormatError, QueryError, StoreError, TrialscanError, UsageError } from '../index.js'
 import { EXIT } from './exit.js'
+import { messageOf } from './format/row-format.js'
 import { colorsFor, safe } from './terminal.js'
 
 export function exitCodeOf(error: unknown): number {
@@ -16,7 +17,11 @@ export function exitCodeOf(error: unknown): number {
 export function reportFailure(error: unknown, command: string): number {
   const colors = colorsFor(process.stderr)
   const isOurs = error instanceof TrialscanError
-  const message = isOurs ? safe(error.message) : error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const message = isOurs
+    ? safe(messageOf(error))
+    : error instanceof Error
+      ? (error.stack ?? error.message)
+      : String(error)
   process.stderr.write(`trialscan: ${colors.red(message)}\n`)
   const hint = hintFor(error, command)
   if (hint) process.stderr.write(`${colors.dim(hint)}\n`)

@@ -3,7 +3,7 @@
 import { createTrial, type Mode, modes, type TensorSummary, type Trial, TrialscanError } from '../index.js'
 import { EXIT } from './exit.js'
 import { bytesText, counted, countText } from './format/number.js'
-import { errorObject, shapeText } from './format/row-format.js'
+import { errorObject, messageOf, shapeText } from './format/row-format.js'
 import { Output } from './output.js'
 import { colorsFor, columns, note, safe, safeJson } from './terminal.js'
 
@@ -52,7 +52,7 @@ export async function ls(path: string, { json = false }: { readonly json?: boole
     const output = await Output.open()
     await output.write(json ? jsonText(listing, problems) : listingText(listing))
     await output.end()
-    for (const { message } of problems) note(message)
+    for (const problem of problems) note(messageOf(problem))
     return problems.length > 0 ? EXIT.format : EXIT.ok
   } finally {
     await trial.close()

@@ -15,7 +15,7 @@ import { EXIT } from './exit.js'
 import { csvFormat } from './format/csv.js'
 import { jsonlFormat } from './format/jsonl.js'
 import { bytesText, counted, countText } from './format/number.js'
-import type { RowFormat } from './format/row-format.js'
+import { messageOf, type RowFormat } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
@@ -83,7 +83,7 @@ async function print(rows: Scan, format: RowFormat, output: Output): Promise<str
   let firstError: string | null = null
   await output.write(format.head)
   for await (const row of rows) {
-    if (row.error) firstError ??= row.error.message
+    if (row.error) firstError ??= messageOf(row.error)
     const written = output.write(format.line(row))
     if (written) await written
   }

@@ -96,8 +96,8 @@ function valueText(value: TensorValue, moments: Moments | undefined): string {
   const size = dtype === 'string' ? '' : `, ${counted(bytes.byteLength, 'byte')}`
   const lines = [`${dtype} [${shape.join(', ')}], ${counted(count, 'element')}${size}`]
   if (moments && dtype !== 'string') lines.push(...statistics(moments))
-  const spread = histogram(value, HISTOGRAM_BINS)
-  if (spread !== null) {
+  const spread = dtype === 'bool' ? null : histogram(value, HISTOGRAM_BINS)
+  if (spread !== null && spread.min < spread.max) {
     const of = dtype.startsWith('complex') ? ' of magnitudes' : ''
     lines.push(`histogram${of} ${shortNumber(spread.min)} ▕${blocks(spread.counts)}▏ ${shortNumber(spread.max)}`)
   }
@@ -106,6 +106,7 @@ function valueText(value: TensorValue, moments: Moments | undefined): string {
 
 function statistics(moments: Moments): string[] {
   const { dtype, count, nanCount, infinityCount, zeroCount, exact } = moments
+  if (dtype === 'bool') return [`true ${countText(count - zeroCount)}, false ${countText(zeroCount)}`]
   const isOrdered = !dtype.startsWith('complex')
   const reduced = (['min', 'mean', 'max', 'std'] as const).flatMap(name => {
     if (!isOrdered && (name === 'min' || name === 'max')) return []

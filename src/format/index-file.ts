@@ -10,6 +10,7 @@ import {
   inside,
   type Place,
   parseJsonObject,
+  pythonJson,
   show,
 } from './json.js'
 import { checkEventFileName } from './paths.js'
@@ -70,6 +71,23 @@ export function parseIndexFile(text: string, url: string): IndexFile {
     tensors,
     shapes,
   }
+}
+
+/** The text of an index file as smdebug writes it, to the last blank. */
+export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: IndexFile): string {
+  return pythonJson({
+    meta: { mode, mode_step: modeStep, ...(eventFile !== null && { event_file_name: eventFile }) },
+    tensor_payload: tensors.map(({ name, startByte, byteLength }) => ({
+      tensorname: name,
+      start_idx: startByte,
+      length: byteLength,
+    })),
+    shape_payload: shapes.map(({ name, originalName, shape }) => ({
+      tensorname: name,
+      originalname: originalName,
+      shape: [...shape],
+    })),
+  })
 }
 
 function parseTensor(value: unknown, place: Place): TensorLocation {

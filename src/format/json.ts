@@ -73,6 +73,18 @@ export function fault(place: Place, expected: string, got: string, cause?: unkno
   return new FormatError(code, `${where}: expected ${expected}, got ${got}`, fields, cause)
 }
 
+/** JSON as Python's json.dumps writes it: a blank after each `,` and `:`, and everything beyond ASCII escaped. */
+export function pythonJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(pythonJson).join(', ')}]`
+  if (typeof value === 'object' && value !== null) {
+    return `{${Object.entries(value)
+      .map(([key, field]) => `${pythonJson(key)}: ${pythonJson(field)}`)
+      .join(', ')}}`
+  }
+  const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped)
+}
+
 /** A value as an error message shows it: short, and never more of a hostile file than 60 characters. */
 export function show(value: unknown): string {
   if (value === undefined) return 'nothing'

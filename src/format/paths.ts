@@ -29,6 +29,12 @@ export interface EventFileName {
   readonly worker: Worker
 }
 
+/** Where the index file of a worker's step lies in a trial of smdebug. */
+export function indexFilePath(step: number, worker: Worker): string {
+  const part = String(Math.floor(step / 1000)).padStart(9, '0')
+  return `${INDEX_DIRECTORY}/${part}/${String(step).padStart(12, '0')}_${escapeWorker(worker)}.json`
+}
+
 /** What an index file's name tells, or null where it is none (a temporary file, another extension, no step). */
 export function parseIndexFileName(path: string): IndexFileName | null {
   const match = /^(\d+)_(.+)\.(json|csv)$/s.exec(baseName(path))

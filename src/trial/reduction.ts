@@ -61,11 +61,18 @@ export class Moments {
   /** The row itself: can be kept, sent elsewhere and merged with others (`mergeMoments`). */
   readonly row: Float64Array
   readonly #layout: MomentsLayout
+  readonly #isPlain: boolean
 
   constructor(layout: MomentsLayout, dtype: DType, row: Float64Array) {
     this.#layout = layout
     this.dtype = dtype
     this.row = row
+    const { at } = layout
+    this.#isPlain =
+      row[at.count]! > 0 &&
+      row[at.nanCount]! + row[at.positiveInfinityCount]! + row[at.negativeInfinityCount]! === 0 &&
+      row[at.exponent] === 0 &&
+      !this.#isComplex
   }
 
   /** Number of elements. */
@@ -108,10 +115,10 @@ export class Moments {
    * @throws ReductionUndefined for a reduction that the dtype does not have
    */
   reduction(name: ReductionName): ReductionValue {
+    const { base, absolute } = PARTS[name]
+    if (this.#isPlain) return this.#plain(base, absolute)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
     if (this.nanCount > 0) return this.#isComplex && (name === 'mean' || name === 'sum') ? complexNaN : Number.NaN
-    const absolute = name.startsWith('abs_')
-    const base = (absolute ? name.slice(4) : name) as ReductionBase
     if (this.#isComplex && !absolute) {
       if (base === 'mean' || base === 'sum') return this.#complex(base)
       if (base === 'variance' || base === 'std') {
@@ -119,6 +126,34 @@ export class Moments {
       }
     }
     return this.#reduce(base, absolute)
+  }
+
+  /** The common case, where nothing has to be considered: real numbers, at least one, all finite, none extreme. */
+  #plain(base: ReductionBase, absolute: boolean): number {
+    const { row } = this
+    const { at } = this.#layout
+    switch (base) {
+      case 'min':
+        return row[absolute ? at.minAbs : at.min]!
+      case 'max':
+        return row[absolute ? at.maxAbs : at.max]!
+      case 'mean':
+        return row[absolute ? at.meanAbs : at.mean]!
+      case 'std':
+        return Math.sqrt(Math.max(0, row[absolute ? at.m2Abs : at.m2]!) / row[at.count]!)
+      case 'variance':
+        return Math.max(0, row[absolute ? at.m2Abs : at.m2]!) / row[at.count]!
+      case 'sum':
+        return row[absolute ? at.sumAbs : at.sum]!
+      case 'prod': {
+        const product = scale(row[at.prodMantissa]!, row[at.prodExponent]!)
+        return absolute ? Math.abs(product) : product
+      }
+      case 'l1':
+        return row[at.sumAbs]!
+      case 'l2':
+        return Math.sqrt(row[at.sumSquares]!)
+    }
   }
 
   #reduce(base: ReductionBase, absolute: boolean): number {
@@ -191,6 +226,14 @@ export class Moments {
     return signed ? view.getBigInt64(0, true) : view.getBigUint64(0, true)
   }
 }
+
+/** What a name is made of. */
+const PARTS = Object.fromEntries(
+  REDUCTIONS.map(name => {
+    const absolute = name.startsWith('abs_')
+    return [name, { base: (absolute ? name.slice(4) : name) as ReductionBase, absolute }]
+  }),
+) as Readonly<Record<ReductionName, { readonly base: ReductionBase; readonly absolute: boolean }>>
 
 const complexNaN: Complex = { re: Number.NaN, im: Number.NaN }
 

@@ -3,7 +3,7 @@
 import { dtypeOf } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
 import { BAD_PAYLOAD_CRC, faultError } from '../engine/status.js'
-import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'
+import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { type PlanContext, type PlannedJob, planJobs, type RecordPlace } from '../plan.js'
 import type { Descriptions, HistogramResult, Job, PartReply, ReplyTo, ScanReply } from '../pool/message.js'
@@ -128,7 +128,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
-    if (this.#started) throw new EngineError('a scan can be iterated once; ask the trial for another')
+    if (this.#started) throw new UsageError('a scan can be iterated once; ask the trial for another')
     this.#started = true
     const startedAt = performance.now()
     const { signal, onProgress } = this.#request

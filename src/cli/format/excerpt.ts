@@ -7,6 +7,10 @@ import { complexText, shortNumber } from './number.js'
 /** Elements shown at the most, and at each end of an axis that is cut. */
 const MAX_SHOWN = 400
 const EDGE = 3
+/** Longer axes are cut. A vector alone is given more room: it is wrapped. */
+const MAX_AXIS = 12
+const MAX_VECTOR = 60
+const LINE_WIDTH = 100
 const MAX_STRING = 60
 
 const CUT = Symbol('…')
@@ -27,7 +31,11 @@ export function excerpt(value: TensorValue): string {
       return axis === last ? padStart(text(at), width) : nested(axis + 1, at)
     })
     const indent = ' '.repeat(axis + 1)
-    return `[${parts.join(axis === last ? ' ' : '\n'.repeat(Math.min(2, last - axis)) + indent)}]`
+    if (axis < last) return `[${parts.join('\n'.repeat(Math.min(2, last - axis)) + indent)}]`
+    const perLine = Math.max(1, Math.floor(LINE_WIDTH / (width + 1)))
+    const lines: string[] = []
+    for (let i = 0; i < parts.length; i += perLine) lines.push(parts.slice(i, i + perLine).join(' '))
+    return `[${lines.join(`\n${indent}`)}]`
   }
   return nested(0, 0)
 }
@@ -36,11 +44,10 @@ export function excerpt(value: TensorValue): string {
 function shownIndices(shape: readonly number[]): readonly (readonly Shown[])[] {
   let room = MAX_SHOWN
   const axes: Shown[][] = []
+  const longest = shape.length === 1 ? MAX_VECTOR : MAX_AXIS
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     const size = shape[axis]!
-    // Rows of a matrix are lines; a line of more than a dozen numbers does not fit.
-    const whole = axis === shape.length - 1 && shape.length > 1 ? 12 : 40
-    if (size <= Math.min(room, whole)) axes[axis] = Array.from({ length: size }, (_, i) => i)
+    if (size <= Math.min(room, longest)) axes[axis] = Array.from({ length: size }, (_, i) => i)
     else {
       const edge = Math.max(1, Math.min(EDGE, Math.floor(room / 2)))
       const end = room < 2 ? [] : Array.from({ length: edge }, (_, i) => size - edge + i)

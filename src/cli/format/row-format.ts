@@ -31,6 +31,11 @@ export function errorObject(error: TrialscanError): Record<string, unknown> {
   return { code, message, ...(file !== undefined && { file }), ...(offset !== undefined && { offset }) }
 }
 
+/** An error's message for people: with paths in place of `file://` URLs. */
+export function messageOf({ message, fields: { url } }: TrialscanError): string {
+  return typeof url === 'string' ? message.replaceAll(url, pathOf(url)) : message
+}
+
 function pathOf(url: string): string {
   try {
     return url.startsWith('file:') ? fileURLToPath(url) : url

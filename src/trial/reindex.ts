@@ -1,0 +1,46 @@
+/** Index files for a trial that has none, or those of Tornasole: as smdebug writes them, byte for byte. */
+
+import { UsageError } from '../errors.js'
+import { indexFileText } from '../format/index-file.js'
+import { indexFilePath } from '../format/paths.js'
+import { openStore, storeSpec } from '../store/store.js'
+import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { TrialLoader } from './open.js'
+
+export interface ReindexOptions extends Pick<WorkOptions, 'threads'> {
+  /** Follow symbolic links out of the trial's directory. Default: they are refused. */
+  readonly allowSymlinks?: boolean
+}
+
+/** An index file to be written. */
+export interface ReindexedFile {
+  /** Relative to the trial: `index/000000000/000000000010_worker_0.json`. */
+  readonly path: string
+  readonly text: string
+}
+
+/**
+ * The index files of a trial, made from those it has or, where it has none, from its event files; these tell of no saved
+ * shapes. Writes nothing.
+ * @param path a local directory, or its `file://` URL
+ * @throws as `createTrial`; FormatError or StoreError at the first file that can't be read; UsageError for plain
+ *   TensorBoard files, of whose steps several lie in one file, which no index file can tell
+ */
+export async function reindexTrial(path: string, options: ReindexOptions = {}): Promise<ReindexedFile[]> {
+  const { allowSymlinks = false } = options
+  const { threads } = checkWorkOptions(options)
+  const spec = { ...storeSpec(path), allowSymlinks }
+  const store = openStore(spec)
+  const loader = new TrialLoader(new Access(store, spec), { rangeSteps: null, threads, incompleteStepWindow: 1000 })
+  const { entries, isTensorBoard, problems } = await loader.load()
+  await store.close()
+  if (isTensorBoard) {
+    const wanted = 'a trial with an event file a step and worker'
+    throw new UsageError(`${store.url('')}: expected ${wanted}, got plain TensorBoard event files`, { path })
+  }
+  if (problems[0]) throw problems[0]
+  return entries.map(({ step, worker, content }) => {
+    if (content instanceof Error) throw content
+    return { path: indexFilePath(step, worker), text: indexFileText(content) }
+  })
+}

@@ -1,0 +1,363 @@
+/** Trials without index files: Tornasole's, those that lost it, and plain TensorBoard event files. */
+
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { closePools, createTrial, reindexTrial, type Trial } from '#dist/index.js'
+import {
+  type EventSpec,
+  encodeEvent,
+  eventFilePath,
+  frameRecord,
+  type HistogramSpec,
+  indexFilePath,
+  TrialWriter,
+} from '../fixtures/event-writer.js'
+import { fixtureTrial, fixtureTrials } from './support/golden.js'
+import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
+
+const root = mkdtempSync(join(tmpdir(), 'trialscan-event-files-'))
+let number = 0
+let directory: string
+
+beforeEach(() => {
+  directory = join(root, String(number++))
+})
+
+afterAll(async () => {
+  rmSync(root, { recursive: true })
+  await closePools()
+})
+
+/** A copy of a fixture, without its index unless told. */
+function copyOf(name: string, { index = false } = {}): string {
+  const from = fixtureTrial(name).directory
+  cpSync(from, directory, { recursive: true })
+  if (!index) rmSync(join(directory, 'index'), { recursive: true })
+  return from
+}
+
+function put(path: string, bytes: Uint8Array | string): void {
+  mkdirSync(dirname(join(directory, path)), { recursive: true })
+  appendFileSync(join(directory, path), bytes)
+}
+
+function record(event: EventSpec): Uint8Array {
+  return frameRecord(encodeEvent(event), { checksum: 'true' })
+}
+
+function scalar(tag: string, step: number, simpleValue: number): Uint8Array {
+  return record({ wallTime: 1, step, tag, simpleValue })
+}
+
+/** What a trial tells of its steps, and all rows without what a lost index takes away: shapes that were saved. */
+async function factsOf(trial: Trial, threads = 0) {
+  const rows = await rowsOf(trial, { threads, check: 'full' })
+  return {
+    names: trial.tensorNames(),
+    workers: trial.workers(),
+    modes: trial.modes(),
+    steps: trial.steps().map(step => [step, trial.mode(step), trial.modeStep(step)]),
+    collections: [...trial.collections().values()],
+    rows: plainRows(rows),
+  }
+}
+
+const withShapes = ['cnn-raw-and-reductions', 'workers-4', 'workers-running', 'workers-tf-devices', 'xgb-cancer']
+const indexed = fixtureTrials().map(({ name }) => name)
+
+describe('a trial whose index is lost', () => {
+  it.each(indexed)('tells the same without: %s', async name => {
+    const whole = await factsOf(await createTrial(copyOf(name)))
+    const trial = await createTrial(directory, { threads: 0 })
+    expect(trial.problems).toEqual([])
+    const facts = await factsOf(trial)
+    if (withShapes.includes(name)) {
+      // A tensor of which the shape alone was saved is in no event file.
+      expect(whole.names).toEqual(expect.arrayContaining(facts.names))
+      expect({ ...whole, names: [], rows: [], collections: [] }).toEqual({
+        ...facts,
+        names: [],
+        rows: [],
+        collections: [],
+      })
+      expect(whole.rows.length).toBe(facts.rows.length)
+    } else expect(facts).toEqual(whole)
+  })
+
+  it('gives the same on threads', async () => {
+    copyOf('tornasole-2019')
+    const inline = await factsOf(await createTrial(directory, { threads: 0 }))
+    const threaded = await factsOf(await createTrial(directory, { threads: 2 }), 2)
+    expect(threaded).toEqual(inline)
+    expect(inline.rows.length).toBeGreaterThan(30)
+  })
+
+  it('loses a torn record, and nothing before it', async () => {
+    const from = copyOf('mlp-all-zero')
+    const whole = await rowsOf(await createTrial(from), { steps: [0, 1] })
+    const path = eventFilePath(0, 'worker_0')
+    const { length } = readFileSync(join(directory, path))
+    truncateSync(join(directory, path), length - 7)
+    const trial = await createTrial(directory)
+    const rows = await rowsOf(trial, { steps: [0, 1] })
+    expect(rows.length).toBe(whole.length - 1)
+    expect(plainRows(rows)).toEqual(plainRows(whole.slice(0, -1)))
+    expect(trial.problems).toHaveLength(1)
+    expect(trial.problems[0]).toMatchObject({ code: 'TruncatedRecord', url: expect.stringContaining(path) })
+    const { offset, expected, got } = trial.problems[0] as unknown as Record<string, string | number>
+    expect(Number(offset)).toBeLessThan(length - 7)
+    expect([expected, got]).toEqual([
+      `a record of ${length - Number(offset)} bytes`,
+      `${length - Number(offset) - 7} bytes before the file ends`,
+    ])
+  })
+
+  it('tells of a file that is no event file, and goes on after an Event that is none', async () => {
+    put('events/0/0_w.tfevents', 'this is no event file at all')
+    const wrong = frameRecord(Uint8Array.of(0x2a, 0x7f, 1))
+    put('events/1/1_w.tfevents', Buffer.concat([scalar('a', 1, 1), wrong, scalar('b', 1, 2)]))
+    const trial = await createTrial(directory)
+    expect(trial.problems.map(({ code }) => code)).toEqual(['BadLengthChecksum', 'MalformedEvent'])
+    const rows = await rowsOf(trial)
+    expect(rows.map(({ tensor, error }) => [tensor, error?.code])).toEqual([
+      [null, 'BadLengthChecksum'],
+      ['a', undefined],
+      ['b', undefined],
+    ])
+  })
+
+  it('jumps over large tensors, in records of several Values too', async () => {
+    const big = { dtype: 'uint8', shape: [300_000], content: new Uint8Array(300_000).fill(3) } as const
+    const values = ['x', 'y'].map(tag => ({ tag, mode: 'EVAL', modeStep: 4, tensor: big }) as const)
+    put('events/9/9_w.tfevents', record({ wallTime: 1, step: 9, values }))
+    put('events/9/9_w.tfevents', scalar('z', 9, 7))
+    const trial = await createTrial(directory)
+    expect([trial.tensorNames(), trial.mode(9), trial.modeStep(9)]).toEqual([['x', 'y', 'z'], 'EVAL', 4])
+    expect((await rowsOf(trial)).map(({ reductions }) => reductions.sum)).toEqual([900_000, 900_000, 7])
+  })
+
+  it('goes over to the index once there is one, and reads new files until then', async () => {
+    const writer = new TrialWriter(directory)
+    for (const step of [0, 1]) writer.step({ step, tensors: [{ name: 'a', values: [step] }] })
+    cpSync(join(directory, 'index'), join(directory, 'kept'), { recursive: true })
+    rmSync(join(directory, 'index'), { recursive: true })
+    const trial = await createTrial(directory)
+    expect(trial.steps()).toEqual([0, 1])
+    expect(await trial.refresh()).toBe(false)
+    put(eventFilePath(2, 'worker_0'), scalar('b', 2, 2))
+    expect(await trial.refresh()).toBe(true)
+    expect(trial.steps()).toEqual([0, 1, 2])
+    cpSync(join(directory, 'kept'), join(directory, 'index'), { recursive: true })
+    expect(await trial.refresh()).toBe(true)
+    expect([trial.steps(), trial.tensorNames()]).toEqual([[0, 1], ['a']])
+  })
+
+  it('loads only the range of steps asked for', async () => {
+    copyOf('tornasole-2019')
+    const all = (await createTrial(directory)).steps()
+    const trial = await createTrial(directory, { rangeSteps: [1, null] })
+    expect(trial.steps()).toEqual(all.filter(step => step >= 1))
+    const none = await createTrial(directory, { rangeSteps: [1_000_000, null] })
+    expect([none.steps(), none.problems]).toEqual([[], []])
+  })
+})
+
+describe("Tornasole's float16", () => {
+  const half = { dtype: 'int32', shape: [3], content: Uint8Array.of(0, 0x3c, 0, 0xc0, 0, 0x38) } as const
+
+  it('is known by two bytes an element', async () => {
+    put('collections.ts', 'v0!@default!@!@!@!@None!@None\n')
+    put('events/0/0_w.tfevents', record({ wallTime: 1, step: 0, tag: 'x', tensor: half }))
+    const tensor = (await createTrial(directory)).tensor('x')
+    const { dtype, data } = await tensor.value(0)
+    expect([dtype, ...(data as Float32Array)]).toEqual(['float16', 1, -2, 0.5])
+    expect(await tensor.reductionValue(0, 'sum')).toBe(-0.5)
+    expect(await tensor.shape(0)).toEqual([3])
+  })
+
+  it('is a corrupt int32 in any other trial', async () => {
+    put('events/0/0_w.tfevents', record({ wallTime: 1, step: 0, tag: 'x', tensor: half }))
+    const tensor = (await createTrial(directory)).tensor('x')
+    expect(await rejectionOf(tensor.value(0))).toMatchObject({ code: 'ShapeMismatch' })
+  })
+})
+
+describe("Tornasole's index", () => {
+  it('costs a step whose event file is missing, until it is there', async () => {
+    const from = copyOf('tornasole-2019', { index: true })
+    rmSync(join(directory, 'END_OF_JOB.ts'))
+    const whole = (await createTrial(from)).steps()
+    const path = eventFilePath(whole[0]!, 'algo-1')
+    rmSync(join(directory, path))
+    const trial = await createTrial(directory)
+    expect(trial.problems).toMatchObject([{ code: 'NotFound' }])
+    cpSync(join(from, path), join(directory, path))
+    expect(await trial.refresh()).toBe(true)
+    expect([trial.problems, trial.steps()]).toEqual([[], whole])
+  })
+})
+
+describe('reindexTrial', () => {
+  async function reindex(): Promise<void> {
+    const files = await reindexTrial(directory)
+    rmSync(join(directory, 'index'), { recursive: true, force: true })
+    for (const { path, text } of files) put(path, text)
+  }
+
+  it('gives the very files that smdebug wrote', async () => {
+    for (const name of ['mlp-all-zero', 'workers-4', 'workers-tf-devices', 'cnn-raw-and-reductions']) {
+      const from = fixtureTrial(name).directory
+      const files = await reindexTrial(from)
+      expect(files.length).toBeGreaterThan(0)
+      for (const { path, text } of files) expect(text).toBe(readFileSync(join(from, path), 'utf8'))
+    }
+  })
+
+  it.each([true, false])('makes a Tornasole trial one with an index (CSV index there: %s)', async index => {
+    const from = copyOf('tornasole-2019', { index })
+    await reindex()
+    expect(readFileSync(join(directory, indexFilePath(0, 'algo-1')), 'utf8')).toMatch(/^{"meta": {"mode": "TRAIN", /)
+    expect(await factsOf(await createTrial(directory))).toEqual(await factsOf(await createTrial(from)))
+  })
+
+  it('makes a lost index again', async () => {
+    const from = copyOf('mlp-all-zero')
+    await reindex()
+    const path = indexFilePath(0, 'worker_0')
+    expect(readFileSync(join(directory, path), 'utf8')).toBe(readFileSync(join(from, path), 'utf8'))
+    expect(await factsOf(await createTrial(directory))).toEqual(await factsOf(await createTrial(from)))
+  })
+
+  it('refuses a trial that is not whole, and TensorBoard files', async () => {
+    put('run.tfevents', scalar('a', 0, 1))
+    expect(await rejectionOf(reindexTrial(directory))).toMatchObject({ code: 'Usage' })
+    put('events/0/0_w.tfevents', Buffer.concat([scalar('a', 0, 1), scalar('b', 0, 1).subarray(0, 20)]))
+    expect(await rejectionOf(reindexTrial(directory))).toMatchObject({ code: 'TruncatedRecord' })
+  })
+})
+
+describe('plain TensorBoard event files', () => {
+  const version = record({ wallTime: 1, step: 0, fileVersion: 'brain.Event:2' })
+  const histogram: HistogramSpec = {
+    min: -2,
+    max: 3,
+    num: 4,
+    sum: 2,
+    sumSquares: 18,
+    bucketLimit: [-1, 1, 5],
+    bucket: [1, 1, 2],
+  }
+  const plugins = [['scalars', '']] as const
+
+  it('are a trial: tags are tensors, runs workers, and steps those of the Events', async () => {
+    put('events.out.tfevents.1.host', Buffer.concat([version, scalar('loss', 0, 0.5), scalar('loss', 10, 0.25)]))
+    put('train/events.out.tfevents.1.host', version)
+    const tensor = { dtype: 'float32', shape: [], values: [0.75] } as const
+    put('train/events.out.tfevents.1.host', record({ wallTime: 1, step: 10, tag: 'acc', plugins, tensor }))
+    put('train/notes.txt', 'no event file')
+    const trial = await createTrial(directory)
+    expect([trial.tensorNames(), trial.workers(), trial.steps()]).toEqual([
+      ['acc', 'loss'],
+      ['.', 'train'],
+      [0, 10],
+    ])
+    expect([trial.modes(), trial.mode(10), trial.modeStep(10), trial.loadedAllSteps]).toEqual([[], 'GLOBAL', 10, false])
+    expect([trial.problems, trial.collections().size]).toEqual([[], 0])
+    for (const threads of [0, 2]) {
+      const rows = await rowsOf(trial, { threads, check: 'full' })
+      expect(rows.map(row => [row.tensor, row.step, row.worker, row.reductions.mean])).toEqual([
+        ['loss', 0, '.', 0.5],
+        ['loss', 10, '.', 0.25],
+        ['acc', 10, 'train', 0.75],
+      ])
+    }
+  })
+
+  it('count the last of what was logged twice, in one file or two', async () => {
+    put('events.out.tfevents.1.host', Buffer.concat([version, scalar('a', 0, 1), scalar('a', 1, 2), scalar('a', 1, 3)]))
+    put('events.out.tfevents.2.host', Buffer.concat([version, scalar('a', 0, 4), scalar('b', 1, 5)]))
+    const rows = await rowsOf(await createTrial(directory))
+    expect(rows.map(row => [row.tensor, row.step, row.reductions.sum])).toEqual([
+      ['a', 0, 4],
+      ['a', 1, 3],
+      ['b', 1, 5],
+    ])
+  })
+
+  it('grow: refresh reads on where the last whole record ended', async () => {
+    const path = 'events.out.tfevents.1.host'
+    const next = scalar('a', 2, 3)
+    put(path, Buffer.concat([version, scalar('a', 0, 1), scalar('a', 1, 2), next.subarray(0, 20)]))
+    const trial = await createTrial(directory)
+    expect([trial.steps(), trial.problems.map(({ code }) => code)]).toEqual([[0, 1], ['TruncatedRecord']])
+    expect(await trial.refresh()).toBe(false)
+    put(path, next.subarray(20))
+    put(path, scalar('b', 3, 4))
+    expect(await trial.refresh()).toBe(true)
+    expect([trial.steps(), trial.tensorNames(), trial.problems]).toEqual([[0, 1, 2, 3], ['a', 'b'], []])
+    const values = await trial.tensor('a').values()
+    expect([...values].map(([step, { data }]) => [step, data[0]])).toEqual([
+      [0, 1],
+      [1, 2],
+      [2, 3],
+    ])
+    put('later/events.out.tfevents.2.host', scalar('a', 0, 9))
+    expect(await trial.refresh()).toBe(true)
+    expect(trial.workers()).toEqual(['.', 'later'])
+    // Another file of that name begins anew.
+    rmSync(join(directory, path))
+    put(path, scalar('c', 7, 1))
+    expect(await trial.refresh()).toBe(true)
+    expect(trial.steps()).toEqual([0, 7])
+  })
+
+  it('hold histograms: rows of edges and count, reductions of the data', async () => {
+    const values = [
+      { tag: 'loss', simpleValue: 1 },
+      { tag: 'weights', histogram },
+    ]
+    put('events.out.tfevents.1.host', Buffer.concat([version, record({ wallTime: 1, step: 5, values })]))
+    const trial = await createTrial(directory)
+    const tensor = trial.tensor('weights')
+    const { dtype, shape, data } = await tensor.value(5, { check: 'full' })
+    expect([dtype, shape, [...(data as Float64Array)]]).toEqual(['float64', [3, 3], [-2, -1, 1, -1, 1, 1, 1, 3, 2]])
+    expect(await tensor.shape(5)).toEqual([3, 3])
+    const variance = 18 / 4 - 0.25
+    const expected = { min: -2, max: 3, mean: 0.5, std: Math.sqrt(variance), variance, sum: 2, l2: Math.sqrt(18) }
+    for (const threads of [0, 2]) {
+      const rows = await rowsOf(trial, { threads })
+      expect(rows.map(row => [row.tensor, row.dtype, row.saved, row.error])).toEqual([
+        ['loss', 'float32', false, undefined],
+        ['weights', 'float64', true, undefined],
+      ])
+      expect(rows[1]!.reductions).toEqual({ ...expected, abs_l2: expected.l2 })
+    }
+    expect(await tensor.reductionValue(5, 'mean')).toBe(0.5)
+    expect(await rejectionOf(tensor.reductionValue(5, 'prod'))).toMatchObject({ code: 'ReductionUndefined' })
+    expect((await trial.summary()).tensors.map(({ name, dtype }) => [name, dtype])).toEqual([
+      ['loss', 'float32'],
+      ['weights', 'float64'],
+    ])
+  })
+
+  it('are not looked for in a trial of smdebug, nor found where there are none', async () => {
+    put('collections/000000000/worker_0_collections.json', '{"collections": {}, "_meta": {"num_workers": 1}}')
+    put('tensorboard/events.out.tfevents.1.host', scalar('a', 0, 1))
+    expect((await createTrial(directory)).tensorNames()).toEqual([])
+    const empty = join(root, 'empty')
+    mkdirSync(empty)
+    writeFileSync(join(empty, 'x.txt'), '')
+    expect(await rejectionOf(createTrial(empty))).toMatchObject({ name: 'MissingCollectionFiles' })
+  })
+})

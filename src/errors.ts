@@ -242,34 +242,42 @@ export function errorFromData(data: ErrorData): TrialscanError {
 }
 
 /**
- * The known names nearest to a mistyped one (edit distance, then shared beginning), nearest first.
+ * The known names nearest to a mistyped one: those that contain it, else those the fewest slips of the hand away.
  * @param limit how many at the most
  */
 export function nearestNames(name: string, known: Iterable<string>, limit = 3): string[] {
-  const scored: { name: string; distance: number }[] = []
   const wanted = name.toLowerCase()
+  const allowed = Math.max(2, Math.ceil(wanted.length / 3))
+  let best = allowed
+  let nearest: string[] = []
   for (const candidate of known) {
     const other = candidate.toLowerCase()
-    const distance = other.includes(wanted) || wanted.includes(other) ? 0.5 : editDistance(wanted, other)
-    if (distance <= Math.max(3, wanted.length / 2)) scored.push({ name: candidate, distance })
+    const distance = wanted.length > 2 && other.includes(wanted) ? 0 : slips(wanted, other, allowed)
+    if (distance > best) continue
+    if (distance < best) nearest = []
+    best = distance
+    nearest.push(candidate)
   }
-  scored.sort((a, b) => a.distance - b.distance || (a.name < b.name ? -1 : 1))
-  return scored.slice(0, limit).map(({ name }) => name)
+  return nearest.sort().slice(0, limit)
 }
 
-/** Levenshtein's distance, one row at a time; names over 200 characters count as far away. */
-function editDistance(a: string, b: string): number {
-  if (a.length > 200 || b.length > 200) return Number.POSITIVE_INFINITY
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
+/** Edit distance, a swap of neighbours counted once; Infinity where lengths alone rule out `limit` or names are endless. */
+function slips(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) > limit || a.length > 200) return Number.POSITIVE_INFINITY
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {
     const row = [i]
     for (let j = 1; j <= b.length; j++) {
-      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      row.push(Math.min(row[j - 1]! + 1, previous[j]! + 1, substitution))
+      const substitution = last[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
+      row.push(Math.min(row[j - 1]! + 1, last[j]! + 1, substitution))
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      if (isSwap) row[j] = Math.min(row[j]!, beforeLast[j - 2]! + 1)
     }
-    previous = row
+    beforeLast = last
+    last = row
   }
-  return previous[b.length]!
+  return last[b.length]!
 }
 
 function quote(name: string): string {

@@ -14,7 +14,7 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /** Says on stderr what went wrong. @returns the exit code */
-export function reportFailure(error: unknown, command: string): number {
+export function reportFailure(error: unknown, command?: string): number {
   const colors = colorsFor(process.stderr)
   const isOurs = error instanceof TrialscanError
   const message = isOurs
@@ -28,11 +28,11 @@ export function reportFailure(error: unknown, command: string): number {
   return exitCodeOf(error)
 }
 
-function hintFor(error: unknown, command: string): string | undefined {
+function hintFor(error: unknown, command: string | undefined): string | undefined {
   if (!(error instanceof TrialscanError) || error instanceof EngineError) {
     return 'This is a bug of trialscan. Please report it, with the command and the trial if you can share it.'
   }
-  if (error instanceof UsageError) return `See trialscan ${command} --help.`
+  if (error instanceof UsageError && command) return `See trialscan ${command} --help.`
   switch (error.code) {
     case 'MissingCollectionFiles':
       return 'A trial is the directory that holds collections/, index/ and events/.'

@@ -177,6 +177,32 @@ ${EXIT_HELP}`,
     run('show', async () => (await import('./show.js')).show(trial, tensor, options)),
   )
 
+program
+  .command('reindex')
+  .description('Index files, as smdebug writes them, for a trial that has lost its own, or has those of Tornasole.')
+  .argument('<TRIAL>', TRIAL)
+  .requiredOption('--out <DIR>', 'where to: the files come to lie in DIR/index; outside of the trial')
+  .option(
+    '--threads <N>',
+    'threads to work on; 0: none but the main one (default: what the work is worth)',
+    wholeNumber,
+  )
+  .showHelpAfterError('See trialscan reindex --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan reindex ./my-training --out ./rebuilt
+  $ cp -r ./rebuilt/index ./my-training/
+
+Made from the index files there are or, where there are none, from the event files. These don't tell of shapes that were
+saved. The first file that can't be read ends it, before anything is written.
+${EXIT_HELP}`,
+  )
+  .action((trial: string, options) =>
+    run('reindex', async signal => (await import('./reindex.js')).reindex(trial, options, signal)),
+  )
+
 try {
   if (process.argv.length <= 2) program.outputHelp()
   else await program.parseAsync()

@@ -128,7 +128,7 @@ const REASONS: Readonly<Record<string, readonly [StoreError['code'] & ('Denied' 
     EISDIR: ['NotAFile', 'it is a directory'],
   }
 
-function writeError(path: string, cause: unknown): StoreError {
+export function writeError(path: string, cause: unknown): StoreError {
   if (cause instanceof StoreError) return cause
   const { code = '', message } = cause as NodeJS.ErrnoException
   const [kind, reason] = REASONS[code] ?? ['Unavailable', code === 'ENOSPC' ? 'no space left on the device' : message]

@@ -65,11 +65,17 @@ export class Catalog {
       ...completeness
     }: Omit<Completeness, 'numWorkers'> & { readonly numWorkers: number | null; readonly isTornasole: boolean },
   ) {
-    this.workerSteps = entries.map(entry => workerStepOf(entry, isTornasole)).sort(compareWorkerSteps)
+    const workerSteps = entries.map(entry => workerStepOf(entry, isTornasole)).sort(compareWorkerSteps)
     this.workers = [...new Set(entries.map(({ worker }) => worker))].sort()
-    this.steps = new Steps(stepsOf(this.workerSteps), {
+    this.steps = new Steps(stepsOf(workerSteps), {
       ...completeness,
       numWorkers: numWorkers ?? this.workers.length,
+    })
+    // An index file that can't be read does not tell its mode; that of another worker may have.
+    this.workerSteps = workerSteps.map(workerStep => {
+      if (workerStep.error === null) return workerStep
+      const { mode, modeStep } = this.steps.get(workerStep.step)!
+      return { ...workerStep, mode, modeStep }
     })
   }
 

@@ -1,0 +1,293 @@
+/** The command line: help, exit codes, what goes to which stream, bad input. */
+
+import { execFileSync, spawn } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
+import { isRequired, ROOT } from '../support/golden.js'
+import { CLI, DTYPES, objects, PLAIN, trialscan } from './run.js'
+
+let directory: string
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'trialscan-cli-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+describe('help', () => {
+  it.each([[[]], [['ls']], [['scan']], [['show']]])('of %j has examples and exit codes', async command => {
+    const { code, stdout, stderr } = await trialscan(...command, '--help')
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/Examples:\n( {2}\$ trialscan .*\n){2,}/)
+    expect(stdout).toMatch(/Exit codes:\n {2}0 /)
+  })
+
+  it('is there without a command, and so is the version', async () => {
+    expect(await trialscan()).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: trialscan') })
+    expect((await trialscan('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+})
+
+describe('what is wrong is told in a line, with a code', () => {
+  const scan = ['scan', PLAIN]
+  it.each<[string, number, RegExp, readonly string[]]>([
+    ['unknown command', 2, /unknown command 'scna'\n.*scan/, ['scna']],
+    ['unknown option', 2, /unknown option '--stpes'\n.*--steps/, ['scan', PLAIN, '--stpes', '1']],
+    ['no trial named', 2, /missing required argument/, ['scan']],
+    ['bad pattern', 2, /pattern "\("/, [...scan, '--tensor', '(']],
+    ['unknown reduction', 2, /"men"; did you mean/, [...scan, '--reductions', 'mean,men']],
+    ['bad steps', 2, /'1-5' is invalid.*A:B/, [...scan, '--steps', '1-5']],
+    ['steps from back to front', 2, /'5:3' is invalid/, [...scan, '--steps', '5:3']],
+    ['bad threads', 2, /'abc' is invalid.*whole number/, [...scan, '--threads', 'abc']],
+    ['too many threads', 2, /from 0 to 1024/, [...scan, '--threads', '5000']],
+    ['too little memory', 2, /expected memory/, [...scan, '--memory', '1']],
+    ['unknown mode', 2, /expected mode to be one of/, [...scan, '--mode', 'trian']],
+    ['unknown check level', 2, /none, minimal, full/, [...scan, '--check', 'some']],
+    ['unknown format', 2, /table, jsonl, csv/, [...scan, '--format', 'xml']],
+    ['show without a step', 2, /--step/, ['show', PLAIN, 'loss']],
+    ['no such path', 3, /^trialscan: \/no\/such: /, ['ls', '/no/such']],
+    ['a file for a trial', 3, /expected a directory/, ['ls', join(ROOT, 'package.json')]],
+    ['no place to write', 3, /cannot write .*directory does not exist/, [...scan, '--out', '/no/such/file']],
+    ['a directory to write to', 3, /cannot write .*is a directory/, [...scan, '--out', ROOT]],
+    ['a directory that is no trial', 5, /expected a trial/, ['ls', join(ROOT, 'src')]],
+    ['unknown collection', 5, /"los".*losses/, [...scan, '--collection', 'los']],
+    ['unknown worker', 5, /"worker_9".*"worker_0"/, [...scan, '--worker', 'worker_9']],
+    ['unknown tensor', 5, /"fc.wieght".*"fc.weight"/, ['show', PLAIN, 'fc.wieght', '--step', '0']],
+    ['unknown step', 5, /step 77/, ['show', PLAIN, 'loss', '--step', '77']],
+    ['worker without data', 5, /"nobody"/, ['show', PLAIN, 'loss', '--step', '0', '--worker', 'nobody']],
+  ])('%s', async (_, code, message, args) => {
+    const outcome = await trialscan(...args)
+    expect(outcome.stderr).toMatch(message)
+    expect(outcome.stderr).toMatch(/^trialscan: /)
+    expect(outcome.stderr).not.toMatch(/^ {4}at /m)
+    expect(outcome).toMatchObject({ code, stdout: '' })
+  })
+})
+
+describe('scan', () => {
+  it('prints what is asked for, in order', async () => {
+    const { code, stdout, stderr } = await trialscan(
+      ...['scan', PLAIN, '--tensor', '^fc', '--tensor', 'loss$', '--steps', '1:', '--mode', 'train'],
+      ...['--reductions', 'abs_max,mean', '--stats'],
+    )
+    const rows = objects(stdout)
+    expect(code).toBe(0)
+    expect(rows.map(({ tensor, step }) => `${tensor} ${step}`)).toEqual([
+      ...['fc.weight 1', 'fc.bias 1', 'loss 1', 'fc.weight 2', 'fc.bias 2', 'loss 2'],
+    ])
+    expect(Object.keys(rows[0]!).slice(7)).toEqual(['abs_max', 'mean'])
+    expect(stderr).toMatch(
+      /^records 6, bytes read [\d,]+ \(.+\), reads \d+, jobs \d+, threads 0, seconds [\d.]+, GB\/s [\d.]+, failed rows 0\n$/,
+    )
+  })
+
+  it.each([
+    ['1', [1]],
+    [':1', [0]],
+    ['1:', [1, 2]],
+    ['0:2', [0, 1]],
+    [':', [0, 1, 2]],
+  ])('--steps %s is %j', async (steps, expected) => {
+    const { stdout } = await trialscan('scan', PLAIN, '--tensor', 'loss', '--steps', steps)
+    expect(objects(stdout).map(({ step }) => step)).toEqual(expected)
+  })
+
+  it('says what there is when nothing is selected', async () => {
+    const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'fc.wieght', '--steps', '70:')
+    expect([code, stdout]).toEqual([0, ''])
+    expect(stderr).toMatch(/tensors that match "fc.wieght", steps 70:.*5 tensors.*"fc.weight".*steps 0 to 2/)
+  })
+
+  it('writes csv and tables, and a file as a whole', async () => {
+    const out = join(directory, 'out', 'rows.csv')
+    mkdirSync(join(directory, 'out'))
+    const { code, stdout } = await trialscan('scan', DTYPES, '--format', 'csv', '--out', out)
+    expect([code, stdout, readdirSync(join(directory, 'out'))]).toEqual([0, '', ['rows.csv']])
+    const { stdout: direct } = await trialscan('scan', DTYPES, '--format', 'csv')
+    expect(readFileSync(out, 'utf8')).toBe(direct)
+    expect(new Set(direct.trimEnd().split('\n').map(line => line.split(',').length))).toEqual(new Set([28]))
+    const table = await trialscan('scan', PLAIN, '--format', 'table')
+    expect(table.stdout).toMatch(/^step .*\bl2\n( {3}\d .*\n){15}$/)
+  })
+
+  it('writes through a link, and keeps the mode of what was there', async () => {
+    const target = join(directory, 'target.jsonl')
+    const link = join(directory, 'link.jsonl')
+    writeFileSync(target, 'old')
+    chmodSync(target, 0o600)
+    symlinkSync(target, link)
+    expect((await trialscan('scan', PLAIN, '--out', link)).code).toBe(0)
+    expect(objects(readFileSync(target, 'utf8'))).toHaveLength(15)
+    expect(execFileSync('stat', ['-c', '%a', target], { encoding: 'utf8' })).toBe('600\n')
+  })
+
+  it.runIf(existsSync('/dev/full'))('tells when the disk is full', async () => {
+    const outcome = await trialscan('scan', PLAIN, '--out', '/dev/full')
+    expect(outcome).toMatchObject({ code: 3, stderr: expect.stringMatching(/cannot write \/dev\/full: no space/) })
+  })
+
+  it('does not mind when the reader leaves', async () => {
+    const command = `"${process.execPath}" "${CLI}" scan "${DTYPES}" | head -n 1; exit "\${PIPESTATUS[0]}"`
+    const stdout = execFileSync('bash', ['-c', command], { encoding: 'utf8' })
+    expect(objects(stdout)).toHaveLength(1)
+  })
+
+  it('ends on SIGINT with whole lines, and leaves no file behind', async () => {
+    const big = join(directory, 'big')
+    const values = new Array<number>(2000).fill(1)
+    const writer = new TrialWriter(big, { collections: { all: { includeRegex: ['.*'] } } })
+    for (let step = 0; step < 200; step++) {
+      const tensors = Array.from({ length: 40 }, (_, i) => ({ name: `t${i}`, dtype: 'float32' as const, shape: [2000], values }))
+      writer.step({ step, mode: 'TRAIN', tensors })
+    }
+    for (const out of [[], ['--out', join(directory, 'interrupted', 'rows.jsonl')]]) {
+      mkdirSync(join(directory, 'interrupted'), { recursive: true })
+      const child = spawn(process.execPath, [CLI, 'scan', big, '--threads', '0', '--check', 'full', ...out])
+      let stdout = ''
+      const started = new Promise<void>(resolve => {
+        child.stdout.setEncoding('utf8').on('data', (text: string) => {
+          stdout += text
+          resolve()
+        })
+        if (out.length > 0) setTimeout(resolve, 150)
+      })
+      await started
+      child.kill('SIGINT')
+      const code = await new Promise(resolve => child.on('close', resolve))
+      // A fast machine may have been done before.
+      expect([130, 0]).toContain(code)
+      expect(stdout === '' || stdout.endsWith('\n')).toBe(true)
+      objects(stdout)
+      if (code === 130) expect(readdirSync(join(directory, 'interrupted'))).toEqual([])
+    }
+  })
+})
+
+describe('corrupt trials', () => {
+  const damaged = (name: string): string => {
+    const found = corruptions.find(corruption => corruption.name === name)!
+    const copy = join(directory, name.replaceAll(' ', '-'))
+    copyTrial(PLAIN, copy)
+    found.apply(copy)
+    return copy
+  }
+
+  it('names the record, and prints its neighbours', async () => {
+    const trial = damaged('unknown dtype')
+    const { code, stdout, stderr } = await trialscan('scan', trial, '--threads', '0')
+    const rows = objects(stdout)
+    const bad = rows.filter(({ error }) => error)
+    expect([code, rows.length, bad.length]).toEqual([4, 15, 1])
+    expect(Object.keys(bad[0]!)).toEqual(['tensor', 'step', 'mode', 'mode_step', 'worker', 'error'])
+    expect(bad[0]).toMatchObject({ tensor: 'fc.bias', step: 1, worker: 'worker_0' })
+    const { file, offset, code: errorCode } = bad[0]!.error as Record<string, unknown>
+    expect(errorCode).toBe('UnknownDType')
+    expect(existsSync(file as string)).toBe(true)
+    expect(offset).toBeGreaterThan(0)
+    expect(stderr).toMatch(/^trialscan: 1 of 15 rows could not be had; the first: /)
+  })
+
+  it('names an index file that is broken', async () => {
+    const trial = damaged('index file cut')
+    const { code, stdout } = await trialscan('scan', trial)
+    const rows = objects(stdout)
+    expect([code, rows.length]).toEqual([4, 11])
+    expect(rows.find(({ error }) => error)).toMatchObject({ tensor: null, step: 1, worker: 'worker_0' })
+    const listed = await trialscan('ls', trial, '--json')
+    expect(listed.code).toBe(4)
+    expect((JSON.parse(listed.stdout) as { problems: unknown[] }).problems).toHaveLength(1)
+    expect(listed.stderr).toMatch(/^trialscan: /)
+  })
+
+  it('shows what a missing event file leaves', async () => {
+    const trial = damaged('event file missing')
+    expect((await trialscan('scan', trial)).code).toBe(4)
+    expect((await trialscan('show', trial, 'loss', '--step', '1')).code).toBe(3)
+    expect((await trialscan('show', trial, 'loss', '--step', '2')).code).toBe(0)
+  })
+
+  it('shows names that would harm a terminal only spelled out', async () => {
+    const trial = join(directory, 'nasty')
+    const name = 'w\n\x1b[2J\u202e'
+    const writer = new TrialWriter(trial, { collections: { all: { includeRegex: ['.*'] } } })
+    writer.step({ step: 0, mode: 'TRAIN', tensors: [{ name, dtype: 'float32', shape: [1], values: [1] }] })
+    for (const command of [['ls'], ['scan', '--format', 'table']]) {
+      const { code, stdout } = await trialscan(command[0]!, trial, ...command.slice(1))
+      expect([code, stdout.includes('\x1b'), stdout.includes('\u202e')]).toEqual([0, false, false])
+      expect(stdout).toContain('w\\n\\x1b[2J\\u202e')
+    }
+    expect(objects((await trialscan('scan', trial)).stdout)[0]).toMatchObject({ tensor: name })
+    const shown = await trialscan('show', trial, name, '--step', '0')
+    expect([shown.code, shown.stdout.includes('\x1b')]).toEqual([0, false])
+  })
+})
+
+describe('ls', () => {
+  it('lists what there is', async () => {
+    const { code, stdout, stderr } = await trialscan('ls', PLAIN)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/TRAIN {2}3 {2}0 to 2/)
+    expect(stdout).toMatch(/fc\.weight {2}float32 {2}4x5 +3/)
+  })
+
+  it('has one JSON object with all of it', async () => {
+    const { stdout } = await trialscan('ls', PLAIN, '--json')
+    const listing = JSON.parse(stdout) as Record<string, unknown>
+    expect(Object.keys(listing)).toEqual([
+      ...['name', 'path', 'complete', 'bytes', 'steps', 'workers', 'collections', 'tensors', 'problems'],
+    ])
+    expect(listing).toMatchObject({
+      name: 'plain',
+      complete: true,
+      steps: { TRAIN: { count: 3, first: 0, last: 2, incomplete: [], numbers: [0, 1, 2] } },
+      workers: ['worker_0'],
+      problems: [],
+    })
+    expect(listing.collections).toContainEqual({ name: 'losses', members: ['loss'], include_regex: ['loss'] })
+    expect(listing.tensors).toContainEqual({
+      ...{ name: 'count', dtype: 'int64', shape: [3], last_shape: [3], steps: 3 },
+      ...{ bytes: expect.any(Number), saved_reductions: [] },
+    })
+  })
+})
+
+describe('show', () => {
+  it('shows an excerpt, figures and a histogram', async () => {
+    const { code, stdout } = await trialscan('show', PLAIN, 'fc.weight', '--mode', 'TRAIN', '--step', '1')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^fc\.weight at step 1 \(TRAIN 1\), worker_0\nfloat32 \[4, 5\], 20 elements, 80 bytes\n/)
+    expect(stdout).toMatch(/min .*, mean .*, max .*, std .*\nNaN 0, infinite 0, zero 0\nhistogram .*▕.*▏/)
+    expect(stdout).toMatch(/\n\[\[.*\]\n.*\]\]\n$/s)
+    expect((await trialscan('show', PLAIN, 'words', '--step', '0')).stdout).toMatch(/\n\["one" "two"\]\n$/)
+  })
+
+  const python = ['/usr/bin/python3', 'python3'].find(path => {
+    try {
+      execFileSync(path, ['-c', 'import numpy'], { stdio: 'ignore' })
+      return true
+    } catch {
+      return false
+    }
+  })
+  it.runIf(python !== undefined || isRequired('numpy'))('writes files that numpy reads', async () => {
+    const names = ['float16/3x5', 'float32/2x3x4x5', 'bool/7', 'complex128/3x5', 'uint64/scalar', 'strings/words']
+    for (const [i, name] of names.entries()) {
+      const file = join(directory, `${i}.npy`)
+      const { code, stderr } = await trialscan('show', DTYPES, name, '--step', '0', '--npy', file)
+      expect([code, stderr]).toEqual([0, `trialscan: wrote ${file}\n`])
+      const script = 'import numpy, sys; a = numpy.load(sys.argv[1]); print(a.dtype.name, list(a.shape))'
+      const [dtype] = execFileSync(python!, ['-c', script, file], { encoding: 'utf8' }).split(' ')
+      expect(name.startsWith('strings') ? 'string' : dtype).toBe(name.startsWith('strings') ? 'string' : name.split('/')[0])
+    }
+  })
+})
+
+it('runs the demo on what it is given', () => {
+  const demo = join(ROOT, 'dist/cli/demo.js')
+  const stdout = execFileSync(process.execPath, [demo, join(ROOT, 'fixtures/trials/workers-4')], { encoding: 'utf8' })
+  expect(stdout).toMatch(/loss {2}.*[▁-█]{6}/)
+  expect(stdout).toMatch(/loss fell by [\d.]+ %/)
+  expect(execFileSync(process.execPath, [demo], { encoding: 'utf8' })).toMatch(/GB\/s/)
+})

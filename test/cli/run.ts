@@ -1,0 +1,39 @@
+/** The command line as a child process. */
+
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { ROOT } from '../support/golden.js'
+
+export const CLI = join(ROOT, 'dist/cli/main.js')
+export const PLAIN = join(ROOT, 'fixtures/generated/plain')
+export const DTYPES = join(ROOT, 'fixtures/trials/dtypes')
+
+export interface Outcome {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export function trialscan(...args: readonly string[]): Promise<Outcome> {
+  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', code => resolve({ code, stdout, stderr }))
+  })
+}
+
+/** The objects of a scan in jsonl. */
+export function objects(stdout: string): Record<string, unknown>[] {
+  return stdout
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => JSON.parse(line) as Record<string, unknown>)
+}

@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -182,6 +183,16 @@ describe('a trial whose index is lost', () => {
     expect((await rowsOf(trial)).map(({ reductions }) => reductions.sum)).toEqual([900_000, 900_000, 7])
   })
 
+  it('does not call a file new that can be read no more than before', async () => {
+    put('events/0/0_w.tfevents', scalar('a', 0, 1))
+    writeFileSync(join(root, 'outside'), scalar('b', 1, 1))
+    mkdirSync(join(directory, 'events/1'))
+    symlinkSync(join(root, 'outside'), join(directory, 'events/1/1_w.tfevents'))
+    const trial = await createTrial(directory)
+    expect([trial.steps(), trial.problems]).toEqual([[0, 1], [expect.objectContaining({ code: 'Denied' })]])
+    expect(await trial.refresh()).toBe(false)
+  })
+
   it('goes over to the index once there is one, and reads new files until then', async () => {
     const writer = new TrialWriter(directory)
     for (const step of [0, 1]) writer.step({ step, tensors: [{ name: 'a', values: [step] }] })
@@ -221,6 +232,18 @@ describe("Tornasole's float16", () => {
     expect(await tensor.shape(0)).toEqual([3])
   })
 
+  it('is known in a record that streams, too', async () => {
+    put('END_OF_JOB.ts', '')
+    const count = 9 << 20
+    const content = new Uint8Array(new Uint16Array(count).fill(0x3c00).buffer)
+    put(
+      'events/0/0_w.tfevents',
+      record({ wallTime: 1, step: 0, tag: 'x', tensor: { ...half, shape: [count], content } }),
+    )
+    const [row] = await rowsOf(await createTrial(directory), { memory: 4 << 20 })
+    expect([row!.error, row!.dtype, row!.reductions.sum]).toEqual([undefined, 'float16', count])
+  })
+
   it('is a corrupt int32 in any other trial', async () => {
     put('events/0/0_w.tfevents', record({ wallTime: 1, step: 0, tag: 'x', tensor: half }))
     const tensor = (await createTrial(directory)).tensor('x')
@@ -229,6 +252,17 @@ describe("Tornasole's float16", () => {
 })
 
 describe("Tornasole's index", () => {
+  it('costs one row where the first record is damaged, since the next tells the mode as well', async () => {
+    copyOf('tornasole-2019', { index: true })
+    const path = join(directory, eventFilePath(0, 'algo-1'))
+    const bytes = readFileSync(path)
+    bytes.fill(0xff, 12, 40)
+    writeFileSync(path, bytes)
+    const trial = await createTrial(directory)
+    expect([trial.mode(0), trial.problems]).toEqual(['TRAIN', []])
+    expect((await rowsOf(trial)).filter(({ error }) => error)).toHaveLength(1)
+  })
+
   it('costs a step whose event file is missing, until it is there', async () => {
     const from = copyOf('tornasole-2019', { index: true })
     rmSync(join(directory, 'END_OF_JOB.ts'))
@@ -342,6 +376,13 @@ describe('plain TensorBoard event files', () => {
       ['a', 1, 3],
       ['b', 1, 5],
     ])
+  })
+
+  it('are refused record by record where a step is none', async () => {
+    const negative = record({ wallTime: 1, step: -1, tag: 'a', simpleValue: 1 })
+    put('events.out.tfevents.1.host', Buffer.concat([version, negative, scalar('a', 3, 2)]))
+    const trial = await createTrial(directory)
+    expect([trial.steps(), trial.problems.map(({ code }) => code)]).toEqual([[3], ['BadStep']])
   })
 
   it('grow: refresh reads on where the last whole record ended', async () => {

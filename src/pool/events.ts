@@ -6,7 +6,7 @@
 import type { Batch, Engine, Tags } from '../engine/engine.js'
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
 import { faultError, MALFORMED_EVENT, TRUNCATED } from '../engine/status.js'
-import { type ErrorData, errorToData, TrialscanError } from '../errors.js'
+import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
 import type { IndexFile, TensorLocation } from '../format/index-file.js'
 import type { TornasoleIndexFile } from '../format/tornasole.js'
@@ -56,6 +56,7 @@ async function scanEventFile(path: string, startByte: number, frames: Frames, st
       const end = at + byteLength
       try {
         const { step, values } = await readHead(file, url, at, byteLength)
+        if (!Number.isSafeInteger(step)) throw badStep(url, at)
         for (const { tag, kind, mode, modeStep } of values) {
           if (kind === null) continue
           columns.tag.push(tags.number(tag))
@@ -67,7 +68,7 @@ async function scanEventFile(path: string, startByte: number, frames: Frames, st
         }
       } catch (error) {
         // The frame holds: only this record is lost.
-        if (!(error instanceof TrialscanError) || error.code !== 'MalformedEvent') throw error
+        if (!(error instanceof FormatError) || error.code === 'TruncatedRecord') throw error
         if (problems.length < MAX_PROBLEMS) problems.push(error.toJSON())
       }
       at = end
@@ -103,14 +104,22 @@ export async function withModeOfEvents(
 }
 
 async function readMode(eventFile: string | null, tensors: readonly TensorLocation[], store: Store) {
+  let fault: FormatError | undefined
   if (eventFile !== null) {
     const file = new FilePieces(store, eventFile, await store.byteLength(eventFile))
     for (const { startByte, byteLength } of tensors) {
-      const { values } = await readHead(file, store.url(eventFile), startByte, byteLength)
-      const told = values.find(({ mode }) => mode > 0)
-      if (told) return told
+      try {
+        const { values } = await readHead(file, store.url(eventFile), startByte, byteLength)
+        const told = values.find(({ mode }) => mode > 0)
+        if (told) return told
+      } catch (error) {
+        // One bad record does not cost the others their mode.
+        if (!(error instanceof FormatError)) throw error
+        fault ??= error
+      }
     }
   }
+  if (fault) throw fault
   return { mode: 0, modeStep: -1 }
 }
 
@@ -132,6 +141,12 @@ async function readHead(file: FilePieces, url: string, startByte: number, byteLe
     const fault = { status: MALFORMED_EVENT, faultOffset: error.at - startByte, expected: 0, got: 0, tag: '' }
     throw faultError(fault, { url, startByte, tensor: '' })
   }
+}
+
+function badStep(url: string, offset: number): FormatError {
+  const [expected, got] = ['an Event of a step from 0 to 2^53 - 1', 'another step']
+  const message = `${url}, offset ${offset}: expected ${expected}, got ${got}`
+  return new FormatError('BadStep', message, { url, offset, expected, got })
 }
 
 function truncated(url: string, startByte: number, expected: number, got: number): TrialscanError {

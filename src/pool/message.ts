@@ -142,6 +142,12 @@ export function transfers(reply: Reply): ArrayBuffer[] {
       return [reply.moments.buffer as ArrayBuffer]
     case 'value':
       return reply.values.flatMap(({ bytes, widened }) => (widened ? [bytes.buffer, widened.buffer] : [bytes.buffer]))
+    case 'events':
+      return reply.files.flatMap(file => {
+        if ('code' in file) return []
+        const { tag, startByte, recordByteLength, step, mode, modeStep } = file
+        return [tag, startByte, recordByteLength, step, mode, modeStep].map(({ buffer }) => buffer as ArrayBuffer)
+      })
     default:
       return []
   }

@@ -111,7 +111,8 @@ export interface TrialSummary {
 }
 
 /**
- * Opens a trial.
+ * Opens a trial: of smdebug, of Tornasole, or a directory of TensorBoard event files (tag: tensor; directory: worker, `.`
+ * for the root; step: the Event's). Without index files, the event files are scanned.
  * @param path a local directory, or its `file://` URL
  * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options
  */

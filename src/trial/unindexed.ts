@@ -76,8 +76,7 @@ export class UnindexedEvents {
         if (startByte !== null) jobs.push({ file: known, startByte })
       }
     }
-    await this.#scan(jobs)
-    return jobs.length > 0
+    return this.#scan(jobs)
   }
 
   /** What index files would say. */
@@ -107,8 +106,10 @@ export class UnindexedEvents {
     return byteLength < last.scannedByteLength ? 0 : last.scannedByteLength
   }
 
-  async #scan(jobs: readonly { readonly file: KnownFile; readonly startByte: number }[]): Promise<void> {
-    if (jobs.length === 0) return
+  /** @returns whether something was found: not, if all there is are files that could not be read before either */
+  async #scan(jobs: readonly { readonly file: KnownFile; readonly startByte: number }[]): Promise<boolean> {
+    if (jobs.length === 0) return false
+    let isNew = false
     const many = jobs.length >= MANY_FILES
     const runner = await this.#access.runner(this.#threads, many ? Number.POSITIVE_INFINITY : 0)
     const replies: Promise<void>[] = []
@@ -120,6 +121,7 @@ export class UnindexedEvents {
         reply.then(answer => {
           for (const [i, { file, startByte }] of some.entries()) {
             const scan = answer.files[i]!
+            isNew ||= file.error === null || !('code' in scan)
             file.error = 'code' in scan ? errorFromData(scan) : null
             if ('code' in scan) file.scans = []
             else file.scans = [...(startByte === 0 ? [] : file.scans.map(withoutTornTail)), scan]
@@ -128,6 +130,7 @@ export class UnindexedEvents {
       )
     }
     await Promise.all(replies)
+    return isNew
   }
 
   /** The step of one of smdebug's event files. */
@@ -160,30 +163,31 @@ export class UnindexedEvents {
 
   /** The steps of TensorBoard's event files: of a run, everything that was logged under one number. */
   #entriesOfRuns(): IndexEntry[] {
-    type Run = Map<number, { path: string; tensors: Map<string, TensorLocation> }>
+    type Run = Map<number, { path: string; url: string; tensors: Map<string, TensorLocation> }>
     const runs = new Map<string, Run>()
     for (const { path, scans } of this.#files.values()) {
       const run: Run = runs.get(runOf(path)) ?? new Map()
       runs.set(runOf(path), run)
+      const url = this.#access.store.url(path)
       for (const scan of scans) {
         for (let i = 0; i < scan.tag.length; i++) {
           const step = scan.step[i]!
-          if (!Number.isSafeInteger(step) || !this.#isWanted(step)) continue
+          if (!this.#isWanted(step)) continue
           const location = { ...locationOf(scan, i), eventFile: path }
           const known = run.get(step)
           // After a restart a step comes again: the last one counts.
           if (known) known.tensors.set(location.name, location)
-          else run.set(step, { path, tensors: new Map([[location.name, location]]) })
+          else run.set(step, { path, url, tensors: new Map([[location.name, location]]) })
         }
       }
     }
     return [...runs].flatMap(([worker, steps]) =>
       [...steps].map(
-        ([step, { path, tensors }]): IndexEntry => ({
+        ([step, { path, url, tensors }]): IndexEntry => ({
           path,
           step: step as GlobalStep,
           worker,
-          url: this.#access.store.url(path),
+          url,
           content: { mode: 'GLOBAL', modeStep: step, eventFile: path, tensors: [...tensors.values()], shapes: [] },
         }),
       ),

@@ -1,12 +1,22 @@
 /** The command line: help, exit codes, what goes to which stream, bad input. */
 
 import { execFileSync, spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { TrialWriter } from '../../fixtures/event-writer.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { CLI, DTYPES, objects, PLAIN, trialscan } from './run.js'
 
@@ -107,7 +117,14 @@ describe('scan', () => {
     expect([code, stdout, readdirSync(join(directory, 'out'))]).toEqual([0, '', ['rows.csv']])
     const { stdout: direct } = await trialscan('scan', DTYPES, '--format', 'csv')
     expect(readFileSync(out, 'utf8')).toBe(direct)
-    expect(new Set(direct.trimEnd().split('\n').map(line => line.split(',').length))).toEqual(new Set([28]))
+    expect(
+      new Set(
+        direct
+          .trimEnd()
+          .split('\n')
+          .map(line => line.split(',').length),
+      ),
+    ).toEqual(new Set([28]))
     const table = await trialscan('scan', PLAIN, '--format', 'table')
     expect(table.stdout).toMatch(/^step .*\bl2\n( {3}\d .*\n){15}$/)
   })
@@ -139,7 +156,12 @@ describe('scan', () => {
     const values = new Array<number>(2000).fill(1)
     const writer = new TrialWriter(big, { collections: { all: { includeRegex: ['.*'] } } })
     for (let step = 0; step < 200; step++) {
-      const tensors = Array.from({ length: 40 }, (_, i) => ({ name: `t${i}`, dtype: 'float32' as const, shape: [2000], values }))
+      const tensors = Array.from({ length: 40 }, (_, i) => ({
+        name: `t${i}`,
+        dtype: 'float32' as const,
+        shape: [2000],
+        values,
+      }))
       writer.step({ step, mode: 'TRAIN', tensors })
     }
     for (const out of [[], ['--out', join(directory, 'interrupted', 'rows.jsonl')]]) {
@@ -279,7 +301,9 @@ describe('show', () => {
       expect([code, stderr]).toEqual([0, `trialscan: wrote ${file}\n`])
       const script = 'import numpy, sys; a = numpy.load(sys.argv[1]); print(a.dtype.name, list(a.shape))'
       const [dtype] = execFileSync(python!, ['-c', script, file], { encoding: 'utf8' }).split(' ')
-      expect(name.startsWith('strings') ? 'string' : dtype).toBe(name.startsWith('strings') ? 'string' : name.split('/')[0])
+      expect(name.startsWith('strings') ? 'string' : dtype).toBe(
+        name.startsWith('strings') ? 'string' : name.split('/')[0],
+      )
     }
   })
 })

@@ -31,7 +31,7 @@ const FAILED: ScanRow = {
   error: new FormatError('TruncatedRecord', 'file:///t/e: short', { url: 'file:///t/e%20f', offset: 7 }),
 }
 
-function valueOf(dtype: DType, shape: readonly number[], data: TensorValue['data']): TensorValue {
+function valueFrom(dtype: DType, shape: readonly number[], data: TensorValue['data']): TensorValue {
   let size = 1
   const stride = shape.map(() => 0)
   for (let i = shape.length - 1; i >= 0; i--) {
@@ -96,9 +96,7 @@ describe('csv', () => {
       'tensor,step,mode,mode_step,worker,dtype,shape,min,mean,max,std,saved,error_code,error_message\n',
     )
     expect(format.line(ROW)).toBe('fc.weight,12,TRAIN,10,worker_0,float32,3x5,-0,0.1,Infinity,NaN,false,,\n')
-    expect(format.line(FAILED)).toBe(
-      'fc.weight,12,TRAIN,10,worker_0,,,,,,,false,TruncatedRecord,file:///t/e: short\n',
-    )
+    expect(format.line(FAILED)).toBe('fc.weight,12,TRAIN,10,worker_0,,,,,,,false,TruncatedRecord,file:///t/e: short\n')
   })
 
   it('quotes as RFC 4180 says', () => {
@@ -116,7 +114,7 @@ describe('table', () => {
   it('is aligned from the first row on', () => {
     const format = tableFormat(['min', 'abs_variance'], scope, plain)
     const lines = [format.head, format.line({ ...ROW, reductions: { min: 1 / 3, abs_variance: -1.23456789e-12 } })]
-    expect(lines[0]).toMatch(/^step {2}mode {6}tensor {5}dtype {7}shape {17}min {2}abs_variance\n$/)
+    expect(lines[0]).toMatch(/^step {2}mode {6}tensor {5}dtype {7}shape {18}min {2}abs_variance\n$/)
     expect(lines[1]).toMatch(/ 0\.333333 {2}-1\.23457e-12\n$/)
     expect(lines[0]!.length).toBe(lines[1]!.length)
   })
@@ -160,30 +158,40 @@ describe('numbers', () => {
 describe('terminal', () => {
   it('spells out what could do harm', () => {
     expect(safe('plain näme 日本')).toBe('plain näme 日本')
-    expect(safe('\x1b]0;x\x07\r\t\u2028\u200f\u{e0041}\ud800')).toBe('\\x1b]0;x\\x07\\r\\t\\u2028\\u200f\\u{e0041}\\ud800')
+    expect(safe('\x1b]0;x\x07\r\t\u2028\u200f\u{e0041}\ud800')).toBe(
+      '\\x1b]0;x\\x07\\r\\t\\u2028\\u200f\\u{e0041}\\ud800',
+    )
     expect(JSON.parse(safeJson(JSON.stringify(NASTY)))).toBe(NASTY)
   })
 
   it('aligns wide characters', () => {
     expect(['abc', '日本', 'e\u0301'].map(widthOf)).toEqual([3, 4, 1])
-    expect(columns([['日本', '1'], ['a', '22']], [1])).toBe('日本   1\na     22\n')
+    expect(
+      columns(
+        [
+          ['日本', '1'],
+          ['a', '22'],
+        ],
+        [1],
+      ),
+    ).toBe('日本   1\na     22\n')
   })
 })
 
 describe('npy', () => {
-  it.each([[[]], [[7]], [[3, 5]], [new Array(30).fill(1)], [new Array(254).fill(281474976710656)]])(
-    'has a header of whole 64 bytes for the shape %j',
-    shape => {
+  it('has a header of whole 64 bytes', () => {
+    for (const shape of [[], [7], [3, 5], new Array<number>(30).fill(1), new Array<number>(254).fill(2 ** 48)]) {
       const header = Buffer.from(npyHeader('<f4', shape))
       expect(header.subarray(0, 8).toString('latin1')).toBe('\x93NUMPY\x01\x00')
       expect(header.length % 64).toBe(0)
       expect(header.readUInt16LE(8)).toBe(header.length - 10)
-      const text = header.toString('latin1', 10)
       const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(', ')})`
-      expect(text.trimEnd()).toBe(`{'descr': '<f4', 'fortran_order': False, 'shape': ${tuple}, }`)
-      expect(text.endsWith(' \n') || text.endsWith('}\n')).toBe(true)
-    },
-  )
+      expect(header.toString('latin1', 10)).toMatch(/}\x20*\n$/)
+      expect(header.toString('latin1', 10).trimEnd()).toBe(
+        `{'descr': '<f4', 'fortran_order': False, 'shape': ${tuple}, }`,
+      )
+    }
+  })
 
   it('takes version 2.0 for a header beyond 64 KiB', () => {
     const header = Buffer.from(npyHeader('<f4', new Array(30_000).fill(1)))
@@ -192,10 +200,10 @@ describe('npy', () => {
 
   it('widens bfloat16, and pads strings', () => {
     const bytesOf = (value: TensorValue) => Buffer.concat([...npyChunks(value)])
-    const bfloat = bytesOf({ ...valueOf('bfloat16', [2], Float32Array.of(1, -2)), bytes: new Uint8Array(4) })
+    const bfloat = bytesOf({ ...valueFrom('bfloat16', [2], Float32Array.of(1, -2)), bytes: new Uint8Array(4) })
     expect(bfloat.subarray(-8).equals(Buffer.from(Float32Array.of(1, -2).buffer))).toBe(true)
     expect(bfloat.toString('latin1')).toContain("'<f4'")
-    const strings = bytesOf(valueOf('string', [2], ['a😀', '']))
+    const strings = bytesOf(valueFrom('string', [2], ['a😀', '']))
     expect(strings.toString('latin1')).toContain("'<U2'")
     expect(strings.subarray(-16).equals(Buffer.from(Uint32Array.of(0x61, 0x1f600, 0, 0).buffer))).toBe(true)
   })
@@ -203,31 +211,31 @@ describe('npy', () => {
 
 describe('excerpt', () => {
   it('nests brackets and cuts long axes', () => {
-    expect(excerpt(valueOf('float32', [], Float32Array.of(0.5)))).toBe('0.5')
-    expect(excerpt(valueOf('float32', [0, 3], new Float32Array()))).toBe('[]')
-    expect(excerpt(valueOf('int64', [2, 2], BigInt64Array.of(1n, -20n, 3n, 4n)))).toBe('[[  1 -20]\n [  3   4]]')
-    expect(excerpt(valueOf('bool', [2], Uint8Array.of(0, 1)))).toBe('[false  true]')
-    expect(excerpt(valueOf('complex64', [1], Float32Array.of(1, -2)))).toBe('[1-2j]')
-    expect(excerpt(valueOf('string', [1], ['a\x1b"']))).toBe('["a\\u001b\\""]')
+    expect(excerpt(valueFrom('float32', [], Float32Array.of(0.5)))).toBe('0.5')
+    expect(excerpt(valueFrom('float32', [0, 3], new Float32Array()))).toBe('[]')
+    expect(excerpt(valueFrom('int64', [2, 2], BigInt64Array.of(1n, -20n, 3n, 4n)))).toBe('[[  1 -20]\n [  3   4]]')
+    expect(excerpt(valueFrom('bool', [2], Uint8Array.of(0, 1)))).toBe('[false  true]')
+    expect(excerpt(valueFrom('complex64', [1], Float32Array.of(1, -2)))).toBe('[1-2j]')
+    expect(excerpt(valueFrom('string', [1], ['a\x1b"']))).toBe('["a\\u001b\\""]')
     const ramp = Float32Array.from({ length: 1000 }, (_, i) => i)
-    expect(excerpt(valueOf('float32', [1000], ramp))).toBe('[  0   1   2 … 997 998 999]')
-    expect(excerpt(valueOf('float32', [20, 50], ramp)).split('\n')).toHaveLength(7)
+    expect(excerpt(valueFrom('float32', [1000], ramp))).toBe('[  0   1   2 … 997 998 999]')
+    expect(excerpt(valueFrom('float32', [20, 50], ramp)).split('\n')).toHaveLength(7)
   })
 
   it('stays small, whatever the rank', () => {
     const shape = new Array<number>(16).fill(2)
-    const text = excerpt(valueOf('uint8', shape, new Uint8Array(2 ** 16)))
+    const text = excerpt(valueFrom('uint8', shape, new Uint8Array(2 ** 16)))
     expect(text.match(/\b0\b/g)!.length).toBeLessThanOrEqual(400)
-    expect(excerpt(valueOf('uint8', new Array(254).fill(1), Uint8Array.of(7)))).toContain('7')
+    expect(excerpt(valueFrom('uint8', new Array(254).fill(1), Uint8Array.of(7)))).toContain('7')
   })
 })
 
 describe('bars', () => {
   it('counts finite values only', () => {
-    const value = valueOf('float64', [5], Float64Array.of(-1e308, 1e308, 1e308, Number.NaN, Number.NEGATIVE_INFINITY))
+    const value = valueFrom('float64', [5], Float64Array.of(-1e308, 1e308, 1e308, Number.NaN, Number.NEGATIVE_INFINITY))
     expect(histogram(value, 4)).toEqual({ min: -1e308, max: 1e308, counts: [1, 0, 0, 2] })
-    expect(histogram(valueOf('complex64', [1], Float32Array.of(3, 4)), 2)).toEqual({ min: 5, max: 5, counts: [1, 0] })
-    expect(histogram(valueOf('float32', [1], Float32Array.of(Number.NaN)), 2)).toBeNull()
+    expect(histogram(valueFrom('complex64', [1], Float32Array.of(3, 4)), 2)).toEqual({ min: 5, max: 5, counts: [1, 0] })
+    expect(histogram(valueFrom('float32', [1], Float32Array.of(Number.NaN)), 2)).toBeNull()
     expect(blocks([0, 1, 8])).toBe(' ▁█')
     expect(sparkline([0, 1, Number.NaN, undefined, 2])).toBe('▁▅!·█')
   })

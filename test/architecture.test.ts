@@ -15,7 +15,7 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^@assemblyscript\/loader$/, /^engine\//],
   [/^node:fs/, /^(store\/local(-watcher)?|engine\/module)\.ts$|^cli\//],
   [/^re2js$/, /^format\/pattern\.ts$/],
-  [/^(commander|picocolors|cli-progress|cli-table3)$/, /^cli\//],
+  [/^(commander|picocolors|cli-progress)$/, /^cli\//],
   [/^node:(process|tty|readline)/, /^cli\//],
 ]
 

@@ -264,7 +264,7 @@ export class LocalStore implements Store {
     const errno = codeOf(error)
     switch (errno) {
       case 'ENOENT':
-        return this.#error('NotFound', path, 'no such file', {}, error)
+        return this.#error('NotFound', path, 'no such file or directory', {}, error)
       case 'EACCES':
       case 'EPERM':
         return this.#error('Denied', path, 'permission denied', {}, error)

@@ -300,6 +300,18 @@ describe('reindexTrial', () => {
     expect(await factsOf(await createTrial(directory))).toEqual(await factsOf(await createTrial(from)))
   })
 
+  it('makes an index that stands beside that of Tornasole, and counts instead of it', async () => {
+    const from = copyOf('tornasole-2019', { index: true })
+    rmSync(join(directory, 'END_OF_JOB.ts'))
+    const before = await createTrial(directory)
+    for (const { path, text } of await reindexTrial(directory)) put(path, text)
+    expect(await before.refresh()).toBe(true)
+    expect(await before.refresh()).toBe(false)
+    const facts = await factsOf(await createTrial(from))
+    expect(await factsOf(before)).toEqual(facts)
+    expect(await factsOf(await createTrial(directory))).toEqual(facts)
+  })
+
   it('makes a lost index again', async () => {
     const from = copyOf('mlp-all-zero')
     await reindex()

@@ -397,8 +397,7 @@ function addVectors<T>(data: usize, n: u32, row: usize): void {
   const count = <f64>n
   let pilot =
     finites(row) > 0 && get(row, Moments.EXPONENT) == 0 ? get(row, Moments.MEAN) : meanOfHead<T>(data, min(n, HEAD))
-  // Integers then stay integers, and their sums exact
-  if (isInteger<T>()) pilot = nearest(pilot)
+  pilot = rounded<T>(pilot)
   pass<T>(data, n, pilot)
   if (isFloat<T>()) {
     const isSummed = isFinite(get(part, Moments.M2)) && isFinite(get(part, Moments.SUM_ABS))
@@ -410,12 +409,13 @@ function addVectors<T>(data: usize, n: u32, row: usize): void {
   }
   // The block is so unlike those before it that the pilot would cost digits of the sum
   if (count * abs(pilot) > 2 * get(part, Moments.SUM_ABS)) {
-    pilot += get(part, Moments.SUM) / count
-    if (isInteger<T>()) pilot = nearest(pilot)
+    pilot = rounded<T>(pilot + get(part, Moments.SUM) / count)
     pass<T>(data, n, pilot)
   }
 
   setSumAround(Moments.SUM, Moments.SUM_LOW, pilot, get(part, Moments.SUM), get(part, Moments.M2), count)
+  // Of a few numbers a person knows the sum
+  if (isFloat<T>() && n <= HEAD) setSum(part, Moments.SUM, Moments.SUM_LOW, sumOf<T>(data, n), 0, count)
   const mean = get(part, Moments.MEAN)
   const squares = get(part, Moments.M2) + mean * mean * count
   set(part, Moments.SUM_SQUARES, squares)
@@ -433,6 +433,20 @@ function addVectors<T>(data: usize, n: u32, row: usize): void {
     set(part, Moments.ZERO_COUNT, countAbsBelow<T>(data, n, 0))
     setProduct(part, copysign(0, get(part, Moments.PROD_MANTISSA)), 0)
   }
+}
+
+/** A pilot of so few digits that x − pilot is mostly exact: integers then stay integers, and sums of float32 are exact. */
+// @ts-ignore: decorator
+@inline
+function rounded<T>(pilot: f64): f64 {
+  if (isInteger<T>()) return nearest(pilot)
+  return sizeof<T>() == 4 ? reinterpret<f64>(reinterpret<i64>(pilot) & ~0xffffff) : pilot
+}
+
+function sumOf<T>(data: usize, n: u32): f64 {
+  let sum: f64 = 0
+  for (let i: u32 = 0; i < n; i++) sum += <f64>at<T>(data, i)
+  return sum
 }
 
 /** A first pilot. Not finite elements are left out, as they would spoil it. */

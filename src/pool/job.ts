@@ -5,7 +5,7 @@
 
 import { dtypeNumber } from '../engine/dtype.js'
 import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
-import { errorToData, FormatError } from '../errors.js'
+import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { parseIndexFile } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
@@ -67,7 +67,7 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
   const described = new DescriptionWriter(total)
   const failures: RecordFailure[] = []
   const fail = (record: number, error: unknown): void => {
-    failures.push({ record, error: errorToData(error) })
+    failures.push({ record, error: failureData(error) })
   }
   let readBytes = 0
 
@@ -148,7 +148,7 @@ async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<P
     moments = engine.rows(row, 1).slice()
     described.set(0, dtypeNumber(dtype), shape)
   } catch (error) {
-    failures.push({ record: 0, error: errorToData(error) })
+    failures.push({ record: 0, error: failureData(error) })
   }
   return {
     kind: 'part',
@@ -173,7 +173,7 @@ async function describe(job: DescribeJob, engine: Engine, store: Store): Promise
       reads += large.reads
       described.set(record, dtypeNumber(large.found.dtype), large.found.shape)
     } catch (error) {
-      const data = errorToData(error)
+      const data = failureData(error)
       const histogram = await readHistogram(job, record, data.code, store)
       if (histogram === null) failures.push({ record, error: data })
       else described.set(record, dtypeNumber('float64'), shapeOf(histogram))
@@ -203,7 +203,7 @@ async function values(job: ValueJob, engine: Engine, store: Store): Promise<Valu
         result.push(rawValue(record, large.found, bytes, strings, engine))
       }
     } catch (error) {
-      const data = errorToData(error)
+      const data = failureData(error)
       const histogram = await readHistogram(job, record, data.code, store)
       if (histogram === null) failures.push({ record, error: data })
       else result.push(histogramValue(record, histogram))
@@ -292,7 +292,7 @@ async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexR
         if (name?.kind !== 'csv') return parseIndexFile(text, url)
         return await withModeOfEvents(parseTornasoleIndex(text, url), name.step, store)
       } catch (error) {
-        return errorToData(error)
+        return failureData(error)
       }
     }),
   )
@@ -306,6 +306,12 @@ function decodeText(decoder: TextDecoder, bytes: Uint8Array, url: string): strin
     const message = `${url}: expected UTF-8, got bytes that are not`
     throw new FormatError('BadIndexFile', message, { url, expected: 'UTF-8', got: 'other bytes' }, cause)
   }
+}
+
+/** What failed, as data, so that the rest of the job stands. An error that is not ours is a bug, and ends the job. */
+function failureData(error: unknown): ErrorData {
+  if (error instanceof TrialscanError) return error.toJSON()
+  throw error
 }
 
 type RecordJob = ScanJob | PartJob | DescribeJob | ValueJob

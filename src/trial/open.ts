@@ -39,6 +39,8 @@ export interface LoadOptions {
   readonly threads: number | undefined
   /** Incomplete steps after the last complete one before the eldest of them count as complete. */
   readonly incompleteStepWindow: number
+  /** Whether an ended trial needs the collections files of all its workers. */
+  readonly requireCollections: boolean
 }
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
@@ -64,8 +66,9 @@ export class TrialLoader {
   }
 
   /**
-   * Lists the trial, reads the index files that are new (or scans the event files, where there is no index), and those that could not be read before: they may have been
+   * Lists the trial, reads the index files that are new, and those that could not be read before: they may have been
    * looked at while they were written. An index file that can't be read is kept as an error in the catalog, not thrown.
+   * Where there is no index, the event files are scanned.
    * @returns the same object as before if nothing is new
    * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none
    */
@@ -86,6 +89,14 @@ export class TrialLoader {
       const wanted = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
       const hint = ended ? 'the job has ended and saved nothing' : 'there are none'
       throw new MissingCollectionFiles(store.url(''), `expected ${wanted}, but ${hint}`)
+    }
+    const { numWorkers = null, fileCount = 0 } = collections ?? {}
+    if (previous === undefined && ended && this.#options.requireCollections && fileCount < (numWorkers ?? 0)) {
+      const wanted = `expected collections files of ${numWorkers} workers, but the job has ended with ${fileCount}`
+      throw new MissingCollectionFiles(
+        store.url(COLLECTIONS_DIRECTORY),
+        `${wanted}; requireCollections: false opens the trial all the same`,
+      )
     }
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
     const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
@@ -111,7 +122,10 @@ export class TrialLoader {
     const read = (await this.#read(this.#unread(paths))).filter(
       ({ path, content }) => !(content instanceof Error && this.#entries.has(path)),
     )
-    for (const entry of read) this.#entries.set(entry.path, entry)
+    for (const entry of read) {
+      if (entry.path.endsWith('.json')) this.#entries.delete(entry.path.replace(/json$/, 'csv'))
+      this.#entries.set(entry.path, entry)
+    }
     return read.length > 0
   }
 
@@ -132,24 +146,31 @@ export class TrialLoader {
     const [hasCollections, hasEnded] = await Promise.all(
       [TORNASOLE_COLLECTIONS_FILE, TORNASOLE_END_MARKER].map(file => store.exists(file)),
     )
-    const isThere = hasCollections || hasEnded || paths.some(path => parseIndexFileName(path)?.kind === 'csv')
+    const isThere = hasCollections || hasEnded || paths.find(isIndexFile)?.endsWith('.csv') === true
     if (!hasCollections) return { isThere, collections: null }
     const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
     const url = store.url(TORNASOLE_COLLECTIONS_FILE)
     // How many workers a step needs, it does not tell.
     return {
       isThere,
-      collections: { collections: parseTornasoleCollections(new TextDecoder().decode(bytes), url), numWorkers: null },
+      collections: {
+        collections: parseTornasoleCollections(new TextDecoder().decode(bytes), url),
+        numWorkers: null,
+        fileCount: 1,
+      },
     }
   }
 
+  /** Index files to be read. Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count. */
   #unread(paths: readonly string[]): { path: string; name: IndexFileName }[] {
     const unread: { path: string; name: IndexFileName }[] = []
+    const there = new Set(paths)
     for (const path of paths) {
       const known = this.#entries.get(path)
       if (known !== undefined && !(known.content instanceof Error)) continue
       const name = isTemporary(path) ? null : parseIndexFileName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) continue
+      if (name.kind === 'csv' && there.has(path.replace(/csv$/, 'json'))) continue
       unread.push({ path, name })
     }
     return unread
@@ -184,7 +205,7 @@ export function isInRange(step: number, range: StepRange | null): boolean {
   return range === null || ((range[0] === null || step >= range[0]) && (range[1] === null || step < range[1]))
 }
 
-async function readCollections({ store }: Access): Promise<Collections | null> {
+async function readCollections({ store }: Access): Promise<(Collections & { readonly fileCount: number }) | null> {
   const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
   const files = paths.filter(path => !isTemporary(path) && parseCollectionsFileName(path) !== null)
   const decoder = new TextDecoder()
@@ -194,5 +215,5 @@ async function readCollections({ store }: Access): Promise<Collections | null> {
       return parseCollections(decoder.decode(bytes), store.url(path))
     }),
   )
-  return ofWorkers.length === 0 ? null : mergeCollections(ofWorkers)
+  return ofWorkers.length === 0 ? null : { ...mergeCollections(ofWorkers), fileCount: ofWorkers.length }
 }

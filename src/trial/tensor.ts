@@ -4,6 +4,8 @@ import {
   errorFromData,
   InvalidWorker,
   ShapeUnavailableForStep,
+  StepNotYetAvailable,
+  StoreError,
   TensorUnavailableForStep,
   UsageError,
 } from '../errors.js'
@@ -89,8 +91,9 @@ export class Tensor {
    */
   async value(step: number, options: ValueOptions = {}): Promise<TensorValue> {
     const { mode = 'GLOBAL', worker } = options
-    const place = this.#valuePlace(await this.#find(step, mode, worker), step, mode)
-    const [value] = await this.#read([place], options)
+    const found = await this.#find(step, mode, worker)
+    const place = this.#valuePlace(found, step, mode)
+    const [value] = await this.#reading(this.#read([place], options), found, step, mode)
     return value!
   }
 
@@ -125,21 +128,24 @@ export class Tensor {
     const { mode = 'GLOBAL', worker, abs = false } = options
     if (name.startsWith('abs_')) throw new UsageError(`expected abs: true beside ${name.slice(4)}, got ${name}`)
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
-    const { workerStep, saved } = await this.#find(step, mode, worker)
+    const found = await this.#find(step, mode, worker)
+    const { workerStep, saved } = found
     if (saved.value === null && !saved.reductions.has(reduction)) {
       const kept = [...saved.reductions.keys()].join(', ') || 'none'
       const detail = `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`
       throw new TensorUnavailableForStep(this.name, step, mode, detail)
     }
-    return readReduction(this.#state, workerStep, saved, reduction, options)
+    return this.#reading(readReduction(this.#state, workerStep, saved, reduction, options), found, step, mode)
   }
 
   /** The reductions that the hook saved at a step, as it saved them; none are computed. @throws as `value` */
   async reductionValues(step: number, options: ValueOptions = {}): Promise<Map<ReductionName, number>> {
     const { mode = 'GLOBAL', worker } = options
-    const { workerStep, saved } = await this.#find(step, mode, worker)
+    const found = await this.#find(step, mode, worker)
+    const { workerStep, saved } = found
     const names = [...saved.reductions.keys()]
-    const values = await Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, options)))
+    const read = Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, options)))
+    const values = await this.#reading(read, found, step, mode)
     return new Map(names.map((name, i) => [name, values[i] as number]))
   }
 
@@ -150,7 +156,7 @@ export class Tensor {
   async shape(step: number, options: ValueOptions = {}): Promise<readonly number[]> {
     const { mode = 'GLOBAL', worker } = options
     const found = await this.#find(step, mode, worker)
-    const [shape] = await this.#shapes([found], options)
+    const [shape] = await this.#reading(this.#shapes([found], options), found, step, mode)
     if (shape) return shape
     const kept = [...found.saved.reductions.keys()].join(', ')
     throw new ShapeUnavailableForStep(this.name, step, mode, `only its reductions ${kept} were saved`)
@@ -241,6 +247,22 @@ export class Tensor {
         ? `only its reductions ${[...saved.reductions.keys()].join(', ')} were`
         : 'only its shape was'
     throw new TensorUnavailableForStep(this.name, step, mode, `expected a saved value, but ${kept} saved`)
+  }
+
+  /** What is read of a step; where the event file is missing, the error says whether it may still come (rules.md §4). */
+  async #reading<T>(read: Promise<T>, { workerStep }: Saved, step: number, mode: Mode): Promise<T> {
+    try {
+      return await read
+    } catch (error) {
+      if (!(error instanceof StoreError && error.code === 'NotFound')) throw error
+      const { catalog, ended } = this.#state
+      const { worker } = workerStep
+      const isLost = ended || catalog.workerSteps.some(other => other.worker === worker && other.step > workerStep.step)
+      const file = this.#state.access.store.url(workerStep.eventFile)
+      if (!isLost) throw new StepNotYetAvailable(step, mode, `the index is there, the event file ${file} is not`)
+      const reason = ended ? 'the job has ended' : `${worker} has gone on to later steps`
+      throw new TensorUnavailableForStep(this.name, step, mode, `its event file ${file} is missing, and ${reason}`)
+    }
   }
 
   /** Values of records, in order; the first that can't be read is thrown. */

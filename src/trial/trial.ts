@@ -34,6 +34,7 @@ import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
 import { type StepState, TrialState } from './state.js'
 import { Tensor } from './tensor.js'
+import { TornasoleNames } from './tornasole.js'
 import type { WaitOptions } from './wait.js'
 
 export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
@@ -46,6 +47,11 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    * complete either. Default 1,000, as in smdebug.
    */
   readonly incompleteStepWindow?: number
+  /**
+   * Refuse a trial whose job has ended without the collections files of all its workers. Default true; with false it
+   * opens with what there is.
+   */
+  readonly requireCollections?: boolean
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
 }
@@ -117,12 +123,18 @@ export interface TrialSummary {
  * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options
  */
 export async function createTrial(path: string, options: TrialOptions = {}): Promise<Trial> {
-  const { name, rangeSteps = null, allowSymlinks = false, incompleteStepWindow = 1000 } = options
+  const {
+    name,
+    rangeSteps = null,
+    allowSymlinks = false,
+    incompleteStepWindow = 1000,
+    requireCollections = true,
+  } = options
   const { threads } = checkWorkOptions(options)
   if (rangeSteps !== null) checkRange('rangeSteps', rangeSteps)
   const spec = { ...storeSpec(path), allowSymlinks }
   const access = new Access(openStore(spec), spec)
-  const loader = new TrialLoader(access, { rangeSteps, threads, incompleteStepWindow })
+  const loader = new TrialLoader(access, { rangeSteps, threads, incompleteStepWindow, requireCollections })
   return new Trial(path, name ?? basename(spec.root), new TrialState(access, rangeSteps, loader, await loader.load()))
 }
 
@@ -141,7 +153,7 @@ export function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promi
 /** The same as `createTrial`. */
 export const openTrial = createTrial
 
-export class Trial {
+export class Trial extends TornasoleNames {
   /** As given to `createTrial`. */
   readonly path: string
   readonly name: string
@@ -149,6 +161,7 @@ export class Trial {
 
   /** Use `createTrial`. */
   constructor(path: string, name: string, state: TrialState) {
+    super()
     this.path = path
     this.name = name
     this.#state = state
@@ -308,6 +321,26 @@ export class Trial {
     return names.sort()
   }
 
+  /** Names of the inputs: members of the collection `inputs`, or, where none was saved, names with `input` in them. */
+  inputs(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+    return this.#namesFor('inputs', options)
+  }
+
+  /** As `inputs`, of the outputs. */
+  outputs(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+    return this.#namesFor('outputs', options)
+  }
+
+  /** As `inputs`, of the labels. */
+  labels(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+    return this.#namesFor('labels', options)
+  }
+
+  /** As `inputs`, of the predictions. */
+  predictions(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+    return this.#namesFor('predictions', options)
+  }
+
   hasTensor(name: string): boolean {
     return this.#catalog.byTensor.has(name)
   }
@@ -381,6 +414,13 @@ export class Trial {
 
   get #names(): string[] {
     return [...this.#catalog.byTensor.keys()]
+  }
+
+  #namesFor(collection: string, { step, mode }: Pick<TensorNamesOptions, 'step' | 'mode'>): string[] {
+    const at = { ...(step !== undefined && { step }), ...(mode !== undefined && { mode }) }
+    const isSaved =
+      this.#state.contents.collections.collections.has(collection) && this.collection(collection).members.length > 0
+    return this.tensorNames(isSaved ? { ...at, collection } : { ...at, regex: `(?i)${collection.slice(0, -1)}` })
   }
 
   #expectTensor(name: string): void {

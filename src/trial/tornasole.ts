@@ -1,0 +1,30 @@
+/** Names that Tornasole gave to calls which smdebug renamed: for those who come with old scripts. */
+
+import type { Mode } from '../types.js'
+import type { TensorNamesOptions } from './trial.js'
+
+/** What a trial answers under its Tornasole names; each is one call of the new ones. */
+export abstract class TornasoleNames {
+  abstract tensorNames(options?: TensorNamesOptions): string[]
+  abstract steps(options?: { mode?: Mode; showIncompleteSteps?: boolean }): number[]
+
+  /** @deprecated Use `tensorNames()`. */
+  tensors(): string[] {
+    return this.tensorNames()
+  }
+
+  /** @deprecated Use `steps({ mode })`. */
+  availableSteps(mode: Mode = 'GLOBAL'): number[] {
+    return this.steps({ mode })
+  }
+
+  /** @deprecated Use `tensorNames({ regex })`. */
+  tensorsMatchingRegex(regex: NonNullable<TensorNamesOptions['regex']>): string[] {
+    return this.tensorNames({ regex })
+  }
+
+  /** @deprecated Use `tensorNames({ collection })`. */
+  tensorsInCollection(collection: NonNullable<TensorNamesOptions['collection']>): string[] {
+    return this.tensorNames({ collection })
+  }
+}

@@ -31,7 +31,12 @@ export async function reindexTrial(path: string, options: ReindexOptions = {}): 
   const { threads } = checkWorkOptions(options)
   const spec = { ...storeSpec(path), allowSymlinks }
   const store = openStore(spec)
-  const loader = new TrialLoader(new Access(store, spec), { rangeSteps: null, threads, incompleteStepWindow: 1000 })
+  const loader = new TrialLoader(new Access(store, spec), {
+    rangeSteps: null,
+    threads,
+    incompleteStepWindow: 1000,
+    requireCollections: false,
+  })
   const { entries, isTensorBoard, problems } = await loader.load()
   await store.close()
   if (isTensorBoard) {

@@ -1,0 +1,119 @@
+/**
+ * A training job in a process of its own, as far as its files go: `LiveWriter` starts it and tells it what to write, line
+ * by line; a line is answered when it is done. Run as a program, this file is that process.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { eventFilePath, indexFilePath, type ModeName, TrialWriter } from '../../fixtures/event-writer.js'
+
+/** What a job can be told; a worker is a number. */
+export type Command =
+  /** Publishes event file and index file of a step, for each worker in turn. */
+  | { readonly do: 'step'; readonly step: number; readonly workers: readonly number[]; readonly mode?: ModeName }
+  /** Publishes one of the two files, or a part: `half` of the bytes under the true name, or all under `….tmp`. */
+  | {
+      readonly do: 'put'
+      readonly file: 'event' | 'index'
+      readonly step: number
+      readonly worker: number
+      readonly as?: 'whole' | 'half' | 'tmp'
+    }
+  /** Renames an index file's `….tmp`. */
+  | { readonly do: 'rename'; readonly step: number; readonly worker: number }
+  | { readonly do: 'end' }
+  /** Dies without a word. */
+  | { readonly do: 'crash' }
+
+const SELF = fileURLToPath(import.meta.url)
+
+export class LiveWriter {
+  readonly #process: ChildProcess
+  readonly #answers: AsyncIterator<string>
+
+  private constructor(directory: string, numWorkers: number) {
+    this.#process = spawn(process.execPath, ['--import', 'tsx', SELF, directory, String(numWorkers)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    this.#answers = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]()
+  }
+
+  /** Starts a job; when it is there, so are its collections files. */
+  static async start(directory: string, numWorkers = 1): Promise<LiveWriter> {
+    const writer = new LiveWriter(directory, numWorkers)
+    await writer.#answers.next()
+    return writer
+  }
+
+  /** Has commands carried out, in order. */
+  async do(...commands: Command[]): Promise<void> {
+    for (const command of commands) {
+      this.#process.stdin!.write(`${JSON.stringify(command)}\n`)
+      await this.#answers.next()
+    }
+  }
+
+  step(step: number, ...workers: number[]): Promise<void> {
+    return this.do({ do: 'step', step, workers: workers.length === 0 ? [0] : workers })
+  }
+
+  end(): Promise<void> {
+    return this.do({ do: 'end' })
+  }
+
+  stop(): void {
+    this.#process.kill('SIGKILL')
+  }
+}
+
+async function serve(directory: string, numWorkers: number): Promise<void> {
+  const staged = `${directory}.staged`
+  const writer = new TrialWriter(staged, { numWorkers })
+  cpSync(join(staged, 'collections'), join(directory, 'collections'), { recursive: true })
+  const stage = (step: number, worker: number, mode?: ModeName): void => {
+    const tensors = [{ name: 'loss', dtype: 'float32' as const, shape: [2], values: [step, worker] }]
+    writer.step({ step, worker, tensors, ...(mode && { mode }) })
+  }
+  const put = (path: string, as: 'whole' | 'half' | 'tmp'): void => {
+    const bytes = readFileSync(join(staged, path))
+    const target = join(directory, path)
+    mkdirSync(dirname(target), { recursive: true })
+    if (as === 'half') return writeFileSync(target, bytes.subarray(0, bytes.length >> 1))
+    writeFileSync(`${target}.tmp`, bytes)
+    if (as === 'whole') renameSync(`${target}.tmp`, target)
+  }
+  const carryOut = (command: Command): void => {
+    switch (command.do) {
+      case 'step':
+        for (const worker of command.workers) {
+          stage(command.step, worker, command.mode)
+          put(eventFilePath(command.step, `worker_${worker}`), 'whole')
+          put(indexFilePath(command.step, `worker_${worker}`), 'whole')
+        }
+        return
+      case 'put': {
+        const pathOf = command.file === 'event' ? eventFilePath : indexFilePath
+        stage(command.step, command.worker)
+        return put(pathOf(command.step, `worker_${command.worker}`), command.as ?? 'whole')
+      }
+      case 'rename': {
+        const path = join(directory, indexFilePath(command.step, `worker_${command.worker}`))
+        return renameSync(`${path}.tmp`, path)
+      }
+      case 'end':
+        return writeFileSync(join(directory, 'training_job_end.ts'), '')
+      case 'crash':
+        process.kill(process.pid, 'SIGKILL')
+    }
+  }
+  console.log('ready')
+  for await (const line of createInterface({ input: process.stdin })) {
+    carryOut(JSON.parse(line) as Command)
+    console.log('done')
+  }
+}
+
+if (process.argv[1] === SELF) await serve(process.argv[2]!, Number(process.argv[3]))

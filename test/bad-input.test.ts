@@ -158,9 +158,11 @@ describe('a corruption that shows when the trial is opened', () => {
     expect(trial.steps()).toEqual([0, 1, 2])
   })
 
-  it('collections files missing: the index files tell enough', async () => {
+  it('collections files missing: what the index files tell can be had all the same', async () => {
     const dir = spoilt(directory => rmSync(join(directory, 'collections'), { recursive: true }))
-    const trial = await createTrial(dir)
+    expect(await rejectionOf(createTrial(dir))).toMatchObject({ name: 'MissingCollectionFiles' })
+    const trial = await createTrial(dir, { requireCollections: false })
+    expect(trial.problems.map(({ code }) => code)).toEqual(['MissingCollectionFiles'])
     expect(plainRows(await rowsOf(trial))).toEqual(plainRows(good))
     expect([...trial.collections().keys()]).toEqual([])
   })

@@ -1,6 +1,6 @@
 /** Each exception in its documented case, with what it tells. */
 
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -131,7 +131,9 @@ it('MissingCollectionFiles: the job has ended without the files of all workers',
 })
 
 it('MissingCollectionFiles: the directory is no trial', async () => {
-  expect(await rejectionOf(createTrial(scratch))).toBeInstanceOf(MissingCollectionFiles)
+  const empty = join(scratch, 'empty')
+  mkdirSync(empty)
+  expect(await rejectionOf(createTrial(empty))).toBeInstanceOf(MissingCollectionFiles)
 })
 
 it('InvalidWorker: a worker without data at the step', async () => {

@@ -34,7 +34,7 @@ interface Listing {
 
 /** @returns the exit code */
 export async function ls(path: string, { json = false }: { readonly json?: boolean }): Promise<number> {
-  const trial = await createTrial(path)
+  const trial = await createTrial(path, { requireCollections: false })
   try {
     const { tensors, byteLength } = await trial.summary()
     const collections = listCollections(trial)

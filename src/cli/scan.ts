@@ -41,7 +41,7 @@ const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std',
 /** @returns the exit code */
 export async function scan(path: string, flags: ScanFlags, signal: AbortSignal): Promise<number> {
   const { tensor, collection, steps, mode, worker, check, threads, memory, out } = flags
-  const trial = await createTrial(path, threads === undefined ? {} : { threads })
+  const trial = await createTrial(path, { requireCollections: false, ...(threads !== undefined && { threads }) })
   const progress = new Progress(out === undefined && process.stdout.isTTY)
   const rows = trial.scan({
     ...(tensor && { regex: tensor }),

@@ -1,6 +1,6 @@
 /** Opening and refreshing a trial: collections and index files from the store into one catalog. */
 
-import { errorFromData, MissingCollectionFiles, type TrialscanError } from '../errors.js'
+import { errorFromData, MissingCollectionFiles, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -30,7 +30,7 @@ export interface TrialContents {
   readonly entries: readonly IndexEntry[]
   /** Event files without index: the steps of several lie in one, so that no index file can name it. */
   readonly isTensorBoard: boolean
-  /** Records that can't be read, found where event files without index were scanned. */
+  /** Collections files that are missing or can't be read, and records of event files that have no index. */
   readonly problems: readonly TrialscanError[]
 }
 
@@ -90,14 +90,11 @@ export class TrialLoader {
       const hint = ended ? 'the job has ended and saved nothing' : 'there are none'
       throw new MissingCollectionFiles(store.url(''), `expected ${wanted}, but ${hint}`)
     }
-    const { numWorkers = null, fileCount = 0 } = collections ?? {}
-    if (previous === undefined && ended && this.#options.requireCollections && fileCount < (numWorkers ?? 0)) {
-      const wanted = `expected collections files of ${numWorkers} workers, but the job has ended with ${fileCount}`
-      throw new MissingCollectionFiles(
-        store.url(COLLECTIONS_DIRECTORY),
-        `${wanted}; requireCollections: false opens the trial all the same`,
-      )
-    }
+    const collectionProblems = [
+      ...(collections?.problems ?? []),
+      ...(ended ? this.#missingCollections(collections, isIndexed && !tornasole.isThere) : []),
+    ]
+    if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
     const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
     this.#contents = {
@@ -112,9 +109,20 @@ export class TrialLoader {
       ended,
       entries,
       isTensorBoard,
-      problems: isIndexed ? [] : this.#events.problems(),
+      problems: [...collectionProblems, ...(isIndexed ? [] : this.#events.problems())],
     }
     return this.#contents
+  }
+
+  /** What an ended job owes: a collections file of each worker, and one at all if it wrote an index as smdebug does. */
+  #missingCollections(found: FoundCollections | null, isExpected: boolean): MissingCollectionFiles[] {
+    const numWorkers = found?.numWorkers ?? (isExpected ? 1 : 0)
+    const fileCount = found?.fileCount ?? 0
+    if (fileCount >= numWorkers) return []
+    const wanted = `expected collections files of ${found ? numWorkers : 'all'} workers, but the job has ended with`
+    const hint = this.#options.requireCollections ? '; requireCollections: false opens the trial all the same' : ''
+    const url = this.#access.store.url(COLLECTIONS_DIRECTORY)
+    return [new MissingCollectionFiles(url, `${wanted} ${fileCount}${hint}`)]
   }
 
   /** Reads the index files that are new. @returns whether there was one */
@@ -141,7 +149,9 @@ export class TrialLoader {
   }
 
   /** What tells that Tornasole wrote the trial, and its collections. */
-  async #tornasoleFiles(paths: readonly string[]) {
+  async #tornasoleFiles(
+    paths: readonly string[],
+  ): Promise<{ readonly isThere: boolean; readonly collections: FoundCollections | null }> {
     const { store } = this.#access
     const [hasCollections, hasEnded] = await Promise.all(
       [TORNASOLE_COLLECTIONS_FILE, TORNASOLE_END_MARKER].map(file => store.exists(file)),
@@ -157,6 +167,7 @@ export class TrialLoader {
         collections: parseTornasoleCollections(new TextDecoder().decode(bytes), url),
         numWorkers: null,
         fileCount: 1,
+        problems: [],
       },
     }
   }
@@ -205,15 +216,33 @@ export function isInRange(step: number, range: StepRange | null): boolean {
   return range === null || ((range[0] === null || step >= range[0]) && (range[1] === null || step < range[1]))
 }
 
-async function readCollections({ store }: Access): Promise<(Collections & { readonly fileCount: number }) | null> {
+/** What the collections files of the workers tell, how many there are, and which of them can't be read. */
+interface FoundCollections extends Pick<Collections, 'collections'> {
+  /** Null where no file tells it. */
+  readonly numWorkers: number | null
+  readonly fileCount: number
+  readonly problems: readonly TrialscanError[]
+}
+
+async function readCollections({ store }: Access): Promise<FoundCollections | null> {
   const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
   const files = paths.filter(path => !isTemporary(path) && parseCollectionsFileName(path) !== null)
   const decoder = new TextDecoder()
+  const problems: TrialscanError[] = []
   const ofWorkers = await Promise.all(
     files.map(async path => {
-      const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
-      return parseCollections(decoder.decode(bytes), store.url(path))
+      try {
+        const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
+        return [parseCollections(decoder.decode(bytes), store.url(path))]
+      } catch (error) {
+        if (!(error instanceof TrialscanError)) throw error
+        problems.push(error)
+        return []
+      }
     }),
   )
-  return ofWorkers.length === 0 ? null : { ...mergeCollections(ofWorkers), fileCount: ofWorkers.length }
+  if (files.length === 0) return null
+  const read = ofWorkers.flat()
+  const { collections, numWorkers } = mergeCollections(read)
+  return { collections, numWorkers: read.length > 0 ? numWorkers : null, fileCount: files.length, problems }
 }

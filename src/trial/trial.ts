@@ -187,7 +187,7 @@ export class Trial extends TornasoleNames {
    * Whether a step is complete, may still come, or will never: a global step for GLOBAL (the default), else a step of
    * the mode. Looks for new steps first if that could change the answer.
    */
-  hasPassedStep(step: number, mode: Mode = 'GLOBAL'): Promise<StepState> {
+  async hasPassedStep(step: number, mode: Mode = 'GLOBAL'): Promise<StepState> {
     return hasPassedStep(this.#state, step, checkMode(mode))
   }
 
@@ -196,7 +196,7 @@ export class Trial extends TornasoleNames {
    * @throws StepUnavailable for a step that was left out, NoMoreData if the job has ended before it, WaitTimeout,
    *   StepNotYetAvailable within `withoutRefresh`, the signal's reason
    */
-  waitForSteps(
+  async waitForSteps(
     steps: readonly number[],
     { mode = 'GLOBAL', ...options }: WaitOptions & { mode?: Mode } = {},
   ): Promise<void> {

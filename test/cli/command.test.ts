@@ -226,7 +226,7 @@ describe('corrupt trials', () => {
   it('shows what a missing event file leaves', async () => {
     const trial = damaged('event file missing')
     expect((await trialscan('scan', trial)).code).toBe(4)
-    expect((await trialscan('show', trial, 'loss', '--step', '1')).code).toBe(3)
+    expect((await trialscan('show', trial, 'loss', '--step', '1')).code).toBe(5)
     expect((await trialscan('show', trial, 'loss', '--step', '2')).code).toBe(0)
   })
 

@@ -81,8 +81,8 @@ async function serve(directory: string, numWorkers: number): Promise<void> {
     const bytes = readFileSync(join(staged, path))
     const target = join(directory, path)
     mkdirSync(dirname(target), { recursive: true })
-    if (as === 'half') return writeFileSync(target, bytes.subarray(0, bytes.length >> 1))
-    writeFileSync(`${target}.tmp`, bytes)
+    const written = as === 'half' ? bytes.subarray(0, bytes.length >> 1) : bytes
+    writeFileSync(as === 'half' ? target : `${target}.tmp`, written)
     if (as === 'whole') renameSync(`${target}.tmp`, target)
   }
   const carryOut = (command: Command): void => {
@@ -93,18 +93,21 @@ async function serve(directory: string, numWorkers: number): Promise<void> {
           put(eventFilePath(command.step, `worker_${worker}`), 'whole')
           put(indexFilePath(command.step, `worker_${worker}`), 'whole')
         }
-        return
+        break
       case 'put': {
         const pathOf = command.file === 'event' ? eventFilePath : indexFilePath
         stage(command.step, command.worker)
-        return put(pathOf(command.step, `worker_${command.worker}`), command.as ?? 'whole')
+        put(pathOf(command.step, `worker_${command.worker}`), command.as ?? 'whole')
+        break
       }
       case 'rename': {
         const path = join(directory, indexFilePath(command.step, `worker_${command.worker}`))
-        return renameSync(`${path}.tmp`, path)
+        renameSync(`${path}.tmp`, path)
+        break
       }
       case 'end':
-        return writeFileSync(join(directory, 'training_job_end.ts'), '')
+        writeFileSync(join(directory, 'training_job_end.ts'), '')
+        break
       case 'crash':
         process.kill(process.pid, 'SIGKILL')
     }

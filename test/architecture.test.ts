@@ -13,7 +13,7 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^@aws-sdk\//, /^store\/s3\.ts$/],
   [/^piscina$/, /^pool\//],
   [/^@assemblyscript\/loader$/, /^engine\//],
-  [/^node:fs/, /^(store\/local(-watcher)?|engine\/module)\.ts$|^cli\//],
+  [/^node:fs/, /^(store\/local(-\w+)?|engine\/module)\.ts$|^cli\//],
   [/^re2js$/, /^format\/pattern\.ts$/],
   [/^(commander|picocolors|cli-progress)$/, /^cli\//],
   [/^node:(process|tty|readline)/, /^cli\//],

@@ -13,6 +13,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../errors.js'
 import { DirectoryWatcher } from './local-watcher.js'
@@ -110,6 +111,17 @@ export class LocalStore implements Store {
     } finally {
       closeSync(file)
     }
+  }
+
+  async stamps(paths: readonly string[]): Promise<Float64Array> {
+    const stamps = new Float64Array(paths.length * 3).fill(Number.NaN)
+    for (const [i, path] of paths.entries()) {
+      // A turn of the event loop now and then: a thousand take about 2 ms.
+      if (i % 1000 === 999) await setImmediate()
+      const stats = statSync(this.#resolve(path), { throwIfNoEntry: false })
+      if (stats) stamps.set([stats.size, stats.mtimeMs, stats.ctimeMs], i * 3)
+    }
+    return stamps
   }
 
   readInto(path: string, startByte: number, view: Uint8Array): number {

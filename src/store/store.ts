@@ -48,6 +48,12 @@ export interface Store {
    */
   readInto(path: string, startByte: number, view: Uint8Array): number | Promise<number>
 
+  /**
+   * What tells whether files have changed: byte length, and the times of change of content and of status in
+   * milliseconds, three numbers a file; NaN for one that is not there.
+   */
+  stamps(paths: readonly string[]): Promise<Float64Array>
+
   /** The length of a file in bytes. */
   byteLength(path: string): Promise<number>
 

@@ -14,8 +14,10 @@ import {
   TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
+import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
+import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
 import { UnindexedEvents } from './unindexed.js'
 
 /** Steps `[begin, end)`; null: no limit on that side. */
@@ -41,6 +43,8 @@ export interface LoadOptions {
   readonly incompleteStepWindow: number
   /** Whether an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
+  /** File of the index cache, an absolute path; null: none. */
+  readonly cache: string | null
 }
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
@@ -57,6 +61,8 @@ export class TrialLoader {
   readonly #entries = new Map<string, IndexEntry>()
   /** Where there are no index files. */
   readonly #events: UnindexedEvents
+  /** Of index files, when they were read; kept only for the cache. */
+  readonly #stamps = new Map<string, Float64Array>()
   #contents: TrialContents | undefined
 
   constructor(access: Access, options: LoadOptions) {
@@ -127,14 +133,57 @@ export class TrialLoader {
 
   /** Reads the index files that are new. @returns whether there was one */
   async #loadIndex(paths: readonly string[]): Promise<boolean> {
-    const read = (await this.#read(this.#unread(paths))).filter(
+    const unread = this.#unread(paths)
+    const cached = await this.#fromCache(unread)
+    for (const entry of cached) this.#entries.set(entry.path, entry)
+    const read = (await this.#read(unread.filter(({ path }) => !this.#isRead(path)))).filter(
       ({ path, content }) => !(content instanceof Error && this.#entries.has(path)),
     )
     for (const entry of read) {
       if (entry.path.endsWith('.json')) this.#entries.delete(entry.path.replace(/json$/, 'csv'))
       this.#entries.set(entry.path, entry)
     }
-    return read.length > 0
+    if (read.length > 0) this.#writeCache()
+    return read.length + cached.length > 0
+  }
+
+  #isRead(path: string): boolean {
+    const known = this.#entries.get(path)
+    return known !== undefined && !(known.content instanceof Error)
+  }
+
+  /**
+   * Index files that the cache knows and that have not changed since. Stamps are taken before a file is read, so that one
+   * that changes meanwhile is read again the next time.
+   */
+  async #fromCache(files: readonly { readonly path: string; readonly name: IndexFileName }[]): Promise<IndexEntry[]> {
+    const { cache } = this.#options
+    if (cache === null) return []
+    const { store } = this.#access
+    const stamps = await store.stamps(files.map(({ path }) => path))
+    files.forEach(({ path }, i) => {
+      this.#stamps.set(path, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH))
+    })
+    const bytes = this.#contents === undefined ? readFileIfThere(cache) : null
+    const known = bytes && decodeIndexCache(store.url(''), bytes)
+    if (!known) return []
+    return files.flatMap(({ path, name: { step, worker } }) => {
+      const file = known.get(path)
+      const isSame = file?.stamp.every((number, i) => number === this.#stamps.get(path)![i])
+      return file && isSame ? [{ path, step, worker, url: store.url(path), content: file.content }] : []
+    })
+  }
+
+  /** Keeps what is known of the index files for the next opening. */
+  #writeCache(): void {
+    const { cache } = this.#options
+    if (cache === null) return
+    const files = new Map<string, CachedIndexFile>()
+    for (const { path, content } of this.#entries.values()) {
+      const stamp = this.#stamps.get(path)
+      if (stamp && !(content instanceof Error)) files.set(path, { stamp, content })
+    }
+    writeWholeFile(cache, encodeIndexCache(this.#access.store.url(''), files))
   }
 
   /** Scans event files where there is no index. @returns whether there was something new */

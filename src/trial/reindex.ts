@@ -36,6 +36,7 @@ export async function reindexTrial(path: string, options: ReindexOptions = {}): 
     threads,
     incompleteStepWindow: 1000,
     requireCollections: false,
+    cache: null,
   })
   const { entries, isTensorBoard, problems } = await loader.load()
   await store.close()

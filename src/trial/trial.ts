@@ -1,6 +1,6 @@
 /** A trial: everything a training job saved, and the questions one can ask about it. */
 
-import { basename } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { dtypeOf } from '../engine/dtype.js'
 import {
   errorFromData,
@@ -52,6 +52,11 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    * opens with what there is.
    */
   readonly requireCollections?: boolean
+  /**
+   * A file to keep what the index files told, for the next opening of the same trial. Each is held against its length and
+   * times of change before it is believed. Worth it from some ten thousand index files on.
+   */
+  readonly cache?: string
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
 }
@@ -129,12 +134,19 @@ export async function createTrial(path: string, options: TrialOptions = {}): Pro
     allowSymlinks = false,
     incompleteStepWindow = 1000,
     requireCollections = true,
+    cache,
   } = options
   const { threads } = checkWorkOptions(options)
   if (rangeSteps !== null) checkRange('rangeSteps', rangeSteps)
   const spec = { ...storeSpec(path), allowSymlinks }
   const access = new Access(openStore(spec), spec)
-  const loader = new TrialLoader(access, { rangeSteps, threads, incompleteStepWindow, requireCollections })
+  const loader = new TrialLoader(access, {
+    rangeSteps,
+    threads,
+    incompleteStepWindow,
+    requireCollections,
+    cache: cache === undefined ? null : resolve(cache),
+  })
   return new Trial(path, name ?? basename(spec.root), new TrialState(access, rangeSteps, loader, await loader.load()))
 }
 

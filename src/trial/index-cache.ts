@@ -1,0 +1,130 @@
+/**
+ * The opt-in cache of index files: what they told, each with the stamp its file had. Nothing of it is believed unless the
+ * file still has that stamp, and the whole only if its checksum holds.
+ *
+ * One line of JSON (what the sections are), then the sections: numbers in columns, names separated by NUL.
+ */
+
+import { crc32 } from 'node:zlib'
+import type { IndexFile, SavedShape } from '../format/index-file.js'
+import { Interner } from '../plan.js'
+import { MODES } from '../types.js'
+
+/** Length, time of change and time of change of status of a file: three numbers a file. */
+export const STAMP_LENGTH = 3
+
+/** What an index file told when it had the stamp. */
+export interface CachedIndexFile {
+  readonly stamp: Float64Array
+  readonly content: IndexFile
+}
+
+/** Changes whenever the form does. */
+const FORM = 'trialscan index cache 1'
+const COLUMNS = ['stamps', 'modes', 'modeSteps', 'counts', 'names', 'starts', 'lengths'] as const
+type Columns = Record<(typeof COLUMNS)[number], Float64Array<ArrayBuffer>>
+
+interface Header {
+  readonly form: string
+  readonly trial: string
+  /** Bytes of each section: the columns, then paths, event files and tensor names. */
+  readonly sections: readonly number[]
+  /** Saved shapes, by the number of the file. */
+  readonly shapes: readonly (readonly [number, readonly SavedShape[]])[]
+  readonly crc: number
+}
+
+/** The cache as bytes. `trial` names the trial it is of. */
+export function encodeIndexCache(trial: string, files: ReadonlyMap<string, CachedIndexFile>): Uint8Array {
+  const tensors = new Interner()
+  const shapes: [number, readonly SavedShape[]][] = []
+  const columns: Record<keyof Columns, number[]> = {
+    stamps: [],
+    modes: [],
+    modeSteps: [],
+    counts: [],
+    names: [],
+    starts: [],
+    lengths: [],
+  }
+  const eventFiles: string[] = []
+  for (const { stamp, content } of files.values()) {
+    columns.stamps.push(...stamp)
+    columns.modes.push(MODES.indexOf(content.mode))
+    columns.modeSteps.push(content.modeStep)
+    columns.counts.push(content.tensors.length)
+    for (const { name, startByte, byteLength } of content.tensors) {
+      columns.names.push(tensors.number(name))
+      columns.starts.push(startByte)
+      columns.lengths.push(byteLength)
+    }
+    if (content.shapes.length > 0) shapes.push([eventFiles.length, content.shapes])
+    eventFiles.push(content.eventFile ?? '')
+  }
+  const sections = [
+    ...COLUMNS.map(name => Buffer.from(Float64Array.from(columns[name]).buffer)),
+    ...[[...files.keys()], eventFiles, tensors.names].map(names => Buffer.from(names.join('\0'))),
+  ]
+  const body = Buffer.concat(sections)
+  const known = { form: FORM, trial, sections: sections.map(({ length }) => length), shapes }
+  const header: Header = { ...known, crc: checksum(known, body) }
+  return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body])
+}
+
+/** What `encodeIndexCache` was given, by path; null if the bytes are not a whole cache of that trial. */
+export function decodeIndexCache(trial: string, bytes: Uint8Array): Map<string, CachedIndexFile> | null {
+  const headerEnd = bytes.indexOf(0x0a)
+  const header = headerEnd < 0 ? null : parseHeader(bytes.subarray(0, headerEnd))
+  if (header === null || header.form !== FORM || header.trial !== trial) return null
+  const body = bytes.subarray(headerEnd + 1)
+  const { crc, ...known } = header
+  if (checksum(known, body) !== crc) return null
+  let at = 0
+  const sections = header.sections.map(length => {
+    at += length
+    return body.subarray(at - length, at)
+  })
+  const columns = {} as Columns
+  COLUMNS.forEach((name, i) => {
+    // A copy, since the section need not lie on a multiple of eight.
+    columns[name] = new Float64Array(new Uint8Array(sections[i]!).buffer)
+  })
+  const [paths, eventFiles, tensors] = sections.slice(COLUMNS.length).map(namesOf) as [string[], string[], string[]]
+  const shapes = new Map(header.shapes)
+  const files = new Map<string, CachedIndexFile>()
+  let tensor = 0
+  paths.forEach((path, i) => {
+    const end = tensor + columns.counts[i]!
+    const content: IndexFile = {
+      mode: MODES[columns.modes[i]!]!,
+      modeStep: columns.modeSteps[i]!,
+      eventFile: eventFiles[i] || null,
+      tensors: Array.from({ length: end - tensor }, (_, k) => ({
+        name: tensors[columns.names[tensor + k]!]!,
+        startByte: columns.starts[tensor + k]!,
+        byteLength: columns.lengths[tensor + k]!,
+      })),
+      shapes: shapes.get(i) ?? [],
+    }
+    tensor = end
+    files.set(path, { stamp: columns.stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH), content })
+  })
+  return files
+}
+
+/** Over all that is in the cache, the header's own fields included. */
+function checksum(header: Omit<Header, 'crc'>, body: Uint8Array): number {
+  return crc32(body, crc32(JSON.stringify(header)))
+}
+
+function parseHeader(line: Uint8Array): Header | null {
+  try {
+    return JSON.parse(new TextDecoder().decode(line)) as Header
+  } catch {
+    return null
+  }
+}
+
+function namesOf(section: Uint8Array): string[] {
+  return section.length === 0 ? [] : new TextDecoder().decode(section).split('\0')
+}

@@ -1,0 +1,132 @@
+/** The opt-in cache of index files: faster, and never believed blindly. */
+
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { createTrial, type Trial } from '#dist/index.js'
+import { LocalStore } from '#dist/store/local.js'
+import { decodeIndexCache, encodeIndexCache } from '#dist/trial/index-cache.js'
+import { fixtureTrials } from './support/golden.js'
+import { plainRows, rowsOf } from './support/scanning.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-cache-'))
+afterAll(() => rmSync(scratch, { recursive: true }))
+afterEach(() => vi.restoreAllMocks())
+
+const indexed = fixtureTrials().filter(({ directory }) => existsSync(join(directory, 'collections')))
+const INDEX = 'index/000000000'
+let copies = 0
+
+/** A copy of a trial, with a cache of it. */
+async function cached(name = 'plain'): Promise<{ trial: string; cache: string }> {
+  const trial = join(scratch, `${copies++}`)
+  cpSync(indexed.find(fixture => fixture.name === name)!.directory, trial, { recursive: true })
+  const cache = `${trial}.cache`
+  await createTrial(trial, { cache })
+  return { trial, cache }
+}
+
+/** Opens a trial and tells which index files were read. */
+async function open(trial: string, cache: string): Promise<{ opened: Trial; read: string[] }> {
+  const spy = vi.spyOn(LocalStore.prototype, 'read')
+  const opened = await createTrial(trial, { cache })
+  const read = spy.mock.calls.map(([path]) => path).filter(path => path.startsWith('index/'))
+  spy.mockRestore()
+  return { opened, read }
+}
+
+describe.each(indexed)('$name', ({ name }) => {
+  it('opens from the cache as it does from its files', async () => {
+    const { trial, cache } = await cached(name)
+    const { opened, read } = await open(trial, cache)
+    expect(read).toEqual([])
+    const plain = await createTrial(trial)
+    expect(plainRows(await rowsOf(opened))).toEqual(plainRows(await rowsOf(plain)))
+    expect(opened.steps({ showIncompleteSteps: true })).toEqual(plain.steps({ showIncompleteSteps: true }))
+    const tensor = plain.tensorNames()[0]!
+    expect(await opened.tensor(tensor).shapes()).toEqual(await plain.tensor(tensor).shapes())
+    expect(opened.tensor(tensor).originalName).toBe(plain.tensor(tensor).originalName)
+  })
+})
+
+it('reads again what has changed, also in the same length and with the old time put back', async () => {
+  const { trial, cache } = await cached()
+  const path = join(trial, INDEX, '000000000001_worker_0.json')
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, text.replace('fc.bias', 'fc.bios'))
+  utimesSync(path, new Date(0), new Date(0))
+  const { opened, read } = await open(trial, cache)
+  expect(read).toEqual([`${INDEX}/000000000001_worker_0.json`])
+  expect(opened.hasTensor('fc.bios')).toBe(true)
+  // And keeps it.
+  expect((await open(trial, cache)).read).toEqual([])
+})
+
+it('reads what is new and forgets what is gone', async () => {
+  const { trial, cache } = await cached()
+  rmSync(join(trial, INDEX, '000000000000_worker_0.json'))
+  cpSync(join(trial, INDEX, '000000000001_worker_0.json'), join(trial, INDEX, '000000000007_worker_0.json'))
+  const { opened, read } = await open(trial, cache)
+  expect(read).toEqual([`${INDEX}/000000000007_worker_0.json`])
+  expect(opened.steps()).toEqual([1, 2, 7])
+})
+
+it('does not keep what could not be read', async () => {
+  const { trial, cache } = await cached()
+  const path = join(trial, INDEX, '000000000001_worker_0.json')
+  const text = readFileSync(path)
+  writeFileSync(path, '{')
+  expect((await open(trial, cache)).opened.problems).toHaveLength(1)
+  writeFileSync(path, text)
+  expect((await open(trial, cache)).opened.problems).toEqual([])
+})
+
+it('takes a cache that is cut, damaged, empty or of another trial for none', async () => {
+  const { trial, cache } = await cached()
+  const other = await cached('workers-4')
+  const whole = readFileSync(cache)
+  const damaged = [
+    whole.subarray(0, 0),
+    whole.subarray(0, 20),
+    whole.subarray(0, whole.length - 1),
+    ...[0, 5, 30, whole.indexOf('sections') + 11, whole.indexOf(10) + 3, whole.length - 2].map(at =>
+      whole.map((byte, i) => (i === at ? byte ^ 4 : byte)),
+    ),
+    Buffer.from('null\n'),
+    Buffer.from('{"form":"trialscan index cache 1"}\n'),
+    readFileSync(other.cache),
+  ]
+  for (const bytes of damaged) {
+    writeFileSync(cache, bytes)
+    const { opened, read } = await open(trial, cache)
+    expect(read).toHaveLength(3)
+    expect(opened.steps()).toEqual([0, 1, 2])
+    expect(readFileSync(cache)).toEqual(whole)
+  }
+})
+
+it('says so when the cache can not be written, and leaves no temporary file', async () => {
+  const { trial } = await cached()
+  const failure = await createTrial(trial, { cache: join(scratch, 'missing', 'cache') }).catch(
+    (error: unknown) => error,
+  )
+  expect(failure).toMatchObject({ name: 'StoreError', code: 'Unavailable' })
+})
+
+it('gives back what it was given', () => {
+  const content = {
+    mode: 'EVAL',
+    modeStep: 3,
+    eventFile: null,
+    tensors: [],
+    shapes: [{ name: 'ß/😀', originalName: '', shape: [0, 2 ** 40] }],
+  } as const
+  const tensors = [{ name: '__proto__', startByte: 2 ** 52, byteLength: 16 }]
+  const files = new Map([
+    ['index/a.json', { stamp: Float64Array.of(1, 2.25, 3), content }],
+    ['index/b.json', { stamp: Float64Array.of(4, 5, 6), content: { ...content, eventFile: 'events/é', tensors } }],
+  ])
+  expect(decodeIndexCache('t', encodeIndexCache('t', files))).toEqual(files)
+  expect(decodeIndexCache('u', encodeIndexCache('t', files))).toBeNull()
+})

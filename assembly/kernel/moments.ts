@@ -415,7 +415,7 @@ function addVectors<T>(data: usize, n: u32, row: usize): void {
 
   setSumAround(Moments.SUM, Moments.SUM_LOW, pilot, get(part, Moments.SUM), get(part, Moments.M2), count)
   // Of a few numbers a person knows the sum
-  if (isFloat<T>() && n <= HEAD) setSum(part, Moments.SUM, Moments.SUM_LOW, sumOf<T>(data, n), 0, count)
+  if (isFloat<T>() && n <= HEAD) setSumOfFew<T>(data, n)
   const mean = get(part, Moments.MEAN)
   const squares = get(part, Moments.M2) + mean * mean * count
   set(part, Moments.SUM_SQUARES, squares)
@@ -443,10 +443,14 @@ function rounded<T>(pilot: f64): f64 {
   return sizeof<T>() == 4 ? reinterpret<f64>(reinterpret<i64>(pilot) & ~0xffffff) : pilot
 }
 
-function sumOf<T>(data: usize, n: u32): f64 {
-  let sum: f64 = 0
-  for (let i: u32 = 0; i < n; i++) sum += <f64>at<T>(data, i)
-  return sum
+function setSumOfFew<T>(data: usize, n: u32): void {
+  let high: f64 = 0
+  let low: f64 = 0
+  for (let i: u32 = 0; i < n; i++) {
+    high = add(high, <f64>at<T>(data, i))
+    low += lost
+  }
+  setSum(part, Moments.SUM, Moments.SUM_LOW, high, low, <f64>n)
 }
 
 /** A first pilot. Not finite elements are left out, as they would spoil it. */

@@ -331,8 +331,10 @@ describe('momentsAdd', () => {
         const lengths = finite.map(([x, y]) => Math.hypot(x, y))
         if (!lengths.every(Number.isFinite)) return
         // |z| itself is rounded, by as much as tells when all are nearly the same
-        expectSums(row, '_ABS', lengths, 1e-7)
         const want = momentsOf(lengths)
+        const largest = Math.max(0, ...lengths)
+        const spread = Math.sqrt(Math.abs(ratio(want.nM2, { whole: BigInt(want.n || 1) ** 2n, exponent: 0 })))
+        expectSums(row, '_ABS', lengths, 1e-9 + (spread > 0 ? (2 ** -50 * largest) / spread : Infinity))
         const close = (name: string, x: number) => {
           const got = slot(row, name)
           if (got !== x) expect(Math.abs(got - x) / x, name).toBeLessThan(1e-15)

@@ -53,7 +53,7 @@ export function checkWorkOptions({ threads, memory }: WorkOptions): { threads: n
     throw new UsageError(`expected a number of threads from 0 to 1024, got ${threads}`)
   }
   if (memory !== undefined && !(Number.isInteger(memory) && memory >= MIN_MEMORY && memory <= 2 ** 31)) {
-    throw new UsageError(`expected 4 MiB (${MIN_MEMORY} bytes) to 2 GiB of memory a thread, got ${memory} bytes`)
+    throw new UsageError(`expected memory a thread of 4 MiB (${MIN_MEMORY} bytes) to 2 GiB, got ${memory} bytes`)
   }
   return { threads, memory: memory ?? DEFAULT_MEMORY }
 }

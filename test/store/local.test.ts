@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
 import {
-  chmodSync,
   closeSync,
   mkdirSync,
   mkdtempSync,
@@ -243,12 +242,6 @@ describe('errors', () => {
       await expect(store.exists(path)).rejects.toThrow(storeError('Denied'))
     }
     expect(text(await store.read('a/../in', { maxByteLength: 9 }))).toBe('in')
-  })
-
-  it.skipIf(process.getuid?.() === 0)('Denied: no permission', async () => {
-    write('locked')
-    chmodSync(join(root, 'locked'), 0)
-    await expect(store.read('locked', { maxByteLength: 9 })).rejects.toThrow(storeError('Denied'))
   })
 
   it('Unavailable, and worth another try, when there are no file descriptors left', () => {

@@ -23,7 +23,14 @@ export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/col
 export { closePools, type WorkOptions } from './trial/access.js'
 export type { FollowOptions } from './trial/follow.js'
 export type { StepRange } from './trial/open.js'
-export { type Complex, type ExactExtremes, Moments, mergeMoments, type ReductionValue } from './trial/reduction.js'
+export {
+  type Complex,
+  type ExactExtremes,
+  Moments,
+  mergeMoments,
+  momentsOf,
+  type ReductionValue,
+} from './trial/reduction.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './trial/reindex.js'
 export type { Scan, ScanProgress, ScanRow, ScanStats } from './trial/scan.js'
 export type { StepState } from './trial/state.js'

@@ -328,6 +328,7 @@ describe('a job that fails as an engine does', () => {
         const value = { name: tensor, startByte: start_idx, byteLength: length }
         return { workerStep, saved: { tensor, value, reductions: new Map(), shape: null } }
       }),
+      problems: [],
       reductions: ['mean'],
       strict: true,
       context: { store: { kind: 'local', root: directory }, checkLevel: 1, memory: 64 << 20 },

@@ -1,7 +1,10 @@
 /** The public names, so that none comes or goes unnoticed. */
 
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import * as trialscan from '#dist/index.js'
+import { fixtureTrial, ROOT } from './support/golden.js'
 
 it('exports these names', () => {
   expect(Object.keys(trialscan).sort()).toMatchInlineSnapshot(`
@@ -29,6 +32,7 @@ it('exports these names', () => {
       "createTrial",
       "mergeMoments",
       "modes",
+      "momentsOf",
       "noRefresh",
       "openTrial",
       "reindexTrial",
@@ -36,9 +40,13 @@ it('exports these names', () => {
   `)
 })
 
+it('has each of them in docs/api.md', () => {
+  const text = readFileSync(join(ROOT, 'docs/api.md'), 'utf8')
+  for (const name of Object.keys(trialscan)) expect(text, name).toMatch(new RegExp(`\\b${name}\\b`))
+})
+
 it('gives Trial, Tensor and Scan these members', async () => {
   const { createTrial } = trialscan
-  const { fixtureTrial } = await import('./support/golden.js')
   const trial = await createTrial(fixtureTrial('workers-4').directory)
   const members = (object: object): string[] => Object.getOwnPropertyNames(Object.getPrototypeOf(object)).sort()
   expect({
@@ -49,6 +57,7 @@ it('gives Trial, Tensor and Scan these members', async () => {
     {
       "scan": [
         "constructor",
+        "problems",
         "stats",
       ],
       "tensor": [

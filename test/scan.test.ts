@@ -15,6 +15,7 @@ import {
   type ScanRow,
   TensorUnavailable,
   type Trial,
+  momentsOf as trialscanMomentsOf,
   UsageError,
 } from '#dist/index.js'
 import { type DTypeName, type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
@@ -366,6 +367,13 @@ describe('mergeMoments', () => {
     expect(() => merged.reduction('min')).toThrow(ReductionUndefined)
     const exact = mergeMoments([await momentsOf('int64', [-(1n << 63n)]), await momentsOf('int64', [(1n << 63n) - 1n])])
     expect(exact.exact).toMatchObject({ min: -(1n << 63n), max: (1n << 63n) - 1n })
+  })
+
+  it('takes rows that came as bytes', async () => {
+    const bytes = Buffer.from((await momentsOf('int64', [7n, -(1n << 63n)])).row.slice().buffer)
+    const again = trialscanMomentsOf('int64', new Float64Array(new Uint8Array(bytes).buffer))
+    expect(again.exact).toMatchObject({ min: -(1n << 63n), max: 7n })
+    expect(() => trialscanMomentsOf('int64', new Float64Array(3))).toThrow(UsageError)
   })
 
   it('wants at least one part, and one dtype', async () => {

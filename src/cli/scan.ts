@@ -67,7 +67,10 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
       const { failedRows, rows: all } = rows.stats
       note(`${countText(failedRows)} of ${counted(all, 'row')} could not be had; the first: ${firstError}`)
     }
-    return firstError === null ? EXIT.ok : EXIT.format
+    // What was not in a row is told here; a file without a readable record is in both.
+    const untold = rows.problems.map(messageOf).filter(message => message !== firstError)
+    for (const message of untold) note(message)
+    return firstError === null && untold.length === 0 ? EXIT.ok : EXIT.format
   } catch (error) {
     await output.discard()
     throw error

@@ -74,6 +74,7 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
   const { access } = state
   const { threads, memory } = checkWorkOptions(options)
   const scan = new Scan({
+    problems: [],
     items: groups.map(group => group[0]!.item),
     reductions: [...new Set(batch.map(({ reduction }) => reduction))],
     strict: false,

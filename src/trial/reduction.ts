@@ -58,7 +58,10 @@ export function undefinedReduction(name: ReductionName, dtype: DType): Reduction
  */
 export class Moments {
   readonly dtype: DType
-  /** The row itself: can be kept, sent elsewhere and merged with others (`mergeMoments`). */
+  /**
+   * The row itself, a view of those of its job. A copy of it can be kept or sent to another machine, where `momentsOf`
+   * makes moments of it again.
+   */
   readonly row: Float64Array
   readonly #layout: MomentsLayout
   readonly #isPlain: boolean
@@ -252,6 +255,18 @@ function scale(x: number, exponent: number): number {
 }
 
 let engine: Engine | undefined
+
+/**
+ * Moments of a row that was kept, or came from another machine (as the bytes of its float64s: 64-bit extremes are bits).
+ * @param row that of a `Moments` of the same version of trialscan
+ * @throws UsageError for a row of another length
+ */
+export function momentsOf(dtype: DType, row: Float64Array): Moments {
+  engine ??= new Engine()
+  const { moments } = engine.layout
+  if (row.length === moments.doubles) return new Moments(moments, dtype, row)
+  throw new UsageError(`expected a row of ${moments.doubles} numbers, got ${row.length}`)
+}
 
 /**
  * Merges the moments of parts of one tensor, or of several, in order: of windows, of workers, of other machines.

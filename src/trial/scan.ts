@@ -85,6 +85,8 @@ export interface ScanItem {
 }
 
 export interface ScanRequest {
+  /** What is wrong with the trial as a whole. */
+  readonly problems: readonly TrialscanError[]
   readonly items: Iterable<ScanItem>
   /** Every reduction of `all`, left out where a dtype does not have it; asked one by one, that is an error. */
   readonly reductions: readonly ReductionName[]
@@ -127,6 +129,11 @@ export class Scan implements AsyncIterable<ScanRow> {
     return this.#stats
   }
 
+  /** What is wrong with the trial and no row tells: records of files without an index, collections files. */
+  get problems(): readonly TrialscanError[] {
+    return this.#request.problems
+  }
+
   async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
     if (this.#started) throw new UsageError('a scan can be iterated once; ask the trial for another')
     this.#started = true
@@ -155,7 +162,6 @@ export class Scan implements AsyncIterable<ScanRow> {
         const result = this.#row(row, used)
         this.#stats.rows++
         if (result.error) this.#stats.failedRows++
-        this.#stats.elapsedMs = performance.now() - startedAt
         yield result
         signal?.throwIfAborted()
       }

@@ -1,6 +1,7 @@
 /** Steps: which there are, in which mode, and which are complete. Source: format.md "Collections file", rules.md §3. */
 
-import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
+import { UsageError } from '../errors.js'
+import { type GlobalStep, MODES, type Mode, type ModeStep, type Worker } from '../types.js'
 
 /** A step that at least one worker wrote. */
 export interface Step {
@@ -8,6 +9,20 @@ export interface Step {
   readonly mode: Mode
   readonly modeStep: ModeStep
   readonly workers: readonly Worker[]
+}
+
+/** Which steps are asked for. */
+export interface StepOptions {
+  /** GLOBAL, the default: all, by their global numbers; else those of the mode, by their numbers within it. */
+  readonly mode?: Mode
+  /** Also steps that not all workers have written yet. */
+  readonly showIncompleteSteps?: boolean
+}
+
+/** @throws UsageError for what is no mode */
+export function checkMode(mode: Mode): Mode {
+  if (MODES.includes(mode)) return mode
+  throw new UsageError(`expected mode to be one of ${MODES.join(', ')}, got ${JSON.stringify(mode)}`, { mode })
 }
 
 /** When a step is complete. */
@@ -58,13 +73,13 @@ export class Steps {
 
   /** The step of that number: a global step for GLOBAL, whatever mode it was saved in, else a mode step. */
   find(step: number, mode: Mode): Step | undefined {
-    return mode === 'GLOBAL' ? this.get(step) : this.#byModeStep.get(mode)?.get(step)
+    return checkMode(mode) === 'GLOBAL' ? this.get(step) : this.#byModeStep.get(mode)?.get(step)
   }
 
   /** Step numbers in ascending order: global steps for GLOBAL, else mode steps of the mode. */
   numbers(mode: Mode, showIncomplete: boolean): number[] {
     const steps = this.all.filter(step => showIncomplete || this.isComplete(step))
-    if (mode === 'GLOBAL') return steps.map(({ globalStep }) => globalStep)
+    if (checkMode(mode) === 'GLOBAL') return steps.map(({ globalStep }) => globalStep)
     const numbers = steps.filter(step => step.mode === mode).map(({ modeStep }) => modeStep as number)
     return [...new Set(numbers)].sort((a, b) => a - b)
   }

@@ -17,7 +17,7 @@ import type { SavedTensor, WorkerStep } from './catalog.js'
 import { parseReductions, type ReductionValue } from './reduction.js'
 import { checkLevelNumber, recordPlace, shapesOf } from './scan.js'
 import type { TrialState } from './state.js'
-import type { Step } from './steps.js'
+import { checkMode, type Step, type StepOptions } from './steps.js'
 import { type TensorValue, tensorValue } from './value.js'
 
 /** Which of a tensor's values is meant. */
@@ -53,13 +53,7 @@ export class Tensor {
    * Steps at which the tensor was saved, ascending: global steps for GLOBAL (the default), else steps of the mode.
    * Steps that not all workers have written yet are left out, unless asked for.
    */
-  steps({
-    mode = 'GLOBAL',
-    showIncompleteSteps = false,
-  }: {
-    mode?: Mode
-    showIncompleteSteps?: boolean
-  } = {}): number[] {
+  steps({ mode = 'GLOBAL', showIncompleteSteps = false }: StepOptions = {}): number[] {
     const { steps } = this.#state.catalog
     const own = this.#ownSteps(mode).filter(step => showIncompleteSteps || steps.isComplete(step))
     return [...new Set(own.map(step => numberOf(step, mode)))].sort((a, b) => a - b)
@@ -188,6 +182,7 @@ export class Tensor {
 
   /** Steps of a mode that have something of the tensor, in ascending order. */
   #ownSteps(mode: Mode): Step[] {
+    checkMode(mode)
     const { steps } = this.#state.catalog
     const own = new Set(this.#workerSteps.map(({ step }) => step))
     return steps.all.filter(step => own.has(step.globalStep) && (mode === 'GLOBAL' || step.mode === mode))

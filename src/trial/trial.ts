@@ -21,7 +21,6 @@ import {
   type CheckLevel,
   type DType,
   type GlobalStep,
-  MODES,
   type Mode,
   type ModeStep,
   type Worker,
@@ -33,6 +32,7 @@ import { type StepRange, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
 import { type StepState, TrialState } from './state.js'
+import { checkMode, type StepOptions } from './steps.js'
 import { Tensor } from './tensor.js'
 import { TornasoleNames } from './tornasole.js'
 import type { WaitOptions } from './wait.js'
@@ -246,14 +246,8 @@ export class Trial extends TornasoleNames {
    * Step numbers, ascending: all global steps for GLOBAL (the default), else the steps of the mode. Steps that not all
    * workers have written yet are left out, unless asked for.
    */
-  steps({
-    mode = 'GLOBAL',
-    showIncompleteSteps = false,
-  }: {
-    mode?: Mode
-    showIncompleteSteps?: boolean
-  } = {}): number[] {
-    return this.#catalog.steps.numbers(checkMode(mode), showIncompleteSteps)
+  steps({ mode = 'GLOBAL', showIncompleteSteps = false }: StepOptions = {}): number[] {
+    return this.#catalog.steps.numbers(mode, showIncompleteSteps)
   }
 
   /** The modes that steps were saved in, sorted; none if the job set no mode. */
@@ -273,7 +267,7 @@ export class Trial extends TornasoleNames {
 
   /** The global step of a step of a mode. @throws StepUnavailable */
   globalStep(mode: Mode, modeStep: number): GlobalStep {
-    return this.#state.knownStep(modeStep, checkMode(mode)).globalStep
+    return this.#state.knownStep(modeStep, mode).globalStep
   }
 
   /** The workers that wrote something, sorted. */
@@ -318,8 +312,7 @@ export class Trial extends TornasoleNames {
     }
     const { catalog } = this.#state
     let workerSteps: readonly WorkerStep[] = catalog.workerSteps
-    if (step !== undefined)
-      workerSteps = catalog.atStep(this.#state.knownStep(step, checkMode(mode ?? 'GLOBAL')).globalStep)
+    if (step !== undefined) workerSteps = catalog.atStep(this.#state.knownStep(step, mode ?? 'GLOBAL').globalStep)
     else if (mode !== undefined && checkMode(mode) !== 'GLOBAL')
       workerSteps = workerSteps.filter(saved => saved.mode === mode)
     const saved = new Set<string>()
@@ -378,6 +371,7 @@ export class Trial extends TornasoleNames {
     const names = parseReductions(reductions)
     const { access } = this.#state
     return new Scan({
+      problems: this.#state.contents.problems,
       items: selectItems(this.#catalog.workerSteps, options, this.#selectedNames(options)),
       reductions: names,
       strict: reductions !== 'all',
@@ -536,11 +530,6 @@ function matcher(patterns: readonly (string | RegExp)[]): (name: string) => bool
 
 function listOf<T extends string | RegExp>(one: T | readonly T[]): readonly T[] {
   return typeof one === 'string' || one instanceof RegExp ? [one] : one
-}
-
-function checkMode(mode: Mode): Mode {
-  if (MODES.includes(mode)) return mode
-  throw new UsageError(`expected mode to be one of ${MODES.join(', ')}, got ${JSON.stringify(mode)}`, { mode })
 }
 
 function checkRange(name: string, range: StepRange): void {

@@ -9,7 +9,9 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -54,6 +56,12 @@ describe('what is wrong is told in a line, with a code', () => {
     ['too many threads', 2, /from 0 to 1024/, [...scan, '--threads', '5000']],
     ['too little memory', 2, /expected memory/, [...scan, '--memory', '1']],
     ['unknown mode', 2, /expected mode to be one of/, [...scan, '--mode', 'trian']],
+    [
+      'unknown mode of show',
+      2,
+      /expected mode to be one of/,
+      ['show', PLAIN, 'loss', '--step', '1', '--mode', 'trian'],
+    ],
     ['unknown check level', 2, /none, minimal, full/, [...scan, '--check', 'some']],
     ['unknown format', 2, /table, jsonl, csv/, [...scan, '--format', 'xml']],
     ['show without a step', 2, /--step/, ['show', PLAIN, 'loss']],
@@ -221,6 +229,23 @@ describe('corrupt trials', () => {
     expect(listed.code).toBe(4)
     expect((JSON.parse(listed.stdout) as { problems: unknown[] }).problems).toHaveLength(1)
     expect(listed.stderr).toMatch(/^trialscan: /)
+  })
+
+  it('tells what no row can: a torn record of a trial without an index, missing collections files', async () => {
+    const trial = join(directory, 'torn')
+    copyTrial(PLAIN, trial)
+    rmSync(join(trial, 'index'), { recursive: true })
+    const path = join(trial, 'events/000000000001/000000000001_worker_0.tfevents')
+    truncateSync(path, statSync(path).size - 5)
+    const torn = await trialscan('scan', trial, '--reductions', 'mean')
+    expect([torn.code, objects(torn.stdout).length]).toEqual([4, 14])
+    expect(torn.stderr).toMatch(/000000000001_worker_0\.tfevents, offset \d+: expected a record of \d+ bytes, got/)
+    const uncollected = join(directory, 'uncollected')
+    copyTrial(PLAIN, uncollected)
+    rmSync(join(uncollected, 'collections'), { recursive: true })
+    const scanned = await trialscan('scan', uncollected, '--reductions', 'mean')
+    expect([scanned.code, objects(scanned.stdout).length]).toEqual([4, 15])
+    expect(scanned.stderr).toMatch(/collections: expected collections files/)
   })
 
   it('shows what a missing event file leaves', async () => {

@@ -203,10 +203,35 @@ export class ReductionUndefined extends QueryError {
   }
 }
 
+/** A rule's condition is true at a step: what `rule.invoke` throws then. */
+export class RuleEvaluationConditionMet extends TrialscanError {
+  constructor(
+    readonly ruleName: string,
+    readonly step: number,
+    /** Whether the rule has nothing to look for any more. */
+    readonly endOfRule = false,
+  ) {
+    super('RuleEvaluationConditionMet', `the condition of rule ${ruleName} is met at step ${step}`, {
+      rule: ruleName,
+      step,
+    })
+  }
+}
+
 /** The call itself is wrong: an unknown option, a bad range, a pattern that does not compile. */
 export class UsageError extends TrialscanError {
   constructor(message: string, fields: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
     super('Usage', message, fields, cause)
+  }
+}
+
+/** A rule was not told what it can't do without: which tensors, which bound, which other trial. */
+export class InsufficientInformationForRuleInvocation extends UsageError {
+  constructor(
+    readonly ruleName: string,
+    detail: string,
+  ) {
+    super(`rule ${ruleName}: ${detail}`, { rule: ruleName })
   }
 }
 

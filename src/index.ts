@@ -4,11 +4,13 @@ export {
   EngineError,
   type ErrorData,
   FormatError,
+  InsufficientInformationForRuleInvocation,
   InvalidWorker,
   MissingCollectionFiles,
   NoMoreData,
   QueryError,
   ReductionUndefined,
+  RuleEvaluationConditionMet,
   ShapeUnavailableForStep,
   StepNotYetAvailable,
   StepUnavailable,
@@ -20,8 +22,52 @@ export {
   WaitTimeout,
 } from './errors.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
+export type { BuiltinClass } from './rule/builtin/builtin.js'
+export {
+  AllZero,
+  BUILTIN_RULES,
+  CheckInputImages,
+  ClassImbalance,
+  Confusion,
+  DeadRelu,
+  ExplodingTensor,
+  FeatureImportanceOverweight,
+  LossNotDecreasing,
+  NLPSequenceRatio,
+  Overfit,
+  Overtraining,
+  PoorWeightInitialization,
+  SaturatedActivation,
+  SimilarAcrossRuns,
+  StalledTrainingRule,
+  TensorVariance,
+  TreeDepth,
+  UnchangedTensor,
+  VanishingGradient,
+  WeightUpdateRatio,
+} from './rule/builtin/index.js'
+export {
+  type CollectionConfiguration,
+  type MakeRulesOptions,
+  makeRules,
+  parseRuleConfigurations,
+  type RuleConfiguration,
+} from './rule/config.js'
+export {
+  type EvaluateOptions,
+  type EvaluateProgress,
+  type EvaluateStats,
+  type Evaluation,
+  evaluate,
+} from './rule/evaluate.js'
+export type { Finding, Logger, Missing, Problem } from './rule/finding.js'
+export { type InvokeOptions, invokeRule } from './rule/invoke.js'
+export { type AllRulesOptions, type RuleClass, RuleRegistry } from './rule/registry.js'
+export type { RequiredTensors, RequireOptions } from './rule/required.js'
+export { type Found, Rule, type RuleOptions, type RuleReport } from './rule/rule.js'
 export { closePools, type WorkOptions } from './trial/access.js'
 export type { FollowOptions } from './trial/follow.js'
+export type { Activity, ChannelSums, Question, TensorAtStep } from './trial/measure.js'
 export type { StepRange } from './trial/open.js'
 export {
   type Complex,

@@ -250,3 +250,234 @@ export class Interner {
     return number
   }
 }
+
+/** What is asked of elements beside their moments. Plain numbers, since it crosses a thread. */
+export interface Task {
+  readonly kind: 'value' | 'allclose' | 'change' | 'activity' | 'count' | 'channels' | 'percentiles'
+  /** The record it is about; of two that are compared, the first. */
+  readonly first: number
+  /** The record it is compared with; -1 where it is about one only. */
+  readonly second: number
+  readonly numbers: readonly number[]
+}
+
+/** A record to measure. */
+export interface MeasuredPlace extends RecordPlace {
+  /** Index into the stores. */
+  readonly store: number
+  /** Records of one tensor, over the steps, share a number. */
+  readonly series: number
+}
+
+/** Moments of records, and what else is asked of them and of pairs of them; of records in any number of trials. */
+export interface MeasureJob {
+  readonly kind: 'measure'
+  readonly stores: readonly StoreSpec[]
+  /** The store of each file. */
+  readonly storeOf: Int32Array
+  readonly checkLevel: number
+  readonly files: readonly string[]
+  readonly tags: readonly string[]
+  /** In the order they are read. */
+  readonly records: RecordColumns
+  readonly tasks: readonly Task[]
+  /** Empty where records are too large to be read at once. */
+  readonly batches: readonly ReadBatch[]
+  /** Which part of each record, of how many; 0 of 1: all of it. */
+  readonly part: number
+  readonly parts: number
+  readonly windowByteLength: number
+}
+
+/** A job, and which records and tasks of the plan are its own, in its order. */
+export interface PlannedMeasure {
+  readonly job: MeasureJob
+  readonly records: readonly number[]
+  readonly tasks: readonly number[]
+}
+
+export interface MeasureContext {
+  readonly stores: readonly StoreSpec[]
+  readonly checkLevel: number
+  readonly memory: number
+  readonly threads: number
+}
+
+/** What can be put together from parts of a record; for the rest it has to be in memory as a whole. */
+const MERGEABLE: ReadonlySet<Task['kind']> = new Set(['allclose', 'change', 'count'])
+/** Neighbours in a file that one job follows over the steps: enough for a read worth its call. */
+const LANE_BYTES = 64 << 10
+
+/**
+ * Cuts records and what is asked of them into jobs, so that each byte is read once. Where records are compared over the
+ * steps, a job is a lane: neighbouring tensors over all steps, so that no more than a lane's last values are held.
+ * @param records no two of one place
+ */
+export function* planMeasures(
+  records: readonly MeasuredPlace[],
+  tasks: readonly Task[],
+  context: MeasureContext,
+): Generator<PlannedMeasure> {
+  const limit = wholeRecordLimit(context.memory)
+  const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > limit && byteLength <= RECORD_LIMIT
+  const sizeOf = (place: RecordPlace): number => (place.byteLength > RECORD_LIMIT ? 0 : place.byteLength)
+  const order = readingOrder(records)
+  const rank = new Int32Array(records.length)
+  order.forEach((record, at) => {
+    rank[record] = at
+  })
+  const lanes = tasks.some(({ second }) => second >= 0)
+  const groups = groupsOf(records, tasks, order, lanes)
+  const total = records.reduce((sum, place) => sum + sizeOf(place), 0)
+  const steps = new Set(records.map(({ step }) => step)).size
+  const laneBytes = Math.max(LANE_BYTES, Math.min(BATCH_BYTES, total / steps / (4 * Math.max(1, context.threads))))
+  const jobBytes = lanes ? laneBytes * steps : JOB_BYTES
+  const tasksOf = new Map<number, number[]>()
+  tasks.forEach(({ first }, task) => {
+    const own = tasksOf.get(first)
+    if (own === undefined) tasksOf.set(first, [task])
+    else own.push(task)
+  })
+  const build = (members: readonly number[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
+    const own = [...members].sort((a, b) => rank[a]! - rank[b]!)
+    const local = new Map(own.map((record, i) => [record, i]))
+    const ownTasks = own.flatMap(record => tasksOf.get(record) ?? [])
+    const { files, storeOf, tags, columns } = measuredColumns(own.map(record => records[record]!))
+    return {
+      records: own,
+      tasks: ownTasks,
+      job: {
+        kind: 'measure',
+        stores: context.stores,
+        storeOf,
+        checkLevel: context.checkLevel,
+        files,
+        tags,
+        records: columns,
+        tasks: ownTasks.map(task => {
+          const { first, second } = tasks[task]!
+          return { ...tasks[task]!, first: local.get(first)!, second: second < 0 ? -1 : local.get(second)! }
+        }),
+        batches: isWhole ? planMeasureBatches(columns, own, rank, limit) : [],
+        part,
+        parts,
+        windowByteLength: windowByteLength(context.memory),
+      },
+    }
+  }
+  let open: number[] = []
+  let openBytes = 0
+  for (const group of groups) {
+    const largest = group.reduce(
+      (most, record) => (isLarge(records[record]!) ? Math.max(most, records[record]!.byteLength) : most),
+      0,
+    )
+    if (largest > 0) {
+      const isMergeable = group.every(record =>
+        (tasksOf.get(record) ?? []).every(task => MERGEABLE.has(tasks[task]!.kind)),
+      )
+      const parts = isMergeable ? Math.ceil(largest / PART_BYTES) : 1
+      for (let part = 0; part < parts; part++) yield build(group, false, part, parts)
+      continue
+    }
+    const bytes = group.reduce((sum, record) => sum + sizeOf(records[record]!), 0)
+    if (open.length > 0 && (openBytes + bytes > jobBytes || open.length + group.length > JOB_RECORDS)) {
+      yield build(open, true)
+      open = []
+      openBytes = 0
+    }
+    open.push(...group)
+    openBytes += bytes
+  }
+  if (open.length > 0) yield build(open, true)
+}
+
+/** Step by step, and within a step in the order of the files. */
+function readingOrder(records: readonly MeasuredPlace[]): number[] {
+  const files = new Interner()
+  const file = records.map(({ file }) => files.number(file))
+  return [...records.keys()].sort((a, b) => {
+    const [x, y] = [records[a]!, records[b]!]
+    return x.step - y.step || x.store - y.store || file[a]! - file[b]! || x.startByte - y.startByte || a - b
+  })
+}
+
+/** Records that have to be in one job, in the order of the first of each group. */
+function groupsOf(
+  records: readonly MeasuredPlace[],
+  tasks: readonly Task[],
+  order: readonly number[],
+  lanes: boolean,
+): number[][] {
+  if (!lanes) return order.map(record => [record])
+  const parent = Int32Array.from(records.keys())
+  const root = (record: number): number => {
+    let at = record
+    while (parent[at] !== at) {
+      parent[at] = parent[parent[at]!]!
+      at = parent[at]!
+    }
+    return at
+  }
+  const firstOf = new Map<number, number>()
+  records.forEach(({ series }, record) => {
+    const first = firstOf.get(series)
+    if (first === undefined) firstOf.set(series, record)
+    else parent[root(record)] = root(first)
+  })
+  for (const { first, second } of tasks) if (second >= 0) parent[root(second)] = root(first)
+  const groups = new Map<number, number[]>()
+  for (const record of order) {
+    const group = groups.get(root(record))
+    if (group === undefined) groups.set(root(record), [record])
+    else group.push(record)
+  }
+  return [...groups.values()]
+}
+
+/** Neighbours are read at once; what lies between two may be read over only if no other job wants it. */
+function planMeasureBatches(
+  { file, startByte, byteLength }: RecordColumns,
+  own: readonly number[],
+  rank: Int32Array,
+  limit: number,
+): ReadBatch[] {
+  const batches: ReadBatch[] = []
+  let open: { file: number; startByte: number; endByte: number; first: number; count: number } | undefined
+  own.forEach((record, i) => {
+    const start = startByte[i]!
+    // A length that can't be (the job refuses the record unread) must not make the batch longer.
+    const end = start + (byteLength[i]! > limit ? 0 : byteLength[i]!)
+    if (
+      open !== undefined &&
+      open.file === file[i] &&
+      rank[record] === rank[own[i - 1]!]! + 1 &&
+      start - open.endByte <= GAP_BYTES &&
+      Math.max(end, open.endByte) - open.startByte <= BATCH_BYTES &&
+      open.count < BATCH_RECORDS
+    ) {
+      open.endByte = Math.max(end, open.endByte)
+      open.count++
+      return
+    }
+    open = { file: file[i]!, startByte: start, endByte: end, first: i, count: 1 }
+    batches.push(open)
+  })
+  return batches
+}
+
+/** Records as columns; a file is one of a store. */
+function measuredColumns(places: readonly MeasuredPlace[]): {
+  readonly files: readonly string[]
+  readonly storeOf: Int32Array
+  readonly tags: readonly string[]
+  readonly columns: RecordColumns
+} {
+  const { files, tags, records } = columnsOf(places.map(place => ({ ...place, file: `${place.store}\n${place.file}` })))
+  return {
+    files: files.map(file => file.slice(file.indexOf('\n') + 1)),
+    storeOf: Int32Array.from(files, file => Number.parseInt(file, 10)),
+    tags,
+    columns: records,
+  }
+}

@@ -6,7 +6,19 @@ import { describe, expect, it } from 'vitest'
 import { ROOT } from './support/golden.js'
 
 /** Stages in import order: a file imports from its own stage or an earlier one. */
-const STAGES = ['errors.ts', 'types.ts', 'store', 'format', 'plan.ts', 'engine', 'pool', 'trial', 'index.ts', 'cli']
+const STAGES = [
+  'errors.ts',
+  'types.ts',
+  'store',
+  'format',
+  'plan.ts',
+  'engine',
+  'pool',
+  'trial',
+  'rule',
+  'index.ts',
+  'cli',
+]
 
 /** Who alone may import a module. */
 const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [

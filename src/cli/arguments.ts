@@ -44,3 +44,49 @@ export function reductionList(text: string): readonly string[] | 'all' {
 export function upperCase(text: string): string {
   return text.toUpperCase()
 }
+
+/** `a,b`: paths, or other words, without commas in them. */
+export function commaSeparated(text: string): readonly string[] {
+  const words = text
+    .split(',')
+    .map(word => word.trim())
+    .filter(word => word !== '')
+  if (words.length === 0) throw new InvalidArgumentError('Expected at least one, several separated by commas.')
+  return words
+}
+
+export function seconds(text: string): number {
+  const number = Number(text)
+  if (!/^\d*\.?\d+$/.test(text) || number > 1e6) {
+    throw new InvalidArgumentError('Expected a number of seconds, up to a million.')
+  }
+  return number
+}
+
+/** A rule as `--rule` names it. */
+export interface RuleText {
+  /** All of it, as it was given. */
+  readonly text: string
+  readonly rule: string
+  readonly parameters: Readonly<Record<string, string>>
+}
+
+/** `NAME,k=v,k=v`. What has no `k=` of its own goes on with the value before: a value may hold commas. Repeatable. */
+export function ruleTexts(text: string, previous: readonly RuleText[] = []): readonly RuleText[] {
+  const [name = '', ...pieces] = text.split(',')
+  const rule = name.trim()
+  if (rule === '') throw new InvalidArgumentError('Expected the name of a rule.')
+  if (rule.includes('=')) throw new InvalidArgumentError('Expected NAME,parameter=value,…: the name of the rule first.')
+  const parameters = new Map<string, string>()
+  let last: string | undefined
+  for (const piece of pieces) {
+    const [, parameter, value] = /^\s*([A-Za-z_][\w-]*)=(.*)$/s.exec(piece) ?? []
+    if (parameter !== undefined) {
+      if (parameters.has(parameter)) throw new InvalidArgumentError(`Parameter ${parameter} is given twice.`)
+      parameters.set(parameter, value!)
+      last = parameter
+    } else if (last !== undefined) parameters.set(last, `${parameters.get(last)},${piece}`)
+    else throw new InvalidArgumentError(`Expected parameter=value after the comma, got ${JSON.stringify(piece)}.`)
+  }
+  return [...previous, { text, rule, parameters: Object.fromEntries(parameters) }]
+}

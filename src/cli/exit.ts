@@ -2,6 +2,7 @@
 
 export const EXIT = {
   ok: 0,
+  findings: 1,
   usage: 2,
   store: 3,
   format: 4,
@@ -13,10 +14,11 @@ export const EXIT = {
 
 export const EXIT_HELP = `
 Exit codes:
-  0    all is well
-  2    the command line is wrong: unknown option, bad pattern, bad range
+  0    all is well; of check and rule-invoker: the rules found nothing, though data may have been missing
+  1    check and rule-invoker: a rule has fired (not with --no-fail-on-finding)
+  2    the command line is wrong: unknown option or rule, bad pattern, bad range
   3    bytes could not be had or written: no such path, permission denied, disk full
-  4    some bytes are not what they claim to be; everything else was printed
+  4    some bytes are not what they claim to be, or a rule has failed; everything else was printed, findings too
   5    the trial does not hold what was asked for, or the directory is no trial
   70   a bug of ours
   130  interrupted; what was printed is whole lines`

@@ -1,6 +1,14 @@
 /** An error as one line for people and a code for programs. */
 
-import { EngineError, FormatError, QueryError, StoreError, TrialscanError, UsageError } from '../index.js'
+import {
+  EngineError,
+  FormatError,
+  QueryError,
+  RuleEvaluationConditionMet,
+  StoreError,
+  TrialscanError,
+  UsageError,
+} from '../index.js'
 import { EXIT } from './exit.js'
 import { messageOf } from './format/row-format.js'
 import { colorsFor, safe } from './terminal.js'
@@ -10,6 +18,7 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof StoreError) return EXIT.store
   if (error instanceof FormatError) return EXIT.format
   if (error instanceof QueryError) return EXIT.query
+  if (error instanceof RuleEvaluationConditionMet) return EXIT.findings
   return EXIT.bug
 }
 

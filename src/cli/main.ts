@@ -3,7 +3,16 @@
 
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError, Option } from 'commander'
-import { collect, reductionList, stepRange, upperCase, wholeNumber } from './arguments.js'
+import {
+  collect,
+  commaSeparated,
+  reductionList,
+  ruleTexts,
+  seconds,
+  stepRange,
+  upperCase,
+  wholeNumber,
+} from './arguments.js'
 import { EXIT, EXIT_HELP } from './exit.js'
 
 /** After a signal this long is left to end in good order. */
@@ -14,6 +23,12 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.ok)
 })
 process.stderr.on('error', () => {})
+
+/** What a rule of somebody's own throws outside of our sight must not look like a finding: Node.js would exit with 1. */
+process.on('uncaughtException', async error => {
+  const { reportFailure } = await import('./failure.js')
+  process.exit(reportFailure(error))
+})
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -63,6 +78,7 @@ Examples:
   $ trialscan ls ./my-training
   $ trialscan scan ./my-training --collection gradients --reductions abs_mean,abs_max
   $ trialscan show ./my-training gradient/fc.weight --step 100
+  $ trialscan check ./my-training
 
 Data goes to standard output, everything else to standard error.
 ${EXIT_HELP}`,
@@ -178,6 +194,105 @@ ${EXIT_HELP}`,
   )
 
 program
+  .command('check')
+  .description('What is wrong with the training: the rules of SageMaker Debugger, and your own, in one pass.')
+  .argument('<TRIAL>', TRIAL)
+  .option(
+    '--rule <NAME[,k=v…]>',
+    'a rule and its parameters; repeatable (default: all that the saved data allow)',
+    ruleTexts,
+  )
+  .option('--rules <FILE>', "rules from a JSON file: SageMaker's DebugRuleConfigurations")
+  .option(
+    '--module <FILE>',
+    'an ES module that exports rules of your own, to be named like the others; repeatable',
+    collect,
+  )
+  .option('--all', 'every rule that the saved data allow, beside those that are named')
+  .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
+  .option('--other-trials <PATHS>', 'trials to compare with (SimilarAcrossRuns), separated by commas', commaSeparated)
+  .option('--follow', 'go on as the job completes steps, until it ends')
+  .option(
+    '--timeout <SECONDS>',
+    'with --follow: how long to wait for a step that does not come (default: 600)',
+    seconds,
+  )
+  .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl']))
+  .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
+  .option('--no-fail-on-finding', 'exit with 0 in spite of findings')
+  .option(
+    '--threads <N>',
+    'threads to work on; 0: none but the main one (default: what the work is worth)',
+    wholeNumber,
+  )
+  .option('--out <FILE>', 'write there instead; the file appears when it is whole')
+  .showHelpAfterError('See trialscan check --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan check ./my-training
+  $ trialscan check ./my-training --rule VanishingGradient,threshold=1e-6 --rule AllZero,collection_names=gradients,weights
+  $ trialscan check ./my-training --rules rules.json --follow --format jsonl
+  $ trialscan check ./my-training --module ./my-rules.mjs --rule MyRule,limit=3 --steps 100:
+  $ trialscan check ./my-training --rule SimilarAcrossRuns --other-trials ./my-other-training
+
+Rules: AllZero, CheckInputImages, ClassImbalance, Confusion, DeadRelu, ExplodingTensor, FeatureImportanceOverweight,
+LossNotDecreasing, NLPSequenceRatio, Overfit, Overtraining, PoorWeightInitialization, SaturatedActivation,
+SimilarAcrossRuns, StalledTrainingRule, TensorVariance, TreeDepth, UnchangedTensor, VanishingGradient, WeightUpdateRatio.
+
+--rule NAME,k=v,k=v: a piece without a k= of its own goes on with the value before it, so that values may hold commas:
+AllZero,collection_names=gradients,weights,threshold=90 has two parameters. name=… is what findings call the rule, to tell
+two configurations of the same rule apart. A value that holds ",word=" goes into a file:
+--rules FILE: [{ "RuleConfigurationName": "…", "RuleParameters": { "rule_to_invoke": "AllZero", "threshold": "90" } }, …],
+or an object with such an array as DebugRuleConfigurations.
+
+table: for each rule that fired what that means, since when, where it is worst and what to do; then the rules that found
+nothing, and those that lacked data.
+jsonl: one object a finding, as soon as it is there, with rule, name (the configuration's), step (the global one), mode,
+mode_step, tensor (null: the step as a whole), worker, value, threshold, message. NaN and infinities are the strings "NaN",
+"Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing; and for what could not be
+read, objects with problem, step, tensor, code.
+${EXIT_HELP}`,
+  )
+  .action((trial: string, options) =>
+    run('check', async signal => (await import('./check.js')).check(trial, options, signal)),
+  )
+
+const invoker = program
+  .command('rule-invoker')
+  .description("One rule over one trial, with the options of Tornasole's rule_invoker.")
+  .requiredOption('--trial-dir <PATH>', TRIAL)
+  .requiredOption('--rule-name <NAME>', 'the rule, in capitals or not')
+  .option('--other-trials <PATHS>', 'trials to compare with, separated by commas', commaSeparated)
+  .option('--start-step <A>', 'the first global step to look at; earlier ones are not there for the rule', wholeNumber)
+  .option('--end-step <B>', 'the first global step not to look at any more', wholeNumber)
+  .option('--raise-rule-eval-cond-exception', 'the first step at which the rule fires ends it')
+  .option('--json', 'the same as --format jsonl')
+  .addOption(new Option('--format <FORMAT>', 'default: text').choices(['text', 'jsonl']))
+  .option('--timeout <SECONDS>', 'how long to wait for a step of a running job (default: 600)', seconds)
+  .argument('[PARAMETERS...]', 'of the rule: --NAME VALUE or --NAME=VALUE each')
+  .allowUnknownOption()
+  .showHelpAfterError('See trialscan rule-invoker --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan rule-invoker --trial-dir ./my-training --rule-name VanishingGradient --threshold 0.001
+  $ trialscan rule-invoker --trial-dir ./my-training --rule-name unchangedtensor --tensor_regex '.*' --num_steps 10
+  $ trialscan rule-invoker --trial-dir ./a --rule-name SimilarAcrossRuns --other-trials ./b --start-step 100
+
+Options come in any order; - and _ are the same in their names; of an option given twice the last counts. A job that still
+runs is followed until it ends. For several rules at once, and for what a rule means, see trialscan check.
+Where it differs from Tornasole's: exit code 1 if the rule fired; an option that the rule does not have is an error;
+--raise-rule-eval-cond-exception takes no value. jsonl is that of trialscan check.
+${EXIT_HELP}`,
+  )
+  .action((parameters: string[], options) =>
+    run('rule-invoker', async signal => (await import('./rule-invoker.js')).ruleInvoker(parameters, options, signal)),
+  )
+
+program
   .command('reindex')
   .description('Index files, as smdebug writes them, for a trial that has lost its own, or has those of Tornasole.')
   .argument('<TRIAL>', TRIAL)
@@ -203,9 +318,20 @@ ${EXIT_HELP}`,
     run('reindex', async signal => (await import('./reindex.js')).reindex(trial, options, signal)),
   )
 
+/** Options of the command are found under `--trial_dir` too: Python's argparse left no difference. */
+function withDashes(argv: readonly string[], command: Command): readonly string[] {
+  if (argv[2] !== command.name()) return argv
+  const own = new Set(command.options.map(({ long }) => long))
+  return argv.map(argument => {
+    const [name, ...value] = argument.split('=')
+    const dashed = name!.replaceAll('_', '-')
+    return own.has(dashed) ? [dashed, ...value].join('=') : argument
+  })
+}
+
 try {
   if (process.argv.length <= 2) program.outputHelp()
-  else await program.parseAsync()
+  else await program.parseAsync(withDashes(process.argv, invoker))
 } catch (error) {
   if (!(error instanceof CommanderError)) throw error
   // Help that was asked for is no error.

@@ -7,21 +7,33 @@ const SHORT_MS = 500
 
 export class Progress {
   readonly #startedAt = performance.now()
+  readonly #noun: string
   /** off: no bar is wanted, now or any more. */
   #state: 'waiting' | 'loading' | 'shown' | 'off'
   #bar: SingleBar | undefined
 
-  /** @param rowsOnTerminal rows are printed there: a bar among them would be in the way */
-  constructor(rowsOnTerminal: boolean) {
+  /**
+   * @param rowsOnTerminal rows are printed there: a bar among them would be in the way
+   * @param noun what is counted
+   */
+  constructor(rowsOnTerminal: boolean, noun = 'rows') {
+    this.#noun = noun
     this.#state = rowsOnTerminal || process.stderr.isTTY !== true ? 'off' : 'waiting'
   }
 
-  readonly update = ({ doneRows, totalRows }: ScanProgress): void => {
-    if (this.#state === 'shown') this.#bar?.update(doneRows)
-    else if (this.#state === 'waiting' && performance.now() - this.#startedAt > SHORT_MS) {
+  readonly update = ({ doneRows, totalRows }: Pick<ScanProgress, 'doneRows' | 'totalRows'>): void => {
+    if (this.#state === 'shown') {
+      this.#bar?.setTotal(totalRows)
+      this.#bar?.update(doneRows)
+    } else if (this.#state === 'waiting' && performance.now() - this.#startedAt > SHORT_MS) {
       this.#state = 'loading'
       void this.#show(totalRows, doneRows)
     }
+  }
+
+  /** Takes the bar's line for something else; the bar is drawn anew below it. */
+  makeWay(): void {
+    if (this.#state === 'shown') process.stderr.write('\r\x1b[K')
   }
 
   stop(): void {
@@ -33,9 +45,9 @@ export class Progress {
   async #show(totalRows: number, doneRows: number): Promise<void> {
     const { default: progress } = await import('cli-progress')
     if (this.#state !== 'loading') return
-    const format = '{bar} {percentage} %, {value} of {total} rows, {eta_formatted} to go'
+    const format = `{bar} {percentage} %, {value} of {total} ${this.#noun}, {eta_formatted} to go`
     this.#bar = new progress.SingleBar(
-      { format, stream: process.stderr, clearOnComplete: true, hideCursor: true },
+      { format, stream: process.stderr, clearOnComplete: true, hideCursor: true, forceRedraw: true },
       progress.Presets.shades_classic,
     )
     this.#bar.start(totalRows, doneRows)

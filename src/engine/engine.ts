@@ -58,6 +58,13 @@ export interface Tags {
   readonly byteLengths: Uint32Array
 }
 
+/** What is close: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it. */
+export interface Tolerance {
+  readonly rtol: number
+  readonly atol: number
+  readonly equalNan: boolean
+}
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -223,6 +230,82 @@ export class Engine {
     this.#core.reduceRecord(from.slots, to.rows)
   }
 
+  /** Σ|a − b| of elements in the core's memory; NaN where one of them or ∞ − ∞ is. */
+  sumAbsDifference(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number): number {
+    return this.#core.absDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
+  }
+
+  /** How many elements of a in the core's memory are not close to those of b. */
+  countNotCloseAt(
+    dtypeA: DType,
+    a: Address,
+    dtypeB: DType,
+    b: Address,
+    count: number,
+    { rtol, atol, equalNan }: Tolerance,
+  ): number {
+    const [numberA, numberB] = [dtypeNumber(dtypeA), dtypeNumber(dtypeB)]
+    return this.#core.allclose(numberA, a, numberB, b, count, rtol, atol, equalNan ? 1 : 0) >>> 0
+  }
+
+  /**
+   * Counts the elements of each column of a matrix with lo < x < hi.
+   * @param counts a uint32 for each column, which is added to
+   */
+  countInside(
+    dtype: DType,
+    data: Address,
+    rows: number,
+    columns: number,
+    lo: number,
+    hi: number,
+    counts: Address,
+  ): void {
+    this.#core.countInside(dtypeNumber(dtype), data, rows, columns, lo, hi, counts)
+  }
+
+  /** How many of the columns were counted less often than `limit`. */
+  countBelow(counts: Address, columns: number, limit: number): number {
+    return this.#core.countBelow(counts, columns, limit) >>> 0
+  }
+
+  /** How many elements in the core's memory equal `value`. */
+  countEqual(dtype: DType, data: Address, count: number, value: number): number {
+    return this.#core.countEqual(dtypeNumber(dtype), data, count, value) >>> 0
+  }
+
+  /**
+   * Sums the elements of each channel, which lie as [outer, channels, inner]; of complex ones the real parts.
+   * @param sums a float64 for each channel, which is added to
+   */
+  sumChannels(dtype: DType, data: Address, outer: number, channels: number, inner: number, sums: Address): void {
+    this.#core.sumChannels(dtypeNumber(dtype), data, outer, channels, inner, sums)
+  }
+
+  /**
+   * The percentiles of elements in the core's memory, as numpy.percentile interpolates them in float64: next to an
+   * infinity there is none. NaN of no elements, of complex ones, and where one of them is NaN.
+   * @param q percentages, 0 to 100
+   */
+  percentiles(dtype: DType, data: Address, count: number, q: readonly number[]): number[] {
+    const byteLength = count * 8
+    if (byteLength >= 2 ** 32) throw tooLarge(byteLength, 'bytes')
+    return this.scoped(() => {
+      const numbers = this.#memory.reserve(byteLength)
+      const ordered = this.#core.widenToDoubles(dtypeNumber(dtype), data, count, numbers) !== 0
+      if (!ordered || count === 0) return q.map(() => NaN)
+      const last = count - 1
+      return q.map(percent => {
+        const rank = last * (percent / 100)
+        const below = Math.floor(rank)
+        const lo = this.#core.selectKth(numbers, count, below)
+        const hi = this.#core.selectKth(numbers, count, Math.min(below + 1, last))
+        const t = rank - below
+        return t < 0.5 ? lo + (hi - lo) * t : hi - (hi - lo) * (1 - t)
+      })
+    })
+  }
+
   /**
    * Merges rows of moments of parts of one tensor, in order.
    * @param rows one after the other
@@ -302,13 +385,13 @@ export class Engine {
   }
 
   /**
-   * How many elements of a are not close to those of b: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it.
+   * How many elements of a are not close to those of b.
    * @param a little-endian elements, as many as in b
    */
   countNotClose(
     a: { readonly dtype: DType; readonly bytes: Uint8Array },
     b: { readonly dtype: DType; readonly bytes: Uint8Array },
-    { rtol, atol, equalNan }: { readonly rtol: number; readonly atol: number; readonly equalNan: boolean },
+    tolerance: Tolerance,
   ): number {
     const sizeA = elementByteLength(a.dtype)
     const sizeB = elementByteLength(b.dtype)
@@ -325,8 +408,7 @@ export class Engine {
       const count = Math.min(step, total - at)
       this.#memory.bytes(left, count * sizeA).set(a.bytes.subarray(at * sizeA, (at + count) * sizeA))
       this.#memory.bytes(right, count * sizeB).set(b.bytes.subarray(at * sizeB, (at + count) * sizeB))
-      const [dtypeA, dtypeB] = [dtypeNumber(a.dtype), dtypeNumber(b.dtype)]
-      notClose += this.#core.allclose(dtypeA, left, dtypeB, right, count, rtol, atol, equalNan ? 1 : 0) >>> 0
+      notClose += this.countNotCloseAt(a.dtype, left, b.dtype, right, count, tolerance)
     }
     return notClose
   }
@@ -376,6 +458,11 @@ export class SlotReader {
 
   dataByteLength(i: number): number {
     return this.#words[i * this.#layout.slot.words + this.#layout.slot.dataLength]!
+  }
+
+  /** Where the elements of a record that holds them in one piece lie in the core's memory. */
+  dataAddress(i: number): Address {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.data]! as Address
   }
 
   shape(i: number): number[] {

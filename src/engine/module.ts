@@ -36,6 +36,13 @@ export interface Core {
     atol: number,
     equalNan: number,
   ): number
+  absDifference(dtypeA: number, a: number, dtypeB: number, b: number, count: number): number
+  countInside(dtype: number, data: number, rows: number, columns: number, lo: number, hi: number, counts: number): void
+  countBelow(counts: number, columns: number, limit: number): number
+  countEqual(dtype: number, data: number, count: number, value: number): number
+  sumChannels(dtype: number, data: number, outer: number, channels: number, inner: number, sums: number): void
+  widenToDoubles(dtype: number, from: number, count: number, to: number): number
+  selectKth(data: number, count: number, k: number): number
 }
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)

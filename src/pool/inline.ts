@@ -29,7 +29,7 @@ export class InlineRunner implements Runner {
 /** Runs a job on this thread's engine and stores. */
 export async function runJobHere(job: Job, stores: Map<string, Store>): Promise<ReplyTo<Job>> {
   try {
-    return await runJob(job, threadEngine(), storeOf(job.store, stores))
+    return await runJob(job, threadEngine(), spec => storeOf(spec, stores))
   } catch (error) {
     // An instance that failed in a way it promises never to fail is not to be trusted with the next job.
     if (error instanceof EngineError || !(error instanceof TrialscanError)) discardEngine()

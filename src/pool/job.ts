@@ -4,26 +4,19 @@
  */
 
 import { dtypeNumber } from '../engine/dtype.js'
-import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
-import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
-import { decodeHistogram, type Histogram } from '../format/histogram.js'
+import type { Engine } from '../engine/engine.js'
+import { FormatError } from '../errors.js'
+import type { Histogram } from '../format/histogram.js'
 import { parseIndexFile } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex } from '../format/tornasole.js'
-import {
-  type DescribeJob,
-  type PartJob,
-  RECORD_LIMIT,
-  type RecordColumns,
-  type ScanJob,
-  type ValueJob,
-} from '../plan.js'
-import type { Store } from '../store/store.js'
+import type { DescribeJob, PartJob, ScanJob, ValueJob } from '../plan.js'
+import type { Store, StoreSpec } from '../store/store.js'
 import { scanEventFiles, withModeOfEvents } from './events.js'
-import { LargeRecord } from './large.js'
+import type { LargeRecord } from './large.js'
+import { measure } from './measure.js'
 import type {
   DescribeReply,
-  Descriptions,
   HistogramResult,
   IndexJob,
   IndexReply,
@@ -35,14 +28,25 @@ import type {
   ScanReply,
   ValueReply,
 } from './message.js'
+import {
+  askedOf,
+  DescriptionWriter,
+  failureData,
+  impossibleLength,
+  openLarge,
+  placeOf,
+  rawValue,
+  readHistogram,
+  shapeOf,
+} from './record.js'
 
 /** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
 const MAX_INDEX_BYTES = 256 << 20
-/** A histogram takes 16 bytes a bucket. */
-const MAX_HISTOGRAM_BYTES = 16 << 20
 
 /** Runs a job on this thread's engine. */
-export async function runJob(job: Job, engine: Engine, store: Store): Promise<Reply> {
+export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Promise<Reply> {
+  if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
+  const store = storeOf(job.store)
   switch (job.kind) {
     case 'scan':
       return scan(job, engine, store)
@@ -239,43 +243,6 @@ async function wholeValue(job: ValueJob, record: number, engine: Engine, store: 
   return rawValue(record, found, engine.copyElements(room, 0, found), null, engine)
 }
 
-function rawValue(
-  record: number,
-  found: Found,
-  bytes: Uint8Array<ArrayBuffer> | null,
-  strings: string[] | null,
-  engine: Engine,
-): RawValue {
-  const { dtype, shape } = found
-  const widened =
-    bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
-      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1))
-      : null
-  return { record, dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
-}
-
-/**
- * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
- * The core has checked the record by then.
- */
-async function readHistogram(
-  { files, tags, records }: RecordJob,
-  record: number,
-  code: string,
-  store: Store,
-): Promise<Histogram | null> {
-  const byteLength = records.byteLength[record]!
-  if ((code !== 'NoTensor' && code !== 'TagMismatch') || byteLength > MAX_HISTOGRAM_BYTES) return null
-  const frame = new Uint8Array(byteLength)
-  await store.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
-  const event = frame.subarray(HEADER_LENGTH, byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
-  return decodeHistogram(event, tags[records.tag[record]!]!)
-}
-
-function shapeOf({ rows }: Histogram): number[] {
-  return [rows.length / 3, 3]
-}
-
 function histogramValue(record: number, histogram: Histogram): RawValue {
   const bytes = new Uint8Array(histogram.rows.buffer)
   return { record, dtype: 'float64', shape: shapeOf(histogram), bytes, widened: null, strings: null }
@@ -305,91 +272,5 @@ function decodeText(decoder: TextDecoder, bytes: Uint8Array, url: string): strin
   } catch (cause) {
     const message = `${url}: expected UTF-8, got bytes that are not`
     throw new FormatError('BadIndexFile', message, { url, expected: 'UTF-8', got: 'other bytes' }, cause)
-  }
-}
-
-/** What failed, as data, so that the rest of the job stands. An error that is not ours is a bug, and ends the job. */
-function failureData(error: unknown): ErrorData {
-  if (error instanceof TrialscanError) return error.toJSON()
-  throw error
-}
-
-type RecordJob = ScanJob | PartJob | DescribeJob | ValueJob
-
-/** Opens a record that need not fit into memory. */
-async function openLarge(
-  job: PartJob | DescribeJob | ValueJob,
-  record: number,
-  engine: Engine,
-  store: Store,
-): Promise<LargeRecord> {
-  const { records } = job
-  const refused = impossibleLength(job, record, store)
-  if (refused) throw refused
-  engine.reset()
-  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
-  return LargeRecord.open(engine, store, {
-    path: job.files[records.file[record]!]!,
-    startByte: records.startByte[record]!,
-    asked: { ...askedOf(records, record), tag: 0 },
-    tags,
-    place: placeOf(job, record, store),
-    checkLevel: job.checkLevel,
-    windowByteLength: job.windowByteLength,
-  })
-}
-
-function askedOf(records: RecordColumns, record: number) {
-  return {
-    byteLength: records.byteLength[record]!,
-    tag: records.tag[record]!,
-    step: records.step[record]!,
-    tornasole: records.tornasole[record] === 1,
-  }
-}
-
-function placeOf({ files, tags, records }: RecordJob, record: number, store: Store) {
-  return {
-    url: store.url(files[records.file[record]!]!),
-    startByte: records.startByte[record]!,
-    tensor: tags[records.tag[record]!]!,
-  }
-}
-
-/** The error of an index entry whose length no record can have; such a record is not read. */
-function impossibleLength(job: RecordJob, record: number, store: Store): FormatError | undefined {
-  const byteLength = job.records.byteLength[record]!
-  if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
-  const { url, startByte, tensor } = placeOf(job, record, store)
-  const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
-  const message = `${url}, offset ${startByte}, tensor ${JSON.stringify(tensor)}: expected ${expected}, got ${byteLength}`
-  return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
-}
-
-/** Collects dtypes and shapes in the order of the records, whatever order they come in. */
-class DescriptionWriter {
-  readonly #dtypes: Uint8Array
-  readonly #shapes: (readonly number[] | undefined)[]
-
-  constructor(total: number) {
-    this.#dtypes = new Uint8Array(total)
-    this.#shapes = new Array(total)
-  }
-
-  set(record: number, dtype: number, shape: readonly number[]): void {
-    this.#dtypes[record] = dtype
-    this.#shapes[record] = shape
-  }
-
-  finish(): Descriptions {
-    const ranks = Uint8Array.from(this.#shapes, shape => shape?.length ?? 0)
-    const dims = new Float64Array(ranks.reduce((sum, rank) => sum + rank, 0))
-    let at = 0
-    for (const shape of this.#shapes) {
-      if (shape === undefined) continue
-      dims.set(shape, at)
-      at += shape.length
-    }
-    return { dtypes: this.#dtypes, ranks, dims }
   }
 }

@@ -19,6 +19,7 @@ import { type FaultPlace, faultError, NEED_MORE, TRUNCATED } from '../engine/sta
 import type { TrialscanError } from '../errors.js'
 import type { Store } from '../store/store.js'
 import { CHECK_LEVELS } from '../types.js'
+import type { PartChecksum } from './message.js'
 
 /** The check level at which payloads are checksummed. */
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
@@ -38,13 +39,6 @@ export interface LargeRecordPlace {
   readonly checkLevel: number
   /** Bytes of the file that may be in memory at once. */
   readonly windowByteLength: number
-}
-
-/** The checksum of a run of a payload's bytes. `stored` is what the record's footer says, in the last part only. */
-export interface PartChecksum {
-  readonly crc: number
-  readonly crcByteLength: number
-  readonly storedCrc: number
 }
 
 export class LargeRecord {
@@ -183,11 +177,20 @@ export class LargeRecord {
     if (this.found.kind === 'values') this.#engine.addValuesToRow(this.#room, row)
   }
 
+  /** The elements where they do not lie in tensor_content, unchecked. */
+  copyElements(): Uint8Array<ArrayBuffer> {
+    return this.#engine.copyElements(this.#room, 0, this.found)
+  }
+
+  /** The strings of a record that holds such, unchecked. */
+  copyStrings(): string[] {
+    return this.#engine.copyStrings(this.#room, 0, this.found)
+  }
+
   /** The little-endian bytes of all elements, checked as the check level asks. */
   async readElements(): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataByteLength } = this.found
-    const out =
-      kind === 'content' ? new Uint8Array(dataByteLength) : this.#engine.copyElements(this.#room, 0, this.found)
+    const out = kind === 'content' ? new Uint8Array(dataByteLength) : this.copyElements()
     let at = 0
     const { crc, storedCrc } = await this.streamPart(0, 1, (address, _, byteLength) => {
       out.set(this.#engine.view(address, byteLength), at)
@@ -201,7 +204,7 @@ export class LargeRecord {
   async readStrings(): Promise<string[]> {
     const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
     this.checkPayload(crc, storedCrc)
-    return this.#engine.copyStrings(this.#room, 0, this.found)
+    return this.copyStrings()
   }
 
   /** Throws if the checksum of the payload is neither the stored one nor unchecked. No-op below check level full. */

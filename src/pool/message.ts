@@ -3,7 +3,7 @@
 import type { ErrorData } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
 import type { IndexFile } from '../format/index-file.js'
-import type { DescribeJob, PartJob, ScanJob, ValueJob } from '../plan.js'
+import type { DescribeJob, MeasureJob, PartJob, ScanJob, ValueJob } from '../plan.js'
 import type { StoreSpec } from '../store/store.js'
 import type { DType } from '../types.js'
 
@@ -22,7 +22,7 @@ export interface EventsJob {
   readonly files: readonly { readonly path: string; readonly startByte: number }[]
 }
 
-export type Job = ScanJob | PartJob | DescribeJob | ValueJob | IndexJob | EventsJob
+export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | EventsJob
 
 /** What a job has cost. */
 export interface JobStats {
@@ -65,14 +65,31 @@ export interface ScanReply extends RecordReply {
   readonly moments: Float64Array
 }
 
-export interface PartReply extends RecordReply {
-  readonly kind: 'part'
-  readonly described: Descriptions
-  readonly moments: Float64Array
-  /** CRC-32C of the payload bytes this part covers (check level full only), how many those are, and what is stored. */
+/** CRC-32C of a run of a payload's bytes (check level full only). `storedCrc` is what the record's footer says, in the last part only. */
+export interface PartChecksum {
   readonly crc: number
   readonly crcByteLength: number
   readonly storedCrc: number
+}
+
+export interface PartReply extends RecordReply, PartChecksum {
+  readonly kind: 'part'
+  readonly described: Descriptions
+  readonly moments: Float64Array
+}
+
+export interface MeasureReply extends RecordReply {
+  readonly kind: 'measure'
+  readonly histograms: readonly HistogramResult[]
+  readonly described: Descriptions
+  /** A row of moments a record, of this part; of no meaning where it failed. */
+  readonly moments: Float64Array
+  /** One a record, where the job is about parts. */
+  readonly checksums: readonly PartChecksum[]
+  /** One a task, as `TaskAnswer` says; null where a record failed. */
+  readonly answers: readonly (readonly number[] | null)[]
+  /** `record` is the number of the task here. */
+  readonly values: readonly RawValue[]
 }
 
 export interface DescribeReply extends RecordReply {
@@ -129,7 +146,7 @@ export interface EventsReply {
   readonly files: readonly (EventFileScan | ErrorData)[]
 }
 
-export type Reply = ScanReply | PartReply | DescribeReply | ValueReply | IndexReply | EventsReply
+export type Reply = ScanReply | PartReply | MeasureReply | DescribeReply | ValueReply | IndexReply | EventsReply
 
 /** The reply that belongs to a job. */
 export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>
@@ -140,8 +157,10 @@ export function transfers(reply: Reply): ArrayBuffer[] {
     case 'scan':
     case 'part':
       return [reply.moments.buffer as ArrayBuffer]
+    case 'measure':
+      return [reply.moments.buffer as ArrayBuffer, ...reply.values.flatMap(buffersOf)]
     case 'value':
-      return reply.values.flatMap(({ bytes, widened }) => (widened ? [bytes.buffer, widened.buffer] : [bytes.buffer]))
+      return reply.values.flatMap(buffersOf)
     case 'events':
       return reply.files.flatMap(file => {
         if ('code' in file) return []
@@ -151,4 +170,8 @@ export function transfers(reply: Reply): ArrayBuffer[] {
     default:
       return []
   }
+}
+
+function buffersOf({ bytes, widened }: RawValue): ArrayBuffer[] {
+  return widened ? [bytes.buffer, widened.buffer] : [bytes.buffer]
 }

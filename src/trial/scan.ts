@@ -2,11 +2,19 @@
 
 import { dtypeOf } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
-import { BAD_PAYLOAD_CRC, faultError } from '../engine/status.js'
+import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
 import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { type PlanContext, type PlannedJob, planJobs, type RecordPlace } from '../plan.js'
-import type { Descriptions, HistogramResult, Job, PartReply, ReplyTo, ScanReply } from '../pool/message.js'
+import type {
+  Descriptions,
+  HistogramResult,
+  Job,
+  PartChecksum,
+  PartReply,
+  ReplyTo,
+  ScanReply,
+} from '../pool/message.js'
 import type { Runner } from '../pool/runner.js'
 import {
   CHECK_LEVELS,
@@ -327,7 +335,7 @@ export function checkLevelNumber(level: (typeof CHECK_LEVELS)[number]): number {
 }
 
 /** A job whose thread died is tried once more; then its records have failed, and the rest of the scan goes on. */
-async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<ReplyTo<Job>> {
+export async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<ReplyTo<Job>> {
   try {
     return await runner.run(job, signal)
   } catch (error) {
@@ -364,7 +372,7 @@ export function shapesOf({ ranks, dims }: Descriptions): number[][] {
   })
 }
 
-function noAnswer(record: number): ErrorData {
+export function noAnswer(record: number): ErrorData {
   return new EngineError(`a job answered nothing about its record ${record}`).toJSON()
 }
 
@@ -406,12 +414,23 @@ class PartMerger {
   }
 
   #checksumError(job: PlannedJob['job'], replies: readonly PartReply[]): TrialscanError | undefined {
-    const crc = replies.reduce((sum, part) => this.engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
-    const stored = replies.at(-1)!.storedCrc
-    const computed = this.engine.maskedCrc(crc)
-    if (stored === computed || stored === this.engine.uncheckedCrc) return undefined
     const { startByte, byteLength } = job.records
-    const fault = { status: BAD_PAYLOAD_CRC, faultOffset: byteLength[0]! - 4, expected: computed, got: stored, tag: '' }
-    return faultError(fault, { url: this.#url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! })
+    const place = { url: this.#url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! }
+    return checksumError(this.engine, replies, byteLength[0]!, place)
   }
+}
+
+/** What is wrong with the checksum of a record of which the parts were read one by one; undefined: nothing. */
+export function checksumError(
+  engine: Engine,
+  parts: readonly PartChecksum[],
+  byteLength: number,
+  place: FaultPlace,
+): TrialscanError | undefined {
+  const crc = parts.reduce((sum, part) => engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
+  const stored = parts.at(-1)!.storedCrc
+  const computed = engine.maskedCrc(crc)
+  if (stored === computed || stored === engine.uncheckedCrc) return undefined
+  const fault = { status: BAD_PAYLOAD_CRC, faultOffset: byteLength - 4, expected: computed, got: stored, tag: '' }
+  return faultError(fault, place)
 }

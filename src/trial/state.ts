@@ -1,11 +1,13 @@
 /** What a trial and its tensors share: the way to the bytes, and what is known of the trial at the moment. */
 
 import { NoMoreData, StepNotYetAvailable, StepUnavailable } from '../errors.js'
-import type { Mode } from '../types.js'
+import type { Mode, ReductionName } from '../types.js'
 import type { Access } from './access.js'
-import type { Catalog } from './catalog.js'
+import type { Catalog, WorkerStep } from './catalog.js'
 import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './open.js'
+import type { ReductionValue } from './reduction.js'
 import type { Step } from './steps.js'
+import type { TensorValue } from './value.js'
 
 /**
  * Whether a step can be had (smdebug's StepState).
@@ -15,7 +17,16 @@ import type { Step } from './steps.js'
  */
 export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
 
+/** What was read ahead. */
+export interface Ahead {
+  value(workerStep: WorkerStep, tensor: string): TensorValue | undefined
+  reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined
+}
+
 export class TrialState {
+  /** Where tensors look before they read. */
+  ahead: Ahead | null = null
+
   readonly access: Access
   readonly rangeSteps: StepRange | null
   readonly #loader: TrialLoader

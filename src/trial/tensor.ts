@@ -86,6 +86,8 @@ export class Tensor {
   async value(step: number, options: ValueOptions = {}): Promise<TensorValue> {
     const { mode = 'GLOBAL', worker } = options
     const found = await this.#find(step, mode, worker)
+    const ahead = options.check === undefined && this.#state.ahead?.value(found.workerStep, this.name)
+    if (ahead) return ahead
     const place = this.#valuePlace(found, step, mode)
     const [value] = await this.#reading(this.#read([place], options), found, step, mode)
     return value!
@@ -124,6 +126,8 @@ export class Tensor {
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
     const found = await this.#find(step, mode, worker)
     const { workerStep, saved } = found
+    const ahead = options.check === undefined && this.#state.ahead?.reduction(workerStep, this.name, reduction)
+    if (ahead !== undefined && ahead !== false) return ahead
     if (saved.value === null && !saved.reductions.has(reduction)) {
       const kept = [...saved.reductions.keys()].join(', ') || 'none'
       const detail = `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`

@@ -165,7 +165,14 @@ export function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promi
 /** The same as `createTrial`. */
 export const openTrial = createTrial
 
+/** What is behind a trial, for the stages that build on it. */
+export let stateOf: (trial: Trial) => TrialState
+
 export class Trial extends TornasoleNames {
+  static {
+    stateOf = trial => trial.#state
+  }
+
   /** As given to `createTrial`. */
   readonly path: string
   readonly name: string

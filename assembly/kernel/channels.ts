@@ -1,0 +1,96 @@
+// Sums of the elements of each channel, in float64.
+
+import { DType, elementSize } from '../dtype'
+import { BLOCK, isComplex, pair, wide } from './blocks'
+import { widenToFloat64 } from './lanes'
+
+/** Sums that channels lying side by side are spread over when they are fewer: a vector wants long runs. */
+const SPREAD: u32 = 512
+
+const spread: usize = memory.data(512 * 8, 16)
+
+/**
+ * Adds to each channel's f64 the sum of its elements, which lie as [outer, channels, inner] in C order. Of complex ones
+ * the real parts count, and of strings nothing.
+ */
+export function sumChannels(dtype: i32, data: usize, outer: u32, channels: u32, inner: u32, sums: usize): void {
+  const count = outer * channels * inner
+  if (count == 0) return
+  if (inner != 1 || channels > SPREAD) return addAll(dtype, data, count, channels, inner, sums)
+
+  const many = channels * (SPREAD / channels)
+  memory.fill(spread, 0, <usize>many << 3)
+  addAll(dtype, data, count, many, 1, spread)
+  for (let i: u32 = 0; i < many; i++) add(sums + (<usize>(i % channels) << 3), load<f64>(spread + (<usize>i << 3)))
+}
+
+function addAll(dtype: i32, data: usize, count: u32, channels: u32, inner: u32, sums: usize): void {
+  if (dtype == DType.FLOAT32) return addRuns<f32>(data, 0, count, channels, inner, sums)
+  if (dtype == DType.FLOAT64) return addRuns<f64>(data, 0, count, channels, inner, sums)
+
+  const size = <usize>elementSize(dtype)
+  if (size == 0) return
+  for (let first: u32 = 0; first < count; ) {
+    const n = min(count - first, BLOCK)
+    widenToFloat64(dtype, data + <usize>first * size, n, wide)
+    if (isComplex(dtype)) dropImaginary(n)
+    addRuns<f64>(wide, first, n, channels, inner, sums)
+    first += n
+  }
+}
+
+/** Adds n elements, which begin at the `first` of the tensor and go over the ends of channels. */
+function addRuns<T>(data: usize, first: u32, n: u32, channels: u32, inner: u32, sums: usize): void {
+  for (const end = first + n; first != end; ) {
+    const channel = (first / inner) % channels
+    const sum = sums + (<usize>channel << 3)
+    let run: u32
+    if (inner == 1) {
+      run = min(end - first, channels - channel)
+      addEach<T>(data, run, sum)
+    } else {
+      run = min(end - first, inner - (first % inner))
+      add(sum, sumOf<T>(data, run))
+    }
+    data += <usize>run * sizeof<T>()
+    first += run
+  }
+}
+
+// @ts-ignore: decorator
+@inline
+function add(sum: usize, x: f64): void {
+  store<f64>(sum, load<f64>(sum) + x)
+}
+
+/** Adds each element to a sum of its own. */
+function addEach<T>(data: usize, n: u32, sums: usize): void {
+  const end = data + <usize>(n & ~1) * sizeof<T>()
+  for (; data != end; data += 2 * sizeof<T>(), sums += 16) v128.store(sums, f64x2.add(v128.load(sums), pair<T>(data)))
+  if (n & 1) add(sums, <f64>load<T>(data))
+}
+
+/** Four sums at once, since each addition waits for the one before. */
+function sumOf<T>(data: usize, n: u32): f64 {
+  const two: usize = 2 * sizeof<T>()
+  let sum0 = f64x2.splat(0)
+  let sum1 = sum0
+  let sum2 = sum0
+  let sum3 = sum0
+  const end = data + <usize>(n & ~7) * sizeof<T>()
+  for (; data != end; data += 4 * two) {
+    sum0 = f64x2.add(sum0, pair<T>(data))
+    sum1 = f64x2.add(sum1, pair<T>(data + two))
+    sum2 = f64x2.add(sum2, pair<T>(data + 2 * two))
+    sum3 = f64x2.add(sum3, pair<T>(data + 3 * two))
+  }
+  const sums = f64x2.add(f64x2.add(sum0, sum1), f64x2.add(sum2, sum3))
+  let sum = f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1)
+  for (const last = end + <usize>(n & 7) * sizeof<T>(); data != last; data += sizeof<T>()) sum += <f64>load<T>(data)
+  return sum
+}
+
+/** Moves the real parts of the widened elements together. */
+function dropImaginary(n: u32): void {
+  for (let i: usize = 1; i < n; i++) store<f64>(wide + (i << 3), load<f64>(wide + (i << 4)))
+}

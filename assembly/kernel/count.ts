@@ -1,0 +1,115 @@
+// How many elements are of a kind, compared as float64.
+
+import { DType, elementSize } from '../dtype'
+import { BLOCK, isComplex, pair, wide } from './blocks'
+import { widenToFloat64 } from './lanes'
+
+/**
+ * Adds to each column's u32 how many rows of a matrix have lo < x < hi there; a `hi` that is NaN bounds nothing. NaN is
+ * not inside, and neither is what has no order.
+ */
+export function countInside(
+  dtype: i32,
+  data: usize,
+  rows: u32,
+  columns: u32,
+  lo: f64,
+  hi: f64,
+  counts: usize,
+): void {
+  const count = rows * columns
+  if (dtype == DType.FLOAT32) return inRows<f32>(data, 0, count, columns, lo, hi, counts)
+  if (dtype == DType.FLOAT64) return inRows<f64>(data, 0, count, columns, lo, hi, counts)
+
+  const size = <usize>elementSize(dtype)
+  if (size == 0 || isComplex(dtype)) return
+  for (let first: u32 = 0; first < count; ) {
+    const n = min(count - first, BLOCK)
+    widenToFloat64(dtype, data + <usize>first * size, n, wide)
+    inRows<f64>(wide, first, n, columns, lo, hi, counts)
+    first += n
+  }
+}
+
+/** How many of the columns' counts are below a limit. */
+export function countBelow(counts: usize, columns: u32, limit: f64): u32 {
+  let below: u32 = 0
+  const end = counts + (<usize>columns << 2)
+  for (; counts != end; counts += 4) below += u32(<f64>load<u32>(counts) < limit)
+  return below
+}
+
+/** How many elements equal a value; a complex one does without an imaginary part. */
+export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32 {
+  if (dtype == DType.FLOAT32) return equal<f32>(data, count, value)
+  if (dtype == DType.FLOAT64) return equal<f64>(data, count, value)
+
+  const size = <usize>elementSize(dtype)
+  if (size == 0) return 0
+  let found: u32 = 0
+  while (count > 0) {
+    const n = min(count, BLOCK)
+    widenToFloat64(dtype, data, n, wide)
+    found += isComplex(dtype) ? equalComplex(n, value) : equal<f64>(wide, n, value)
+    data += <usize>n * size
+    count -= n
+  }
+  return found
+}
+
+/** Of n elements, which begin at the `first` of the matrix and go over the ends of rows. */
+function inRows<T>(data: usize, first: u32, n: u32, columns: u32, lo: f64, hi: f64, counts: usize): void {
+  for (const end = first + n; first != end; ) {
+    const column = first % columns
+    const run = min(end - first, columns - column)
+    inRow<T>(data, run, lo, hi, counts + (<usize>column << 2))
+    data += <usize>run * sizeof<T>()
+    first += run
+  }
+}
+
+function inRow<T>(data: usize, n: u32, lo: f64, hi: f64, counts: usize): void {
+  const low = f64x2.splat(lo)
+  const high = f64x2.splat(hi)
+  const end = data + <usize>(n & ~3) * sizeof<T>()
+  for (; data != end; data += 4 * sizeof<T>(), counts += 16) {
+    const x = pair<T>(data)
+    const y = pair<T>(data + 2 * sizeof<T>())
+    const inside = v128.shuffle<i32>(
+      v128.andnot(f64x2.lt(low, x), f64x2.ge(x, high)),
+      v128.andnot(f64x2.lt(low, y), f64x2.ge(y, high)),
+      0,
+      2,
+      4,
+      6,
+    )
+    v128.store(counts, i32x4.sub(v128.load(counts), inside))
+  }
+  for (const last = end + <usize>(n & 3) * sizeof<T>(); data != last; data += sizeof<T>(), counts += 4) {
+    const x = <f64>load<T>(data)
+    store<u32>(counts, load<u32>(counts) + (u32(lo < x) & u32(!(x >= hi))))
+  }
+}
+
+function equal<T>(data: usize, count: u32, value: f64): u32 {
+  const wanted = f64x2.splat(value)
+  let counts = i64x2.splat(0)
+  const end = data + <usize>(count & ~3) * sizeof<T>()
+  for (; data != end; data += 4 * sizeof<T>()) {
+    counts = i64x2.sub(counts, f64x2.eq(pair<T>(data), wanted))
+    counts = i64x2.sub(counts, f64x2.eq(pair<T>(data + 2 * sizeof<T>()), wanted))
+  }
+  let found = i32x4.extract_lane(counts, 0) + i32x4.extract_lane(counts, 2)
+  for (const last = end + <usize>(count & 3) * sizeof<T>(); data != last; data += sizeof<T>()) {
+    found += i32(<f64>load<T>(data) == value)
+  }
+  return found
+}
+
+/** Of the widened elements. */
+function equalComplex(n: u32, value: f64): u32 {
+  let found: u32 = 0
+  const end = wide + (<usize>n << 4)
+  for (let at = wide; at != end; at += 16) found += u32(load<f64>(at) == value) & u32(load<f64>(at, 8) == 0)
+  return found
+}

@@ -1,0 +1,78 @@
+// How far two tensors are apart: Σ|a − b|, in float64 whatever the types are.
+
+import { DType, elementSize } from '../dtype'
+import { BLOCK, isComplex, pair, wide } from './blocks'
+import { widenToFloat64 } from './lanes'
+
+const wideB: usize = memory.data(1024 * 16, 16)
+
+/** NaN where one is among the differences; 0 where a side has no numbers. */
+export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, count: u32): f64 {
+  if (dtypeA == DType.FLOAT32 && dtypeB == DType.FLOAT32) return sumApart<f32>(a, b, count)
+  if (dtypeA == DType.FLOAT64 && dtypeB == DType.FLOAT64) return sumApart<f64>(a, b, count)
+
+  const sizeA = <usize>elementSize(dtypeA)
+  const sizeB = <usize>elementSize(dtypeB)
+  if (sizeA == 0 || sizeB == 0) return 0
+  const complex = isComplex(dtypeA) || isComplex(dtypeB)
+  let sum: f64 = 0
+  while (count > 0) {
+    const n = min(count, BLOCK)
+    widenToFloat64(dtypeA, a, n, wide)
+    widenToFloat64(dtypeB, b, n, wideB)
+    if (complex) {
+      if (!isComplex(dtypeA)) makeComplex(wide, n)
+      if (!isComplex(dtypeB)) makeComplex(wideB, n)
+      sum += sumApartComplex(n)
+    } else sum += sumApart<f64>(wide, wideB, n)
+    a += <usize>n * sizeA
+    b += <usize>n * sizeB
+    count -= n
+  }
+  return sum
+}
+
+// @ts-ignore: decorator
+@inline
+function apart<T>(a: usize, b: usize): v128 {
+  return f64x2.abs(f64x2.sub(pair<T>(a), pair<T>(b)))
+}
+
+/** Four sums at once, since each addition waits for the one before. */
+function sumApart<T>(a: usize, b: usize, count: u32): f64 {
+  const two: usize = 2 * sizeof<T>()
+  let sum0 = f64x2.splat(0)
+  let sum1 = sum0
+  let sum2 = sum0
+  let sum3 = sum0
+  const end = a + <usize>(count & ~7) * sizeof<T>()
+  for (; a != end; a += 4 * two, b += 4 * two) {
+    sum0 = f64x2.add(sum0, apart<T>(a, b))
+    sum1 = f64x2.add(sum1, apart<T>(a + two, b + two))
+    sum2 = f64x2.add(sum2, apart<T>(a + 2 * two, b + 2 * two))
+    sum3 = f64x2.add(sum3, apart<T>(a + 3 * two, b + 3 * two))
+  }
+  const sums = f64x2.add(f64x2.add(sum0, sum1), f64x2.add(sum2, sum3))
+  let sum = f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1)
+  for (const last = end + <usize>(count & 7) * sizeof<T>(); a != last; a += sizeof<T>(), b += sizeof<T>()) {
+    sum += abs(<f64>load<T>(a) - <f64>load<T>(b))
+  }
+  return sum
+}
+
+function sumApartComplex(n: u32): f64 {
+  let sum: f64 = 0
+  for (let at: usize = 0; at < <usize>n << 4; at += 16) {
+    const real = load<f64>(wide + at) - load<f64>(wideB + at)
+    sum += Math.hypot(real, load<f64>(wide + at, 8) - load<f64>(wideB + at, 8))
+  }
+  return sum
+}
+
+/** Gives float64 elements an imaginary part, from the last on so that none is written over before it is read. */
+function makeComplex(at: usize, n: u32): void {
+  for (let i = <usize>n; i-- > 0; ) {
+    store<f64>(at + (i << 4), load<f64>(at + (i << 3)))
+    store<f64>(at + (i << 4), 0, 8)
+  }
+}

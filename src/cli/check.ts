@@ -1,0 +1,152 @@
+/** `trialscan check`: what rules say of a training. */
+
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import {
+  type Missing,
+  makeRules,
+  parseRuleConfigurations,
+  type Rule,
+  type RuleConfiguration,
+  RuleRegistry,
+  StoreError,
+  type Trial,
+  UsageError,
+} from '../index.js'
+import type { RuleText } from './arguments.js'
+import type { FindingFormat } from './format/finding-format.js'
+import { findingJsonl } from './format/finding-jsonl.js'
+import { findingTable } from './format/finding-table.js'
+import { judge, logger, Trials } from './judge.js'
+import { Output } from './output.js'
+import { colorsFor } from './terminal.js'
+
+export interface CheckFlags {
+  readonly rule?: readonly RuleText[]
+  readonly rules?: string
+  readonly module?: readonly string[]
+  readonly all?: boolean
+  readonly steps?: readonly [number | null, number | null]
+  readonly otherTrials?: readonly string[]
+  readonly follow?: boolean
+  readonly timeout?: number
+  readonly format?: 'table' | 'jsonl'
+  readonly failOnFinding?: boolean
+  readonly threads?: number
+  readonly out?: string
+}
+
+/** @returns the exit code */
+export async function check(path: string, flags: CheckFlags, signal: AbortSignal): Promise<number> {
+  const { steps = [null, null], follow = false, timeout, threads, out } = flags
+  if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
+  const registry = new RuleRegistry()
+  for (const module of flags.module ?? []) await loadModule(registry, module)
+  const trials = new Trials(threads === undefined ? {} : { threads })
+  try {
+    const trial = await trials.open(path)
+    const { rules, leftOut } = await rulesOf(flags, trial, trials, registry)
+    const { code } = await judge({
+      trial,
+      rules,
+      leftOut,
+      format: findingFormat(flags),
+      output: await Output.open(out),
+      steps,
+      follow,
+      timeout,
+      threads,
+      stopAtFirst: false,
+      failOnFinding: flags.failOnFinding ?? true,
+      signal,
+    })
+    return code
+  } finally {
+    await trials.close()
+  }
+}
+
+/** As of a scan: a table on a terminal, else lines for programs. */
+export function findingFormat({ format, out }: Pick<CheckFlags, 'format' | 'out'>): FindingFormat {
+  const onTerminal = out === undefined && process.stdout.isTTY === true
+  const kind = format ?? (onTerminal ? 'table' : 'jsonl')
+  if (kind === 'jsonl') return findingJsonl(onTerminal)
+  return findingTable(onTerminal ? process.stdout.columns : undefined, colorsFor(onTerminal ? process.stdout : null))
+}
+
+/** The rules that were asked for; all that the trial has the data for if none was. */
+async function rulesOf(
+  flags: CheckFlags,
+  trial: Trial,
+  trials: Trials,
+  registry: RuleRegistry,
+): Promise<{ readonly rules: readonly Rule[]; readonly leftOut: readonly Missing[] }> {
+  const otherTrials = await trials.openAll(flags.otherTrials ?? [])
+  const configurations = [
+    ...named(flags.rule ?? [], registry),
+    ...(flags.rules === undefined ? [] : await readConfigurations(flags.rules)),
+  ]
+  const names = configurations.map(({ name }) => name)
+  const twice = names.find((name, i) => names.indexOf(name) !== i)
+  if (twice !== undefined) {
+    throw new UsageError(`two rules are called ${JSON.stringify(twice)}: give one of them another name, with name=…`)
+  }
+  const openTrial = trials.open
+  const rules = await makeRules(configurations, { baseTrial: trial, registry, openTrial, logger, otherTrials })
+  const isAll = flags.all ?? (flags.rule === undefined && flags.rules === undefined)
+  if (!isAll) return { rules, leftOut: [] }
+  const all = registry.all(trial, { otherTrials, logger })
+  // A rule that was asked for with parameters of its own is not needed with those that are suggested.
+  const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
+  return {
+    rules: [...rules, ...all.rules.filter(rule => isNew(rule.ruleName))],
+    leftOut: all.leftOut.filter(({ rule }) => isNew(rule)),
+  }
+}
+
+/** What a rule's constructor takes that is no parameter. */
+const NO_PARAMETERS: readonly string[] = ['actions', 'otherTrials', 'startStep', 'endStep', 'logger']
+
+/** `--rule`: called as its class; as it was given, where the same rule is given more than once; or as `name=` says. */
+function named(texts: readonly RuleText[], registry: RuleRegistry): readonly RuleConfiguration[] {
+  const distinct = [...new Map(texts.map(text => [text.text, text])).values()]
+  const classes = distinct.map(({ rule }) => registry.get(rule))
+  return distinct.map(({ text, rule, parameters: { name, ...parameters } }, i) => {
+    const ruleName = classes[i]!.name
+    const wrong = Object.keys(parameters).find(parameter => NO_PARAMETERS.includes(parameter))
+    if (wrong !== undefined) throw new UsageError(`rule ${ruleName} has no parameter ${JSON.stringify(wrong)}`)
+    const isOnly = classes.filter(other => other === classes[i]).length === 1
+    return { name: name || (isOnly ? ruleName : text), rule, parameters }
+  })
+}
+
+async function readConfigurations(path: string): Promise<readonly RuleConfiguration[]> {
+  const url = pathToFileURL(resolve(path)).href
+  return parseRuleConfigurations(await readText(path, url), url)
+}
+
+async function readText(path: string, url: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') throw new StoreError('NotFound', `${path}: there is no such file`, { url }, error)
+    if (code === 'EISDIR') throw new StoreError('NotAFile', `${path}: expected a file, got a directory`, { url }, error)
+    if (code === 'EACCES') throw new StoreError('Denied', `${path}: permission denied`, { url }, error)
+    throw new StoreError('Unavailable', `${path}: ${message}`, { url }, error)
+  }
+}
+
+/** Takes the rules that an ES module exports. */
+async function loadModule(registry: RuleRegistry, path: string): Promise<void> {
+  const url = pathToFileURL(resolve(path)).href
+  await readText(path, url)
+  let exports: Record<string, unknown>
+  try {
+    exports = (await import(url)) as Record<string, unknown>
+  } catch (error) {
+    throw new UsageError(`${path} can't be loaded: ${error instanceof Error ? error.message : error}`, {}, error)
+  }
+  registry.registerModule(exports, url)
+}

@@ -1,0 +1,51 @@
+/** What rules have found, as text. */
+
+import type { Finding, Missing, TrialscanError } from '../../index.js'
+
+export interface FindingFormat {
+  /** Whether each finding is a line of its own, as soon as it is there. */
+  readonly isLive: boolean
+  /** A finding as whole lines; none where they are told of together, at the end. */
+  line(finding: Finding): string
+  /** What is told when all is judged. */
+  end(judged: Judged): string
+}
+
+/** What was judged by which rules, and what came of it. */
+export interface Judged {
+  /** The trial's name. */
+  readonly trial: string
+  readonly rules: readonly JudgingRule[]
+  readonly findings: readonly Finding[]
+  readonly missing: readonly Missing[]
+  readonly problems: readonly Trouble[]
+  /** How many; null where nobody has counted. */
+  readonly steps: number | null
+  /** The job has ended; it may still run and was not followed, or followed till nothing came; somebody pressed Ctrl-C. */
+  readonly state: 'ended' | 'running' | 'left' | 'interrupted'
+}
+
+/** A rule as it was configured. */
+export interface JudgingRule {
+  readonly ruleName: string
+  readonly name: string
+  readonly meaning: string | undefined
+  readonly advice: string | undefined
+}
+
+/** What could not be read, so that it was not judged; of the trial as a whole where there is no step. */
+export interface Trouble {
+  readonly step: number | null
+  readonly tensor: string | null
+  readonly error: TrialscanError
+}
+
+/** The steps of some findings, each once, in ascending order. */
+export function stepsOf(findings: readonly Finding[]): readonly number[] {
+  return [...new Set(findings.map(({ step }) => step))].sort((a, b) => a - b)
+}
+
+/** Whether a finding, or a lack of data, is of a rule as it was configured. */
+export function isOf({ ruleName, name }: JudgingRule): (told: Finding | Missing) => boolean {
+  return told => told.rule === ruleName && told.name === name
+}

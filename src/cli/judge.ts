@@ -1,0 +1,232 @@
+/** What `check` and `rule-invoker` do alike: rules over a trial, findings to the output, an exit code. */
+
+import {
+  createTrial,
+  type Evaluation,
+  evaluate,
+  type Finding,
+  type Logger,
+  type Missing,
+  type Rule,
+  type Trial,
+  type TrialOptions,
+} from '../index.js'
+import { EXIT } from './exit.js'
+import type { FindingFormat, Judged, JudgingRule, Trouble } from './format/finding-format.js'
+import { countText } from './format/number.js'
+import { messageOf } from './format/row-format.js'
+import type { Output } from './output.js'
+import { Progress } from './progress.js'
+import { note } from './terminal.js'
+
+/** Trials that are opened once, however often they are named. */
+export class Trials {
+  readonly #options: TrialOptions
+  readonly #opened = new Map<string, Promise<Trial>>()
+
+  constructor(options: TrialOptions = {}) {
+    this.#options = options
+  }
+
+  readonly open = (path: string): Promise<Trial> => {
+    const opened = this.#opened.get(path) ?? createTrial(path, { ...this.#options, requireCollections: false })
+    this.#opened.set(path, opened)
+    return opened
+  }
+
+  /** One after another, so that the first that can't be opened is the one that is told of. */
+  async openAll(paths: readonly string[]): Promise<readonly Trial[]> {
+    const trials: Trial[] = []
+    for (const path of paths) trials.push(await this.open(path))
+    return trials
+  }
+
+  async close(): Promise<void> {
+    for (const trial of await Promise.allSettled(this.#opened.values())) {
+      if (trial.status === 'fulfilled') await trial.value.close()
+    }
+  }
+}
+
+/** What rules have to say besides their findings goes to stderr. */
+export const logger: Logger = { debug: () => {}, info: note, warn: note, error: note }
+
+export interface Judging {
+  readonly trial: Trial
+  readonly rules: readonly Rule[]
+  /** What kept rules from being made. */
+  readonly leftOut: readonly Missing[]
+  readonly format: FindingFormat
+  readonly output: Output
+  readonly steps: readonly [number | null, number | null]
+  readonly follow: boolean
+  /** Seconds; undefined: as long as the rules need. */
+  readonly timeout: number | undefined
+  readonly threads: number | undefined
+  /** The first step with a finding ends it. */
+  readonly stopAtFirst: boolean
+  readonly failOnFinding: boolean
+  readonly signal: AbortSignal
+}
+
+/** Runs the rules and writes what comes of it. @returns the exit code, and what was judged */
+export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: Judged }> {
+  const { format, output, signal } = judging
+  try {
+    const { findings, evaluation, idleMs } = await run(judging)
+    const judged = judgedOf(judging, findings, evaluation)
+    await output.write(format.end(judged))
+    if (signal.aborted) {
+      await output.discard()
+      return { code: EXIT.interrupted, judged }
+    }
+    await output.end()
+    tellOddities(judging, judged, idleMs)
+    const isFailure = judging.failOnFinding && findings.length > 0
+    return { code: judged.problems.length > 0 ? EXIT.format : isFailure ? EXIT.findings : EXIT.ok, judged }
+  } catch (error) {
+    await output.discard()
+    throw error
+  }
+}
+
+/** Why an evaluation was ended by ourselves. */
+const HIT = Symbol('the first finding')
+
+/** @returns the findings; no evaluation if it was ended early, on purpose */
+async function run(judging: Judging): Promise<{
+  readonly findings: readonly Finding[]
+  readonly evaluation: Evaluation | null
+  /** Since the last step that was judged. */
+  readonly idleMs: number
+}> {
+  const { trial, format, output, steps, follow, timeout, threads, signal } = judging
+  const [startStep, endStep] = steps
+  const findings: Finding[] = []
+  const stop = new AbortController()
+  const writer = new Writer(output, follow, error => stop.abort(error))
+  const progress = new Progress(format.isLive && process.stdout.isTTY, 'steps')
+  const announce = announcer(progress)
+  let lastStepAt = performance.now()
+  const onFinding = (finding: Finding): void => {
+    if (judging.stopAtFirst && findings[0] && findings[0].step !== finding.step) return
+    findings.push(finding)
+    if (format.isLive) writer.write(format.line(finding))
+    else if (!trial.loadedAllSteps && follow && !judging.stopAtFirst) announce(finding)
+    if (judging.stopAtFirst) stop.abort(HIT)
+  }
+  try {
+    const evaluation = await evaluate(judging.rules, {
+      startStep,
+      endStep,
+      follow,
+      ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
+      ...(threads !== undefined && { threads }),
+      signal: AbortSignal.any([signal, stop.signal]),
+      onProgress: ({ doneSteps, totalSteps }) => {
+        lastStepAt = performance.now()
+        progress.update({ doneRows: doneSteps, totalRows: totalSteps })
+      },
+      onFinding,
+    })
+    await writer.done()
+    return { findings, evaluation, idleMs: performance.now() - lastStepAt }
+  } catch (error) {
+    await writer.done()
+    // What was found till then is told all the same.
+    if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, idleMs: 0 }
+    throw error
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Writes lines one after another, for somebody who can't wait. */
+class Writer {
+  readonly #output: Output
+  readonly #isPrompt: boolean
+  readonly #onError: (error: unknown) => void
+  #last: Promise<void> = Promise.resolve()
+
+  /** @param isPrompt every line at once: somebody may be waiting for it */
+  constructor(output: Output, isPrompt: boolean, onError: (error: unknown) => void) {
+    this.#output = output
+    this.#isPrompt = isPrompt
+    this.#onError = onError
+  }
+
+  write(lines: string): void {
+    this.#last = this.#last.then(async () => {
+      await this.#output.write(lines)
+      if (this.#isPrompt) await this.#output.flush()
+    })
+    this.#last.catch(this.#onError)
+  }
+
+  /** Throws what kept a line from being written. */
+  done(): Promise<void> {
+    return this.#last
+  }
+}
+
+/** Says, while a job is followed, that a rule fires for the first time: the table comes only at the end. */
+function announcer(progress: Progress): (finding: Finding) => void {
+  const told = new Set<string>()
+  return ({ rule, name, step, message }) => {
+    const key = JSON.stringify([rule, name])
+    if (told.has(key)) return
+    told.add(key)
+    progress.makeWay()
+    note(`${name} fires at step ${step}: ${message}`)
+  }
+}
+
+function judgedOf(judging: Judging, findings: readonly Finding[], evaluation: Evaluation | null): Judged {
+  const { trial, rules, leftOut, signal } = judging
+  const hasEnded = evaluation === null ? trial.loadedAllSteps : evaluation.complete
+  return {
+    trial: trial.name,
+    rules: rules.map(judgingRule),
+    findings,
+    missing: [...leftOut, ...(evaluation?.missing ?? [])],
+    problems: problemsOf(rules, evaluation),
+    steps: evaluation?.stats.steps ?? null,
+    state: signal.aborted ? 'interrupted' : hasEnded ? 'ended' : judging.follow ? 'left' : 'running',
+  }
+}
+
+function judgingRule(rule: Rule): JudgingRule {
+  const { meaning, advice } = rule.constructor as Partial<JudgingRule>
+  return { ruleName: rule.ruleName, name: rule.name, meaning, advice }
+}
+
+/** Of the trials as a whole, then of what was judged in them; what several rules stumbled over once. */
+function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): readonly Trouble[] {
+  const trials = new Set(rules.flatMap(rule => rule.trials))
+  const ofTrials = [...trials].flatMap(trial => trial.problems).map(error => ({ step: null, tensor: null, error }))
+  const distinct = new Map<string, Trouble>()
+  for (const { step, tensor, error } of [...ofTrials, ...(evaluation?.problems ?? [])]) {
+    const key = messageOf(error)
+    if (!distinct.has(key)) distinct.set(key, { step, tensor, error })
+  }
+  return [...distinct.values()]
+}
+
+/** What the output doesn't tell, or not to everybody. */
+function tellOddities({ trial, steps: [begin, end], rules, format }: Judging, judged: Judged, idleMs: number): void {
+  const { problems, steps, state } = judged
+  const numbers = trial.steps({ showIncompleteSteps: true })
+  const last = numbers.at(-1)
+  if (state === 'left' && !(end !== null && last !== undefined && last >= end - 1)) {
+    const there = last === undefined ? 'there is none yet' : `the last is ${last}`
+    note(`no step came for ${Math.round(idleMs / 1000)} s, and the job has not ended: given up; ${there}`)
+  }
+  if (steps === 0 && rules.length > 0 && (begin !== null || end !== null)) {
+    const there = numbers.length > 0 ? `steps ${numbers[0]} to ${last} (${countText(numbers.length)} of them)` : 'none'
+    note(`no step is in ${begin ?? ''}:${end ?? ''}; the trial has ${there}`)
+  }
+  if (problems.length > 0 && format.isLive) {
+    const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
+    note(`not all could be read, so that the findings are not complete: ${messageOf(problems[0]!.error)}${more}`)
+  }
+}

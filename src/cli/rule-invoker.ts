@@ -1,0 +1,106 @@
+/** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
+
+import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../index.js'
+import { type FindingFormat, type Judged, stepsOf } from './format/finding-format.js'
+import { findingJsonl } from './format/finding-jsonl.js'
+import { worstText } from './format/finding-table.js'
+import { counted, countText } from './format/number.js'
+import { messageOf } from './format/row-format.js'
+import { judge, logger, Trials } from './judge.js'
+import { Output } from './output.js'
+import { note, safe } from './terminal.js'
+
+export interface InvokerFlags {
+  readonly trialDir: string
+  readonly ruleName: string
+  readonly otherTrials?: readonly string[]
+  readonly startStep?: number
+  readonly endStep?: number
+  readonly raiseRuleEvalCondException?: boolean
+  readonly json?: boolean
+  readonly format?: 'text' | 'jsonl'
+  readonly timeout?: number
+}
+
+const MAX_STEPS = 20
+
+/**
+ * @param rest the options that are not ours: the rule's parameters
+ * @returns the exit code
+ */
+export async function ruleInvoker(rest: readonly string[], flags: InvokerFlags, signal: AbortSignal): Promise<number> {
+  const { startStep = null, endStep = null, raiseRuleEvalCondException = false } = flags
+  const RuleClass = new RuleRegistry().get(flags.ruleName)
+  const parameters = readParameters(rest)
+  if (startStep !== null && endStep !== null && startStep >= endStep) {
+    throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
+  }
+  const isRanged = startStep !== null || endStep !== null
+  const trials = new Trials(isRanged ? { rangeSteps: [startStep, endStep] } : {})
+  try {
+    const trial = await trials.open(flags.trialDir)
+    const otherTrials = await trials.openAll(flags.otherTrials ?? [])
+    const rule = new RuleClass(trial, { ...parameters, otherTrials, logger })
+    const isJson = flags.json || flags.format === 'jsonl'
+    const { code, judged } = await judge({
+      trial,
+      rules: [rule],
+      leftOut: [],
+      format: isJson ? findingJsonl(process.stdout.isTTY === true) : invokerText,
+      output: await Output.open(),
+      steps: [startStep, endStep],
+      follow: true,
+      timeout: flags.timeout,
+      threads: undefined,
+      stopAtFirst: raiseRuleEvalCondException,
+      failOnFinding: true,
+      signal,
+    })
+    const [first] = judged.findings
+    if (raiseRuleEvalCondException && first && !signal.aborted) {
+      note(new RuleEvaluationConditionMet(rule.ruleName, first.step).message)
+    }
+    return code
+  } finally {
+    await trials.close()
+  }
+}
+
+/** `--NAME VALUE` and `--NAME=VALUE`; dashes stand for underscores, and of the same name the last counts. */
+function readParameters(rest: readonly string[]): Readonly<Record<string, string>> {
+  const parameters: Record<string, string> = {}
+  for (let i = 0; i < rest.length; i++) {
+    const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(rest[i]!) ?? []
+    if (name === undefined) throw new UsageError(`expected an option of the form --NAME VALUE, got ${rest[i]}`)
+    const value = given ?? rest[++i]
+    if (value === undefined || (given === undefined && value.startsWith('--'))) {
+      throw new UsageError(`expected a value after --${name}`)
+    }
+    parameters[name.replaceAll('-', '_')] = value
+  }
+  return parameters
+}
+
+/** A line or two. */
+const invokerText: FindingFormat = {
+  isLive: false,
+  line: () => '',
+  end: judged => `${lines(judged).map(safe).join('\n')}\n`,
+}
+
+function lines({ trial, rules, findings, missing, problems, steps }: Judged): readonly string[] {
+  const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
+  const rule = rules[0]!.ruleName
+  const told = [
+    ...missing.map(({ missing }) => `missing: ${missing}`),
+    ...problems.map(({ error }) => messageOf(error)),
+  ]
+  if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...told]
+  return [`${rule} fired on ${trial}${of} at ${stepsText(findings)}`, `worst ${worstText(findings)}`, ...told]
+}
+
+function stepsText(findings: readonly Finding[]): string {
+  const steps = stepsOf(findings)
+  const more = steps.length - MAX_STEPS
+  return `${steps.length === 1 ? 'step' : 'steps'} ${steps.slice(0, MAX_STEPS).join(', ')}${more > 0 ? ` and ${countText(more)} more` : ''}`
+}

@@ -1,0 +1,371 @@
+/**
+ * What rules ask of tensors, where their bytes are: moments, and tasks on the elements of one record or of two. A record
+ * that is compared with a later one is held until then, as a copy of its elements; no more than that is.
+ */
+
+import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
+import { type Batch, BLOCK_ELEMENTS, type Engine, type Found } from '../engine/engine.js'
+import type { Address } from '../engine/memory.js'
+import { QueryError } from '../errors.js'
+import type { MeasureJob, Task } from '../plan.js'
+import type { Store } from '../store/store.js'
+import type { DType } from '../types.js'
+import type { HistogramResult, MeasureReply, PartChecksum, RawValue, RecordFailure } from './message.js'
+import {
+  askedOf,
+  DescriptionWriter,
+  failureData,
+  impossibleLength,
+  openLarge,
+  placeOf,
+  rawValue,
+  readHistogram,
+  shapeOf,
+} from './record.js'
+
+export async function measure(job: MeasureJob, engine: Engine, stores: readonly Store[]): Promise<MeasureReply> {
+  const measurement = new Measurement(job, engine, stores)
+  if (job.batches.length > 0) await measurement.readBatches()
+  else for (let record = 0; record < job.records.file.length; record++) await measurement.readLarge(record)
+  return measurement.finish()
+}
+
+/** Elements in the core's memory. Of a part of a record, those of the part. */
+interface Elements {
+  readonly dtype: DType
+  /** Of the whole tensor. */
+  readonly shape: readonly number[]
+  readonly address: Address
+  readonly count: number
+}
+
+/** A copy of elements, for the tasks that still wait for it. */
+interface Held extends Omit<Elements, 'address'> {
+  readonly bytes: Uint8Array
+}
+
+class Measurement {
+  readonly #job: MeasureJob
+  readonly #engine: Engine
+  readonly #stores: readonly Store[]
+  readonly #moments: Float64Array<ArrayBuffer>
+  readonly #described: DescriptionWriter
+  readonly #failures: RecordFailure[] = []
+  readonly #histograms: HistogramResult[] = []
+  readonly #checksums: PartChecksum[] = []
+  readonly #answers: (readonly number[] | null)[]
+  readonly #values: RawValue[] = []
+  /** What there is to do once a record is there. */
+  readonly #tasksOf: readonly (readonly number[])[]
+  /** Tasks that wait for a later record. */
+  readonly #waiting: Int32Array
+  readonly #held = new Map<number, Held>()
+  #readBytes = 0
+  #reads = 0
+
+  constructor(job: MeasureJob, engine: Engine, stores: readonly Store[]) {
+    const total = job.records.file.length
+    this.#job = job
+    this.#engine = engine
+    this.#stores = stores
+    this.#moments = new Float64Array(total * engine.layout.moments.doubles)
+    this.#described = new DescriptionWriter(total)
+    this.#answers = new Array(job.tasks.length).fill(null)
+    const tasksOf: number[][] = Array.from({ length: total }, () => [])
+    this.#waiting = new Int32Array(total)
+    job.tasks.forEach(({ first, second }, task) => {
+      // A pair is compared as soon as the later one of it is there.
+      tasksOf[Math.max(first, second)]!.push(task)
+      if (second >= 0 && first !== second) this.#waiting[Math.min(first, second)]!++
+    })
+    this.#tasksOf = tasksOf
+  }
+
+  async readBatches(): Promise<void> {
+    const { batches, files, records, checkLevel } = this.#job
+    const engine = this.#engine
+    engine.reset()
+    const tags = engine.writeTags(this.#job.tags)
+    const room = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
+    const window = engine.reserveBytes(batches.reduce((most, b) => Math.max(most, b.endByte - b.startByte), 0))
+    const rowLength = engine.layout.moments.doubles
+    for (const { file, startByte, endByte, first, count } of batches) {
+      let there: number
+      try {
+        const read = this.#storeOf(file).readInto(files[file]!, startByte, engine.view(window, endByte - startByte))
+        there = typeof read === 'number' ? read : await read
+      } catch (error) {
+        for (let i = 0; i < count; i++) await this.#fail(first + i, error)
+        continue
+      }
+      this.#reads++
+      this.#readBytes += there
+      engine.ask(
+        room,
+        count,
+        tags,
+        i => askedOf(records, first + i),
+        i => {
+          const at = records.startByte[first + i]! - startByte
+          const byteLength = Math.max(0, Math.min(records.byteLength[first + i]!, there - at))
+          return { address: window + Math.min(at, endByte - startByte), byteLength }
+        },
+      )
+      const failed: (readonly [number, unknown])[] = []
+      engine.scoped(() => {
+        engine.scan(room, count, checkLevel)
+        const slots = engine.slots(room, count)
+        this.#moments.set(engine.rows(room, count), first * rowLength)
+        const withTasks: (readonly [number, Found, Address])[] = []
+        for (let i = 0; i < count; i++) {
+          const record = first + i
+          const refused = impossibleLength(this.#job, record, this.#storeOf(file))
+          if (refused || !slots.ok(i)) {
+            failed.push([record, refused ?? slots.error(i, placeOf(this.#job, record, this.#storeOf(file)))])
+            continue
+          }
+          this.#described.set(record, slots.dtypeNumber(i), slots.shape(i))
+          if (this.#hasTasks(record)) withTasks.push([i, slots.found(i), slots.dataAddress(i)])
+        }
+        if (withTasks.length === 0) return
+        // Values that lie one by one are read along a cursor, which the moments have moved to their end.
+        if (withTasks.some(([, { kind }]) => kind === 'values' || kind === 'strings')) engine.decode(room, count, 0)
+        for (const [i, found, address] of withTasks) {
+          try {
+            this.#work(first + i, found, address, room, i)
+          } catch (error) {
+            failed.push([first + i, error])
+          }
+        }
+      })
+      for (const [record, error] of failed) await this.#fail(record, error)
+    }
+  }
+
+  /** Tasks on a record that is in memory as a whole. */
+  #work(record: number, found: Found, content: Address, room: Batch, i: number): void {
+    const engine = this.#engine
+    const { dtype, shape, elementCount: count, kind } = found
+    if (kind === 'strings') {
+      for (const task of this.#tasksOf[record]!) {
+        if (this.#job.tasks[task]!.kind !== 'value') continue
+        this.#values.push({
+          ...rawValue(record, found, null, engine.copyStrings(room, i, found), engine),
+          record: task,
+        })
+      }
+      return
+    }
+    // A few bytes can stand for any number of elements, of which the last is repeated.
+    if (kind === 'values' && count * elementByteLength(dtype) > this.#job.windowByteLength) {
+      const expected = `at most ${this.#job.windowByteLength} bytes of values that lie one by one`
+      throw new QueryError('ValueTooLarge', `expected ${expected}, got ${count} elements`, { elements: count })
+    }
+    engine.scoped(() => {
+      const address = kind === 'content' ? content : this.#reserveCopy(engine.copyElements(room, i, found))
+      this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count })
+    })
+  }
+
+  /** A record of which one part at a time is in memory, or which is too large for anything but a read of its own. */
+  async readLarge(record: number): Promise<void> {
+    const { part, parts, records } = this.#job
+    const engine = this.#engine
+    const store = this.#storeOf(records.file[record]!)
+    try {
+      const large = await openLarge(this.#job, record, engine, store)
+      try {
+        const { dtype, shape, kind, dataByteLength } = large.found
+        this.#described.set(record, dtypeNumber(dtype), shape)
+        const row = engine.reserveBatch(1)
+        engine.resetRow(row)
+        const size = elementByteLength(dtype)
+        const hasTasks = this.#hasTasks(record)
+        const isContent = kind === 'content' && hasTasks
+        const region = engine.reserveBytes(isContent ? Math.ceil(dataByteLength / parts) + BLOCK_ELEMENTS * size : 0)
+        let at = 0
+        const checksum = await large.streamPart(part, parts, (address, count, byteLength) => {
+          engine.addToRow(row, dtype, address, count)
+          if (hasTasks) engine.view((region + at) as Address, byteLength).set(engine.view(address, byteLength))
+          at += byteLength
+        })
+        if (part === 0) large.addValues(row)
+        this.#checksums[record] = checksum
+        this.#moments.set(engine.rows(row, 1), record * engine.layout.moments.doubles)
+        if (!hasTasks) return
+        if (kind === 'strings') {
+          const strings = part === 0 ? large.copyStrings() : []
+          for (const task of this.#tasksOf[record]!) {
+            this.#values.push({ ...rawValue(record, large.found, null, strings, engine), record: task })
+          }
+          return
+        }
+        let [address, count] = [region, at / Math.max(1, size)]
+        if (!isContent && part === 0) {
+          const bytes = large.copyElements()
+          address = this.#reserveCopy(bytes)
+          count = bytes.length / size
+        }
+        this.#runTasks(record, { dtype, shape, address, count })
+      } finally {
+        this.#readBytes += large.readBytes
+        this.#reads += large.reads
+      }
+    } catch (error) {
+      await this.#fail(record, error)
+    }
+  }
+
+  #runTasks(record: number, elements: Elements): void {
+    for (const task of this.#tasksOf[record]!) {
+      const { kind, first, second, numbers } = this.#job.tasks[task]!
+      if (second < 0) {
+        if (kind === 'value') this.#values.push({ ...this.#value(record, elements), record: task })
+        else this.#answers[task] = this.#alone(kind, elements, numbers)
+        continue
+      }
+      const other = Math.min(first, second)
+      if (first === second) {
+        this.#answers[task] = this.#compare(kind, elements, elements, numbers)
+        continue
+      }
+      const held = this.#held.get(other)
+      this.#release(other)
+      if (held === undefined) continue
+      this.#answers[task] = this.#engine.scoped(() => {
+        const older = { ...held, address: this.#reserveCopy(held.bytes) }
+        return first === record
+          ? this.#compare(kind, elements, older, numbers)
+          : this.#compare(kind, older, elements, numbers)
+      })
+    }
+    if (this.#waiting[record]! === 0) return
+    const { address, count, dtype, shape } = elements
+    const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()
+    this.#held.set(record, { dtype, shape, count, bytes })
+  }
+
+  #alone(kind: Task['kind'], elements: Elements, numbers: readonly number[]): readonly number[] {
+    const engine = this.#engine
+    const { dtype, shape, address, count } = elements
+    switch (kind) {
+      case 'count':
+        return [engine.countEqual(dtype, address, count, numbers[0]!), count]
+      case 'percentiles':
+        return engine.percentiles(dtype, address, count, numbers)
+      case 'activity':
+        return this.#activity(elements, numbers)
+      default: {
+        const [axis = 0] = numbers
+        const isThere = axis < shape.length
+        const channels = isThere ? shape[axis]! : 1
+        const outer = isThere ? product(shape.slice(0, axis)) : 1
+        const inner = isThere ? product(shape.slice(axis + 1)) : count
+        return engine.scoped(() => {
+          const sums = engine.reserveBytes(channels * 8)
+          engine.view(sums, channels * 8).fill(0)
+          if (count > 0) engine.sumChannels(dtype, address, outer, channels, inner, sums)
+          const bytes = engine.view(sums, channels * 8).slice()
+          return [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)]
+        })
+      }
+    }
+  }
+
+  /**
+   * How many nodes there are (positions over all axes but the first; a tensor of one axis is one sample of them), and how
+   * many of them are within bounds in less than a share of the samples.
+   */
+  #activity({ dtype, shape, address, count }: Elements, [lo, hi, percent]: readonly number[]): readonly number[] {
+    const engine = this.#engine
+    const samples = shape.length > 1 ? shape[0]! : 1
+    const nodes = samples === 0 ? 0 : count / samples
+    if (nodes === 0) return [0, 0]
+    return engine.scoped(() => {
+      const counts = engine.reserveBytes(nodes * 4)
+      engine.view(counts, nodes * 4).fill(0)
+      engine.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
+      // The least count that is not below the share, judged by the very formula of the rule.
+      let least = Math.max(0, Math.floor((percent! * samples) / 100) - 1)
+      while ((100 * least) / samples < percent! && least <= samples) least++
+      return [nodes, engine.countBelow(counts, nodes, least)]
+    })
+  }
+
+  /** [how far apart, elements compared]; elements are -1 where shapes differ. */
+  #compare(kind: Task['kind'], a: Elements, b: Elements, numbers: readonly number[]): readonly number[] {
+    const engine = this.#engine
+    if (a.shape.length !== b.shape.length || a.shape.some((size, i) => size !== b.shape[i])) return [0, -1]
+    if (a.count !== b.count) {
+      const message = 'expected two records that hold their elements in one way, got one in pieces and one not'
+      throw new QueryError('NotComparable', message)
+    }
+    if (kind === 'change') {
+      return [engine.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count), a.count]
+    }
+    const [rtol, atol, equalNan] = numbers
+    const tolerance = { rtol: rtol!, atol: atol!, equalNan: equalNan === 1 }
+    return [engine.countNotCloseAt(a.dtype, a.address, b.dtype, b.address, a.count, tolerance), a.count]
+  }
+
+  #value(record: number, { dtype, shape, address, count }: Elements): RawValue {
+    const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()
+    const found = { dtype, shape } as Found
+    return rawValue(record, found, bytes, null, this.#engine)
+  }
+
+  #reserveCopy(bytes: Uint8Array): Address {
+    const address = this.#engine.reserveBytes(bytes.length)
+    this.#engine.view(address, bytes.length).set(bytes)
+    return address
+  }
+
+  #hasTasks(record: number): boolean {
+    return this.#tasksOf[record]!.length > 0 || this.#waiting[record]! > 0
+  }
+
+  /** One task less waits for a record. */
+  #release(record: number): void {
+    this.#waiting[record]!--
+    if (this.#waiting[record] === 0) this.#held.delete(record)
+  }
+
+  async #fail(record: number, error: unknown): Promise<void> {
+    const data = failureData(error)
+    // What was to be compared with it is held for nothing.
+    for (const task of this.#tasksOf[record]!) {
+      const { first, second } = this.#job.tasks[task]!
+      if (second >= 0 && first !== second) this.#release(Math.min(first, second))
+    }
+    const store = this.#storeOf(this.#job.records.file[record]!)
+    const histogram = await readHistogram(this.#job, record, data.code, store)
+    if (histogram === null) this.#failures.push({ record, error: data })
+    else this.#histograms.push({ record, shape: shapeOf(histogram), reductions: histogram.reductions })
+  }
+
+  #storeOf(file: number): Store {
+    return this.#stores[this.#job.storeOf[file]!]!
+  }
+
+  finish(): MeasureReply {
+    return {
+      kind: 'measure',
+      described: this.#described.finish(),
+      histograms: this.#histograms,
+      moments: this.#moments,
+      checksums: this.#checksums,
+      answers: this.#answers,
+      values: this.#values,
+      failures: this.#failures,
+      stats: {
+        records: this.#job.part === 0 ? this.#job.records.file.length : 0,
+        readBytes: this.#readBytes,
+        reads: this.#reads,
+      },
+    }
+  }
+}
+
+function product(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total * size, 1)
+}

@@ -1,0 +1,140 @@
+/** What jobs about records share: how a record is asked for, refused, opened and described. */
+
+import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
+import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
+import { decodeHistogram, type Histogram } from '../format/histogram.js'
+import { RECORD_LIMIT, type RecordColumns } from '../plan.js'
+import type { Store } from '../store/store.js'
+import { LargeRecord } from './large.js'
+import type { Descriptions, RawValue } from './message.js'
+
+/** A histogram takes 16 bytes a bucket. */
+const MAX_HISTOGRAM_BYTES = 16 << 20
+
+/** The records of a job. */
+export interface JobRecords {
+  readonly files: readonly string[]
+  readonly tags: readonly string[]
+  readonly records: RecordColumns
+}
+
+export function rawValue(
+  record: number,
+  found: Found,
+  bytes: Uint8Array<ArrayBuffer> | null,
+  strings: string[] | null,
+  engine: Engine,
+): RawValue {
+  const { dtype, shape } = found
+  const widened =
+    bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
+      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1))
+      : null
+  return { record, dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
+}
+
+/**
+ * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
+ * The core has checked the record by then.
+ */
+export async function readHistogram(
+  { files, tags, records }: JobRecords,
+  record: number,
+  code: string,
+  store: Store,
+): Promise<Histogram | null> {
+  const byteLength = records.byteLength[record]!
+  if ((code !== 'NoTensor' && code !== 'TagMismatch') || byteLength > MAX_HISTOGRAM_BYTES) return null
+  const frame = new Uint8Array(byteLength)
+  await store.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
+  const event = frame.subarray(HEADER_LENGTH, byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
+  return decodeHistogram(event, tags[records.tag[record]!]!)
+}
+
+export function shapeOf({ rows }: Histogram): number[] {
+  return [rows.length / 3, 3]
+}
+
+/** What failed, as data, so that the rest of the job stands. An error that is not ours is a bug, and ends the job. */
+export function failureData(error: unknown): ErrorData {
+  if (error instanceof TrialscanError) return error.toJSON()
+  throw error
+}
+
+/** Opens a record that need not fit into memory. */
+export async function openLarge(
+  job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
+  record: number,
+  engine: Engine,
+  store: Store,
+): Promise<LargeRecord> {
+  const { records } = job
+  const refused = impossibleLength(job, record, store)
+  if (refused) throw refused
+  engine.reset()
+  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
+  return LargeRecord.open(engine, store, {
+    path: job.files[records.file[record]!]!,
+    startByte: records.startByte[record]!,
+    asked: { ...askedOf(records, record), tag: 0 },
+    tags,
+    place: placeOf(job, record, store),
+    checkLevel: job.checkLevel,
+    windowByteLength: job.windowByteLength,
+  })
+}
+
+export function askedOf(records: RecordColumns, record: number) {
+  return {
+    byteLength: records.byteLength[record]!,
+    tag: records.tag[record]!,
+    step: records.step[record]!,
+    tornasole: records.tornasole[record] === 1,
+  }
+}
+
+export function placeOf({ files, tags, records }: JobRecords, record: number, store: Store) {
+  return {
+    url: store.url(files[records.file[record]!]!),
+    startByte: records.startByte[record]!,
+    tensor: tags[records.tag[record]!]!,
+  }
+}
+
+/** The error of an index entry whose length no record can have; such a record is not read. */
+export function impossibleLength(job: JobRecords, record: number, store: Store): FormatError | undefined {
+  const byteLength = job.records.byteLength[record]!
+  if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
+  const { url, startByte, tensor } = placeOf(job, record, store)
+  const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
+  const message = `${url}, offset ${startByte}, tensor ${JSON.stringify(tensor)}: expected ${expected}, got ${byteLength}`
+  return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
+}
+
+/** Collects dtypes and shapes in the order of the records, whatever order they come in. */
+export class DescriptionWriter {
+  readonly #dtypes: Uint8Array
+  readonly #shapes: (readonly number[] | undefined)[]
+
+  constructor(total: number) {
+    this.#dtypes = new Uint8Array(total)
+    this.#shapes = new Array(total)
+  }
+
+  set(record: number, dtype: number, shape: readonly number[]): void {
+    this.#dtypes[record] = dtype
+    this.#shapes[record] = shape
+  }
+
+  finish(): Descriptions {
+    const ranks = Uint8Array.from(this.#shapes, shape => shape?.length ?? 0)
+    const dims = new Float64Array(ranks.reduce((sum, rank) => sum + rank, 0))
+    let at = 0
+    for (const shape of this.#shapes) {
+      if (shape === undefined) continue
+      dims.set(shape, at)
+      at += shape.length
+    }
+    return { dtypes: this.#dtypes, ranks, dims }
+  }
+}

@@ -1,0 +1,407 @@
+/**
+ * What is done when a rule fires. SageMaker's own actions (`action_json`, rules.md §3) are read and checked like ours, and
+ * handed to a callback: nothing here calls AWS.
+ */
+
+import { spawn } from 'node:child_process'
+import { nearestNames, TrialscanError, UsageError } from '../errors.js'
+import { show } from '../format/json.js'
+import type { Finding, Logger } from './finding.js'
+
+/** A rule that has fired at a step. */
+export interface Firing {
+  readonly rule: string
+  readonly name: string
+  readonly trial: string
+  readonly step: number
+  /** One sentence. */
+  readonly message: string
+  readonly findings: readonly Finding[]
+}
+
+export interface Action {
+  readonly name: string
+  /** An error of it is logged and goes no further. */
+  onFire(firing: Firing, logger: Logger): void | Promise<void>
+}
+
+type OneAction = string | Action | Action['onFire']
+
+/** What `actions` of a rule can be: SageMaker's `action_json`, callbacks, actions. */
+export type Actions = OneAction | readonly OneAction[]
+
+/** What SageMaker would do. */
+export type SageMakerAction =
+  /** Stops the one running training job with a name that begins so. */
+  | { readonly name: 'stoptraining'; readonly trainingJobPrefix: string }
+  | { readonly name: 'sms' | 'email'; readonly endpoint: string }
+
+/** Does what SageMaker would do, in its own way. */
+export type SageMakerHandler = (action: SageMakerAction, firing: Firing) => void | Promise<void>
+
+export interface CommandOptions {
+  /** The command is killed after that. Default: 60 s. */
+  readonly timeoutMs?: number | undefined
+}
+
+export interface PostOptions {
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Default: 10 s. */
+  readonly timeoutMs?: number | undefined
+}
+
+const LEVELS: readonly (keyof Logger)[] = ['debug', 'info', 'warn', 'error']
+/** Of what a failed command wrote to its standard error, this much of the end is told. */
+const TAIL_LENGTH = 1_000
+/** One argument of a command can't be much longer than 100 KiB anywhere; the whole is on its standard input. */
+const MAX_VARIABLE_LENGTH = 8_192
+/** What a timer takes. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+/** @throws UsageError for what is none of the forms; see `parseActions` for text */
+export function actionsOf(actions: Actions | null | undefined): readonly Action[] {
+  const given: readonly OneAction[] = Array.isArray(actions) ? actions : [(actions ?? '') as OneAction]
+  return given.flatMap((one): readonly Action[] => {
+    if (typeof one === 'string') return parseActions(one)
+    if (typeof one === 'function') return [callbackAction(one)]
+    if (typeof one?.name === 'string' && typeof one.onFire === 'function') return [one]
+    throw expected('actions', 'action_json, a function or an action (with name and onFire)', one)
+  })
+}
+
+/** Runs the actions one after the other. Whatever goes wrong in one is logged, and the next has its turn. */
+export async function runActions(actions: readonly Action[], firing: Firing, logger: Logger): Promise<void> {
+  for (const action of actions) {
+    try {
+      await action.onFire(firing, logger)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      logger.error(`action ${action.name} of ${firing.name} at step ${firing.step} has failed: ${reason}`)
+    }
+  }
+}
+
+/** Calls a function. */
+export function callbackAction(onFire: Action['onFire']): Action {
+  if (typeof onFire !== 'function') throw expected('callbackAction', 'a function', onFire)
+  return { name: 'callback', onFire }
+}
+
+/** Says it in the rule's log. */
+export function logAction({ level = 'warn' }: { readonly level?: keyof Logger | undefined } = {}): Action {
+  readLevel(level, 'logAction: level')
+  return {
+    name: 'log',
+    onFire: ({ name, step, trial, message }, logger) => {
+      logger[level](`${name} fired at step ${step} of ${trial}: ${message}`)
+    },
+  }
+}
+
+/**
+ * Runs a command, which gets the firing as a line of JSON on its standard input, and TRIALSCAN_RULE, TRIALSCAN_STEP and
+ * TRIALSCAN_MESSAGE in its environment. Its standard output goes nowhere: ours may be a table or JSON lines. An exit code
+ * other than 0, a signal and a timeout are errors.
+ * @param args given (be it an empty list): `command` is a program, run as it is; else it is a line for the shell
+ */
+export function commandAction(
+  command: string,
+  args?: readonly string[] | null,
+  { timeoutMs = 60_000 }: CommandOptions = {},
+): Action {
+  readTimeout(timeoutMs, 'commandAction: timeoutMs')
+  if (!args) {
+    readLine(command, 'commandAction: command')
+    return { name: 'command', onFire: firing => run(['sh', '-c', command], command, firing, timeoutMs) }
+  }
+  readProgram(command, 'commandAction: command')
+  readTexts(args, 'commandAction: args')
+  return { name: 'command', onFire: firing => run([command, ...args], command, firing, timeoutMs) }
+}
+
+/** POSTs the firing as JSON. An answer other than 2xx (a redirection, too: it would lose the JSON) is an error. */
+export function postAction(url: string | URL, { headers = {}, timeoutMs = 10_000 }: PostOptions = {}): Action {
+  const target = readUrl(String(url), 'postAction: url')
+  const fields = readHeaders(headers, 'postAction: headers')
+  readTimeout(timeoutMs, 'postAction: timeoutMs')
+  if (!fields.has('content-type')) fields.set('content-type', 'application/json')
+  return { name: 'post', onFire: firing => post(target, fields, firing, timeoutMs) }
+}
+
+/** What each action of `action_json` takes, SageMaker's first. */
+const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+  [
+    'stoptraining',
+    {
+      keys: ['training_job_prefix'],
+      make: (field, handler) => {
+        const trainingJobPrefix = field('training_job_prefix', readJobPrefix)
+        return sagemakerAction({ name: 'stoptraining', trainingJobPrefix }, handler)
+      },
+    },
+  ],
+  [
+    'sms',
+    {
+      keys: ['endpoint'],
+      make: (field, handler) => sagemakerAction({ name: 'sms', endpoint: field('endpoint', readPhone) }, handler),
+    },
+  ],
+  [
+    'email',
+    {
+      keys: ['endpoint'],
+      make: (field, handler) => sagemakerAction({ name: 'email', endpoint: field('endpoint', readEmail) }, handler),
+    },
+  ],
+  ['log', { keys: ['level'], make: field => logAction({ level: field('level', optional(readLevel)) }) }],
+  [
+    'command',
+    {
+      keys: ['command', 'args', 'timeout_ms'],
+      make: field => {
+        const args = field('args', optional(readTexts))
+        const command = field('command', args ? readProgram : readLine)
+        return commandAction(command, args, { timeoutMs: field('timeout_ms', optional(readTimeout)) })
+      },
+    },
+  ],
+  [
+    'post',
+    {
+      keys: ['url', 'headers', 'timeout_ms'],
+      make: field => {
+        const headers = field('headers', optional(readHeaders))
+        const timeoutMs = field('timeout_ms', optional(readTimeout))
+        return postAction(field('url', readUrl), { headers: headers && Object.fromEntries(headers), timeoutMs })
+      },
+    },
+  ],
+])
+
+interface Kind {
+  readonly keys: readonly string[]
+  readonly make: (field: Field, handler: SageMakerHandler | undefined) => Action
+}
+
+type Reader<T> = (value: unknown, at: string) => T
+type Field = <T>(key: string, read: Reader<T>) => T
+
+/**
+ * The actions that a text names: a JSON object or an array of them, SageMaker's (`stoptraining`, `sms`, `email`) and ours
+ * (`log`, `command`, `post`). Nothing but blanks: none.
+ *
+ * Where smdebug passes over an action that it doesn't know or that lacks a key, this refuses it: an alarm that will never
+ * ring is to be known before the training and not after it. And where smdebug turns the whole text to lower case, only
+ * names and keys may be in either case here: a prefix and an address keep theirs.
+ * @param handler what is done for SageMaker's. Default: the log tells what SageMaker would have done
+ * @throws UsageError with the place in the text
+ */
+export function parseActions(text: string, handler?: SageMakerHandler): readonly Action[] {
+  if (text.trim() === '') return []
+  const value = parseJson(text)
+  return Array.isArray(value)
+    ? value.map((item, index) => actionOf(item, `action_json[${index}]`, handler))
+    : [actionOf(value, 'action_json', handler)]
+}
+
+function parseJson(text: string): unknown {
+  // What `serialize()` of sagemaker-debugger-rulesconfig gives has a backslash before every quote.
+  const isEscaped = /^[\s[]*\{\s*\\"/.test(text)
+  try {
+    return JSON.parse(isEscaped ? text.replaceAll('\\"', '"') : text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new UsageError(`action_json: expected JSON, got ${reason}`, { at: 'action_json' }, error)
+  }
+}
+
+function actionOf(value: unknown, at: string, handler: SageMakerHandler | undefined): Action {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw expected(at, 'an object with the name of an action', value)
+  }
+  const given = new Map<string, unknown>(Object.entries(value).map(([key, value]) => [key.toLowerCase(), value]))
+  const name = given.get('name')
+  if (typeof name !== 'string') throw expected(`${at}.name`, `one of ${[...KINDS.keys()].join(', ')}`, name)
+  const kind = KINDS.get(name.toLowerCase())
+  if (kind === undefined) throw unknown(at, `there is no action ${show(name)}`, name, [...KINDS.keys()])
+  for (const key of given.keys()) {
+    if (key === 'name' || kind.keys.includes(key)) continue
+    throw unknown(at, `action ${name} takes no ${show(key)}`, key, kind.keys)
+  }
+  return kind.make((key, read) => read(given.get(key) ?? undefined, `${at}.${key}`), handler)
+}
+
+function sagemakerAction(action: SageMakerAction, handler: SageMakerHandler | undefined): Action {
+  return {
+    name: action.name,
+    onFire: (firing, logger) => {
+      if (handler) return handler(action, firing)
+      logger.info(
+        `${firing.name} fired at step ${firing.step}: SageMaker would ${deed(action)}; trialscan calls no AWS`,
+      )
+    },
+  }
+}
+
+function deed(action: SageMakerAction): string {
+  if (action.name === 'stoptraining') return `stop training jobs named ${action.trainingJobPrefix}*`
+  return `send ${action.name === 'sms' ? 'an SMS' : 'an e-mail'} to ${action.endpoint}`
+}
+
+/**
+ * Runs a command in our own environment with some variables more. That is left to env(1), since the library does not look
+ * at the environment it runs in.
+ */
+function run(argv: readonly string[], command: string, firing: Firing, timeoutMs: number): Promise<void> {
+  const variables = Object.entries({ RULE: firing.rule, STEP: firing.step, MESSAGE: firing.message }).map(
+    ([key, value]) => `TRIALSCAN_${key}=${String(value).replaceAll('\0', '').slice(0, MAX_VARIABLE_LENGTH)}`,
+  )
+  return new Promise((resolve, reject) => {
+    const child = spawn('env', [...variables, ...argv], { stdio: ['pipe', 'ignore', 'pipe'] })
+    let tail = ''
+    const late = (): void =>
+      end(child.exitCode === null ? `killed after ${timeoutMs / 1000} s` : `exit code ${child.exitCode}`)
+    const timer = setTimeout(late, timeoutMs)
+    const end = (failure: string | null, cause?: unknown): void => {
+      clearTimeout(timer)
+      child.kill('SIGKILL')
+      // What a shell has left running in the background may hold it open for ever.
+      child.stderr.destroy()
+      const told = tail.trim() === '' ? '' : `: ${tail.trim()}`
+      if (failure === null) resolve()
+      else reject(new TrialscanError('ActionFailed', `${show(command)}: ${failure}${told}`, { command }, cause))
+    }
+    child.stderr.setEncoding('utf8')
+    child.stderr.on('data', (text: string) => {
+      tail = (tail + text).slice(-TAIL_LENGTH)
+    })
+    child.on('error', error => end(error.message, error))
+    child.on('exit', code => code === 0 && end(null))
+    // Only now is all of its standard error there.
+    child.on('close', (code, signal) => end(signal === null ? `exit code ${code}` : `ended by ${signal}`))
+    // A command need not read what it is told.
+    child.stdin.on('error', () => {})
+    child.stdin.end(`${firingJson(firing)}\n`)
+  })
+}
+
+async function post(url: URL, headers: Headers, firing: Firing, timeoutMs: number): Promise<void> {
+  // Only the host is named: the path of a hook is often its secret.
+  const failed = (reason: string, cause?: unknown) =>
+    new TrialscanError('ActionFailed', `POST to ${url.host}: ${reason}`, { host: url.host }, cause)
+  let response: Response
+  try {
+    const signal = AbortSignal.timeout(timeoutMs)
+    response = await fetch(url, { method: 'POST', headers, body: firingJson(firing), redirect: 'manual', signal })
+    await response.body?.cancel()
+  } catch (error) {
+    const { name, message, cause } = error as Error
+    if (name === 'TimeoutError') throw failed(`no answer within ${timeoutMs / 1000} s`, error)
+    throw failed(cause instanceof Error ? cause.message || String((cause as { code?: unknown }).code) : message, error)
+  }
+  if (!response.ok) throw failed(`expected an answer of 2xx, got ${response.status} ${response.statusText}`.trim())
+}
+
+/** Its keys are those of the findings that the command line writes as JSON lines. */
+function firingJson({ rule, name, trial, step, message, findings }: Firing): string {
+  const told = findings.map(({ modeStep: mode_step, tensor, worker, value, threshold, ...finding }) => ({
+    rule: finding.rule,
+    name: finding.name,
+    step: finding.step,
+    mode: finding.mode,
+    mode_step,
+    tensor,
+    worker,
+    value: jsonNumber(value),
+    threshold: jsonNumber(threshold),
+    message: finding.message,
+  }))
+  return JSON.stringify({ rule, name, trial, step, message, findings: told })
+}
+
+/** JSON has no word for NaN and the infinities: they are strings. */
+function jsonNumber(value: number | null): number | string | null {
+  return value === null || Number.isFinite(value) ? value : String(value)
+}
+
+function readJobPrefix(value: unknown, at: string): string {
+  return matching(value, at, /^[A-Za-z0-9-]+$/, 'letters, digits and dashes')
+}
+
+function readPhone(value: unknown, at: string): string {
+  return matching(value, at, /^\+\d{1,15}$/, 'a phone number: + and up to 15 digits')
+}
+
+/** Wider than AWS's own pattern, which refuses dots, capitals and most domains (rules.md §3). */
+function readEmail(value: unknown, at: string): string {
+  return matching(value, at, /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, 'an e-mail address')
+}
+
+function readLine(value: unknown, at: string): string {
+  return matching(value, at, /^(?=[^\0]*[^\s\0])[^\0]*$/, 'a command')
+}
+
+/** env(1) would take a name with `=` for a variable. */
+function readProgram(value: unknown, at: string): string {
+  return matching(value, at, /^[^\0=]+$/, 'a program, without =')
+}
+
+function readTexts(value: unknown, at: string): readonly string[] {
+  if (!Array.isArray(value)) throw expected(at, 'a list of strings', value)
+  return value.map((item, index) => matching(item, `${at}[${index}]`, /^[^\0]*$/, 'a string'))
+}
+
+function readLevel(value: unknown, at: string): keyof Logger {
+  const level = LEVELS.find(level => level === value)
+  if (level === undefined) throw expected(at, `one of ${LEVELS.join(', ')}`, value)
+  return level
+}
+
+function readTimeout(value: unknown, at: string): number {
+  if (typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS) return value
+  throw expected(at, `milliseconds above 0, at most ${MAX_TIMEOUT_MS}`, value)
+}
+
+function readUrl(value: unknown, at: string): URL {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
+  if (url === null || !/^https?:$/.test(url.protocol)) throw expected(at, 'an http or https URL', value)
+  // Not shown, being secret.
+  if (url.username !== '' || url.password !== '') {
+    throw new UsageError(`${at}: expected a URL without user and password, got one with them`, { at })
+  }
+  return url
+}
+
+function readHeaders(value: unknown, at: string): Headers {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw expected(at, 'an object', value)
+  const headers = new Headers()
+  for (const [name, text] of Object.entries(value)) {
+    if (typeof text !== 'string') throw expected(`${at}.${name}`, 'a string', text)
+    try {
+      headers.set(name, text)
+    } catch (error) {
+      throw new UsageError(`${at}: expected a header, got ${show(name)} with what can't be sent`, { at }, error)
+    }
+  }
+  return headers
+}
+
+function matching(value: unknown, at: string, pattern: RegExp, wanted: string): string {
+  if (typeof value !== 'string' || !pattern.test(value)) throw expected(at, wanted, value)
+  return value
+}
+
+function optional<T>(read: Reader<T>): Reader<T | undefined> {
+  return (value, at) => (value === undefined ? undefined : read(value, at))
+}
+
+function expected(at: string, wanted: string, got: unknown): UsageError {
+  return new UsageError(`${at}: expected ${wanted}, got ${show(got)}`, { at, expected: wanted, got: show(got) })
+}
+
+function unknown(at: string, sentence: string, name: string, known: readonly string[]): UsageError {
+  const nearest = nearestNames(name, known)
+  const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `known: ${known.join(', ')}`
+  return new UsageError(`${at}: ${sentence}; ${hint}`, { at, got: name, nearest })
+}

@@ -1,0 +1,324 @@
+/** What the built-in rules share: parameters, the choice of tensors, and one judgement after the other. */
+
+import { InsufficientInformationForRuleInvocation, nearestNames, QueryError, TrialscanError } from '../../errors.js'
+import { compilePattern, type Pattern } from '../../format/pattern.js'
+import type { Catalog } from '../../trial/catalog.js'
+import type { TensorAtStep } from '../../trial/measure.js'
+import type { Step } from '../../trial/steps.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import type { Mode } from '../../types.js'
+import type { Problem } from '../finding.js'
+import { type Arguments, type Parameters, readParameters, type Values } from '../parameters.js'
+import type { RuleClass } from '../registry.js'
+import { type Found, Rule, type RuleOptions } from '../rule.js'
+
+/** Judges, once the answers are there, what was asked about. Where one of them is missing, it is passed over. */
+export type Judgement = () => Found | readonly Found[] | null | undefined | false
+
+/** A class of built-in rules, and what is to be known about it. */
+export interface BuiltinClass extends RuleClass {
+  readonly parameters: Parameters
+  /** What it means for the training when the rule fires: one sentence. */
+  readonly meaning: string
+  /** What to do about it. */
+  readonly advice: string
+  /** Parameters that make sense where nobody gave any; {} where the defaults do. */
+  readonly suggested: Readonly<Record<string, string>>
+  /** Why the rule can say nothing about the trial: which data it lacks, and what there is instead; null: it can. */
+  lacks(trial: Trial, options?: { readonly otherTrials?: readonly Trial[] }): string | null
+}
+
+/** What a class of built-in rules says about itself. */
+export interface Definition<P extends Parameters> {
+  readonly parameters: P
+  readonly meaning: string
+  readonly advice: string
+  readonly suggested?: Readonly<Record<string, string>>
+}
+
+type BuiltinBase<P extends Parameters> = Omit<BuiltinClass, 'parameters' | 'prototype' | 'name'> & {
+  readonly parameters: P
+} & (abstract new (
+    baseTrial: Trial,
+    options?: RuleOptions & Arguments<P>,
+  ) => BuiltinRule<P>)
+
+/** The base class of a rule with these parameters. */
+export function builtin<P extends Parameters>({
+  parameters,
+  meaning,
+  advice,
+  suggested = {},
+}: Definition<P>): BuiltinBase<P> {
+  abstract class Defined extends BuiltinRule<P> {
+    static readonly parameters = parameters
+    static readonly meaning = meaning
+    static readonly advice = advice
+    static readonly suggested = suggested
+
+    static lacks(trial: Trial, options: RuleOptions = {}): string | null {
+      try {
+        // biome-ignore lint/complexity/noThisInStatic: the rule's own class, which extends this one.
+        const Own = this as unknown as RuleClass
+        return (new Own(trial, { ...suggested, ...options }) as BuiltinRule<P>).lack()
+      } catch (error) {
+        if (error instanceof InsufficientInformationForRuleInvocation) return error.message
+        throw error
+      }
+    }
+
+    constructor(baseTrial: Trial, options: RuleOptions & Arguments<P> = {}) {
+      super(baseTrial, options, parameters)
+    }
+  }
+  return Defined as unknown as BuiltinBase<P>
+}
+
+export abstract class BuiltinRule<P extends Parameters> extends Rule {
+  protected readonly parameters: Values<P>
+  readonly #selections: Selection[] = []
+  readonly #judgements = new WeakMap<object, readonly Judgement[]>()
+  /** Tensors that could never be judged, and why not; those that could at least once. */
+  readonly #unavailable = new Map<string, string>()
+  readonly #problems: Omit<Problem, 'trial'>[] = []
+  readonly #stepsOf = new Map<string, readonly Step[]>()
+  #catalog: Catalog | undefined
+
+  constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
+    const { otherTrials, actions, name, logger, startStep, endStep, ...given } = options as RuleOptions
+    super(baseTrial, { otherTrials, actions, name, logger, startStep, endStep })
+    this.parameters = readParameters(this.ruleName, parameters, given as Readonly<Record<string, unknown>>)
+    this.report.ruleParameters = JSON.stringify(this.parameters)
+    this.check()
+  }
+
+  /** Makes sure that the parameters make sense together. @throws InsufficientInformationForRuleInvocation */
+  protected check(): void {}
+
+  /** Asks about tensors at a step, and says how the answers are judged. Called for the steps in ascending order. */
+  protected abstract examine(step: number): Iterable<Judgement>
+
+  override setRequiredTensors(step: number): void {
+    this.#judgements.set(this.reqTensors, [...this.examine(step)])
+  }
+
+  override invokeAtStep(step: number): boolean {
+    let isMet = false
+    for (const judgement of this.#judgements.get(this.reqTensors) ?? []) {
+      try {
+        const found = judgement() || []
+        for (const one of Array.isArray(found) ? found : [found]) {
+          this.found(one as Found)
+          isMet = true
+        }
+      } catch (error) {
+        if (!(error instanceof TrialscanError)) throw error
+        const tensor = typeof error.fields.tensor === 'string' ? error.fields.tensor : null
+        if (!(error instanceof QueryError)) this.#problems.push({ step: step as Problem['step'], tensor, error })
+        else if (!this.#unavailable.has(tensor ?? '')) this.#unavailable.set(tensor ?? '', error.message)
+      }
+    }
+    return isMet
+  }
+
+  /** The steps at which a tensor was saved, ascending; of a mode, if it is not GLOBAL. */
+  protected stepsOf(name: string, mode: Mode = 'GLOBAL'): readonly Step[] {
+    const { catalog } = stateOf(this.baseTrial)
+    if (this.#catalog !== catalog) {
+      this.#catalog = catalog
+      this.#stepsOf.clear()
+    }
+    const key = `${mode} ${name}`
+    let own = this.#stepsOf.get(key)
+    if (own === undefined) {
+      const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
+      own = [...steps].flatMap(number => {
+        const step = catalog.steps.get(number)!
+        return mode === 'GLOBAL' || step.mode === mode ? [step] : []
+      })
+      this.#stepsOf.set(key, own)
+    }
+    return own
+  }
+
+  /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
+  protected select(choice: Choice): Selection {
+    const selection = new Selection(this, choice)
+    this.#selections.push(selection)
+    return selection
+  }
+
+  /** Which tensors are meant was not given. */
+  protected unselected(): InsufficientInformationForRuleInvocation {
+    return this.insufficient('expected collection_names or tensor_regex, got neither')
+  }
+
+  /** What the rule can't do without was not given. */
+  protected insufficient(detail: string): InsufficientInformationForRuleInvocation {
+    return new InsufficientInformationForRuleInvocation(this.ruleName, detail)
+  }
+
+  override missing(): readonly string[] {
+    const unmatched = this.#selections.flatMap(selection => selection.missing())
+    const [first] = this.#unavailable
+    if (first === undefined) return unmatched
+    const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
+    return [...unmatched, `${first[1]}${more}`]
+  }
+
+  override problems(): readonly Omit<Problem, 'trial'>[] {
+    return this.#problems
+  }
+
+  /** Why there is nothing to judge; null: there is. */
+  lack(): string | null {
+    const required = this.#selections.filter(({ isOptional }) => !isOptional)
+    const lacking = required.filter(({ isEmpty }) => isEmpty)
+    if (lacking.length > 0) return lacking.flatMap(selection => selection.missing()).join('; ')
+    if (required.length === 0 && this.#selections.length > 0 && this.#selections.every(({ isEmpty }) => isEmpty)) {
+      return this.#selections.flatMap(selection => selection.missing()).join('; ')
+    }
+    return null
+  }
+}
+
+export interface Choice {
+  readonly collections?: readonly string[]
+  /** Python patterns. */
+  readonly regex?: readonly string[]
+  readonly names?: readonly string[]
+  /** All tensors. */
+  readonly all?: boolean
+  /** Names that are passed over. */
+  readonly except?: RegExp
+  /** Whether the rule can do without. */
+  readonly optional?: boolean
+  /** Whether it takes the value: saved reductions will not do. */
+  readonly value?: boolean
+  /** Not told to be missing: another selection is about the same. */
+  readonly quiet?: boolean
+}
+
+/** The tensors that a rule looks at. */
+export class Selection {
+  readonly isOptional: boolean
+  readonly #rule: Rule
+  readonly #choice: Choice
+  readonly #patterns: readonly Pattern[]
+  #catalog: Catalog | undefined
+  #names: readonly string[] = []
+
+  constructor(rule: Rule, choice: Choice) {
+    this.#rule = rule
+    this.#choice = choice
+    this.isOptional = choice.optional ?? false
+    this.#patterns = (choice.regex ?? []).map(compilePattern)
+  }
+
+  /** Those that were saved at a step, by name. */
+  at(step: number): TensorAtStep[] {
+    const { reqTensors } = this.#rule
+    return this.names.flatMap(name => reqTensors.find(name, step) ?? [])
+  }
+
+  /** The names of all that were saved so far, sorted. */
+  get names(): readonly string[] {
+    const state = stateOf(this.#rule.baseTrial)
+    if (this.#catalog !== state.catalog) {
+      this.#catalog = state.catalog
+      this.#names = this.#select()
+    }
+    return this.#names
+  }
+
+  /** Whether there is nothing to look at, or nothing of it that would do. */
+  get isEmpty(): boolean {
+    return this.names.length === 0 || (this.#choice.value === true && !this.#hasValues())
+  }
+
+  /** What was wanted and is not there, a sentence each. */
+  missing(): string[] {
+    const { collections = [], names = [], regex = [], value, quiet } = this.#choice
+    if (quiet) return []
+    const trial = this.#rule.baseTrial
+    if (this.names.length > 0) {
+      if (!value || this.#hasValues()) return []
+      const [name] = this.names
+      const kept = trial.tensor(name!)
+      const more = this.names.length > 1 ? ` and of ${this.names.length - 1} more` : ''
+      return [`the values of ${JSON.stringify(kept.name)}${more}: only reductions were saved`]
+    }
+    const wanted = [
+      ...collections.map(name => `tensors of the collection ${JSON.stringify(name)}`),
+      ...names.map(name => `the tensor ${JSON.stringify(name)}`),
+      ...(regex.length > 0 ? [`tensors that match ${regex.map(one => JSON.stringify(one)).join(' or ')}`] : []),
+    ]
+    return [`${wanted.join(', or ') || 'any tensor'}; ${describe(trial, collections, names)}`]
+  }
+
+  #select(): readonly string[] {
+    const trial = this.#rule.baseTrial
+    const { collections = [], names = [], all = false, except } = this.#choice
+    const known = trial.collections()
+    const members = new Set(collections.flatMap(name => known.get(name)?.members ?? []))
+    const selected = trial
+      .tensorNames()
+      .filter(
+        name =>
+          all || members.has(name) || names.includes(name) || this.#patterns.some(pattern => pattern.matches(name)),
+      )
+    return except ? selected.filter(name => !except.test(name)) : selected
+  }
+
+  #hasValues(): boolean {
+    const { byTensor } = stateOf(this.#rule.baseTrial).catalog
+    return this.names.some(name => byTensor.get(name)!.some(workerStep => workerStep.tensors.get(name)!.value !== null))
+  }
+}
+
+/** What a trial has, for those who look for something else. */
+function describe(trial: Trial, collections: readonly string[], names: readonly string[]): string {
+  const all = trial.tensorNames()
+  if (all.length === 0) return 'the trial has no tensors'
+  const saved = [...trial.collections().values()].filter(({ members }) => members.length > 0)
+  const listed = saved
+    .filter(({ name }) => name !== 'all')
+    .slice(0, 8)
+    .map(({ name, members }) => `${name} (${members.length})`)
+  const nearest = [
+    ...collections.flatMap(name =>
+      nearestNames(
+        name,
+        saved.map(({ name }) => name),
+      ),
+    ),
+    ...names.flatMap(name => nearestNames(name, all)),
+  ].filter(name => !collections.includes(name) && !names.includes(name))
+  const hint = nearest.length > 0 ? `; did you mean ${nearest.map(name => JSON.stringify(name)).join(' or ')}?` : ''
+  const some = all
+    .slice(0, 3)
+    .map(name => JSON.stringify(name))
+    .join(', ')
+  const has =
+    listed.length > 0
+      ? `tensors saved in the collections ${listed.join(', ')}`
+      : `${all.length} tensors: ${some}${all.length > 3 ? ', …' : ''}`
+  return `the trial has ${has}${hint}`
+}
+
+/** Where a global step is among ascending ones; -1: nowhere. */
+export function positionOf(step: number, steps: readonly Step[]): number {
+  let low = 0
+  let high = steps.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (steps[middle]!.globalStep < step) low = middle + 1
+    else high = middle
+  }
+  return steps[low]?.globalStep === step ? low : -1
+}
+
+/** A number as findings print it. */
+export function figure(value: number): string {
+  return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : String(Number(value.toPrecision(4)))
+}

@@ -1,0 +1,75 @@
+/** ClassImbalance (rules.md §2.8). */
+
+import type { TensorValue } from '../../trial/value.js'
+import { flag, integer, number, text } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import { argmax, elements } from './labels.js'
+
+/**
+ * Counts labels over the steps. Once there are `samples` of them, fires where the largest class has more than
+ * `threshold_imbalance` times as many as the smallest, or where a larger share than `threshold_misprediction` of a class
+ * is predicted to be another.
+ */
+export class ClassImbalance extends builtin({
+  meaning: 'Classes are sampled unevenly, or one of them is mostly mistaken for others.',
+  advice: 'Sample the classes evenly, weight the loss by class, or collect more data of the small ones.',
+  parameters: {
+    threshold_imbalance: number(10),
+    threshold_misprediction: number(0.7),
+    samples: integer(500),
+    argmax: flag(false),
+    labels_regex: text('.*labels'),
+    predictions_regex: text('.*predictions'),
+  },
+}) {
+  readonly #labels = this.select({ regex: [this.parameters.labels_regex], value: true })
+  readonly #predictions = this.select({ regex: [this.parameters.predictions_regex], value: true, optional: true })
+  readonly #count = new Map<number, number>()
+  readonly #wrong = new Map<number, number>()
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const predictions = this.#predictions
+      .at(step)
+      .filter(({ hasValue }) => hasValue)
+      .map(tensor => tensor.value())
+    const labels = this.#labels.at(step).map(tensor => tensor.value())
+    if (labels.length === 0) return
+    yield () => {
+      for (const [i, label] of labels.entries()) this.#add(label.value, predictions[i]?.answer)
+      return this.#judge()
+    }
+  }
+
+  #add(labels: TensorValue, predictions: TensorValue | undefined): void {
+    const isOneHot =
+      this.parameters.argmax && labels.shape.length > 1 && labels.shape.length === predictions?.shape.length
+    const classes = isOneHot ? argmax(labels) : elements(labels)
+    const predicted = predictions && (this.parameters.argmax ? argmax(predictions) : elements(predictions))
+    for (let i = 0; i < classes.length; i++) {
+      const label = Math.trunc(classes[i]!)
+      this.#count.set(label, (this.#count.get(label) ?? 0) + 1)
+      const isWrong = predicted !== undefined && i < predicted.length && Math.trunc(predicted[i]!) !== label
+      if (isWrong) this.#wrong.set(label, (this.#wrong.get(label) ?? 0) + 1)
+    }
+  }
+
+  #judge() {
+    const { samples, threshold_imbalance, threshold_misprediction } = this.parameters
+    const counts = [...this.#count].sort(([, a], [, b]) => a - b)
+    if (counts.reduce((sum, [, count]) => sum + count, 0) < samples) return null
+    const found = []
+    const [[smallest, fewest], [largest, most]] = [counts[0]!, counts.at(-1)!]
+    const ratio = most / fewest
+    if (counts.length > 1 && ratio > threshold_imbalance) {
+      const message = `class ${largest} has ${figure(ratio)} times as many labels as class ${smallest}, more than ${figure(threshold_imbalance)} times`
+      found.push({ value: ratio, threshold: threshold_imbalance, message })
+    }
+    for (const [label, count] of counts) {
+      const value = (this.#wrong.get(label) ?? 0) / count
+      if (!(value > threshold_misprediction)) continue
+      const message = `${figure(100 * value)} % of class ${label} are predicted wrongly, more than ${figure(100 * threshold_misprediction)} %`
+      found.push({ value, threshold: threshold_misprediction, message })
+    }
+    return found
+  }
+}

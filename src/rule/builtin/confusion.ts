@@ -1,0 +1,85 @@
+/** Confusion (rules.md §2.18). */
+
+import type { TensorAtStep } from '../../trial/measure.js'
+import type { TensorValue } from '../../trial/value.js'
+import { integer, number, text } from '../parameters.js'
+import { builtin, figure, type Judgement, type Selection } from './builtin.js'
+import { argmax, elements } from './labels.js'
+
+/**
+ * At each step counts how labels were predicted, class by class. Of what was predicted to be a class, fires where less
+ * than `min_diag` is of it, or more than `max_off_diag` of another one.
+ */
+export class Confusion extends builtin({
+  meaning: 'Classes are mistaken for one another too often.',
+  advice: 'Look at the classes named here: are their labels right, are there enough of them, can they be told apart?',
+  parameters: {
+    category_no: integer(null, { min: 2 }),
+    labels: text('labels'),
+    predictions: text('predictions'),
+    labels_collection: text('labels'),
+    predictions_collection: text('predictions'),
+    min_diag: number(0.9, { min: 0, max: 1 }),
+    max_off_diag: number(0.1, { min: 0, max: 1 }),
+  },
+}) {
+  readonly #labels = this.#pair(this.parameters.labels, this.parameters.labels_collection)
+  readonly #predictions = this.#pair(this.parameters.predictions, this.parameters.predictions_collection)
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const labels = one(this.#labels, step)
+    const predictions = one(this.#predictions, step)
+    if (labels === undefined || predictions === undefined) return
+    const [asked, answered] = [labels.value(), predictions.value()]
+    yield () => this.#judge(classesOf(asked.value), classesOf(answered.value), predictions)
+  }
+
+  #judge(labels: readonly number[], predictions: readonly number[], { name, worker }: TensorAtStep) {
+    const { min_diag, max_off_diag } = this.parameters
+    const count = Math.min(labels.length, predictions.length)
+    const size = this.parameters.category_no ?? Math.max(...labels, ...predictions) + 1
+    // predicted class → label → how often
+    const columns = new Map<number, Map<number, number>>()
+    for (let i = 0; i < count; i++) {
+      const [label, predicted] = [labels[i]!, predictions[i]!]
+      if (!(label >= 0 && label < size && predicted >= 0 && predicted < size)) continue
+      const column = columns.get(predicted) ?? new Map<number, number>()
+      column.set(label, (column.get(label) ?? 0) + 1)
+      columns.set(predicted, column)
+    }
+    const found = []
+    for (const [predicted, column] of [...columns].sort(([a], [b]) => a - b)) {
+      const sum = [...column.values()].reduce((sum, count) => sum + count, 0)
+      const own = (column.get(predicted) ?? 0) / sum
+      if (own < min_diag) {
+        const message = `of what is predicted to be class ${predicted}, ${figure(100 * own)} % are, less than ${figure(100 * min_diag)} %`
+        found.push({ tensor: name, worker, value: own, threshold: min_diag, message })
+      }
+      for (const [label, count] of column) {
+        const value = count / sum
+        if (label === predicted || !(value > max_off_diag)) continue
+        const message = `of what is predicted to be class ${predicted}, ${figure(100 * value)} % are class ${label}, more than ${figure(100 * max_off_diag)} %`
+        found.push({ tensor: name, worker, value, threshold: max_off_diag, message })
+      }
+    }
+    return found
+  }
+
+  /** The tensor of that name, and, where there is none, those of the collection. */
+  #pair(name: string, collection: string): readonly [Selection, Selection] {
+    const named = this.select({ names: [name], collections: [collection], value: true })
+    return [this.select({ names: [name], optional: true, quiet: true }), named]
+  }
+}
+
+function one([named, collected]: readonly [Selection, Selection], step: number): TensorAtStep | undefined {
+  const [tensor] = named.at(step)
+  if (tensor) return tensor
+  const members = collected.at(step)
+  return members.length === 1 ? members[0] : undefined
+}
+
+function classesOf(value: TensorValue): number[] {
+  if (value.shape.length === 2 && value.shape[1]! > 1) return argmax(value)
+  return Array.from(elements(value), Math.round)
+}

@@ -1,0 +1,31 @@
+/** DeadRelu (rules.md §2.5). */
+
+import { list, number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+
+/**
+ * Fires where more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than
+ * `threshold_inactivity` percent of the samples.
+ */
+export class DeadRelu extends builtin({
+  meaning: 'Many ReLUs put out nothing but zeros: they get no gradient, and will not come back.',
+  advice: 'Lower the learning rate, initialise biases at or above zero, or use a ReLU that leaks.',
+  parameters: { tensor_regex: list('.*relu_output'), threshold_inactivity: number(1), threshold_layer: number(50) },
+}) {
+  readonly #outputs = this.select({ regex: this.parameters.tensor_regex, except: /gradient/, value: true })
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { threshold_inactivity, threshold_layer } = this.parameters
+    for (const tensor of this.#outputs.at(step)) {
+      const { name, worker } = tensor
+      // Without an upper bound: an output of Infinity is active, too.
+      const activity = tensor.activity(0, Number.NaN, threshold_inactivity)
+      yield () => {
+        const { nodes, inactive } = activity.value
+        const value = (100 * inactive) / nodes
+        const message = `${figure(value)} % of the ${nodes} ReLUs of ${name} are dead, more than ${figure(threshold_layer)} %`
+        return value > threshold_layer && { tensor: name, worker, value, threshold: threshold_layer, message }
+      }
+    }
+  }
+}

@@ -1,0 +1,46 @@
+/** ExplodingTensor (rules.md §2.2). */
+
+import { flag, list } from '../parameters.js'
+import { builtin, type Judgement } from './builtin.js'
+
+/** Fires where an element is NaN, or, unless `only_nan`, infinite. */
+export class ExplodingTensor extends builtin({
+  meaning: 'Values have grown beyond all bounds: there are NaN or infinite elements.',
+  advice:
+    'Lower the learning rate, clip gradients, and look at the first tensor and step named here: what it is computed from is where the trouble begins.',
+  parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false) },
+}) {
+  readonly #tensors = this.select({
+    collections: this.parameters.collection_names,
+    regex: this.parameters.tensor_regex,
+    all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
+  })
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const onlyNan = this.parameters.only_nan
+    for (const tensor of this.#tensors.at(step)) {
+      const { name, worker } = tensor
+      if (tensor.hasValue) {
+        const moments = tensor.moments()
+        yield () => {
+          const { nanCount, infinityCount, count } = moments.value
+          const value = onlyNan ? nanCount : nanCount + infinityCount
+          const kinds = [
+            nanCount > 0 && `${nanCount} NaN`,
+            !onlyNan && infinityCount > 0 && `${infinityCount} infinite`,
+          ]
+          const message = `${name} has ${kinds.filter(Boolean).join(' and ')} among its ${count} elements`
+          return value > 0 && { tensor: name, worker, value, threshold: 0, message }
+        }
+        continue
+      }
+      const saved = tensor.savedReductions.map(reduction => [reduction, tensor.reduction(reduction)] as const)
+      yield () => {
+        const found = saved.find(([, { value }]) => (onlyNan ? Number.isNaN(value) : !Number.isFinite(value)))
+        if (!found) return null
+        const value = found[1].value as number
+        return { tensor: name, worker, value, threshold: null, message: `the saved ${found[0]} of ${name} is ${value}` }
+      }
+    }
+  }
+}

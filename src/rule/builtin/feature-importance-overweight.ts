@@ -1,0 +1,40 @@
+/** FeatureImportanceOverweight (rules.md §2.19). */
+
+import { integer, list, number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import { scalar } from './scalar.js'
+
+/** Fires where the `nfeatures` most important features have more than `threshold` of all importance. */
+export class FeatureImportanceOverweight extends builtin({
+  meaning: 'A few features decide nearly everything: the model may rest on a leak.',
+  advice: 'Look whether those features would be known when the model is used, and what is left without them.',
+  parameters: {
+    threshold: number(0.8),
+    nfeatures: integer(3, { min: 1 }),
+    tensor_regex: list('.*feature_importance/weight'),
+  },
+}) {
+  readonly #features = this.select({ regex: this.parameters.tensor_regex })
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { threshold, nfeatures } = this.parameters
+    const features = this.#features.at(step).map(tensor => ({ tensor, read: scalar(tensor) }))
+    yield () => {
+      const weights = features
+        .flatMap(({ tensor, read }) => {
+          const weight = read()
+          return weight === null ? [] : [{ tensor, weight }]
+        })
+        .sort((a, b) => b.weight - a.weight)
+      const total = weights.reduce((sum, { weight }) => sum + weight, 0)
+      const top = weights.slice(0, nfeatures)
+      const sum = top.reduce((sum, { weight }) => sum + weight, 0)
+      const value = total > 0 ? sum / total : sum
+      if (!(value > threshold)) return null
+      const { name, worker } = top[0]!.tensor
+      const names = top.map(({ tensor }) => tensor.name.split('/').at(-1)).join(', ')
+      const message = `${names} have ${figure(100 * value)} % of the importance, more than ${figure(100 * threshold)} %`
+      return { tensor: name, worker, value, threshold, message }
+    }
+  }
+}

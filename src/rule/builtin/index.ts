@@ -1,0 +1,69 @@
+/** The built-in rules, in the order of rules.md §2. */
+
+import { AllZero } from './all-zero.js'
+import type { BuiltinClass } from './builtin.js'
+import { CheckInputImages } from './check-input-images.js'
+import { ClassImbalance } from './class-imbalance.js'
+import { Confusion } from './confusion.js'
+import { DeadRelu } from './dead-relu.js'
+import { ExplodingTensor } from './exploding-tensor.js'
+import { FeatureImportanceOverweight } from './feature-importance-overweight.js'
+import { LossNotDecreasing } from './loss-not-decreasing.js'
+import { NLPSequenceRatio } from './nlp-sequence-ratio.js'
+import { Overfit } from './overfit.js'
+import { Overtraining } from './overtraining.js'
+import { PoorWeightInitialization } from './poor-weight-initialization.js'
+import { SaturatedActivation } from './saturated-activation.js'
+import { SimilarAcrossRuns } from './similar-across-runs.js'
+import { StalledTrainingRule } from './stalled-training-rule.js'
+import { TensorVariance } from './tensor-variance.js'
+import { TreeDepth } from './tree-depth.js'
+import { UnchangedTensor } from './unchanged-tensor.js'
+import { VanishingGradient } from './vanishing-gradient.js'
+import { WeightUpdateRatio } from './weight-update-ratio.js'
+
+export const BUILTIN_RULES: readonly BuiltinClass[] = [
+  VanishingGradient,
+  ExplodingTensor,
+  PoorWeightInitialization,
+  SaturatedActivation,
+  DeadRelu,
+  WeightUpdateRatio,
+  AllZero,
+  ClassImbalance,
+  LossNotDecreasing,
+  Overfit,
+  Overtraining,
+  SimilarAcrossRuns,
+  StalledTrainingRule,
+  TensorVariance,
+  UnchangedTensor,
+  CheckInputImages,
+  NLPSequenceRatio,
+  Confusion,
+  FeatureImportanceOverweight,
+  TreeDepth,
+]
+
+export {
+  AllZero,
+  CheckInputImages,
+  ClassImbalance,
+  Confusion,
+  DeadRelu,
+  ExplodingTensor,
+  FeatureImportanceOverweight,
+  LossNotDecreasing,
+  NLPSequenceRatio,
+  Overfit,
+  Overtraining,
+  PoorWeightInitialization,
+  SaturatedActivation,
+  SimilarAcrossRuns,
+  StalledTrainingRule,
+  TensorVariance,
+  TreeDepth,
+  UnchangedTensor,
+  VanishingGradient,
+  WeightUpdateRatio,
+}

@@ -1,0 +1,85 @@
+/** LossNotDecreasing (rules.md §2.9). */
+
+import type { TensorAtStep } from '../../trial/measure.js'
+import type { Mode } from '../../types.js'
+import { choice, flag, integer, list, number } from '../parameters.js'
+import { builtin, figure, type Judgement, positionOf } from './builtin.js'
+import { scalar } from './scalar.js'
+
+/**
+ * Every `num_steps` steps of a mode, holds each loss against the newest one at least `num_steps` older. Fires where it
+ * has decreased by less than `diff_percent`, or increased by more than `increase_threshold_percent`.
+ */
+export class LossNotDecreasing extends builtin({
+  meaning: 'The loss no longer goes down.',
+  advice:
+    'Early in the training: raise or lower the learning rate, and look at the gradients. Late: the training may have converged, and can be ended.',
+  parameters: {
+    collection_names: list(),
+    tensor_regex: list(),
+    use_losses_collection: flag(true),
+    num_steps: integer(10, { min: 1 }),
+    diff_percent: number(0.1, { above: 0, below: 100 }),
+    increase_threshold_percent: number(5, { above: 0, below: 100 }),
+    mode: choice('EVAL', 'TRAIN', 'GLOBAL'),
+  },
+}) {
+  readonly #chosen = this.select({
+    collections: [...(this.parameters.use_losses_collection ? ['losses'] : []), ...this.parameters.collection_names],
+    regex: this.parameters.tensor_regex,
+    optional: true,
+  })
+  readonly #all = this.select({ all: true })
+  /** The last step at which each loss was judged. */
+  readonly #judged = new Map<string, number>()
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { diff_percent, increase_threshold_percent } = this.parameters
+    // Where nothing was chosen, or nothing of it was saved, every tensor of one element is taken for a loss.
+    const losses = this.#chosen.names.length > 0 ? this.#chosen : this.#all
+    for (const tensor of losses.at(step)) {
+      const older = tensor.isSmall ? this.#older(tensor) : undefined
+      if (older === undefined) continue
+      const [oldLoss, newLoss] = [scalar(older), scalar(tensor)]
+      yield () => {
+        const [before, value] = [oldLoss(), newLoss()]
+        if (before === null || value === null) return null
+        const decrease = percentDecrease(before, value)
+        const isRise = decrease < 0
+        const fires =
+          Number.isNaN(before + value) || (isRise ? -decrease > increase_threshold_percent : decrease < diff_percent)
+        const { name, worker } = tensor
+        const threshold = isRise ? increase_threshold_percent : diff_percent
+        const change = isRise ? `rose by ${figure(-decrease)} %` : `went down by ${figure(decrease)} %`
+        const message = `${name} ${change} since step ${older.step}, from ${figure(before)} to ${figure(value)}`
+        return fires && { tensor: name, worker, value: Math.abs(decrease), threshold, message }
+      }
+    }
+  }
+
+  /** The loss that one is to be held against at this step; undefined: it is not judged now. */
+  #older({ name, step }: TensorAtStep): TensorAtStep | undefined {
+    const { num_steps } = this.parameters
+    const mode = this.parameters.mode ?? this.#modeOf(name)
+    const steps = this.stepsOf(name, mode)
+    const number = (i: number): number => (mode === 'GLOBAL' ? steps[i]!.globalStep : steps[i]!.modeStep)
+    const at = positionOf(step, steps)
+    const last = this.#judged.get(name)
+    if (at < 0 || (last !== undefined && number(at) - last < num_steps)) return undefined
+    let older = at - 1
+    while (older >= 0 && number(older) > number(at) - num_steps) older--
+    if (older < 0) return undefined
+    this.#judged.set(name, number(at))
+    return this.reqTensors.find(name, steps[older]!.globalStep)
+  }
+
+  #modeOf(name: string): Mode {
+    return (['EVAL', 'TRAIN'] as const).find(mode => this.stepsOf(name, mode).length > 0) ?? 'GLOBAL'
+  }
+}
+
+/** Negative for an increase. */
+function percentDecrease(before: number, now: number): number {
+  if (before !== 0) return (100 * (before - now)) / Math.abs(before)
+  return now === 0 ? 0 : before > now ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
+}

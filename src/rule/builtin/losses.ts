@@ -1,0 +1,52 @@
+/** Losses of training and of validation, whether modes tell them apart or, as in XGBoost's trials, names. */
+
+import type { Rule } from '../rule.js'
+import type { Choice, Selection } from './builtin.js'
+import { scalar } from './scalar.js'
+
+/** XGBoost's metrics that are better the larger they are. */
+const NOT_A_LOSS = /auc|map/
+
+/** The losses that were saved at a step; none where it is no step of theirs. */
+export interface StepLosses {
+  readonly training: readonly number[]
+  readonly validation: readonly number[]
+}
+
+export class Losses {
+  readonly #rule: Rule
+  readonly #losses: Selection
+  readonly #metrics: Selection
+
+  /** @param select the rule's way to choose tensors; `regex`: which are losses, if not those of the collection */
+  constructor(rule: Rule, select: (choice: Choice) => Selection, regex: readonly string[] = []) {
+    this.#rule = rule
+    this.#losses = select(regex.length > 0 ? { regex } : { collections: ['losses'], optional: true })
+    this.#metrics = select({ collections: ['losses', 'metrics'], regex, optional: true })
+  }
+
+  /** Whether modes tell training and validation apart. */
+  get hasModes(): boolean {
+    return this.#rule.baseTrial.steps({ mode: 'EVAL' }).length > 0
+  }
+
+  /** Asks for the losses at a step. */
+  at(step: number): () => StepLosses {
+    if (!this.hasModes) {
+      const metrics = this.#metrics.at(step).filter(({ name }) => !NOT_A_LOSS.test(name))
+      const training = metrics.filter(({ name }) => name.startsWith('train-')).map(scalar)
+      const validation = metrics.filter(({ name }) => /^(validation|eval|test)-/.test(name)).map(scalar)
+      return () => ({ training: there(training), validation: there(validation) })
+    }
+    const mode = this.#rule.baseTrial.mode(step)
+    const losses = this.#losses.at(step).map(scalar)
+    return () => ({
+      training: mode === 'TRAIN' ? there(losses) : [],
+      validation: mode === 'EVAL' ? there(losses) : [],
+    })
+  }
+}
+
+function there(asked: readonly (() => number | null)[]): number[] {
+  return asked.map(ask => ask()).filter(one => one !== null)
+}

@@ -1,0 +1,43 @@
+/** NLPSequenceRatio (rules.md §2.17). */
+
+import { UsageError } from '../../errors.js'
+import { list, numbers } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+
+/** Fires where more than `token_thresholds_percent` of the tokens of the input sequences are a certain one. */
+export class NLPSequenceRatio extends builtin({
+  meaning: 'The sequences are mostly one token, padding as a rule: time is spent on nothing.',
+  advice: 'Put sequences of similar lengths into one batch, or cut them shorter.',
+  parameters: {
+    tensor_regex: list('.*embedding0_input_0'),
+    token_values: numbers(0),
+    token_thresholds_percent: numbers(50),
+  },
+}) {
+  readonly #sequences = this.select({ regex: this.parameters.tensor_regex, value: true })
+
+  protected override check(): void {
+    const { token_values, token_thresholds_percent } = this.parameters
+    const [values, thresholds] = [token_values.length, token_thresholds_percent.length]
+    if (thresholds === values || thresholds === 1) return
+    throw new UsageError(
+      `rule ${this.ruleName}: expected one threshold, or one for each of ${values} tokens, got ${thresholds}`,
+    )
+  }
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { token_values, token_thresholds_percent } = this.parameters
+    for (const tensor of this.#sequences.at(step)) {
+      const { name, worker } = tensor
+      for (const [i, token] of token_values.entries()) {
+        const threshold = token_thresholds_percent[i] ?? token_thresholds_percent[0]!
+        const count = tensor.count(token)
+        yield () => {
+          const value = (100 * count.value.equal) / count.value.elements
+          const message = `${figure(value)} % of ${name} are the token ${token}, more than ${figure(threshold)} %`
+          return value > threshold && { tensor: name, worker, value, threshold, message }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+/** Overfit (rules.md §2.10). */
+
+import { integer, list, number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import { Losses } from './losses.js'
+import { meanOf } from './scalar.js'
+
+/**
+ * Fires where the mean loss of validation exceeds that of the training before it by more than `ratio_threshold` of the
+ * latter, for `patience` steps of validation on end. XGBoost's trials, which have no modes, are judged at every step.
+ */
+export class Overfit extends builtin({
+  meaning: 'The model does better on the data it is trained on than on those it is not: it learns them by heart.',
+  advice: 'Regularise (weight decay, dropout), augment the data or get more of them, or stop earlier.',
+  parameters: {
+    tensor_regex: list(),
+    start_step: integer(0, { min: 0 }),
+    patience: integer(1, { min: 1 }),
+    ratio_threshold: number(0.1),
+  },
+}) {
+  readonly #losses = new Losses(this, choice => this.select(choice), this.parameters.tensor_regex)
+  /** Losses of the last run of steps of training, and of the run of validation that goes on. */
+  #training: number[] = []
+  #validation: number[] = []
+  #lastMode: string | undefined
+  #waited = 0
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { start_step, patience, ratio_threshold } = this.parameters
+    const losses = this.#losses.at(step)
+    const { hasModes } = this.#losses
+    const mode = this.baseTrial.mode(step)
+    yield () => {
+      const { training, validation } = losses()
+      const isNewRun = !hasModes || mode !== this.#lastMode
+      this.#lastMode = mode
+      if (!hasModes || mode === 'TRAIN') this.#training = isNewRun ? [...training] : [...this.#training, ...training]
+      if (!hasModes || mode === 'EVAL')
+        this.#validation = isNewRun ? [...validation] : [...this.#validation, ...validation]
+      if ((hasModes && mode !== 'EVAL') || step < start_step) return null
+      const [T, V] = [meanOf(this.#training), meanOf(this.#validation)]
+      if (T === null || V === null || T === 0) return null
+      const value = (V - T) / Math.abs(T)
+      this.#waited = value > ratio_threshold ? this.#waited + 1 : 0
+      const message = `the validation loss ${figure(V)} is ${figure(100 * value)} % above the training loss ${figure(T)}, more than ${figure(100 * ratio_threshold)} %`
+      return this.#waited >= patience && { value, threshold: ratio_threshold, message }
+    }
+  }
+}

@@ -1,0 +1,59 @@
+/** Overtraining (rules.md §2.11). */
+
+import { integer, number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import { Losses } from './losses.js'
+import { meanOf } from './scalar.js'
+
+/** The best loss so far, and for how many steps it has stood. */
+class Best {
+  loss = Number.POSITIVE_INFINITY
+  waited = 0
+
+  /** @param loss null: none at this step */
+  see(loss: number | null, delta: number): void {
+    if (loss === null) return
+    if (loss < this.loss - delta || (this.loss === Number.POSITIVE_INFINITY && loss < this.loss)) {
+      this.loss = loss
+      this.waited = 0
+    } else this.waited++
+  }
+}
+
+/**
+ * Fires where the training loss has not got better by `delta` for `patience_train` steps of training, or the validation
+ * loss for `patience_validation` steps of validation.
+ */
+export class Overtraining extends builtin({
+  meaning: 'The training goes on although the losses no longer get better.',
+  advice: 'Stop here: keep the weights of the best step, and save the rest of the time.',
+  parameters: {
+    patience_train: integer(5, { min: 1 }),
+    patience_validation: integer(10, { min: 1 }),
+    delta: number(0.01, { min: 0 }),
+  },
+}) {
+  readonly #losses = new Losses(this, choice => this.select(choice))
+  readonly #training = new Best()
+  readonly #validation = new Best()
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { patience_train, patience_validation, delta } = this.parameters
+    const losses = this.#losses.at(step)
+    yield () => {
+      const [training, validation] = [meanOf(losses().training), meanOf(losses().validation)]
+      if (training === null && validation === null) return null
+      this.#training.see(training, delta)
+      this.#validation.see(validation, delta)
+      const stuck = [
+        ['training', this.#training, patience_train] as const,
+        ['validation', this.#validation, patience_validation] as const,
+      ].filter(([, { waited }, patience]) => waited >= patience)
+      return stuck.map(([which, { loss, waited }, patience]) => ({
+        value: waited,
+        threshold: patience,
+        message: `the ${which} loss has not got better than ${figure(loss)} for ${waited} steps`,
+      }))
+    }
+  }
+}

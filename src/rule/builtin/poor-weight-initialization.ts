@@ -1,0 +1,83 @@
+/** PoorWeightInitialization (rules.md §2.3). */
+
+import { stateOf } from '../../trial/trial.js'
+import { integer, list, number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import { meanOf, scalar } from './scalar.js'
+
+/**
+ * Fires, at the first `steps` steps of the training, where (a) the variances of activation inputs differ by more than
+ * `threshold` times between layers, (b) between the 5th and the 95th percentile of a gradient lies less than
+ * `distribution_range`, or (c) the loss has not decreased for `patience` steps.
+ */
+export class PoorWeightInitialization extends builtin({
+  meaning: 'The weights were initialised so that layers start out of balance, or do not learn.',
+  advice:
+    'Use an initialiser that keeps variances alike over the layers: Xavier (Glorot) for tanh and sigmoid, He (Kaiming) for ReLU.',
+  parameters: {
+    activation_inputs_regex: list('.*relu_input'),
+    threshold: number(10),
+    distribution_range: number(0.001),
+    patience: integer(5, { min: 1 }),
+    steps: integer(10, { min: 0 }),
+  },
+}) {
+  readonly #inputs = this.select({
+    regex: this.parameters.activation_inputs_regex,
+    except: /gradient/,
+    optional: true,
+  })
+  readonly #gradients = this.select({ collections: ['gradients'], optional: true, value: true })
+  readonly #losses = this.select({ collections: ['losses'], optional: true })
+  #bestLoss = Number.POSITIVE_INFINITY
+  #waited = 0
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { threshold, distribution_range, patience } = this.parameters
+    if (!this.#isEarly(step)) return
+
+    const variances = this.#inputs.at(step).map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
+    yield () => {
+      const known = variances.filter(({ variance }) => Number.isFinite(variance.answer))
+      if (known.length < 2) return null
+      const sorted = known.sort((a, b) => (a.variance.value as number) - (b.variance.value as number))
+      const [least, most] = [sorted[0]!, sorted.at(-1)!]
+      const value = (most.variance.value as number) / (least.variance.value as number)
+      const { name, worker } = most.tensor
+      const message = `the variance of ${name} is ${figure(value)} times that of ${least.tensor.name}, more than ${figure(threshold)} times`
+      return value > threshold && { tensor: name, worker, value, threshold, message }
+    }
+
+    const spreads = this.#gradients.at(step).map(tensor => ({ tensor, percentiles: tensor.percentiles(5, 95) }))
+    yield () => {
+      const narrow = spreads
+        .filter(({ percentiles }) => percentiles.answer)
+        .map(({ tensor, percentiles }) => ({ tensor, value: percentiles.value[1]! - percentiles.value[0]! }))
+        .sort((a, b) => a.value - b.value)
+      const [narrowest] = narrow
+      if (!narrowest || !(narrowest.value < distribution_range)) return null
+      const { tensor, value } = narrowest
+      const message = `the middle 90 % of ${tensor.name} lie within ${figure(value)}, less than ${figure(distribution_range)}`
+      return { tensor: tensor.name, worker: tensor.worker, value, threshold: distribution_range, message }
+    }
+
+    const losses = this.#losses.at(step).map(scalar)
+    yield () => {
+      const loss = meanOf(losses.map(loss => loss()))
+      if (loss === null) return null
+      if (loss < this.#bestLoss) {
+        this.#bestLoss = loss
+        this.#waited = 0
+      } else this.#waited++
+      const message = `the loss has not decreased for ${this.#waited} steps; its best was ${figure(this.#bestLoss)}`
+      return this.#waited >= patience && { value: this.#waited, threshold: patience, message }
+    }
+  }
+
+  /** Whether a step is among the first of the training. */
+  #isEarly(step: number): boolean {
+    const { steps } = stateOf(this.baseTrial).catalog
+    const ofTraining = steps.modes.length > 0 ? steps.all.filter(({ mode }) => mode === 'TRAIN') : steps.all
+    return ofTraining.slice(0, this.parameters.steps).some(({ globalStep }) => globalStep === step)
+  }
+}

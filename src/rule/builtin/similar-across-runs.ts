@@ -1,0 +1,38 @@
+/** SimilarAcrossRuns (rules.md §2.12). */
+
+import { list } from '../parameters.js'
+import { builtin, type Judgement } from './builtin.js'
+
+/** Fires where a tensor differs (is not all close) between two trials at the same global step, in spite of the name. */
+export class SimilarAcrossRuns extends builtin({
+  meaning: 'The two runs differ: what should be the same tensor is not.',
+  advice: 'The first step and tensor named here are where the runs part: look at seeds, data order and versions.',
+  parameters: { collection_names: list(), tensor_regex: list() },
+}) {
+  readonly #tensors = this.select({
+    collections: this.parameters.collection_names,
+    regex: this.parameters.tensor_regex,
+    all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
+    value: true,
+  })
+
+  protected override check(): void {
+    const { length } = this.otherTrials
+    if (length !== 1)
+      throw this.insufficient(`expected one other trial to compare with, got ${length === 0 ? 'none' : length}`)
+  }
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const [other] = this.otherTrials
+    for (const tensor of this.#tensors.at(step)) {
+      const { name, worker } = tensor
+      const twin = this.reqTensors.find(name, step, other)
+      if (twin === undefined) continue
+      const isClose = tensor.allclose(twin, { equalNan: true })
+      yield () => {
+        const message = `${name} differs from that of ${other!.name}`
+        return !isClose.value && { tensor: name, worker, message }
+      }
+    }
+  }
+}

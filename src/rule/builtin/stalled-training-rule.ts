@@ -1,0 +1,83 @@
+/** StalledTrainingRule (rules.md §2.13). */
+
+import { RuleEvaluationConditionMet } from '../../errors.js'
+import type { MeasureOptions } from '../../trial/measure.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { type WaitOptions, waitFor } from '../../trial/wait.js'
+import type { Finding } from '../finding.js'
+import { type Arguments, flag, integer, text } from '../parameters.js'
+import type { RuleOptions } from '../rule.js'
+import { builtin, type Judgement } from './builtin.js'
+
+const parameters = {
+  threshold: integer(1800, { min: 1 }),
+  stop_training_on_fire: flag(false),
+  training_job_name_prefix: text(null),
+}
+
+/** What time it is, in milliseconds. */
+export interface Clock {
+  readonly now?: () => number
+}
+
+/** Fires, once, where a job that has not ended writes no new step for `threshold` seconds. */
+export class StalledTrainingRule extends builtin({
+  meaning: 'The training stands still: nothing new was saved for too long.',
+  advice: 'Look whether the job still runs, and what it waits for: data, a lock, another worker.',
+  parameters,
+}) {
+  readonly #now: () => number
+  #lastStep = -1
+  #changedAt: number
+
+  constructor(
+    baseTrial: Trial,
+    { now = () => performance.now(), ...options }: RuleOptions & Arguments<typeof parameters> & Clock = {},
+  ) {
+    super(baseTrial, options)
+    this.#now = now
+    this.#changedAt = now()
+  }
+
+  /** No step is a sign of a stall. */
+  protected override *examine(_step: number): Iterable<Judgement> {}
+
+  override get patienceMs(): number {
+    return this.parameters.threshold * 1000
+  }
+
+  override whileWaiting(): readonly Finding[] {
+    const { threshold } = this.parameters
+    const { catalog, ended } = stateOf(this.baseTrial)
+    const last = catalog.steps.all.at(-1)
+    if ((last?.globalStep ?? -1) > this.#lastStep) {
+      this.#lastStep = last!.globalStep
+      this.#changedAt = this.#now()
+    }
+    const value = (this.#now() - this.#changedAt) / 1000
+    if (ended || !(value > threshold)) return []
+    const after = last === undefined ? 'there was no step yet' : `the last step was ${last.globalStep}`
+    const message = `nothing was saved for ${Math.round(value)} s, more than ${threshold} s; ${after}`
+    return [this.finding(this.#lastStep, { value, threshold, message })]
+  }
+
+  /**
+   * Waits for the stall, or the end of the job, whatever the step.
+   * @throws RuleEvaluationConditionMet with `endOfRule`, NoMoreData when the job has ended, WaitTimeout
+   */
+  override async invoke(step: number, options: WaitOptions & MeasureOptions = {}): Promise<void> {
+    const state = stateOf(this.baseTrial)
+    const found = await waitFor(
+      state.access.store,
+      async () => {
+        await this.baseTrial.refresh()
+        if (this.baseTrial.loadedAllSteps) throw state.unavailable(Number.POSITIVE_INFINITY, 'GLOBAL')
+        const findings = this.whileWaiting()
+        return findings.length > 0 ? { answer: findings } : { missing: 'a stall', there: state.describeSteps('GLOBAL') }
+      },
+      { timeoutMs: this.patienceMs + 60_000, ...options },
+    )
+    await this.fire(found[0]!.step, found)
+    throw new RuleEvaluationConditionMet(this.ruleName, step, true)
+  }
+}

@@ -1,0 +1,50 @@
+/** TensorVariance (rules.md §2.14). */
+
+import { list, number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+
+/** Fires where the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */
+export class TensorVariance extends builtin({
+  meaning: 'The values of tensors are spread too wide, or hardly at all.',
+  advice:
+    'A very small variance of weights or activations points to vanishing gradients, a very large one to exploding ones: look at the initialisation and the learning rate.',
+  parameters: {
+    collection_names: list(),
+    tensor_regex: list(),
+    max_threshold: number(null),
+    min_threshold: number(null),
+  },
+  suggested: { collection_names: 'weights', max_threshold: '10', min_threshold: '0.00001' },
+}) {
+  readonly #tensors = this.select({
+    collections: this.parameters.collection_names,
+    regex: this.parameters.tensor_regex,
+  })
+
+  protected override check(): void {
+    const { collection_names, tensor_regex, max_threshold, min_threshold } = this.parameters
+    if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
+    if (max_threshold === null && min_threshold === null) {
+      throw this.insufficient('expected max_threshold or min_threshold, got neither')
+    }
+  }
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { max_threshold, min_threshold } = this.parameters
+    for (const tensor of this.#tensors.at(step)) {
+      const { name, worker } = tensor
+      const variance = tensor.reduction('variance')
+      const moments = tensor.hasValue ? tensor.moments() : null
+      yield () => {
+        if (moments?.value.count === 0) return null
+        const value = variance.value as number
+        const isLarge = max_threshold !== null && value > max_threshold
+        const isSmall = min_threshold !== null && value < min_threshold
+        const threshold = isLarge ? max_threshold : min_threshold
+        const relation = Number.isNaN(value) ? '' : `, ${isLarge ? 'above' : 'below'} ${figure(threshold!)}`
+        const message = `the variance of ${name} is ${figure(value)}${relation}`
+        return (isLarge || isSmall || Number.isNaN(value)) && { tensor: name, worker, value, threshold, message }
+      }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/** TreeDepth (rules.md §2.20). */
+
+import { number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+
+/** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, ids numbered as in a heap from the root's 0. */
+export class TreeDepth extends builtin({
+  meaning: 'Trees grow deep: they fit single samples.',
+  advice: 'Lower max_depth, or raise min_child_weight or gamma.',
+  parameters: { depth: number(4) },
+}) {
+  readonly #nodes = this.select({ names: ['trees/Node'] })
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { depth } = this.parameters
+    for (const tensor of this.#nodes.at(step)) {
+      const largest = tensor.reduction('max')
+      yield () => {
+        const value = Math.floor(Math.log2((largest.value as number) + 1))
+        const message = `the tree is ${value} deep, more than ${figure(depth)}`
+        return value > depth && { tensor: tensor.name, worker: tensor.worker, value, threshold: depth, message }
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+/** UnchangedTensor (rules.md §2.15). */
+
+import { flag, integer, list, number } from '../parameters.js'
+import { builtin, type Judgement, positionOf } from './builtin.js'
+
+/** Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it. */
+export class UnchangedTensor extends builtin({
+  meaning: 'Tensors no longer change: that part of the network does not learn.',
+  advice:
+    'Look whether the layer is frozen, its gradient zero, or the learning rate too low; a loss that stands still may have converged.',
+  parameters: {
+    collection_names: list(),
+    tensor_regex: list(),
+    num_steps: integer(3, { min: 2 }),
+    rtol: number(1e-5),
+    atol: number(1e-8),
+    equal_nan: flag(false),
+  },
+  suggested: { collection_names: 'weights,losses' },
+}) {
+  readonly #tensors = this.select({
+    collections: this.parameters.collection_names,
+    regex: this.parameters.tensor_regex,
+    value: true,
+  })
+
+  protected override check(): void {
+    const { collection_names, tensor_regex } = this.parameters
+    if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
+  }
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { num_steps, rtol, atol, equal_nan: equalNan } = this.parameters
+    for (const tensor of this.#tensors.at(step)) {
+      const { name, worker } = tensor
+      const steps = this.stepsOf(name)
+      const at = positionOf(step, steps)
+      const last = steps.slice(Math.max(0, at + 1 - num_steps), at + 1).map(({ globalStep }) => globalStep)
+      if (last.length < num_steps) continue
+      const versions = last.flatMap(step => this.reqTensors.find(name, step) ?? [])
+      const pairs = versions.slice(1).map((newer, i) => versions[i]!.allclose(newer, { rtol, atol, equalNan }))
+      yield () => {
+        const message = `${name} has not changed over the steps ${last.join(', ')}`
+        return (
+          pairs.every(({ value }) => value) && { tensor: name, worker, value: num_steps, threshold: num_steps, message }
+        )
+      }
+    }
+  }
+}

@@ -1,0 +1,26 @@
+/** VanishingGradient (rules.md §2.1). */
+
+import { number } from '../parameters.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+
+/** Fires where the mean of the absolute values of a gradient is below `threshold`. */
+export class VanishingGradient extends builtin({
+  meaning: 'Gradients are so small that the layers they belong to hardly learn.',
+  advice:
+    'Use ReLU or another activation that does not saturate, normalise between layers, initialise weights with a larger variance, or make the network less deep.',
+  parameters: { threshold: number(1e-7) },
+}) {
+  readonly #gradients = this.select({ collections: ['gradients'] })
+
+  protected override *examine(step: number): Iterable<Judgement> {
+    const { threshold } = this.parameters
+    for (const tensor of this.#gradients.at(step)) {
+      const mean = tensor.reduction('abs_mean')
+      yield () => {
+        const value = mean.value as number
+        const message = `the mean of the absolute values of ${tensor.name} is ${figure(value)}, below ${figure(threshold)}`
+        return value < threshold && { tensor: tensor.name, worker: tensor.worker, value, threshold, message }
+      }
+    }
+  }
+}

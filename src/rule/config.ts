@@ -1,0 +1,232 @@
+/**
+ * Rules from JSON: SageMaker's `DebugRuleConfigurations`, and what the package sagemaker-debugger-rulesconfig gives, which
+ * is the same with the collections to save beside it. Source: rules.md 1.1, 1.2 and "RC's JSON shape".
+ */
+
+import {
+  expectList,
+  expectObject,
+  expectString,
+  fault,
+  inside,
+  type JsonObject,
+  type Place,
+  parseJsonObject,
+  show,
+} from '../format/json.js'
+import type { Trial } from '../trial/trial.js'
+import type { Logger } from './finding.js'
+import type { RuleRegistry } from './registry.js'
+import type { Rule } from './rule.js'
+
+/** A rule to be made. */
+export interface RuleConfiguration {
+  /** What findings call the rule: tells two configurations of the same rule apart. */
+  readonly name: string
+  /** As the registry knows it. */
+  readonly rule: string
+  /** Only those of the rule itself. */
+  readonly parameters: Readonly<Record<string, string>>
+  /** `action_json`. */
+  readonly actions?: string | null
+  /** Paths. */
+  readonly otherTrials?: readonly string[]
+  readonly startStep?: number | null
+  /** Exclusive. */
+  readonly endStep?: number | null
+  /** What SageMaker would save for the rule. */
+  readonly collections?: readonly CollectionConfiguration[]
+}
+
+export interface CollectionConfiguration {
+  readonly name: string
+  readonly parameters: Readonly<Record<string, string>>
+}
+
+export interface MakeRulesOptions {
+  readonly baseTrial: Trial
+  readonly registry: RuleRegistry
+  /** Called once for each path that a configuration names. */
+  readonly openTrial: (path: string) => Promise<Trial>
+  readonly logger?: Logger | undefined
+  /** For configurations that name none. */
+  readonly otherTrials?: readonly Trial[] | undefined
+}
+
+const CODE = 'BadRuleConfiguration'
+const LIST = 'DebugRuleConfigurations'
+
+/** Parameters that are none of the rule, beside `other_trial_0` and so on. */
+const RESERVED: readonly string[] = [
+  'rule_to_invoke',
+  'action_json',
+  'start_step',
+  'end_step',
+  // For SageMaker's container. They mean nothing here: the trial is given, and so is the code.
+  'base_trial',
+  'source_s3_uri',
+]
+
+/** What the constructor of a rule takes beside its parameters, and how a configuration says it. */
+const OPTIONS: ReadonlyMap<string, string> = new Map([
+  ['name', 'RuleConfigurationName'],
+  ['actions', 'action_json'],
+  ['otherTrials', 'other_trial_0'],
+  ['startStep', 'start_step'],
+  ['endStep', 'end_step'],
+  ['logger', 'a parameter of the rule'],
+])
+
+/**
+ * Reads a list of configurations, an object with a `DebugRuleConfigurations` list (so an answer of SageMaker's
+ * DescribeTrainingJob, too), or a single configuration.
+ * @param url names the file in errors
+ * @throws FormatError `BadRuleConfiguration` with the place
+ */
+export function parseRuleConfigurations(text: string, url: string): Required<RuleConfiguration>[] {
+  const root = { url, code: CODE, at: '' }
+  const value = parseJson(text, url)
+  const isSingle = !Array.isArray(value) && !Object.hasOwn(expectObject(value, root), LIST)
+  if (isSingle) return [readEntry(value, root)]
+  const place = Array.isArray(value) ? root : inside(root, LIST)
+  const configurations = expectList(Array.isArray(value) ? value : (value as JsonObject)[LIST], place, readEntry)
+  if (configurations.length === 0) throw fault(place, 'at least one rule configuration', 'none')
+  const names = new Set<string>()
+  for (const [index, { name }] of configurations.entries()) {
+    const wanted = 'another name: findings are told apart by it'
+    if (names.has(name)) throw fault(inside(place, index), wanted, `${show(name)} a second time`)
+    names.add(name)
+  }
+  return configurations
+}
+
+/** The rules that configurations describe, in their order. An error says first which configuration it is about. */
+export async function makeRules(
+  configurations: readonly RuleConfiguration[],
+  { baseTrial, registry, openTrial, logger, otherTrials = [] }: MakeRulesOptions,
+): Promise<Rule[]> {
+  const opened = new Map<string, Trial>()
+  const open = async (path: string): Promise<Trial> => {
+    const trial = opened.get(path) ?? (await openTrial(path))
+    opened.set(path, trial)
+    return trial
+  }
+  const rules: Rule[] = []
+  for (const { name, rule, parameters, actions, startStep, endStep, otherTrials: paths = [] } of configurations) {
+    try {
+      const RuleClass = registry.get(rule)
+      const others: Trial[] = []
+      for (const path of paths) others.push(await open(path))
+      rules.push(
+        new RuleClass(baseTrial, {
+          ...parameters,
+          name,
+          actions,
+          startStep,
+          endStep,
+          logger,
+          otherTrials: others.length > 0 ? others : otherTrials,
+        }),
+      )
+    } catch (error) {
+      // The same error, whose class says what kind it is; one that names the configuration already, as its rule, will do.
+      const isNamed = !(error instanceof Error) || error.message.startsWith(`rule ${name}:`)
+      if (!isNamed) error.message = `${name}: ${error.message}`
+      throw error
+    }
+  }
+  return rules
+}
+
+function parseJson(text: string, url: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Throws the same once more, with the place.
+    return parseJsonObject(text, url, CODE)
+  }
+}
+
+function readEntry(value: unknown, place: Place): Required<RuleConfiguration> {
+  const entry = expectObject(value, place)
+  if (!Object.hasOwn(entry, 'DebugRuleConfiguration')) return readConfiguration(entry, place, [])
+  const collections = expectList(
+    entry.CollectionConfigurations,
+    inside(place, 'CollectionConfigurations'),
+    readCollection,
+  )
+  const within = inside(place, 'DebugRuleConfiguration')
+  return readConfiguration(expectObject(entry.DebugRuleConfiguration, within), within, collections)
+}
+
+function readConfiguration(
+  entry: JsonObject,
+  place: Place,
+  collections: readonly CollectionConfiguration[],
+): Required<RuleConfiguration> {
+  if (!Object.hasOwn(entry, 'RuleConfigurationName')) {
+    const wanted = `an object with RuleConfigurationName and RuleParameters, DebugRuleConfiguration or ${LIST}`
+    throw fault(place, wanted, `one with ${Object.keys(entry).slice(0, 8).map(show).join(', ') || 'nothing'}`)
+  }
+  const name = expectName(entry.RuleConfigurationName, inside(place, 'RuleConfigurationName'))
+  const named = { ...place, at: `${place.at} (${show(name)})`.trimStart() }
+  const within = inside(named, 'RuleParameters')
+  const given = expectObject(entry.RuleParameters ?? {}, within)
+  const at = (key: string): Place => inside(within, key)
+  if (given.rule_to_invoke === undefined) throw fault(at('rule_to_invoke'), 'the name of a rule', 'nothing')
+  const [startStep, endStep] = ['start_step', 'end_step'].map(key => readStep(given[key], at(key)))
+  if (typeof startStep === 'number' && typeof endStep === 'number' && endStep <= startStep) {
+    throw fault(at('end_step'), `a step beyond start_step ${startStep}`, String(endStep))
+  }
+  const otherTrials: [number, string][] = []
+  const parameters: [string, string][] = []
+  for (const [key, value] of Object.entries(given)) {
+    const option = OPTIONS.get(key)
+    const index = /^other_trial_(\d+)$/.exec(key)?.[1]
+    if (option !== undefined) throw fault(within, option, show(key))
+    if (index !== undefined) otherTrials.push([Number(index), expectName(value, at(key))])
+    else if (!RESERVED.includes(key)) parameters.push([key, expectText(value, at(key))])
+  }
+  return {
+    name,
+    rule: expectName(given.rule_to_invoke, at('rule_to_invoke')),
+    parameters: Object.fromEntries(parameters),
+    actions: given.action_json === undefined ? null : expectString(given.action_json, at('action_json')),
+    otherTrials: otherTrials.sort(([a], [b]) => a - b).map(([, path]) => path),
+    startStep: startStep ?? null,
+    endStep: endStep ?? null,
+    collections,
+  }
+}
+
+function readCollection(value: unknown, place: Place): CollectionConfiguration {
+  const entry = expectObject(value, place)
+  const within = inside(place, 'CollectionParameters')
+  const parameters = Object.entries(expectObject(entry.CollectionParameters ?? {}, within))
+  return {
+    name: expectName(entry.CollectionName, inside(place, 'CollectionName')),
+    parameters: Object.fromEntries(parameters.map(([key, value]) => [key, expectText(value, inside(within, key))])),
+  }
+}
+
+/** A step, or null for none: `None` and nothing at all are what SageMaker's pages print for it. */
+function readStep(value: unknown, place: Place): number | null {
+  const text = value === undefined ? '' : expectText(value, place).trim()
+  if (text === '' || text === 'None') return null
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) throw fault(place, 'a step', show(value))
+  return Number(text)
+}
+
+/** SageMaker's API takes strings alone; whoever writes by hand writes a number as a number. */
+function expectText(value: unknown, place: Place): string {
+  if (!['string', 'number', 'boolean'].includes(typeof value)) {
+    throw fault(place, 'a string, a number, true or false', show(value))
+  }
+  return String(value)
+}
+
+function expectName(value: unknown, place: Place): string {
+  const name = expectString(value, place)
+  if (name.trim() === '') throw fault(place, 'a name', show(name))
+  return name
+}

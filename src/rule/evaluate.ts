@@ -1,0 +1,351 @@
+/**
+ * Many rules over many trials in one pass. For a window of steps every rule says what it needs; all of that is read as
+ * one plan; then every rule judges every step, in order.
+ */
+
+import {
+  FormatError,
+  QueryError,
+  RuleEvaluationConditionMet,
+  StepUnavailable,
+  StoreError,
+  TensorUnavailable,
+  TensorUnavailableForStep,
+  type TrialscanError,
+  UsageError,
+  WaitTimeout,
+} from '../errors.js'
+import { DEFAULT_MEMORY } from '../plan.js'
+import { checkWorkOptions, type WorkOptions } from '../trial/access.js'
+import { Inquiry, type MeasureStats } from '../trial/measure.js'
+import { noRefresh, stateOf, type Trial } from '../trial/trial.js'
+import { type WaitOptions, waitFor } from '../trial/wait.js'
+import type { CheckLevel } from '../types.js'
+import type { Finding, Missing, Problem } from './finding.js'
+import { RequiredTensors } from './required.js'
+import type { Rule } from './rule.js'
+
+export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'> {
+  /** The first global step to judge. Default: the first there is. */
+  readonly startStep?: number | null
+  /** The first that is not judged any more. Default: none. */
+  readonly endStep?: number | null
+  /**
+   * Whether to go on with the steps that a running job completes (default), until it ends or none comes for `timeoutMs`;
+   * false: what is there now. In the end steps are judged, too, that not all workers have written.
+   */
+  readonly follow?: boolean
+  /** Default `minimal`. */
+  readonly check?: CheckLevel
+  /** Called after every window of steps. */
+  readonly onProgress?: (progress: EvaluateProgress) => void
+  /** Called with each finding, in order, as soon as there is one. */
+  readonly onFinding?: (finding: Finding) => void
+}
+
+export interface EvaluateProgress {
+  readonly doneSteps: number
+  /** That are known now. */
+  readonly totalSteps: number
+  readonly readBytes: number
+  readonly findings: number
+}
+
+export interface EvaluateStats {
+  /** Steps judged: each counted once a trial. */
+  readonly steps: number
+  readonly records: number
+  readonly readBytes: number
+  readonly reads: number
+  readonly jobs: number
+  /** 0: the calling thread did the work. */
+  readonly threads: number
+  readonly elapsedMs: number
+}
+
+export interface Evaluation {
+  /** In the order of steps, then of rules. */
+  readonly findings: readonly Finding[]
+  readonly missing: readonly Missing[]
+  readonly problems: readonly Problem[]
+  /** False where the evaluation stopped before the job had ended: not told to follow, or nothing came for too long. */
+  readonly complete: boolean
+  readonly stats: EvaluateStats
+}
+
+/** Records that are asked about at once: what is kept of each is its moments, about 300 bytes. */
+const WINDOW_RECORDS = 1 << 16
+/** What the default of the wait adds to a rule that itself waits. */
+const WAIT_MARGIN_MS = 60_000
+
+/**
+ * Runs rules over their trials, each step once, until the data end.
+ * @throws UsageError, the signal's reason; what a rule throws ends that rule, and is one of the `problems`
+ */
+export async function evaluate(rules: Rule | readonly Rule[], options: EvaluateOptions = {}): Promise<Evaluation> {
+  const all = Array.isArray(rules) ? (rules as readonly Rule[]) : [rules as Rule]
+  return new Evaluator(all, options).run()
+}
+
+/** The rules over one trial. */
+interface Group {
+  readonly trial: Trial
+  readonly rules: readonly Rule[]
+  readonly done: Set<number>
+}
+
+/** A rule, a step, and what the rule needs at it. */
+interface Prepared {
+  readonly rule: Rule
+  readonly step: number
+  readonly required: RequiredTensors
+  /** Why the rule could not even say what it needs. */
+  readonly error: unknown
+}
+
+class Evaluator {
+  readonly #options: EvaluateOptions
+  readonly #rules: readonly Rule[]
+  readonly #groups: readonly Group[]
+  readonly #trials: readonly Trial[]
+  readonly #ended = new Set<Rule>()
+  readonly #findings: Finding[] = []
+  readonly #problems = new Map<string, Problem>()
+  /** Of rules that don't tell themselves what they miss: the first reason why, and how often. */
+  readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
+  readonly #stats: MeasureStats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
+  readonly #startedAt = performance.now()
+  #steps = 0
+  /** Nothing more is waited for: what there is, is judged as it is. */
+  #hasGivenUp = false
+
+  constructor(rules: readonly Rule[], options: EvaluateOptions) {
+    const { startStep, endStep } = options
+    checkWorkOptions(options)
+    for (const [name, step] of Object.entries({ startStep, endStep })) {
+      if (step !== undefined && step !== null && !(Number.isSafeInteger(step) && step >= 0)) {
+        throw new UsageError(`expected ${name} to be a step, got ${step}`)
+      }
+    }
+    this.#rules = rules
+    this.#options = options
+    const groups = new Map<Trial, Rule[]>()
+    for (const rule of rules) {
+      const group = groups.get(rule.baseTrial)
+      if (group) group.push(rule)
+      else groups.set(rule.baseTrial, [rule])
+    }
+    this.#groups = [...groups].map(([trial, rules]) => ({ trial, rules, done: new Set() }))
+    this.#trials = [...new Set(rules.flatMap(({ trials }) => trials))]
+  }
+
+  async run(): Promise<Evaluation> {
+    const { follow = true, signal } = this.#options
+    for (;;) {
+      signal?.throwIfAborted()
+      const window = this.#gather()
+      if (window.prepared.length > 0) {
+        await window.inquiry.run(this.#options, this.#stats)
+        await noRefresh(this.#trials, () => this.#judge(window.prepared))
+        this.#progress()
+        continue
+      }
+      if (!this.#isWaiting() || this.#hasGivenUp) break
+      this.#hasGivenUp = !follow || !(await this.#wait())
+    }
+    this.#brokenIndexFiles()
+    const { records, readBytes, reads, jobs, threads } = this.#stats
+    const elapsedMs = performance.now() - this.#startedAt
+    return {
+      findings: this.#findings,
+      missing: this.#missing(),
+      problems: [...this.#problems.values()],
+      complete: !this.#hasGivenUp,
+      stats: { steps: this.#steps, records, readBytes, reads, jobs, threads, elapsedMs },
+    }
+  }
+
+  /** The next steps, in order, as many as are worth a plan, and what the rules need at them. */
+  #gather(): { readonly inquiry: Inquiry; readonly prepared: readonly Prepared[] } {
+    const inquiry = new Inquiry()
+    const prepared: Prepared[] = []
+    const next = this.#groups
+      .flatMap((group, i) => this.#readySteps(group).map(step => ({ step, group, i })))
+      .sort((a, b) => a.step - b.step || a.i - b.i)
+    const { memory = DEFAULT_MEMORY } = this.#options
+    for (const { step, group } of next) {
+      if (inquiry.recordCount >= WINDOW_RECORDS || inquiry.valueByteLength >= memory) break
+      group.done.add(step)
+      this.#steps++
+      for (const rule of group.rules) {
+        if (this.#ended.has(rule) || step < rule.startStep || step >= rule.endStep) continue
+        prepared.push(prepare(rule, step, inquiry))
+      }
+    }
+    return { inquiry, prepared }
+  }
+
+  /** Steps to judge: complete ones, as long as they may become so; of other trials it must be known whether they have them. */
+  #readySteps({ trial, rules, done }: Group): number[] {
+    const { startStep, endStep } = this.#options
+    if (rules.every(rule => this.#ended.has(rule))) return []
+    const others = [...new Set(rules.flatMap(({ otherTrials }) => otherTrials))].map(stateOf)
+    const isKnown = (step: number): boolean =>
+      this.#hasGivenUp || others.every(other => other.stepState(step, 'GLOBAL') !== 'NOT_YET_AVAILABLE')
+    return trial
+      .steps({ showIncompleteSteps: this.#hasGivenUp })
+      .filter(step => step >= (startStep ?? 0) && step < (endStep ?? Number.POSITIVE_INFINITY))
+      .filter(step => !done.has(step) && isKnown(step))
+  }
+
+  async #judge(prepared: readonly Prepared[]): Promise<void> {
+    const { signal } = this.#options
+    for (const { rule, step, required, error } of prepared) {
+      if (this.#ended.has(rule)) continue
+      signal?.throwIfAborted()
+      try {
+        const failed = error ?? required.error
+        if (failed) throw failed
+        rule.reqTensors = required
+        const findings = await rule.judge(step)
+        if (findings.length > 0) await this.#fired(rule, step, findings)
+      } catch (thrown) {
+        await this.#failed(rule, step, thrown)
+      }
+    }
+  }
+
+  async #fired(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
+    for (const finding of findings) {
+      this.#findings.push(finding)
+      this.#options.onFinding?.(finding)
+    }
+    await rule.fire(step, findings)
+  }
+
+  /** What a rule could not judge, or what it threw. */
+  async #failed(rule: Rule, step: number, error: unknown): Promise<void> {
+    if (error instanceof RuleEvaluationConditionMet) {
+      if (error.endOfRule) this.#ended.add(rule)
+      return this.#fired(rule, step, [rule.findingOf(step, error.message)])
+    }
+    if (
+      error instanceof TensorUnavailable ||
+      error instanceof TensorUnavailableForStep ||
+      error instanceof StepUnavailable
+    ) {
+      rule.logger.debug(`${rule.name} at step ${step}: ${error.message}`)
+      const known = this.#unavailable.get(rule)
+      if (known) known.count++
+      else this.#unavailable.set(rule, { first: error.message, count: 1 })
+      return
+    }
+    if (error instanceof FormatError || error instanceof StoreError) {
+      this.#problem(rule.baseTrial, step, String(error.fields.tensor ?? '') || null, error)
+      return
+    }
+    this.#ended.add(rule)
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const message = `rule ${rule.name} failed at step ${step}, and is not asked any more: ${reason}`
+    const failure = new QueryError('RuleFailed', message, { rule: rule.name, step }, error)
+    this.#problem(rule.baseTrial, step, null, failure)
+  }
+
+  #problem(trial: Trial, step: number, tensor: string | null, error: TrialscanError): void {
+    const key = `${trial.path}\n${error.message}`
+    if (this.#problems.has(key)) return
+    this.#problems.set(key, { trial: trial.name, step: step as Problem['step'], tensor, error })
+  }
+
+  #brokenIndexFiles(): void {
+    for (const trial of this.#trials) {
+      for (const { step, error } of stateOf(trial).catalog.workerSteps) {
+        if (error) this.#problem(trial, step, null, error)
+      }
+      for (const error of stateOf(trial).contents.problems) {
+        this.#problem(trial, Number(error.fields.step ?? 0), null, error)
+      }
+    }
+    for (const rule of this.#rules)
+      for (const one of rule.problems()) this.#problem(rule.baseTrial, one.step, one.tensor, one.error)
+  }
+
+  #missing(): Missing[] {
+    return this.#rules.flatMap(rule => {
+      const own = [...rule.missing()]
+      const unavailable = this.#unavailable.get(rule)
+      if (unavailable && own.length === 0) {
+        const { first, count } = unavailable
+        own.push(count > 1 ? `${first} (and at ${count - 1} more steps)` : first)
+      }
+      return own.map(missing => ({ rule: rule.ruleName, name: rule.name, trial: rule.baseTrial.name, missing }))
+    })
+  }
+
+  /** Whether more may come. */
+  #isWaiting(): boolean {
+    const { endStep } = this.#options
+    return this.#groups.some(({ trial, rules }) => {
+      const end = Math.min(endStep ?? Number.POSITIVE_INFINITY, Math.max(...rules.map(rule => rule.endStep)))
+      const last = stateOf(trial).catalog.steps.lastComplete
+      return !trial.loadedAllSteps && last < end - 1 && rules.some(rule => !this.#ended.has(rule))
+    })
+  }
+
+  /** Waits until there is a step to judge. @returns false if none came for too long */
+  async #wait(): Promise<boolean> {
+    const { pollMs, signal } = this.#options
+    const patience = Math.max(0, ...this.#rules.filter(rule => !this.#ended.has(rule)).map(rule => rule.patienceMs))
+    const timeoutMs = this.#options.timeoutMs ?? Math.max(600_000, patience === 0 ? 0 : patience + WAIT_MARGIN_MS)
+    const running = this.#trials.filter(trial => !trial.loadedAllSteps)
+    const look = async () => {
+      for (const trial of running) await trial.refresh()
+      await this.#ask()
+      const isDone = !this.#isWaiting() || this.#groups.some(group => this.#readySteps(group).length > 0)
+      if (isDone) return { answer: true }
+      return {
+        missing: 'a complete step, or the end of the job',
+        there: running.map(trial => stateOf(trial).describeSteps('GLOBAL')).join('; '),
+      }
+    }
+    const wait: WaitOptions = { timeoutMs, ...(pollMs !== undefined && { pollMs }), ...(signal && { signal }) }
+    try {
+      return await waitFor(stateOf(running[0]!).access.store, look, wait)
+    } catch (error) {
+      if (error instanceof WaitTimeout) return false
+      throw error
+    }
+  }
+
+  /** Rules may fire because nothing comes. */
+  async #ask(): Promise<void> {
+    for (const rule of this.#rules) {
+      if (this.#ended.has(rule)) continue
+      const findings = rule.whileWaiting()
+      if (findings.length === 0) continue
+      this.#ended.add(rule)
+      await this.#fired(rule, findings[0]!.step, findings)
+    }
+  }
+
+  #progress(): void {
+    this.#options.onProgress?.({
+      doneSteps: this.#steps,
+      totalSteps: this.#groups.reduce((sum, { trial }) => sum + trial.steps().length, 0),
+      readBytes: this.#stats.readBytes,
+      findings: this.#findings.length,
+    })
+  }
+}
+
+function prepare(rule: Rule, step: number, inquiry: Inquiry): Prepared {
+  const required = new RequiredTensors(rule.trials, inquiry)
+  try {
+    rule.reqTensors = required
+    rule.setRequiredTensors(step)
+    required.pose()
+    return { rule, step, required, error: undefined }
+  } catch (error) {
+    return { rule, step, required, error }
+  }
+}

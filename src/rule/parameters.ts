@@ -1,0 +1,191 @@
+/**
+ * The parameters of rules. Every one can be given as a string, since rules are made from JSON that holds nothing else
+ * (rules.md §1.1), and under its own name (`num_steps`) or JavaScript's spelling of it (`numSteps`).
+ */
+
+import { nearestNames, UsageError } from '../errors.js'
+
+/** How one parameter is read. */
+export interface Parameter<T, G = T> {
+  readonly default: T
+  /** What may be given, in words, for messages and the documentation. */
+  readonly expects: string
+  /** Undefined: not what is expected. */
+  readonly read: (given: G | string) => T | undefined
+}
+
+export type Parameters = Readonly<Record<string, Parameter<unknown, never>>>
+
+type Read<P> = P extends Parameter<infer T, never> ? T : never
+type Given<P> = P extends { readonly read: (given: infer G) => unknown } ? G : never
+type CamelCase<K> = K extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : K
+
+/** The values of parameters, under their own names. */
+export type Values<P extends Parameters> = { readonly [K in keyof P]: Read<P[K]> }
+
+/** What a rule takes: every parameter under either spelling. */
+export type Arguments<P extends Parameters> = {
+  readonly [K in keyof P as K | CamelCase<K>]?: Given<P[K]> | null | undefined
+}
+
+/** The bounds of a number: `min` and `max` included, `above` and `below` not. */
+export interface Bounds {
+  readonly min?: number
+  readonly max?: number
+  readonly above?: number
+  readonly below?: number
+}
+
+/** `None` and nothing at all are what SageMaker's pages print for a number that is not given. */
+function isNotGiven(given: unknown): boolean {
+  return given === undefined || given === null || given === 'None' || given === ''
+}
+
+export function number<D extends number | null>(
+  byDefault: D,
+  bounds: Bounds = {},
+): Parameter<D extends null ? number | null : number, number> {
+  const { min = -Infinity, max = Infinity, above = -Infinity, below = Infinity } = bounds
+  return {
+    default: byDefault as never,
+    expects: `a number${boundsText(bounds)}`,
+    read: given => {
+      const read = typeof given === 'string' ? Number(given.trim() === '' ? Number.NaN : given) : given
+      const fits = typeof read === 'number' && read >= min && read <= max && (read > above || above === -Infinity)
+      return fits && (read < below || below === Infinity) ? (read as never) : undefined
+    },
+  }
+}
+
+export function integer<D extends number | null>(
+  byDefault: D,
+  bounds: Bounds = {},
+): Parameter<D extends null ? number | null : number, number> {
+  const real = number(byDefault, bounds)
+  return {
+    ...real,
+    expects: `a whole number${boundsText(bounds)}`,
+    read: given => {
+      const read = real.read(given)
+      return Number.isSafeInteger(read) ? read : undefined
+    },
+  }
+}
+
+export function flag(byDefault: boolean): Parameter<boolean, boolean> {
+  return {
+    default: byDefault,
+    expects: 'true or false',
+    read: given =>
+      typeof given === 'boolean'
+        ? given
+        : { true: true, false: false }[typeof given === 'string' ? given.toLowerCase() : ''],
+  }
+}
+
+/** Names or patterns: an array, or a string with commas between them. A pattern with a comma takes an array. */
+export function list(...byDefault: readonly string[]): Parameter<readonly string[], readonly string[]> {
+  return {
+    default: byDefault,
+    expects: 'names separated by commas, or an array of them',
+    read: given => {
+      if (typeof given === 'string') return splitList(given)
+      return Array.isArray(given) && given.every(item => typeof item === 'string') ? given : undefined
+    },
+  }
+}
+
+/** Numbers: an array, or a string with commas between them. */
+export function numbers(...byDefault: readonly number[]): Parameter<readonly number[], readonly number[] | number> {
+  return {
+    default: byDefault,
+    expects: 'numbers separated by commas, or an array of them',
+    read: given => {
+      const items = typeof given === 'string' ? splitList(given) : Array.isArray(given) ? given : [given]
+      const read = items.map(Number)
+      return read.length > 0 && !read.some(Number.isNaN) ? read : undefined
+    },
+  }
+}
+
+export function text<D extends string | null>(
+  byDefault: D,
+): Parameter<D extends null ? string | null : string, string> {
+  return {
+    default: byDefault as never,
+    expects: 'text',
+    read: given => (typeof given === 'string' ? (given as never) : undefined),
+  }
+}
+
+/** One of a few words, in capitals or not. */
+export function choice<W extends string>(...words: readonly W[]): Parameter<W | null, W> {
+  return {
+    default: null,
+    expects: `one of ${words.join(', ')}`,
+    read: given => words.find(word => word.toLowerCase() === String(given).toLowerCase()),
+  }
+}
+
+export function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map(item => item.trim())
+    .filter(item => item !== '')
+}
+
+/** A parameter's name as it is documented, whichever way it was spelled. */
+export function snakeCase(name: string): string {
+  return name.replaceAll('-', '_').replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}
+
+/**
+ * Reads what was given for the parameters of a rule.
+ * @throws UsageError for a name the rule does not have, and for a value it can't take
+ */
+export function readParameters<P extends Parameters>(
+  rule: string,
+  parameters: P,
+  given: Readonly<Record<string, unknown>>,
+): Values<P> {
+  const values: Record<string, unknown> = {}
+  for (const [name, parameter] of Object.entries(parameters)) values[name] = parameter.default
+  for (const [spelled, value] of Object.entries(given)) {
+    const name = snakeCase(spelled)
+    const parameter = Object.hasOwn(parameters, name) ? (parameters[name] as Parameter<unknown, unknown>) : undefined
+    if (parameter === undefined) throw unknownParameter(rule, spelled, Object.keys(parameters))
+    if (isNotGiven(value)) {
+      // An empty list of names is an answer: none.
+      if (value === '' && Array.isArray(parameter.default)) values[name] = []
+      continue
+    }
+    const read = parameter.read(value as string)
+    if (read === undefined) {
+      const message = `rule ${rule}: expected ${name} to be ${parameter.expects}, got ${JSON.stringify(value)}`
+      throw new UsageError(message, { rule, parameter: name, got: value })
+    }
+    values[name] = read
+  }
+  return values as Values<P>
+}
+
+function unknownParameter(rule: string, name: string, known: readonly string[]): UsageError {
+  const nearest = nearestNames(snakeCase(name), known)
+  const hint =
+    nearest.length > 0
+      ? `did you mean ${nearest.join(' or ')}?`
+      : known.length > 0
+        ? `it has: ${known.join(', ')}`
+        : 'it has none'
+  return new UsageError(`rule ${rule} has no parameter ${JSON.stringify(name)}; ${hint}`, { rule, parameter: name })
+}
+
+function boundsText({ min, max, above, below }: Bounds): string {
+  const parts = [
+    min !== undefined && `at least ${min}`,
+    above !== undefined && `above ${above}`,
+    max !== undefined && `at most ${max}`,
+    below !== undefined && `below ${below}`,
+  ].filter(part => part !== false)
+  return parts.length === 0 ? '' : ` ${parts.join(' and ')}`
+}

@@ -1,0 +1,118 @@
+/** Rules by name: the built-in ones, and those that users bring. */
+
+import { nearestNames, UsageError } from '../errors.js'
+import { show } from '../format/json.js'
+import type { Trial } from '../trial/trial.js'
+import { BUILTIN_RULES } from './builtin/index.js'
+import type { Logger, Missing } from './finding.js'
+import type { Parameters } from './parameters.js'
+import { Rule, type RuleOptions } from './rule.js'
+
+/** A class of rules: a built-in one or a user's own. */
+export interface RuleClass {
+  new (baseTrial: Trial, options?: RuleOptions & Readonly<Record<string, unknown>>): Rule
+  readonly name: string
+  /** What its constructor takes; absent: anything (a user's rule). */
+  readonly parameters?: Parameters
+  /** What it means for the training when the rule fires: one sentence. */
+  readonly meaning?: string
+}
+
+export interface AllRulesOptions {
+  readonly otherTrials?: readonly Trial[] | undefined
+  readonly logger?: Logger | undefined
+}
+
+export class RuleRegistry {
+  /** By `keyOf` their names. */
+  readonly #known = new Map<string, { readonly name: string; readonly RuleClass: RuleClass }>()
+
+  constructor() {
+    for (const RuleClass of BUILTIN_RULES) this.register(RuleClass)
+  }
+
+  /** In the order of their registration. */
+  get names(): readonly string[] {
+    return [...this.#known.values()].map(({ name }) => name)
+  }
+
+  /** @throws UsageError for what is no class of rules, and for a name that is taken */
+  register(RuleClass: RuleClass, name = RuleClass.name): void {
+    if (!isRuleClass(RuleClass))
+      throw new UsageError(`expected a class that extends Rule, got ${showExport(RuleClass)}`)
+    const key = keyOf(name)
+    if (key === '') throw new UsageError(`expected a name for the rule, got ${show(name)}`)
+    const taken = this.#known.get(key)
+    if (taken) throw new UsageError(`there is a rule ${taken.name} already: expected another name, got ${show(name)}`)
+    this.#known.set(key, { name, RuleClass })
+  }
+
+  /**
+   * Takes every class of rules that an ES module exports, under the name of the export (the default one: of the class). A
+   * class that is known already, be it under another name, is passed over.
+   * @param url names the module in errors
+   * @throws UsageError if there is none, and for a name that is taken
+   */
+  registerModule(exports: Readonly<Record<string, unknown>>, url: string): void {
+    const entries = Object.entries(exports)
+    const classes = entries.filter((entry): entry is [string, RuleClass] => isRuleClass(entry[1]))
+    if (classes.length === 0) {
+      const got = entries.map(([name, value]) => `${name} (${showExport(value)})`).join(', ') || 'nothing'
+      const wanted = 'an export that is a class extending Rule (of the trialscan that runs, not of another copy)'
+      throw new UsageError(`${url}: expected ${wanted}, got ${got}`, { url })
+    }
+    // The default export is most often there under its name, too: that one counts.
+    for (const [name, RuleClass] of classes.sort(([a], [b]) => Number(a === 'default') - Number(b === 'default'))) {
+      if ([...this.#known.values()].some(known => known.RuleClass === RuleClass)) continue
+      const isNameless = name === 'default' && ['', 'default'].includes(RuleClass.name)
+      if (isNameless) throw new UsageError(`${url}: expected a name for the class of the default export`, { url })
+      try {
+        this.register(RuleClass, name === 'default' ? RuleClass.name : name)
+      } catch (error) {
+        throw error instanceof UsageError ? new UsageError(`${url}: ${error.message}`, { url }, error) : error
+      }
+    }
+  }
+
+  /**
+   * @param name in capitals or not, in words with `_` or `-` between them or in one: `VanishingGradient`,
+   *   `vanishing_gradient`
+   * @throws UsageError with the nearest names
+   */
+  get(name: string): RuleClass {
+    const known = this.#known.get(keyOf(name))
+    if (known) return known.RuleClass
+    const nearest = nearestNames(keyOf(name), this.names)
+    const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `there are: ${this.names.join(', ')}`
+    throw new UsageError(`there is no rule ${show(name)}; ${hint}`, { rule: name, nearest })
+  }
+
+  /** Every built-in rule that the trial has the data for, with parameters that make sense where nobody gave any. */
+  all(
+    trial: Trial,
+    { otherTrials = [], logger }: AllRulesOptions = {},
+  ): { readonly rules: Rule[]; readonly leftOut: Missing[] } {
+    const rules: Rule[] = []
+    const leftOut: Missing[] = []
+    for (const RuleClass of BUILTIN_RULES) {
+      const { name } = RuleClass
+      const missing = RuleClass.lacks(trial, { otherTrials })
+      if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, otherTrials, logger }))
+      else leftOut.push({ rule: name, name, trial: trial.name, missing })
+    }
+    return { rules, leftOut }
+  }
+}
+
+function isRuleClass(value: unknown): value is RuleClass {
+  return typeof value === 'function' && value.prototype instanceof Rule
+}
+
+/** A name in whichever spelling. */
+function keyOf(name: string): string {
+  return name.replaceAll(/[-_\s]/g, '').toLowerCase()
+}
+
+function showExport(value: unknown): string {
+  return typeof value === 'function' ? `function ${value.name}`.trim() : show(value)
+}

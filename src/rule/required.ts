@@ -1,0 +1,171 @@
+/** What a rule needs at a step (smdebug's RequiredTensors, rules.md §3). */
+
+import { TensorUnavailableForStep, type TrialscanError, UsageError } from '../errors.js'
+import { Inquiry, type MeasureOptions, type Question, type TensorAtStep } from '../trial/measure.js'
+import { parseReductions } from '../trial/reduction.js'
+import type { Tensor } from '../trial/tensor.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import type { WaitOptions } from '../trial/wait.js'
+import type { ReductionName } from '../types.js'
+
+export interface RequireOptions {
+  /** Default: the rule's base trial. */
+  readonly trial?: Trial | null | undefined
+  /** Whether `name` is a Python pattern, which stands for every tensor it matches somewhere in the name. */
+  readonly regex?: boolean
+  /** Only these reductions (`mean`, `abs_max`, …) are needed. Default: the value. */
+  readonly reductions?: readonly string[]
+}
+
+interface Required {
+  readonly trial: Trial
+  readonly name: string
+  readonly steps: Set<number>
+  /** Null: the value. */
+  readonly reductions: readonly ReductionName[] | null
+}
+
+export class RequiredTensors {
+  readonly #trials: readonly Trial[]
+  readonly #inquiry: Inquiry
+  readonly #required: Required[] = []
+  #questions: Question<unknown>[] = []
+
+  /**
+   * @param trials the rule's, the base trial first
+   * @param inquiry where questions are gathered that are answered together
+   */
+  constructor(trials: readonly Trial[], inquiry = new Inquiry()) {
+    this.#trials = trials
+    this.#inquiry = inquiry
+  }
+
+  /**
+   * Says that a tensor is needed at some global steps.
+   * @throws TensorUnavailable for a name that was not saved, UsageError for a reduction that is none
+   */
+  add(name: string, steps: readonly number[], options: RequireOptions = {}): void {
+    const { trial = null, regex = false, reductions } = options
+    const from = this.#trial(trial)
+    const asked = reductions === undefined ? null : parseReductions(reductions)
+    const names = regex ? from.tensorNames({ regex: name }) : [from.tensor(name).name]
+    for (const one of names) {
+      const same = this.#required.find(
+        known => known.trial === from && known.name === one && String(known.reductions) === String(asked),
+      )
+      if (same) for (const step of steps) same.steps.add(step)
+      else this.#required.push({ trial: from, name: one, steps: new Set(steps), reductions: asked })
+    }
+  }
+
+  /** Names of the required tensors of a trial; null or absent: the base trial. */
+  getNames(trial?: Trial | null): string[] {
+    const from = this.#trial(trial)
+    return [...new Set(this.#required.filter(known => known.trial === from).map(({ name }) => name))]
+  }
+
+  /** The steps at which a tensor is required, ascending. */
+  getTensorSteps(name: string, trial?: Trial | null): number[] {
+    const from = this.#trial(trial)
+    const own = this.#required.filter(known => known.trial === from && known.name === name)
+    return [...new Set(own.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
+  }
+
+  /** The required tensors of a trial. */
+  get(trial?: Trial | null): Tensor[] {
+    return this.getNames(trial).map(name => this.#trial(trial).tensor(name))
+  }
+
+  /** Forgets what was added. */
+  clear(): void {
+    this.#required.length = 0
+    this.#questions = []
+  }
+
+  /**
+   * A tensor at a step, to ask more about than values and reductions: in `setRequiredTensors` this poses the question,
+   * in `invokeAtStep` the same call has the answer. Of several workers, the first in sorted order that has it.
+   * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailable, TensorUnavailableForStep
+   */
+  at(name: string, step: number, trial?: Trial | null): TensorAtStep {
+    const from = this.#trial(trial)
+    const found = this.find(name, step, from)
+    if (found) return found
+    const { name: known } = from.tensor(name)
+    stateOf(from).knownStep(step, 'GLOBAL')
+    const steps = from.tensor(known).steps({ showIncompleteSteps: true })
+    const nearest = steps.filter(saved => saved <= step).at(-1) ?? steps[0]
+    throw new TensorUnavailableForStep(
+      name,
+      step,
+      'GLOBAL',
+      `it was not saved then; the nearest step with it: ${nearest}`,
+    )
+  }
+
+  /** As `at`; undefined where there is no such thing. */
+  find(name: string, step: number, trial?: Trial | null): TensorAtStep | undefined {
+    const state = stateOf(this.#trial(trial))
+    for (const workerStep of state.catalog.atStep(step)) {
+      const saved = workerStep.tensors.get(name)
+      if (saved) return this.#inquiry.at(state, workerStep, saved)
+    }
+    return undefined
+  }
+
+  /** Turns what was added into questions. @throws as `at` */
+  pose(): void {
+    this.#questions = []
+    for (const { trial, name, steps, reductions } of this.#required) {
+      for (const step of steps) {
+        const tensor = this.at(name, step, trial)
+        if (reductions === null) {
+          this.#questions.push(tensor.value())
+          // Costs nothing beside the value, and spares a second read where a reduction is asked for after all.
+          tensor.moments()
+        } else for (const reduction of reductions) this.#questions.push(tensor.reduction(reduction))
+      }
+    }
+  }
+
+  /** Why something that was added could not be had. */
+  get error(): TrialscanError | undefined {
+    return this.#questions.find(({ error }) => error)?.error
+  }
+
+  /**
+   * Waits for the steps, and reads all that was added, once.
+   * @throws as `at` and `trial.waitForSteps`; FormatError or StoreError for what can't be read
+   */
+  async fetch(options: WaitOptions & MeasureOptions = {}): Promise<void> {
+    for (const trial of this.#trials) {
+      const own = this.#required.filter(known => known.trial === trial)
+      const steps = [...new Set(own.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
+      if (steps.length > 0) await trial.waitForSteps(steps, options)
+    }
+    this.pose()
+    await this.#inquiry.run(options, { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 })
+    if (this.error) throw this.error
+  }
+
+  /** Runs `work` with tensors that look here before they read. */
+  async readAhead<T>(work: () => Promise<T> | T): Promise<T> {
+    const states = this.#trials.map(stateOf)
+    for (const state of states) state.ahead = this.#inquiry
+    try {
+      return await work()
+    } finally {
+      for (const state of states) state.ahead = null
+    }
+  }
+
+  #trial(trial: Trial | null | undefined): Trial {
+    const found = trial ?? this.#trials[0]!
+    if (!this.#trials.includes(found)) {
+      throw new UsageError(
+        `expected the base trial or one of the other trials of the rule, got ${JSON.stringify(found.name)}`,
+      )
+    }
+    return found
+  }
+}

@@ -1,0 +1,174 @@
+/** The base class of all rules (rules.md §3). */
+
+import { RuleEvaluationConditionMet } from '../errors.js'
+import type { MeasureOptions } from '../trial/measure.js'
+import { noRefresh, type Trial } from '../trial/trial.js'
+import type { WaitOptions } from '../trial/wait.js'
+import { type Action, type Actions, actionsOf, runActions } from './action.js'
+import { type Finding, type Logger, type Problem, silent } from './finding.js'
+import { RequiredTensors } from './required.js'
+
+export interface RuleOptions {
+  readonly otherTrials?: readonly Trial[] | null | undefined
+  /** What to do at every step where the rule fires. */
+  readonly actions?: Actions | null | undefined
+  /** What findings call the rule. Default: its class's name. */
+  readonly name?: string | undefined
+  /** Default: one that says nothing. */
+  readonly logger?: Logger | undefined
+  /** Global steps `[startStep, endStep)` that the rule is about, where that is fewer than what is evaluated. */
+  readonly startStep?: number | null | undefined
+  readonly endStep?: number | null | undefined
+}
+
+/** What a rule has done so far, under smdebug's names for it. */
+export interface RuleReport {
+  /** Steps at which the rule fired. */
+  ruleTriggered: number
+  /** Findings. */
+  violations: number
+  /** Steps at which it was asked. */
+  datapoints: number
+  /** The rule's parameters as JSON. */
+  ruleParameters: string
+  /** For the rule to fill. */
+  details: Record<string, unknown>
+}
+
+/** What a rule tells of a finding; the rest is known. */
+export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & { readonly message: string }
+
+export abstract class Rule {
+  readonly baseTrial: Trial
+  readonly otherTrials: readonly Trial[]
+  /** The base trial first. */
+  readonly trials: readonly Trial[]
+  /** The class's name. */
+  readonly ruleName: string
+  /** What findings call the rule. */
+  readonly name: string
+  readonly logger: Logger
+  readonly actions: readonly Action[]
+  readonly startStep: number
+  /** Exclusive. */
+  readonly endStep: number
+  readonly report: RuleReport
+  /** What the rule needs at the step in hand. */
+  reqTensors: RequiredTensors
+  #found: Found[] = []
+
+  constructor(baseTrial: Trial, options: RuleOptions = {}) {
+    this.baseTrial = baseTrial
+    this.otherTrials = options.otherTrials ?? []
+    this.trials = [baseTrial, ...this.otherTrials]
+    this.ruleName = new.target.name
+    this.name = options.name ?? this.ruleName
+    this.logger = options.logger ?? silent
+    this.actions = options.actions ? actionsOf(options.actions) : []
+    this.startStep = options.startStep ?? 0
+    this.endStep = options.endStep ?? Number.POSITIVE_INFINITY
+    this.report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
+    this.reqTensors = new RequiredTensors(this.trials)
+  }
+
+  /**
+   * Adds to `reqTensors` what the rule will need at a step. `evaluate` reads it together with what other rules, and other
+   * steps, need: it calls this for many steps ahead of `invokeAtStep`. What was not added is read when it is asked for.
+   */
+  setRequiredTensors(_step: number): void {}
+
+  /**
+   * Judges a step.
+   * @param step a global step, complete
+   * @returns whether the rule's condition is met
+   */
+  abstract invokeAtStep(step: number): boolean | Promise<boolean>
+
+  /**
+   * Waits for a step, reads what the rule needs and judges it.
+   * @throws RuleEvaluationConditionMet where the rule's condition is met, after its actions; StepUnavailable, NoMoreData,
+   *   TensorUnavailable, TensorUnavailableForStep, WaitTimeout
+   */
+  async invoke(step: number, options: WaitOptions & MeasureOptions = {}): Promise<void> {
+    await this.baseTrial.waitForSteps([step], options)
+    this.reqTensors = new RequiredTensors(this.trials)
+    this.setRequiredTensors(step)
+    await this.reqTensors.fetch(options)
+    const findings = await noRefresh(this.trials, () => this.judge(step))
+    if (findings.length === 0) return
+    await this.fire(step, findings)
+    throw new RuleEvaluationConditionMet(this.ruleName, step)
+  }
+
+  /** Judges a step whose tensors are there. @returns what was found; nothing: the condition is not met */
+  async judge(step: number): Promise<readonly Finding[]> {
+    this.#found = []
+    this.report.datapoints++
+    const isMet = await this.reqTensors.readAhead(() => this.invokeAtStep(step))
+    if (!isMet) return []
+    const found = this.#found.length > 0 ? this.#found : [{ message: `the condition of ${this.name} is met` }]
+    return found.map(one => this.finding(step, one))
+  }
+
+  /** Counts findings, and runs the actions. */
+  async fire(step: number, findings: readonly Finding[]): Promise<void> {
+    this.report.ruleTriggered++
+    this.report.violations += findings.length
+    if (this.actions.length === 0) return
+    const { ruleName, name, baseTrial, logger } = this
+    const more = findings.length > 1 ? ` (and ${findings.length - 1} more)` : ''
+    const message = `${findings[0]!.message}${more}`
+    await runActions(this.actions, { rule: ruleName, name, trial: baseTrial.name, step, message, findings }, logger)
+  }
+
+  /** For `invokeAtStep`, before it returns true: what was found, of which tensor, and what it was held against. */
+  protected found(found: Found): void {
+    this.#found.push(found)
+  }
+
+  /** A finding about a step as a whole. */
+  findingOf(step: number, message: string): Finding {
+    return this.finding(step, { message })
+  }
+
+  /** A finding at a step. */
+  protected finding(step: number, { tensor, worker, value, threshold, message }: Found): Finding {
+    const { baseTrial } = this
+    return {
+      rule: this.ruleName,
+      name: this.name,
+      trial: baseTrial.name,
+      step: step as Finding['step'],
+      mode: baseTrial.mode(step),
+      modeStep: baseTrial.modeStep(step),
+      tensor: tensor ?? null,
+      worker: worker ?? null,
+      value: value ?? null,
+      threshold: threshold ?? null,
+      message,
+    }
+  }
+
+  /** Data that the rule wants and the trial does not have: a sentence each. */
+  missing(): readonly string[] {
+    return []
+  }
+
+  /** Tensors that were not judged because their bytes can't be read, or are not what they claim to be. */
+  problems(): readonly Omit<Problem, 'trial'>[] {
+    return []
+  }
+
+  /** Milliseconds without a step that the rule itself waits for. */
+  get patienceMs(): number {
+    return 0
+  }
+
+  /**
+   * Called at every look for new steps of a running job.
+   * @returns findings, which end the rule
+   */
+  whileWaiting(): readonly Finding[] {
+    return []
+  }
+}

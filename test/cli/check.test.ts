@@ -1,0 +1,410 @@
+/** `trialscan check`: what it prints of what rules find, and its exit codes. */
+
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ruleTexts, seconds } from '#dist/cli/arguments.js'
+import type { Judged, JudgingRule } from '#dist/cli/format/finding-format.js'
+import { findingJsonl } from '#dist/cli/format/finding-jsonl.js'
+import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
+import { colorsFor, widthOf } from '#dist/cli/terminal.js'
+import { type Finding, FormatError, type GlobalStep, type ModeStep, RuleRegistry } from '#dist/index.js'
+import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
+import { ROOT } from '../support/golden.js'
+import { LiveWriter } from '../support/live-writer.js'
+import { CLI, objects, PLAIN, trialscan } from './run.js'
+
+const fixture = (name: string): string => join(ROOT, 'fixtures/trials', name)
+const VANISHING = fixture('mlp-vanishing')
+const XGB = fixture('xgb-cancer')
+const FINDING_KEYS = ['rule', 'name', 'step', 'mode', 'mode_step', 'tensor', 'worker', 'value', 'threshold', 'message']
+
+let directory: string
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'trialscan-check-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const NASTY = 'w\n\x1b[2J\u202e'
+const finding = (given: Partial<Record<keyof Finding, unknown>> = {}): Finding => ({
+  rule: 'VanishingGradient',
+  name: 'VanishingGradient',
+  trial: 't',
+  step: 12 as GlobalStep,
+  mode: 'TRAIN',
+  modeStep: 10 as ModeStep,
+  tensor: 'gradient/fc.weight',
+  worker: 'worker_0',
+  value: 1e-9,
+  threshold: 1e-7,
+  message: 'mean of |gradient/fc.weight| is 1e-9, below 1e-7',
+  ...(given as Partial<Finding>),
+})
+const rule = (ruleName: string, name = ruleName): JudgingRule => ({
+  ruleName,
+  name,
+  meaning: `What ${ruleName} means.`,
+  advice: 'Do something.',
+})
+const judged = (given: Partial<Judged> = {}): Judged => ({
+  trial: 't',
+  rules: [rule('VanishingGradient')],
+  findings: [],
+  missing: [],
+  problems: [],
+  steps: 15,
+  state: 'ended',
+  ...given,
+})
+const unreadable = new FormatError('TruncatedRecord', 'file:///t/e%20f: short', { url: 'file:///t/e%20f', offset: 7 })
+
+describe('--rule', () => {
+  const parsed = (text: string): unknown => {
+    const [{ rule, parameters }] = ruleTexts(text) as [{ rule: string; parameters: object }]
+    return [rule, parameters]
+  }
+  it.each<[string, string, Record<string, string>]>([
+    ['AllZero', 'AllZero', {}],
+    [' AllZero , threshold=90', 'AllZero', { threshold: '90' }],
+    ['A,names=gradients,weights,threshold=9', 'A', { names: 'gradients,weights', threshold: '9' }],
+    ['A,regex=a=b,c', 'A', { regex: 'a=b,c' }],
+    ['A,regex=^(fc|conv){1,3}$,k=', 'A', { regex: '^(fc|conv){1,3}$', k: '' }],
+    ['A,numSteps=3,min-diag=.5', 'A', { numSteps: '3', 'min-diag': '.5' }],
+  ])('%s', (text, name, parameters) => {
+    expect(parsed(text)).toEqual([name, parameters])
+  })
+
+  it.each([
+    ['', /name of a rule/],
+    ['threshold=1', /name of the rule first/],
+    ['AllZero,ReLU', /parameter=value after the comma, got "ReLU"/],
+    ['AllZero,threshold=1,threshold=2', /threshold is given twice/],
+  ])('%j is refused', (text, message) => {
+    expect(() => ruleTexts(text)).toThrow(message)
+  })
+
+  it('reads seconds', () => {
+    expect([seconds('0'), seconds('1.5'), seconds('.25')]).toEqual([0, 1.5, 0.25])
+    for (const text of ['', '-1', '1e3', 'abc', '10000000']) expect(() => seconds(text)).toThrow(/number of seconds/)
+  })
+})
+
+describe('jsonl', () => {
+  const format = findingJsonl(false)
+
+  it('has the keys in their order', () => {
+    expect(format.line(finding())).toBe(
+      '{"rule":"VanishingGradient","name":"VanishingGradient","step":12,"mode":"TRAIN","mode_step":10,' +
+        '"tensor":"gradient/fc.weight","worker":"worker_0","value":1e-9,"threshold":1e-7,' +
+        '"message":"mean of |gradient/fc.weight| is 1e-9, below 1e-7"}\n',
+    )
+  })
+
+  it('has strings for numbers that JSON does not have, and null for what is none', () => {
+    const line = format.line(finding({ tensor: null, worker: null, value: Number.NaN, threshold: null }))
+    expect(JSON.parse(line)).toMatchObject({ tensor: null, worker: null, value: 'NaN', threshold: null })
+    expect(format.line(finding({ value: Number.NEGATIVE_INFINITY }))).toContain('"value":"-Infinity"')
+  })
+
+  it('ends with what was missing and what could not be read', () => {
+    const missing = { rule: 'DeadRelu', name: 'relus', trial: 't', missing: 'no tensors' }
+    const problems = [{ step: 3, tensor: 'a', error: unreadable }]
+    expect(format.end(judged({ findings: [finding()], missing: [missing], problems }))).toBe(
+      '{"rule":"DeadRelu","name":"relus","missing":"no tensors"}\n' +
+        '{"problem":"/t/e f: short","step":3,"tensor":"a","code":"TruncatedRecord"}\n',
+    )
+  })
+
+  it('does no harm on a terminal', () => {
+    const line = findingJsonl(true).line(finding({ tensor: NASTY, message: NASTY }))
+    expect([line.includes('\x1b'), line.includes('\u202e'), line.match(/\n/g)?.length]).toEqual([false, false, 1])
+    expect(JSON.parse(line)).toMatchObject({ tensor: NASTY })
+  })
+})
+
+describe('table', () => {
+  const format = findingTable(100, colorsFor(null))
+
+  it('tells what is wrong, since when, where it is worst, and what to do', () => {
+    const findings = [
+      finding({ step: 0, mode: 'GLOBAL', modeStep: 0 }),
+      finding({ step: 12, tensor: 'b', value: 1e-12 }),
+      finding({ step: 106, modeStep: 80, tensor: 'c' }),
+    ]
+    const rules = [rule('VanishingGradient'), rule('AllZero'), rule('DeadRelu'), rule('DeadRelu', 'my relus')]
+    const missing = [{ rule: 'DeadRelu', name: 'my relus', trial: 't', missing: 'tensors that match "x"' }]
+    expect(format.end(judged({ rules, findings, missing }))).toMatchInlineSnapshot(`
+      "t: 1 of 3 rules fired; 15 steps judged; the job has ended
+
+      VanishingGradient fired at 3 steps, from 0 to 106, because of 3 tensors
+        What VanishingGradient means.
+        Worst at step 12 (TRAIN 10): mean of |gradient/fc.weight| is 1e-9, below 1e-7
+        What to do: Do something.
+
+      Nothing found by
+        AllZero, DeadRelu
+
+      Data missing
+        my relus (DeadRelu): tensors that match "x"
+      "
+    `)
+  })
+
+  it('says so when nothing is wrong', () => {
+    expect(format.end(judged())).toMatchInlineSnapshot(`
+      "t: nothing found by 1 rule; 15 steps judged; the job has ended
+
+      Nothing found by
+        VanishingGradient
+      "
+    `)
+  })
+
+  it('keeps to the width, whatever the names', () => {
+    const long = 'a/very/long/name/'.repeat(12)
+    const advice = 'Lower the learning rate. '.repeat(20)
+    for (const width of [40, 80, 300]) {
+      const text = findingTable(width, colorsFor(null)).end(
+        judged({
+          rules: [
+            { ...rule('VanishingGradient', long), advice },
+            ...Array.from({ length: 20 }, (_, i) => rule(`R${i}`)),
+          ],
+          findings: [finding({ name: long, tensor: long })],
+          missing: [{ rule: 'R1', name: 'R1', trial: 't', missing: advice }],
+          problems: Array.from({ length: 30 }, (_, step) => ({ step, tensor: long, error: unreadable })),
+        }),
+      )
+      const words = text.split('\n').filter(line => !line.includes(long))
+      expect(Math.max(...words.map(widthOf))).toBeLessThanOrEqual(Math.min(100, width))
+      expect(text).toMatch(/and 20 more\n/)
+    }
+  })
+
+  it('does no harm', () => {
+    const rules = [rule('VanishingGradient', NASTY)]
+    const text = format.end(judged({ rules, trial: NASTY, findings: [finding({ name: NASTY, tensor: NASTY })] }))
+    expect([text.includes('\x1b'), text.includes('\u202e')]).toEqual([false, false])
+    expect(text).toContain('w\\n\\x1b[2J\\u202e')
+  })
+
+  it.each<[string, readonly (readonly [number | null, number | null])[], number]>([
+    [
+      'times too small',
+      [
+        [1e-8, 1e-7],
+        [1e-12, 1e-7],
+        [1e-6, 1e-7],
+      ],
+      1,
+    ],
+    [
+      'times too large',
+      [
+        [20, 10],
+        [1e6, 10],
+        [10.1, 10],
+      ],
+      1,
+    ],
+    [
+      'zero below one that is not',
+      [
+        [1e-30, 1e-7],
+        [0, 1e-7],
+      ],
+      1,
+    ],
+    [
+      'of another sign, by distance',
+      [
+        [-1, 0.1],
+        [-50, 0.1],
+        [0.01, 0.1],
+      ],
+      1,
+    ],
+    [
+      'NaN above all',
+      [
+        [1e300, 1],
+        [Number.NaN, 1],
+        [-1e300, 1],
+      ],
+      1,
+    ],
+    [
+      'infinite above all',
+      [
+        [1e300, 1],
+        [Number.POSITIVE_INFINITY, null],
+      ],
+      1,
+    ],
+    [
+      'measured above not measured',
+      [
+        [null, null],
+        [1, null],
+      ],
+      1,
+    ],
+    [
+      'the first of equals',
+      [
+        [null, null],
+        [null, 3],
+      ],
+      0,
+    ],
+  ])('worst: %s', (_, numbers, expected) => {
+    const findings = numbers.map(([value, threshold]) => finding({ value, threshold }))
+    expect(worstOf(findings)).toBe(findings[expected])
+  })
+})
+
+describe('check', () => {
+  it('prints a line a finding, and exits with 1', async () => {
+    const { code, stdout, stderr } = await trialscan('check', VANISHING, '--rule', 'VanishingGradient,threshold=0.001')
+    expect([code, stderr]).toEqual([1, ''])
+    const found = objects(stdout)
+    for (const one of found) expect(Object.keys(one)).toEqual(FINDING_KEYS)
+    expect([...new Set(found.map(({ step }) => step))]).toEqual([0, 10, 20, 30, 40, 62, 72, 82, 92])
+    expect(found[0]).toMatchObject({ rule: 'VanishingGradient', mode: 'TRAIN', threshold: 0.001 })
+  })
+
+  it('exits with 0 where nothing is found, or findings are no failure', async () => {
+    const silent = await trialscan('check', VANISHING, '--rule', 'VanishingGradient,threshold=1e-30')
+    expect(silent).toEqual({ code: 0, stdout: '', stderr: '' })
+    const loud = ['check', VANISHING, '--rule', 'VanishingGradient,threshold=0.001']
+    expect((await trialscan(...loud, '--no-fail-on-finding')).code).toBe(0)
+    expect((await trialscan(...loud, '--fail-on-finding')).code).toBe(1)
+  })
+
+  it('runs all rules that the data allow, and says what the others lack', async () => {
+    const { stdout } = await trialscan('check', XGB)
+    expect(await trialscan('check', XGB, '--all')).toMatchObject({ stdout })
+    const missing = objects(stdout).filter(one => 'missing' in one)
+    expect(missing.map(({ rule }) => rule)).toEqual(expect.arrayContaining(['VanishingGradient', 'DeadRelu']))
+    for (const one of missing) expect(Object.keys(one)).toEqual(['rule', 'name', 'missing'])
+    const table = await trialscan('check', XGB, '--format', 'table')
+    expect(table.stdout).toMatch(/^xgb-cancer: \d+ of \d+ rules fired; 3 steps judged; the job has ended\n/)
+    expect(table.stdout).toMatch(/\nData missing\n(.*\n)* {2}DeadRelu: /)
+  })
+
+  it('calls a rule by what was written where it is given more than once', async () => {
+    const texts = ['VanishingGradient,threshold=0.001', 'vanishinggradient,threshold=0.01']
+    const { stdout } = await trialscan('check', VANISHING, ...texts.flatMap(text => ['--rule', text]))
+    expect([...new Set(objects(stdout).map(({ rule, name }) => `${rule} ${name}`))]).toEqual(
+      texts.map(text => `VanishingGradient ${text}`),
+    )
+  })
+
+  it('takes rules from a file, and rules of your own', async () => {
+    const rules = join(directory, 'rules.json')
+    const configuration = {
+      RuleConfigurationName: 'tiny',
+      RuleParameters: { rule_to_invoke: 'VanishingGradient', threshold: '0.001' },
+    }
+    writeFileSync(rules, JSON.stringify({ DebugRuleConfigurations: [configuration] }))
+    const module = join(directory, 'own.mjs')
+    writeFileSync(
+      module,
+      `import { Rule } from '${join(ROOT, 'dist/index.js')}'
+       export class Never extends Rule { invokeAtStep() { return false } }
+       export class Always extends Rule {
+         invokeAtStep(step) { this.logger.info('looking'); return step === 43 }
+       }`,
+    )
+    const { code, stdout, stderr } = await trialscan(
+      ...['check', VANISHING, '--rules', rules, '--module', module, '--rule', 'Never', '--rule', 'Always'],
+    )
+    expect(code).toBe(1)
+    const found = objects(stdout)
+    expect(new Set(found.map(({ name }) => name))).toEqual(new Set(['tiny', 'Always']))
+    expect(found.filter(({ name }) => name === 'Always')).toMatchObject([{ step: 43, mode: 'EVAL', value: null }])
+    expect(stderr).toMatch(/^(trialscan: .*looking\n){15}$/)
+  })
+
+  it('judges a range of steps, in one file if it is told to', async () => {
+    const out = join(directory, 'findings.jsonl')
+    const command = ['check', VANISHING, '--rule', 'VanishingGradient,threshold=0.001', '--out', out]
+    expect(await trialscan(...command, '--steps', '20:41')).toMatchObject({ code: 1, stdout: '' })
+    expect(new Set(objects(readFileSync(out, 'utf8')).map(({ step }) => step))).toEqual(new Set([20, 30, 40]))
+    const { code, stderr } = await trialscan(...command, '--steps', '500:')
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/no step is in 500:; the trial has steps 0 to 106 \(15/)])
+  })
+
+  it('says what could not be read, and exits with 4', async () => {
+    const copy = join(directory, 'corrupt')
+    copyTrial(PLAIN, copy)
+    corruptions.find(({ name }) => name === 'unknown dtype')!.apply(copy)
+    const { code, stdout, stderr } = await trialscan('check', copy, '--rule', 'ExplodingTensor')
+    expect(code).toBe(4)
+    expect(objects(stdout)).toMatchObject([{ step: 1, tensor: 'fc.bias', code: 'UnknownDType' }])
+    expect(Object.keys(objects(stdout)[0]!)).toEqual(['problem', 'step', 'tensor', 'code'])
+    expect(stderr).toMatch(/^trialscan: not all could be read/)
+  })
+
+  it.each<[string, number, RegExp, readonly string[]]>([
+    ['unknown rule', 2, /VanishingGradient/, [VANISHING, '--rule', 'VanishingGradients']],
+    [
+      'unknown parameter',
+      2,
+      /"treshold"; did you mean threshold/,
+      [VANISHING, '--rule', 'VanishingGradient,treshold=1'],
+    ],
+    ['bad value', 2, /threshold to be a number.*"x"/, [VANISHING, '--rule', 'VanishingGradient,threshold=x']],
+    ['a parameter without a value', 2, /parameter=value/, [VANISHING, '--rule', 'AllZero,gradients']],
+    ['no tensors named', 2, /AllZero.*collection_names/, [VANISHING, '--rule', 'AllZero']],
+    ['no other trial', 2, /SimilarAcrossRuns.*trial/, [VANISHING, '--rule', 'SimilarAcrossRuns']],
+    ['--timeout alone', 2, /expected --follow/, [VANISHING, '--timeout', '5']],
+    ['no such file of rules', 3, /no-such.json: there is no such file/, [VANISHING, '--rules', 'no-such.json']],
+    ['no such module', 3, /no-such.mjs: there is no such file/, [VANISHING, '--module', 'no-such.mjs']],
+    ['a module that is none', 2, /package-lock.json can't be loaded/, [VANISHING, '--module', 'package-lock.json']],
+    ['no such trial', 3, /\/no\/such/, ['/no/such']],
+    ['no such other trial', 3, /\/no\/such/, [VANISHING, '--other-trials', '/no/such']],
+  ])('%s: exit code %i', async (_, code, message, args) => {
+    const outcome = await trialscan('check', ...args)
+    expect(outcome.stderr).toMatch(message)
+    expect(outcome.stderr).toMatch(/^trialscan: /)
+    expect(outcome.stderr).not.toMatch(/^ {4}at /m)
+    expect(outcome).toMatchObject({ code, stdout: '' })
+  })
+
+  it('names every built-in rule in its help', async () => {
+    const { stdout } = await trialscan('check', '--help')
+    for (const name of new RuleRegistry().names) expect(stdout).toContain(name)
+  })
+
+  it('follows a job to its end, line by line', async () => {
+    const trial = join(directory, 'live')
+    const job = await LiveWriter.start(trial)
+    await job.step(0)
+    const args = ['check', trial, '--rule', 'ExplodingTensor', '--rule', 'UnchangedTensor,tensor_regex=.*']
+    const live = await trialscan(...args, '--format', 'table')
+    expect(live.stdout).toMatch(/the job may still run: --follow goes on with it\n/)
+    const child = spawn(process.execPath, [CLI, ...args, '--follow'])
+    let stdout = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    const ended = new Promise(resolve => child.on('close', resolve))
+    for (let step = 1; step < 6; step++) await job.step(step)
+    await job.end()
+    const code = await ended
+    expect(code).toBe(stdout === '' ? 0 : 1)
+    expect(existsSync(trial)).toBe(true)
+  })
+
+  it('waits no longer than it is told', async () => {
+    const running = fixture('workers-running')
+    const { code, stderr } = await trialscan(
+      ...['check', running, '--rule', 'ExplodingTensor', '--follow', '--timeout', '0.3'],
+    )
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/^trialscan: no step came for \d+ s, and the job has not ended: given up; the last is 5\n$/)
+  })
+})

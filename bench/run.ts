@@ -1,7 +1,7 @@
 /**
  * Measures trialscan beside what one would use instead. `npm run bench [-- NAME… --quick --record FILE.json]`
  *
- *   NAME           only these definitions: crc32c, decode, moments, allclose, scan
+ *   NAME           only these definitions: crc32c, decode, moments, allclose, scan, rules
  *   --quick        small inputs and few rounds: a minute in all
  *   --record FILE  write the results, with the machine's description
  */
@@ -13,11 +13,12 @@ import { allclose } from './definitions/allclose.js'
 import { crc32c } from './definitions/crc32c.js'
 import { decode } from './definitions/decode.js'
 import { moments } from './definitions/moments.js'
+import { rules } from './definitions/rules.js'
 import { scan } from './definitions/scan.js'
 import { type Effort, measure } from './measure.js'
 import { caseTable, type Result, summary } from './report.js'
 
-const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, allclose, scan]
+const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, allclose, scan, rules]
 
 const FULL: Effort = { rounds: 7, turnMs: 60 }
 const QUICK: Effort = { rounds: 5, turnMs: 20 }

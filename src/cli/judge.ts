@@ -73,7 +73,7 @@ export interface Judging {
 export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: Judged }> {
   const { format, output, signal } = judging
   try {
-    const { findings, evaluation, idleMs } = await run(judging)
+    const { findings, evaluation, longestPauseMs } = await run(judging)
     const judged = judgedOf(judging, findings, evaluation)
     await output.write(format.end(judged))
     if (signal.aborted) {
@@ -81,7 +81,7 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
       return { code: EXIT.interrupted, judged }
     }
     await output.end()
-    tellOddities(judging, judged, idleMs)
+    tellOddities(judging, judged, longestPauseMs)
     const isFailure = judging.failOnFinding && findings.length > 0
     return { code: judged.problems.length > 0 ? EXIT.format : isFailure ? EXIT.findings : EXIT.ok, judged }
   } catch (error) {
@@ -97,8 +97,8 @@ const HIT = Symbol('the first finding')
 async function run(judging: Judging): Promise<{
   readonly findings: readonly Finding[]
   readonly evaluation: Evaluation | null
-  /** Since the last step that was judged. */
-  readonly idleMs: number
+  /** Without a step to judge. */
+  readonly longestPauseMs: number
 }> {
   const { trial, format, output, steps, follow, timeout, threads, signal } = judging
   const [startStep, endStep] = steps
@@ -108,6 +108,12 @@ async function run(judging: Judging): Promise<{
   const progress = new Progress(format.isLive && process.stdout.isTTY, 'steps')
   const announce = announcer(progress)
   let lastStepAt = performance.now()
+  let longestPauseMs = 0
+  const pauseEnds = (): void => {
+    const now = performance.now()
+    longestPauseMs = Math.max(longestPauseMs, now - lastStepAt)
+    lastStepAt = now
+  }
   const onFinding = (finding: Finding): void => {
     if (judging.stopAtFirst && findings[0] && findings[0].step !== finding.step) return
     findings.push(finding)
@@ -124,17 +130,18 @@ async function run(judging: Judging): Promise<{
       ...(threads !== undefined && { threads }),
       signal: AbortSignal.any([signal, stop.signal]),
       onProgress: ({ doneSteps, totalSteps }) => {
-        lastStepAt = performance.now()
+        pauseEnds()
         progress.update({ doneRows: doneSteps, totalRows: totalSteps })
       },
       onFinding,
     })
     await writer.done()
-    return { findings, evaluation, idleMs: performance.now() - lastStepAt }
+    pauseEnds()
+    return { findings, evaluation, longestPauseMs }
   } catch (error) {
     await writer.done()
     // What was found till then is told all the same.
-    if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, idleMs: 0 }
+    if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, longestPauseMs }
     throw error
   } finally {
     progress.stop()
@@ -213,13 +220,17 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
 }
 
 /** What the output doesn't tell, or not to everybody. */
-function tellOddities({ trial, steps: [begin, end], rules, format }: Judging, judged: Judged, idleMs: number): void {
+function tellOddities(
+  { trial, steps: [begin, end], rules, format }: Judging,
+  judged: Judged,
+  longestPauseMs: number,
+): void {
   const { problems, steps, state } = judged
   const numbers = trial.steps({ showIncompleteSteps: true })
   const last = numbers.at(-1)
   if (state === 'left' && !(end !== null && last !== undefined && last >= end - 1)) {
     const there = last === undefined ? 'there is none yet' : `the last is ${last}`
-    note(`no step came for ${Math.round(idleMs / 1000)} s, and the job has not ended: given up; ${there}`)
+    note(`no step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: given up; ${there}`)
   }
   if (steps === 0 && rules.length > 0 && (begin !== null || end !== null)) {
     const there = numbers.length > 0 ? `steps ${numbers[0]} to ${last} (${countText(numbers.length)} of them)` : 'none'

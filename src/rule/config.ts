@@ -26,7 +26,7 @@ export interface RuleConfiguration {
   /** As the registry knows it. */
   readonly rule: string
   /** Only those of the rule itself. */
-  readonly parameters: Readonly<Record<string, string>>
+  readonly parameters: Readonly<Record<string, string | readonly string[]>>
   /** `action_json`. */
   readonly actions?: string | null
   /** Paths. */
@@ -179,13 +179,13 @@ function readConfiguration(
     throw fault(at('end_step'), `a step beyond start_step ${startStep}`, String(endStep))
   }
   const otherTrials: [number, string][] = []
-  const parameters: [string, string][] = []
+  const parameters: [string, string | readonly string[]][] = []
   for (const [key, value] of Object.entries(given)) {
     const option = OPTIONS.get(key)
     const index = /^other_trial_(\d+)$/.exec(key)?.[1]
     if (option !== undefined) throw fault(within, option, show(key))
     if (index !== undefined) otherTrials.push([Number(index), expectName(value, at(key))])
-    else if (!RESERVED.includes(key)) parameters.push([key, expectText(value, at(key))])
+    else if (!RESERVED.includes(key)) parameters.push([key, expectParameter(value, at(key))])
   }
   return {
     name,
@@ -223,6 +223,11 @@ function expectText(value: unknown, place: Place): string {
     throw fault(place, 'a string, a number, true or false', show(value))
   }
   return String(value)
+}
+
+/** An array is for patterns that have a comma in them. */
+function expectParameter(value: unknown, place: Place): string | readonly string[] {
+  return Array.isArray(value) ? expectList(value, place, expectText) : expectText(value, place)
 }
 
 function expectName(value: unknown, place: Place): string {

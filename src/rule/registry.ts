@@ -37,7 +37,7 @@ export class RuleRegistry {
   }
 
   /** @throws UsageError for what is no class of rules, and for a name that is taken */
-  register(RuleClass: RuleClass, name = RuleClass.name): void {
+  register(RuleClass: RuleClass, name = RuleClass?.name ?? ''): void {
     if (!isRuleClass(RuleClass))
       throw new UsageError(`expected a class that extends Rule, got ${showExport(RuleClass)}`)
     const key = keyOf(name)

@@ -114,11 +114,16 @@ export abstract class Rule {
   async fire(step: number, findings: readonly Finding[]): Promise<void> {
     this.report.ruleTriggered++
     this.report.violations += findings.length
-    if (this.actions.length === 0) return
+    await this.act(this.actions, step, findings)
+  }
+
+  /** Runs actions. */
+  protected async act(actions: readonly Action[], step: number, findings: readonly Finding[]): Promise<void> {
+    if (actions.length === 0) return
     const { ruleName, name, baseTrial, logger } = this
     const more = findings.length > 1 ? ` (and ${findings.length - 1} more)` : ''
     const message = `${findings[0]!.message}${more}`
-    await runActions(this.actions, { rule: ruleName, name, trial: baseTrial.name, step, message, findings }, logger)
+    await runActions(actions, { rule: ruleName, name, trial: baseTrial.name, step, message, findings }, logger)
   }
 
   /** For `invokeAtStep`, before it returns true: what was found, of which tensor, and what it was held against. */

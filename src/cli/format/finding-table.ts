@@ -132,8 +132,9 @@ export function worstText(findings: readonly Finding[]): string {
 function missingLines(missing: readonly Missing[]): readonly string[] {
   const parts = missing.map(({ rule, name, missing }) => {
     const text = missing.replace(`rule ${rule}: `, '')
-    const at = text.indexOf('; the trial has ')
-    const [wanted, there] = at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 2)]
+    const at = text.lastIndexOf('; the trial has ')
+    const there = at < 0 ? '' : text.slice(at + 2)
+    const wanted = at < 0 ? text : text.replaceAll(`; ${there}`, '')
     return { title: titleOf({ ruleName: rule, name }), wanted, there }
   })
   const common = parts.map(({ there }) => there).find((there, i, all) => there !== '' && all.indexOf(there) !== i)

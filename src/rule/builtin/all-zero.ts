@@ -1,5 +1,6 @@
 /** AllZero (rules.md §2.7). */
 
+import type { TensorAtStep } from '../../trial/measure.js'
 import { list, number } from '../parameters.js'
 import { builtin, figure, type Judgement } from './builtin.js'
 
@@ -23,18 +24,32 @@ export class AllZero extends builtin({
   protected override *examine(step: number): Iterable<Judgement> {
     const { threshold } = this.parameters
     for (const tensor of this.#tensors.at(step)) {
-      const { name, worker, savedReductions: saved } = tensor
-      const share = tensor.hasValue
-        ? tensor.moments()
-        : (['abs_max', 'min', 'max'] as const).filter(name => saved.includes(name)).map(name => tensor.reduction(name))
+      const { name, worker } = tensor
+      const zeros = percentOfZeros(tensor)
       yield () => {
-        let value = 0
-        if (!Array.isArray(share)) value = (100 * share.value.zeroCount) / share.value.count
-        else if (share.length !== 1 || saved.includes('abs_max'))
-          value = share.length > 0 && share.every(one => one.value === 0) ? 100 : 0
-        const message = `${figure(value)} % of the elements of ${name} are zero`
-        return value >= threshold && { tensor: name, worker, value, threshold, message }
+        const value = zeros()
+        if (!(value >= threshold)) return null
+        return {
+          tensor: name,
+          worker,
+          value,
+          threshold,
+          message: `${figure(value)} % of the elements of ${name} are zero`,
+        }
       }
     }
   }
+}
+
+/** Of saved reductions all that can be told is whether every element is zero; else NaN. */
+function percentOfZeros(tensor: TensorAtStep): () => number {
+  if (tensor.hasValue) {
+    const moments = tensor.moments()
+    return () => (100 * moments.value.zeroCount) / moments.value.count
+  }
+  const saved = tensor.savedReductions
+  const telling = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
+  if (!telling.every(name => saved.includes(name))) return () => Number.NaN
+  const extremes = telling.map(name => tensor.reduction(name))
+  return () => (extremes.every(({ value }) => value === 0) ? 100 : Number.NaN)
 }

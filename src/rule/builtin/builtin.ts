@@ -13,7 +13,7 @@ import type { RuleClass } from '../registry.js'
 import { type Found, Rule, type RuleOptions } from '../rule.js'
 
 /** Judges, once the answers are there, what was asked about. Where one of them is missing, it is passed over. */
-export type Judgement = () => Found | readonly Found[] | null | undefined | false
+export type Judgement = () => Found | readonly Found[] | null | false
 
 /** A class of built-in rules, and what is to be known about it. */
 export interface BuiltinClass extends RuleClass {
@@ -217,8 +217,7 @@ export class Selection {
 
   /** Those that were saved at a step, by name. */
   at(step: number): TensorAtStep[] {
-    const { reqTensors } = this.#rule
-    return this.names.flatMap(name => reqTensors.find(name, step) ?? [])
+    return this.#rule.reqTensors.select(this.names, step)
   }
 
   /** The names of all that were saved so far, sorted. */

@@ -25,12 +25,13 @@ export class ExplodingTensor extends builtin({
         yield () => {
           const { nanCount, infinityCount, count } = moments.value
           const value = onlyNan ? nanCount : nanCount + infinityCount
+          if (value === 0) return null
           const kinds = [
             nanCount > 0 && `${nanCount} NaN`,
             !onlyNan && infinityCount > 0 && `${infinityCount} infinite`,
           ]
           const message = `${name} has ${kinds.filter(Boolean).join(' and ')} among its ${count} elements`
-          return value > 0 && { tensor: name, worker, value, threshold: 0, message }
+          return { tensor: name, worker, value, threshold: 0, message }
         }
         continue
       }

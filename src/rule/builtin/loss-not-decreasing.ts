@@ -48,11 +48,12 @@ export class LossNotDecreasing extends builtin({
         const isRise = decrease < 0
         const fires =
           Number.isNaN(before + value) || (isRise ? -decrease > increase_threshold_percent : decrease < diff_percent)
+        if (!fires) return null
         const { name, worker } = tensor
         const threshold = isRise ? increase_threshold_percent : diff_percent
         const change = isRise ? `rose by ${figure(-decrease)} %` : `went down by ${figure(decrease)} %`
         const message = `${name} ${change} since step ${older.step}, from ${figure(before)} to ${figure(value)}`
-        return fires && { tensor: name, worker, value: Math.abs(decrease), threshold, message }
+        return { tensor: name, worker, value: Math.abs(decrease), threshold, message }
       }
     }
   }

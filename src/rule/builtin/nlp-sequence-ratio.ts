@@ -34,8 +34,9 @@ export class NLPSequenceRatio extends builtin({
         const count = tensor.count(token)
         yield () => {
           const value = (100 * count.value.equal) / count.value.elements
+          if (!(value > threshold)) return null
           const message = `${figure(value)} % of ${name} are the token ${token}, more than ${figure(threshold)} %`
-          return value > threshold && { tensor: name, worker, value, threshold, message }
+          return { tensor: name, worker, value, threshold, message }
         }
       }
     }

@@ -43,8 +43,9 @@ export class Overfit extends builtin({
       if (T === null || V === null || T === 0) return null
       const value = (V - T) / Math.abs(T)
       this.#waited = value > ratio_threshold ? this.#waited + 1 : 0
+      if (this.#waited < patience) return null
       const message = `the validation loss ${figure(V)} is ${figure(100 * value)} % above the training loss ${figure(T)}, more than ${figure(100 * ratio_threshold)} %`
-      return this.#waited >= patience && { value, threshold: ratio_threshold, message }
+      return { value, threshold: ratio_threshold, message }
     }
   }
 }

@@ -43,9 +43,10 @@ export class PoorWeightInitialization extends builtin({
       const sorted = known.sort((a, b) => (a.variance.value as number) - (b.variance.value as number))
       const [least, most] = [sorted[0]!, sorted.at(-1)!]
       const value = (most.variance.value as number) / (least.variance.value as number)
+      if (!(value > threshold)) return null
       const { name, worker } = most.tensor
       const message = `the variance of ${name} is ${figure(value)} times that of ${least.tensor.name}, more than ${figure(threshold)} times`
-      return value > threshold && { tensor: name, worker, value, threshold, message }
+      return { tensor: name, worker, value, threshold, message }
     }
 
     const spreads = this.#gradients.at(step).map(tensor => ({ tensor, percentiles: tensor.percentiles(5, 95) }))
@@ -69,8 +70,9 @@ export class PoorWeightInitialization extends builtin({
         this.#bestLoss = loss
         this.#waited = 0
       } else this.#waited++
+      if (this.#waited < patience) return null
       const message = `the loss has not decreased for ${this.#waited} steps; its best was ${figure(this.#bestLoss)}`
-      return this.#waited >= patience && { value: this.#waited, threshold: patience, message }
+      return { value: this.#waited, threshold: patience, message }
     }
   }
 

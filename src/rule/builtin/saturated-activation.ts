@@ -39,8 +39,9 @@ export class SaturatedActivation extends builtin({
       yield () => {
         const { nodes, inactive } = activity.value
         const value = (100 * inactive) / nodes
+        if (!(value > threshold_layer)) return null
         const message = `${figure(value)} % of the ${nodes} nodes of ${name} are saturated, more than ${figure(threshold_layer)} %`
-        return value > threshold_layer && { tensor: name, worker, value, threshold: threshold_layer, message }
+        return { tensor: name, worker, value, threshold: threshold_layer, message }
       }
     }
   }

@@ -30,8 +30,7 @@ export class SimilarAcrossRuns extends builtin({
       if (twin === undefined) continue
       const isClose = tensor.allclose(twin, { equalNan: true })
       yield () => {
-        const message = `${name} differs from that of ${other!.name}`
-        return !isClose.value && { tensor: name, worker, message }
+        return !isClose.value && { tensor: name, worker, message: `${name} differs from that of ${other!.name}` }
       }
     }
   }

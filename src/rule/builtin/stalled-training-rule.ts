@@ -4,6 +4,7 @@ import { RuleEvaluationConditionMet } from '../../errors.js'
 import type { MeasureOptions } from '../../trial/measure.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import { type WaitOptions, waitFor } from '../../trial/wait.js'
+import { type Action, parseActions } from '../action.js'
 import type { Finding } from '../finding.js'
 import { type Arguments, flag, integer, text } from '../parameters.js'
 import type { RuleOptions } from '../rule.js'
@@ -27,6 +28,7 @@ export class StalledTrainingRule extends builtin({
   parameters,
 }) {
   readonly #now: () => number
+  readonly #stop: readonly Action[]
   #lastStep = -1
   #changedAt: number
 
@@ -37,6 +39,15 @@ export class StalledTrainingRule extends builtin({
     super(baseTrial, options)
     this.#now = now
     this.#changedAt = now()
+    const { stop_training_on_fire, training_job_name_prefix } = this.parameters
+    const stop = { name: 'stoptraining', training_job_prefix: training_job_name_prefix ?? baseTrial.name }
+    this.#stop = stop_training_on_fire ? parseActions(JSON.stringify(stop)) : []
+  }
+
+  /** Also asks for the training to be stopped, if it was said so; who can stop it is whoever gave the actions. */
+  override async fire(step: number, findings: readonly Finding[]): Promise<void> {
+    await super.fire(step, findings)
+    await this.act(this.#stop, step, findings)
   }
 
   /** No step is a sign of a stall. */

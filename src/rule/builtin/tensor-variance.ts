@@ -40,10 +40,11 @@ export class TensorVariance extends builtin({
         const value = variance.value as number
         const isLarge = max_threshold !== null && value > max_threshold
         const isSmall = min_threshold !== null && value < min_threshold
+        if (!isLarge && !isSmall && !Number.isNaN(value)) return null
         const threshold = isLarge ? max_threshold : min_threshold
         const relation = Number.isNaN(value) ? '' : `, ${isLarge ? 'above' : 'below'} ${figure(threshold!)}`
         const message = `the variance of ${name} is ${figure(value)}${relation}`
-        return (isLarge || isSmall || Number.isNaN(value)) && { tensor: name, worker, value, threshold, message }
+        return { tensor: name, worker, value, threshold, message }
       }
     }
   }

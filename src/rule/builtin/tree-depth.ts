@@ -17,8 +17,9 @@ export class TreeDepth extends builtin({
       const largest = tensor.reduction('max')
       yield () => {
         const value = Math.floor(Math.log2((largest.value as number) + 1))
+        if (!(value > depth)) return null
         const message = `the tree is ${value} deep, more than ${figure(depth)}`
-        return value > depth && { tensor: tensor.name, worker: tensor.worker, value, threshold: depth, message }
+        return { tensor: tensor.name, worker: tensor.worker, value, threshold: depth, message }
       }
     }
   }

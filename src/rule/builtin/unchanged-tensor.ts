@@ -40,10 +40,9 @@ export class UnchangedTensor extends builtin({
       const versions = last.flatMap(step => this.reqTensors.find(name, step) ?? [])
       const pairs = versions.slice(1).map((newer, i) => versions[i]!.allclose(newer, { rtol, atol, equalNan }))
       yield () => {
+        if (!pairs.every(({ value }) => value)) return null
         const message = `${name} has not changed over the steps ${last.join(', ')}`
-        return (
-          pairs.every(({ value }) => value) && { tensor: name, worker, value: num_steps, threshold: num_steps, message }
-        )
+        return { tensor: name, worker, value: num_steps, threshold: num_steps, message }
       }
     }
   }

@@ -18,8 +18,9 @@ export class VanishingGradient extends builtin({
       const mean = tensor.reduction('abs_mean')
       yield () => {
         const value = mean.value as number
+        if (!(value < threshold)) return null
         const message = `the mean of the absolute values of ${tensor.name} is ${figure(value)}, below ${figure(threshold)}`
-        return value < threshold && { tensor: tensor.name, worker: tensor.worker, value, threshold, message }
+        return { tensor: tensor.name, worker: tensor.worker, value, threshold, message }
       }
     }
   }

@@ -39,9 +39,10 @@ export class WeightUpdateRatio extends builtin({
         if (change.value === null) return null
         const value = change.value / ((moments.value.reduction('abs_mean') as number) + epsilon)
         const isLarge = value > large_threshold
+        if (!isLarge && !(value < small_threshold)) return null
         const threshold = isLarge ? large_threshold : small_threshold
         const message = `${name} changed since step ${older.step} by ${figure(value)} of its size, ${isLarge ? 'more' : 'less'} than ${figure(threshold)}`
-        return (isLarge || value < small_threshold) && { tensor: name, worker, value, threshold, message }
+        return { tensor: name, worker, value, threshold, message }
       }
     }
   }

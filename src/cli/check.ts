@@ -18,7 +18,7 @@ import type { RuleText } from './arguments.js'
 import type { FindingFormat } from './format/finding-format.js'
 import { findingJsonl } from './format/finding-jsonl.js'
 import { findingTable } from './format/finding-table.js'
-import { judge, logger, Trials } from './judge.js'
+import { expectParameters, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
 import { colorsFor } from './terminal.js'
 
@@ -105,17 +105,13 @@ async function rulesOf(
   }
 }
 
-/** What a rule's constructor takes that is no parameter. */
-const NO_PARAMETERS: readonly string[] = ['actions', 'otherTrials', 'startStep', 'endStep', 'logger']
-
 /** `--rule`: called as its class; as it was given, where the same rule is given more than once; or as `name=` says. */
 function named(texts: readonly RuleText[], registry: RuleRegistry): readonly RuleConfiguration[] {
   const distinct = [...new Map(texts.map(text => [text.text, text])).values()]
   const classes = distinct.map(({ rule }) => registry.get(rule))
   return distinct.map(({ text, rule, parameters: { name, ...parameters } }, i) => {
     const ruleName = classes[i]!.name
-    const wrong = Object.keys(parameters).find(parameter => NO_PARAMETERS.includes(parameter))
-    if (wrong !== undefined) throw new UsageError(`rule ${ruleName} has no parameter ${JSON.stringify(wrong)}`)
+    expectParameters(ruleName, parameters)
     const isOnly = classes.filter(other => other === classes[i]).length === 1
     return { name: name || (isOnly ? ruleName : text), rule, parameters }
   })

@@ -39,7 +39,8 @@ export function reportFailure(error: unknown, command?: string): number {
 
 function hintFor(error: unknown, command: string | undefined): string | undefined {
   if (!(error instanceof TrialscanError) || error instanceof EngineError) {
-    return 'This is a bug of trialscan. Please report it, with the command and the trial if you can share it.'
+    const bug = 'This is a bug of trialscan. Please report it, with the command and the trial if you can share it.'
+    return process.argv.some(argument => argument.startsWith('--module')) ? `If it is none of your module: ${bug}` : bug
   }
   if (error instanceof UsageError && command) return `See trialscan ${command} --help.`
   switch (error.code) {

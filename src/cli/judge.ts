@@ -10,6 +10,7 @@ import {
   type Rule,
   type Trial,
   type TrialOptions,
+  UsageError,
 } from '../index.js'
 import { EXIT } from './exit.js'
 import type { FindingFormat, Judged, JudgingRule, Trouble } from './format/finding-format.js'
@@ -50,6 +51,14 @@ export class Trials {
 
 /** What rules have to say besides their findings goes to stderr. */
 export const logger: Logger = { debug: () => {}, info: note, warn: note, error: note }
+
+/** What a rule's constructor takes that is no parameter of the rule. */
+const NO_PARAMETERS: readonly string[] = ['actions', 'otherTrials', 'startStep', 'endStep', 'logger']
+
+export function expectParameters(rule: string, parameters: Readonly<Record<string, string>>): void {
+  const wrong = Object.keys(parameters).find(parameter => NO_PARAMETERS.includes(parameter))
+  if (wrong !== undefined) throw new UsageError(`rule ${rule} has no parameter ${JSON.stringify(wrong)}`)
+}
 
 export interface Judging {
   readonly trial: Trial

@@ -243,9 +243,9 @@ SimilarAcrossRuns, StalledTrainingRule, TensorVariance, TreeDepth, UnchangedTens
 
 --rule NAME,k=v,k=v: a piece without a k= of its own goes on with the value before it, so that values may hold commas:
 AllZero,collection_names=gradients,weights,threshold=90 has two parameters. name=… is what findings call the rule, to tell
-two configurations of the same rule apart. A value that holds ",word=" goes into a file:
+two configurations of the same rule apart. A value that holds ",word=", or a pattern with a comma, goes into a file:
 --rules FILE: [{ "RuleConfigurationName": "…", "RuleParameters": { "rule_to_invoke": "AllZero", "threshold": "90" } }, …],
-or an object with such an array as DebugRuleConfigurations.
+or an object with such an array as DebugRuleConfigurations; "tensor_regex": ["a{1,3}"] is a pattern with a comma.
 
 table: for each rule that fired what that means, since when, where it is worst and what to do; then the rules that found
 nothing, and those that lacked data.

@@ -6,7 +6,7 @@ import { findingJsonl } from './format/finding-jsonl.js'
 import { worstText } from './format/finding-table.js'
 import { counted, countText } from './format/number.js'
 import { messageOf } from './format/row-format.js'
-import { judge, logger, Trials } from './judge.js'
+import { expectParameters, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
 import { note, safe } from './terminal.js'
 
@@ -32,6 +32,7 @@ export async function ruleInvoker(rest: readonly string[], flags: InvokerFlags, 
   const { startStep = null, endStep = null, raiseRuleEvalCondException = false } = flags
   const RuleClass = new RuleRegistry().get(flags.ruleName)
   const parameters = readParameters(rest)
+  expectParameters(RuleClass.name, parameters)
   if (startStep !== null && endStep !== null && startStep >= endStep) {
     throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
   }

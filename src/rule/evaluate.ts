@@ -73,8 +73,8 @@ export interface Evaluation {
   readonly stats: EvaluateStats
 }
 
-/** Records that are asked about at once: what is kept of each is its moments, about 300 bytes. */
-const WINDOW_RECORDS = 1 << 16
+/** Questions that are asked at once: what is kept of one, with its share of a record's moments, is some 500 bytes. */
+const WINDOW_QUESTIONS = 1 << 17
 /** What the default of the wait adds to a rule that itself waits. */
 const WAIT_MARGIN_MS = 60_000
 
@@ -174,7 +174,7 @@ class Evaluator {
       .sort((a, b) => a.step - b.step || a.i - b.i)
     const { memory = DEFAULT_MEMORY } = this.#options
     for (const { step, group } of next) {
-      if (inquiry.recordCount >= WINDOW_RECORDS || inquiry.valueByteLength >= memory) break
+      if (inquiry.questionCount >= WINDOW_QUESTIONS || inquiry.valueByteLength >= memory) break
       group.done.add(step)
       this.#steps++
       for (const rule of group.rules) {

@@ -50,38 +50,55 @@ export class Question<A> {
     return this.#answer
   }
 
-  /** Answers it with what `answer` gives, or throws. */
-  settle(answer: () => A): void {
+  /** Answers it with what `read` makes of a result, or throws. */
+  settle<R>(
+    read: (result: R, tensor: TensorAtStep, detail: string) => A,
+    result: R,
+    tensor: TensorAtStep,
+    detail = '',
+  ): void {
     try {
-      this.#answer = answer()
+      this.#answer = read(result, tensor, detail)
     } catch (error) {
       this.#error = error instanceof TrialscanError ? error : errorFromData(errorToData(error))
     }
   }
 }
 
-/** A record that is asked about. */
-interface RecordRef {
-  readonly place: MeasuredPlace
-  readonly url: string
-  readonly settle: ((record: RecordResult) => void)[]
-}
-
+/** What became of a record. */
 type RecordResult =
   | { readonly moments: Moments }
   | { readonly histogram: HistogramResult }
   | { readonly error: TrialscanError }
 
-interface TaskRef extends Pick<Task, 'kind' | 'numbers'> {
-  readonly first: RecordRef
-  readonly second: RecordRef | null
-  readonly settle: (answer: TaskResult) => void
-}
-
+/** What became of a task. */
 type TaskResult =
   | { readonly numbers: readonly number[] }
   | { readonly value: RawValue }
   | { readonly error: TrialscanError }
+
+/** A question, and how its answer is read from a result. There are as many as records and rules: no closures. */
+interface Asked<R> {
+  readonly question: Question<never>
+  readonly tensor: TensorAtStep
+  readonly read: (result: R, tensor: TensorAtStep, detail: string) => never
+  /** A reduction's name. */
+  readonly detail: string
+}
+
+/** A record that is asked about. */
+interface RecordRef {
+  readonly place: MeasuredPlace
+  readonly state: TrialState
+  readonly asked: Asked<RecordResult>[]
+  /** In the order of the plan. */
+  number: number
+}
+
+interface TaskRef extends Asked<TaskResult>, Pick<Task, 'kind' | 'numbers'> {
+  readonly first: RecordRef
+  readonly second: RecordRef | null
+}
 
 /** How many nodes a layer has, and how many of them were inactive. */
 export interface Activity {
@@ -109,7 +126,15 @@ export class TensorAtStep {
   readonly #state: TrialState
   readonly #workerStep: WorkerStep
   readonly #saved: SavedTensor
-  readonly #questions = new Map<string, Question<never>>()
+  /** What was asked already: a few at the most. */
+  #asked:
+    | {
+        readonly kind: string
+        readonly numbers: readonly number[]
+        readonly other: TensorAtStep | null
+        readonly question: Question<never>
+      }[]
+    | undefined
   #record: RecordRef | undefined
 
   /** Use `inquiry.at`. */
@@ -143,102 +168,74 @@ export class TensorAtStep {
 
   /** A reduction: as the hook saved it, else computed from the value. */
   reduction(name: ReductionName): Question<ReductionValue> {
-    return this.#ask(name, question => {
-      const location = this.#saved.reductions.get(name)
-      if (location === undefined && !this.hasValue) return question.settle(() => this.#unavailable(name))
-      const record = location ? this.#inquiry.record(this.#state, this.#workerStep, location) : this.#valueRecord()
-      record.settle.push(result =>
-        question.settle(() => {
-          if ('error' in result) throw result.error
-          if ('moments' in result) return location ? scalarOf(result.moments) : reduce(result.moments, name)
-          const told = result.histogram.reductions[name]
-          if (told !== undefined) return told
-          throw new ReductionUndefined(name, 'a histogram', 'it does not tell that of its data')
-        }),
-      )
-    })
+    const [question, isNew] = this.#ask<ReductionValue>(name)
+    if (!isNew) return question
+    const location = this.#saved.reductions.get(name)
+    if (location) {
+      const record = this.#inquiry.record(this.#state, this.#workerStep, location)
+      this.#read(record, question, readSaved, name)
+    } else if (this.hasValue) this.#read(this.#valueRecord(), question, readReduction, name)
+    else question.settle(notSaved, name, this)
+    return question
   }
 
   /** The moments of the value: counts of elements, NaN, infinities, zeros, and every reduction. */
   moments(): Question<Moments> {
-    return this.#ask('moments', question => {
-      if (!this.hasValue) return question.settle(() => this.#unavailable('the value'))
-      this.#valueRecord().settle.push(result =>
-        question.settle(() => {
-          if ('error' in result) throw result.error
-          if ('moments' in result) return result.moments
-          throw new QueryError('NoTensor', `${this.name} at step ${this.step} is a histogram, not a tensor`)
-        }),
-      )
-    })
+    const [question, isNew] = this.#ask<Moments>('moments')
+    if (!isNew) return question
+    if (this.hasValue) this.#read(this.#valueRecord(), question, readMoments)
+    else question.settle(notSaved, 'the value', this)
+    return question
   }
 
   /** The value itself: it is handed to the calling thread, and held until the step has been judged. */
   value(): Question<TensorValue> {
-    return this.#task('value', [], null, result => {
-      if ('value' in result) return tensorValue(result.value)
-      throw noNumbers(this)
-    })
+    return this.#task('value', NO_NUMBERS, null, readValue)
   }
 
   /** Whether each element is close to that of another tensor (numpy's allclose(this, other)); shapes that differ: false. */
   allclose(other: TensorAtStep, { rtol = 1e-5, atol = 1e-8, equalNan = false }: Tolerance = {}): Question<boolean> {
-    return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, result => {
-      const [notClose, compared] = numbersOf(result, this)
-      return notClose === 0 && compared! >= 0
-    })
+    return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
   }
 
   /** The mean of |this − older|; null where shapes differ. */
   meanAbsChange(older: TensorAtStep): Question<number | null> {
-    return this.#task('change', [], older, result => {
-      const [sum, compared] = numbersOf(result, this)
-      return compared! < 0 ? null : sum! / compared!
-    })
+    return this.#task('change', NO_NUMBERS, older, readChange)
   }
 
   /**
-   * How many nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi), `hi` NaN for no bound, in
-   * less than `percent` of the samples.
+   * How many nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi), `hi`
+   * NaN for no bound, in less than `percent` of the samples.
    */
   activity(lo: number, hi: number, percent: number): Question<Activity> {
-    return this.#task('activity', [lo, hi, percent], null, result => {
-      const [nodes, inactive] = numbersOf(result, this)
-      return { nodes: nodes!, inactive: inactive! }
-    })
+    return this.#task('activity', [lo, hi, percent], null, readActivity)
   }
 
   /** How many elements are equal to a number, of how many. */
-  count(of: number): Question<{ readonly equal: number; readonly elements: number }> {
-    return this.#task('count', [of], null, result => {
-      const [equal, elements] = numbersOf(result, this)
-      return { equal: equal!, elements: elements! }
-    })
+  count(of: number): Question<Count> {
+    return this.#task('count', [of], null, readCount)
   }
 
   /** Sums along an axis; one sum of all where the tensor has too few axes. */
   channelSums(axis: number): Question<ChannelSums> {
-    return this.#task('channels', [axis], null, result => {
-      const [count, samples, ...sums] = numbersOf(result, this)
-      return { sums, count: count!, samples: samples! }
-    })
+    return this.#task('channels', [axis], null, readChannelSums)
   }
 
   /** Percentiles of the elements, interpolated as numpy does. */
   percentiles(...percents: readonly number[]): Question<readonly number[]> {
-    return this.#task('percentiles', percents, null, result => numbersOf(result, this))
+    return this.#task('percentiles', percents, null, numbersOf)
   }
 
   /** The value, if it was asked for and is there. */
   get answeredValue(): TensorValue | undefined {
-    return (this.#questions.get('value') as Question<TensorValue> | undefined)?.answer
+    return this.#find<TensorValue>('value')?.answer
   }
 
   /** A reduction, if it was asked for and is there, or follows from what is. */
   answeredReduction(name: ReductionName): ReductionValue | undefined {
-    const asked = this.#questions.get(name) as Question<ReductionValue> | undefined
+    const asked = this.#find<ReductionValue>(name)
     if (asked) return asked.answer
-    const moments = (this.#questions.get('moments') as Question<Moments> | undefined)?.answer
+    const moments = this.#find<Moments>('moments')?.answer
     if (moments === undefined || this.#saved.reductions.has(name) || !isDefined(name, moments.dtype)) return undefined
     return moments.reduction(name)
   }
@@ -247,49 +244,145 @@ export class TensorAtStep {
     kind: Task['kind'],
     numbers: readonly number[],
     other: TensorAtStep | null,
-    read: (result: TaskResult) => A,
+    read: (result: TaskResult, tensor: TensorAtStep) => A,
   ): Question<A> {
-    const key = other
-      ? `${kind} ${numbers.join()} ${other.step} ${other.worker} ${other.#inquiry.numberOf(other.#state)}`
-      : numbers.length > 0
-        ? `${kind} ${numbers.join()}`
-        : kind
-    return this.#ask(key, question => {
-      const without = [this, other].find(tensor => tensor !== null && !tensor.hasValue)
-      if (without) return question.settle(() => without.#unavailable('the value'))
+    const [question, isNew] = this.#ask<A>(kind, numbers, other)
+    if (!isNew) return question
+    const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
+    if (without) question.settle(notSaved, 'the value', without)
+    else {
+      const first = this.#valueRecord()
+      const second = other ? other.#valueRecord() : null
       this.#inquiry.tasks.push({
+        question: question as Question<never>,
+        tensor: this,
+        read: read as () => never,
+        detail: '',
         kind,
         numbers,
-        first: this.#valueRecord(),
-        second: other ? other.#valueRecord() : null,
-        settle: result =>
-          question.settle(() => {
-            if ('error' in result) throw result.error
-            return read(result)
-          }),
+        first,
+        second,
       })
-    })
+    }
+    return question
   }
 
-  #ask<A>(key: string, pose: (question: Question<A>) => void): Question<A> {
-    const asked = this.#questions.get(key) as Question<A> | undefined
-    if (asked) return asked
+  #read<A>(
+    record: RecordRef,
+    question: Question<A>,
+    read: (result: RecordResult, tensor: TensorAtStep, detail: ReductionName) => A,
+    detail = '',
+  ): void {
+    record.asked.push({ question: question as Question<never>, tensor: this, read: read as () => never, detail })
+  }
+
+  /** @returns the question, and whether it was not asked before */
+  #ask<A>(
+    kind: string,
+    numbers: readonly number[] = NO_NUMBERS,
+    other: TensorAtStep | null = null,
+  ): [Question<A>, boolean] {
+    const asked = this.#find<A>(kind, numbers, other)
+    if (asked) return [asked, false]
     const question = new Question<A>()
-    this.#questions.set(key, question as Question<never>)
-    pose(question)
-    return question
+    this.#inquiry.questionCount++
+    this.#asked ??= []
+    this.#asked.push({ kind, numbers, other, question: question as Question<never> })
+    return [question, true]
+  }
+
+  #find<A>(
+    kind: string,
+    numbers: readonly number[] = NO_NUMBERS,
+    other: TensorAtStep | null = null,
+  ): Question<A> | undefined {
+    return this.#asked?.find(
+      known =>
+        known.kind === kind &&
+        known.other === other &&
+        known.numbers.length === numbers.length &&
+        known.numbers.every((number, i) => Object.is(number, numbers[i])),
+    )?.question as Question<A> | undefined
   }
 
   #valueRecord(): RecordRef {
     this.#record ??= this.#inquiry.record(this.#state, this.#workerStep, this.#saved.value!)
     return this.#record
   }
+}
 
-  #unavailable(what: string): never {
-    const kept = this.savedReductions.join(', ')
-    const detail = `expected ${what} to be saved, but ${kept === '' ? 'only its shape was' : `only ${kept} were`}`
-    throw new TensorUnavailableForStep(this.name, this.step, 'GLOBAL', detail)
+/** Equal elements, of how many. */
+export interface Count {
+  readonly equal: number
+  readonly elements: number
+}
+
+const NO_NUMBERS: readonly number[] = []
+
+function notSaved(what: string, { name, step, savedReductions }: TensorAtStep): never {
+  const kept = savedReductions.join(', ')
+  const detail = `expected ${what} to be saved, but ${kept === '' ? 'only its shape was' : `only ${kept} were`}`
+  throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
+}
+
+function readMoments(result: RecordResult, { name, step }: TensorAtStep): Moments {
+  if ('moments' in result) return result.moments
+  if ('error' in result) throw result.error
+  throw new QueryError('NoTensor', `${name} at step ${step} is a histogram, not a tensor`, { tensor: name })
+}
+
+function readReduction(result: RecordResult, tensor: TensorAtStep, name: ReductionName): ReductionValue {
+  if ('histogram' in result) {
+    const told = result.histogram.reductions[name]
+    if (told !== undefined) return told
+    throw new ReductionUndefined(name, 'a histogram', 'it does not tell that of its data')
   }
+  const moments = readMoments(result, tensor)
+  if (!isDefined(name, moments.dtype)) throw undefinedReduction(name, moments.dtype)
+  return moments.reduction(name)
+}
+
+function readSaved(result: RecordResult, tensor: TensorAtStep): number {
+  return scalarOf(readMoments(result, tensor))
+}
+
+function numbersOf(result: TaskResult, tensor: TensorAtStep): readonly number[] {
+  if ('numbers' in result) return result.numbers
+  throw 'error' in result ? result.error : noNumbers(tensor.name, tensor.step)
+}
+
+function readValue(result: TaskResult, tensor: TensorAtStep): TensorValue {
+  if ('value' in result) return tensorValue(result.value)
+  throw 'error' in result ? result.error : noNumbers(tensor.name, tensor.step)
+}
+
+function readAllclose(result: TaskResult, tensor: TensorAtStep): boolean {
+  const [notClose, compared] = numbersOf(result, tensor)
+  return notClose === 0 && compared! >= 0
+}
+
+function readChange(result: TaskResult, tensor: TensorAtStep): number | null {
+  const [sum, compared] = numbersOf(result, tensor)
+  return compared! < 0 ? null : sum! / compared!
+}
+
+function readActivity(result: TaskResult, tensor: TensorAtStep): Activity {
+  const [nodes, inactive] = numbersOf(result, tensor)
+  return { nodes: nodes!, inactive: inactive! }
+}
+
+function readCount(result: TaskResult, tensor: TensorAtStep): Count {
+  const [equal, elements] = numbersOf(result, tensor)
+  return { equal: equal!, elements: elements! }
+}
+
+function readChannelSums(result: TaskResult, tensor: TensorAtStep): ChannelSums {
+  const [count, samples, ...sums] = numbersOf(result, tensor)
+  return { sums, count: count!, samples: samples! }
+}
+
+function noNumbers(tensor: string, step: number): QueryError {
+  return new QueryError('NotNumeric', `expected numbers in ${JSON.stringify(tensor)} at step ${step}`, { tensor, step })
 }
 
 export interface MeasureOptions extends WorkOptions {
@@ -312,8 +405,11 @@ export class Inquiry implements Ahead {
   readonly #tensors = new Map<WorkerStep, Map<string, TensorAtStep>>()
   readonly #stores: StoreSpec[] = []
   readonly #storeNumbers = new Map<TrialState, number>()
-  readonly #records = new Map<string, RecordRef>()
-  readonly #series = new Map<string, number>()
+  readonly #records: RecordRef[] = []
+  /** By their places; made where two trials lie at one place, so that a record of both is read once. */
+  #places: Map<string, RecordRef> | null = null
+  readonly #series = new Map<TrialState, Map<Worker, Map<string, number>>>()
+  #seriesCount = 0
   /** Bytes of the values that will be handed out, among the tasks that were counted. */
   #valueBytes = 0
   #counted = 0
@@ -333,9 +429,8 @@ export class Inquiry implements Ahead {
     return tensor
   }
 
-  get recordCount(): number {
-    return this.#records.size
-  }
+  /** Questions asked, each once. */
+  questionCount = 0
 
   /** Bytes of values that will be handed to the calling thread. */
   get valueByteLength(): number {
@@ -356,30 +451,45 @@ export class Inquiry implements Ahead {
 
   /** A record that questions are about. */
   record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef {
-    const place = recordPlace(workerStep, location)
-    const store = this.numberOf(state)
-    const key = `${store} ${place.startByte} ${place.file}\n${place.tag}`
-    let record = this.#records.get(key)
-    if (record === undefined) {
-      const name = `${store} ${workerStep.worker}\n${location.name}`
-      let series = this.#series.get(name)
-      if (series === undefined) {
-        series = this.#series.size
-        this.#series.set(name, series)
-      }
-      record = { place: { ...place, store, series }, url: state.access.store.url(place.file), settle: [] }
-      this.#records.set(key, record)
-    }
+    const store = this.#numberOf(state)
+    const { file, tag, startByte, byteLength, step, tornasole = false } = recordPlace(workerStep, location)
+    const series = this.#seriesOf(state, workerStep.worker, tag)
+    const place = { file, tag, startByte, byteLength, step, tornasole, store, series }
+    const known = this.#places?.get(placeKey(place))
+    if (known) return known
+    const record = { place, state, asked: [], number: this.#records.length }
+    this.#records.push(record)
+    this.#places?.set(placeKey(place), record)
     return record
   }
 
+  #seriesOf(state: TrialState, worker: Worker, tag: string): number {
+    let ofState = this.#series.get(state)
+    if (ofState === undefined) {
+      ofState = new Map()
+      this.#series.set(state, ofState)
+    }
+    let ofWorker = ofState.get(worker)
+    if (ofWorker === undefined) {
+      ofWorker = new Map()
+      ofState.set(worker, ofWorker)
+    }
+    let series = ofWorker.get(tag)
+    if (series === undefined) {
+      series = this.#seriesCount++
+      ofWorker.set(tag, series)
+    }
+    return series
+  }
+
   /** The number of a trial's store. Two trials of one place share it. */
-  numberOf(state: TrialState): number {
+  #numberOf(state: TrialState): number {
     let number = this.#storeNumbers.get(state)
     if (number === undefined) {
       const spec = JSON.stringify(state.access.spec)
       number = this.#stores.findIndex(store => JSON.stringify(store) === spec)
       if (number < 0) number = this.#stores.push(state.access.spec) - 1
+      else this.#places ??= new Map(this.#records.map(record => [placeKey(record.place), record]))
       this.#storeNumbers.set(state, number)
     }
     return number
@@ -389,17 +499,16 @@ export class Inquiry implements Ahead {
   async run(options: MeasureOptions, stats: MeasureStats): Promise<void> {
     const { threads, memory } = checkWorkOptions(options)
     const { signal, check = 'minimal' } = options
-    const records = [...this.#records.values()]
+    const records = this.#records
     const [state] = this.#storeNumbers.keys()
     if (records.length === 0 || state === undefined) return
-    const numberOf = new Map(records.map((record, i) => [record, i]))
     const places = records.map(({ place }) => place)
     const tasks = this.tasks.map(
       ({ kind, numbers, first, second }): Task => ({
         kind,
         numbers,
-        first: numberOf.get(first)!,
-        second: second ? numberOf.get(second)! : -1,
+        first: first.number,
+        second: second?.number ?? -1,
       }),
     )
     const runner = await state.access.runner(
@@ -442,18 +551,27 @@ export class Inquiry implements Ahead {
     const results = own.map((_, i): RecordResult => (failure ? { error: errorFromData(failure) } : resultOf(parts, i)))
     const values = new Map(parts.flatMap(({ values }) => values.map(value => [value.record, value] as const)))
     own.forEach((record, i) => {
-      for (const settle of records[record]!.settle) settle(results[i]!)
+      for (const { question, read, tensor, detail } of records[record]!.asked) {
+        question.settle(read, results[i]!, tensor, detail)
+      }
     })
     tasks.forEach((task, i) => {
-      const { first, second } = job.tasks[i]!
-      const failed = [first, second].map(record => (record < 0 ? null : results[record]!))
-      const error = failed.find(result => result !== null && 'error' in result) as { error: TrialscanError } | undefined
-      const value = values.get(i)
-      const numbers = mergeAnswers(parts.map(({ answers }) => answers[i]!))
-      const answer: TaskResult =
-        error ?? (value ? { value } : numbers ? { numbers } : { error: noNumbersIn(records[own[first]!]!) })
-      this.tasks[task]!.settle(answer)
+      const { question, read, tensor } = this.tasks[task]!
+      question.settle(read, taskResult(i), tensor)
     })
+
+    function taskResult(i: number): TaskResult {
+      const { first, second } = job.tasks[i]!
+      const [a, b] = [results[first]!, second < 0 ? null : results[second]!]
+      if ('error' in a) return a
+      if (b && 'error' in b) return b
+      const value = values.get(i)
+      if (value) return { value }
+      const numbers = mergeAnswers(parts, i)
+      if (numbers) return { numbers }
+      const { tag, step } = records[own[first]!]!.place
+      return { error: noNumbers(tag, step) }
+    }
 
     function resultOf(replies: readonly MeasureReply[], i: number): RecordResult {
       const [reply] = replies
@@ -463,7 +581,7 @@ export class Inquiry implements Ahead {
       if (histogram) return { histogram }
       const { startByte, byteLength, tag } = job.records
       if (reply!.checksums.length > 0 && job.checkLevel === checkLevelNumber('full')) {
-        const place = { url: records[own[i]!]!.url, startByte: startByte[i]!, tensor: job.tags[tag[i]!]! }
+        const place = { url: urlOf(records[own[i]!]!), startByte: startByte[i]!, tensor: job.tags[tag[i]!]! }
         const error = checksumError(
           engine,
           replies.map(({ checksums }) => checksums[i]!),
@@ -516,38 +634,23 @@ async function* runAhead(
 }
 
 /** Answers of parts of one record, put together: what they hold are sums. */
-function mergeAnswers(answers: readonly (readonly number[] | null)[]): readonly number[] | null {
-  const [first] = answers
-  if (answers.length <= 1 || !first) return first ?? null
+function mergeAnswers(parts: readonly MeasureReply[], i: number): readonly number[] | null {
+  const first = parts[0]?.answers[i]
+  if (parts.length <= 1 || !first) return first ?? null
   let merged = [...first]
-  for (const answer of answers.slice(1)) {
-    if (answer === null) return null
+  for (const { answers } of parts.slice(1)) {
+    const answer = answers[i]
+    if (!answer) return null
     if (answer[1]! < 0 || merged[1]! < 0) return [0, -1]
-    merged = merged.map((sum, i) => sum + answer[i]!)
+    merged = merged.map((sum, at) => sum + answer[at]!)
   }
   return merged
 }
 
-function reduce(moments: Moments, name: ReductionName): ReductionValue {
-  if (!isDefined(name, moments.dtype)) throw undefinedReduction(name, moments.dtype)
-  return moments.reduction(name)
+function placeKey({ store, startByte, file, tag }: MeasuredPlace): string {
+  return `${store} ${startByte} ${file}\n${tag}`
 }
 
-function numbersOf(result: TaskResult, tensor: TensorAtStep): readonly number[] {
-  if ('numbers' in result) return result.numbers
-  throw noNumbers(tensor)
-}
-
-function noNumbers({ name, step }: TensorAtStep): QueryError {
-  return new QueryError('NotNumeric', `expected numbers in ${JSON.stringify(name)} at step ${step}`, {
-    tensor: name,
-    step,
-  })
-}
-
-function noNumbersIn({ place: { tag, step } }: RecordRef): QueryError {
-  return new QueryError('NotNumeric', `expected numbers in ${JSON.stringify(tag)} at step ${step}`, {
-    tensor: tag,
-    step,
-  })
+function urlOf({ place, state }: RecordRef): string {
+  return state.access.store.url(place.file)
 }

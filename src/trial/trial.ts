@@ -322,9 +322,9 @@ export class Trial extends TornasoleNames {
     if (step !== undefined) workerSteps = catalog.atStep(this.#state.knownStep(step, mode ?? 'GLOBAL').globalStep)
     else if (mode !== undefined && checkMode(mode) !== 'GLOBAL')
       workerSteps = workerSteps.filter(saved => saved.mode === mode)
-    const saved = new Set<string>()
-    for (const { tensors } of workerSteps) for (const name of tensors.keys()) saved.add(name)
-    let names = [...saved]
+    let names: string[]
+    if (workerSteps === catalog.workerSteps) names = this.#names
+    else names = [...new Set(workerSteps.flatMap(({ tensors }) => [...tensors.keys()]))]
     if (regex !== undefined) names = names.filter(matcher(listOf(regex)))
     if (collection !== undefined) {
       const { members } = typeof collection === 'string' ? this.collection(collection) : collection

@@ -1,7 +1,7 @@
 /** `trialscan check`: what it prints of what rules find, and its exit codes. */
 
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -358,6 +358,8 @@ describe('check', () => {
     ],
     ['bad value', 2, /threshold to be a number.*"x"/, [VANISHING, '--rule', 'VanishingGradient,threshold=x']],
     ['a parameter without a value', 2, /parameter=value/, [VANISHING, '--rule', 'AllZero,gradients']],
+    ['no parameter', 2, /no parameter "logger"/, [VANISHING, '--rule', 'VanishingGradient,logger=x']],
+    ['two of a name', 2, /called "x"/, [VANISHING, '--rule', 'DeadRelu,name=x', '--rule', 'VanishingGradient,name=x']],
     ['no tensors named', 2, /AllZero.*collection_names/, [VANISHING, '--rule', 'AllZero']],
     ['no other trial', 2, /SimilarAcrossRuns.*trial/, [VANISHING, '--rule', 'SimilarAcrossRuns']],
     ['--timeout alone', 2, /expected --follow/, [VANISHING, '--timeout', '5']],
@@ -374,37 +376,82 @@ describe('check', () => {
     expect(outcome).toMatchObject({ code, stdout: '' })
   })
 
-  it('names every built-in rule in its help', async () => {
-    const { stdout } = await trialscan('check', '--help')
+  it('has help with examples and exit codes, which names every built-in rule', async () => {
+    const { code, stdout } = await trialscan('check', '--help')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/Examples:\n( {2}\$ trialscan check .*\n){5}/)
+    expect(stdout).toMatch(/Exit codes:\n {2}0 .*\n {2}1 /)
     for (const name of new RuleRegistry().names) expect(stdout).toContain(name)
   })
 
-  it('follows a job to its end, line by line', async () => {
-    const trial = join(directory, 'live')
-    const job = await LiveWriter.start(trial)
-    await job.step(0)
-    const args = ['check', trial, '--rule', 'ExplodingTensor', '--rule', 'UnchangedTensor,tensor_regex=.*']
-    const live = await trialscan(...args, '--format', 'table')
-    expect(live.stdout).toMatch(/the job may still run: --follow goes on with it\n/)
-    const child = spawn(process.execPath, [CLI, ...args, '--follow'])
-    let stdout = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text
+  describe('of a job that runs', () => {
+    let args: readonly string[]
+    let job: LiveWriter
+    const follow = (...more: readonly string[]) => {
+      const child = spawn(process.execPath, [CLI, 'check', ...args, '--follow', ...more])
+      const texts = { stdout: '', stderr: '' }
+      let heard = () => {}
+      for (const stream of ['stdout', 'stderr'] as const) {
+        child[stream].setEncoding('utf8').on('data', (text: string) => {
+          texts[stream] += text
+          heard()
+        })
+      }
+      const until = async (stream: 'stdout' | 'stderr', pattern: RegExp): Promise<void> => {
+        while (!pattern.test(texts[stream])) await new Promise<void>(resolve => (heard = resolve))
+      }
+      const code = new Promise(resolve => child.on('close', resolve))
+      return { child, texts, until, code }
+    }
+    beforeAll(async () => {
+      const trial = join(directory, 'live')
+      const module = join(directory, 'always.mjs')
+      const index = join(ROOT, 'dist/index.js')
+      writeFileSync(
+        module,
+        `export { Always as default } from './always.mjs'
+         import { Rule } from '${index}'
+         export class Always extends Rule { invokeAtStep() { return true } }`,
+      )
+      args = [trial, '--module', module, '--rule', 'Always']
+      job = await LiveWriter.start(trial)
+      await job.step(0)
     })
-    const ended = new Promise(resolve => child.on('close', resolve))
-    for (let step = 1; step < 6; step++) await job.step(step)
-    await job.end()
-    const code = await ended
-    expect(code).toBe(stdout === '' ? 0 : 1)
-    expect(existsSync(trial)).toBe(true)
+    afterAll(() => job.stop())
+
+    it('judges what is there if it is not told to follow', async () => {
+      const { code, stdout } = await trialscan('check', ...args, '--format', 'table')
+      expect([code, stdout]).toEqual([1, expect.stringMatching(/1 step judged; the job may still run: --follow goes/)])
+    })
+
+    it('tells a person of the first time, and of all when interrupted', async () => {
+      const { child, texts, until, code } = follow('--format', 'table')
+      await until('stderr', /Always fires at step 0: .*\n/)
+      child.kill('SIGINT')
+      expect(await code).toBe(130)
+      expect(texts.stdout).toMatch(/: 1 of 1 rule fired; interrupted\n\nAlways fired at step 0\n/)
+    })
+
+    it('follows it to its end, each line at once', async () => {
+      const { texts, until, code } = follow()
+      await until('stdout', /"step":0,.*\n/)
+      for (const step of [1, 2]) {
+        await job.step(step)
+        await until('stdout', new RegExp(`"step":${step},.*\\n`))
+      }
+      await job.do({ do: 'end' })
+      expect(await code).toBe(1)
+      expect(objects(texts.stdout).map(({ step }) => step)).toEqual([0, 1, 2])
+      expect(texts.stderr).toBe('')
+    })
   })
 
   it('waits no longer than it is told', async () => {
     const running = fixture('workers-running')
     const { code, stderr } = await trialscan(
-      ...['check', running, '--rule', 'ExplodingTensor', '--follow', '--timeout', '0.3'],
+      ...['check', running, '--rule', 'ExplodingTensor', '--follow', '--timeout', '1.2'],
     )
     expect(code).toBe(0)
-    expect(stderr).toMatch(/^trialscan: no step came for \d+ s, and the job has not ended: given up; the last is 5\n$/)
+    expect(stderr).toMatch(/^trialscan: no step came for 1 s, and the job has not ended: given up; the last is 5\n$/)
   })
 })

@@ -45,6 +45,13 @@ describe('rule-invoker', () => {
     expect(stderr).toMatch(/threshold to be a number.*"-x"/)
   })
 
+  it('has help with examples and exit codes', async () => {
+    const { code, stdout } = await invoke('--help')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/Examples:\n( {2}\$ trialscan rule-invoker .*\n){3}/)
+    expect(stdout).toMatch(/Exit codes:\n {2}0 /)
+  })
+
   it('looks at a range of steps', async () => {
     const range = ['--start_step', '20', '--end-step', '41']
     const { stdout } = await invoke(...on(VANISHING, 'vanishinggradient'), '--threshold', '0.001', ...range)

@@ -72,7 +72,7 @@ export function findingTable(columns: number | undefined, colors: Colors): Findi
 function summary({ steps, state }: Judged, firing: number, silent: number): string {
   const all = counted(firing + silent, 'rule')
   const result = firing > 0 ? `${firing} of ${all} fired` : silent > 0 ? `nothing found by ${all}` : 'nothing judged'
-  const judged = steps === null ? [] : [`${counted(steps, 'step')} judged`]
+  const judged = steps === null || firing + silent === 0 ? [] : [`${counted(steps, 'step')} judged`]
   return [result, ...judged, STATES[state]].join('; ')
 }
 

@@ -81,8 +81,6 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** Tensors that could never be judged, and why not; those that could at least once. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
-  readonly #stepsOf = new Map<string, readonly Step[]>()
-  #catalog: Catalog | undefined
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
     const { otherTrials, actions, name, logger, startStep, endStep, ...given } = options as RuleOptions
@@ -123,22 +121,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   /** The steps at which a tensor was saved, ascending; of a mode, if it is not GLOBAL. */
   protected stepsOf(name: string, mode: Mode = 'GLOBAL'): readonly Step[] {
-    const { catalog } = stateOf(this.baseTrial)
-    if (this.#catalog !== catalog) {
-      this.#catalog = catalog
-      this.#stepsOf.clear()
-    }
-    const key = `${mode} ${name}`
-    let own = this.#stepsOf.get(key)
-    if (own === undefined) {
-      const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
-      own = [...steps].flatMap(number => {
-        const step = catalog.steps.get(number)!
-        return mode === 'GLOBAL' || step.mode === mode ? [step] : []
-      })
-      this.#stepsOf.set(key, own)
-    }
-    return own
+    return stepsOfTensor(stateOf(this.baseTrial).catalog, name, mode)
   }
 
   /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
@@ -303,6 +286,29 @@ function describe(trial: Trial, collections: readonly string[], names: readonly 
       ? `tensors saved in the collections ${listed.join(', ')}`
       : `${all.length} tensors: ${some}${all.length > 3 ? ', …' : ''}`
   return `the trial has ${has}${hint}`
+}
+
+/** All rules over a trial ask for the same steps. */
+const stepsOfTensors = new WeakMap<Catalog, Map<Mode, Map<string, readonly Step[]>>>()
+
+function stepsOfTensor(catalog: Catalog, name: string, mode: Mode): readonly Step[] {
+  let ofCatalog = stepsOfTensors.get(catalog)
+  if (ofCatalog === undefined) {
+    ofCatalog = new Map()
+    stepsOfTensors.set(catalog, ofCatalog)
+  }
+  let ofMode = ofCatalog.get(mode)
+  if (ofMode === undefined) {
+    ofMode = new Map()
+    ofCatalog.set(mode, ofMode)
+  }
+  let own = ofMode.get(name)
+  if (own === undefined) {
+    const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
+    own = [...steps].map(step => catalog.steps.get(step)!).filter(step => mode === 'GLOBAL' || step.mode === mode)
+    ofMode.set(name, own)
+  }
+  return own
 }
 
 /** Where a global step is among ascending ones; -1: nowhere. */

@@ -1,0 +1,22 @@
+/** The inputs of every layer but the activations, and their variances. */
+
+import { Rule, type TensorValue } from 'trialscan'
+
+export class Inputs extends Rule {
+  /** Of each tensor and step: the value. */
+  readonly tensors: Record<string, Record<number, TensorValue>> = {}
+
+  override async invokeAtStep(step: number): Promise<boolean> {
+    for (const name of this.baseTrial.tensorNames({ regex: '.*input' })) {
+      if (name.includes('relu')) continue
+      try {
+        const variance = await this.baseTrial.tensor(name).reductionValue(step, 'variance')
+        this.logger.info(`step ${step}: ${name} has inputs with variance ${variance}`)
+        this.tensors[name] = { ...this.tensors[name], [step]: await this.baseTrial.tensor(name).value(step) }
+      } catch (error) {
+        this.logger.warn(`can't fetch ${name}: ${error}`)
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * Fires where the mean of the absolute values of a gradient is below a threshold, which may be given as text. That mean is
+ * all it needs, and setRequiredTensors says so. At a step without gradients it is not asked.
+ */
+
+import { Rule, type RuleOptions, type Trial } from 'trialscan'
+
+export class VanishingGradientRule extends Rule {
+  constructor(
+    trial: Trial,
+    readonly given: RuleOptions & { threshold?: number | string } = {},
+  ) {
+    super(trial, given)
+  }
+
+  override setRequiredTensors(step: number): void {
+    this.reqTensors.add('^gradient', [step], { regex: true, reductions: ['abs_mean'] })
+  }
+
+  override invokeAtStep(step: number): boolean {
+    const means = this.reqTensors.getNames().map(name => this.reqTensors.at(name, step).reduction('abs_mean').value)
+    return means.some(mean => Number(mean) < Number(this.given.threshold ?? 1e-7))
+  }
+}

@@ -6,19 +6,16 @@
 import { Rule, type RuleOptions, type Trial } from 'trialscan'
 
 export class VanishingGradientRule extends Rule {
-  constructor(
-    trial: Trial,
-    readonly given: RuleOptions & { threshold?: number | string } = {},
-  ) {
-    super(trial, given)
+  constructor(trial: Trial, { threshold = 1e-7, ...options }: RuleOptions & { threshold?: number | string } = {}) {
+    super(trial, options)
+    this.report.details = { threshold: Number(threshold) }
   }
 
-  override setRequiredTensors(step: number): void {
+  override setRequiredTensors = (step: number): void =>
     this.reqTensors.add('^gradient', [step], { regex: true, reductions: ['abs_mean'] })
-  }
 
   override invokeAtStep(step: number): boolean {
     const means = this.reqTensors.getNames().map(name => this.reqTensors.at(name, step).reduction('abs_mean').value)
-    return means.some(mean => Number(mean) < Number(this.given.threshold ?? 1e-7))
+    return means.some(mean => Number(mean) < Number(this.report.details.threshold))
   }
 }

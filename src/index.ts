@@ -22,6 +22,20 @@ export {
   WaitTimeout,
 } from './errors.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
+export {
+  type Action,
+  type Actions,
+  type CommandOptions,
+  callbackAction,
+  commandAction,
+  type Firing,
+  logAction,
+  type PostOptions,
+  parseActions,
+  postAction,
+  type SageMakerAction,
+  type SageMakerHandler,
+} from './rule/action.js'
 export type { BuiltinClass } from './rule/builtin/builtin.js'
 export {
   AllZero,

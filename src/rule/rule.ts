@@ -131,6 +131,11 @@ export abstract class Rule {
     this.#found.push(found)
   }
 
+  /** Whether something was found at the step in hand. */
+  protected get hasFound(): boolean {
+    return this.#found.length > 0
+  }
+
   /** A finding about a step as a whole. */
   findingOf(step: number, message: string): Finding {
     return this.finding(step, { message })

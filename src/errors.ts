@@ -229,7 +229,7 @@ export class UsageError extends TrialscanError {
 export class InsufficientInformationForRuleInvocation extends UsageError {
   constructor(
     readonly ruleName: string,
-    detail: string,
+    readonly detail: string,
   ) {
     super(`rule ${ruleName}: ${detail}`, { rule: ruleName })
   }

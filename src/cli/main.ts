@@ -25,9 +25,15 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.stderr.on('error', () => {})
 
 /** What a rule of somebody's own throws outside of our sight must not look like a finding: Node.js would exit with 1. */
-process.on('uncaughtException', async error => {
-  const { reportFailure } = await import('./failure.js')
-  process.exit(reportFailure(error))
+process.once('uncaughtException', error => {
+  // The first is told of; what is thrown from here on changes nothing.
+  process.on('uncaughtException', () => {})
+  import('./failure.js')
+    .then(({ reportFailure }) => process.exit(reportFailure(error)))
+    .catch(() => {
+      process.stderr.write(`trialscan: ${error instanceof Error ? error.stack : error}\n`)
+      process.exit(EXIT.bug)
+    })
 })
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

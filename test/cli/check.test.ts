@@ -62,8 +62,8 @@ const unreadable = new FormatError('TruncatedRecord', 'file:///t/e%20f: short', 
 
 describe('--rule', () => {
   const parsed = (text: string): unknown => {
-    const [{ rule, parameters }] = ruleTexts(text) as [{ rule: string; parameters: object }]
-    return [rule, parameters]
+    const [first] = ruleTexts(text)
+    return [first!.rule, first!.parameters]
   }
   it.each<[string, string, Record<string, string>]>([
     ['AllZero', 'AllZero', {}],
@@ -326,6 +326,25 @@ describe('check', () => {
     expect(new Set(found.map(({ name }) => name))).toEqual(new Set(['tiny', 'Always']))
     expect(found.filter(({ name }) => name === 'Always')).toMatchObject([{ step: 43, mode: 'EVAL', value: null }])
     expect(stderr).toMatch(/^(trialscan: .*looking\n){15}$/)
+  })
+
+  it('does not take what goes wrong in a module for a finding', async () => {
+    const module = join(directory, 'bad.mjs')
+    writeFileSync(
+      module,
+      `import { Rule } from '${join(ROOT, 'dist/index.js')}'
+       export class Throws extends Rule {
+         invokeAtStep(step) { if (step === 20) throw new TypeError('oh no'); return false }
+       }
+       export class Later extends Rule {
+         invokeAtStep() { Promise.reject(new Error('too late')); return false }
+       }`,
+    )
+    const thrown = await trialscan('check', VANISHING, '--module', module, '--rule', 'Throws')
+    expect(thrown.code).toBe(4)
+    expect(objects(thrown.stdout)).toMatchObject([{ step: 20, problem: expect.stringContaining('TypeError: oh no') }])
+    const { code, stderr } = await trialscan('check', VANISHING, '--module', module, '--rule', 'Later')
+    expect([code, stderr]).toEqual([70, expect.stringMatching(/too late(.*\n)*If it is none of your module/)])
   })
 
   it('judges a range of steps, in one file if it is told to', async () => {

@@ -62,7 +62,7 @@ export function builtin<P extends Parameters>({
         const Own = this as unknown as RuleClass
         return (new Own(trial, { ...suggested, ...options }) as BuiltinRule<P>).lack()
       } catch (error) {
-        if (error instanceof InsufficientInformationForRuleInvocation) return error.message
+        if (error instanceof InsufficientInformationForRuleInvocation) return error.detail
         throw error
       }
     }

@@ -1,6 +1,14 @@
 /** The public API: re-exports only. */
 
 export {
+  type Complex,
+  type ExactExtremes,
+  Moments,
+  mergeMoments,
+  momentsOf,
+  type ReductionValue,
+} from './engine/moments.js'
+export {
   EngineError,
   type ErrorData,
   FormatError,
@@ -22,6 +30,8 @@ export {
   WaitTimeout,
 } from './errors.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
+export type { RowFormat, RowFormatName, ScanRow } from './pool/row.js'
+export * as rowText from './pool/row.js'
 export {
   type Action,
   type Actions,
@@ -83,16 +93,8 @@ export { closePools, type WorkOptions } from './trial/access.js'
 export type { FollowOptions } from './trial/follow.js'
 export type { Activity, ChannelSums, Question, TensorAtStep } from './trial/measure.js'
 export type { StepRange } from './trial/open.js'
-export {
-  type Complex,
-  type ExactExtremes,
-  Moments,
-  mergeMoments,
-  momentsOf,
-  type ReductionValue,
-} from './trial/reduction.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './trial/reindex.js'
-export type { Scan, ScanProgress, ScanRow, ScanStats } from './trial/scan.js'
+export type { Scan, ScanProgress, ScanStats } from './trial/scan.js'
 export type { StepState } from './trial/state.js'
 export type { Tensor, ValueOptions } from './trial/tensor.js'
 export {

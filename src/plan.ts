@@ -7,6 +7,7 @@
  */
 
 import type { StoreSpec } from './store/store.js'
+import { MODES, type Mode, type ReductionName } from './types.js'
 
 /** Records longer than this are cut into parts of about this size, one job each, so that threads can share them. */
 export const PART_BYTES = 16 << 20
@@ -61,6 +62,28 @@ export interface ScanJob extends RecordJob {
   /** Indices into `records`, so that each batch is a run of them. */
   readonly order: Int32Array
   readonly batches: readonly ReadBatch[]
+  /** What rows are written with; null where numbers are wanted. */
+  readonly lines: LinesJob | null
+}
+
+/** How rows are to be written. */
+export interface LinesRequest {
+  readonly format: 'csv' | 'jsonl'
+  readonly reductions: readonly ReductionName[]
+  /** Whether a row without a reduction that was asked for is one with an error, and so not written here. */
+  readonly strict: boolean
+  /** Whether it has to be known where each line ends. */
+  readonly apart: boolean
+}
+
+/** What a row tells beside its record: one entry a record in each column. */
+export interface LinesJob extends LinesRequest {
+  readonly workers: readonly string[]
+  /** Index into the workers; -1 where the record is no row of its own. */
+  readonly worker: Int32Array
+  /** Index into MODES. */
+  readonly mode: Uint8Array
+  readonly modeStep: Float64Array
 }
 
 /** Reduce one part of a record too large to be read at once. */
@@ -90,6 +113,8 @@ export interface PlanContext {
   readonly checkLevel: number
   /** Bytes a thread may use for file contents. */
   readonly memory: number
+  /** How rows are to be written where they are made. Default: not at all. */
+  readonly lines?: LinesRequest | undefined
 }
 
 /** A record to read: where it lies and what it must be. */
@@ -101,6 +126,15 @@ export interface RecordPlace {
   readonly step: number
   /** Whether the trial is Tornasole's, which called float16 int32. */
   readonly tornasole?: boolean
+  /** The row that the record alone makes. */
+  readonly row?: RowPlace | null
+}
+
+/** Where a row belongs. */
+export interface RowPlace {
+  readonly worker: string
+  readonly mode: Mode
+  readonly modeStep: number
 }
 
 /** A job, and which of the plan's records it is about: `records[first .. first + count)`. */
@@ -171,13 +205,38 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
   }
 }
 
-function planScan(places: readonly RecordPlace[], { store, checkLevel, memory }: PlanContext): ScanJob {
+function planScan(places: readonly RecordPlace[], { store, checkLevel, memory, lines }: PlanContext): ScanJob {
   const { files, tags, records } = columnsOf(places)
   const order = Int32Array.from(places.keys())
   // Index order is nearly always file order, which the sort then leaves as it is.
   order.sort((a, b) => records.file[a]! - records.file[b]! || records.startByte[a]! - records.startByte[b]! || a - b)
   const batches = planBatches(records, order, wholeRecordLimit(memory))
-  return { kind: 'scan', store, checkLevel, files, tags, records, order, batches }
+  return {
+    kind: 'scan',
+    store,
+    checkLevel,
+    files,
+    tags,
+    records,
+    order,
+    batches,
+    lines: lines ? planLines(places, lines) : null,
+  }
+}
+
+function planLines(places: readonly RecordPlace[], request: LinesRequest): LinesJob {
+  const workers = new Interner()
+  const count = places.length
+  const worker = new Int32Array(count).fill(-1)
+  const mode = new Uint8Array(count)
+  const modeStep = new Float64Array(count)
+  places.forEach(({ row }, i) => {
+    if (!row) return
+    worker[i] = workers.number(row.worker)
+    mode[i] = MODES.indexOf(row.mode)
+    modeStep[i] = row.modeStep
+  })
+  return { ...request, workers: workers.names, worker, mode, modeStep }
 }
 
 function planBatches(records: RecordColumns, order: Int32Array, limit: number): ReadBatch[] {

@@ -6,6 +6,7 @@ import {
   type Mode,
   REDUCTIONS,
   type ReductionName,
+  type RowFormatName,
   type Scan,
   type ScanStats,
   TensorUnavailable,
@@ -59,7 +60,8 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
   const format = rowFormat(trial, flags)
   const output = await Output.open(out)
   try {
-    const firstError = await print(rows, format, output)
+    await print(rows, format, output)
+    const firstError = rows.firstError && messageOf(rows.firstError)
     await output.end()
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
@@ -81,19 +83,20 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
   }
 }
 
-/** @returns the message of the first row that has an error */
-async function print(rows: Scan, format: RowFormat, output: Output): Promise<string | null> {
-  let firstError: string | null = null
+/** Tables are laid out, and terminals kept from harm, here; other rows come as text from the threads that make them. */
+async function print(rows: Scan, format: RowFormat | RowFormatName, output: Output): Promise<void> {
+  if (typeof format === 'string') {
+    for await (const lines of rows.lines(format)) await output.writeBytes(lines)
+    return
+  }
   await output.write(format.head)
   for await (const row of rows) {
-    if (row.error) firstError ??= messageOf(row.error)
     const written = output.write(format.line(row))
     if (written) await written
   }
-  return firstError
 }
 
-function rowFormat(trial: Trial, flags: ScanFlags): RowFormat {
+function rowFormat(trial: Trial, flags: ScanFlags): RowFormat | RowFormatName {
   const onTerminal = flags.out === undefined && process.stdout.isTTY === true
   const kind = flags.format ?? (onTerminal ? 'table' : 'jsonl')
   if (kind === 'table') {
@@ -109,6 +112,7 @@ function rowFormat(trial: Trial, flags: ScanFlags): RowFormat {
       colorsFor(onTerminal ? process.stdout : null),
     )
   }
+  if (!onTerminal) return kind
   const columns = columnsOf(flags.reductions ?? 'all')
   return kind === 'csv' ? csvFormat(columns, onTerminal) : jsonlFormat(columns, onTerminal)
 }

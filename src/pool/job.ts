@@ -3,15 +3,18 @@
  * of the job stands.
  */
 
-import { dtypeNumber } from '../engine/dtype.js'
+import { dtypeNumber, dtypeOf } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
+import type { MomentsLayout } from '../engine/layout.js'
+import { isDefined, Moments, type ReductionValue } from '../engine/moments.js'
 import { FormatError } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
 import { parseIndexFile } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex } from '../format/tornasole.js'
-import type { DescribeJob, PartJob, ScanJob, ValueJob } from '../plan.js'
+import type { DescribeJob, LinesJob, PartJob, ScanJob, ValueJob } from '../plan.js'
 import type { Store, StoreSpec } from '../store/store.js'
+import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
 import { scanEventFiles, withModeOfEvents } from './events.js'
 import type { LargeRecord } from './large.js'
 import { measure } from './measure.js'
@@ -27,6 +30,7 @@ import type {
   Reply,
   ScanReply,
   ValueReply,
+  WrittenLines,
 } from './message.js'
 import {
   askedOf,
@@ -39,9 +43,12 @@ import {
   readHistogram,
   shapeOf,
 } from './record.js'
+import { type RowFormat, rowFormat } from './row.js'
 
 /** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
 const MAX_INDEX_BYTES = 256 << 20
+
+const encoder = new TextEncoder()
 
 /** Runs a job on this thread's engine. */
 export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Promise<Reply> {
@@ -69,6 +76,7 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
   const rowLength = engine.layout.moments.doubles
   const moments = new Float64Array(total * rowLength)
   const described = new DescriptionWriter(total)
+  const lines = job.lines && new LinesWriter(job, job.lines, engine.layout.moments)
   const failures: RecordFailure[] = []
   const fail = (record: number, error: unknown): void => {
     failures.push({ record, error: failureData(error) })
@@ -114,8 +122,10 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
           fail(record, refused ?? slots.error(i, placeOf(job, record, store)))
           continue
         }
-        described.set(record, slots.dtypeNumber(i), slots.shape(i))
+        const shape = slots.shape(i)
+        described.set(record, slots.dtypeNumber(i), shape)
         moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
+        lines?.write(record, dtypeOf(slots.dtypeNumber(i))!, shape, moments.subarray(record * rowLength))
       }
     })
   }
@@ -126,13 +136,72 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
     if (histogram === null) failed.push(failure)
     else histograms.push({ record: failure.record, shape: shapeOf(histogram), reductions: histogram.reductions })
   }
-  return {
-    kind: 'scan',
-    described: described.finish(),
-    histograms,
-    moments,
-    failures: failed,
-    stats: { records: total, readBytes, reads: batches.length },
+  const stats = { records: total, readBytes, reads: batches.length }
+  const written = lines?.finish() ?? null
+  if (written !== null && written.byteLengths === null) {
+    const nothing = new DescriptionWriter(0).finish()
+    const none = new Float64Array(0)
+    return { kind: 'scan', described: nothing, histograms, moments: none, failures, lines: written, stats }
+  }
+  return { kind: 'scan', described: described.finish(), histograms, moments, failures: failed, lines: written, stats }
+}
+
+/** Writes rows down as they are made. */
+class LinesWriter {
+  readonly #job: ScanJob
+  readonly #lines: LinesJob
+  readonly #layout: MomentsLayout
+  readonly #format: RowFormat
+  readonly #written: string[]
+  #count = 0
+
+  constructor(job: ScanJob, lines: LinesJob, layout: MomentsLayout) {
+    this.#job = job
+    this.#lines = lines
+    this.#layout = layout
+    this.#format = rowFormat(lines.format, lines.reductions)
+    this.#written = new Array(job.order.length).fill('')
+  }
+
+  /** A record that is a row of its own, and has all that was asked for. */
+  write(record: number, dtype: DType, shape: readonly number[], row: Float64Array): void {
+    const { workers, worker, mode, modeStep, reductions, strict } = this.#lines
+    if (worker[record]! < 0) return
+    const told: Partial<Record<ReductionName, ReductionValue>> = {}
+    const moments = new Moments(this.#layout, dtype, row)
+    for (const name of reductions) {
+      if (isDefined(name, dtype)) told[name] = moments.reduction(name)
+      else if (strict && dtype !== 'string') return
+    }
+    const { exact } = moments
+    const { records, tags } = this.#job
+    this.#count++
+    this.#written[record] = this.#format.line({
+      tensor: tags[records.tag[record]!]!,
+      step: records.step[record]! as GlobalStep,
+      mode: MODES[mode[record]!]!,
+      modeStep: modeStep[record]! as ModeStep,
+      worker: workers[worker[record]!]!,
+      dtype,
+      shape,
+      reductions: told,
+      saved: false,
+      ...(exact && { exact }),
+    })
+  }
+
+  finish(): WrittenLines {
+    if (this.#count === this.#written.length && !this.#lines.apart) {
+      return { text: encoder.encode(this.#written.join('')), byteLengths: null }
+    }
+    const texts = this.#written.map(line => encoder.encode(line))
+    const text = new Uint8Array(texts.reduce((sum, { length }) => sum + length, 0))
+    let at = 0
+    for (const one of texts) {
+      text.set(one, at)
+      at += one.length
+    }
+    return { text, byteLengths: Uint32Array.from(texts, ({ length }) => length) }
   }
 }
 

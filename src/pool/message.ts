@@ -63,6 +63,15 @@ export interface ScanReply extends RecordReply {
   readonly described: Descriptions
   /** A row of moments a record; of no meaning where it failed. */
   readonly moments: Float64Array
+  /** Rows as text, in order, if they were asked for so. */
+  readonly lines: WrittenLines | null
+}
+
+/** Rows as UTF-8. */
+export interface WrittenLines {
+  readonly text: Uint8Array<ArrayBuffer>
+  /** Bytes of each record's line, 0 for one that was not written; null where all were. Then the rest of the reply is empty. */
+  readonly byteLengths: Uint32Array | null
 }
 
 /** CRC-32C of a run of a payload's bytes (check level full only). `storedCrc` is what the record's footer says, in the last part only. */
@@ -155,6 +164,7 @@ export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>
 export function transfers(reply: Reply): ArrayBuffer[] {
   switch (reply.kind) {
     case 'scan':
+      return [reply.moments.buffer as ArrayBuffer, ...(reply.lines ? [reply.lines.text.buffer] : [])]
     case 'part':
       return [reply.moments.buffer as ArrayBuffer]
     case 'measure':

@@ -1,10 +1,10 @@
 /** Reductions that are asked for one by one, read together: those asked for in one turn become one scan. */
 
+import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
 import type { CheckLevel, ReductionName } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { isDefined, type ReductionValue, undefinedReduction } from './reduction.js'
 import { checkLevelNumber, Scan, type ScanItem, scalarOf } from './scan.js'
 import type { TrialState } from './state.js'
 

@@ -5,6 +5,7 @@
 
 import { dtypeOf } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
+import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import {
   EngineError,
   type ErrorData,
@@ -23,7 +24,6 @@ import type { StoreSpec } from '../store/store.js'
 import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { isDefined, Moments, type ReductionValue, undefinedReduction } from './reduction.js'
 import { checkLevelNumber, checksumError, noAnswer, recordPlace, runWithRetry, scalarOf } from './scan.js'
 import type { Ahead, TrialState } from './state.js'
 import { type TensorValue, type Tolerance, tensorValue } from './value.js'

@@ -2,10 +2,11 @@
 
 import { dtypeOf } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
+import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
 import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
-import { type PlanContext, type PlannedJob, planJobs, type RecordPlace } from '../plan.js'
+import { type LinesRequest, type PlanContext, type PlannedJob, planJobs, type RecordPlace } from '../plan.js'
 import type {
   Descriptions,
   HistogramResult,
@@ -15,45 +16,10 @@ import type {
   ReplyTo,
   ScanReply,
 } from '../pool/message.js'
+import { type RowFormatName, rowFormat, type ScanRow } from '../pool/row.js'
 import type { Runner } from '../pool/runner.js'
-import {
-  CHECK_LEVELS,
-  type DType,
-  type GlobalStep,
-  type Mode,
-  type ModeStep,
-  type ReductionName,
-  type Worker,
-} from '../types.js'
+import { CHECK_LEVELS, type ReductionName } from '../types.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { type ExactExtremes, isDefined, Moments, type ReductionValue, undefinedReduction } from './reduction.js'
-
-/** One tensor of one worker at one step. */
-export interface ScanRow {
-  /** Null where the index file itself could not be read, and so nothing tells what was saved. */
-  readonly tensor: string | null
-  readonly step: GlobalStep
-  readonly mode: Mode
-  readonly modeStep: ModeStep
-  readonly worker: Worker
-  /** Null where it is not known: only reductions were saved, or the record could not be read. */
-  readonly dtype: DType | null
-  /** Null where it is not known. */
-  readonly shape: readonly number[] | null
-  /** The asked reductions that the tensor has, in the order asked. */
-  readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
-  /**
-   * True where the reductions are those that the hook saved, as it saved them; also for a histogram of TensorBoard, whose
-   * reductions are those of the data it was made from, as far as it tells them.
-   */
-  readonly saved: boolean
-  /** int64 and uint64: min and max to the last digit. */
-  readonly exact?: ExactExtremes
-  /** What the reductions were made from; absent where they were saved or the record could not be read. */
-  readonly moments?: Moments
-  /** Why the tensor, or some asked reduction of it, could not be had. */
-  readonly error?: TrialscanError
-}
 
 /** What a scan has cost so far. */
 export interface ScanStats {
@@ -112,11 +78,22 @@ type RecordResult =
   | { readonly histogram: HistogramResult }
   | { readonly error: TrialscanError }
 
+/** Rows written down by the thread that made them: one for each of as many records. */
+interface Line {
+  readonly line: Uint8Array
+  readonly rows: number
+}
+
+const encoder = new TextEncoder()
+/** Text that is worth handing on. */
+const LINES_BYTES = 1 << 16
+
 /** The rows of a scan, once. Iterating it starts the work; leaving the loop ends it. */
 export class Scan implements AsyncIterable<ScanRow> {
   readonly #request: ScanRequest
   readonly #stats: { -readonly [K in keyof ScanStats]: ScanStats[K] }
   #started = false
+  #firstError: TrialscanError | null = null
 
   constructor(request: ScanRequest) {
     this.#request = request
@@ -142,7 +119,61 @@ export class Scan implements AsyncIterable<ScanRow> {
     return this.#request.problems
   }
 
+  /** The first error of a row, of those that were handed out. */
+  get firstError(): TrialscanError | null {
+    return this.#firstError
+  }
+
   async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
+    for await (const { planned, results } of this.#rows(undefined)) {
+      const row = this.#row(planned, results as readonly RecordResult[])
+      this.#count(row)
+      yield row
+    }
+  }
+
+  /**
+   * The rows as text instead, UTF-8, whole lines, as many at a time as are there: written by the threads that make them.
+   * In place of iterating over the scan, and once as well.
+   */
+  async *lines(format: RowFormatName): AsyncGenerator<Uint8Array> {
+    const { reductions, strict } = this.#request
+    const { head, line } = rowFormat(format, reductions)
+    if (head !== '') yield encoder.encode(head)
+    let open: Uint8Array[] = []
+    let byteLength = 0
+    for await (const { planned, results } of this.#rows({ format, reductions, strict, apart: true })) {
+      const [only] = results
+      let text: Uint8Array
+      if (only && 'line' in only) {
+        text = only.line
+        this.#stats.rows += only.rows
+      } else {
+        const row = this.#row(planned, results as readonly RecordResult[])
+        this.#count(row)
+        text = encoder.encode(line(row))
+      }
+      open.push(text)
+      byteLength += text.length
+      if (byteLength < LINES_BYTES) continue
+      yield open.length === 1 ? text : Buffer.concat(open)
+      open = []
+      byteLength = 0
+    }
+    if (open.length > 0) yield Buffer.concat(open)
+  }
+
+  #count({ error }: ScanRow): void {
+    this.#stats.rows++
+    if (!error) return
+    this.#stats.failedRows++
+    this.#firstError ??= error
+  }
+
+  /** The planned rows in order, each with the results of its records; a line can stand for the rows that follow, too. */
+  async *#rows(
+    lines: LinesRequest | undefined,
+  ): AsyncGenerator<{ readonly planned: PlannedRow; readonly results: readonly (RecordResult | Line)[] }> {
     if (this.#started) throw new UsageError('a scan can be iterated once; ask the trial for another')
     this.#started = true
     const startedAt = performance.now()
@@ -151,26 +182,34 @@ export class Scan implements AsyncIterable<ScanRow> {
     const { rows, records, totalBytes } = planRows(this.#request)
     const runner = await this.#request.runner(totalBytes)
     this.#stats.threads = runner.threads
-    const results: RecordResult[] = []
+    const results: (RecordResult | Line)[] = []
     let made = 0
     // Results of rows that were handed out are dropped, so that what is held does not grow with the trial.
     let dropped = 0
-    const finished = this.#results(records, runner)
+    const finished = this.#results(
+      records,
+      runner,
+      lines && { ...lines, apart: rows.some(row => recordCount(row) !== 1) },
+    )
     for (;;) {
       const next = await finished.next()
       if (!next.done) {
-        results.push(...next.value)
+        const [whole] = next.value
+        if (whole && 'line' in whole && whole.rows > 1) {
+          // As many rows as records, and all before are handed out: the text as it is.
+          yield { planned: rows[made]!, results: [whole] }
+          signal?.throwIfAborted()
+          made += whole.rows
+          dropped += whole.rows
+        } else results.push(...next.value)
       }
       while (made < rows.length) {
-        const row = rows[made]!
-        const count = recordCount(row)
-        if (row.first + count > dropped + results.length) break
-        const used = results.slice(row.first - dropped, row.first - dropped + count)
+        const planned = rows[made]!
+        const count = recordCount(planned)
+        if (planned.first + count > dropped + results.length) break
+        const used = results.slice(planned.first - dropped, planned.first - dropped + count)
         made++
-        const result = this.#row(row, used)
-        this.#stats.rows++
-        if (result.error) this.#stats.failedRows++
-        yield result
+        yield { planned, results: used }
         signal?.throwIfAborted()
       }
       const reached = made < rows.length ? rows[made]!.first : records.length
@@ -183,9 +222,13 @@ export class Scan implements AsyncIterable<ScanRow> {
   }
 
   /** Results of the records, in order, a job's worth at a time. */
-  async *#results(records: readonly RecordPlace[], runner: Runner): AsyncGenerator<readonly RecordResult[]> {
+  async *#results(
+    records: readonly RecordPlace[],
+    runner: Runner,
+    lines: LinesRequest | undefined,
+  ): AsyncGenerator<readonly (RecordResult | Line)[]> {
     const { context, signal } = this.#request
-    const jobs = planJobs(records, context)
+    const jobs = planJobs(records, { ...context, lines })
     // Enough in flight that a thread finds its next job waiting, and no more, so that replies don't pile up.
     const ahead = runner.threads === 0 ? 1 : runner.threads * 2 + 1
     const inFlight: { planned: PlannedJob; reply: Promise<ReplyTo<Job>> }[] = []
@@ -223,7 +266,7 @@ export class Scan implements AsyncIterable<ScanRow> {
         const error = errorFromData(failure!)
         yield Array.from({ length: planned.count }, () => ({ error }))
       } else {
-        yield unpack(answer as ScanReply, parts.engine)
+        yield unpack(answer as ScanReply, planned.count, parts.engine)
       }
     }
   }
@@ -308,7 +351,7 @@ function planRows({ items, reductions }: ScanRequest): {
     if (saved === null) {
       rows.push({ workerStep, saved, first, reductions: null })
     } else if (saved.value !== null) {
-      records.push(recordPlace(workerStep, saved.value))
+      records.push({ ...recordPlace(workerStep, saved.value), row: workerStep })
       rows.push({ workerStep, saved, first, reductions: null })
     } else if (saved.reductions.size > 0) {
       const names = reductions.filter(name => saved.reductions.has(name))
@@ -346,7 +389,20 @@ export async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal
 }
 
 /** The records of a reply, in order. */
-function unpack(reply: ScanReply, engine: Engine): RecordResult[] {
+function unpack(reply: ScanReply, count: number, engine: Engine): (RecordResult | Line)[] {
+  const { lines } = reply
+  if (lines !== null && lines.byteLengths === null) return [{ line: lines.text, rows: count }]
+  const results = unpackRecords(reply, engine)
+  if (lines === null) return results
+  let at = 0
+  return results.map((result, record) => {
+    const byteLength = lines.byteLengths![record]!
+    at += byteLength
+    return byteLength === 0 ? result : { line: lines.text.subarray(at - byteLength, at), rows: 1 }
+  })
+}
+
+function unpackRecords(reply: ScanReply, engine: Engine): RecordResult[] {
   const { doubles } = engine.layout.moments
   const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
   const histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))

@@ -1,11 +1,11 @@
 /** What a trial and its tensors share: the way to the bytes, and what is known of the trial at the moment. */
 
+import type { ReductionValue } from '../engine/moments.js'
 import { NoMoreData, StepNotYetAvailable, StepUnavailable } from '../errors.js'
 import type { Mode, ReductionName } from '../types.js'
 import type { Access } from './access.js'
 import type { Catalog, WorkerStep } from './catalog.js'
 import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './open.js'
-import type { ReductionValue } from './reduction.js'
 import type { Step } from './steps.js'
 import type { TensorValue } from './value.js'
 

@@ -1,5 +1,6 @@
 /** One tensor of a trial, over all its steps. */
 
+import type { ReductionValue } from '../engine/moments.js'
 import {
   errorFromData,
   InvalidWorker,
@@ -14,7 +15,7 @@ import type { CheckLevel, Mode, ReductionBase, ReductionName, Worker } from '../
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import { readReduction } from './batch.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { parseReductions, type ReductionValue } from './reduction.js'
+import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, shapesOf } from './scan.js'
 import type { TrialState } from './state.js'
 import { checkMode, type Step, type StepOptions } from './steps.js'

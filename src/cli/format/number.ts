@@ -1,33 +1,8 @@
 /** Numbers as text. */
 
-import type { Complex, ReductionName, ReductionValue, ScanRow } from '../../index.js'
+import { rowText } from '../../index.js'
 
-/** The reduction of a row; the extremes of 64-bit integers to the last digit. */
-export function reductionOf(row: ScanRow, name: ReductionName): ReductionValue | bigint | undefined {
-  const { exact } = row
-  if (exact && name in exact) return exact[name as keyof typeof exact]
-  return row.reductions[name]
-}
-
-export function isComplex(value: unknown): value is Complex {
-  return typeof value === 'object' && value !== null
-}
-
-/** The shortest text that reads back as the same number, the sign of zero included: NaN, Infinity, -0, 1e-7. */
-export function plainNumber(value: number | bigint): string {
-  return Object.is(value, -0) ? '-0' : String(value)
-}
-
-/** The same in JSON, which has no word for NaN and the infinities: they are strings. */
-export function jsonNumber(value: number | bigint): string {
-  return typeof value === 'number' && !Number.isFinite(value) ? `"${value}"` : plainNumber(value)
-}
-
-/** `1.5+2j`, as Python reads it. */
-export function complexText({ re, im }: Complex, text: (part: number) => string = plainNumber): string {
-  const imaginary = text(im)
-  return `${text(re)}${/^[-+]/.test(imaginary) ? '' : '+'}${imaginary}j`
-}
+export const { complexText, isComplex, jsonNumber, plainNumber, reductionOf } = rowText
 
 /** At most six significant digits; integers that fit stay whole. */
 export function shortNumber(value: number | bigint): string {

@@ -1,0 +1,267 @@
+/** From a row of moments to the reductions a person asks for. The moments are documented in assembly/layout.ts. */
+
+import { ReductionUndefined, UsageError } from '../errors.js'
+import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
+import { Engine } from './engine.js'
+import type { MomentSlot, MomentsLayout } from './layout.js'
+
+/** A complex number: what mean and sum of a complex tensor are. */
+export interface Complex {
+  readonly re: number
+  readonly im: number
+}
+
+/** The value of a reduction. Complex only for `mean` and `sum` of complex tensors. */
+export type ReductionValue = number | Complex
+
+/** Exact extremes of a 64-bit integer tensor, where a number may be off by rounding. */
+export interface ExactExtremes {
+  readonly min: bigint
+  readonly max: bigint
+  readonly abs_min: bigint
+  readonly abs_max: bigint
+}
+
+/** Whether a dtype has a reduction: strings have none, complex numbers no order and no product. */
+export function isDefined(name: ReductionName, dtype: DType): boolean {
+  if (dtype === 'string') return false
+  if (dtype !== 'complex64' && dtype !== 'complex128') return true
+  return name !== 'min' && name !== 'max' && name !== 'prod'
+}
+
+/** Throws where a dtype does not have the reduction. */
+export function undefinedReduction(name: ReductionName, dtype: DType): ReductionUndefined {
+  if (dtype === 'string') return new ReductionUndefined(name, dtype, 'strings hold no numbers')
+  const detail = name === 'prod' ? 'the product of complex numbers is not kept' : 'complex numbers have no order'
+  return new ReductionUndefined(name, dtype, `${detail}; abs_${name}, of the magnitudes, is defined`)
+}
+
+/**
+ * One tensor's moments. Any NaN among the elements makes every reduction NaN, as in numpy; infinities propagate. Of no
+ * elements at all sum, l1 and l2 are 0, prod is 1, and the others are NaN.
+ */
+export class Moments {
+  readonly dtype: DType
+  /**
+   * The row itself, a view of those of its job. A copy of it can be kept or sent to another machine, where `momentsOf`
+   * makes moments of it again.
+   */
+  readonly row: Float64Array
+  readonly #layout: MomentsLayout
+  readonly #isPlain: boolean
+
+  constructor(layout: MomentsLayout, dtype: DType, row: Float64Array) {
+    this.#layout = layout
+    this.dtype = dtype
+    this.row = row
+    const { at } = layout
+    this.#isPlain =
+      row[at.count]! > 0 &&
+      row[at.nanCount]! + row[at.positiveInfinityCount]! + row[at.negativeInfinityCount]! === 0 &&
+      row[at.exponent] === 0 &&
+      !this.#isComplex
+  }
+
+  /** Number of elements. */
+  get count(): number {
+    return this.slot('count')
+  }
+
+  get nanCount(): number {
+    return this.slot('nanCount')
+  }
+
+  /** Elements that are +Infinity or -Infinity. */
+  get infinityCount(): number {
+    return this.slot('positiveInfinityCount') + this.slot('negativeInfinityCount')
+  }
+
+  get zeroCount(): number {
+    return this.slot('zeroCount')
+  }
+
+  /** A slot as the core wrote it. */
+  slot(name: MomentSlot): number {
+    return this.row[this.#layout.at[name]]!
+  }
+
+  /** int64 and uint64 tensors: extremes to the last digit. Undefined for other dtypes and for no elements. */
+  get exact(): ExactExtremes | undefined {
+    if ((this.dtype !== 'int64' && this.dtype !== 'uint64') || this.count === 0) return undefined
+    const signed = this.dtype === 'int64'
+    return {
+      min: this.#bits('minExact', signed),
+      max: this.#bits('maxExact', signed),
+      abs_min: this.#bits('minAbsExact', false),
+      abs_max: this.#bits('maxAbsExact', false),
+    }
+  }
+
+  /**
+   * A reduction of the elements: population variance and std, l1 = Σ|x|, l2 = √Σx².
+   * @throws ReductionUndefined for a reduction that the dtype does not have
+   */
+  reduction(name: ReductionName): ReductionValue {
+    const { base, absolute } = PARTS[name]
+    if (this.#isPlain) return this.#plain(base, absolute)
+    if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
+    if (this.nanCount > 0) return this.#isComplex && (name === 'mean' || name === 'sum') ? complexNaN : Number.NaN
+    if (this.#isComplex && !absolute) {
+      if (base === 'mean' || base === 'sum') return this.#complex(base)
+      if (base === 'variance' || base === 'std') {
+        return this.#spread(this.slot('m2') + this.slot('m2Imaginary'), base)
+      }
+    }
+    return this.#reduce(base, absolute)
+  }
+
+  /** The common case, where nothing has to be considered: real numbers, at least one, all finite, none extreme. */
+  #plain(base: ReductionBase, absolute: boolean): number {
+    const { row } = this
+    const { at } = this.#layout
+    switch (base) {
+      case 'min':
+        return row[absolute ? at.minAbs : at.min]!
+      case 'max':
+        return row[absolute ? at.maxAbs : at.max]!
+      case 'mean':
+        return row[absolute ? at.meanAbs : at.mean]!
+      case 'std':
+        return Math.sqrt(Math.max(0, row[absolute ? at.m2Abs : at.m2]!) / row[at.count]!)
+      case 'variance':
+        return Math.max(0, row[absolute ? at.m2Abs : at.m2]!) / row[at.count]!
+      case 'sum':
+        return row[absolute ? at.sumAbs : at.sum]!
+      case 'prod': {
+        const product = scale(row[at.prodMantissa]!, row[at.prodExponent]!)
+        return absolute ? Math.abs(product) : product
+      }
+      case 'l1':
+        return row[at.sumAbs]!
+      case 'l2':
+        return Math.sqrt(row[at.sumSquares]!)
+    }
+  }
+
+  #reduce(base: ReductionBase, absolute: boolean): number {
+    const { count } = this
+    switch (base) {
+      case 'min':
+        return count === 0 ? Number.NaN : this.slot(absolute ? 'minAbs' : 'min')
+      case 'max':
+        return count === 0 ? Number.NaN : this.slot(absolute ? 'maxAbs' : 'max')
+      case 'sum':
+        return this.#total(absolute)
+      case 'l1':
+        return this.#total(true)
+      case 'mean':
+        if (count === 0) return Number.NaN
+        if (this.infinityCount > 0) return this.#total(absolute)
+        return scale(this.slot(absolute ? 'meanAbs' : 'mean'), this.slot('exponent'))
+      case 'variance':
+      case 'std':
+        return this.#spread(this.slot(absolute ? 'm2Abs' : 'm2'), base)
+      case 'l2':
+        if (this.infinityCount > 0) return Number.POSITIVE_INFINITY
+        return scale(Math.sqrt(this.slot('sumSquares')), this.slot('exponent'))
+      case 'prod':
+        return absolute ? Math.abs(this.#product()) : this.#product()
+    }
+  }
+
+  #total(absolute: boolean): number {
+    const negative = this.slot('negativeInfinityCount')
+    const positive = this.slot('positiveInfinityCount')
+    if (absolute && positive + negative > 0) return Number.POSITIVE_INFINITY
+    if (positive > 0 && negative > 0) return Number.NaN
+    if (positive > 0) return Number.POSITIVE_INFINITY
+    if (negative > 0) return Number.NEGATIVE_INFINITY
+    return scale(this.slot(absolute ? 'sumAbs' : 'sum'), this.slot('exponent'))
+  }
+
+  #spread(m2: number, base: 'variance' | 'std'): number {
+    if (this.count === 0 || this.infinityCount > 0) return Number.NaN
+    const variance = Math.max(0, m2) / this.count
+    const exponent = this.slot('exponent')
+    return base === 'variance' ? scale(variance, 2 * exponent) : scale(Math.sqrt(variance), exponent)
+  }
+
+  #product(): number {
+    const mantissa = this.slot('prodMantissa')
+    if (this.infinityCount === 0) return scale(mantissa, this.slot('prodExponent'))
+    if (this.zeroCount > 0) return Number.NaN
+    const sign = Math.sign(mantissa) * (this.slot('negativeInfinityCount') % 2 === 0 ? 1 : -1)
+    return sign * Number.POSITIVE_INFINITY
+  }
+
+  #complex(base: 'mean' | 'sum'): Complex {
+    if (base === 'mean' && this.count === 0) return complexNaN
+    // Which part was infinite is not kept: an infinite element leaves neither part of the sum known.
+    if (this.infinityCount > 0) return complexNaN
+    const exponent = this.slot('exponent')
+    return base === 'mean'
+      ? { re: scale(this.slot('mean'), exponent), im: scale(this.slot('meanImaginary'), exponent) }
+      : { re: scale(this.slot('sum'), exponent), im: scale(this.slot('sumImaginary'), exponent) }
+  }
+
+  get #isComplex(): boolean {
+    return this.dtype === 'complex64' || this.dtype === 'complex128'
+  }
+
+  #bits(slot: MomentSlot, signed: boolean): bigint {
+    const view = new DataView(this.row.buffer, this.row.byteOffset + this.#layout.at[slot] * 8, 8)
+    return signed ? view.getBigInt64(0, true) : view.getBigUint64(0, true)
+  }
+}
+
+/** What a name is made of. */
+const PARTS = Object.fromEntries(
+  REDUCTIONS.map(name => {
+    const absolute = name.startsWith('abs_')
+    return [name, { base: (absolute ? name.slice(4) : name) as ReductionBase, absolute }]
+  }),
+) as Readonly<Record<ReductionName, { readonly base: ReductionBase; readonly absolute: boolean }>>
+
+const complexNaN: Complex = { re: Number.NaN, im: Number.NaN }
+
+/** x · 2^exponent, without overflow on the way. */
+function scale(x: number, exponent: number): number {
+  if (exponent === 0 || x === 0 || !Number.isFinite(x)) return x
+  if (exponent > 3000) return x * Number.POSITIVE_INFINITY
+  if (exponent < -3000) return x * 0
+  let result = x
+  for (let left = exponent; left !== 0; ) {
+    const step = Math.max(-1000, Math.min(1000, left))
+    result *= 2 ** step
+    left -= step
+  }
+  return result
+}
+
+let engine: Engine | undefined
+
+/**
+ * Moments of a row that was kept, or came from another machine (as the bytes of its float64s: 64-bit extremes are bits).
+ * @param row that of a `Moments` of the same version of trialscan
+ * @throws UsageError for a row of another length
+ */
+export function momentsOf(dtype: DType, row: Float64Array): Moments {
+  engine ??= new Engine()
+  const { moments } = engine.layout
+  if (row.length === moments.doubles) return new Moments(moments, dtype, row)
+  throw new UsageError(`expected a row of ${moments.doubles} numbers, got ${row.length}`)
+}
+
+/**
+ * Merges the moments of parts of one tensor, or of several, in order: of windows, of workers, of other machines.
+ * @param parts at least one; all of one dtype
+ */
+export function mergeMoments(parts: readonly Moments[]): Moments {
+  const [first] = parts
+  if (first === undefined || parts.some(({ dtype }) => dtype !== first.dtype)) {
+    const got = parts.map(({ dtype }) => dtype).join(', ') || 'none'
+    throw new UsageError(`expected moments of one dtype, got ${got}`)
+  }
+  engine ??= new Engine()
+  return new Moments(engine.layout.moments, first.dtype, engine.mergeRows(parts.map(({ row }) => row)))
+}

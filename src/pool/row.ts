@@ -1,0 +1,186 @@
+/** A row of a scan, and how it is written down: as CSV, or as a line of JSON. Rows are written where they are made. */
+
+import { fileURLToPath } from 'node:url'
+import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/moments.js'
+import type { TrialscanError } from '../errors.js'
+import type { DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+
+/** One tensor of one worker at one step. */
+export interface ScanRow {
+  /** Null where the index file itself could not be read, and so nothing tells what was saved. */
+  readonly tensor: string | null
+  readonly step: GlobalStep
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  readonly worker: Worker
+  /** Null where it is not known: only reductions were saved, or the record could not be read. */
+  readonly dtype: DType | null
+  /** Null where it is not known. */
+  readonly shape: readonly number[] | null
+  /** The asked reductions that the tensor has, in the order asked. */
+  readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
+  /**
+   * True where the reductions are those that the hook saved, as it saved them; also for a histogram of TensorBoard, whose
+   * reductions are those of the data it was made from, as far as it tells them.
+   */
+  readonly saved: boolean
+  /** int64 and uint64: min and max to the last digit. */
+  readonly exact?: ExactExtremes
+  /** What the reductions were made from; absent where they were saved or the record could not be read. */
+  readonly moments?: Moments
+  /** Why the tensor, or some asked reduction of it, could not be had. */
+  readonly error?: TrialscanError
+}
+
+export type RowFormatName = 'csv' | 'jsonl'
+
+export interface RowFormat {
+  /** What comes before the rows; whole lines. */
+  readonly head: string
+  /** A row as a whole line. */
+  line(row: ScanRow): string
+}
+
+/** @param reductions those that get a column, or a key */
+export function rowFormat(name: RowFormatName, reductions: readonly ReductionName[]): RowFormat {
+  return name === 'csv' ? csv(reductions) : jsonl(reductions)
+}
+
+/** Comma-separated values, quoted as RFC 4180 says, one header row, lines ended by a newline. */
+function csv(reductions: readonly ReductionName[]): RowFormat {
+  const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
+  const texts = new NumberTexts(plainNumber)
+  return {
+    head: `${[...head, 'saved', 'error_code', 'error_message'].join(',')}\n`,
+    line(row) {
+      const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
+      let line = `${quote(tensor ?? '')},${step},${mode},${modeStep},${quote(worker)},${dtype ?? ''},${shapeText(shape)}`
+      texts.reset()
+      for (const name of reductions) {
+        const value = reductionOf(row, name)
+        line += ','
+        if (value !== undefined) line += isComplex(value) ? complexText(value) : texts.of(value)
+      }
+      return `${line},${saved},${error?.code ?? ''},${quote(error?.message ?? '')}\n`
+    },
+  }
+}
+
+/** JSON objects, one a line: the contract for other programs. Their keys and the order of them don't change. */
+function jsonl(reductions: readonly ReductionName[]): RowFormat {
+  const keys = reductions.map(name => [name, `,"${name}":`] as const)
+  const texts = new NumberTexts(jsonNumber)
+  return {
+    head: '',
+    line(row) {
+      const { tensor, step, mode, modeStep, worker, dtype, shape, error } = row
+      let text = `{"tensor":${JSON.stringify(tensor)},"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":${JSON.stringify(worker)}`
+      // A record that could not be read at all has neither.
+      if (!error || dtype !== null || row.saved)
+        text += `,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`
+      texts.reset()
+      for (const [name, key] of keys) {
+        const value = reductionOf(row, name)
+        if (value === undefined) continue
+        text += isComplex(value)
+          ? `${key}{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`
+          : key + texts.of(value)
+      }
+      if (row.saved) text += ',"saved":true'
+      if (error) text += `,"error":${JSON.stringify(errorObject(error))}`
+      return `${text}}\n`
+    },
+  }
+}
+
+/** Texts of a row's numbers. Several of the eighteen are the same number (l1 and abs_sum), which is written once. */
+class NumberTexts {
+  readonly #write: (value: number | bigint) => string
+  readonly #values: (number | bigint)[] = []
+  readonly #texts: string[] = []
+
+  constructor(write: (value: number | bigint) => string) {
+    this.#write = write
+  }
+
+  reset(): void {
+    this.#values.length = 0
+    this.#texts.length = 0
+  }
+
+  of(value: number | bigint): string {
+    // 0 has two texts; the rest of what is equal has one.
+    const known = value === 0 ? -1 : this.#values.indexOf(value)
+    if (known >= 0) return this.#texts[known]!
+    const text = this.#write(value)
+    this.#values.push(value)
+    this.#texts.push(text)
+    return text
+  }
+}
+
+function quote(value: string): string {
+  return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value
+}
+
+/** The reduction of a row; the extremes of 64-bit integers to the last digit. */
+export function reductionOf(row: ScanRow, name: ReductionName): ReductionValue | bigint | undefined {
+  const { exact } = row
+  if (exact && name in exact) return exact[name as keyof typeof exact]
+  return row.reductions[name]
+}
+
+export function isComplex(value: unknown): value is Complex {
+  return typeof value === 'object' && value !== null
+}
+
+/** The shortest text that reads back as the same number, the sign of zero included: NaN, Infinity, -0, 1e-7. */
+export function plainNumber(value: number | bigint): string {
+  return Object.is(value, -0) ? '-0' : String(value)
+}
+
+/** The same in JSON, which has no word for NaN and the infinities: they are strings. */
+export function jsonNumber(value: number | bigint): string {
+  return typeof value === 'number' && !Number.isFinite(value) ? `"${value}"` : plainNumber(value)
+}
+
+/** `1.5+2j`, as Python reads it. */
+export function complexText({ re, im }: Complex, text: (part: number) => string = plainNumber): string {
+  const imaginary = text(im)
+  return `${text(re)}${/^[-+]/.test(imaginary) ? '' : '+'}${imaginary}j`
+}
+
+/** `3x5`, or `scalar` for no dimensions; empty where it is not known. */
+export function shapeText(shape: readonly number[] | null): string {
+  return shape === null ? '' : shape.length === 0 ? 'scalar' : shape.join('x')
+}
+
+export interface ErrorPlace {
+  readonly file: string | undefined
+  readonly offset: number | undefined
+}
+
+/** The file an error is about, as a path, and where in it. */
+export function placeOfError({ fields }: TrialscanError): ErrorPlace {
+  const { url, offset } = fields
+  return {
+    file: typeof url === 'string' ? pathOfUrl(url) : undefined,
+    offset: typeof offset === 'number' ? offset : undefined,
+  }
+}
+
+/** An error as other programs get it; what is not known is left out. */
+export function errorObject(error: TrialscanError): Record<string, unknown> {
+  const { file, offset } = placeOfError(error)
+  const { code, message } = error
+  return { code, message, ...(file !== undefined && { file }), ...(offset !== undefined && { offset }) }
+}
+
+/** The path of a `file://` URL; others as they are. */
+export function pathOfUrl(url: string): string {
+  try {
+    return url.startsWith('file:') ? fileURLToPath(url) : url
+  } catch {
+    return url
+  }
+}

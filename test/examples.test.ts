@@ -1,9 +1,10 @@
 /** The rules of examples/, on real trials: alone and in one pass, held against plain loops over the values. */
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
   closePools,
   createTrial,
@@ -52,6 +53,27 @@ afterAll(async () => {
   await closePools()
 })
 
+it('runs the program of the README', async () => {
+  const text = readFileSync(join(ROOT, 'examples/README.md'), 'utf8')
+  const [, code] = /^```ts run\n([\s\S]*?)^```$/m.exec(text) as unknown as [string, string]
+  // Beside the rules, whose names it knows.
+  const file = join(ROOT, 'examples', `.readme-${process.pid}.ts`)
+  const log = vi.spyOn(console, 'log').mockImplementation(() => {})
+  const [info, warn] = (['info', 'warn', 'debug'] as const).map(level =>
+    vi.spyOn(console, level).mockImplementation(() => {}),
+  )
+  try {
+    writeFileSync(file, `${code}\nexport {}\n`)
+    await import(/* @vite-ignore */ pathToFileURL(file).href)
+    expect(Object.keys(log.mock.calls[0]![0] as object)).toHaveLength(9)
+    expect(info).toHaveBeenCalled()
+    expect(warn).toHaveBeenCalled()
+  } finally {
+    rmSync(file, { force: true })
+    vi.restoreAllMocks()
+  }
+})
+
 describe('length', () => {
   it.each(Object.entries(TWIN_LINES))('%s takes no more than %i lines', (name, twin) => {
     const text = readFileSync(join(ROOT, 'examples', `${name}.ts`), 'utf8')
@@ -63,7 +85,7 @@ describe('length', () => {
   })
 
   it('is of every example', () => {
-    const files = readdirSync(join(ROOT, 'examples')).filter(name => name.endsWith('.ts'))
+    const files = readdirSync(join(ROOT, 'examples')).filter(name => /^\w+\.ts$/.test(name))
     expect(files.map(name => name.replace('.ts', '')).sort()).toEqual(Object.keys(TWIN_LINES).sort())
   })
 })

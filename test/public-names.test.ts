@@ -70,6 +70,7 @@ it('exports these names', () => {
       "parseRuleConfigurations",
       "postAction",
       "reindexTrial",
+      "rowText",
     ]
   `)
 })
@@ -91,6 +92,8 @@ it('gives Trial, Tensor and Scan these members', async () => {
     {
       "scan": [
         "constructor",
+        "firstError",
+        "lines",
         "problems",
         "stats",
       ],

@@ -468,8 +468,11 @@ export class SlotReader {
   shape(i: number): number[] {
     const { slot } = this.#layout
     const rank = this.#words[i * slot.words + slot.rank]!
-    if (rank === 0) return []
-    return Array.from(this.#memory.doubles(this.#words[i * slot.words + slot.dims]! as Address, rank))
+    const shape: number[] = []
+    if (rank === 0) return shape
+    const dims = this.#memory.doubles(this.#words[i * slot.words + slot.dims]! as Address, rank)
+    for (let axis = 0; axis < rank; axis++) shape.push(dims[axis]!)
+    return shape
   }
 
   found(i: number): Found {

@@ -43,12 +43,10 @@ import {
   readHistogram,
   shapeOf,
 } from './record.js'
-import { type RowFormat, rowFormat } from './row.js'
+import { type RowFormat, rowFormat, type ScanRow, TextWriter } from './row.js'
 
 /** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
 const MAX_INDEX_BYTES = 256 << 20
-
-const encoder = new TextEncoder()
 
 /** Runs a job on this thread's engine. */
 export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Promise<Reply> {
@@ -152,15 +150,20 @@ class LinesWriter {
   readonly #lines: LinesJob
   readonly #layout: MomentsLayout
   readonly #format: RowFormat
-  readonly #written: string[]
+  readonly #text = new TextWriter()
+  readonly #starts: Float64Array
+  readonly #byteLengths: Uint32Array<ArrayBuffer>
   #count = 0
+  /** Whether the lines came in the order of their rows. */
+  #isInOrder = true
 
   constructor(job: ScanJob, lines: LinesJob, layout: MomentsLayout) {
     this.#job = job
     this.#lines = lines
     this.#layout = layout
     this.#format = rowFormat(lines.format, lines.reductions)
-    this.#written = new Array(job.order.length).fill('')
+    this.#starts = new Float64Array(job.order.length)
+    this.#byteLengths = new Uint32Array(job.order.length)
   }
 
   /** A record that is a row of its own, and has all that was asked for. */
@@ -175,8 +178,10 @@ class LinesWriter {
     }
     const { exact } = moments
     const { records, tags } = this.#job
+    this.#isInOrder &&= record === this.#count
     this.#count++
-    this.#written[record] = this.#format.line({
+    this.#starts[record] = this.#text.length
+    const line: ScanRow = {
       tensor: tags[records.tag[record]!]!,
       step: records.step[record]! as GlobalStep,
       mode: MODES[mode[record]!]!,
@@ -187,21 +192,24 @@ class LinesWriter {
       reductions: told,
       saved: false,
       ...(exact && { exact }),
-    })
+    }
+    this.#format.write(line, this.#text)
+    this.#byteLengths[record] = this.#text.length - this.#starts[record]!
   }
 
   finish(): WrittenLines {
-    if (this.#count === this.#written.length && !this.#lines.apart) {
-      return { text: encoder.encode(this.#written.join('')), byteLengths: null }
-    }
-    const texts = this.#written.map(line => encoder.encode(line))
-    const text = new Uint8Array(texts.reduce((sum, { length }) => sum + length, 0))
+    const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
+    const byteLengths = isWhole ? null : this.#byteLengths
+    const written = this.#text.finish()
+    if (this.#isInOrder) return { text: written, byteLengths }
+    const text = new Uint8Array(written.length)
     let at = 0
-    for (const one of texts) {
-      text.set(one, at)
-      at += one.length
+    for (const [record, byteLength] of this.#byteLengths.entries()) {
+      const start = this.#starts[record]!
+      text.set(written.subarray(start, start + byteLength), at)
+      at += byteLength
     }
-    return { text, byteLengths: Uint32Array.from(texts, ({ length }) => length) }
+    return { text, byteLengths }
   }
 }
 

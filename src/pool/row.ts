@@ -39,57 +39,139 @@ export interface RowFormat {
   readonly head: string
   /** A row as a whole line. */
   line(row: ScanRow): string
+  /** The same, written to a text. */
+  write(row: ScanRow, text: TextWriter): void
 }
 
 /** @param reductions those that get a column, or a key */
 export function rowFormat(name: RowFormatName, reductions: readonly ReductionName[]): RowFormat {
-  return name === 'csv' ? csv(reductions) : jsonl(reductions)
+  const { head, write } = name === 'csv' ? csv(reductions) : jsonl(reductions)
+  return {
+    head,
+    write,
+    line(row) {
+      const text = new TextWriter()
+      write(row, text)
+      return decoder.decode(text.finish())
+    },
+  }
 }
 
+type RowWriter = Pick<RowFormat, 'head' | 'write'>
+
 /** Comma-separated values, quoted as RFC 4180 says, one header row, lines ended by a newline. */
-function csv(reductions: readonly ReductionName[]): RowFormat {
+function csv(reductions: readonly ReductionName[]): RowWriter {
   const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
-  const texts = new NumberTexts(plainNumber)
+  const numbers = new NumberTexts(plainNumber)
   return {
     head: `${[...head, 'saved', 'error_code', 'error_message'].join(',')}\n`,
-    line(row) {
+    write(row, text) {
       const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
-      let line = `${quote(tensor ?? '')},${step},${mode},${modeStep},${quote(worker)},${dtype ?? ''},${shapeText(shape)}`
-      texts.reset()
+      text.name(tensor ?? '', quote)
+      text.ascii(`,${step},${mode},${modeStep},`)
+      text.name(worker, quote)
+      text.ascii(`,${dtype ?? ''},${shapeText(shape)}`)
+      numbers.reset()
       for (const name of reductions) {
         const value = reductionOf(row, name)
-        line += ','
-        if (value !== undefined) line += isComplex(value) ? complexText(value) : texts.of(value)
+        text.ascii(',')
+        if (value !== undefined) text.ascii(isComplex(value) ? complexText(value) : numbers.of(value))
       }
-      return `${line},${saved},${error?.code ?? ''},${quote(error?.message ?? '')}\n`
+      text.ascii(`,${saved},`)
+      if (error) {
+        text.ascii(`${error.code},`)
+        text.utf8(quote(error.message))
+      } else text.ascii(',')
+      text.ascii('\n')
     },
   }
 }
 
 /** JSON objects, one a line: the contract for other programs. Their keys and the order of them don't change. */
-function jsonl(reductions: readonly ReductionName[]): RowFormat {
+function jsonl(reductions: readonly ReductionName[]): RowWriter {
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
-  const texts = new NumberTexts(jsonNumber)
+  const numbers = new NumberTexts(jsonNumber)
   return {
     head: '',
-    line(row) {
+    write(row, text) {
       const { tensor, step, mode, modeStep, worker, dtype, shape, error } = row
-      let text = `{"tensor":${JSON.stringify(tensor)},"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":${JSON.stringify(worker)}`
+      text.ascii('{"tensor":')
+      if (tensor === null) text.ascii('null')
+      else text.name(tensor, JSON.stringify)
+      text.ascii(`,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":`)
+      text.name(worker, JSON.stringify)
       // A record that could not be read at all has neither.
       if (!error || dtype !== null || row.saved)
-        text += `,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`
-      texts.reset()
+        text.ascii(`,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`)
+      numbers.reset()
       for (const [name, key] of keys) {
         const value = reductionOf(row, name)
         if (value === undefined) continue
-        text += isComplex(value)
-          ? `${key}{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`
-          : key + texts.of(value)
+        text.ascii(key)
+        text.ascii(isComplex(value) ? `{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}` : numbers.of(value))
       }
-      if (row.saved) text += ',"saved":true'
-      if (error) text += `,"error":${JSON.stringify(errorObject(error))}`
-      return `${text}}\n`
+      if (row.saved) text.ascii(',"saved":true')
+      if (error) text.utf8(`,"error":${JSON.stringify(errorObject(error))}`)
+      text.ascii('}\n')
     },
+  }
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** UTF-8 that grows. Bytes at once, since strings that are put together from many are twice the work for the collector. */
+export class TextWriter {
+  #bytes = new Uint8Array(1 << 12)
+  #length = 0
+  /** Names come again and again: their bytes are kept. */
+  readonly #names = new Map<string, Uint8Array>()
+
+  get length(): number {
+    return this.#length
+  }
+
+  /** Text of nothing but ASCII. */
+  ascii(text: string): void {
+    const { length } = text
+    this.#reserve(length)
+    const bytes = this.#bytes
+    let at = this.#length
+    for (let i = 0; i < length; i++) bytes[at++] = text.charCodeAt(i)
+    this.#length = at
+  }
+
+  utf8(text: string): void {
+    this.#append(encoder.encode(text))
+  }
+
+  /** @param spell how the name is written */
+  name(name: string, spell: (name: string) => string): void {
+    let bytes = this.#names.get(name)
+    if (bytes === undefined) {
+      bytes = encoder.encode(spell(name))
+      this.#names.set(name, bytes)
+    }
+    this.#append(bytes)
+  }
+
+  /** What was written; the writer is then done with. */
+  finish(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.slice(0, this.#length)
+  }
+
+  #append(bytes: Uint8Array): void {
+    this.#reserve(bytes.length)
+    this.#bytes.set(bytes, this.#length)
+    this.#length += bytes.length
+  }
+
+  #reserve(byteLength: number): void {
+    const needed = this.#length + byteLength
+    if (needed <= this.#bytes.length) return
+    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2))
+    grown.set(this.#bytes.subarray(0, this.#length))
+    this.#bytes = grown
   }
 }
 

@@ -130,7 +130,7 @@ export async function makeRules(
       )
     } catch (error) {
       // The same error, whose class says what kind it is; one that names the configuration already, as its rule, will do.
-      const isNamed = !(error instanceof Error) || error.message.startsWith(`rule ${name}:`)
+      const isNamed = !(error instanceof Error) || error.message.startsWith(`rule ${name}`)
       if (!isNamed) error.message = `${name}: ${error.message}`
       throw error
     }

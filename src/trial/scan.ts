@@ -6,7 +6,14 @@ import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../
 import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
 import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
-import { type LinesRequest, type PlanContext, type PlannedJob, planJobs, type RecordPlace } from '../plan.js'
+import {
+  type LinesRequest,
+  type PlanContext,
+  type PlannedJob,
+  planJobs,
+  type RecordPlace,
+  type RowPlace,
+} from '../plan.js'
 import type {
   Descriptions,
   HistogramResult,
@@ -125,6 +132,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
+    this.#start()
     for await (const { planned, results } of this.#rows(undefined)) {
       const row = this.#row(planned, results as readonly RecordResult[])
       this.#count(row)
@@ -137,6 +145,7 @@ export class Scan implements AsyncIterable<ScanRow> {
    * In place of iterating over the scan, and once as well.
    */
   async *lines(format: RowFormatName): AsyncGenerator<Uint8Array> {
+    this.#start()
     const { reductions, strict } = this.#request
     const { head, line } = rowFormat(format, reductions)
     if (head !== '') yield encoder.encode(head)
@@ -163,6 +172,11 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (open.length > 0) yield Buffer.concat(open)
   }
 
+  #start(): void {
+    if (this.#started) throw new UsageError('a scan can be iterated once; ask the trial for another')
+    this.#started = true
+  }
+
   #count({ error }: ScanRow): void {
     this.#stats.rows++
     if (!error) return
@@ -174,8 +188,6 @@ export class Scan implements AsyncIterable<ScanRow> {
   async *#rows(
     lines: LinesRequest | undefined,
   ): AsyncGenerator<{ readonly planned: PlannedRow; readonly results: readonly (RecordResult | Line)[] }> {
-    if (this.#started) throw new UsageError('a scan can be iterated once; ask the trial for another')
-    this.#started = true
     const startedAt = performance.now()
     const { signal, onProgress } = this.#request
     signal?.throwIfAborted()
@@ -351,7 +363,7 @@ function planRows({ items, reductions }: ScanRequest): {
     if (saved === null) {
       rows.push({ workerStep, saved, first, reductions: null })
     } else if (saved.value !== null) {
-      records.push({ ...recordPlace(workerStep, saved.value), row: workerStep })
+      records.push(recordPlace(workerStep, saved.value, workerStep))
       rows.push({ workerStep, saved, first, reductions: null })
     } else if (saved.reductions.size > 0) {
       const names = reductions.filter(name => saved.reductions.has(name))
@@ -365,11 +377,13 @@ function planRows({ items, reductions }: ScanRequest): {
   return { rows, records, totalBytes }
 }
 
-/** Where a saved tensor's record lies and what it must be. */
-export function recordPlace({ eventFile, step, isTornasole }: WorkerStep, location: TensorLocation): RecordPlace {
-  const { name, startByte, byteLength } = location
-  const file = location.eventFile ?? eventFile
-  return { file, tag: name, startByte, byteLength, step, tornasole: isTornasole }
+/** Where a saved tensor's record lies and what it must be; `row`: that of which it is all. */
+export function recordPlace(
+  { eventFile, step, isTornasole }: WorkerStep,
+  { name, startByte, byteLength, eventFile: own }: TensorLocation,
+  row: RowPlace | null = null,
+): RecordPlace {
+  return { file: own ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
 }
 
 /** The check level's number in the core. */

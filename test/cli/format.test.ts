@@ -103,7 +103,7 @@ describe('csv', () => {
     expect(csvFormat([], false).line({ ...ROW, tensor: 'a"b,\nc', shape: [] })).toBe(
       '"a""b,\nc",12,TRAIN,10,worker_0,float32,scalar,false,,\n',
     )
-    expect(csvFormat([], true).line({ ...ROW, tensor: 'a\nb' })).toMatch(/^a\\nb,/)
+    expect(csvFormat([], true).line({ ...ROW, tensor: 'a\nb' })).toMatch(/^"a\\nb",/)
   })
 })
 

@@ -1,7 +1,8 @@
 /** Rows as comma-separated values. */
 
-import { type ReductionName, type RowFormat, rowText } from '../../index.js'
+import { type ReductionName, rowText } from '../../index.js'
 import { safe } from '../terminal.js'
+import type { RowFormat } from './row-format.js'
 
 /** @param onTerminal spell out what could do harm on a terminal */
 export function csvFormat(reductions: readonly ReductionName[], onTerminal: boolean): RowFormat {

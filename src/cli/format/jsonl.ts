@@ -1,7 +1,8 @@
 /** Rows as JSON objects, one a line. */
 
-import { type ReductionName, type RowFormat, rowText } from '../../index.js'
+import { type ReductionName, rowText } from '../../index.js'
 import { safeJson } from '../terminal.js'
+import type { RowFormat } from './row-format.js'
 
 /** @param onTerminal spell out what could do harm on a terminal; the JSON parses to the same */
 export function jsonlFormat(reductions: readonly ReductionName[], onTerminal: boolean): RowFormat {

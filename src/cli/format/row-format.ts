@@ -1,8 +1,9 @@
 /** Errors and shapes as text. */
 
-import { type RowFormat, rowText, type TrialscanError } from '../../index.js'
+import { type RowFormat as AnyRowFormat, rowText, type TrialscanError } from '../../index.js'
 
-export type { RowFormat }
+/** How rows become lines here. */
+export type RowFormat = Pick<AnyRowFormat, 'head' | 'line'>
 export const { errorObject, placeOfError: placeOf, shapeText } = rowText
 
 /** An error's message for people: with paths in place of `file://` URLs. */

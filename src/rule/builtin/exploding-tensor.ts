@@ -7,8 +7,10 @@ import { builtin, type Judgement } from './builtin.js'
 export class ExplodingTensor extends builtin({
   meaning: 'Values have grown beyond all bounds: there are NaN or infinite elements.',
   advice:
-    'Lower the learning rate, clip gradients, and look at the first tensor and step named here: what it is computed from is where the trouble begins.',
+    'Lower the learning rate, or clip gradients. Look at the first step: what the first tensor is computed from is where the trouble begins.',
   parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false) },
+  // XGBoost's trees have NaN for what a leaf does not have.
+  suggested: { tensor_regex: '^(?!trees/)' },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,

@@ -1,0 +1,88 @@
+/** Rows as text from the threads that make them: the same, byte for byte, as each row written down for itself. */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { closePools, createTrial, REDUCTIONS, rowText, type ScanOptions, type Trial } from '#dist/index.js'
+import { TrialWriter } from '../fixtures/event-writer.js'
+import { fixtureTrials } from './support/golden.js'
+import { writeSample } from './support/sample.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-lines-'))
+const FORMATS = ['csv', 'jsonl'] as const
+
+afterAll(async () => {
+  await closePools()
+  rmSync(scratch, { recursive: true, force: true })
+})
+
+async function writtenApart(trial: Trial, format: 'csv' | 'jsonl', options: ScanOptions): Promise<string> {
+  const { head, line } = rowText.rowFormat(format, (options.reductions as typeof REDUCTIONS) ?? REDUCTIONS)
+  let text = head
+  for await (const row of trial.scan(options)) text += line(row)
+  return text
+}
+
+async function lines(trial: Trial, format: 'csv' | 'jsonl', options: ScanOptions) {
+  const scan = trial.scan(options)
+  const chunks: Uint8Array[] = []
+  for await (const chunk of scan.lines(format)) {
+    expect(chunk.at(-1), 'whole lines').toBe(10)
+    chunks.push(chunk)
+  }
+  return { text: Buffer.concat(chunks).toString(), scan }
+}
+
+describe.each(fixtureTrials().map(({ name, directory }) => [name, directory]))('%s', (_, directory) => {
+  it.each([0, 2])('with %i threads', async threads => {
+    const trial = await createTrial(directory!, { requireCollections: false })
+    for (const format of FORMATS) {
+      const { text, scan } = await lines(trial, format, { threads })
+      expect(text).toBe(await writtenApart(trial, format, { threads: 0 }))
+      const rows = trial.scan({ threads: 0 })
+      let failed = 0
+      for await (const { error } of rows) if (error) failed++
+      expect(scan.stats).toMatchObject({ rows: rows.stats.rows, failedRows: failed })
+      expect(scan.firstError === null).toBe(failed === 0)
+    }
+  })
+})
+
+it('writes rows of saved reductions, several workers and failed ones in their places', async () => {
+  const directory = join(scratch, 'sample')
+  writeSample(directory)
+  const trial = await createTrial(directory)
+  for (const format of FORMATS) {
+    for (const threads of [0, 1]) {
+      const { text } = await lines(trial, format, { threads })
+      expect(text).toBe(await writtenApart(trial, format, { threads: 0 }))
+    }
+  }
+})
+
+it('has an error in the row where a reduction that was asked for by name is not defined', async () => {
+  const directory = join(scratch, 'complex')
+  new TrialWriter(directory, { checksum: 'true' }).step({
+    step: 0,
+    tensors: [
+      { name: 'a', dtype: 'float32', shape: [1], values: [1] },
+      { name: 'z, "quoted"\n', dtype: 'complex64', shape: [1], values: [1, 2] },
+      { name: 'ü', dtype: 'float64', shape: [], values: [-0] },
+    ],
+  })
+  const trial = await createTrial(directory)
+  for (const format of FORMATS) {
+    const options = { reductions: ['min'] as const, threads: 0 }
+    const { text, scan } = await lines(trial, format, options)
+    expect(text).toBe(await writtenApart(trial, format, options))
+    expect(scan.stats).toMatchObject({ rows: 3, failedRows: 1 })
+    expect(scan.firstError?.code).toBe('ReductionUndefined')
+  }
+})
+
+it('is once, and instead of the rows', async () => {
+  const scan = (await createTrial(join(scratch, 'complex'))).scan()
+  for await (const _ of scan.lines('csv')) break
+  await expect(scan[Symbol.asyncIterator]().next()).rejects.toThrow('once')
+})

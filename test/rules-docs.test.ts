@@ -92,7 +92,7 @@ function run(command: string): Promise<string> {
   const child = spawn('sh', ['-c', script, process.execPath], {
     cwd: ROOT,
     env: { ...process.env, CLI },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'ignore'],
   })
   let stdout = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -115,7 +115,7 @@ class Evaluator {
   readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
   readonly #stats: MeasureStats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly #startedAt = performance.now()
-  #steps = 0
+  #doneSteps = 0
   /** Nothing more is waited for: what there is, is judged as it is. */
   #hasGivenUp = false
 
@@ -161,7 +161,7 @@ class Evaluator {
       missing: this.#missing(),
       problems: [...this.#problems.values()],
       complete: !this.#hasGivenUp,
-      stats: { steps: this.#steps, records, readBytes, reads, jobs, threads, elapsedMs },
+      stats: { steps: this.#doneSteps, records, readBytes, reads, jobs, threads, elapsedMs },
     }
   }
 
@@ -176,7 +176,7 @@ class Evaluator {
     for (const { step, group } of next) {
       if (inquiry.questionCount >= WINDOW_QUESTIONS || inquiry.valueByteLength >= memory) break
       group.done.add(step)
-      this.#steps++
+      this.#doneSteps++
       for (const rule of group.rules) {
         if (this.#ended.has(rule) || step < rule.startStep || step >= rule.endStep) continue
         prepared.push(prepare(rule, step, inquiry))
@@ -185,17 +185,22 @@ class Evaluator {
     return { inquiry, prepared }
   }
 
-  /** Steps to judge: complete ones, as long as they may become so; of other trials it must be known whether they have them. */
-  #readySteps({ trial, rules, done }: Group): number[] {
+  /** Steps that are left to judge: complete ones, as long as they may become so. */
+  #steps({ trial, rules, done }: Group): number[] {
     const { startStep, endStep } = this.#options
     if (rules.every(rule => this.#ended.has(rule))) return []
+    return trial
+      .steps({ showIncompleteSteps: this.#hasGivenUp })
+      .filter(step => step >= (startStep ?? 0) && step < (endStep ?? Number.POSITIVE_INFINITY) && !done.has(step))
+  }
+
+  /** Those of them that can be judged now: of other trials it is known whether they have them. */
+  #readySteps(group: Group): number[] {
+    const { rules } = group
     const others = [...new Set(rules.flatMap(({ otherTrials }) => otherTrials))].map(stateOf)
     const isKnown = (step: number): boolean =>
       this.#hasGivenUp || others.every(other => other.stepState(step, 'GLOBAL') !== 'NOT_YET_AVAILABLE')
-    return trial
-      .steps({ showIncompleteSteps: this.#hasGivenUp })
-      .filter(step => step >= (startStep ?? 0) && step < (endStep ?? Number.POSITIVE_INFINITY))
-      .filter(step => !done.has(step) && isKnown(step))
+    return this.#steps(group).filter(isKnown)
   }
 
   async #judge(prepared: readonly Prepared[]): Promise<void> {
@@ -285,7 +290,10 @@ class Evaluator {
   /** Whether more may come. */
   #isWaiting(): boolean {
     const { endStep } = this.#options
-    return this.#groups.some(({ trial, rules }) => {
+    return this.#groups.some(group => {
+      const { trial, rules } = group
+      // What another trial does not tell yet holds steps back.
+      if (this.#steps(group).length > 0) return true
       const end = Math.min(endStep ?? Number.POSITIVE_INFINITY, Math.max(...rules.map(rule => rule.endStep)))
       const last = stateOf(trial).catalog.steps.lastComplete
       return !trial.loadedAllSteps && last < end - 1 && rules.some(rule => !this.#ended.has(rule))
@@ -330,7 +338,7 @@ class Evaluator {
 
   #progress(): void {
     this.#options.onProgress?.({
-      doneSteps: this.#steps,
+      doneSteps: this.#doneSteps,
       totalSteps: this.#groups.reduce((sum, { trial }) => sum + trial.steps().length, 0),
       readBytes: this.#stats.readBytes,
       findings: this.#findings.length,

@@ -161,6 +161,11 @@ export class TensorAtStep {
     return value === null || value.byteLength < 512 + tensor.length
   }
 
+  /** The shape, where it was saved for itself. */
+  get savedShape(): readonly number[] | null {
+    return this.#saved.shape?.shape ?? null
+  }
+
   /** The reductions that the hook saved. */
   get savedReductions(): readonly ReductionName[] {
     return [...this.#saved.reductions.keys()]

@@ -5,15 +5,26 @@ import type { TensorAtStep } from '../../trial/measure.js'
 /** Asks for the one element of a tensor; null for a tensor that has more, or no numbers. */
 export function scalar(tensor: TensorAtStep): () => number | null {
   if (!tensor.isSmall) return () => null
-  if (!tensor.hasValue) {
-    const mean = tensor.reduction('mean')
-    return () => numberOf(mean.answer ?? null)
-  }
+  if (!tensor.hasValue) return savedScalar(tensor)
   const moments = tensor.moments()
   return () => {
     const { count, dtype } = moments.value
     return count === 1 && dtype !== 'string' ? numberOf(moments.value.reduction('mean')) : null
   }
+}
+
+/** Of saved reductions only a saved shape, or extremes that are one, tell that there is but one element. */
+function savedScalar(tensor: TensorAtStep): () => number | null {
+  const { savedShape, savedReductions: saved } = tensor
+  if (savedShape !== null && savedShape.some(size => size !== 1)) return () => null
+  const [name] = (['mean', 'min', 'max', 'sum'] as const).filter(name => saved.includes(name))
+  if (savedShape !== null && name !== undefined) {
+    const only = tensor.reduction(name)
+    return () => numberOf(only.value)
+  }
+  if (!saved.includes('min') || !saved.includes('max')) return () => null
+  const [min, max] = [tensor.reduction('min'), tensor.reduction('max')]
+  return () => (min.value === max.value ? numberOf(min.value) : null)
 }
 
 function numberOf(value: unknown): number | null {

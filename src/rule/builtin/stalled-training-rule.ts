@@ -8,7 +8,7 @@ import { type Action, parseActions } from '../action.js'
 import type { Finding } from '../finding.js'
 import { type Arguments, flag, integer, text } from '../parameters.js'
 import type { RuleOptions } from '../rule.js'
-import { builtin, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
 
 const parameters = {
   threshold: integer(1800, { min: 1 }),
@@ -68,7 +68,7 @@ export class StalledTrainingRule extends builtin({
     const value = (this.#now() - this.#changedAt) / 1000
     if (ended || !(value > threshold)) return []
     const after = last === undefined ? 'there was no step yet' : `the last step was ${last.globalStep}`
-    const message = `nothing was saved for ${Math.round(value)} s, more than ${threshold} s; ${after}`
+    const message = `nothing was saved for ${figure(value)} s, more than ${threshold} s; ${after}`
     return [this.finding(this.#lastStep, { value, threshold, message })]
   }
 

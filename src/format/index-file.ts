@@ -8,6 +8,7 @@ import {
   expectString,
   fault,
   inside,
+  type JsonObject,
   type Place,
   parseJsonObject,
   pythonJson,
@@ -51,13 +52,23 @@ export interface IndexFile {
 export function parseIndexFile(text: string, url: string): IndexFile {
   const root = { url, code: 'BadIndexFile', at: '' }
   const file = parseJsonObject(text, url, root.code)
-  const metaPlace = inside(root, 'meta')
-  const meta = expectObject(file.meta, metaPlace)
+  const meta = expectObject(file.meta, inside(root, 'meta'))
   if (isNothing(file.tensor_payload) && isNothing(file.shape_payload)) {
     throw fault(root, 'tensor_payload or shape_payload', 'neither')
   }
-  const tensors = expectList(file.tensor_payload, inside(root, 'tensor_payload'), parseTensor)
+  const tensors =
+    quickTensors(file.tensor_payload) ?? expectList(file.tensor_payload, inside(root, 'tensor_payload'), parseTensor)
   const shapes = expectList(file.shape_payload, inside(root, 'shape_payload'), parseShape)
+  return indexFile(meta, tensors, shapes, root)
+}
+
+function indexFile(
+  meta: JsonObject,
+  tensors: readonly TensorLocation[],
+  shapes: readonly SavedShape[],
+  root: Place,
+): IndexFile {
+  const metaPlace = inside(root, 'meta')
   const eventFilePlace = inside(metaPlace, 'event_file_name')
   if (isNothing(meta.event_file_name) && tensors.length > 0) {
     throw fault(eventFilePlace, 'the event file that holds the tensors', 'nothing')
@@ -67,9 +78,64 @@ export function parseIndexFile(text: string, url: string): IndexFile {
     modeStep: expectInteger(meta.mode_step, inside(metaPlace, 'mode_step')),
     eventFile: isNothing(meta.event_file_name)
       ? null
-      : checkEventFileName(expectString(meta.event_file_name, eventFilePlace), url),
+      : checkEventFileName(expectString(meta.event_file_name, eventFilePlace), root.url),
     tensors,
     shapes,
+  }
+}
+
+/** What an index file holds beside its head, as bytes and as it was read. */
+interface Payload extends Pick<IndexFile, 'tensors' | 'shapes'> {
+  readonly bytes: Uint8Array
+}
+
+const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
+/** A head is some 150 bytes: a meta without the blanks of json.dumps is no reason to search a whole file. */
+const MAX_HEAD_BYTES = 1 << 14
+/** Modes and workers take turns, each with payloads of its own. */
+const KEPT_PAYLOADS = 8
+
+/**
+ * Reads the index files of a trial. From step to step most of them differ in nothing but their heads, since records of
+ * one tensor are of one length: what follows the head is then compared, and not read again.
+ */
+export class IndexFileReader {
+  readonly #payloads: Payload[] = []
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true })
+
+  /** As `parseIndexFile`, from the bytes of the file. Index files with the same payload share its lists. */
+  read(bytes: Uint8Array, url: string): IndexFile {
+    const at = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, MAX_HEAD_BYTES)).indexOf(PAYLOAD)
+    const rest = at < 0 ? null : bytes.subarray(at)
+    const known = rest && this.#payloads.find(payload => Buffer.compare(payload.bytes, rest) === 0)
+    const meta = known ? this.#metaOf(bytes.subarray(0, at)) : null
+    if (known && meta) return indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' })
+    const file = parseIndexFile(this.#decode(bytes, url), url)
+    // Only what follows a head that is one by itself, and says nothing of the meta, stands for itself.
+    if (rest && this.#metaOf(bytes.subarray(0, at)) && !/"meta"|\\u00/.test(this.#decoder.decode(rest))) {
+      this.#payloads.unshift({ bytes: rest, tensors: file.tensors, shapes: file.shapes })
+      if (this.#payloads.length > KEPT_PAYLOADS) this.#payloads.pop()
+    }
+    return file
+  }
+
+  /** The meta of a head that holds nothing else; null for any other. */
+  #metaOf(head: Uint8Array): JsonObject | null {
+    try {
+      const { meta, ...others } = JSON.parse(`${this.#decoder.decode(head)}}`) as Record<string, unknown>
+      const isMeta = typeof meta === 'object' && meta !== null && !Array.isArray(meta)
+      return isMeta && Object.keys(others).length === 0 ? (meta as JsonObject) : null
+    } catch {
+      return null
+    }
+  }
+
+  #decode(bytes: Uint8Array, url: string): string {
+    try {
+      return this.#decoder.decode(bytes)
+    } catch (cause) {
+      throw fault({ url, code: 'BadIndexFile', at: '' }, 'UTF-8', 'bytes that are not', cause)
+    }
   }
 }
 
@@ -88,6 +154,29 @@ export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: In
       shape: [...shape],
     })),
   })
+}
+
+/** The tensors of a list in which nothing is wrong; null for one that has to be looked at closely. */
+function quickTensors(value: unknown): TensorLocation[] | null {
+  if (!Array.isArray(value)) return null
+  const tensors: TensorLocation[] = []
+  for (const entry of value) {
+    const { tensorname: name, start_idx: startByte, length: byteLength } = (entry ?? {}) as JsonObject
+    const isGood =
+      typeof name === 'string' &&
+      typeof startByte === 'number' &&
+      typeof byteLength === 'number' &&
+      Number.isSafeInteger(startByte) &&
+      Number.isSafeInteger(byteLength) &&
+      startByte >= 0 &&
+      byteLength >= 0 &&
+      Number.isSafeInteger(startByte + byteLength) &&
+      !Array.isArray(entry)
+    if (!isGood) return null
+    // JSON knows -0; nobody who counts bytes does.
+    tensors.push({ name, startByte: startByte + 0, byteLength: byteLength + 0 })
+  }
+  return tensors
 }
 
 function parseTensor(value: unknown, place: Place): TensorLocation {

@@ -9,7 +9,7 @@ import type { MomentsLayout } from '../engine/layout.js'
 import { isDefined, Moments, type ReductionValue } from '../engine/moments.js'
 import { FormatError } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
-import { parseIndexFile } from '../format/index-file.js'
+import { IndexFileReader } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex } from '../format/tornasole.js'
 import type { DescribeJob, LinesJob, PartJob, ScanJob, ValueJob } from '../plan.js'
@@ -327,13 +327,15 @@ function histogramValue(record: number, histogram: Histogram): RawValue {
 
 async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexReply> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
+  const reader = new IndexFileReader()
   const files = await Promise.all(
     paths.map(async path => {
       try {
         const url = store.url(path)
-        const text = decodeText(decoder, await store.read(path, { maxByteLength: MAX_INDEX_BYTES }), url)
+        const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
         const name = parseIndexFileName(path)
-        if (name?.kind !== 'csv') return parseIndexFile(text, url)
+        if (name?.kind !== 'csv') return reader.read(bytes, url)
+        const text = decodeText(decoder, bytes, url)
         return await withModeOfEvents(parseTornasoleIndex(text, url), name.step, store)
       } catch (error) {
         return failureData(error)

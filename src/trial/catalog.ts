@@ -123,18 +123,31 @@ function workerStepOf({ step, worker, url, content }: IndexEntry, isTornasole: b
     mode,
     modeStep: modeStep as ModeStep,
     eventFile: eventFile ?? '',
-    tensors: groupByTensor(tensors, shapes),
+    tensors: tensorsOf(tensors, shapes),
     url,
     error: null,
     isTornasole,
   }
 }
 
+type Tensors = ReadonlyMap<string, SavedTensor>
+
+/** Steps whose index files have the same payload share what is made of it. */
+const grouped = new WeakMap<
+  readonly TensorLocation[],
+  { readonly shapes: readonly SavedShape[]; readonly tensors: Tensors }
+>()
+
+function tensorsOf(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): Tensors {
+  const known = grouped.get(locations)
+  if (known?.shapes === shapes) return known.tensors
+  const tensors = groupByTensor(locations, shapes)
+  grouped.set(locations, { shapes, tensors })
+  return tensors
+}
+
 /** Brings a tensor's value, saved reductions and shape together under its name. */
-function groupByTensor(
-  locations: readonly TensorLocation[],
-  shapes: readonly SavedShape[],
-): ReadonlyMap<string, SavedTensor> {
+function groupByTensor(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): Tensors {
   type Draft = {
     tensor: string
     value: TensorLocation | null

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseIndexFile } from '#dist/format/index-file.js'
+import { IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
 
 const URL = 'file:///trial/index/000000000/000000000000_worker_0.json'
 const META = { mode: 'TRAIN', mode_step: 0, event_file_name: 'events/0/0_worker_0.tfevents' }
@@ -89,5 +89,55 @@ describe('refuses', () => {
         expect.objectContaining({ code: 'UnsafePath', url: URL }),
       )
     }
+  })
+})
+
+describe('a reader of many', () => {
+  const head = (step: number, more = '') =>
+    `{"meta": {"mode": "TRAIN", "mode_step": ${step}, "event_file_name": "events/0/${step}_worker_0.tfevents"}${more}`
+  const tensor = '{"tensorname": "a", "start_idx": 0, "length": 20}'
+  const rest = `, "tensor_payload": [${tensor}], "shape_payload": []}`
+
+  it.each([
+    ['the same payload', [head(0) + rest, head(1) + rest, head(7) + rest]],
+    ['payloads in turn', [head(0) + rest, `${head(1)}, "tensor_payload": []}`, head(2) + rest]],
+    ['another order', [`{"tensor_payload": [${tensor}], ${head(3).slice(1)}}`, head(4) + rest]],
+    ['a meta behind the payload', [1, 2].map(step => `${head(0)}, "tensor_payload": [], ${head(step).slice(1)}}`)],
+    [
+      'an escaped meta behind it',
+      [1, 2].map(step => `${head(0)}, "tensor_payload": [], ${head(step).slice(1).replace('meta', 'm\\u0065ta')}}`),
+    ],
+    ['more in the head', [head(0) + rest, head(1, ', "x": 1') + rest, head(2) + rest]],
+    ['a payload named in the head', [head(0) + rest, head(1, `, "x": ", \\"tensor_payload\\""`) + rest]],
+    ['no payload', ['{}', head(0) + rest]],
+    ['a file cut off', [head(0) + rest, (head(1) + rest).slice(0, -1), head(2) + rest]],
+    ['a broken head', [head(0) + rest, head(1).slice(3) + rest, head(2) + rest]],
+    ['an event file elsewhere', [head(0) + rest, head(1).replace('events/0', '/etc') + rest]],
+    ['no event file', [head(0) + rest, `{"meta": {"mode": "TRAIN", "mode_step": 1}${rest}`]],
+    ['an unknown mode', [head(0) + rest, head(1).replace('TRAIN', 'DRIVE') + rest]],
+  ])('reads each as if it were the only one: %s', (_, texts) => {
+    const reader = new IndexFileReader()
+    const outcome = (read: () => unknown) => {
+      try {
+        return read()
+      } catch (error) {
+        return String(error)
+      }
+    }
+    for (const text of texts) {
+      const read = outcome(() => reader.read(new TextEncoder().encode(text), URL))
+      expect(read).toEqual(outcome(() => parseIndexFile(text, URL)))
+    }
+  })
+
+  it('shares the lists of what is the same', () => {
+    const reader = new IndexFileReader()
+    const [first, second] = [0, 1].map(step => reader.read(new TextEncoder().encode(head(step) + rest), URL))
+    expect(second!.tensors).toBe(first!.tensors)
+    expect(second!.modeStep).toBe(1)
+  })
+
+  it('names a file that is no UTF-8', () => {
+    expect(() => new IndexFileReader().read(Uint8Array.of(0x7b, 0xff), URL)).toThrow('expected UTF-8')
   })
 })

@@ -16,7 +16,7 @@ export function scalar(tensor: TensorAtStep): () => number | null {
 /** Of saved reductions only a saved shape, or extremes that are one, tell that there is but one element. */
 function savedScalar(tensor: TensorAtStep): () => number | null {
   const { savedShape, savedReductions: saved } = tensor
-  if (savedShape !== null && savedShape.some(size => size !== 1)) return () => null
+  if (savedShape?.some(size => size !== 1)) return () => null
   const [name] = (['mean', 'min', 'max', 'sum'] as const).filter(name => saved.includes(name))
   if (savedShape !== null && name !== undefined) {
     const only = tensor.reduction(name)

@@ -1,10 +1,11 @@
 /** What a definition hands to the runner. */
+import { stopwatch } from './measure.js'
 
 /** Somebody who is measured. */
 export interface Contender {
   readonly engine: string
-  /** Does the work once. May give a promise. */
-  readonly run: () => unknown
+  /** Does the work for about `ms` milliseconds, at least once, and gives the median of one run, in the case's unit. */
+  readonly turn: (ms: number) => Promise<number>
   /** Does the work once and throws if the answer is wrong. */
   readonly check: () => Promise<void>
 }
@@ -12,10 +13,14 @@ export interface Contender {
 /** One size or kind of input. The first contender is the one that the others are held against. */
 export interface Case {
   readonly size: string
-  /** Bytes that one run goes through. */
-  readonly byteLength: number
+  /** What is counted: milliseconds unless told. */
+  readonly unit?: 'MB'
+  /** Bytes that one run goes through, where they say something. */
+  readonly byteLength?: number
   /** Records that one run goes through, where they count more than their bytes. */
   readonly records?: number
+  /** At most so many rounds, where a run takes seconds. */
+  readonly rounds?: number
   readonly contenders: readonly Contender[]
 }
 
@@ -37,38 +42,56 @@ export class WrongAnswer extends Error {
   override readonly name = 'WrongAnswer'
 }
 
-/** @param wrong says what is wrong with an answer, if anything */
-export function contender<A>(
-  engine: string,
-  run: () => A | Promise<A>,
-  wrong: (answer: A) => string | undefined,
-): Contender {
-  const check = async () => {
-    const fault = wrong(await run())
-    if (fault !== undefined) throw new WrongAnswer(`${engine}: ${fault}`)
+/** Says what is wrong with an answer, if anything. */
+export type Judge<A> = (answer: A) => string | undefined
+
+/** Somebody in this process. */
+export function contender<A>(engine: string, run: () => A | Promise<A>, wrong: Judge<A>): Contender {
+  return { engine, turn: stopwatch(run), check: async () => judge(engine, wrong(await run())) }
+}
+
+/** What somebody with a clock of their own says: the median of one run, and its answer. */
+export interface Timed<A> {
+  readonly median: number
+  readonly answer: A
+}
+
+/** Somebody elsewhere, with a clock of their own. */
+export function selfTimed<A>(engine: string, turn: (ms: number) => Promise<Timed<A>>, wrong: Judge<A>): Contender {
+  return {
+    engine,
+    turn: async ms => (await turn(ms)).median,
+    check: async () => judge(engine, wrong((await turn(0)).answer)),
   }
-  return { engine, run, check }
+}
+
+function judge(engine: string, fault: string | undefined): void {
+  if (fault !== undefined) throw new WrongAnswer(`${engine}: ${fault}`)
 }
 
 /** The fault of an answer that must be one value. */
-export function expectSame<A>(expected: A): (answer: A) => string | undefined {
+export function expectSame<A>(expected: A): Judge<A> {
   return answer => (Object.is(answer, expected) ? undefined : `expected ${expected}, got ${answer}`)
 }
 
-/** The fault of numbers that must agree but for the rounding of another order of summation. */
+/**
+ * The fault of numbers that must agree but for the rounding of another order of summation.
+ * @param tolerance of the expected number's size
+ */
 export function expectClose(
   expected: Float64Array,
   describe: (i: number) => string,
-): (answer: Float64Array) => string | undefined {
+  tolerance = 1e-9,
+): Judge<ArrayLike<number>> {
   return answer => {
     if (answer.length !== expected.length) return `expected ${expected.length} numbers, got ${answer.length}`
-    const i = expected.findIndex((value, at) => !isClose(answer[at]!, value))
+    const i = expected.findIndex((value, at) => !isClose(answer[at]!, value, tolerance))
     return i < 0 ? undefined : `${describe(i)}: expected ${expected[i]}, got ${answer[i]}`
   }
 }
 
-function isClose(got: number, expected: number): boolean {
-  return Object.is(got, expected) || got === expected || Math.abs(got - expected) <= 1e-9 * Math.abs(expected) + 1e-300
+function isClose(got: number, expected: number, tolerance: number): boolean {
+  return Object.is(got, expected) || got === expected || Math.abs(got - expected) <= tolerance * Math.abs(expected) + 1e-300
 }
 
 /** `4096` as `4 KiB`. */

@@ -4,7 +4,6 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
   closePools,
   createTrial,
@@ -15,7 +14,8 @@ import {
   type Rule,
   RuleRegistry,
   type Trial,
-} from '#dist/index.js'
+} from 'trialscan'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { ActivationInputs } from '../examples/ActivationInputs.js'
 import { ActivationOutputs } from '../examples/ActivationOutputs.js'
 import { GradientsAcrossLayers } from '../examples/GradientsAcrossLayers.js'

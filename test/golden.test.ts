@@ -17,7 +17,7 @@ import {
   sharedTrials,
 } from './support/golden.js'
 
-const CLI = join(ROOT, 'dist/cli/main.js')
+const CLI = join(ROOT, 'dist/bundle/main.js')
 const MODES: readonly Mode[] = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']
 
 it('has the shared trials where they are required', () => {

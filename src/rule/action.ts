@@ -3,7 +3,6 @@
  * handed to a callback: nothing here calls AWS.
  */
 
-import { spawn } from 'node:child_process'
 import { nearestNames, TrialscanError, UsageError } from '../errors.js'
 import { show } from '../format/json.js'
 import type { Finding, Logger } from './finding.js'
@@ -253,7 +252,9 @@ function deed(action: SageMakerAction): string {
  * Runs a command in our own environment with some variables more. That is left to env(1), since the library does not look
  * at the environment it runs in.
  */
-function run(argv: readonly string[], command: string, firing: Firing, timeoutMs: number): Promise<void> {
+async function run(argv: readonly string[], command: string, firing: Firing, timeoutMs: number): Promise<void> {
+  // Loaded when it is needed: few who import the library ever run a command.
+  const { spawn } = await import('node:child_process')
   const variables = Object.entries({ RULE: firing.rule, STEP: firing.step, MESSAGE: firing.message }).map(
     ([key, value]) => `TRIALSCAN_${key}=${String(value).replaceAll('\0', '').slice(0, MAX_VARIABLE_LENGTH)}`,
   )

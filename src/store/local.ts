@@ -21,6 +21,8 @@ import type { LocalStoreSpec, Store, Watcher } from './store.js'
 
 /** How many files stay open between reads; the jobs of a thread go through a trial file by file. */
 const MAX_OPEN_FILES = 16
+/** A path whose URL spells it as it is. */
+const PLAIN_PATH = /^\w[\w-]*(?:\.[\w-]+)*(?:\/\w[\w-]*(?:\.[\w-]+)*)*$/
 /** How many directories are known to lie in the root, before the answers are forgotten. */
 const MAX_KNOWN_DIRECTORIES = 4096
 /** How many directories are listed at once. */
@@ -42,6 +44,7 @@ const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 export class LocalStore implements Store {
   readonly spec: LocalStoreSpec
   readonly #root: string
+  readonly #rootUrl: string
   /** Open files by path, the one used last at the end. */
   readonly #files = new Map<string, number>()
   /** Directories whose real path lies in the root's. */
@@ -50,6 +53,8 @@ export class LocalStore implements Store {
   constructor(spec: LocalStoreSpec) {
     this.spec = spec
     this.#root = resolve(spec.root)
+    const { href } = pathToFileURL(this.#root)
+    this.#rootUrl = href.endsWith('/') ? href : `${href}/`
   }
 
   async open(): Promise<void> {
@@ -58,6 +63,8 @@ export class LocalStore implements Store {
   }
 
   url(path: string): string {
+    // Asked for every index file: most have names that stand for themselves.
+    if (PLAIN_PATH.test(path)) return `${this.#rootUrl}${path}`
     return pathToFileURL(join(this.#root, path)).href
   }
 

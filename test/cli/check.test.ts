@@ -312,7 +312,7 @@ describe('check', () => {
     const module = join(directory, 'own.mjs')
     writeFileSync(
       module,
-      `import { Rule } from '${join(ROOT, 'dist/index.js')}'
+      `import { Rule } from '${join(ROOT, 'dist/bundle/index.js')}'
        export class Never extends Rule { invokeAtStep() { return false } }
        export class Always extends Rule {
          invokeAtStep(step) { this.logger.info('looking'); return step === 43 }
@@ -332,7 +332,7 @@ describe('check', () => {
     const module = join(directory, 'bad.mjs')
     writeFileSync(
       module,
-      `import { Rule } from '${join(ROOT, 'dist/index.js')}'
+      `import { Rule } from '${join(ROOT, 'dist/bundle/index.js')}'
        export class Throws extends Rule {
          invokeAtStep(step) { if (step === 20) throw new TypeError('oh no'); return false }
        }
@@ -425,7 +425,7 @@ describe('check', () => {
     beforeAll(async () => {
       const trial = join(directory, 'live')
       const module = join(directory, 'always.mjs')
-      const index = join(ROOT, 'dist/index.js')
+      const index = join(ROOT, 'dist/bundle/index.js')
       writeFileSync(
         module,
         `export { Always as default } from './always.mjs'

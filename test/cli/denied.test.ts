@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { fixtureTrial, ROOT } from '../support/golden.js'
 
-const CLI = join(ROOT, 'dist/cli/main.js')
+const CLI = join(ROOT, 'dist/bundle/main.js')
 const DROP = ['setpriv', '--bounding-set=-all', '--inh-caps=-all']
 const isRoot = process.getuid?.() === 0
 

@@ -1,0 +1,40 @@
+// Opens a trial and says when that was done, counted from the start of the process, as JSON.
+//   node open.mjs LIBRARY DIR CACHE     with trialscan; CACHE may be empty
+//   node open.mjs '' DIR                reads and parses the index files as one would by hand
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+
+const [library, dir, cache] = process.argv.slice(2)
+const RESOLUTION_MS = 1
+
+const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+delay.enable()
+const start = performance.now()
+const opened = library ? await withTrialscan() : byHand()
+const openedMs = performance.now()
+// One more turn of the loop, so that its last delay is seen as well.
+await new Promise(resolve => setTimeout(resolve, 2 * RESOLUTION_MS))
+delay.disable()
+const blockedMs = Math.max(0, delay.max / 1e6 - RESOLUTION_MS)
+console.log(JSON.stringify({ ...opened, openedMs, tookMs: openedMs - start, blockedMs }))
+process.exit()
+
+async function withTrialscan() {
+  const { createTrial } = await import(library)
+  const trial = await createTrial(dir, cache ? { cache } : {})
+  return { steps: trial.steps().length, tensors: trial.tensorNames().length }
+}
+
+function byHand() {
+  const tensors = new Map()
+  const names = new Set()
+  for (const folder of readdirSync(join(dir, 'index')).sort()) {
+    for (const file of readdirSync(join(dir, 'index', folder)).sort()) {
+      const { meta, tensor_payload } = JSON.parse(readFileSync(join(dir, 'index', folder, file), 'utf8'))
+      tensors.set(Number.parseInt(file, 10), { meta, tensor_payload })
+      for (const { tensorname } of tensor_payload) names.add(tensorname)
+    }
+  }
+  return { steps: tensors.size, tensors: names.size }
+}

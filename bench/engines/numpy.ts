@@ -1,0 +1,41 @@
+/** numpy, in a Python of its own (bench/peers/kernels.py, reductions.py). */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { Contender, Judge } from '../definition.js'
+import { Answerer } from '../processes.js'
+import { kernel } from './answers.js'
+
+export const NAME = 'numpy'
+
+const found = ['/usr/bin/python3', 'python3'].flatMap(python => {
+  const { status, stdout } = spawnSync(python, ['-c', 'import numpy; print(numpy.__version__)'], { encoding: 'utf8' })
+  return status === 0 ? [{ python, version: stdout.trim() }] : []
+})[0]
+
+/** numpy's version; undefined where there is none. */
+export const version = found?.version
+
+let child: Answerer | undefined
+
+/** A contender, where there is a numpy. numpy reduces float32 in float32: its answers are that far off. */
+export function contenders(
+  label: string,
+  request: readonly (string | number)[],
+  wrong: Judge<Float64Array>,
+): Contender[] {
+  if (found === undefined) return []
+  const start = () => {
+    child ??= new Answerer([found.python, peer('kernels.py')])
+    return child
+  }
+  return [kernel(label === '' ? NAME : `${NAME}, ${label}`, start, request, wrong)]
+}
+
+/** The script over a whole trial. */
+export function script(dir: string, out: string, processes: number): readonly [string, ...string[]] | undefined {
+  return found && [found.python, peer('reductions.py'), dir, out, '--processes', `${processes}`]
+}
+
+function peer(name: string): string {
+  return fileURLToPath(new URL(`../peers/${name}`, import.meta.url))
+}

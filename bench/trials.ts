@@ -1,0 +1,101 @@
+/** Trials that several definitions go through: made once a run, and what is expected of them. */
+import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { eventFilePath, indexFilePath } from '../fixtures/event-writer.js'
+import { type Made, makeLarge, makeMany, makeSteps } from '../fixtures/make.js'
+import { decodeEvent } from '../test/support/event-schema.js'
+import { expectedReductions } from './reductions.js'
+import { scratchPath } from './scratch.js'
+
+/** large, many, steps: as fixtures/make.ts tells; small: 1 MB; tenfold: large as ten workers saved it. */
+export type TrialName = 'large' | 'many' | 'steps' | 'small' | 'tenfold'
+
+export interface Trial extends Made {
+  readonly dir: string
+  /** `large, 1023 MB, 1610 tensors` */
+  readonly title: string
+  readonly tensorCount: number
+  /** Bytes of its event files. */
+  readonly byteLength: number
+}
+
+const trials = new Map<TrialName, Trial>()
+
+export function trial(name: TrialName, quick: boolean): Trial {
+  const known = trials.get(name)
+  if (known !== undefined) return known
+  const dir = scratchPath(name)
+  const made = make(name, dir, quick)
+  const tensorCount = made.tensors.length * made.steps.length * (name === 'tenfold' ? 10 : 1)
+  const files = filesUnder(join(dir, 'events'))
+  const byteLength = files.reduce((sum, path) => sum + statSync(join(dir, 'events', path)).size, 0)
+  const title = `${name}, ${Math.round(byteLength / 1e6)} MB, ${tensorCount.toLocaleString('en-GB')} tensors`
+  const trial = { ...made, dir, title, tensorCount, byteLength }
+  trials.set(name, trial)
+  return trial
+}
+
+/** Payload checksums are true, so that checking them is work; who doesn't check finds no difference. */
+function make(name: TrialName, dir: string, quick: boolean): Made {
+  const checksum = 'true'
+  switch (name) {
+    case 'large':
+      return makeLarge(dir, { steps: quick ? 2 : 5, scale: quick ? 0.25 : 1, checksum })
+    case 'many':
+      return makeMany(dir, { steps: quick ? 50 : 1000, checksum })
+    case 'steps':
+      return makeSteps(dir, { steps: quick ? 5000 : 100_000, checksum })
+    case 'small':
+      return makeMany(dir, { steps: 5, checksum })
+    case 'tenfold':
+      return repeatWorker(trial('large', quick), dir, 10)
+  }
+}
+
+/** The trial of one worker as that of several, whose event files are links to the one's. */
+function repeatWorker({ dir: from, ...made }: Trial, to: string, workers: number): Made {
+  for (const path of filesUnder(from)) {
+    for (let worker = 0; worker < workers; worker++) {
+      const copy = join(to, path.replace('worker_0', `worker_${worker}`))
+      mkdirSync(dirname(copy), { recursive: true })
+      if (path.startsWith('events')) linkSync(join(from, path), copy)
+      else {
+        const text = readFileSync(join(from, path), 'utf8').replace('"num_workers": 1', `"num_workers": ${workers}`)
+        writeFileSync(copy, text.replace('worker_0', `worker_${worker}`))
+      }
+      if (!path.includes('worker_0')) break
+    }
+  }
+  return made
+}
+
+function filesUnder(dir: string): string[] {
+  return readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    .filter(path => statSync(join(dir, path)).isFile())
+    .sort()
+}
+
+const expectations = new Map<Trial, Float64Array>()
+
+/** The 18 reductions of every tensor, in the order of steps and records, decoded by the tests' judge. */
+export function expectedOf(trial: Trial): Float64Array {
+  const known = expectations.get(trial)
+  if (known !== undefined) return known
+  const { dir, steps } = trial
+  const numbers: number[] = []
+  for (const step of steps) {
+    const file = readFileSync(join(dir, eventFilePath(step, 'worker_0')))
+    const index = JSON.parse(readFileSync(join(dir, indexFilePath(step, 'worker_0')), 'utf8')) as {
+      tensor_payload: { start_idx: number; length: number }[]
+    }
+    for (const { start_idx, length } of index.tensor_payload) {
+      const { values } = decodeEvent(file.subarray(start_idx + 12, start_idx + length - 4))
+      const { content } = values[0]!.tensor!
+      const elements = new Float32Array(content.buffer, content.byteOffset, content.length / 4)
+      numbers.push(...expectedReductions(Float64Array.from(elements)))
+    }
+  }
+  const expected = Float64Array.from(numbers)
+  expectations.set(trial, expected)
+  return expected
+}

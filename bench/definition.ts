@@ -91,7 +91,9 @@ export function expectClose(
 }
 
 function isClose(got: number, expected: number, tolerance: number): boolean {
-  return Object.is(got, expected) || got === expected || Math.abs(got - expected) <= tolerance * Math.abs(expected) + 1e-300
+  return (
+    Object.is(got, expected) || got === expected || Math.abs(got - expected) <= tolerance * Math.abs(expected) + 1e-300
+  )
 }
 
 /** `4096` as `4 KiB`. */

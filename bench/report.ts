@@ -4,19 +4,25 @@ import { NAME } from './engines/ours.js'
 import type { Measured } from './measure.js'
 
 /** What was measured of a case. */
-export interface Result extends Omit<Case, 'contenders'> {
+export interface Result extends Omit<Case, 'contenders' | 'rounds'> {
   readonly definition: string
   readonly engines: readonly Measured[]
 }
 
 /** One case: an engine a line. */
-export function caseTable({ definition, size, byteLength, records, engines }: Result): string {
-  const head = [`${definition} ${size}`, 'median', 'GB/s', ...(records === undefined ? [] : ['M records/s']), '÷ ours']
-  const lines = engines.map(({ engine, medianMs, ratio }) => [
+export function caseTable({ definition, size, unit, byteLength, records, engines }: Result): string {
+  const head = [
+    `${definition} ${size}`,
+    'median',
+    ...(byteLength === undefined ? [] : ['GB/s']),
+    ...(records === undefined ? [] : ['M records/s']),
+    '÷ ours',
+  ]
+  const lines = engines.map(({ engine, median, ratio }) => [
     engine,
-    duration(medianMs),
-    digits(byteLength / medianMs / 1e6),
-    ...(records === undefined ? [] : [digits(records / medianMs / 1e3)]),
+    unit === undefined ? duration(median) : `${digits(median)} ${unit}`,
+    ...(byteLength === undefined ? [] : [digits(byteLength / median / 1e6)]),
+    ...(records === undefined ? [] : [digits(records / median / 1e3)]),
     digits(ratio),
   ])
   return align([head, ...lines])
@@ -24,13 +30,13 @@ export function caseTable({ definition, size, byteLength, records, engines }: Re
 
 /** All ratios, a case a line. */
 export function summary(results: readonly Result[]): string {
-  const lines = results.map(({ definition, size, engines }) => {
+  const lines = results.flatMap(({ definition, size, engines }) => {
     const base = engines[0]
     const others = engines.filter(({ engine }) => !engine.startsWith(NAME))
     const ratios = others.map(({ engine, ratio }) => `${engine} ${digits(ratio)}`)
-    return [`${definition} ${size}`, `${ratios.join(' · ')}  (1 = ${base!.engine})`]
+    return others.length === 0 ? [] : [[`${definition} ${size}`, `${ratios.join(' · ')}  (1 = ${base!.engine})`]]
   })
-  return `Time of the others, where ours is 1:\n${align(lines, 'left')}`
+  return lines.length === 0 ? '' : `Of the others, where ours is 1:\n${align(lines, 'left')}`
 }
 
 function align(lines: readonly (readonly string[])[], rest: 'left' | 'right' = 'right'): string {
@@ -47,11 +53,12 @@ function align(lines: readonly (readonly string[])[], rest: 'left' | 'right' = '
     .join('\n')
 }
 
-function digits(value: number): string {
+/** Three digits that count. */
+export function digits(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)
 }
 
-function duration(ms: number): string {
+export function duration(ms: number): string {
   if (ms >= 1000) return `${digits(ms / 1000)} s`
   if (ms >= 1) return `${digits(ms)} ms`
   return ms >= 1e-3 ? `${digits(ms * 1e3)} µs` : `${digits(ms * 1e6)} ns`

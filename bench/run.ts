@@ -1,32 +1,40 @@
 /**
- * Measures trialscan beside what one would use instead. `npm run bench [-- NAME… --quick --record FILE.json]`
+ * Measures trialscan beside what one would use instead. `npm run bench [-- NAME… --quick --record]`
  *
- *   NAME           only these definitions: crc32c, decode, moments, allclose, scan, rules
- *   --quick        small inputs and few rounds: a minute in all
- *   --record FILE  write the results, with the machine's description
+ *   NAME      only these definitions
+ *   --quick   small inputs and few rounds
+ *   --record  write the results to bench/record/<date>-<cpu>.json, with the machine's description
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type Definition, WrongAnswer } from './definition.js'
 import { allclose } from './definitions/allclose.js'
+import { cli } from './definitions/cli.js'
 import { crc32c } from './definitions/crc32c.js'
 import { decode } from './definitions/decode.js'
+import { kernels } from './definitions/kernels.js'
 import { moments } from './definitions/moments.js'
+import { open } from './definitions/open.js'
 import { rules } from './definitions/rules.js'
 import { scan } from './definitions/scan.js'
+import * as native from './engines/native.js'
+import * as numpy from './engines/numpy.js'
 import { type Effort, measure } from './measure.js'
+import { manifest } from './package.js'
+import { endAnswerers } from './processes.js'
+import { RECORDS, type Record } from './record.js'
 import { caseTable, type Result, summary } from './report.js'
 
-const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, allclose, scan, rules]
+const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, kernels, allclose, open, scan, rules, cli]
 
 const FULL: Effort = { rounds: 7, turnMs: 60 }
-const QUICK: Effort = { rounds: 5, turnMs: 20 }
+const QUICK: Effort = { rounds: 3, turnMs: 20 }
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { quick: { type: 'boolean', default: false }, record: { type: 'string' } },
+    options: { quick: { type: 'boolean', default: false }, record: { type: 'boolean', default: false } },
   })
   const unknown = positionals.filter(name => !DEFINITIONS.some(definition => definition.name === name))
   if (unknown.length > 0) {
@@ -34,36 +42,43 @@ async function main(): Promise<void> {
     throw new Error(`expected names of definitions (${known}), got ${unknown.join(', ')}`)
   }
   const { quick, record } = values
+  const chosen = DEFINITIONS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
   const effort = quick ? QUICK : FULL
   const results: Result[] = []
-  for (const { name, measures, cases } of DEFINITIONS) {
-    if (positionals.length > 0 && !positionals.includes(name)) continue
+  for (const { name, measures, cases } of chosen) {
     console.log(`\n${name}: ${measures}`)
-    for await (const { contenders, ...input } of cases({ quick })) {
+    for await (const { contenders, rounds = effort.rounds, ...input } of cases({ quick })) {
       for (const { check } of contenders) await check()
-      const result = { definition: name, ...input, engines: await measure(contenders, effort) }
+      const engines = await measure(contenders, { ...effort, rounds: Math.min(rounds, effort.rounds) })
+      const result = { definition: name, ...input, engines }
       results.push(result)
       console.log(`\n${caseTable(result)}`)
     }
   }
   console.log(`\n${summary(results)}`)
-  if (record !== undefined) {
-    const text = JSON.stringify({ date: new Date().toISOString(), machine: machine(), effort, results }, null, 2)
-    writeFileSync(record, `${text}\n`)
-  }
+  if (record) writeRecord({ date: new Date().toISOString(), quick, machine: machine(), effort, results })
+}
+
+function writeRecord(record: Record): void {
+  const cpu = record.machine.cpu.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  mkdirSync(RECORDS, { recursive: true })
+  const name = `${record.date.slice(0, 10)}-${cpu.replace(/^-|-$/g, '')}.json`
+  writeFileSync(new URL(name, RECORDS), `${JSON.stringify(record, null, 2)}\n`)
+  console.log(`\nbench/record/${name}`)
 }
 
 /** Where and with what it was measured. */
-function machine() {
-  const { devDependencies } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+function machine(): Record['machine'] {
   return {
-    cpu: cpus()[0]?.model ?? 'unknown',
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableParallelism(),
     memoryBytes: totalmem(),
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
     v8: process.versions.v8,
-    packages: devDependencies as Record<string, string>,
+    compiler: native.compiler ?? null,
+    numpy: numpy.version ?? null,
+    packages: manifest.devDependencies,
   }
 }
 
@@ -72,4 +87,6 @@ try {
 } catch (error) {
   console.error(error instanceof WrongAnswer ? `wrong answer: ${error.message}` : error)
   process.exitCode = 1
+} finally {
+  endAnswerers()
 }

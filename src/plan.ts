@@ -64,6 +64,8 @@ export interface ScanJob extends RecordJob {
   readonly batches: readonly ReadBatch[]
   /** What rows are written with; null where numbers are wanted. */
   readonly lines: LinesJob | null
+  /** Whether to tell where the time goes. It takes a second walk over the records. */
+  readonly timed: boolean
 }
 
 /** How rows are to be written. */
@@ -115,6 +117,8 @@ export interface PlanContext {
   readonly memory: number
   /** How rows are to be written where they are made. Default: not at all. */
   readonly lines?: LinesRequest | undefined
+  /** Whether jobs tell where their time goes. */
+  readonly timed?: boolean | undefined
 }
 
 /** A record to read: where it lies and what it must be. */
@@ -205,7 +209,10 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
   }
 }
 
-function planScan(places: readonly RecordPlace[], { store, checkLevel, memory, lines }: PlanContext): ScanJob {
+function planScan(
+  places: readonly RecordPlace[],
+  { store, checkLevel, memory, lines, timed = false }: PlanContext,
+): ScanJob {
   const { files, tags, records } = columnsOf(places)
   const order = Int32Array.from(places.keys())
   // Index order is nearly always file order, which the sort then leaves as it is.
@@ -221,6 +228,7 @@ function planScan(places: readonly RecordPlace[], { store, checkLevel, memory, l
     order,
     batches,
     lines: lines ? planLines(places, lines) : null,
+    timed,
   }
 }
 

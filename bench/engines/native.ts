@@ -44,5 +44,5 @@ export function contenders(
 
 /** A process that does nothing but read the files of a directory. */
 export function reader(dir: string, threads: number): readonly [string, ...string[]] | undefined {
-  return program && [program, 'read', dir, `${threads}`]
+  return program === undefined ? undefined : [program, 'read', dir, `${threads}`]
 }

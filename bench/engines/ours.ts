@@ -2,10 +2,10 @@
 import { Engine } from '#dist/engine/engine.js'
 import type { Address } from '#dist/engine/memory.js'
 import { instantiateCore } from '#dist/engine/module.js'
-import { createTrial } from '#dist/index.js'
 import { Moments } from '#dist/engine/moments.js'
+import { createTrial } from '#dist/index.js'
 import { dtypeInfo } from '#dist/trial/value.js'
-import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS } from '#dist/types.js'
+import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { type Decoded, float32View, type Records } from './record.js'
 
 export const NAME = 'ours'
@@ -17,6 +17,22 @@ export function crc32c(data: Uint8Array, byteLength: number): () => number {
   return () => {
     let all = 0
     for (let at = 0; at < data.length; at += byteLength) all ^= engine.crc32c((start + at) as Address, byteLength)
+    return all >>> 0
+  }
+}
+
+/** The same of buffers of any lengths. */
+export function crc32cOf(buffers: readonly Uint8Array[]): () => number {
+  const engine = new Engine()
+  const start = load(engine, Buffer.concat(buffers))
+  const lengths = buffers.map(({ length }) => length)
+  return () => {
+    let all = 0
+    let at = start as number
+    for (const length of lengths) {
+      all ^= engine.crc32c(at as Address, length)
+      at += length
+    }
     return all >>> 0
   }
 }
@@ -80,11 +96,20 @@ export function moments(dtype: DType, bytes: Uint8Array): () => Float64Array {
 const { layout } = new Engine()
 
 /** What follows from a row. */
-export function reductionsOf(dtype: DType, row: Float64Array): Float64Array {
+export function reductionsOf(
+  dtype: DType,
+  row: Float64Array,
+  names: readonly ReductionName[] = REDUCTIONS,
+): Float64Array {
   const result = new Moments(layout.moments, dtype, row)
-  const numbers = new Float64Array(REDUCTIONS.length)
-  for (let i = 0; i < numbers.length; i++) numbers[i] = result.reduction(REDUCTIONS[i]!) as number
+  const numbers = new Float64Array(names.length)
+  for (let i = 0; i < numbers.length; i++) numbers[i] = result.reduction(names[i]!) as number
   return numbers
+}
+
+/** The row as it is when only some reductions are asked for. */
+export function setRow(dtype: DType, bytes: Uint8Array, _names: readonly ReductionName[]): () => Float64Array {
+  return momentsRow(dtype, bytes)
 }
 
 /** The row alone that the reductions follow from: a view. */

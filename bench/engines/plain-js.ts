@@ -118,6 +118,38 @@ export function momentsOfBigInts(dtype: 'int64' | 'uint64', bytes: Uint8Array<Ar
   return () => pass(data, data.length)
 }
 
+/** Mean and std. */
+export function meanstd(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
+  const data = elementsOf(dtype, bytes)
+  return () => {
+    const shift = data[0]!
+    let s = 0
+    let q = 0
+    for (let i = 0; i < data.length; i++) {
+      const d = data[i]! - shift
+      s += d
+      q += d * d
+    }
+    return Float64Array.of(shift + s / data.length, Math.sqrt((q - (s * s) / data.length) / data.length))
+  }
+}
+
+/** Least and greatest; a NaN makes both NaN. */
+export function minmax(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
+  const data = elementsOf(dtype, bytes)
+  return () => {
+    let min = Number.POSITIVE_INFINITY
+    let max = Number.NEGATIVE_INFINITY
+    for (let i = 0; i < data.length; i++) {
+      const x = data[i]!
+      if (x < min) min = x
+      if (x > max) max = x
+      if (Number.isNaN(x)) return Float64Array.of(x, x)
+    }
+    return Float64Array.of(min, max)
+  }
+}
+
 /** How many pairs are not close, in float32 arithmetic as numpy does it. */
 export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: number): () => number {
   const { fround, abs } = Math

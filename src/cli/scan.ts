@@ -42,7 +42,9 @@ const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std',
 /** @returns the exit code */
 export async function scan(path: string, flags: ScanFlags, signal: AbortSignal): Promise<number> {
   const { tensor, collection, steps, mode, worker, check, threads, memory, out } = flags
+  const openedAt = performance.now()
   const trial = await createTrial(path, { requireCollections: false, ...(threads !== undefined && { threads }) })
+  const openMs = performance.now() - openedAt
   const progress = new Progress(out === undefined && process.stdout.isTTY)
   const rows = trial.scan({
     ...(tensor && { regex: tensor }),
@@ -54,6 +56,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
     reductions: flags.reductions ?? 'all',
     check,
+    timed: flags.stats === true,
     signal,
     onProgress: progress.update,
   })
@@ -78,7 +81,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     throw error
   } finally {
     progress.stop()
-    if (flags.stats) process.stderr.write(`${statsText(rows.stats)}\n`)
+    if (flags.stats) process.stderr.write(`${statsText(rows.stats, openMs)}\n`)
     await trial.close()
   }
 }
@@ -122,8 +125,8 @@ function columnsOf(reductions: readonly string[] | 'all'): readonly ReductionNam
   return reductions === 'all' ? REDUCTIONS : [...new Set(reductions as readonly ReductionName[])]
 }
 
-function statsText(stats: ScanStats): string {
-  const { records, readBytes, reads, jobs, threads, elapsedMs, failedRows } = stats
+function statsText(stats: ScanStats, openMs: number): string {
+  const { records, readBytes, reads, jobs, threads, elapsedMs, failedRows, spent } = stats
   const seconds = elapsedMs / 1000
   const speed = seconds > 0 ? readBytes / 1e9 / seconds : 0
   return [
@@ -135,7 +138,22 @@ function statsText(stats: ScanStats): string {
     `seconds ${seconds.toFixed(3)}`,
     `GB/s ${speed.toFixed(3)}`,
     `failed rows ${countText(failedRows)}`,
+    `open ${secondsText(openMs)}`,
+    // Of all threads together, but for the waiting, which is the main one's.
+    ...(spent
+      ? [
+          `read ${secondsText(spent.readMs)}`,
+          `decode ${secondsText(spent.decodeMs)}`,
+          `reduce ${secondsText(spent.reduceMs)}`,
+          `write ${secondsText(spent.writeMs)}`,
+          `wait ${secondsText(spent.waitMs)}`,
+        ]
+      : []),
   ].join(', ')
+}
+
+function secondsText(ms: number): string {
+  return (ms / 1000).toFixed(3)
 }
 
 /** Nothing fits the filters: what was asked, and what there is. */

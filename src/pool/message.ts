@@ -29,6 +29,18 @@ export interface JobStats {
   readonly records: number
   readonly readBytes: number
   readonly reads: number
+  /** Where the time went, if that was asked for. */
+  readonly spent?: Spent | undefined
+}
+
+/** Milliseconds of one thread. */
+export interface Spent {
+  readonly readMs: number
+  /** Framing, checksums and the walk. */
+  readonly decodeMs: number
+  readonly reduceMs: number
+  /** Rows as text, where they were asked for so, and the rest of the job. */
+  readonly writeMs: number
 }
 
 /** One record that could not be read: its place in the job's columns, and why. */

@@ -22,6 +22,7 @@ import type {
   PartReply,
   ReplyTo,
   ScanReply,
+  Spent,
 } from '../pool/message.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../pool/row.js'
 import type { Runner } from '../pool/runner.js'
@@ -40,6 +41,14 @@ export interface ScanStats {
   /** 0: the calling thread did the work. */
   readonly threads: number
   elapsedMs: number
+  /** Where the time went, if `timed` was asked for. */
+  spent?: ScanTimes
+}
+
+/** Milliseconds; those of the threads are added up. */
+export interface ScanTimes extends Spent {
+  /** That the calling thread waited for the others. */
+  readonly waitMs: number
 }
 
 /** How far a scan is. */
@@ -100,6 +109,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   readonly #request: ScanRequest
   readonly #stats: { -readonly [K in keyof ScanStats]: ScanStats[K] }
   #started = false
+  #waitMs = 0
   #firstError: TrialscanError | null = null
 
   constructor(request: ScanRequest) {
@@ -170,6 +180,17 @@ export class Scan implements AsyncIterable<ScanRow> {
       byteLength = 0
     }
     if (open.length > 0) yield Buffer.concat(open)
+  }
+
+  #spend({ readMs, decodeMs, reduceMs, writeMs }: Spent): void {
+    const { spent } = this.#stats
+    this.#stats.spent = {
+      readMs: (spent?.readMs ?? 0) + readMs,
+      decodeMs: (spent?.decodeMs ?? 0) + decodeMs,
+      reduceMs: (spent?.reduceMs ?? 0) + reduceMs,
+      writeMs: (spent?.writeMs ?? 0) + writeMs,
+      waitMs: this.#waitMs,
+    }
   }
 
   #start(): void {
@@ -257,6 +278,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       const oldest = inFlight.shift()
       if (oldest === undefined) return
       const { planned, reply } = oldest
+      const askedAt = performance.now()
       let answer: ReplyTo<Job> | null = null
       let failure: ErrorData | null = null
       try {
@@ -266,10 +288,12 @@ export class Scan implements AsyncIterable<ScanRow> {
         failure = errorToData(error)
       }
       this.#stats.jobs++
+      this.#waitMs += performance.now() - askedAt
       if (answer !== null && 'stats' in answer) {
         this.#stats.records += answer.stats.records
         this.#stats.readBytes += answer.stats.readBytes
         this.#stats.reads += answer.stats.reads
+        if (answer.stats.spent) this.#spend(answer.stats.spent)
       }
       if (planned.job.kind === 'part') {
         const merged = parts.add(planned, answer as PartReply | null, failure)

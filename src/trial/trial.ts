@@ -87,6 +87,8 @@ export interface ScanOptions extends WorkOptions {
   readonly reductions?: readonly string[] | 'all'
   /** Default `minimal`. */
   readonly check?: CheckLevel
+  /** Whether `stats.spent` tells where the time goes. It takes a second walk over the records. Default false. */
+  readonly timed?: boolean
   /** Ends the scan: the loop over it then throws the signal's reason. */
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: ScanProgress) => void
@@ -382,7 +384,7 @@ export class Trial extends TornasoleNames {
       items: selectItems(this.#catalog.workerSteps, options, this.#selectedNames(options)),
       reductions: names,
       strict: reductions !== 'all',
-      context: { store: access.spec, checkLevel: checkLevelNumber(check), memory },
+      context: { store: access.spec, checkLevel: checkLevelNumber(check), memory, timed: options.timed },
       runner: totalBytes => access.runner(threads, totalBytes),
       url: path => access.store.url(path),
       signal,

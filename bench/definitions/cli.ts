@@ -1,0 +1,177 @@
+/** Whole processes, from start to exit. */
+
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { REDUCTIONS } from '#dist/types.js'
+import {
+  type Case,
+  type Contender,
+  type Definition,
+  expectClose,
+  expectSame,
+  type Judge,
+  type Options,
+  selfTimed,
+} from '../definition.js'
+import * as native from '../engines/native.js'
+import * as numpy from '../engines/numpy.js'
+import * as ours from '../engines/ours.js'
+import { COMMAND } from '../package.js'
+import { type Run, runProcess } from '../processes.js'
+import { scratchPath } from '../scratch.js'
+import { expectedOf, type Trial, type TrialName, trial } from '../trials.js'
+
+type Command = readonly [string, ...string[]]
+
+const NODE = process.execPath
+
+export const cli: Definition = {
+  name: 'cli',
+  measures: 'whole processes from start to exit; files in the page cache, output to a file',
+  *cases({ quick }: Options): Generator<Case> {
+    for (const name of ['large', 'many'] satisfies TrialName[]) yield scanCase(name, trial(name, quick))
+    yield smallCase(trial('small', quick))
+    yield helpCase()
+    for (const name of ['large', 'tenfold'] satisfies TrialName[]) yield memoryCase(trial(name, quick))
+  },
+}
+
+function scanCommand(dir: string, out: string, ...more: string[]): Command {
+  return [NODE, COMMAND, 'scan', dir, '--reductions', 'all', '--format', 'csv', '--out', out, ...more]
+}
+
+/** The table of a whole trial, beside an expert's script and beside nothing but reading. */
+function scanCase(name: TrialName, trial: Trial): Case {
+  const { dir, title, tensorCount, byteLength } = trial
+  const out = (who: string) => scratchPath(`${name}-${who}.csv`)
+  const scanning = (label: string, ...more: string[]) =>
+    processContender(`${ours.NAME}${label}`, scanCommand(dir, out('ours'), ...more), () =>
+      wrongTable(out('ours'), trial),
+    )
+  const script = (processes: number) => {
+    const command = numpy.script(dir, out('numpy'), processes)
+    const label = `${numpy.NAME}, a script of ${processes} process${processes === 1 ? '' : 'es'}`
+    const wrong = () => wrongTable(out('numpy'), trial, TOLERANCE_OF_FLOAT32)
+    return command === undefined ? [] : [processContender(label, command, wrong)]
+  }
+  const reading = (threads: number) => {
+    const command = native.reader(`${dir}/events`, threads)
+    const wrong = expectSame(`${byteLength}\n`)
+    return command === undefined
+      ? []
+      : [processContender(`${native.NAME}, only reading, threads ${threads}`, command, ({ stdout }) => wrong(stdout))]
+  }
+  return {
+    size: `scan of ${title}`,
+    byteLength,
+    rounds: 5,
+    ...(name === 'many' && { records: tensorCount }),
+    contenders: [scanning(''), scanning(', threads 1', '--threads', '1'), ...script(1), ...script(2), ...reading(2)],
+  }
+}
+
+function smallCase(trial: Trial): Case {
+  const out = scratchPath('small.csv')
+  return {
+    size: `scan of ${trial.title}`,
+    contenders: [
+      processContender(ours.NAME, scanCommand(trial.dir, out), () => wrongTable(out, trial)),
+      nothingContender(),
+    ],
+  }
+}
+
+function helpCase(): Case {
+  const command: Command = [NODE, COMMAND, '--help']
+  return {
+    size: '--help, first byte',
+    contenders: [processContender(ours.NAME, command, wrongHelp, ({ firstByteMs }) => firstByteMs), nothingContender()],
+  }
+}
+
+const wrongHelp: Judge<Run> = ({ stdout }) =>
+  stdout.includes('Usage: trialscan') ? undefined : `expected help, got ${JSON.stringify(stdout.slice(0, 80))}`
+
+/** What Node.js takes to start and to say one word: nobody who uses it can be faster. */
+function nothingContender(): Contender {
+  return processContender('Node.js alone', [NODE, '-e', 'console.log(1)'], ({ stdout }) => expectSame('1\n')(stdout))
+}
+
+function memoryCase(trial: Trial): Case {
+  const preload = fileURLToPath(new URL('../children/peak-memory.mjs', import.meta.url))
+  const out = scratchPath('memory.csv')
+  const [, ...rest] = scanCommand(trial.dir, out, '--threads', '2')
+  const turn = async () => {
+    const { status, stderr } = spawnSync(NODE, ['--import', preload, ...rest], { encoding: 'utf8' })
+    const peak = /peak memory: (\d+) KiB/.exec(stderr)
+    if (status !== 0 || peak === null) throw new Error(`expected exit code 0, got ${status}: ${stderr}`)
+    return { median: (Number(peak[1]) * 1024) / 1e6, answer: countRows(out) }
+  }
+  return {
+    size: `peak memory, scan of ${trial.title}`,
+    unit: 'MB',
+    rounds: 3,
+    contenders: [selfTimed(`${ours.NAME}, threads 2`, turn, expectSame(trial.tensorCount))],
+  }
+}
+
+function processContender(
+  engine: string,
+  command: Command,
+  wrong: Judge<Run>,
+  value: (run: Run) => number = ({ elapsedMs }) => elapsedMs,
+): Contender {
+  const turn = async () => {
+    const answer = await runProcess(command)
+    return { median: value(answer), answer }
+  }
+  return selfTimed(engine, turn, wrong)
+}
+
+function countRows(path: string): number {
+  return readFileSync(path).reduce((lines, byte) => lines + (byte === 10 ? 1 : 0), 0) - 1
+}
+
+/** numpy adds and multiplies float32 in float32. */
+const TOLERANCE_OF_FLOAT32 = 1e-3
+
+/** What a product of float32 can be without having lost digits on the way. */
+const SOUND_PRODUCT = [1e-25, 1e25] as const
+
+/** The fault of a table: its rows are the trial's, in order, and its numbers those expected. */
+function wrongTable(path: string, trial: Trial, tolerance?: number): string | undefined {
+  const { steps, tensors } = trial
+  const [head, ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n')
+  const first = head!.split(',').indexOf(REDUCTIONS[0]!)
+  if (lines.length !== trial.tensorCount) return `expected ${trial.tensorCount} rows, got ${lines.length}`
+  const all = expectedOf(trial)
+  for (const [row, line] of lines.entries()) {
+    const cells = line.split(',')
+    const [name, step] = [tensors[row % tensors.length]!.name, steps[Math.floor(row / tensors.length)]!]
+    if (cells[0] !== name || Number(cells[1]) !== step)
+      return `row ${row}: expected ${name} at step ${step}, got ${line}`
+    const expected = all.subarray(row * REDUCTIONS.length, (row + 1) * REDUCTIONS.length)
+    const got = Float64Array.from(cells.slice(first, first + REDUCTIONS.length), Number)
+    const fault = (tolerance === undefined ? exact : loose(tolerance))(expected)(got)
+    if (fault !== undefined) return `${name} at step ${step}: ${fault}`
+  }
+  return undefined
+}
+
+const exact = (expected: Float64Array) => expectClose(expected, i => REDUCTIONS[i]!)
+
+/** Sums that cancel are held against the sums of absolutes; products that float32 can't hold are not looked at. */
+function loose(tolerance: number): (expected: Float64Array) => Judge<Float64Array> {
+  const at = (name: (typeof REDUCTIONS)[number]) => REDUCTIONS.indexOf(name)
+  return expected => got => {
+    const i = expected.findIndex((value, i) => {
+      const name = REDUCTIONS[i]!
+      const size = Math.abs(value)
+      if (name.endsWith('prod') && !(size > SOUND_PRODUCT[0] && size < SOUND_PRODUCT[1])) return false
+      const scale = name === 'sum' ? expected[at('abs_sum')]! : name === 'mean' ? expected[at('abs_mean')]! : size
+      return !(Math.abs(got[i]! - value) <= tolerance * scale)
+    })
+    return i < 0 ? undefined : `${REDUCTIONS[i]}: expected ${expected[i]}, got ${got[i]}`
+  }
+}

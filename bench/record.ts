@@ -1,0 +1,26 @@
+/** What `npm run bench -- --record` writes. */
+import type { Effort } from './measure.js'
+import type { Result } from './report.js'
+
+/** Where records are kept. */
+export const RECORDS = new URL('record/', import.meta.url)
+
+export interface Record {
+  /** ISO 8601. */
+  readonly date: string
+  readonly quick: boolean
+  readonly machine: {
+    readonly cpu: string
+    readonly cores: number
+    readonly memoryBytes: number
+    readonly platform: string
+    readonly node: string
+    readonly v8: string
+    /** Null where there is none. */
+    readonly compiler: string | null
+    readonly numpy: string | null
+    readonly packages: Readonly<{ [name: string]: string }>
+  }
+  readonly effort: Effort
+  readonly results: readonly Result[]
+}

@@ -1,0 +1,137 @@
+/**
+ * What a scan costs, counted and not timed: reads, bytes, crossings of the border, collections of garbage, modules that
+ * are loaded. A change that makes one of these larger is to be meant.
+ */
+
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Engine } from '#dist/engine/engine.js'
+import { createTrial, evaluate, UnchangedTensor, VanishingGradient } from '#dist/index.js'
+import { LocalStore } from '#dist/store/local.js'
+import { type Made, makeLarge, makeMany } from '../fixtures/make.js'
+import { CLI } from './cli/run.js'
+import { fixtureTrial, ROOT } from './support/golden.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-cost-'))
+const run = promisify(execFile)
+let many: Made
+const manyDirectory = join(scratch, 'many')
+const largeDirectory = join(scratch, 'large')
+
+beforeAll(() => {
+  many = makeMany(manyDirectory, { steps: 20 })
+  makeLarge(largeDirectory, { steps: 2, scale: 0.05 })
+})
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+/** Calls of the store and of the core while `work` runs. */
+async function counted(work: () => Promise<unknown>): Promise<{ reads: number; bytes: number; crossings: number }> {
+  const read = vi.spyOn(LocalStore.prototype, 'readInto')
+  const crossings = vi.spyOn(Engine.prototype, 'scan')
+  try {
+    await work()
+    const bytes = read.mock.results.reduce((sum, { value }) => sum + (value as number), 0)
+    return { reads: read.mock.calls.length, bytes, crossings: crossings.mock.calls.length }
+  } finally {
+    read.mockRestore()
+    crossings.mockRestore()
+  }
+}
+
+describe('a scan', () => {
+  it('reads a step of small tensors at once, and crosses the border once for it', async () => {
+    const trial = await createTrial(manyDirectory)
+    const scan = trial.scan({ threads: 0 })
+    const cost = await counted(async () => {
+      for await (const _ of scan.lines('csv'));
+    })
+    const records = many.steps.length * many.tensors.length
+    expect(scan.stats).toMatchObject({ rows: records, records, reads: 20, jobs: 1 })
+    expect(cost).toEqual({ reads: 20, bytes: scan.stats.readBytes, crossings: 20 })
+  })
+
+  it('reads no byte twice and none in vain', async () => {
+    const trial = await createTrial(largeDirectory)
+    const { byteLength } = await trial.summary()
+    const scan = trial.scan({ threads: 0 })
+    const cost = await counted(async () => {
+      for await (const _ of scan);
+    })
+    expect(cost.bytes).toBe(byteLength)
+    expect(cost.crossings).toBe(cost.reads)
+    expect(cost.reads).toBeLessThanOrEqual(Math.ceil(byteLength / 2 ** 19))
+  })
+
+  it('makes little garbage: no more than some collections of the young for ten thousand rows', async () => {
+    const script = `
+      const { PerformanceObserver } = await import('node:perf_hooks')
+      const { createTrial } = await import(${JSON.stringify(join(ROOT, 'dist/bundle/index.js'))})
+      let collections = 0
+      const observer = new PerformanceObserver(list => { collections += list.getEntries().length })
+      const trial = await createTrial(${JSON.stringify(manyDirectory)})
+      observer.observe({ entryTypes: ['gc'] })
+      for (let i = 0; i < 3; i++) for await (const _ of trial.scan({ threads: 0 }).lines('csv'));
+      await new Promise(done => setTimeout(done, 10))
+      console.log(collections)`
+    const { stdout } = await run(process.execPath, ['--max-semi-space-size=16', '--input-type=module', '-e', script])
+    expect(Number(stdout)).toBeLessThanOrEqual(20)
+  })
+})
+
+describe('opening', () => {
+  it('reads every index file once, and no event file', async () => {
+    const read = vi.spyOn(LocalStore.prototype, 'read')
+    const cost = await counted(() => createTrial(manyDirectory))
+    expect(read.mock.calls.map(([path]) => path).filter(path => path.startsWith('index/'))).toHaveLength(20)
+    expect(read.mock.calls).toHaveLength(21)
+    expect(cost).toEqual({ reads: 0, bytes: 0, crossings: 0 })
+    read.mockRestore()
+  })
+
+  it('reads again nothing but what is new', async () => {
+    const trial = await createTrial(fixtureTrial('workers-running').directory)
+    const read = vi.spyOn(LocalStore.prototype, 'read')
+    await trial.refresh()
+    expect(read).not.toHaveBeenCalled()
+    read.mockRestore()
+  })
+})
+
+it('rules share what they read', async () => {
+  const trial = await createTrial(manyDirectory)
+  const rules = () => [
+    new VanishingGradient(trial),
+    new UnchangedTensor(trial, { tensor_regex: ['layer'], num_steps: 2 }),
+    new UnchangedTensor(trial, { tensor_regex: ['layer'], num_steps: 3 }),
+  ]
+  const one = await counted(() => evaluate(rules().slice(1, 2), { threads: 0, follow: false }))
+  const three = await counted(() => evaluate(rules(), { threads: 0, follow: false }))
+  expect(three).toEqual(one)
+})
+
+describe('the package', () => {
+  it('has a core of some ten kilobytes', () => {
+    expect(statSync(join(ROOT, 'build/release.wasm')).size).toBeLessThan(110_000)
+  })
+
+  it.each([
+    ['scan', ['scan', fixtureTrial('mlp-vanishing').directory]],
+    ['ls', ['ls', fixtureTrial('mlp-vanishing').directory]],
+    ['--help', ['--help']],
+  ])('loads only what %s needs', async (_, args) => {
+    const coverage = mkdtempSync(join(scratch, 'loaded-'))
+    await run(process.execPath, [CLI, ...args], { env: { ...process.env, NODE_V8_COVERAGE: coverage } })
+    const loaded = readdirSync(coverage).flatMap(file => {
+      const { result } = JSON.parse(readFileSync(join(coverage, file), 'utf8')) as { result: { url: string }[] }
+      return result.map(({ url }) => url).filter(url => url.startsWith('file:'))
+    })
+    const packages = new Set(loaded.flatMap(url => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []))
+    for (const name of packages) expect(['@assemblyscript/loader', 'commander', 'picocolors', 're2js']).toContain(name)
+    expect(loaded.filter(url => !url.includes('node_modules')).length).toBeLessThanOrEqual(12)
+  })
+})

@@ -74,26 +74,17 @@ export function expectSame<A>(expected: A): Judge<A> {
   return answer => (Object.is(answer, expected) ? undefined : `expected ${expected}, got ${answer}`)
 }
 
-/**
- * The fault of numbers that must agree but for the rounding of another order of summation.
- * @param tolerance of the expected number's size
- */
-export function expectClose(
-  expected: Float64Array,
-  describe: (i: number) => string,
-  tolerance = 1e-9,
-): Judge<ArrayLike<number>> {
+/** The fault of numbers that must agree but for the rounding of another order of summation. */
+export function expectClose(expected: Float64Array, describe: (i: number) => string): Judge<ArrayLike<number>> {
   return answer => {
     if (answer.length !== expected.length) return `expected ${expected.length} numbers, got ${answer.length}`
-    const i = expected.findIndex((value, at) => !isClose(answer[at]!, value, tolerance))
+    const i = expected.findIndex((value, at) => !isClose(answer[at]!, value))
     return i < 0 ? undefined : `${describe(i)}: expected ${expected[i]}, got ${answer[i]}`
   }
 }
 
-function isClose(got: number, expected: number, tolerance: number): boolean {
-  return (
-    Object.is(got, expected) || got === expected || Math.abs(got - expected) <= tolerance * Math.abs(expected) + 1e-300
-  )
+function isClose(got: number, expected: number): boolean {
+  return Object.is(got, expected) || got === expected || Math.abs(got - expected) <= 1e-9 * Math.abs(expected) + 1e-300
 }
 
 /** `4096` as `4 KiB`. */

@@ -39,8 +39,9 @@ export class Answerer {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>
   readonly #lines: AsyncIterator<string>
 
-  constructor([command, ...args]: readonly [string, ...string[]]) {
-    this.#child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  constructor([command, ...args]: readonly [string, ...string[]], env: Readonly<Record<string, string>> = {}) {
+    const options = { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } } as const
+    this.#child = spawn(command, args, options)
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
     running.push(this)
   }

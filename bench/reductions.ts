@@ -1,5 +1,6 @@
-/** The expected answer of `moments` and `scan`: the 18 reductions in the most careful way, however slow. */
+/** The expected answers: the 18 reductions in the most careful way, however slow. */
 import { REDUCTIONS, type ReductionBase, type ReductionName } from '#dist/types.js'
+import { expectClose, type Judge } from './definition.js'
 
 /** In the order of REDUCTIONS. The values must be finite, and at least one. */
 export function expectedReductions(values: Float64Array): Float64Array {
@@ -8,6 +9,37 @@ export function expectedReductions(values: Float64Array): Float64Array {
   const value = (name: ReductionName) =>
     name.startsWith('abs_') ? absolute[name.slice(4) as ReductionBase] : plain[name as ReductionBase]
   return Float64Array.from(REDUCTIONS, value)
+}
+
+/** The fault of reductions that were made in doubles, as ours are. */
+export function expectReductions(expected: Float64Array, names: readonly ReductionName[]): Judge<ArrayLike<number>> {
+  return expectClose(expected, i => names[i]!)
+}
+
+/** Of what adds float32 in float32. */
+const TOLERANCE_OF_FLOAT32 = 2e-3
+
+/**
+ * The fault of reductions that were made in float32: sums that cancel are held against the numbers that cancelled;
+ * products, which float32 seldom holds, are not looked at.
+ */
+export function expectReductionsOfFloat32(
+  expected: Float64Array,
+  names: readonly ReductionName[],
+): Judge<ArrayLike<number>> {
+  const scaleOf = (i: number) => {
+    const absolute = { sum: 'abs_sum', mean: 'abs_mean' }[names[i] as string] as ReductionName | undefined
+    const at = absolute === undefined ? -1 : names.indexOf(absolute)
+    return Math.abs(expected[at < 0 ? i : at]!)
+  }
+  return answer => {
+    if (answer.length !== expected.length) return `expected ${expected.length} numbers, got ${answer.length}`
+    const i = expected.findIndex((value, i) => {
+      const isProduct = names[i]!.endsWith('prod')
+      return !isProduct && !(Math.abs(answer[i]! - value) <= TOLERANCE_OF_FLOAT32 * scaleOf(i))
+    })
+    return i < 0 ? undefined : `${names[i]}: expected ${expected[i]}, got ${answer[i]}`
+  }
 }
 
 function nine(values: Float64Array): Record<ReductionBase, number> {

@@ -8,7 +8,6 @@ import {
   type Case,
   type Contender,
   type Definition,
-  expectClose,
   expectSame,
   type Judge,
   type Options,
@@ -19,6 +18,7 @@ import * as numpy from '../engines/numpy.js'
 import * as ours from '../engines/ours.js'
 import { COMMAND } from '../package.js'
 import { type Run, runProcess } from '../processes.js'
+import { expectReductions, expectReductionsOfFloat32 } from '../reductions.js'
 import { scratchPath } from '../scratch.js'
 import { expectedOf, type Trial, type TrialName, trial } from '../trials.js'
 
@@ -52,7 +52,7 @@ function scanCase(name: TrialName, trial: Trial): Case {
   const script = (processes: number) => {
     const command = numpy.script(dir, out('numpy'), processes)
     const label = `${numpy.NAME}, a script of ${processes} process${processes === 1 ? '' : 'es'}`
-    const wrong = () => wrongTable(out('numpy'), trial, TOLERANCE_OF_FLOAT32)
+    const wrong = () => wrongTable(out('numpy'), trial, expectReductionsOfFloat32)
     return command === undefined ? [] : [processContender(label, command, wrong)]
   }
   const reading = (threads: number) => {
@@ -133,14 +133,8 @@ function countRows(path: string): number {
   return readFileSync(path).reduce((lines, byte) => lines + (byte === 10 ? 1 : 0), 0) - 1
 }
 
-/** numpy adds and multiplies float32 in float32. */
-const TOLERANCE_OF_FLOAT32 = 1e-3
-
-/** What a product of float32 can be without having lost digits on the way. */
-const SOUND_PRODUCT = [1e-25, 1e25] as const
-
 /** The fault of a table: its rows are the trial's, in order, and its numbers those expected. */
-function wrongTable(path: string, trial: Trial, tolerance?: number): string | undefined {
+function wrongTable(path: string, trial: Trial, expectAlike = expectReductions): string | undefined {
   const { steps, tensors } = trial
   const [head, ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n')
   const first = head!.split(',').indexOf(REDUCTIONS[0]!)
@@ -153,25 +147,8 @@ function wrongTable(path: string, trial: Trial, tolerance?: number): string | un
       return `row ${row}: expected ${name} at step ${step}, got ${line}`
     const expected = all.subarray(row * REDUCTIONS.length, (row + 1) * REDUCTIONS.length)
     const got = Float64Array.from(cells.slice(first, first + REDUCTIONS.length), Number)
-    const fault = (tolerance === undefined ? exact : loose(tolerance))(expected)(got)
+    const fault = expectAlike(expected, REDUCTIONS)(got)
     if (fault !== undefined) return `${name} at step ${step}: ${fault}`
   }
   return undefined
-}
-
-const exact = (expected: Float64Array) => expectClose(expected, i => REDUCTIONS[i]!)
-
-/** Sums that cancel are held against the sums of absolutes; products that float32 can't hold are not looked at. */
-function loose(tolerance: number): (expected: Float64Array) => Judge<Float64Array> {
-  const at = (name: (typeof REDUCTIONS)[number]) => REDUCTIONS.indexOf(name)
-  return expected => got => {
-    const i = expected.findIndex((value, i) => {
-      const name = REDUCTIONS[i]!
-      const size = Math.abs(value)
-      if (name.endsWith('prod') && !(size > SOUND_PRODUCT[0] && size < SOUND_PRODUCT[1])) return false
-      const scale = name === 'sum' ? expected[at('abs_sum')]! : name === 'mean' ? expected[at('abs_mean')]! : size
-      return !(Math.abs(got[i]! - value) <= tolerance * scale)
-    })
-    return i < 0 ? undefined : `${REDUCTIONS[i]}: expected ${expected[i]}, got ${got[i]}`
-  }
 }

@@ -15,6 +15,9 @@ const found = ['/usr/bin/python3', 'python3'].flatMap(python => {
 /** numpy's version; undefined where there is none. */
 export const version = found?.version
 
+/** glibc gives what numpy frees back to the system at once, and the next array is page faults. Not so here. */
+const KEEP_MEMORY = { MALLOC_MMAP_THRESHOLD_: '1073741824', MALLOC_TRIM_THRESHOLD_: '4294967296' }
+
 let child: Answerer | undefined
 
 /** A contender, where there is a numpy. numpy reduces float32 in float32: its answers are that far off. */
@@ -25,7 +28,7 @@ export function contenders(
 ): Contender[] {
   if (found === undefined) return []
   const start = () => {
-    child ??= new Answerer([found.python, peer('kernels.py')])
+    child ??= new Answerer([found.python, peer('kernels.py')], KEEP_MEMORY)
     return child
   }
   return [kernel(label === '' ? NAME : `${NAME}, ${label}`, start, request, wrong)]

@@ -38,26 +38,33 @@ export function crc32cOf(buffers: readonly Uint8Array[]): () => number {
 }
 
 /** The tensors of records, with their checks, tags and steps: dtype, shape and a view of the elements. */
-export function decode({ bytes, frames, tags, step }: Records, check: CheckLevel): () => Decoded[] {
-  const walk = prepareDecode({ bytes, frames, tags, step }, check)
-  return () => {
-    const { engine, batch, start } = walk()
-    const slots = engine.slots(batch, frames.length)
-    return frames.map(({ startByte }, i) => {
-      if (!slots.ok(i)) throw new Error(`record ${i}: status ${slots.status(i)}`)
-      const { dtype, shape, dataOffset, dataByteLength } = slots.found(i)
-      const data = float32View(engine.view((start + startByte + dataOffset) as Address, dataByteLength))
-      return { dtype, shape, data }
+export function decode(records: Records, check: CheckLevel): () => Decoded[] {
+  const { engine, batch, start, ask } = prepareDecode(records)
+  const { frames } = records
+  const level = CHECK_LEVELS.indexOf(check)
+  // Room for what the core reserves itself (dimensions) is given back after each run.
+  return () =>
+    engine.scoped(() => {
+      ask()
+      engine.decode(batch, frames.length, level)
+      const slots = engine.slots(batch, frames.length)
+      return frames.map(({ startByte }, i) => {
+        if (!slots.ok(i)) throw new Error(`record ${i}: status ${slots.status(i)}`)
+        const { dtype, shape, dataOffset, dataByteLength } = slots.found(i)
+        const data = float32View(engine.view((start + startByte + dataOffset) as Address, dataByteLength))
+        return { dtype, shape, data }
+      })
     })
-  }
 }
 
 /** The walk of the same records alone, as a scan needs it: what was found stays in the core. */
 export function walk(records: Records, check: CheckLevel): () => number {
-  const run = prepareDecode(records, check)
+  const { engine, batch, ask } = prepareDecode(records)
+  const count = records.frames.length
+  const level = CHECK_LEVELS.indexOf(check)
   return () => {
-    const { engine, batch } = run()
-    const count = records.frames.length
+    ask()
+    engine.scoped(() => engine.decode(batch, count, level))
     const slots = engine.slots(batch, count)
     let ok = 0
     for (let i = 0; i < count; i++) ok += slots.ok(i) ? 1 : 0
@@ -65,26 +72,33 @@ export function walk(records: Records, check: CheckLevel): () => number {
   }
 }
 
-function prepareDecode({ bytes, frames, tags, step }: Records, check: CheckLevel) {
+/** The core's part of that alone: one crossing for a run of records whose slots have been filled. */
+export function walkInCore(records: Records, check: CheckLevel): () => number {
+  const { engine, batch, ask } = prepareDecode(records)
+  const count = records.frames.length
+  const level = CHECK_LEVELS.indexOf(check)
+  ask()
+  return () => {
+    engine.scoped(() => engine.decode(batch, count, level))
+    const slots = engine.slots(batch, count)
+    return slots.ok(0) && slots.ok(count - 1) ? count : 0
+  }
+}
+
+function prepareDecode({ bytes, frames, tags, step }: Records) {
   const engine = new Engine()
   const start = load(engine, bytes)
   const batch = engine.reserveBatch(frames.length)
   const written = engine.writeTags(tags)
-  const level = CHECK_LEVELS.indexOf(check)
-  const prepared = { engine, batch, start }
-  // Room for what the core reserves itself (dimensions) is given back after each run.
-  return () =>
-    engine.scoped(() => {
-      engine.ask(
-        batch,
-        frames.length,
-        written,
-        i => ({ byteLength: frames[i]!.byteLength, tag: i, step }),
-        i => ({ address: start + frames[i]!.startByte, byteLength: frames[i]!.byteLength }),
-      )
-      engine.decode(batch, frames.length, level)
-      return prepared
-    })
+  const ask = () =>
+    engine.ask(
+      batch,
+      frames.length,
+      written,
+      i => ({ byteLength: frames[i]!.byteLength, tag: i, step }),
+      i => ({ address: start + frames[i]!.startByte, byteLength: frames[i]!.byteLength }),
+    )
+  return { engine, batch, start, ask }
 }
 
 /** All 18 reductions, in the order of REDUCTIONS. */

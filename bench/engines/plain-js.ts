@@ -119,7 +119,7 @@ export function momentsOfBigInts(dtype: 'int64' | 'uint64', bytes: Uint8Array<Ar
 }
 
 /** Mean and std. */
-export function meanstd(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
+export function meanStd(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
   const data = elementsOf(dtype, bytes)
   return () => {
     const shift = data[0]!
@@ -135,7 +135,7 @@ export function meanstd(dtype: ReducibleDType, bytes: Uint8Array): () => Float64
 }
 
 /** Least and greatest; a NaN makes both NaN. */
-export function minmax(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
+export function minMax(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
   const data = elementsOf(dtype, bytes)
   return () => {
     let min = Number.POSITIVE_INFINITY

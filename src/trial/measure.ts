@@ -404,6 +404,9 @@ export interface MeasureStats {
   threads: number
 }
 
+/** Merges moments of parts; apart from the engine that may be busy with a job. */
+let merging: Engine | undefined
+
 /** Questions about tensors of any number of trials, gathered to be answered together. */
 export class Inquiry implements Ahead {
   readonly tasks: TaskRef[] = []
@@ -523,7 +526,8 @@ export class Inquiry implements Ahead {
     stats.threads = Math.max(stats.threads, runner.threads)
     const checkLevel = checkLevelNumber(check)
     const context = { stores: this.#stores, checkLevel, memory, threads: runner.threads }
-    const engine = new Engine()
+    merging ??= new Engine()
+    const engine = merging
     let parts: MeasureReply[] = []
     let failure: ErrorData | null = null
     for await (const { planned, reply, error } of runAhead(runner, planMeasures(places, tasks, context), signal)) {

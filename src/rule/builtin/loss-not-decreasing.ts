@@ -28,6 +28,8 @@ export class LossNotDecreasing extends builtin({
     collections: [...(this.parameters.use_losses_collection ? ['losses'] : []), ...this.parameters.collection_names],
     regex: this.parameters.tensor_regex,
     optional: true,
+    // What nobody asked for by name is not missed: all others are looked at then.
+    quiet: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
   })
   readonly #all = this.select({ all: true })
   /** The last step at which each loss was judged. */

@@ -1,6 +1,6 @@
 // The ABI: the full list of what TypeScript may call or read, and nothing else.
 
-import { Kind, Moments, Slot } from './layout'
+import { Kind, Known, Moments, Slot } from './layout'
 import { UNCHECKED } from './tfrecord'
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
@@ -10,8 +10,10 @@ export { allclose } from './kernel/allclose'
 export { sumChannels } from './kernel/channels'
 export { countBelow, countEqual, countInside } from './kernel/count'
 export { absDifference } from './kernel/difference'
-export { momentsAdd, momentsMerge, momentsRepeat, momentsReset, widenToFloat32 } from './kernel/moments'
-export { selectKth, widenToDoubles } from './kernel/order'
+export { widenToFloat32 } from './kernel/lanes'
+export { momentsAdd, momentsRepeat } from './kernel/moments'
+export { momentsMerge, momentsReset } from './kernel/row'
+export { selectFloat32, selectKth, selectRoom, widenToDoubles } from './kernel/order'
 export { decodeRecords, reduceRecord, scanRecords } from './record'
 export { checkHeader, checkPayload } from './tfrecord'
 
@@ -41,7 +43,11 @@ export const MOMENTS_MAX_ABS_EXACT: i32 = <i32>Moments.MAX_ABS_EXACT
 export const MOMENTS_SUM_IMAGINARY: i32 = <i32>Moments.SUM_IMAGINARY
 export const MOMENTS_MEAN_IMAGINARY: i32 = <i32>Moments.MEAN_IMAGINARY
 export const MOMENTS_M2_IMAGINARY: i32 = <i32>Moments.M2_IMAGINARY
+export const MOMENTS_KNOWN: i32 = <i32>Moments.KNOWN
 export const MOMENTS_SIZE: i32 = <i32>Moments.SIZE
+export const KNOWN_EXTREMES: i32 = Known.EXTREMES
+export const KNOWN_SUMS: i32 = Known.SUMS
+export const KNOWN_ALL: i32 = Known.ALL
 export const SLOT_FRAME: i32 = <i32>Slot.FRAME
 export const SLOT_FRAME_LENGTH: i32 = <i32>Slot.FRAME_LENGTH
 export const SLOT_ASKED_LENGTH: i32 = <i32>Slot.ASKED_LENGTH

@@ -2,7 +2,7 @@
 // module and no second copy has to be kept in step.
 
 /**
- * Moments: everything a reduction needs, of a run of elements. 33 slots of 8 bytes, float64 unless said otherwise.
+ * Moments: everything a reduction needs, of a run of elements. 34 slots of 8 bytes, float64 unless said otherwise.
  *
  * Sums, means, squares and the product are over the *finite* elements (count − nan − +inf − −inf of them); the
  * counts tell the reader how to continue: any NaN makes every reduction NaN, as in numpy. An extreme float64 tensor
@@ -12,6 +12,7 @@
  * imaginary part; min and max have no meaning.
  */
 export namespace Moments {
+  // Known.EXTREMES
   export const COUNT: usize = 0
   export const NAN_COUNT: usize = 8
   export const POSITIVE_INFINITY_COUNT: usize = 16
@@ -23,44 +24,58 @@ export namespace Moments {
   export const MAX: usize = 48
   export const MIN_ABS: usize = 56
   export const MAX_ABS: usize = 64
-  /** Σx · 2^−exponent */
-  export const SUM: usize = 72
-  /** Σ|x| · 2^−exponent */
-  export const SUM_ABS: usize = 80
-  /** Mean of x · 2^−exponent */
-  export const MEAN: usize = 88
-  /** Σ(x − mean)² · 2^−2·exponent */
-  export const M2: usize = 96
-  export const MEAN_ABS: usize = 104
-  export const M2_ABS: usize = 112
-  /** Σx² · 2^−2·exponent */
-  export const SUM_SQUARES: usize = 120
-  /** A whole number, 0 unless the elements are extreme. */
-  export const EXPONENT: usize = 128
-  /** Product = PROD_MANTISSA · 2^PROD_EXPONENT, 1 ≤ |mantissa| < 2; ±0 when a zero is among the factors. */
-  export const PROD_MANTISSA: usize = 136
-  export const PROD_EXPONENT: usize = 144
   /** int64 and uint64 only: the exact minimum and maximum, as int64 resp. uint64 bits. */
-  export const MIN_EXACT: usize = 152
-  export const MAX_EXACT: usize = 160
+  export const MIN_EXACT: usize = 72
+  export const MAX_EXACT: usize = 80
   /** int64 and uint64 only: of the absolute values, as uint64 bits. */
-  export const MIN_ABS_EXACT: usize = 168
-  export const MAX_ABS_EXACT: usize = 176
-  export const SUM_IMAGINARY: usize = 184
-  export const MEAN_IMAGINARY: usize = 192
-  export const M2_IMAGINARY: usize = 200
+  export const MIN_ABS_EXACT: usize = 88
+  export const MAX_ABS_EXACT: usize = 96
+
+  // Known.SUMS
+  /** A whole number, 0 unless the elements are extreme. */
+  export const EXPONENT: usize = 104
+  /** Σx · 2^−exponent */
+  export const SUM: usize = 112
+  /** Σ|x| · 2^−exponent */
+  export const SUM_ABS: usize = 120
+  export const SUM_IMAGINARY: usize = 128
+  /** Mean of x · 2^−exponent. As far from SUM as the other means from their sums, and so on below. */
+  export const MEAN: usize = 136
+  export const MEAN_ABS: usize = 144
+  export const MEAN_IMAGINARY: usize = 152
   /**
    * What rounding took from the sums and means above, SUM + SUM_LOW being right to 106 bits: for merging only. A mean of
-   * time stamps in nanoseconds has steps of 256 without. Each pair is a sum's and its mean's, side by side.
+   * time stamps in nanoseconds has steps of 256 without.
    */
-  export const SUM_LOW: usize = 208
-  export const MEAN_LOW: usize = 216
-  export const SUM_ABS_LOW: usize = 224
-  export const MEAN_ABS_LOW: usize = 232
-  export const SUM_IMAGINARY_LOW: usize = 240
-  export const MEAN_IMAGINARY_LOW: usize = 248
-  export const SUM_SQUARES_LOW: usize = 256
-  export const SIZE: usize = 264
+  export const SUM_LOW: usize = 160
+  export const SUM_ABS_LOW: usize = 168
+  export const SUM_IMAGINARY_LOW: usize = 176
+  export const MEAN_LOW: usize = 184
+  export const MEAN_ABS_LOW: usize = 192
+  export const MEAN_IMAGINARY_LOW: usize = 200
+
+  // Known.ALL
+  /** Σ(x − mean)² · 2^−2·exponent */
+  export const M2: usize = 208
+  export const M2_ABS: usize = 216
+  export const M2_IMAGINARY: usize = 224
+  /** Σx² · 2^−2·exponent */
+  export const SUM_SQUARES: usize = 232
+  export const SUM_SQUARES_LOW: usize = 240
+  /** Product = PROD_MANTISSA · 2^PROD_EXPONENT, 1 ≤ |mantissa| < 2; ±0 when a zero is among the factors. */
+  export const PROD_MANTISSA: usize = 248
+  export const PROD_EXPONENT: usize = 256
+
+  /** One of Known: which slots are told. The others are NaN, so that nobody takes them for numbers. */
+  export const KNOWN: usize = 264
+  export const SIZE: usize = 272
+}
+
+/** How much of a row is asked for, or told: each includes the one before, and costs more. */
+export namespace Known {
+  export const EXTREMES: i32 = 1
+  export const SUMS: i32 = 2
+  export const ALL: i32 = 3
 }
 
 /**

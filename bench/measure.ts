@@ -34,8 +34,8 @@ export async function measure(contenders: readonly Contender[], { rounds, turnMs
   }
   return contenders.map(({ engine }, i) => ({
     engine,
-    median: median(medians[i]!),
-    ratio: median(medians[i]!.map((value, round) => value / medians[0]![round]!)),
+    median: rounded(median(medians[i]!)),
+    ratio: rounded(median(medians[i]!.map((value, round) => value / medians[0]![round]!))),
   }))
 }
 
@@ -74,6 +74,11 @@ function repeated(run: () => unknown, repeats: number): () => void {
   return () => {
     for (let i = 0; i < repeats; i++) sink.answer = run()
   }
+}
+
+/** To the digits that may mean something. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(4))
 }
 
 export function median(values: readonly number[]): number {

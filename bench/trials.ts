@@ -1,17 +1,24 @@
 /** Trials that several definitions go through: made once a run, and what is expected of them. */
 import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { eventFilePath, indexFilePath } from '../fixtures/event-writer.js'
+import { DTYPES, eventFilePath, indexFilePath } from '../fixtures/event-writer.js'
 import { type Made, makeLarge, makeMany, makeSteps } from '../fixtures/make.js'
 import { decodeEvent } from '../test/support/event-schema.js'
+import { FLOAT16 } from './engines/plain-js.js'
 import { expectedReductions } from './reductions.js'
 import { scratchPath } from './scratch.js'
 
-/** large, many, steps: as fixtures/make.ts tells; small: 1 MB; tenfold: large as ten workers saved it. */
-export type TrialName = 'large' | 'many' | 'steps' | 'small' | 'tenfold'
+/**
+ * large, many, steps: as fixtures/make.ts tells; small: 1 MB; tenfold: large as if ten workers had saved it; the others:
+ * a part of large, by eight workers, without payload checksums, or of another dtype.
+ */
+export type TrialName = 'large' | 'many' | 'steps' | 'small' | 'tenfold' | 'eight workers' | 'unchecked' | OtherDtype
+
+type OtherDtype = 'float16' | 'float64' | 'int8'
 
 export interface Trial extends Made {
   readonly dir: string
+  readonly workers: number
   /** `large, 1023 MB, 1610 tensors` */
   readonly title: string
   readonly tensorCount: number
@@ -26,11 +33,12 @@ export function trial(name: TrialName, quick: boolean): Trial {
   if (known !== undefined) return known
   const dir = scratchPath(name)
   const made = make(name, dir, quick)
-  const tensorCount = made.tensors.length * made.steps.length * (name === 'tenfold' ? 10 : 1)
+  const workers = name === 'tenfold' ? 10 : name === 'eight workers' ? 8 : 1
+  const tensorCount = made.tensors.length * made.steps.length * workers
   const files = filesUnder(join(dir, 'events'))
   const byteLength = files.reduce((sum, path) => sum + statSync(join(dir, 'events', path)).size, 0)
   const title = `${name}, ${Math.round(byteLength / 1e6)} MB, ${tensorCount.toLocaleString('en-GB')} tensors`
-  const trial = { ...made, dir, title, tensorCount, byteLength }
+  const trial = { ...made, dir, workers, title, tensorCount, byteLength }
   trials.set(name, trial)
   return trial
 }
@@ -49,6 +57,12 @@ function make(name: TrialName, dir: string, quick: boolean): Made {
       return makeMany(dir, { steps: 5, checksum })
     case 'tenfold':
       return repeatWorker(trial('large', quick), dir, 10)
+    case 'eight workers':
+      return makeLarge(dir, { steps: 1, scale: 1 / 8, workers: 8, checksum })
+    case 'unchecked':
+      return makeLarge(dir, { steps: 1 })
+    default:
+      return makeLarge(dir, { steps: 1, scale: 1 / 2, dtype: name, checksum })
   }
 }
 
@@ -77,25 +91,45 @@ function filesUnder(dir: string): string[] {
 
 const expectations = new Map<Trial, Float64Array>()
 
-/** The 18 reductions of every tensor, in the order of steps and records, decoded by the tests' judge. */
+/** The 18 reductions of every tensor, in the order of steps, workers and records, decoded by the tests' judge. */
 export function expectedOf(trial: Trial): Float64Array {
   const known = expectations.get(trial)
   if (known !== undefined) return known
-  const { dir, steps } = trial
+  const { dir, steps, workers } = trial
   const numbers: number[] = []
   for (const step of steps) {
-    const file = readFileSync(join(dir, eventFilePath(step, 'worker_0')))
-    const index = JSON.parse(readFileSync(join(dir, indexFilePath(step, 'worker_0')), 'utf8')) as {
-      tensor_payload: { start_idx: number; length: number }[]
-    }
-    for (const { start_idx, length } of index.tensor_payload) {
-      const { values } = decodeEvent(file.subarray(start_idx + 12, start_idx + length - 4))
-      const { content } = values[0]!.tensor!
-      const elements = new Float32Array(content.buffer, content.byteOffset, content.length / 4)
-      numbers.push(...expectedReductions(Float64Array.from(elements)))
+    for (let i = 0; i < workers; i++) {
+      const worker = `worker_${i}`
+      const file = readFileSync(join(dir, eventFilePath(step, worker)))
+      const index = JSON.parse(readFileSync(join(dir, indexFilePath(step, worker)), 'utf8')) as {
+        tensor_payload: { start_idx: number; length: number }[]
+      }
+      for (const { start_idx, length } of index.tensor_payload) {
+        const { values } = decodeEvent(file.subarray(start_idx + 12, start_idx + length - 4))
+        const { dtype, content } = values[0]!.tensor!
+        numbers.push(...expectedReductions(elementsOf(dtype, content)))
+      }
     }
   }
   const expected = Float64Array.from(numbers)
   expectations.set(trial, expected)
   return expected
+}
+
+/** @param dtype TensorFlow's number */
+function elementsOf(dtype: number, { buffer, byteOffset, length }: Uint8Array): Float64Array {
+  // A copy begins where every typed array may begin.
+  const bytes = buffer.slice(byteOffset, byteOffset + length)
+  switch (dtype) {
+    case DTYPES.float32.number:
+      return Float64Array.from(new Float32Array(bytes))
+    case DTYPES.float64.number:
+      return new Float64Array(bytes)
+    case DTYPES.float16.number:
+      return Float64Array.from(new Uint16Array(bytes), bits => FLOAT16[bits]!)
+    case DTYPES.int8.number:
+      return Float64Array.from(new Int8Array(bytes))
+    default:
+      throw new Error(`dtype ${dtype} is not made here`)
+  }
 }

@@ -7,6 +7,12 @@ const INFINITY_BITS: i32 = 0x7f800000
 /** Room for the last elements of a run. */
 const few: usize = memory.data(16, 16)
 
+// @ts-ignore: decorator
+@inline
+export function at<T>(data: usize, index: u32): T {
+  return load<T>(data + index * sizeof<T>())
+}
+
 /** Four float16 patterns in 32-bit lanes → float32. */
 // @ts-ignore: decorator
 @inline

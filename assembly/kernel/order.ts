@@ -61,3 +61,133 @@ function moveToFront(data: usize, end: usize, shift: i64, wanted: usize): void {
     front += usize(digit(bits, shift) == wanted) << 3
   }
 }
+
+// float32 is selected from where it lies, for several ranks at once, by three digits of 11, 11 and 10 bits. No number is
+// moved: each pass counts the next digit of those that share the digits found so far with one of the wanted numbers, and
+// of all others in a table that nobody reads, since a branch would be guessed wrong.
+
+const TOP_COUNTS: usize = 0
+/** Of each first digit the table of its second digits, as bytes from MIDDLE_COUNTS; 0 for what is not wanted. */
+const TOP_TABLES: usize = 4 * 2048
+const MIDDLE_COUNTS: usize = 8 * 2048
+
+/** Bytes that `selectFloat32` needs to select so many. */
+export function selectRoom(ranks: u32): usize {
+  return MIDDLE_COUNTS + <usize>(ranks + 1) * 4 * (2048 + 2048 + 1024)
+}
+
+/**
+ * The k-th smallest of float32 numbers for each of some k, counted from 0 and less than `count`. −0 is less than 0.
+ * @param numbers float64: the k, which become the numbers
+ * @param room `selectRoom(ranks)` bytes
+ * @returns 0 where one is NaN, which has no order
+ */
+export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u32, room: usize): i32 {
+  const end = data + (<usize>count << 2)
+  const middleCounts = room + MIDDLE_COUNTS
+  const middleTables = middleCounts + <usize>(ranks + 1) * 4 * 2048
+  const lowCounts = middleTables + <usize>(ranks + 1) * 4 * 2048
+  memory.fill(room, 0, selectRoom(ranks))
+
+  for (let at = data; at != end; at += 4) increment(room + TOP_COUNTS + topOf(keyOf(at)))
+  if (mayHoldNaN(room) && holdsNaN(data, end)) return 0
+  let tables: usize = 0
+  const wanted = numbers + (<usize>ranks << 3)
+  for (let number = numbers; number != wanted; number += 8) {
+    const k = seek(room + TOP_COUNTS, <u32>load<f64>(number))
+    const table = room + TOP_TABLES + (<usize>digitFound << 2)
+    if (load<u32>(table) == 0) store<u32>(table, <u32>(++tables * 4 * 2048))
+    store<u32>(number, k)
+    store<u32>(number, digitFound << 21, 4)
+  }
+
+  for (let at = data; at != end; at += 4) {
+    const key = keyOf(at)
+    increment(middleCounts + load<u32>(room + TOP_TABLES + topOf(key)) + middleOf(key))
+  }
+  tables = 0
+  for (let number = numbers; number != wanted; number += 8) {
+    const key = load<u32>(number, 4)
+    const offset = <usize>load<u32>(room + TOP_TABLES + topOf(key))
+    const k = seek(middleCounts + offset, load<u32>(number))
+    const table = middleTables + offset + (<usize>digitFound << 2)
+    if (load<u32>(table) == 0) store<u32>(table, <u32>(++tables * 4 * 1024))
+    store<u32>(number, k)
+    store<u32>(number, key | (digitFound << 10), 4)
+  }
+
+  for (let at = data; at != end; at += 4) {
+    const key = keyOf(at)
+    const middle = middleTables + load<u32>(room + TOP_TABLES + topOf(key)) + middleOf(key)
+    increment(lowCounts + load<u32>(middle) + ((<usize>key & 1023) << 2))
+  }
+  for (let number = numbers; number != wanted; number += 8) {
+    const key = load<u32>(number, 4)
+    const middle = middleTables + load<u32>(room + TOP_TABLES + topOf(key)) + middleOf(key)
+    seek(lowCounts + load<u32>(middle), load<u32>(number))
+    store<f64>(number, <f64>numberOf(key | digitFound))
+  }
+  return 1
+}
+
+/** What orders float32 as unsigned integers. */
+// @ts-ignore: decorator
+@inline
+function keyOf(at: usize): u32 {
+  const bits = load<i32>(at)
+  return bits ^ ((bits >> 31) | i32.MIN_VALUE)
+}
+
+// @ts-ignore: decorator
+@inline
+function numberOf(key: u32): f32 {
+  return reinterpret<f32>(<i32>key < 0 ? key ^ i32.MIN_VALUE : ~key)
+}
+
+/** A key's first digit, as bytes of a table of 32-bit numbers. */
+// @ts-ignore: decorator
+@inline
+function topOf(key: u32): usize {
+  return (<usize>key >> 19) & (2047 << 2)
+}
+
+/** Its second digit, likewise. */
+// @ts-ignore: decorator
+@inline
+function middleOf(key: u32): usize {
+  return (<usize>key >> 8) & (2047 << 2)
+}
+
+// @ts-ignore: decorator
+@inline
+function increment(at: usize): void {
+  store<u32>(at, load<u32>(at) + 1)
+}
+
+/** The digit that `seek` came to. */
+let digitFound: u32 = 0
+
+/** Finds the digit of the k-th among counts of digits; returns its rank among those with that digit. */
+function seek(counts: usize, k: u32): u32 {
+  let size = load<u32>(counts)
+  for (digitFound = 0; size <= k; size = load<u32>(counts + (<usize>digitFound << 2))) {
+    k -= size
+    digitFound++
+  }
+  return k
+}
+
+/** Whether any number has the first digit of an infinity, or one beyond. */
+function mayHoldNaN(room: usize): bool {
+  let count: u32 = 0
+  for (let digit: usize = 0; digit < 4; digit++) {
+    count |= load<u32>(room + TOP_COUNTS + (digit << 2)) | load<u32>(room + TOP_COUNTS + ((2047 - digit) << 2))
+  }
+  return count != 0
+}
+
+function holdsNaN(data: usize, end: usize): bool {
+  let nans: u32 = 0
+  for (let at = data; at != end; at += 4) nans += u32(load<f32>(at) != load<f32>(at))
+  return nans != 0
+}

@@ -1,6 +1,5 @@
 /** Whole processes, from start to exit. */
 
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { REDUCTIONS } from '#dist/types.js'
@@ -17,12 +16,10 @@ import * as native from '../engines/native.js'
 import * as numpy from '../engines/numpy.js'
 import * as ours from '../engines/ours.js'
 import { COMMAND } from '../package.js'
-import { type Run, runProcess } from '../processes.js'
+import { type Command, type Run, runProcess } from '../processes.js'
 import { expectReductions, expectReductionsOfFloat32 } from '../reductions.js'
 import { scratchPath } from '../scratch.js'
 import { expectedOf, type Trial, type TrialName, trial } from '../trials.js'
-
-type Command = readonly [string, ...string[]]
 
 const NODE = process.execPath
 
@@ -75,27 +72,29 @@ function smallCase(trial: Trial): Case {
   const out = scratchPath('small.csv')
   return {
     size: `scan of ${trial.title}`,
-    contenders: [
-      processContender(ours.NAME, scanCommand(trial.dir, out), () => wrongTable(out, trial)),
-      nothingContender(),
-    ],
+    contenders: [processContender(ours.NAME, scanCommand(trial.dir, out), () => wrongTable(out, trial)), nothing()],
   }
 }
 
 function helpCase(): Case {
-  const command: Command = [NODE, COMMAND, '--help']
+  const toFirstByte = ({ firstByteMs }: Run) => firstByteMs
   return {
     size: '--help, first byte',
-    contenders: [processContender(ours.NAME, command, wrongHelp, ({ firstByteMs }) => firstByteMs), nothingContender()],
+    contenders: [processContender(ours.NAME, [NODE, COMMAND, '--help'], wrongHelp, toFirstByte), nothing(toFirstByte)],
   }
 }
 
 const wrongHelp: Judge<Run> = ({ stdout }) =>
   stdout.includes('Usage: trialscan') ? undefined : `expected help, got ${JSON.stringify(stdout.slice(0, 80))}`
 
-/** What Node.js takes to start and to say one word: nobody who uses it can be faster. */
-function nothingContender(): Contender {
-  return processContender('Node.js alone', [NODE, '-e', 'console.log(1)'], ({ stdout }) => expectSame('1\n')(stdout))
+/** Node.js starting and saying one word: nobody who runs on it can be faster. */
+function nothing(value?: (run: Run) => number): Contender {
+  return processContender(
+    'Node.js alone',
+    [NODE, '-e', 'console.log(1)'],
+    ({ stdout }) => expectSame('1\n')(stdout),
+    value,
+  )
 }
 
 function memoryCase(trial: Trial): Case {
@@ -103,9 +102,9 @@ function memoryCase(trial: Trial): Case {
   const out = scratchPath('memory.csv')
   const [, ...rest] = scanCommand(trial.dir, out, '--threads', '2')
   const turn = async () => {
-    const { status, stderr } = spawnSync(NODE, ['--import', preload, ...rest], { encoding: 'utf8' })
+    const { stderr } = await runProcess([NODE, '--import', preload, ...rest])
     const peak = /peak memory: (\d+) KiB/.exec(stderr)
-    if (status !== 0 || peak === null) throw new Error(`expected exit code 0, got ${status}: ${stderr}`)
+    if (peak === null) throw new Error(`expected the peak of memory, got ${stderr}`)
     return { median: (Number(peak[1]) * 1024) / 1e6, answer: countRows(out) }
   }
   return {

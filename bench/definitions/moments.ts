@@ -1,5 +1,7 @@
-/** All 18 reductions of a tensor. */
-import { REDUCTIONS } from '#dist/types.js'
+/** All 18 reductions of a tensor, and some of them alone. */
+import { Engine } from '#dist/engine/engine.js'
+import { Moments, setFor } from '#dist/engine/moments.js'
+import { REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { bfloat16Bits, float16Bits } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
 import { type Case, contender, type Definition, expectClose, type Options, sizeName } from '../definition.js'
@@ -29,7 +31,8 @@ const INPUTS: readonly (readonly [plainJs.ReducibleDType, number])[] = [
 
 export const moments: Definition = {
   name: 'moments',
-  measures: 'all 18 reductions of a tensor in memory (row: to the row of moments that they follow from)',
+  measures:
+    'all 18 reductions of a tensor in memory (row: to the row of moments that they follow from), or those that are named',
   *cases({ quick }: Options): Generator<Case> {
     for (const [dtype, byteLength] of INPUTS) {
       if (quick && byteLength > MIB) continue
@@ -49,8 +52,83 @@ export const moments: Definition = {
         ],
       }
     }
+    for (const byteLength of quick ? [MIB] : [4096, MIB, 64 * MIB]) {
+      const { bytes, values } = makeElements('float32', byteLength)
+      const data = new Float32Array(bytes.buffer)
+      const expected = expectedReductions(values)
+      for (const [names, loop] of LOOPS) {
+        const wanted = Float64Array.from(names, name => expected[REDUCTIONS.indexOf(name)]!)
+        const wrong = expectClose(wanted, i => names[i]!)
+        yield {
+          size: `float32 ${sizeName(byteLength)} ${names.join(', ')}`,
+          byteLength,
+          contenders: [
+            contender(ours.NAME, reduce(names, bytes), wrong),
+            contender(plainJs.NAME, () => loop(data), wrong),
+          ],
+        }
+      }
+    }
   },
 }
+
+/** Some reductions of float32, by a scan for no more than these. */
+function reduce(names: readonly ReductionName[], bytes: Uint8Array): () => Float64Array {
+  const engine = new Engine()
+  engine.reset()
+  const start = engine.reserveBytes(bytes.length)
+  engine.view(start, bytes.length).set(bytes)
+  const batch = engine.reserveBatch(1)
+  const known = setFor(names)
+  return () => {
+    engine.resetRow(batch)
+    engine.addToRow(batch, 'float32', start, bytes.length / 4, 0, known)
+    const moments = new Moments(engine.layout.moments, 'float32', engine.rows(batch, 1))
+    return Float64Array.from(names, name => moments.reduction(name) as number)
+  }
+}
+
+/** What one writes for some reductions alone. As ours, each tells when there is a NaN. */
+const LOOPS: readonly (readonly [readonly ReductionName[], (data: Float32Array) => Float64Array])[] = [
+  [
+    ['min', 'max'],
+    data => {
+      let min = Number.POSITIVE_INFINITY
+      let max = Number.NEGATIVE_INFINITY
+      let nans = 0
+      for (let i = 0; i < data.length; i++) {
+        const x = data[i]!
+        if (x < min) min = x
+        if (x > max) max = x
+        if (Number.isNaN(x)) nans++
+      }
+      return nans > 0 ? Float64Array.of(Number.NaN, Number.NaN) : Float64Array.of(min, max)
+    },
+  ],
+  [
+    ['abs_mean'],
+    data => {
+      let sum = 0
+      for (let i = 0; i < data.length; i++) sum += Math.abs(data[i]!)
+      return Float64Array.of(sum / data.length)
+    },
+  ],
+  [
+    ['mean', 'std'],
+    data => {
+      const shift = data[0]!
+      let sum = 0
+      let squares = 0
+      for (let i = 0; i < data.length; i++) {
+        const d = data[i]! - shift
+        sum += d
+        squares += d * d
+      }
+      const count = data.length
+      return Float64Array.of(shift + sum / count, Math.sqrt((squares - (sum * sum) / count) / count))
+    },
+  ],
+]
 
 interface Elements {
   readonly bytes: Uint8Array<ArrayBuffer>

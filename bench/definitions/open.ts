@@ -23,7 +23,7 @@ export const open: Definition = {
   async *cases({ quick }: Options): AsyncGenerator<Case> {
     for (const name of ['large', 'many', 'steps'] satisfies TrialName[]) {
       const made = trial(name, quick)
-      const { dir, title, tensorCount } = made
+      const { dir, title } = made
       const wrong: Judge<Opened> = ({ steps, tensors }) =>
         steps === made.steps.length && tensors === made.tensors.length
           ? undefined
@@ -32,7 +32,6 @@ export const open: Definition = {
       const fromCache = opening(`${ours.NAME}, from the cache`, [LIBRARY, dir, cache], wrong)
       yield {
         size: title,
-        records: tensorCount,
         ...(name === 'steps' && { rounds: 3 }),
         contenders: [
           opening(ours.NAME, [LIBRARY, dir, ''], wrong),

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Contender, Judge } from '../definition.js'
-import { Answerer } from '../processes.js'
+import { Answerer, type Command } from '../processes.js'
 import { scratchPath } from '../scratch.js'
 import { kernel } from './answers.js'
 
@@ -43,6 +43,6 @@ export function contenders(
 }
 
 /** A process that does nothing but read the files of a directory. */
-export function reader(dir: string, threads: number): readonly [string, ...string[]] | undefined {
+export function reader(dir: string, threads: number): Command | undefined {
   return program === undefined ? undefined : [program, 'read', dir, `${threads}`]
 }

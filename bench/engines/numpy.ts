@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Contender, Judge } from '../definition.js'
-import { Answerer } from '../processes.js'
+import { Answerer, type Command } from '../processes.js'
 import { kernel } from './answers.js'
 
 export const NAME = 'numpy'
@@ -35,7 +35,7 @@ export function contenders(
 }
 
 /** The script over a whole trial. */
-export function script(dir: string, out: string, processes: number): readonly [string, ...string[]] | undefined {
+export function script(dir: string, out: string, processes: number): Command | undefined {
   return found && [found.python, peer('reductions.py'), dir, out, '--processes', `${processes}`]
 }
 

@@ -1,8 +1,8 @@
 /** trialscan, as it was built. */
-import { Engine } from '#dist/engine/engine.js'
+import { Engine, KNOWN, type Known } from '#dist/engine/engine.js'
 import type { Address } from '#dist/engine/memory.js'
 import { instantiateCore } from '#dist/engine/module.js'
-import { Moments } from '#dist/engine/moments.js'
+import { Moments, setFor } from '#dist/engine/moments.js'
 import { createTrial } from '#dist/index.js'
 import { dtypeInfo } from '#dist/trial/value.js'
 import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
@@ -122,19 +122,19 @@ export function reductionsOf(
 }
 
 /** The row as it is when only some reductions are asked for. */
-export function setRow(dtype: DType, bytes: Uint8Array, _names: readonly ReductionName[]): () => Float64Array {
-  return momentsRow(dtype, bytes)
+export function setRow(dtype: DType, bytes: Uint8Array, names: readonly ReductionName[]): () => Float64Array {
+  return momentsRow(dtype, bytes, setFor(names))
 }
 
 /** The row alone that the reductions follow from: a view. */
-export function momentsRow(dtype: DType, bytes: Uint8Array): () => Float64Array {
+export function momentsRow(dtype: DType, bytes: Uint8Array, known: Known = KNOWN.all): () => Float64Array {
   const engine = new Engine()
   const start = load(engine, bytes)
   const batch = engine.reserveBatch(1)
   const count = bytes.length / dtypeInfo(dtype).byteLength
   return () => {
     engine.resetRow(batch)
-    engine.addToRow(batch, dtype, start, count)
+    engine.addToRow(batch, dtype, start, count, 0, known)
     return engine.rows(batch, 1)
   }
 }

@@ -63,8 +63,9 @@ export const BFLOAT16 = new Float32Array(Uint32Array.from({ length: 65536 }, (_,
  * in the sums, so the loop need not look for it. A function of its own for each dtype, compiled from its text: V8 would
  * slow down one that had seen many kinds of arrays.
  */
-function compileSinglePass<T = Elements>(read: string): (data: T, count: number) => Float64Array {
+function compileSinglePass<T = Elements>(dtype: string, read: string): (data: T, count: number) => Float64Array {
   const text = `
+    // ${dtype}: equal texts would be one function.
     return (data, count) => {
       let i = 0
       const shift = ${read}, shiftAbs = Math.abs(shift)
@@ -105,14 +106,14 @@ function elementsOf(dtype: ReducibleDType, bytes: Uint8Array): Elements {
 /** All 18 reductions, in the order of REDUCTIONS. */
 export function moments(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
   const { read = 'data[i]', words = 1 } = READS[dtype]!
-  const pass = compileSinglePass(read)
+  const pass = compileSinglePass(dtype, read)
   const data = elementsOf(dtype, bytes)
   return () => pass(data, data.length / words)
 }
 
 /** The same through the typed array that 64-bit integers have, whose elements are bigints. */
 export function momentsOfBigInts(dtype: 'int64' | 'uint64', bytes: Uint8Array<ArrayBuffer>): () => Float64Array {
-  const pass = compileSinglePass<BigInt64Array | BigUint64Array>('Number(data[i])')
+  const pass = compileSinglePass<BigInt64Array | BigUint64Array>(`${dtype} as bigints`, 'Number(data[i])')
   const { buffer, byteOffset, length } = bytes
   const data = new (dtype === 'int64' ? BigInt64Array : BigUint64Array)(buffer, byteOffset, length / 8)
   return () => pass(data, data.length)
@@ -175,7 +176,7 @@ interface IndexJson {
 
 /** All 18 reductions of every tensor of a trial: whole files, protobufjs, loops. */
 export function scan(dir: string): () => Float64Array {
-  const pass = compileSinglePass('data[i]')
+  const pass = compileSinglePass('float32', 'data[i]')
   return () => {
     const numbers: number[] = []
     for (const path of filesUnder(join(dir, 'index'))) {

@@ -65,6 +65,13 @@ export interface Tolerance {
   readonly equalNan: boolean
 }
 
+/**
+ * How much of a row of moments is asked for, by the core's numbers. Each includes the one before, and costs more:
+ * counts (of NaN, infinities and zeros, too) and extremes; these, sums and means; everything.
+ */
+export const KNOWN = { extremes: 1, sums: 2, all: 3 } as const
+export type Known = (typeof KNOWN)[keyof typeof KNOWN]
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -154,9 +161,9 @@ export class Engine {
     this.#core.decodeRecords(batch.slots, count, checkLevel)
   }
 
-  /** Checks and walks the records of a batch and writes their moments. */
-  scan(batch: Batch, count: number, checkLevel: number): void {
-    this.#core.scanRecords(batch.slots, count, checkLevel, batch.rows)
+  /** Checks and walks the records of a batch and writes their moments, as much as `known` asks for. */
+  scan(batch: Batch, count: number, checkLevel: number, known: Known = KNOWN.all): void {
+    this.#core.scanRecords(batch.slots, count, checkLevel, batch.rows, known)
   }
 
   /** Runs `work` and forgets what it, or the core meanwhile, has reserved. */
@@ -221,13 +228,14 @@ export class Engine {
   }
 
   /** Adds elements in the core's memory to the i-th row of a batch. */
-  addToRow(batch: Batch, dtype: DType, data: Address, count: number, i = 0): void {
-    this.#core.momentsAdd(dtypeNumber(dtype), data, count, batch.rows + i * this.layout.moments.byteLength)
+  addToRow(batch: Batch, dtype: DType, data: Address, count: number, i = 0, known: Known = KNOWN.all): void {
+    const row = batch.rows + i * this.layout.moments.byteLength
+    this.#core.momentsAdd(dtypeNumber(dtype), data, count, row, known)
   }
 
   /** Adds the values of the first record of a batch, which lie one by one, to the first row of another. */
-  addValuesToRow(from: Batch, to: Batch): void {
-    this.#core.reduceRecord(from.slots, to.rows)
+  addValuesToRow(from: Batch, to: Batch, known: Known = KNOWN.all): void {
+    this.#core.reduceRecord(from.slots, to.rows, known)
   }
 
   /** Σ|a − b| of elements in the core's memory; NaN where one of them or ∞ − ∞ is. */
@@ -288,26 +296,40 @@ export class Engine {
    * @param q percentages, 0 to 100
    */
   percentiles(dtype: DType, data: Address, count: number, q: readonly number[]): number[] {
+    const last = count - 1
+    const below = q.map(percent => Math.floor(last * (percent / 100)))
+    const ranks = below.flatMap(rank => [rank, Math.min(rank + 1, last)])
+    const numbers = count === 0 ? null : this.#select(dtype, data, count, ranks)
+    return q.map((percent, i) => {
+      if (numbers === null) return NaN
+      const [lo, hi] = [numbers[2 * i]!, numbers[2 * i + 1]!]
+      const t = last * (percent / 100) - below[i]!
+      return t < 0.5 ? lo + (hi - lo) * t : hi - (hi - lo) * (1 - t)
+    })
+  }
+
+  /** The elements of some ranks, counted from 0; null where not all elements can be ordered. */
+  #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
+    if (dtype === 'float32') {
+      return this.scoped(() => {
+        const room = this.#memory.reserve(this.#core.selectRoom(ranks.length) >>> 0)
+        const numbers = this.#memory.reserve(ranks.length * 8)
+        this.#memory.doubles(numbers, ranks.length).set(ranks)
+        const ordered = this.#core.selectFloat32(data, count, numbers, ranks.length, room) !== 0
+        return ordered ? [...this.#memory.doubles(numbers, ranks.length)] : null
+      })
+    }
     const byteLength = count * 8
     if (byteLength >= 2 ** 32) throw tooLarge(byteLength, 'bytes')
     return this.scoped(() => {
       const numbers = this.#memory.reserve(byteLength)
       const ordered = this.#core.widenToDoubles(dtypeNumber(dtype), data, count, numbers) !== 0
-      if (!ordered || count === 0) return q.map(() => NaN)
-      const last = count - 1
-      return q.map(percent => {
-        const rank = last * (percent / 100)
-        const below = Math.floor(rank)
-        const lo = this.#core.selectKth(numbers, count, below)
-        const hi = this.#core.selectKth(numbers, count, Math.min(below + 1, last))
-        const t = rank - below
-        return t < 0.5 ? lo + (hi - lo) * t : hi - (hi - lo) * (1 - t)
-      })
+      return ordered ? ranks.map(rank => this.#core.selectKth(numbers, count, rank)) : null
     })
   }
 
   /**
-   * Merges rows of moments of parts of one tensor, in order.
+   * Merges rows of moments of parts of one tensor, in order: as much as all of them know.
    * @param rows one after the other
    */
   mergeRows(rows: readonly Float64Array[]): Float64Array<ArrayBuffer> {

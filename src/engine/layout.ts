@@ -65,6 +65,7 @@ export const MOMENT_SLOTS = [
   'sumImaginary',
   'meanImaginary',
   'm2Imaginary',
+  'known',
 ] as const
 export type MomentSlot = (typeof MOMENT_SLOTS)[number]
 

@@ -15,15 +15,15 @@ export interface Core {
   crc32cCombine(a: number, b: number, byteLengthB: number): number
   mask(crc: number): number
   decodeRecords(slots: number, count: number, level: number): void
-  scanRecords(slots: number, count: number, level: number, rows: number): void
-  reduceRecord(slot: number, row: number): void
+  scanRecords(slots: number, count: number, level: number, rows: number, known: number): void
+  reduceRecord(slot: number, row: number, known: number): void
   checkHeader(slot: number, level: number): number
   checkPayload(slot: number, crc: number, stored: number): number
   walkSparse(slot: number, payloadLength: number, tail: number, tailLength: number): number
   readValues(slot: number, out: number, capacity: number): number
   readString(slot: number): number
   momentsReset(row: number): void
-  momentsAdd(dtype: number, data: number, count: number, row: number): void
+  momentsAdd(dtype: number, data: number, count: number, row: number, known: number): void
   momentsMerge(into: number, from: number): void
   widenToFloat32(dtype: number, from: number, count: number, to: number): void
   allclose(
@@ -43,6 +43,8 @@ export interface Core {
   sumChannels(dtype: number, data: number, outer: number, channels: number, inner: number, sums: number): void
   widenToDoubles(dtype: number, from: number, count: number, to: number): number
   selectKth(data: number, count: number, k: number): number
+  selectRoom(ranks: number): number
+  selectFloat32(data: number, count: number, numbers: number, ranks: number, room: number): number
 }
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)

@@ -1,8 +1,8 @@
 /** From a row of moments to the reductions a person asks for. The moments are documented in assembly/layout.ts. */
 
-import { ReductionUndefined, UsageError } from '../errors.js'
+import { QueryError, ReductionUndefined, UsageError } from '../errors.js'
 import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
-import { Engine } from './engine.js'
+import { Engine, KNOWN, type Known } from './engine.js'
 import type { MomentSlot, MomentsLayout } from './layout.js'
 
 /** A complex number: what mean and sum of a complex tensor are. */
@@ -80,7 +80,12 @@ export class Moments {
     return this.slot('zeroCount')
   }
 
-  /** A slot as the core wrote it. */
+  /** Whether the row was made to answer this reduction: see `setFor`. Where the dtype does not have it, it still throws. */
+  knows(name: ReductionName): boolean {
+    return this.slot('known') >= PARTS[name].known
+  }
+
+  /** A slot as the core wrote it; NaN where the row does not know it. */
   slot(name: MomentSlot): number {
     return this.row[this.#layout.at[name]]!
   }
@@ -100,9 +105,11 @@ export class Moments {
   /**
    * A reduction of the elements: population variance and std, l1 = Σ|x|, l2 = √Σx².
    * @throws ReductionUndefined for a reduction that the dtype does not have
+   * @throws QueryError (`ReductionUnknown`) for one that the row was not made for
    */
   reduction(name: ReductionName): ReductionValue {
-    const { base, absolute } = PARTS[name]
+    const { base, absolute, known } = PARTS[name]
+    if (this.slot('known') < known) throw unknownReduction(name)
     if (this.#isPlain) return this.#plain(base, absolute)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
     if (this.nanCount > 0) return this.#isComplex && (name === 'mean' || name === 'sum') ? complexNaN : Number.NaN
@@ -214,13 +221,39 @@ export class Moments {
   }
 }
 
+/** What a row must know for a reduction of the elements, or of their absolute values. */
+const KNOWN_FOR: Readonly<Record<ReductionBase, Known>> = {
+  min: KNOWN.extremes,
+  max: KNOWN.extremes,
+  mean: KNOWN.sums,
+  sum: KNOWN.sums,
+  l1: KNOWN.sums,
+  l2: KNOWN.all,
+  std: KNOWN.all,
+  variance: KNOWN.all,
+  prod: KNOWN.all,
+}
+
 /** What a name is made of. */
 const PARTS = Object.fromEntries(
   REDUCTIONS.map(name => {
     const absolute = name.startsWith('abs_')
-    return [name, { base: (absolute ? name.slice(4) : name) as ReductionBase, absolute }]
+    const base = (absolute ? name.slice(4) : name) as ReductionBase
+    return [name, { base, absolute, known: KNOWN_FOR[base] }]
   }),
-) as Readonly<Record<ReductionName, { readonly base: ReductionBase; readonly absolute: boolean }>>
+) as Readonly<
+  Record<ReductionName, { readonly base: ReductionBase; readonly absolute: boolean; readonly known: Known }>
+>
+
+/** The smallest set that has all of these reductions, to scan no more than is asked for. */
+export function setFor(names: readonly ReductionName[]): Known {
+  return names.reduce<Known>((most, name) => Math.max(most, PARTS[name].known) as Known, KNOWN.extremes)
+}
+
+function unknownReduction(name: ReductionName): QueryError {
+  const detail = `expected moments that know ${name}, got some that were made for less`
+  return new QueryError('ReductionUnknown', detail, { reduction: name })
+}
 
 const complexNaN: Complex = { re: Number.NaN, im: Number.NaN }
 

@@ -97,7 +97,7 @@ describe('scan', () => {
     ])
     expect(Object.keys(rows[0]!).slice(7)).toEqual(['abs_max', 'mean'])
     expect(stderr).toMatch(
-      /^records 6, bytes read [\d,]+ \(.+\), reads \d+, jobs \d+, threads 0, seconds [\d.]+, GB\/s [\d.]+, failed rows 0\n$/,
+      /^records 6, bytes read [\d,]+ \(.+\), reads \d+, jobs \d+, threads 0, seconds [\d.]+, GB\/s [\d.]+, failed rows 0(, (open|read|decode|reduce|write|wait) [\d.]+){6}\n$/,
     )
   })
 

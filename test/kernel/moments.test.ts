@@ -18,6 +18,11 @@ import { loadCore } from '../support/core.js'
 
 const { exports: core, memory } = loadCore()
 const BLOCK = 4096
+const [EXTREMES, SUMS, ALL] = ['EXTREMES', 'SUMS', 'ALL'].map(name => core[`KNOWN_${name}`].value as number) as [
+  number,
+  number,
+  number,
+]
 const REALS = Object.keys(REAL)
 const FLOATS = ['float16', 'bfloat16', 'float32', 'float64']
 
@@ -44,14 +49,18 @@ function rowBytes(row: number): string {
 }
 
 /** Reduces bytes lying at any address, in calls that end where `cuts` say. */
-function reduce(dtype: string, bytes: Uint8Array, { offset = 0, cuts = [] as number[], row = ROWS[0] } = {}): number {
+function reduce(
+  dtype: string,
+  bytes: Uint8Array,
+  { offset = 0, cuts = [] as number[], row = ROWS[0], known = ALL } = {},
+): number {
   const at = DATA + offset
   new Uint8Array(memory.buffer).set(bytes, at)
   core.momentsReset(row)
   const count = bytes.length / sizeOf(dtype)
   let from = 0
   for (const to of [...cuts, count]) {
-    core.momentsAdd(dtypeNumber(dtype), at + from * sizeOf(dtype), to - from, row)
+    core.momentsAdd(dtypeNumber(dtype), at + from * sizeOf(dtype), to - from, row, known)
     from = to
   }
   return row
@@ -269,8 +278,8 @@ describe('momentsAdd', () => {
     for (const dtype of [0, 7, 11, 99, -1]) {
       core.momentsReset(ROWS[0])
       const empty = rowBytes(ROWS[0])
-      core.momentsAdd(dtype, DATA, 1000, ROWS[0])
-      core.momentsRepeat(dtype, DATA, 1000, ROWS[0])
+      core.momentsAdd(dtype, DATA, 1000, ROWS[0], ALL)
+      core.momentsRepeat(dtype, DATA, 1000, ROWS[0], ALL)
       expect(rowBytes(ROWS[0])).toBe(empty)
     }
   })
@@ -385,6 +394,76 @@ describe('momentsAdd', () => {
   })
 })
 
+describe('a smaller set', () => {
+  const COUNTS = ['COUNT', 'NAN_COUNT', 'POSITIVE_INFINITY_COUNT', 'NEGATIVE_INFINITY_COUNT', 'ZERO_COUNT']
+  const EXACT = ['MIN_EXACT', 'MAX_EXACT', 'MIN_ABS_EXACT', 'MAX_ABS_EXACT']
+  const OF_EXTREMES = [...COUNTS, 'MIN', 'MAX', 'MIN_ABS', 'MAX_ABS', ...EXACT]
+  const OF_SUMS = ['SUM', 'SUM_ABS', 'SUM_IMAGINARY', 'MEAN', 'MEAN_ABS', 'MEAN_IMAGINARY', 'EXPONENT']
+  const OF_ALL = ['M2', 'M2_ABS', 'M2_IMAGINARY', 'SUM_SQUARES', 'PROD_MANTISSA', 'PROD_EXPONENT']
+
+  /** The bits of what a set knows; the rest must be NaN. */
+  function known(row: number, set: number): Record<string, bigint> {
+    const names = [...OF_EXTREMES, ...(set >= SUMS ? OF_SUMS : [])]
+    for (const name of [...(set >= SUMS ? [] : OF_SUMS), ...OF_ALL]) expect(slot(row, name), name).toBeNaN()
+    expect(slot(row, 'KNOWN')).toBe(set)
+    return Object.fromEntries(names.map(name => [name, bits(row, name)]))
+  }
+
+  function expectSame(row: number, set: number, all: number): void {
+    const got = known(row, set)
+    expect(got).toEqual(Object.fromEntries(Object.keys(got).map(name => [name, bits(all, name)])))
+    expect(slot(all, 'KNOWN')).toBe(ALL)
+  }
+
+  test.each([...REALS, ...Object.keys(COMPLEX)])('of %s has the same bits as all', dtype => {
+    const sets = fc.constantFrom(EXTREMES, SUMS)
+    fc.assert(
+      fc.property(inputs([dtype]), sets, ({ flavour, count, seed, offset }, set) => {
+        const bytes = generate(dtype, flavour, count + 1, seed)
+        reduce(dtype, bytes, { offset, row: ROWS[0], known: ALL })
+        reduce(dtype, bytes, { offset, row: ROWS[1], known: set })
+        expectSame(ROWS[1], set, ROWS[0])
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('is what is known of a merge with it', () => {
+    const sets = fc.constantFrom(EXTREMES, SUMS, ALL)
+    fc.assert(
+      fc.property(inputs([...REALS, ...Object.keys(COMPLEX)]), sets, sets, ({ dtype, flavour, count, seed }, a, b) => {
+        const bytes = generate(dtype, flavour, count + 2, seed)
+        const half = bytes.subarray(0, ((count + 2) >> 1) * sizeOf(dtype))
+        const rest = bytes.subarray(half.length)
+        const merge = (into: number, first: number, second: number) => {
+          reduce(dtype, half, { row: into, known: first })
+          reduce(dtype, rest, { row: ROWS[1], known: second })
+          core.momentsMerge(into, ROWS[1])
+        }
+        merge(ROWS[2], ALL, ALL)
+        merge(ROWS[0], a, b)
+        if (Math.min(a, b) < ALL) expectSame(ROWS[0], Math.min(a, b), ROWS[2])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('of a repeated element has the same bits as all', () => {
+    for (const dtype of [...REALS, ...Object.keys(COMPLEX)]) {
+      for (const flavour of FLAVOURS) {
+        new Uint8Array(memory.buffer).set(generate(dtype, flavour, 1, 1), DATA)
+        for (const set of [EXTREMES, SUMS]) {
+          core.momentsReset(ROWS[0])
+          core.momentsReset(ROWS[1])
+          core.momentsRepeat(dtypeNumber(dtype), DATA, 1e6, ROWS[0], ALL)
+          core.momentsRepeat(dtypeNumber(dtype), DATA, 1e6, ROWS[1], set)
+          expectSame(ROWS[1], set, ROWS[0])
+        }
+      }
+    }
+  })
+})
+
 describe('momentsMerge', () => {
   test('of a split gives the moments of the whole', () => {
     fc.assert(
@@ -427,7 +506,7 @@ describe('momentsRepeat', () => {
         const one = generate(dtype, flavour, 1, seed + 1)
         const row = reduce(dtype, before)
         new Uint8Array(memory.buffer).set(one, DATA + offset)
-        core.momentsRepeat(dtypeNumber(dtype), DATA + offset, repetitions, row)
+        core.momentsRepeat(dtypeNumber(dtype), DATA + offset, repetitions, row, ALL)
         const value = elementsOf(dtype, one)[0]!
         expectRow(row, [...elementsOf(dtype, before), ...Array<typeof value>(repetitions).fill(value)])
       }),
@@ -438,7 +517,7 @@ describe('momentsRepeat', () => {
   test('takes 2^53 of them', () => {
     new DataView(memory.buffer).setFloat64(DATA, 1 + 2 ** -50, true)
     core.momentsReset(ROWS[0])
-    core.momentsRepeat(2, DATA, 2 ** 53, ROWS[0])
+    core.momentsRepeat(2, DATA, 2 ** 53, ROWS[0], ALL)
     expect(slot(ROWS[0], 'COUNT')).toBe(2 ** 53)
     expect(slot(ROWS[0], 'SUM')).toBe(2 ** 53 + 8)
     expect(slot(ROWS[0], 'M2')).toBe(0)

@@ -77,6 +77,53 @@ describe('selectKth', () => {
   })
 })
 
+describe('selectFloat32', () => {
+  /** The numbers of some ranks among float32 bits; null where one is NaN. */
+  function select(bits: Uint32Array, ranks: readonly number[]): number[] | null {
+    core.exports.arenaReset()
+    const [data, numbers, room] = [bits.byteLength + 1, ranks.length * 8, core.exports.selectRoom(ranks.length)].map(
+      size => core.exports.arenaReserve(size) >>> 0,
+    ) as [number, number, number]
+    // Not where a word begins
+    new Uint8Array(core.memory.buffer).set(new Uint8Array(bits.buffer), data + 1)
+    new Float64Array(core.memory.buffer, numbers, ranks.length).set(ranks)
+    const ordered = core.exports.selectFloat32(data + 1, bits.length, numbers, ranks.length, room)
+    return ordered ? [...new Float64Array(core.memory.buffer, numbers, ranks.length)] : null
+  }
+
+  test('finds numbers of any ranks, of any bits, and refuses NaN', () => {
+    const number = fc.oneof(
+      fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+      fc.constantFrom(0, 0x80000000, 0x7f800000, 0xff800000, 1, 0x80000001, 0x7f7fffff, 0x3f800000, 0x3f800001),
+      fc.integer({ min: 0x3f800000, max: 0x3f800fff }),
+    )
+    fc.assert(
+      fc.property(
+        fc.array(number, { minLength: 1, maxLength: 80 }),
+        fc.array(fc.nat(), { maxLength: 9 }),
+        (list, picks) => {
+          const bits = Uint32Array.from(list)
+          const values = new Float32Array(bits.buffer)
+          const ranks = picks.map(pick => pick % list.length)
+          // Float32Array sorts −0 before 0.
+          const sorted = values.slice().sort()
+          expect(select(bits, ranks)).toEqual(values.some(Number.isNaN) ? null : ranks.map(k => sorted[k]))
+        },
+      ),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('finds all of many', () => {
+    const values = Float32Array.from(normals(3000, 5))
+    const ranks = Array.from(values, (_, i) => i)
+    for (const some of [ranks, ranks.toReversed()]) {
+      const sorted = values.slice().sort()
+      expect(select(new Uint32Array(values.buffer), some)).toEqual(some.map(k => sorted[k]))
+    }
+  })
+})
+
 test.each(DTYPES)('widenToDoubles of %s tells whether all have an order', dtype => {
   fc.assert(
     fc.property(

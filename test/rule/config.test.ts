@@ -112,9 +112,9 @@ describe('parseRuleConfigurations', () => {
     ['a rule that is no name', entry({ rule_to_invoke: 5 }), 'rule_to_invoke: expected a string, got 5'],
     ['a list of parameters', entry([]), '("mine").RuleParameters: expected an object, got a list of 0'],
     [
-      'a list',
-      entry({ ...X, a: ['b'] }),
-      'RuleParameters.a: expected a string, a number, true or false, got a list of 1',
+      'a list of lists',
+      entry({ ...X, a: [['b']] }),
+      'RuleParameters.a[0]: expected a string, a number, true or false, got a list of 1',
     ],
     ['null', entry({ ...X, a: null }), 'RuleParameters.a: expected a string, a number, true or false, got null'],
     ['actions as they are', entry({ ...X, action_json: {} }), 'action_json: expected a string, got an object'],
@@ -150,6 +150,11 @@ describe('parseRuleConfigurations', () => {
     expect(error).toMatchObject({ code: 'BadRuleConfiguration', url: URL })
     expect((error as Error).message).toContain(message)
     expect((error as Error).message.startsWith(URL)).toBe(true)
+  })
+
+  it('takes a list of patterns, which may have commas in them', () => {
+    const [configuration] = parse(entry({ ...X, tensor_regex: ['a{1,3}', 'b'] }))
+    expect(configuration!.parameters).toEqual({ tensor_regex: ['a{1,3}', 'b'] })
   })
 
   it('tells where JSON ends being JSON', () => {

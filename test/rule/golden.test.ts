@@ -27,7 +27,7 @@ interface GoldenRule {
 
 const PLACES = [
   { place: 'shared', trials: join(ROOT, '../shared/trials'), expected: join(ROOT, '../shared/expected/rules.json') },
-  { place: 'fixtures', trials: join(ROOT, 'fixtures/trials'), expected: join(ROOT, 'fixtures/expected/rules.json') },
+  { place: 'fixtures', trials: join(ROOT, 'fixtures/trials'), expected: join(ROOT, 'fixtures/rules.json') },
 ].filter(({ expected }) => existsSync(expected))
 
 const registry = new RuleRegistry()

@@ -1,0 +1,166 @@
+/** What trialscan has set itself, as ratios of one run, and what a record says of it. */
+import type { Measured } from './measure.js'
+import type { Record } from './record.js'
+import { digits, duration, type Result } from './report.js'
+
+export interface Target {
+  readonly what: string
+  /** What it is held against; empty where the number stands for itself. */
+  readonly beside: string
+  readonly limit: string
+  /** Undefined where the record does not have it. */
+  readonly outcome: Outcome | undefined
+}
+
+export interface Outcome {
+  /** Our own time or speed. */
+  readonly ours: string
+  readonly measured: string
+  readonly isMet: boolean
+}
+
+/** Of a time that a person would feel, and a browser calls long. */
+const FLAT_THREAD_MS = 50
+
+export function targetsOf(record: Record): Target[] {
+  const { results } = record
+  const all = (definition: string, size: RegExp) =>
+    results.filter(result => result.definition === definition && size.test(result.size))
+  const engine = (result: Result | undefined, name: RegExp) => result?.engines.find(({ engine }) => name.test(engine))
+
+  /** They take at least so many times our time. */
+  const atLeast = (
+    what: string,
+    beside: string,
+    limit: number,
+    definition: string,
+    size: RegExp,
+    name: RegExp,
+  ): Target => {
+    // Of several cases the worst one counts.
+    const found = all(definition, size)
+      .flatMap(result => {
+        // Of 64-bit integers the loop over their typed array, whose elements are bigints.
+        const other = engine(result, /bigints/) ?? engine(result, name)
+        return other === undefined ? [] : [{ result, ratio: other.ratio }]
+      })
+      .sort((a, b) => a.ratio - b.ratio)[0]
+    const outcome = found && {
+      ours: speed(found.result),
+      measured: `${digits(found.ratio)}×`,
+      isMet: found.ratio >= limit,
+    }
+    return { what, beside, limit: `≥ ${limit}×`, outcome }
+  }
+
+  /** We take at most so many times their time. */
+  const atMost = (
+    what: string,
+    beside: string,
+    limit: number,
+    definition: string,
+    size: RegExp,
+    name: RegExp,
+  ): Target => {
+    const result = all(definition, size)[0]
+    const other = engine(result, name)
+    const ratio = 1 / (other?.ratio ?? Number.NaN)
+    const outcome = result && other && { ours: speed(result), measured: `${digits(ratio)}×`, isMet: ratio <= limit }
+    return { what, beside, limit: `≤ ${limit}×`, outcome }
+  }
+
+  const below = (
+    what: string,
+    limit: number,
+    definition: string,
+    size: RegExp,
+    name: RegExp,
+    say: (value: number) => string = duration,
+  ): Target => {
+    const value = engine(all(definition, size)[0], name)?.median
+    const outcome = value === undefined ? undefined : { ours: say(value), measured: '', isMet: value <= limit }
+    return { what, beside: '', limit: `≤ ${say(limit)}`, outcome }
+  }
+
+  const crc = (size: string, limit: number) =>
+    atLeast(`CRC-32C, ${size}`, 'C, 3-way `crc32q`', limit, 'crc32c', RegExp(`^${size}$`), /^C$/)
+  const kernel = (set: string, size: string, beside: string, limit: number, name: RegExp) =>
+    atLeast(`${set}, ${size}`, beside, limit, 'kernels', RegExp(`^${set}, ${size}$`), name)
+  const [calls, js] = [/^numpy, a call each/, /^plain JS$/]
+
+  return [
+    crc('1 KiB', 0.3),
+    crc('4 KiB', 0.55),
+    crc('64 KiB', 0.85),
+    crc('1 MiB', 0.85),
+    crc('64 MiB', 1.2),
+    atLeast('CRC-32C, 64 KiB and 1 MiB', '@node-rs/crc32', 3, 'crc32c', /^(64 KiB|1 MiB)$/, /node-rs/),
+    recordRate(all('crc32c', /records/)[0]),
+    kernel('all 18', 'float32 1 MiB', 'numpy, 18 calls', 10, calls),
+    kernel('all 18', 'float32 64 MiB', 'numpy, 18 calls', 15, calls),
+    kernel('all 18', 'float32 1 MiB', 'plain JS', 4, js),
+    kernel('all 18', 'float32 1 MiB', 'C `-O3 -march=native`', 0.18, /^C$/),
+    kernel('all 18', 'float64 1 MiB', 'numpy, 18 calls', 5, calls),
+    kernel('mean and std', 'float32 1 MiB', 'numpy', 2, /^numpy/),
+    kernel('mean and std', 'float32 64 MiB', 'numpy', 4, /^numpy/),
+    kernel('min and max', 'float32 1 MiB', 'plain JS', 10, js),
+    atLeast(
+      'all 18, the slowest of the other dtypes',
+      'plain JS',
+      3,
+      'moments',
+      /^(?!float32|float64)\w+ 1 MiB(, all.*)?$/,
+      js,
+    ),
+    atLeast('allclose, 1 MiB', 'numpy', 2.5, 'allclose', / 1 MiB$/, /^numpy/),
+    atLeast('allclose, 64 MiB', 'numpy', 8, 'allclose', / 64 MiB$/, /^numpy/),
+    atMost('`scan large`, whole process', 'numpy script', 0.15, 'cli', /^scan of large/, /^numpy.* 1 process$/),
+    atMost('`scan large`, whole process', '`read()` in C, 2 threads', 5, 'cli', /^scan of large/, /^C, only reading/),
+    atMost('`scan many`, whole process', 'numpy script', 0.07, 'cli', /^scan of many/, /^numpy.* 1 process$/),
+    atLeast('`large`, two threads', 'one thread', 1.8, 'scan', /^large/, /^ours, threads 1$/),
+    below('open `large`, from process start', 60, 'open', /^large/, /^ours$/),
+    below('open `many`', 60, 'open', /^many/, /^ours$/),
+    below('open `steps` (100,000 index files)', 2000, 'open', /^steps/, /^ours$/),
+    below('— longest block of the main thread', FLAT_THREAD_MS, 'open', /^steps/, /longest block/),
+    below('— from the cache', 200, 'open', /^steps/, /from the cache/),
+    below('`--help`, first byte', 80, 'cli', /^--help/, /^ours$/),
+    below('`scan` of a 1 MB trial, whole process', 150, 'cli', /^scan of small/, /^ours$/),
+    twentyRules('`large`', all('rules', /^large/)[0]),
+    twentyRules('`many`', all('rules', /^many/)[0]),
+    below('`scan large`, peak memory', 300, 'cli', /^peak memory.* large/, /^ours/, megabytes),
+    below('— ten times as large', 300, 'cli', /^peak memory.* tenfold/, /^ours/, megabytes),
+  ]
+}
+
+function recordRate(result: Result | undefined): Target {
+  const best = result?.engines.find(({ engine }) => engine.startsWith('ours, payloads'))
+  const rate = result?.records === undefined || best === undefined ? undefined : result.records / best.median / 1e3
+  const outcome = rate === undefined ? undefined : { ours: millions(rate), measured: '', isMet: rate >= 30 }
+  return { what: 'CRC-32C, records of 100 B', beside: '', limit: `≥ ${millions(30)}`, outcome }
+}
+
+/** Twenty rules in one pass are the first contender; each of the others that runs one rule is that rule alone. */
+function twentyRules(trial: string, result: Result | undefined): Target {
+  const alone = result?.engines.filter(({ engine }) => /1 rule/.test(engine)).map(({ ratio }: Measured) => ratio) ?? []
+  const ratio = 1 / Math.max(...alone)
+  const outcome =
+    result === undefined || alone.length === 0
+      ? undefined
+      : { ours: duration(result.engines[0]!.median), measured: `${digits(ratio)}×`, isMet: ratio <= 1.3 }
+  return { what: `20 rules in one pass, ${trial}`, beside: 'the costliest alone', limit: '≤ 1.3×', outcome }
+}
+
+/** Our own figure: the first contender's. */
+function speed({ byteLength, engines, definition }: Result): string {
+  const [{ median }] = engines as [Measured]
+  const isProcess = definition === 'cli' || definition === 'scan'
+  return byteLength === undefined || isProcess ? duration(median) : `${digits(byteLength / median / 1e6)} GB/s`
+}
+
+function megabytes(value: number): string {
+  return `${Math.round(value)} MB`
+}
+
+function millions(value: number): string {
+  return `${digits(value)} M/s`
+}

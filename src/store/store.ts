@@ -1,12 +1,14 @@
 /** Where a trial's bytes lie. A store knows files and bytes, and nothing of what they mean. */
 
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.js'
 import { LocalStore } from './local.js'
+import { S3_DEFAULTS, type S3Options, type S3StoreSpec, s3Spec } from './s3-spec.js'
+import { S3Store } from './s3-store.js'
 
 /** A store as plain data, ready to cross a thread. */
-export type StoreSpec = LocalStoreSpec
+export type StoreSpec = LocalStoreSpec | S3StoreSpec
 
 export interface LocalStoreSpec {
   readonly kind: 'local'
@@ -23,6 +25,31 @@ export interface Watcher {
   close(): void
 }
 
+/** Requests that were made, and what came of them. */
+export interface Traffic {
+  listRequests: number
+  getRequests: number
+  receivedBytes: number
+  /** Attempts that failed and were made again; each of them is one of the requests, too. */
+  retries: number
+}
+
+/** For whom a store that makes requests makes them. */
+export interface ReadContext {
+  /** Ends them. */
+  readonly signal?: AbortSignal | undefined
+  /** Where they are counted. */
+  readonly traffic: readonly Traffic[]
+}
+
+/** What is to be read at once, as it pays for a store. */
+export interface ReadShape {
+  /** Bytes between two records that are read over. */
+  readonly gapByteLength: number
+  /** Bytes of a read. */
+  readonly batchByteLength: number
+}
+
 /** All paths are relative to the trial, with `/`. Every method throws, or rejects with, a StoreError. */
 export interface Store {
   readonly spec: StoreSpec
@@ -33,8 +60,11 @@ export interface Store {
   /** What errors name: the URL of a file. */
   url(path: string): string
 
-  /** The paths of the regular files in a directory ('' is the root), sorted; none if there is no such directory. */
-  list(directory: string, options?: { readonly recursive?: boolean }): Promise<string[]>
+  /**
+   * The paths of the regular files in a directory ('' is the root), sorted; none if there is no such directory.
+   * @param options after: only paths behind that one are wanted; a store may list the others, too
+   */
+  list(directory: string, options?: { readonly recursive?: boolean; readonly after?: string }): Promise<string[]>
 
   /** True where a regular file is. */
   exists(path: string): Promise<boolean>
@@ -47,6 +77,15 @@ export interface Store {
    * the file. A store that can answers at once, without a promise: a view over WASM memory must not wait for long.
    */
   readInto(path: string, startByte: number, view: Uint8Array): number | Promise<number>
+
+  /**
+   * As `readInto`, for stores that make requests, of which several should be under way: the others don't have it. The view
+   * is asked for anew whenever bytes have come, since the memory behind it may have moved; if it throws, the read ends.
+   */
+  readonly readLater?: (path: string, startByte: number, byteLength: number, view: () => Uint8Array) => Promise<number>
+
+  /** The same store on behalf of somebody: only stores that make requests have it. */
+  readonly within?: (context: ReadContext) => Store
 
   /**
    * What tells whether files have changed: byte length, and the times of change of content and of status in
@@ -69,24 +108,41 @@ export interface Store {
 
 /** The store of a spec. Touches nothing yet. */
 export function openStore(spec: StoreSpec): Store {
-  return new LocalStore(spec)
+  return spec.kind === 's3' ? new S3Store(spec) : new LocalStore(spec)
+}
+
+/** How to read from the store of a spec; null where nothing speaks against small reads. */
+export function readShape(spec: StoreSpec): ReadShape | null {
+  if (spec.kind !== 's3') return null
+  const { gapByteLength, partByteLength } = { ...S3_DEFAULTS, ...spec.options }
+  return { gapByteLength, batchByteLength: partByteLength }
+}
+
+/** The last part of where a trial lies. */
+export function storeName(spec: StoreSpec): string {
+  return basename(spec.kind === 's3' ? `${spec.bucket}/${spec.prefix}` : spec.root)
 }
 
 /**
- * The spec of the store at a local path or a `file://` URL; a relative path is taken from the working directory.
+ * The spec of the store at a local path, a `file://` URL or an `s3://` URL; a relative path is taken from the working
+ * directory.
  * @throws UsageError for anything else
  */
-export function storeSpec(pathOrUrl: string): StoreSpec {
+export function storeSpec(
+  pathOrUrl: string,
+  { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
+): StoreSpec {
   if (typeof pathOrUrl !== 'string' || pathOrUrl === '' || pathOrUrl.includes('\0')) {
     throw new UsageError(`expected the path or URL of a trial, got ${JSON.stringify(pathOrUrl)}`, { pathOrUrl })
   }
+  const local = (root: string): LocalStoreSpec => ({ kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) })
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(pathOrUrl)?.[1]?.toLowerCase()
-  if (scheme === undefined) return { kind: 'local', root: resolve(pathOrUrl) }
-  if (scheme === 's3') throw new UsageError(`${pathOrUrl}: trials on S3 are not supported yet`, { pathOrUrl })
+  if (scheme === undefined) return local(resolve(pathOrUrl))
+  if (scheme === 's3') return s3Spec(pathOrUrl, s3)
   try {
-    if (scheme === 'file') return { kind: 'local', root: resolve(fileURLToPath(pathOrUrl)) }
+    if (scheme === 'file') return local(resolve(fileURLToPath(pathOrUrl)))
   } catch (error) {
     throw new UsageError(`expected a file:// URL of this machine, got ${pathOrUrl}`, { pathOrUrl }, error)
   }
-  throw new UsageError(`expected a local path or a file:// URL, got ${pathOrUrl}`, { pathOrUrl })
+  throw new UsageError(`expected a local path, a file:// or an s3:// URL, got ${pathOrUrl}`, { pathOrUrl })
 }

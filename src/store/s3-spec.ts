@@ -1,0 +1,121 @@
+/** What is said of a trial on S3, as plain data: where it lies, and how it is to be read. */
+
+import { UsageError } from '../errors.js'
+
+/** Keys of an account. Without them the SDK's usual chain is asked: AWS_* variables, profiles, roles of the machine. */
+export interface S3Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly sessionToken?: string
+}
+
+export interface S3Options {
+  /** URL of the server. Default: AWS_ENDPOINT_URL_S3, a profile's, or that of AWS. */
+  readonly endpoint?: string
+  /** Default: AWS_REGION or a profile's, else us-east-1; if the bucket is elsewhere, where S3 says that it is. */
+  readonly region?: string
+  /** Buckets as the first part of the path, not of the host name: what most servers other than AWS want. */
+  readonly forcePathStyle?: boolean
+  readonly credentials?: S3Credentials
+  /** Unsigned requests, for public buckets. */
+  readonly anonymous?: boolean
+  /** How often a request is tried in all. Default 8. */
+  readonly maxAttempts?: number
+  /** Milliseconds until an answer must begin. Default 10,000. */
+  readonly requestTimeoutMs?: number
+  /** Milliseconds within an answer without a byte. Default 10,000. */
+  readonly idleTimeoutMs?: number
+  /** Requests in flight at once, and connections kept open. Default 32. */
+  readonly maxSockets?: number
+  /** Bytes between two records that are read over rather than asked for apart. Default 512 KiB. */
+  readonly gapByteLength?: number
+  /** Bytes of a request; what is longer is cut into several at once. At least 64 KiB. Default 4 MiB. */
+  readonly partByteLength?: number
+  /** A directory to keep what was read, for the next time; opt-in. */
+  readonly cacheDirectory?: string
+  /** Bytes to be kept there. Default 10 GiB. */
+  readonly cacheByteLength?: number
+}
+
+export interface S3StoreSpec {
+  readonly kind: 's3'
+  readonly bucket: string
+  /** Begins every key of the trial: empty, or with a slash at its end. */
+  readonly prefix: string
+  readonly options: S3Options
+}
+
+/** What holds where nothing was said. The figures are from measurements (ARCHITECTURE.md). */
+export const S3_DEFAULTS = {
+  maxAttempts: 8,
+  requestTimeoutMs: 10_000,
+  idleTimeoutMs: 10_000,
+  maxSockets: 32,
+  gapByteLength: 512 << 10,
+  partByteLength: 4 << 20,
+  cacheByteLength: 10 * 2 ** 30,
+} as const
+
+/** The least of the options that are numbers. */
+const LEAST: Readonly<Record<keyof typeof S3_DEFAULTS, number>> = {
+  maxAttempts: 1,
+  requestTimeoutMs: 1,
+  idleTimeoutMs: 1,
+  maxSockets: 1,
+  gapByteLength: 0,
+  partByteLength: 64 << 10,
+  cacheByteLength: 0,
+}
+
+/** Of all kinds of options, the names. */
+const KINDS: Readonly<Record<keyof S3Options, 'string' | 'boolean' | 'number' | 'object'>> = {
+  endpoint: 'string',
+  region: 'string',
+  forcePathStyle: 'boolean',
+  credentials: 'object',
+  anonymous: 'boolean',
+  maxAttempts: 'number',
+  requestTimeoutMs: 'number',
+  idleTimeoutMs: 'number',
+  maxSockets: 'number',
+  gapByteLength: 'number',
+  partByteLength: 'number',
+  cacheDirectory: 'string',
+  cacheByteLength: 'number',
+}
+
+/** The spec of `s3://bucket/prefix`. @throws UsageError */
+export function s3Spec(url: string, options: S3Options): S3StoreSpec {
+  // Keys stand in such URLs as they are: nothing is decoded.
+  const [, bucket, rest] = /^s3:\/\/([^/]+)(?:\/(.*))?$/is.exec(url) ?? []
+  if (bucket === undefined || !/^[A-Za-z0-9][A-Za-z0-9._:-]{1,254}$/.test(bucket)) {
+    throw new UsageError(`expected s3://bucket/prefix, got ${JSON.stringify(url)}`, { pathOrUrl: url })
+  }
+  checkOptions(options)
+  const prefix = (rest ?? '').replace(/^\/+|\/+$/g, '')
+  return { kind: 's3', bucket, prefix: prefix === '' ? '' : `${prefix}/`, options: { ...options } }
+}
+
+function checkOptions(options: S3Options): void {
+  for (const [name, value] of Object.entries(options) as [keyof S3Options, unknown][]) {
+    const kind = KINDS[name]
+    if (kind === undefined) {
+      throw new UsageError(`expected an option of S3 (${Object.keys(KINDS).join(', ')}), got ${JSON.stringify(name)}`)
+    }
+    if (value === undefined) continue
+    // Never the value itself: it may be a secret, by mistake.
+    if (typeof value !== kind) throw new UsageError(`expected s3.${name} to be a ${kind}, got a ${typeof value}`)
+    const least = LEAST[name as keyof typeof LEAST]
+    if (least !== undefined && !(Number.isSafeInteger(value) && (value as number) >= least)) {
+      throw new UsageError(`expected s3.${name} to be a whole number from ${least} on, got ${value}`)
+    }
+  }
+  const { credentials, anonymous, endpoint } = options
+  if (credentials && anonymous) throw new UsageError('expected s3.credentials or s3.anonymous, got both')
+  if (credentials && !(credentials.accessKeyId && credentials.secretAccessKey)) {
+    throw new UsageError('expected s3.credentials to be { accessKeyId, secretAccessKey, sessionToken? }')
+  }
+  if (endpoint !== undefined && !/^https?:\/\/[^/]/.test(endpoint)) {
+    throw new UsageError(`expected s3.endpoint to be an http:// or https:// URL, got ${JSON.stringify(endpoint)}`)
+  }
+}

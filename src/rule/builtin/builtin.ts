@@ -144,9 +144,9 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   override missing(): readonly string[] {
     const unmatched = this.#selections.flatMap(selection => selection.missing())
     const [first] = this.#unavailable
-    if (first === undefined) return unmatched
+    if (first === undefined || unmatched.length > 0) return unmatched
     const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
-    return [...unmatched, `${first[1]}${more}`]
+    return [`${first[1]}${more}`]
   }
 
   override problems(): readonly Omit<Problem, 'trial'>[] {

@@ -1,0 +1,452 @@
+/** evaluate: any number of rules over any number of trials, in one pass, and what becomes of what goes wrong. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import {
+  AllZero,
+  ClassImbalance,
+  closePools,
+  createTrial,
+  DeadRelu,
+  type EvaluateOptions,
+  ExplodingTensor,
+  evaluate,
+  NLPSequenceRatio,
+  PoorWeightInitialization,
+  Rule,
+  SimilarAcrossRuns,
+  StalledTrainingRule,
+  type Trial,
+  UnchangedTensor,
+  VanishingGradient,
+  WeightUpdateRatio,
+} from '#dist/index.js'
+import { LocalStore } from '#dist/store/local.js'
+import { copyTrial, corruptions, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
+import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
+import { fixtureTrial } from '../support/golden.js'
+import { LiveWriter } from '../support/live-writer.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-evaluate-'))
+
+afterAll(async () => {
+  await closePools()
+  rmSync(scratch, { recursive: true, force: true })
+})
+
+const COLLECTIONS = { weights: { includeRegex: ['^[^/]*weight$'] }, gradients: { includeRegex: ['^gradient'] } }
+
+async function trialOf(steps: Readonly<Record<number, readonly StepTensor[]>>, ended = true): Promise<Trial> {
+  const directory = mkdtempSync(join(scratch, 'trial-'))
+  const writer = new TrialWriter(directory, { collections: COLLECTIONS, checksum: 'true' })
+  for (const [step, tensors] of Object.entries(steps)) writer.step({ step: Number(step), mode: 'TRAIN', tensors })
+  if (ended) writer.end()
+  return createTrial(directory)
+}
+
+const scalar = (name: string, value: number): StepTensor => ({ name, dtype: 'float32', shape: [1], values: [value] })
+const weights = (count: number) =>
+  trialOf(Object.fromEntries(Array.from({ length: count }, (_, step) => [step, [scalar('fc.weight', 1)]])))
+
+/** Fires at every step. */
+class Always extends Rule {
+  invokeAtStep(): boolean {
+    return true
+  }
+}
+
+describe('what it gives', () => {
+  it('findings in the order of steps, then of rules, each told at once', async () => {
+    const trial = await weights(3)
+    const told: string[] = []
+    const onFinding: EvaluateOptions['onFinding'] = ({ name, step }) => told.push(`${name} ${step}`)
+    const { findings } = await evaluate([new Always(trial, { name: 'a' }), new Always(trial, { name: 'b' })], {
+      onFinding,
+    })
+    expect(told).toEqual(['a 0', 'b 0', 'a 1', 'b 1', 'a 2', 'b 2'])
+    expect(findings.map(({ name, step }) => `${name} ${step}`)).toEqual(told)
+    expect(findings[0]).toEqual({
+      rule: 'Always',
+      name: 'a',
+      trial: trial.name,
+      step: 0,
+      mode: 'TRAIN',
+      modeStep: 0,
+      tensor: null,
+      worker: null,
+      value: null,
+      threshold: null,
+      message: 'the condition of a is met',
+    })
+  })
+
+  it('keeps to the range of steps, its own and that of a rule', async () => {
+    const trial = await weights(10)
+    const rule = new Always(trial, { startStep: 3, endStep: 9 })
+    const { findings, complete, stats } = await evaluate(rule, { startStep: 2, endStep: 6 })
+    expect(findings.map(({ step }) => step)).toEqual([3, 4, 5])
+    expect(complete).toBe(true)
+    expect(stats.steps).toBe(4)
+  })
+
+  it('tells how far it is', async () => {
+    const onProgress = vi.fn()
+    await evaluate(new Always(await weights(4)), { onProgress })
+    expect(onProgress).toHaveBeenLastCalledWith({ doneSteps: 4, totalSteps: 4, readBytes: 0, findings: 4 })
+  })
+
+  it('judges several trials, step by step', async () => {
+    const trials = [await weights(2), await weights(3)]
+    const { findings } = await evaluate(trials.map((trial, i) => new Always(trial, { name: `${i}` })))
+    expect(findings.map(({ name, step }) => `${name} ${step}`)).toEqual(['0 0', '1 0', '0 1', '1 1', '1 2'])
+  })
+
+  it('counts in the report of a rule', async () => {
+    const rule = new AllZero(await weights(3), { tensor_regex: 'weight', threshold: '0' })
+    await evaluate(rule)
+    expect(rule.report).toMatchObject({ ruleTriggered: 3, violations: 3, datapoints: 3 })
+    expect(JSON.parse(rule.report.ruleParameters)).toMatchObject({ threshold: 0, tensor_regex: ['weight'] })
+  })
+
+  it.each([{ startStep: -1 }, { endStep: 1.5 }, { threads: -1 }, { memory: 5 }])('refuses %j', async options => {
+    await expect(evaluate(new Always(await weights(1)), options)).rejects.toThrow('expected')
+  })
+})
+
+describe('what is missing', () => {
+  it('is said with what there is instead', async () => {
+    const { directory } = fixtureTrial('mlp-vanishing')
+    const trial = await createTrial(directory)
+    const { missing, findings } = await evaluate([
+      new WeightUpdateRatio(trial),
+      new AllZero(trial, { collection_names: 'gradient' }),
+      new DeadRelu(trial),
+    ])
+    expect(findings).toEqual([])
+    expect(missing.map(({ rule, missing }) => `${rule}: ${missing}`)).toEqual([
+      expect.stringMatching(
+        /^WeightUpdateRatio: tensors of the collection "weights"; the trial has .*gradients \(20\)/,
+      ),
+      expect.stringMatching(/^AllZero: tensors of the collection "gradient"; .*did you mean "gradients"\?$/),
+      expect.stringMatching(/^DeadRelu: tensors that match "\.\*relu_output"/),
+    ])
+  })
+
+  it('names values of which only reductions were saved', async () => {
+    const trial = await trialOf({
+      0: [{ name: 'fc.weight', reductions: { mean: 1, abs_max: 0 } }],
+      1: [{ name: 'fc.weight', reductions: { mean: 1, abs_max: 0 } }],
+    })
+    const { missing, findings } = await evaluate([
+      new WeightUpdateRatio(trial),
+      new AllZero(trial, { collection_names: 'weights' }),
+    ])
+    expect(missing).toEqual([
+      expect.objectContaining({ missing: expect.stringContaining('only reductions were saved') }),
+    ])
+    // The largest absolute value tells it.
+    expect(findings.map(({ rule, step }) => `${rule} ${step}`)).toEqual(['AllZero 0', 'AllZero 1'])
+  })
+
+  it('is said of a rule of one’s own that asks for a tensor nobody saved', async () => {
+    class Wants extends Rule {
+      override setRequiredTensors(step: number): void {
+        this.reqTensors.add('fc.wieght', [step])
+      }
+      invokeAtStep(): boolean {
+        return true
+      }
+    }
+    const { missing, findings } = await evaluate(new Wants(await weights(3)))
+    expect(findings).toEqual([])
+    expect(missing[0]!.missing).toMatch(
+      /"fc.wieght" was not saved .* did you mean "fc.weight"\? \(and at 2 more steps\)$/,
+    )
+  })
+})
+
+describe('what goes wrong', () => {
+  const damage = corruptions.find(({ expect: { when, error, tensors, noticedAt } }) => {
+    return when === 'read' && error === 'FormatError' && tensors.length === 1 && noticedAt !== 'full'
+  })!
+
+  it(`names a corrupt record once, and judges all else (${damage.name})`, async () => {
+    const directory = join(scratch, 'corrupt')
+    copyTrial(PLAIN_TRIAL, directory)
+    damage.apply(directory)
+    const trial = await createTrial(directory, { requireCollections: false })
+    const all = () => [1, 2, 3].map(i => new AllZero(trial, { tensor_regex: '.*', threshold: '0', name: `${i}` }))
+    const { problems, findings } = await evaluate(all(), { threads: 0, follow: false })
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatchObject({
+      step: damage.expect.step,
+      error: { fields: { tensor: damage.expect.tensors[0] } },
+    })
+    const { findings: good } = await evaluate(
+      [1, 2, 3].map(i => new AllZero(trial, { tensor_regex: '.*', threshold: '0', name: `${i}` })),
+      { threads: 1, follow: false },
+    )
+    expect(good).toEqual(findings)
+    expect(findings.length).toBeGreaterThan(9)
+  })
+
+  it('ends a rule that throws, and no other', async () => {
+    class Broken extends Rule {
+      invokeAtStep(step: number): boolean {
+        if (step === 1) throw new TypeError('oh')
+        return true
+      }
+    }
+    const trial = await weights(3)
+    const { findings, problems } = await evaluate([new Broken(trial), new Always(trial)])
+    expect(findings.map(({ rule, step }) => `${rule} ${step}`)).toEqual([
+      'Broken 0',
+      'Always 0',
+      'Always 1',
+      'Always 2',
+    ])
+    expect(problems.map(({ error }) => [error.code, error.message])).toEqual([
+      ['RuleFailed', 'rule Broken failed at step 1, and is not asked any more: TypeError: oh'],
+    ])
+  })
+
+  it('stops at a signal', async () => {
+    const abort = new AbortController()
+    const options = { signal: abort.signal, onFinding: () => abort.abort(new Error('enough')) }
+    await expect(evaluate(new Always(await weights(3)), options)).rejects.toThrow('enough')
+  })
+
+  it('goes on after an action that fails', async () => {
+    const fired: number[] = []
+    const error = vi.fn()
+    const logger = { debug() {}, info() {}, warn() {}, error }
+    const actions = [
+      () => {
+        throw new Error('no network')
+      },
+      ({ step }: { step: number }) => void fired.push(step),
+    ]
+    await evaluate(new Always(await weights(2), { actions, logger }))
+    expect(fired).toEqual([0, 1])
+    expect(error).toHaveBeenCalledWith(expect.stringContaining('no network'))
+  })
+})
+
+describe('rules of one’s own', () => {
+  class Mean extends Rule {
+    readonly seen: number[] = []
+    override setRequiredTensors(step: number): void {
+      this.reqTensors.add('weight$', [step], { regex: true })
+    }
+    async invokeAtStep(step: number): Promise<boolean> {
+      for (const tensor of this.reqTensors.get()) {
+        const { data } = await tensor.value(step)
+        this.seen.push((data as Float32Array)[0]!, (await tensor.reductionValue(step, 'mean')) as number)
+      }
+      return false
+    }
+  }
+
+  it('get what they said they need without another read', async () => {
+    const trial = await weights(3)
+    const rule = new Mean(trial)
+    const read = vi.spyOn(LocalStore.prototype, 'readInto')
+    await evaluate(rule, { threads: 0 })
+    // One batch a step, each in a file of its own.
+    expect(read).toHaveBeenCalledTimes(3)
+    read.mockRestore()
+    expect(rule.seen).toEqual([1, 1, 1, 1, 1, 1])
+  })
+
+  it('read what they did not say when they ask for it', async () => {
+    class Undeclared extends Mean {
+      override setRequiredTensors(): void {}
+      override async invokeAtStep(step: number): Promise<boolean> {
+        return ((await this.baseTrial.tensor('fc.weight').reductionValue(step, 'max')) as number) === 1
+      }
+    }
+    const { findings } = await evaluate(new Undeclared(await weights(2)))
+    expect(findings).toHaveLength(2)
+  })
+
+  it('ask for more than values', async () => {
+    class Changed extends Rule {
+      override setRequiredTensors(step: number): void {
+        if (step > 0) this.reqTensors.at('a', step - 1).allclose(this.reqTensors.at('a', step))
+      }
+      invokeAtStep(step: number): boolean {
+        return step > 0 && !this.reqTensors.at('a', step - 1).allclose(this.reqTensors.at('a', step)).value
+      }
+    }
+    const trial = await trialOf({ 0: [scalar('a', 1)], 1: [scalar('a', 1)], 2: [scalar('a', 2)] })
+    const { findings } = await evaluate(new Changed(trial))
+    expect(findings.map(({ step }) => step)).toEqual([2])
+  })
+})
+
+describe('tensors of any size', () => {
+  const COUNT = 5_000_000
+  /** 20 MB a tensor: more than is read at once, whatever the memory. */
+  const large = (() => {
+    let trial: Promise<Trial> | undefined
+    return () => {
+      trial ??= trialOf(
+        Object.fromEntries(
+          [0, 1, 2].map(step => {
+            const values = Float32Array.from({ length: COUNT }, (_, i) => (i % 1000) / 1000 + (step === 0 ? 0 : 0.25))
+            const outputs = Float32Array.from({ length: COUNT }, (_, i) => (step === 1 ? 0 : i % 2))
+            const bytes = (data: Float32Array) => new Uint8Array(data.buffer)
+            return [
+              step,
+              [
+                { name: 'fc.weight', dtype: 'float32', shape: [COUNT], data: bytes(values) },
+                { name: 'gradient/fc.weight', dtype: 'float32', shape: [COUNT], data: bytes(values) },
+                { name: 'relu_output', dtype: 'float32', shape: [50, COUNT / 50], data: bytes(outputs) },
+              ] satisfies StepTensor[],
+            ]
+          }),
+        ),
+      )
+      return trial
+    }
+  })()
+
+  it.each([
+    [4, 0],
+    [8, 2],
+    [64, 0],
+    [64, 2],
+  ])('give the same with %i MiB and %i threads', async (mebibytes, threads) => {
+    const trial = await large()
+    const rules = [
+      new UnchangedTensor(trial, { collection_names: 'weights', num_steps: '2' }),
+      new WeightUpdateRatio(trial, { large_threshold: '0.1' }),
+      new VanishingGradient(trial, { threshold: '0.5' }),
+      new NLPSequenceRatio(trial, { tensor_regex: '^fc', token_values: '0.5', token_thresholds_percent: '0.05' }),
+      new DeadRelu(trial),
+      new PoorWeightInitialization(trial, { distribution_range: '100', steps: '1' }),
+    ]
+    const { findings, problems } = await evaluate(rules, { memory: mebibytes * 2 ** 20, threads, check: 'full' })
+    expect(problems).toEqual([])
+    const found = findings.map(({ rule, step, value }) => `${rule} ${step} ${value!.toFixed(6)}`)
+    expect(found).toEqual([
+      'VanishingGradient 0 0.499500',
+      'NLPSequenceRatio 0 0.100000',
+      `PoorWeightInitialization 0 ${(0.949 - 0.05 + 0.0001).toFixed(6)}`,
+      'WeightUpdateRatio 1 0.500500',
+      'NLPSequenceRatio 1 0.100000',
+      'DeadRelu 1 100.000000',
+      'UnchangedTensor 2 2.000000',
+      'WeightUpdateRatio 2 0.000000',
+      'NLPSequenceRatio 2 0.100000',
+    ])
+  })
+})
+
+it('several windows give what one would', async () => {
+  // 40 tensors over 1,700 steps, and some rules: more questions than a window holds.
+  const names = Array.from({ length: 40 }, (_, i) => `t${i}`)
+  const trial = await trialOf(
+    Object.fromEntries(
+      Array.from({ length: 1700 }, (_, step) => [step, names.map((name, i) => scalar(name, i === 7 ? 1 : step % 97))]),
+    ),
+  )
+  const parameters = { tensor_regex: '^t', rtol: '1e-9', atol: '0' }
+  const rules = [
+    new UnchangedTensor(trial, { ...parameters, num_steps: '2', name: '2' }),
+    new UnchangedTensor(trial, { ...parameters, num_steps: '3', name: '3' }),
+    new ExplodingTensor(trial),
+  ]
+  const { findings, stats } = await evaluate(rules, { threads: 0 })
+  const of = (name: string) => findings.filter(finding => finding.name === name)
+  expect(of('2').map(({ step }) => step)).toEqual(Array.from({ length: 1699 }, (_, i) => i + 1))
+  expect(of('3').map(({ step }) => step)).toEqual(Array.from({ length: 1698 }, (_, i) => i + 2))
+  expect(new Set(findings.map(({ tensor }) => tensor))).toEqual(new Set(['t7']))
+  // The steps before the border of a window are read a second time, and no others.
+  expect(stats.records).toBeGreaterThan(1700 * 40)
+  expect(stats.records).toBeLessThan(1700 * 40 * 1.01)
+})
+
+describe('of a job that runs', () => {
+  it('goes on as steps come, until it ends', async () => {
+    const directory = join(scratch, 'live')
+    const job = await LiveWriter.start(directory)
+    try {
+      await job.step(0)
+      const trial = await createTrial(directory)
+      const steps: number[] = []
+      const heard = { now: () => {} }
+      const onFinding = ({ step }: { step: number }) => {
+        steps.push(step)
+        heard.now()
+      }
+      const evaluation = evaluate(new Always(trial), { onFinding, pollMs: 50 })
+      for (const step of [0, 1, 2]) {
+        if (step > 0) await job.step(step)
+        while (!steps.includes(step)) await new Promise<void>(resolve => (heard.now = resolve))
+      }
+      await job.do({ do: 'end' })
+      expect(await evaluation).toMatchObject({ complete: true })
+      expect(steps).toEqual([0, 1, 2])
+    } finally {
+      await job.stop()
+    }
+  })
+
+  it('ends with what it has when nothing comes, and judges what is there', async () => {
+    const trial = await createTrial(fixtureTrial('workers-running').directory)
+    const { complete, findings } = await evaluate(new Always(trial), { timeoutMs: 30, pollMs: 10 })
+    expect(complete).toBe(false)
+    expect(findings.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5])
+    expect(await evaluate(new Always(trial), { follow: false })).toMatchObject({ complete: false, findings })
+  })
+
+  it('waits for the other trial, and then does without it', async () => {
+    const [ended, running] = await Promise.all(
+      ['workers-4', 'workers-running'].map(name => createTrial(fixtureTrial(name).directory)),
+    )
+    const rules = () => [new Always(ended!), new SimilarAcrossRuns(ended!, { otherTrials: [running!] })]
+    const { complete, findings } = await evaluate(rules(), { timeoutMs: 30, pollMs: 10 })
+    expect(complete).toBe(false)
+    const always = findings.filter(({ rule }) => rule === 'Always')
+    expect(always.map(({ step }) => step)).toEqual(ended!.steps())
+  })
+
+  it('finds out that it stands still', async () => {
+    const trial = await createTrial(fixtureTrial('workers-running').directory)
+    let seconds = 0
+    const now = () => {
+      seconds += 10
+      return seconds * 1000
+    }
+    const asked: unknown[] = []
+    const rule = new StalledTrainingRule(trial, {
+      threshold: '60',
+      stop_training_on_fire: 'True',
+      training_job_name_prefix: 'my-job',
+      logger: { debug() {}, info: message => asked.push(message), warn() {}, error() {} },
+      now,
+    })
+    const { findings } = await evaluate(rule, { pollMs: 5 })
+    expect(findings).toEqual([expect.objectContaining({ step: 5, threshold: 60 })])
+    expect(asked.join()).toContain('my-job')
+  })
+})
+
+it('takes a trial whose collections are lost', async () => {
+  const directory = join(scratch, 'no-collections')
+  const writer = new TrialWriter(directory, { collections: COLLECTIONS })
+  writer.step({
+    step: 0,
+    tensors: [{ name: 'labels', dtype: 'int64', shape: [600], values: new Array(600).fill(0).with(0, 1) }],
+  })
+  writer.end()
+  rmSync(join(directory, 'collections'), { recursive: true })
+  writeFileSync(join(directory, 'note.txt'), 'not a part of it')
+  const trial = await createTrial(directory, { requireCollections: false })
+  const { findings, problems } = await evaluate(new ClassImbalance(trial))
+  expect(findings.map(({ step, value }) => [step, value])).toEqual([[0, 599]])
+  expect(problems.map(({ error }) => error.code)).toEqual(['MissingCollectionFiles'])
+})

@@ -1,0 +1,283 @@
+/** invokeRule, rule.invoke and RequiredTensors, as smdebug has them (rules.md §3). */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import {
+  createTrial,
+  invokeRule,
+  type Logger,
+  NoMoreData,
+  Rule,
+  RuleEvaluationConditionMet,
+  StalledTrainingRule,
+  StepUnavailable,
+  TensorUnavailable,
+  TensorUnavailableForStep,
+  type Trial,
+  UsageError,
+  WaitTimeout,
+} from '#dist/index.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { fixtureTrial } from '../support/golden.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-invoke-'))
+let trial: Trial
+
+beforeAll(async () => {
+  const writer = new TrialWriter(join(scratch, 'trial'))
+  // Steps 0, 2, 4, …, 10; `b` at every other of them, `c` without its value.
+  for (let step = 0; step <= 10; step += 2) {
+    writer.step({
+      step,
+      mode: 'TRAIN',
+      modeStep: step / 2,
+      tensors: [
+        { name: 'a', dtype: 'float32', shape: [2], values: [step, 1] },
+        ...(step % 4 === 0 ? [{ name: 'b', dtype: 'float32', shape: [1], values: [step] } as const] : []),
+        { name: 'c', reductions: { mean: step } },
+      ],
+    })
+  }
+  writer.end()
+  trial = await createTrial(join(scratch, 'trial'))
+})
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+/** Keeps the steps it was invoked at, and does what it is told there. */
+class Told extends Rule {
+  readonly steps: number[] = []
+  readonly #act: (step: number, rule: Told) => boolean | Promise<boolean>
+
+  constructor(base: Trial, act: (step: number, rule: Told) => boolean | Promise<boolean>, logger?: Logger) {
+    super(base, { logger })
+    this.#act = act
+  }
+
+  invokeAtStep(step: number): boolean | Promise<boolean> {
+    this.steps.push(step)
+    return this.#act(step, this)
+  }
+}
+
+const silent = () => false
+
+describe('invokeRule', () => {
+  it('goes on to the end of the job, past steps that were not saved, and throws NoMoreData there', async () => {
+    const rule = new Told(trial, silent)
+    await expect(invokeRule(rule)).rejects.toThrow(NoMoreData)
+    expect(rule.steps).toEqual([0, 2, 4, 6, 8, 10])
+  })
+
+  it('invokes at the first step, and not at the last', async () => {
+    const rule = new Told(trial, silent)
+    await invokeRule(rule, { startStep: 2, endStep: 8 })
+    expect(rule.steps).toEqual([2, 4, 6])
+    await invokeRule(rule, { startStep: null, endStep: 1 })
+    expect(rule.steps).toEqual([2, 4, 6, 0])
+  })
+
+  it.each([
+    ['TensorUnavailableForStep', () => new TensorUnavailableForStep('a', 2, 'GLOBAL', 'gone')],
+    ['StepUnavailable', () => new StepUnavailable(2, 'GLOBAL', 'gone')],
+    ['TensorUnavailable', () => new TensorUnavailable('a', 'trial', [])],
+  ])('goes on after a %s', async (_, error) => {
+    const debug = vi.fn()
+    const rule = new Told(
+      trial,
+      step => {
+        if (step === 2) throw error()
+        return false
+      },
+      { debug, info() {}, warn() {}, error() {} },
+    )
+    await invokeRule(rule, { endStep: 6 })
+    expect(rule.steps).toEqual([0, 2, 4])
+    expect(debug).toHaveBeenCalled()
+  })
+
+  it('throws any other error', async () => {
+    const rule = new Told(trial, () => Promise.reject(new RangeError('mine')))
+    await expect(invokeRule(rule, { endStep: 6 })).rejects.toThrow(RangeError)
+    expect(rule.steps).toEqual([0])
+  })
+
+  it('logs that the condition is met, and goes on', async () => {
+    const info = vi.fn()
+    const rule = new Told(trial, step => step >= 4, { debug() {}, info, warn() {}, error() {} })
+    await invokeRule(rule, { endStep: 10 })
+    expect(rule.steps).toEqual([0, 2, 4, 6, 8])
+    expect(info).toHaveBeenCalledTimes(3)
+  })
+
+  it('throws that the condition is met if it is asked to', async () => {
+    const rule = new Told(trial, step => step === 4)
+    const met = invokeRule(rule, { raiseEvalCond: true })
+    await expect(met).rejects.toMatchObject({ ruleName: 'Told', step: 4, endOfRule: false })
+    await expect(met).rejects.toThrow(RuleEvaluationConditionMet)
+  })
+
+  it('ends where the rule has nothing left to look for', async () => {
+    const rule = new Told(trial, step => {
+      throw new RuleEvaluationConditionMet('Told', step, true)
+    })
+    await invokeRule(rule)
+    expect(rule.steps).toEqual([0])
+  })
+
+  it('does not wait for ever', async () => {
+    const running = await createTrial(fixtureTrial('workers-running').directory)
+    const rule = new Told(running, silent)
+    await expect(invokeRule(rule, { timeoutMs: 20, pollMs: 5 })).rejects.toThrow(WaitTimeout)
+    expect(rule.steps).toEqual([0, 1, 2, 3, 4])
+  })
+
+  it('stops at a signal', async () => {
+    const abort = new AbortController()
+    const rule = new Told(trial, () => {
+      abort.abort(new Error('enough'))
+      return false
+    })
+    await expect(invokeRule(rule, { signal: abort.signal })).rejects.toThrow('enough')
+  })
+
+  it.each([{ startStep: -1 }, { endStep: Number.NaN }])('refuses %j', async options => {
+    await expect(invokeRule(new Told(trial, silent), options)).rejects.toThrow(UsageError)
+  })
+
+  it('finds a stall, or the end, whatever the step', async () => {
+    const running = await createTrial(fixtureTrial('workers-running').directory)
+    let now = 0
+    const clock = () => {
+      now += 40_000
+      return now
+    }
+    const rule = new StalledTrainingRule(running, { threshold: '60', now: clock })
+    await expect(invokeRule(rule, { raiseEvalCond: true, pollMs: 1 })).rejects.toMatchObject({ endOfRule: true })
+    await expect(invokeRule(new StalledTrainingRule(trial))).rejects.toThrow(NoMoreData)
+  })
+})
+
+describe('an invocation', () => {
+  it('sees one trial: nothing is refreshed meanwhile, and after it all is as it was', async () => {
+    const running = await createTrial(fixtureTrial('workers-running').directory)
+    const refreshed: boolean[] = []
+    const rule = new Told(running, async () => {
+      const spy = vi.spyOn(running, 'refresh')
+      await running.hasPassedStep(99)
+      refreshed.push(spy.mock.calls.length > 0)
+      throw new Error('in the middle')
+    })
+    await expect(rule.invoke(0)).rejects.toThrow('in the middle')
+    expect(refreshed).toEqual([false])
+    // The flag is restored: a step that is not known is looked for again.
+    expect(await running.hasPassedStep(99)).toBe('NOT_YET_AVAILABLE')
+  })
+
+  it('runs the actions before it throws', async () => {
+    const fired: unknown[] = []
+    class Large extends Rule {
+      async invokeAtStep(step: number): Promise<boolean> {
+        const value = (await this.baseTrial.tensor('a').reductionValue(step, 'max')) as number
+        this.found({ tensor: 'a', value, threshold: 3, message: `a is ${value}` })
+        return value > 3
+      }
+    }
+    const rule = new Large(trial, { actions: firing => void fired.push(firing), name: 'mine' })
+    await rule.invoke(2)
+    await expect(rule.invoke(4)).rejects.toThrow(RuleEvaluationConditionMet)
+    expect(fired).toEqual([
+      expect.objectContaining({ rule: 'Large', name: 'mine', step: 4, message: 'a is 4', trial: trial.name }),
+    ])
+    expect(rule.report).toMatchObject({ ruleTriggered: 1, violations: 1, datapoints: 2 })
+  })
+})
+
+describe('required tensors', () => {
+  class Needs extends Rule {
+    readonly got: unknown[] = []
+    readonly #add: (rule: Needs, step: number) => void
+
+    constructor(base: Trial, add: (rule: Needs, step: number) => void, otherTrials: Trial[] = []) {
+      super(base, { otherTrials })
+      this.#add = add
+    }
+
+    override setRequiredTensors(step: number): void {
+      this.#add(this, step)
+    }
+
+    invokeAtStep(): boolean {
+      const names = this.reqTensors.getNames()
+      this.got.push(names.map(name => [name, this.reqTensors.getTensorSteps(name)]))
+      return false
+    }
+  }
+
+  it('are added by name and by pattern, and their steps are put together', async () => {
+    const steps = [4]
+    const rule = new Needs(trial, ({ reqTensors }, step) => {
+      reqTensors.add('a', steps)
+      reqTensors.add('a', [step, 0])
+      reqTensors.add('^[ab]$', [step], { regex: true })
+    })
+    await rule.invoke(8)
+    expect(rule.got).toEqual([
+      [
+        ['a', [0, 4, 8]],
+        ['b', [8]],
+      ],
+    ])
+    expect(steps).toEqual([4])
+  })
+
+  it('can be had as tensors, and be cleared', async () => {
+    const rule = new Needs(trial, ({ reqTensors }, step) => {
+      reqTensors.add('b', [step])
+      reqTensors.clear()
+      reqTensors.add('a', [step])
+    })
+    await rule.invoke(0)
+    expect(rule.reqTensors.get().map(({ name }) => name)).toEqual(['a'])
+    rule.reqTensors.clear()
+    expect(rule.reqTensors.getNames()).toEqual([])
+  })
+
+  it.each([
+    ['a name nobody saved', 'z', TensorUnavailable],
+    ['a tensor that this step does not have', 'b', TensorUnavailableForStep],
+    ['a value of which only a reduction was saved', 'c', TensorUnavailableForStep],
+  ])('fail for %s', async (_, name, error) => {
+    const rule = new Needs(trial, ({ reqTensors }, step) => reqTensors.add(name, [step]))
+    await expect(rule.invoke(2)).rejects.toThrow(error)
+    expect(rule.got).toEqual([])
+  })
+
+  it('are had by their reductions where those were saved', async () => {
+    const rule = new Needs(trial, ({ reqTensors }, step) => reqTensors.add('c', [step], { reductions: ['mean'] }))
+    await rule.invoke(2)
+    expect(rule.reqTensors.at('c', 2).reduction('mean').value).toBe(2)
+  })
+
+  it('come from another trial of the rule, and from no other', async () => {
+    const other = await createTrial(join(scratch, 'trial'), { name: 'other' })
+    const rule = new Needs(
+      trial,
+      ({ reqTensors, otherTrials: [from] }, step) => reqTensors.add('a', [step], { trial: from! }),
+      [other],
+    )
+    await rule.invoke(2)
+    expect(rule.reqTensors.getNames(other)).toEqual(['a'])
+    expect(rule.reqTensors.getNames()).toEqual([])
+    const stranger = await createTrial(join(scratch, 'trial'))
+    expect(() => rule.reqTensors.add('a', [2], { trial: stranger })).toThrow(UsageError)
+  })
+
+  it('know the nearest step of a tensor', () => {
+    const rule = new Needs(trial, () => {})
+    expect(() => rule.reqTensors.at('b', 6)).toThrow(/the nearest step with it: 4/)
+    expect(() => rule.reqTensors.at('b', 5)).toThrow(StepUnavailable)
+  })
+})

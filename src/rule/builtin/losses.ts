@@ -25,9 +25,10 @@ export class Losses {
     this.#metrics = select({ collections: ['losses', 'metrics'], regex, optional: true })
   }
 
-  /** Whether modes tell training and validation apart. */
+  /** Whether modes tell training and validation apart, and not names. */
   get hasModes(): boolean {
-    return this.#rule.baseTrial.steps({ mode: 'EVAL' }).length > 0
+    const modes = this.#rule.baseTrial.modes()
+    return modes.includes('EVAL') || (modes.length > 0 && !this.#metrics.names.some(name => name.startsWith('train-')))
   }
 
   /** Asks for the losses at a step. */

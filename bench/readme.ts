@@ -29,7 +29,7 @@ function section(record: Record, name: string): string {
   ]
   return [
     `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; [the record](bench/record/${name}).`,
-    'How many times as long the others take (≥), and what part of or how many times their time ours takes (≤):',
+    'Where a target is a least (≥), the ratio is their time over ours; where it is a most (≤), ours over theirs.',
     '',
     '| work | ours | beside | ratio | target | |',
     '| --- | ---: | --- | ---: | ---: | --- |',

@@ -28,7 +28,7 @@ import { caseTable, type Result, summary } from './report.js'
 
 const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, kernels, allclose, open, scan, rules, cli]
 
-const FULL: Effort = { rounds: 7, turnMs: 60 }
+const FULL: Effort = { rounds: 5, turnMs: 50 }
 const QUICK: Effort = { rounds: 3, turnMs: 20 }
 
 async function main(): Promise<void> {

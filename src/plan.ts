@@ -6,7 +6,7 @@
  * about 50 µs, and a gap of 64 KiB costs less to read over than a second read.
  */
 
-import type { StoreSpec } from './store/store.js'
+import { type ReadShape, readShape, type StoreSpec } from './store/store.js'
 import { MODES, type Mode, type ReductionName } from './types.js'
 
 /** Records longer than this are cut into parts of about this size, one job each, so that threads can share them. */
@@ -16,6 +16,7 @@ const BATCH_BYTES = 1 << 20
 const BATCH_RECORDS = 4096
 /** Neighbours further apart than this are read separately. */
 const GAP_BYTES = 64 << 10
+const LOCAL_SHAPE: ReadShape = { gapByteLength: GAP_BYTES, batchByteLength: BATCH_BYTES }
 const JOB_BYTES = 8 << 20
 const JOB_RECORDS = 16384
 /** No record is longer: a protobuf message holds less than 2 GiB, and the core counts in 32 bits. */
@@ -62,10 +63,14 @@ export interface ScanJob extends RecordJob {
   /** Indices into `records`, so that each batch is a run of them. */
   readonly order: Int32Array
   readonly batches: readonly ReadBatch[]
+  /** Bytes of batches that may be in memory at once, where several are read at once. */
+  readonly aheadByteLength: number
   /** What rows are written with; null where numbers are wanted. */
   readonly lines: LinesJob | null
   /** Whether to tell where the time goes. It takes a second walk over the records. */
   readonly timed: boolean
+  /** How much the rows of moments have to know, by the core's numbers. */
+  readonly known: number
 }
 
 /** How rows are to be written. */
@@ -91,10 +96,13 @@ export interface LinesJob extends LinesRequest {
 /** Reduce one part of a record too large to be read at once. */
 export interface PartJob extends RecordJob {
   readonly kind: 'part'
+  /** As in ScanJob. */
+  readonly known: number
   readonly part: number
   readonly parts: number
   /** Bytes of file that may be in memory at once. */
   readonly windowByteLength: number
+  readonly aheadByteLength: number
 }
 
 /** Tell dtype and shape of records, reading no more of them than that takes. */
@@ -119,6 +127,8 @@ export interface PlanContext {
   readonly lines?: LinesRequest | undefined
   /** Whether jobs tell where their time goes. */
   readonly timed?: boolean | undefined
+  /** How much the rows of moments have to know: see the engine's KNOWN. */
+  readonly known: number
 }
 
 /** A record to read: where it lies and what it must be. */
@@ -161,6 +171,23 @@ export function windowByteLength(memory: number): number {
   return wholeRecordLimit(memory)
 }
 
+/** Jobs at once on one thread, where they wait for answers. */
+export function jobsAtOnce(memory: number): number {
+  return Math.max(1, Math.min(4, Math.floor(memory / PART_BYTES)))
+}
+
+/** What each of these jobs may hold of what is read ahead. */
+export function aheadByteLength(memory: number): number {
+  return Math.floor(memory / jobsAtOnce(memory))
+}
+
+/** How to read from stores of which some make requests; one of these decides, since it has more to lose. */
+function shapeOf(stores: readonly StoreSpec[], memory: number): ReadShape {
+  const shape = stores.map(readShape).find(shape => shape !== null)
+  if (!shape) return LOCAL_SHAPE
+  return { ...shape, batchByteLength: Math.min(shape.batchByteLength, aheadByteLength(memory)) }
+}
+
 /** Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: a job is built when asked for. */
 export function* planJobs(records: readonly RecordPlace[], context: PlanContext): Generator<PlannedJob> {
   const limit = wholeRecordLimit(context.memory)
@@ -190,10 +217,11 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
   const parts = Math.ceil(record.byteLength / PART_BYTES)
   for (let part = 0; part < parts; part++) {
     const { files, tags, records } = columnsOf([record])
-    const { store, checkLevel } = context
+    const { store, checkLevel, known } = context
     yield {
       job: {
         kind: 'part',
+        known,
         store,
         checkLevel,
         files,
@@ -202,6 +230,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
         part,
         parts,
         windowByteLength: windowByteLength(context.memory),
+        aheadByteLength: aheadByteLength(context.memory),
       },
       first,
       count: 1,
@@ -211,13 +240,13 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
 
 function planScan(
   places: readonly RecordPlace[],
-  { store, checkLevel, memory, lines, timed = false }: PlanContext,
+  { store, checkLevel, memory, lines, timed = false, known }: PlanContext,
 ): ScanJob {
   const { files, tags, records } = columnsOf(places)
   const order = Int32Array.from(places.keys())
   // Index order is nearly always file order, which the sort then leaves as it is.
   order.sort((a, b) => records.file[a]! - records.file[b]! || records.startByte[a]! - records.startByte[b]! || a - b)
-  const batches = planBatches(records, order, wholeRecordLimit(memory))
+  const batches = planBatches(records, order, wholeRecordLimit(memory), shapeOf([store], memory))
   return {
     kind: 'scan',
     store,
@@ -227,8 +256,10 @@ function planScan(
     records,
     order,
     batches,
+    aheadByteLength: aheadByteLength(memory),
     lines: lines ? planLines(places, lines) : null,
     timed,
+    known,
   }
 }
 
@@ -247,7 +278,12 @@ function planLines(places: readonly RecordPlace[], request: LinesRequest): Lines
   return { ...request, workers: workers.names, worker, mode, modeStep }
 }
 
-function planBatches(records: RecordColumns, order: Int32Array, limit: number): ReadBatch[] {
+function planBatches(
+  records: RecordColumns,
+  order: Int32Array,
+  limit: number,
+  { gapByteLength, batchByteLength }: ReadShape,
+): ReadBatch[] {
   const batches: ReadBatch[] = []
   let open: { file: number; startByte: number; endByte: number; first: number; count: number } | undefined
   for (let i = 0; i < order.length; i++) {
@@ -260,8 +296,8 @@ function planBatches(records: RecordColumns, order: Int32Array, limit: number): 
     if (
       open !== undefined &&
       open.file === file &&
-      startByte - open.endByte <= GAP_BYTES &&
-      Math.max(endByte, open.endByte) - open.startByte <= BATCH_BYTES &&
+      startByte - open.endByte <= gapByteLength &&
+      Math.max(endByte, open.endByte) - open.startByte <= batchByteLength &&
       open.count < BATCH_RECORDS
     ) {
       open.endByte = Math.max(endByte, open.endByte)
@@ -339,6 +375,8 @@ export interface MeasuredPlace extends RecordPlace {
 /** Moments of records, and what else is asked of them and of pairs of them; of records in any number of trials. */
 export interface MeasureJob {
   readonly kind: 'measure'
+  /** As in ScanJob. */
+  readonly known: number
   readonly stores: readonly StoreSpec[]
   /** The store of each file. */
   readonly storeOf: Int32Array
@@ -350,6 +388,8 @@ export interface MeasureJob {
   readonly tasks: readonly Task[]
   /** Empty where records are too large to be read at once. */
   readonly batches: readonly ReadBatch[]
+  /** Bytes of batches that may be in memory at once, where several are read at once. */
+  readonly aheadByteLength: number
   /** Which part of each record, of how many; 0 of 1: all of it. */
   readonly part: number
   readonly parts: number
@@ -368,6 +408,8 @@ export interface MeasureContext {
   readonly checkLevel: number
   readonly memory: number
   readonly threads: number
+  /** How much the rows of moments have to know: see the engine's KNOWN. */
+  readonly known: number
 }
 
 /** What can be put together from parts of a record; for the rest it has to be in memory as a whole. */
@@ -397,7 +439,10 @@ export function* planMeasures(
   const groups = groupsOf(records, tasks, order, lanes)
   const total = records.reduce((sum, place) => sum + sizeOf(place), 0)
   const steps = new Set(records.map(({ step }) => step)).size
-  const laneBytes = Math.max(LANE_BYTES, Math.min(BATCH_BYTES, total / steps / (4 * Math.max(1, context.threads))))
+  const shape = shapeOf(context.stores, context.memory)
+  // Where every read is a request, the lanes are as few as may be.
+  const lanesAtOnce = shape === LOCAL_SHAPE ? 4 * Math.max(1, context.threads) : 1
+  const laneBytes = Math.max(LANE_BYTES, Math.min(shape.batchByteLength, total / steps / lanesAtOnce))
   const jobBytes = lanes ? laneBytes * steps : JOB_BYTES
   const tasksOf = new Map<number, number[]>()
   tasks.forEach(({ first }, task) => {
@@ -418,6 +463,7 @@ export function* planMeasures(
         stores: context.stores,
         storeOf,
         checkLevel: context.checkLevel,
+        known: context.known,
         files,
         tags,
         records: columns,
@@ -425,7 +471,8 @@ export function* planMeasures(
           const { first, second } = tasks[task]!
           return { ...tasks[task]!, first: local.get(first)!, second: second < 0 ? -1 : local.get(second)! }
         }),
-        batches: isWhole ? planMeasureBatches(columns, own, rank, limit) : [],
+        batches: isWhole ? planMeasureBatches(columns, own, rank, limit, shape) : [],
+        aheadByteLength: aheadByteLength(context.memory),
         part,
         parts,
         windowByteLength: windowByteLength(context.memory),
@@ -508,6 +555,7 @@ function planMeasureBatches(
   own: readonly number[],
   rank: Int32Array,
   limit: number,
+  { gapByteLength, batchByteLength }: ReadShape,
 ): ReadBatch[] {
   const batches: ReadBatch[] = []
   let open: { file: number; startByte: number; endByte: number; first: number; count: number } | undefined
@@ -519,8 +567,8 @@ function planMeasureBatches(
       open !== undefined &&
       open.file === file[i] &&
       rank[record] === rank[own[i - 1]!]! + 1 &&
-      start - open.endByte <= GAP_BYTES &&
-      Math.max(end, open.endByte) - open.startByte <= BATCH_BYTES &&
+      start - open.endByte <= gapByteLength &&
+      Math.max(end, open.endByte) - open.startByte <= batchByteLength &&
       open.count < BATCH_RECORDS
     ) {
       open.endByte = Math.max(end, open.endByte)

@@ -1,10 +1,9 @@
 // Everything a reduction needs, or as much of it as was asked for, in one pass over the elements (the numbers:
 // performance.md §3).
 //
-// Elements are taken in blocks of 4096 that fit into the L1 cache. A block is reduced relative to a *pilot*: a guess K of
-// the mean, for which the mean of all blocks so far is a good one. Σ(x − K) and Σ(x − K)² then cancel little where
-// Σx² − (Σx)²/n would lose every digit. The moments of the block are merged into the row by Chan's formula. The row is all
-// that passes from block to block, so input split at whole blocks gives the same bits.
+// Elements are taken in blocks of 4096, which stay in the L1 cache for as many passes as a block needs: for the extremes,
+// for sums, and for Σ(x − mean)² where Σx² − (Σx)²/n would cancel. The moments of the block are merged into the row by
+// Chan's formula. So nothing passes from block to block but the row, and input cut at whole blocks gives the same bits.
 //
 //   float16, bfloat16 ─▶ float32 ─┐
 //   8, 16 bits, bool ──▶ int32 ───┼▶ plain ───┬─▶ merge (row.ts)

@@ -6,8 +6,8 @@ import { at } from './lanes'
 import { get, momentsReset, part, set, setProduct, setSum, setSumsAbsOfOneSign } from './row'
 import { add, EXPONENT_BITS, lost, ONE_BITS } from './twofold'
 
-/** As many elements give the first pilot. */
-const HEAD: u32 = 64
+/** Sums of no more than these are right to the last digit. */
+const FEW: u32 = 64
 
 const INFINITY_BITS: i32 = 0x7f800000
 const SMALLEST_NORMAL: f64 = reinterpret<f64>(<i64>1 << 52)
@@ -21,29 +21,27 @@ const CONSTANTS: usize = memory.data<u64>(
   ],
   16,
 )
-/** The bits of float64 exponents, of 1, and of absolute float32. */
+/** Of float64: the bits of the exponent, 1. */
 const EXPONENTS: usize = 0
 const ONE: usize = 16
-const MAGNITUDE: usize = 32
+/** All bits but the sign, of float32. */
+const MAGNITUDE32: usize = 32
 /** 3·2^51 and 2^52: see `load16`. */
 const SIGNED: usize = 48
 const UNSIGNED: usize = 64
-/** Of absolute float64. */
+/** All bits but the sign, and all but the exponent, of float64. */
 const MAGNITUDE64: usize = 80
 const FRACTION: usize = 96
 
 /** A block of elements that were widened, or left by `addSifted`. */
 export const wide: usize = memory.data(4096 * 8, 16)
 
-/**
- * Fills `part` with the moments of a block that follows the elements of `row`. 64-bit integers must be of at most 52
- * bits: `isNarrow`.
- */
+/** Fills `part` with the moments of a block. 64-bit integers must be of at most 52 bits. */
 export function addPlain<T>(data: usize, n: u32, known: i32): void {
-  const isFinite = passExtremes<T>(data, n)
+  const isOrdinary = passExtremes<T>(data, n)
   if (isFloat<T>()) {
-    if (!isFinite && addSifted<T>(data, n, known)) return
-    if (sizeof<T>() == 8 && (!isFinite || isExtreme(data, n))) {
+    if (!isOrdinary && addSifted<T>(data, n, known)) return
+    if (sizeof<T>() == 8 && (!isOrdinary || isExtreme(data, n))) {
       addCarefully<T>(data, n, 1)
       return
     }
@@ -63,7 +61,7 @@ function setSums<T>(data: usize, n: u32, known: i32): void {
   const sum = get(part, Moments.SUM)
   const sumAbs = get(part, Moments.SUM_ABS)
   // Of a few numbers a person knows the sum
-  if (isFloat<T>() && n <= HEAD) setSumOfFew<T>(data, n)
+  if (isFloat<T>() && n <= FEW) setSumOfFew<T>(data, n)
   else setSum(part, Moments.SUM, sum, 0, count)
   const sign = get(part, Moments.MIN) >= 0 ? 1 : get(part, Moments.MAX) <= 0 ? -1 : 0
   if (sign == 0) setSum(part, Moments.SUM_ABS, sumAbs, 0, count)
@@ -80,7 +78,7 @@ function m2Of<T>(data: usize, n: u32, squares: f64, sum: f64, isAbsolute: bool):
   const mean = sum / <f64>n
   const m2 = squares - sum * mean
   if (m2 >= 1e-3 * squares) return m2
-  return isAbsolute ? m2Around<T>(data, n, mean, v128.load(CONSTANTS, MAGNITUDE64)) : m2Around<T>(data, n, mean, i64x2.splat(-1))
+  return m2Around<T>(data, n, mean, isAbsolute ? v128.load(CONSTANTS, MAGNITUDE64) : i64x2.splat(-1))
 }
 
 function setSumOfFew<T>(data: usize, n: u32): void {
@@ -130,11 +128,14 @@ function isExtreme(data: usize, n: u32): bool {
 
 // ---------------------------------------------------------------------------------------------------- Passes
 
-// A pass over ordinary elements puts into `part` what its set knows: min, max, min|x|, max|x| and the product, and in the
-// places of SUM, M2 and SUM_ABS the raw Σ(x − pilot), Σ(x − pilot)² and Σ|x|. Eight elements at once, the rest of them
-// one by one.
+// Eight elements at once, the rest of them one by one. The extremes have a pass of their own: all accumulators together
+// are more than there are registers, and V8 would keep some of them in memory (performance.md §5), while a block that was
+// read a moment ago costs little to read again.
 
-/** @returns false if there may be NaN or ±∞ */
+/**
+ * Puts the extremes into `part`.
+ * @returns false if there may be NaN or ±∞
+ */
 function passExtremes<T>(data: usize, n: u32): bool {
   let lowest = ofNone<T>(Infinity, 0, i32.MAX_VALUE, -1)
   let highest = ofNone<T>(-Infinity, i32.MIN_VALUE, i32.MIN_VALUE, 0)
@@ -142,7 +143,7 @@ function passExtremes<T>(data: usize, n: u32): bool {
   // Of float64, a sum that only finite elements leave finite. Among the bits of float32 NaN and ±∞ are extremes
   let witness = f64x2.splat(0)
   const end = data + (<usize>n & ~7) * sizeof<T>()
-  const mask = v128.load(CONSTANTS, sizeof<T>() == 8 ? MAGNITUDE64 : MAGNITUDE)
+  const mask = v128.load(CONSTANTS, sizeof<T>() == 8 ? MAGNITUDE64 : MAGNITUDE32)
   for (let p = data; p != end; p += 8 * sizeof<T>()) {
     const x0 = load16<T>(p)
     const x1 = load16<T>(p + 16)
@@ -169,10 +170,12 @@ function passExtremes<T>(data: usize, n: u32): bool {
   return isFinite(sum)
 }
 
+/** Puts Σx and Σ|x| into `part`. */
 function passSums<T>(data: usize, n: u32): void {
   pass<T>(data, n, false)
 }
 
+/** And Σx² and the product. */
 function passAll<T>(data: usize, n: u32): void {
   pass<T>(data, n, true)
 }
@@ -208,7 +211,8 @@ function pass<T>(data: usize, n: u32, isAll: bool): void {
         f64x2.add(f64x2.mul(x2, x2), f64x2.mul(x3, x3)),
       ),
     )
-    // Four factors of 32 or 52 bits stay within 2^±600. One of float64 can fill the range: it leaves its exponent first.
+    // Four factors of 32 or 52 bits stay within 2^±600. One of float64 can fill the range: it leaves its exponent
+    // first.
     if (isDouble<T>()) {
       exponents = i64x2.add(exponents, i64x2.add(exponentField(x0), exponentField(x1)))
       exponents = i64x2.add(exponents, i64x2.add(exponentField(x2), exponentField(x3)))
@@ -244,7 +248,10 @@ function pass<T>(data: usize, n: u32, isAll: bool): void {
   setProduct(part, factor, <f64>exponent)
 }
 
-/** Σ(x − mean)² of what `mask` leaves of the elements: all, or all but the sign. */
+/**
+ * Σ(x − mean)² of what `mask` leaves of the elements: all, or all but the sign. The mean of long numbers is rounded, which
+ * Σ(x − mean) makes good.
+ */
 function m2Around<T>(data: usize, n: u32, mean: f64, mask: v128): f64 {
   const k = f64x2.splat(mean)
   let sum = f64x2.splat(0)
@@ -255,7 +262,7 @@ function m2Around<T>(data: usize, n: u32, mean: f64, mask: v128): f64 {
     const d1 = f64x2.sub(v128.and(load2<T>(p, 1), mask), k)
     const d2 = f64x2.sub(v128.and(load2<T>(p, 2), mask), k)
     const d3 = f64x2.sub(v128.and(load2<T>(p, 3), mask), k)
-    sum = f64x2.add(sum, f64x2.add(f64x2.add(d0, d1), f64x2.add(d2, d3)))
+    if (sizeof<T>() == 8) sum = f64x2.add(sum, f64x2.add(f64x2.add(d0, d1), f64x2.add(d2, d3)))
     squares = f64x2.add(
       squares,
       f64x2.add(
@@ -269,7 +276,7 @@ function m2Around<T>(data: usize, n: u32, mean: f64, mask: v128): f64 {
   const bits = i64x2.extract_lane(mask, 0)
   for (let i = n & ~7; i < n; i++) {
     const d = reinterpret<f64>(reinterpret<i64>(<f64>at<T>(data, i)) & bits) - mean
-    s += d
+    if (sizeof<T>() == 8) s += d
     q += d * d
   }
   return max(q - s * (s / <f64>n), 0)

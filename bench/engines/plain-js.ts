@@ -60,12 +60,10 @@ export const BFLOAT16 = new Float32Array(Uint32Array.from({ length: 65536 }, (_,
 
 /**
  * One pass for all 18 numbers. Variances are kept about the first element, which is what keeps them right; a NaN shows
- * in the sums, so the loop need not look for it. A function of its own for each dtype, compiled from its text: V8 would
- * slow down one that had seen many kinds of arrays.
+ * in the sums, so the loop need not look for it.
  */
-function compileSinglePass<T = Elements>(dtype: string, read: string): (data: T, count: number) => Float64Array {
+function compileSinglePass<T = Elements>(read: string): (data: T, count: number) => Float64Array {
   const text = `
-    // ${dtype}: equal texts would be one function.
     return (data, count) => {
       let i = 0
       const shift = ${read}, shiftAbs = Math.abs(shift)
@@ -94,7 +92,7 @@ function compileSinglePass<T = Elements>(dtype: string, read: string): (data: T,
         minAbs, maxAbs, sumAbs / count, Math.sqrt(varianceAbs), varianceAbs, sumAbs, Math.abs(prod), sumAbs, l2,
       )
     }`
-  return new Function('float16', 'bfloat16', text)(FLOAT16, BFLOAT16)
+  return compile(text)
 }
 
 /** The elements of a dtype, as the loop reads them. */
@@ -106,14 +104,14 @@ function elementsOf(dtype: ReducibleDType, bytes: Uint8Array): Elements {
 /** All 18 reductions, in the order of REDUCTIONS. */
 export function moments(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
   const { read = 'data[i]', words = 1 } = READS[dtype]!
-  const pass = compileSinglePass(dtype, read)
+  const pass = compileSinglePass(read)
   const data = elementsOf(dtype, bytes)
   return () => pass(data, data.length / words)
 }
 
 /** The same through the typed array that 64-bit integers have, whose elements are bigints. */
 export function momentsOfBigInts(dtype: 'int64' | 'uint64', bytes: Uint8Array<ArrayBuffer>): () => Float64Array {
-  const pass = compileSinglePass<BigInt64Array | BigUint64Array>(`${dtype} as bigints`, 'Number(data[i])')
+  const pass = compileSinglePass<BigInt64Array | BigUint64Array>('Number(data[i])')
   const { buffer, byteOffset, length } = bytes
   const data = new (dtype === 'int64' ? BigInt64Array : BigUint64Array)(buffer, byteOffset, length / 8)
   return () => pass(data, data.length)
@@ -121,34 +119,43 @@ export function momentsOfBigInts(dtype: 'int64' | 'uint64', bytes: Uint8Array<Ar
 
 /** Mean and std. */
 export function meanStd(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
+  const pass = compile<(data: Elements) => Float64Array>(`
+    return data => {
+      const shift = data[0]
+      let s = 0, q = 0
+      for (let i = 0; i < data.length; i++) {
+        const d = data[i] - shift
+        s += d
+        q += d * d
+      }
+      return Float64Array.of(shift + s / data.length, Math.sqrt((q - s * s / data.length) / data.length))
+    }`)
   const data = elementsOf(dtype, bytes)
-  return () => {
-    const shift = data[0]!
-    let s = 0
-    let q = 0
-    for (let i = 0; i < data.length; i++) {
-      const d = data[i]! - shift
-      s += d
-      q += d * d
-    }
-    return Float64Array.of(shift + s / data.length, Math.sqrt((q - (s * s) / data.length) / data.length))
-  }
+  return () => pass(data)
 }
 
 /** Least and greatest; a NaN makes both NaN. */
 export function minMax(dtype: ReducibleDType, bytes: Uint8Array): () => Float64Array {
+  const pass = compile<(data: Elements) => Float64Array>(`
+    return data => {
+      let min = Infinity, max = -Infinity
+      for (let i = 0; i < data.length; i++) {
+        const x = data[i]
+        if (x < min) min = x
+        if (x > max) max = x
+        if (x !== x) return Float64Array.of(x, x)
+      }
+      return Float64Array.of(min, max)
+    }`)
   const data = elementsOf(dtype, bytes)
-  return () => {
-    let min = Number.POSITIVE_INFINITY
-    let max = Number.NEGATIVE_INFINITY
-    for (let i = 0; i < data.length; i++) {
-      const x = data[i]!
-      if (x < min) min = x
-      if (x > max) max = x
-      if (Number.isNaN(x)) return Float64Array.of(x, x)
-    }
-    return Float64Array.of(min, max)
-  }
+  return () => pass(data)
+}
+
+let compiled = 0
+
+/** A function of its own: V8 slows down one that has seen many kinds of arrays, and equal texts are one function. */
+function compile<F>(text: string): F {
+  return new Function('float16', 'bfloat16', `// ${compiled++}\n${text}`)(FLOAT16, BFLOAT16)
 }
 
 /** How many pairs are not close, in float32 arithmetic as numpy does it. */
@@ -176,7 +183,7 @@ interface IndexJson {
 
 /** All 18 reductions of every tensor of a trial: whole files, protobufjs, loops. */
 export function scan(dir: string): () => Float64Array {
-  const pass = compileSinglePass('float32', 'data[i]')
+  const pass = compileSinglePass('data[i]')
   return () => {
     const numbers: number[] = []
     for (const path of filesUnder(join(dir, 'index'))) {

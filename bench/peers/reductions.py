@@ -82,10 +82,11 @@ def reductions(x, scratch):
     n = x.size
     low, high, total, product = x.min().item(), x.max().item(), x.sum().item(), x.prod().item()
     mean = total / n
-    rest = np.subtract(x, x.dtype.type(mean), out=scratch)
-    variance = rest.dot(rest).item() / n
+    np.subtract(x, x.dtype.type(mean), out=scratch)
+    variance = np.square(scratch, out=scratch).sum().item() / n
+    squares = np.square(x, out=scratch).sum().item()
     a = np.abs(x, out=scratch)
-    l1, squares = a.sum().item(), a.dot(a).item()
+    l1 = a.sum().item()
     mean_abs = l1 / n
     variance_abs = max(0.0, squares / n - mean_abs * mean_abs)
     l2 = math.sqrt(squares)

@@ -20,9 +20,10 @@ import { findingJsonl } from './format/finding-jsonl.js'
 import { findingTable } from './format/finding-table.js'
 import { expectParameters, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor } from './terminal.js'
 
-export interface CheckFlags {
+export interface CheckFlags extends S3Flags {
   readonly rule?: readonly RuleText[]
   readonly rules?: string
   readonly module?: readonly string[]
@@ -31,6 +32,7 @@ export interface CheckFlags {
   readonly otherTrials?: readonly string[]
   readonly follow?: boolean
   readonly timeout?: number
+  readonly poll?: number
   readonly format?: 'table' | 'jsonl'
   readonly failOnFinding?: boolean
   readonly threads?: number
@@ -41,9 +43,11 @@ export interface CheckFlags {
 export async function check(path: string, flags: CheckFlags, signal: AbortSignal): Promise<number> {
   const { steps = [null, null], follow = false, timeout, threads, out } = flags
   if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
+  if (flags.poll !== undefined && !follow)
+    throw new UsageError('expected --follow beside --poll: nothing else looks again')
   const registry = new RuleRegistry()
   for (const module of flags.module ?? []) await loadModule(registry, module)
-  const trials = new Trials(threads === undefined ? {} : { threads })
+  const trials = new Trials({ ...s3OptionsOf(flags), ...(threads !== undefined && { threads }) })
   try {
     const trial = await trials.open(path)
     const { rules, leftOut } = await rulesOf(flags, trial, trials, registry)
@@ -56,6 +60,7 @@ export async function check(path: string, flags: CheckFlags, signal: AbortSignal
       steps,
       follow,
       timeout,
+      poll: flags.poll,
       threads,
       stopAtFirst: false,
       failOnFinding: flags.failOnFinding ?? true,

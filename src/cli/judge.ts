@@ -71,6 +71,8 @@ export interface Judging {
   readonly follow: boolean
   /** Seconds; undefined: as long as the rules need. */
   readonly timeout: number | undefined
+  /** Seconds between two looks; undefined: as it is usual where the trial lies. */
+  readonly poll: number | undefined
   readonly threads: number | undefined
   /** The first step with a finding ends it. */
   readonly stopAtFirst: boolean
@@ -109,7 +111,7 @@ async function run(judging: Judging): Promise<{
   /** Without a step to judge. */
   readonly longestPauseMs: number
 }> {
-  const { trial, format, output, steps, follow, timeout, threads, signal } = judging
+  const { trial, format, output, steps, follow, timeout, poll, threads, signal } = judging
   const [startStep, endStep] = steps
   const findings: Finding[] = []
   const stop = new AbortController()
@@ -136,6 +138,7 @@ async function run(judging: Judging): Promise<{
       endStep,
       follow,
       ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
+      ...(poll !== undefined && { pollMs: poll * 1000 }),
       ...(threads !== undefined && { threads }),
       signal: AbortSignal.any([signal, stop.signal]),
       onProgress: ({ doneSteps, totalSteps }) => {

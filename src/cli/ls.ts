@@ -5,6 +5,7 @@ import { EXIT } from './exit.js'
 import { bytesText, counted, countText } from './format/number.js'
 import { errorObject, messageOf, shapeText } from './format/row-format.js'
 import { Output } from './output.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor, columns, note, safe, safeJson } from './terminal.js'
 
 interface StepListing {
@@ -32,9 +33,13 @@ interface Listing {
   readonly tensors: readonly TensorSummary[]
 }
 
+export interface LsFlags extends S3Flags {
+  readonly json?: boolean
+}
+
 /** @returns the exit code */
-export async function ls(path: string, { json = false }: { readonly json?: boolean }): Promise<number> {
-  const trial = await createTrial(path, { requireCollections: false })
+export async function ls(path: string, { json = false, ...flags }: LsFlags): Promise<number> {
+  const trial = await createTrial(path, { requireCollections: false, ...s3OptionsOf(flags) })
   try {
     const { tensors, byteLength } = await trial.summary()
     const collections = listCollections(trial)

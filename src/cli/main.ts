@@ -14,6 +14,7 @@ import {
   wholeNumber,
 } from './arguments.js'
 import { EXIT, EXIT_HELP } from './exit.js'
+import { withS3Options } from './s3.js'
 
 /** After a signal this long is left to end in good order. */
 const GRACE_MS = 800
@@ -35,6 +36,9 @@ process.once('uncaughtException', error => {
       process.exit(EXIT.bug)
     })
 })
+
+// A word about versions to come is nothing for somebody who wants to see tensors.
+process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -66,7 +70,7 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
   if (signalled !== undefined) process.exit(signalled)
 }
 
-const TRIAL = 'the directory of the trial: the one that holds collections/, index/ and events/'
+const TRIAL = 'the directory of the trial, the one that holds collections/, index/ and events/; or s3://bucket/prefix'
 
 const program = new Command('trialscan')
   .description('Reads the tensors that a training job saved with SageMaker Debugger (smdebug).')
@@ -85,16 +89,19 @@ Examples:
   $ trialscan scan ./my-training --collection gradients --reductions abs_mean,abs_max
   $ trialscan show ./my-training gradient/fc.weight --step 100
   $ trialscan check ./my-training
+  $ trialscan scan s3://my-bucket/my-training --cache ~/.cache/trialscan
 
 Data goes to standard output, everything else to standard error.
 ${EXIT_HELP}`,
   )
 
-program
-  .command('ls')
-  .description('What a trial holds: steps a mode, workers, collections, tensors.')
-  .argument('<TRIAL>', TRIAL)
-  .option('--json', 'one JSON object with all of it')
+withS3Options(
+  program
+    .command('ls')
+    .description('What a trial holds: steps a mode, workers, collections, tensors.')
+    .argument('<TRIAL>', TRIAL)
+    .option('--json', 'one JSON object with all of it'),
+)
   .showHelpAfterError('See trialscan ls --help.')
   .addHelpText(
     'after',
@@ -117,40 +124,42 @@ ${EXIT_HELP}`,
     run('ls', async () => (await import('./ls.js')).ls(trial, options)),
   )
 
-program
-  .command('scan')
-  .description('Reductions of many tensors, in one pass over their bytes: a row a tensor, step and worker.')
-  .argument('<TRIAL>', TRIAL)
-  .option(
-    '--tensor <REGEX>',
-    'tensors whose name matches (a Python pattern, anywhere in the name); repeatable',
-    collect,
-  )
-  .option('--collection <NAME>', 'members of the collection; repeatable', collect)
-  .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
-  .option('--mode <MODE>', 'steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
-  .option('--worker <W>', 'data of that worker; repeatable', collect)
-  .option(
-    '--reductions <LIST>',
-    'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, and each with abs_ before it for the absolute values, separated by commas (default: all; a table shows min,max,mean,std,l2)',
-    reductionList,
-  )
-  .addOption(
-    new Option('--check <LEVEL>', 'checksums: none, of the length of a record, or of all of it')
-      .choices(['none', 'minimal', 'full'])
-      .default('minimal'),
-  )
-  .option(
-    '--threads <N>',
-    'threads to work on; 0: none but the main one (default: what the work is worth)',
-    wholeNumber,
-  )
-  .option('--memory <MIB>', 'MiB of file contents a thread may hold (default: 64)', wholeNumber)
-  .addOption(
-    new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl', 'csv']),
-  )
-  .option('--out <FILE>', 'write there instead; the file appears when it is whole')
-  .option('--stats', 'say on standard error what it has cost')
+withS3Options(
+  program
+    .command('scan')
+    .description('Reductions of many tensors, in one pass over their bytes: a row a tensor, step and worker.')
+    .argument('<TRIAL>', TRIAL)
+    .option(
+      '--tensor <REGEX>',
+      'tensors whose name matches (a Python pattern, anywhere in the name); repeatable',
+      collect,
+    )
+    .option('--collection <NAME>', 'members of the collection; repeatable', collect)
+    .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
+    .option('--mode <MODE>', 'steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
+    .option('--worker <W>', 'data of that worker; repeatable', collect)
+    .option(
+      '--reductions <LIST>',
+      'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, and each with abs_ before it for the absolute values, separated by commas (default: all; a table shows min,max,mean,std,l2)',
+      reductionList,
+    )
+    .addOption(
+      new Option('--check <LEVEL>', 'checksums: none, of the length of a record, or of all of it')
+        .choices(['none', 'minimal', 'full'])
+        .default('minimal'),
+    )
+    .option(
+      '--threads <N>',
+      'threads to work on; 0: none but the main one (default: what the work is worth)',
+      wholeNumber,
+    )
+    .option('--memory <MIB>', 'MiB of file contents a thread may hold (default: 64)', wholeNumber)
+    .addOption(
+      new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl', 'csv']),
+    )
+    .option('--out <FILE>', 'write there instead; the file appears when it is whole')
+    .option('--stats', 'say on standard error what it has cost'),
+)
   .showHelpAfterError('See trialscan scan --help.')
   .addHelpText(
     'after',
@@ -174,15 +183,17 @@ ${EXIT_HELP}`,
     run('scan', async signal => (await import('./scan.js')).scan(trial, options, signal)),
   )
 
-program
-  .command('show')
-  .description('One tensor at one step: an excerpt, what it is, how its values are spread.')
-  .argument('<TRIAL>', TRIAL)
-  .argument('<TENSOR>', 'its full name; after -- if it begins with a dash')
-  .requiredOption('--step <N>', 'the global step, or with --mode the step of that mode', wholeNumber)
-  .option('--mode <MODE>', 'what the step counts in: TRAIN, EVAL, PREDICT or GLOBAL', upperCase)
-  .option('--worker <W>', 'whose data (default: the first worker that has any)')
-  .option('--npy <FILE>', 'also write the values to a .npy file for numpy')
+withS3Options(
+  program
+    .command('show')
+    .description('One tensor at one step: an excerpt, what it is, how its values are spread.')
+    .argument('<TRIAL>', TRIAL)
+    .argument('<TENSOR>', 'its full name; after -- if it begins with a dash')
+    .requiredOption('--step <N>', 'the global step, or with --mode the step of that mode', wholeNumber)
+    .option('--mode <MODE>', 'what the step counts in: TRAIN, EVAL, PREDICT or GLOBAL', upperCase)
+    .option('--worker <W>', 'whose data (default: the first worker that has any)')
+    .option('--npy <FILE>', 'also write the values to a .npy file for numpy'),
+)
   .showHelpAfterError('See trialscan show --help.')
   .addHelpText(
     'after',
@@ -199,39 +210,42 @@ ${EXIT_HELP}`,
     run('show', async () => (await import('./show.js')).show(trial, tensor, options)),
   )
 
-program
-  .command('check')
-  .description('What is wrong with the training: the rules of SageMaker Debugger, and your own, in one pass.')
-  .argument('<TRIAL>', TRIAL)
-  .option(
-    '--rule <NAME[,k=v…]>',
-    'a rule and its parameters; repeatable (default: all that the saved data allow)',
-    ruleTexts,
-  )
-  .option('--rules <FILE>', "rules from a JSON file: SageMaker's DebugRuleConfigurations")
-  .option(
-    '--module <FILE>',
-    'an ES module that exports rules of your own, to be named like the others; repeatable',
-    collect,
-  )
-  .option('--all', 'every rule that the saved data allow, beside those that are named')
-  .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
-  .option('--other-trials <PATHS>', 'trials to compare with (SimilarAcrossRuns), separated by commas', commaSeparated)
-  .option('--follow', 'go on as the job completes steps, until it ends')
-  .option(
-    '--timeout <SECONDS>',
-    'with --follow: how long to wait for a step that does not come (default: 600)',
-    seconds,
-  )
-  .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl']))
-  .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
-  .option('--no-fail-on-finding', 'exit with 0 in spite of findings')
-  .option(
-    '--threads <N>',
-    'threads to work on; 0: none but the main one (default: what the work is worth)',
-    wholeNumber,
-  )
-  .option('--out <FILE>', 'write there instead; the file appears when it is whole')
+withS3Options(
+  program
+    .command('check')
+    .description('What is wrong with the training: the rules of SageMaker Debugger, and your own, in one pass.')
+    .argument('<TRIAL>', TRIAL)
+    .option(
+      '--rule <NAME[,k=v…]>',
+      'a rule and its parameters; repeatable (default: all that the saved data allow)',
+      ruleTexts,
+    )
+    .option('--rules <FILE>', "rules from a JSON file: SageMaker's DebugRuleConfigurations")
+    .option(
+      '--module <FILE>',
+      'an ES module that exports rules of your own, to be named like the others; repeatable',
+      collect,
+    )
+    .option('--all', 'every rule that the saved data allow, beside those that are named')
+    .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
+    .option('--other-trials <PATHS>', 'trials to compare with (SimilarAcrossRuns), separated by commas', commaSeparated)
+    .option('--follow', 'go on as the job completes steps, until it ends')
+    .option(
+      '--timeout <SECONDS>',
+      'with --follow: how long to wait for a step that does not come (default: 600)',
+      seconds,
+    )
+    .option('--poll <SECONDS>', 'with --follow: how often to look where nothing tells (default: 2; on S3 5)', seconds)
+    .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl']))
+    .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
+    .option('--no-fail-on-finding', 'exit with 0 in spite of findings')
+    .option(
+      '--threads <N>',
+      'threads to work on; 0: none but the main one (default: what the work is worth)',
+      wholeNumber,
+    )
+    .option('--out <FILE>', 'write there instead; the file appears when it is whole'),
+)
   .showHelpAfterError('See trialscan check --help.')
   .addHelpText(
     'after',
@@ -265,18 +279,24 @@ ${EXIT_HELP}`,
     run('check', async signal => (await import('./check.js')).check(trial, options, signal)),
   )
 
-const invoker = program
-  .command('rule-invoker')
-  .description("One rule over one trial, with the options of Tornasole's rule_invoker.")
-  .requiredOption('--trial-dir <PATH>', TRIAL)
-  .requiredOption('--rule-name <NAME>', 'the rule, in capitals or not')
-  .option('--other-trials <PATHS>', 'trials to compare with, separated by commas', commaSeparated)
-  .option('--start-step <A>', 'the first global step to look at; earlier ones are not there for the rule', wholeNumber)
-  .option('--end-step <B>', 'the first global step not to look at any more', wholeNumber)
-  .option('--raise-rule-eval-cond-exception', 'the first step at which the rule fires ends it')
-  .option('--json', 'the same as --format jsonl')
-  .addOption(new Option('--format <FORMAT>', 'default: text').choices(['text', 'jsonl']))
-  .option('--timeout <SECONDS>', 'how long to wait for a step of a running job (default: 600)', seconds)
+const invoker = withS3Options(
+  program
+    .command('rule-invoker')
+    .description("One rule over one trial, with the options of Tornasole's rule_invoker.")
+    .requiredOption('--trial-dir <PATH>', TRIAL)
+    .requiredOption('--rule-name <NAME>', 'the rule, in capitals or not')
+    .option('--other-trials <PATHS>', 'trials to compare with, separated by commas', commaSeparated)
+    .option(
+      '--start-step <A>',
+      'the first global step to look at; earlier ones are not there for the rule',
+      wholeNumber,
+    )
+    .option('--end-step <B>', 'the first global step not to look at any more', wholeNumber)
+    .option('--raise-rule-eval-cond-exception', 'the first step at which the rule fires ends it')
+    .option('--json', 'the same as --format jsonl')
+    .addOption(new Option('--format <FORMAT>', 'default: text').choices(['text', 'jsonl']))
+    .option('--timeout <SECONDS>', 'how long to wait for a step of a running job (default: 600)', seconds),
+)
   .argument('[PARAMETERS...]', 'of the rule: --NAME VALUE or --NAME=VALUE each')
   .allowUnknownOption()
   .showHelpAfterError('See trialscan rule-invoker --help.')
@@ -298,16 +318,18 @@ ${EXIT_HELP}`,
     run('rule-invoker', async signal => (await import('./rule-invoker.js')).ruleInvoker(parameters, options, signal)),
   )
 
-program
-  .command('reindex')
-  .description('Index files, as smdebug writes them, for a trial that has lost its own, or has those of Tornasole.')
-  .argument('<TRIAL>', TRIAL)
-  .requiredOption('--out <DIR>', 'where to: the files come to lie in DIR/index; outside of the trial')
-  .option(
-    '--threads <N>',
-    'threads to work on; 0: none but the main one (default: what the work is worth)',
-    wholeNumber,
-  )
+withS3Options(
+  program
+    .command('reindex')
+    .description('Index files, as smdebug writes them, for a trial that has lost its own, or has those of Tornasole.')
+    .argument('<TRIAL>', TRIAL)
+    .requiredOption('--out <DIR>', 'where to: the files come to lie in DIR/index; outside of the trial')
+    .option(
+      '--threads <N>',
+      'threads to work on; 0: none but the main one (default: what the work is worth)',
+      wholeNumber,
+    ),
+)
   .showHelpAfterError('See trialscan reindex --help.')
   .addHelpText(
     'after',

@@ -7,17 +7,19 @@ import { reindexTrial, UsageError } from '../index.js'
 import { EXIT } from './exit.js'
 import { counted } from './format/number.js'
 import { Output, writeError } from './output.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
 import { note } from './terminal.js'
 
-export interface ReindexFlags {
+export interface ReindexFlags extends S3Flags {
   readonly out: string
   readonly threads?: number
 }
 
 /** @returns the exit code */
-export async function reindex(path: string, { out, threads }: ReindexFlags, signal: AbortSignal): Promise<number> {
+export async function reindex(path: string, flags: ReindexFlags, signal: AbortSignal): Promise<number> {
+  const { out, threads } = flags
   await expectOutside(path, out)
-  const files = await reindexTrial(path, { ...(threads !== undefined && { threads }) })
+  const files = await reindexTrial(path, { ...s3OptionsOf(flags), ...(threads !== undefined && { threads }) })
   for (const { path, text } of files) {
     signal.throwIfAborted()
     const target = join(out, path)
@@ -37,6 +39,7 @@ export async function reindex(path: string, { out, threads }: ReindexFlags, sign
 
 /** A trial is never written to: what is in it may be all that is left of a job. */
 async function expectOutside(path: string, out: string): Promise<void> {
+  if (/^s3:/i.test(path)) return
   const trial = await realParent(path.startsWith('file:') ? fileURLToPath(path) : path)
   const real = await realParent(out)
   if (real !== trial && !real.startsWith(trial + sep)) return

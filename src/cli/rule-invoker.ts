@@ -8,9 +8,10 @@ import { counted, countText } from './format/number.js'
 import { messageOf } from './format/row-format.js'
 import { expectParameters, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
 import { note, safe } from './terminal.js'
 
-export interface InvokerFlags {
+export interface InvokerFlags extends S3Flags {
   readonly trialDir: string
   readonly ruleName: string
   readonly otherTrials?: readonly string[]
@@ -37,7 +38,7 @@ export async function ruleInvoker(rest: readonly string[], flags: InvokerFlags, 
     throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
   }
   const isRanged = startStep !== null || endStep !== null
-  const trials = new Trials(isRanged ? { rangeSteps: [startStep, endStep] } : {})
+  const trials = new Trials({ ...s3OptionsOf(flags), ...(isRanged && { rangeSteps: [startStep, endStep] }) })
   try {
     const trial = await trials.open(flags.trialDir)
     const otherTrials = await trials.openAll(flags.otherTrials ?? [])
@@ -52,6 +53,7 @@ export async function ruleInvoker(rest: readonly string[], flags: InvokerFlags, 
       steps: [startStep, endStep],
       follow: true,
       timeout: flags.timeout,
+      poll: undefined,
       threads: undefined,
       stopAtFirst: raiseRuleEvalCondException,
       failOnFinding: true,

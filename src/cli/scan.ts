@@ -10,6 +10,7 @@ import {
   type Scan,
   type ScanStats,
   TensorUnavailable,
+  type Traffic,
   type Trial,
 } from '../index.js'
 import { EXIT } from './exit.js'
@@ -20,9 +21,10 @@ import { messageOf, type RowFormat } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
+import { type S3Flags, s3OptionsOf, trafficText } from './s3.js'
 import { colorsFor, note } from './terminal.js'
 
-export interface ScanFlags {
+export interface ScanFlags extends S3Flags {
   readonly tensor?: readonly string[]
   readonly collection?: readonly string[]
   readonly steps?: readonly [number | null, number | null]
@@ -43,7 +45,11 @@ const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std',
 export async function scan(path: string, flags: ScanFlags, signal: AbortSignal): Promise<number> {
   const { tensor, collection, steps, mode, worker, check, threads, memory, out } = flags
   const openedAt = performance.now()
-  const trial = await createTrial(path, { requireCollections: false, ...(threads !== undefined && { threads }) })
+  const trial = await createTrial(path, {
+    requireCollections: false,
+    ...s3OptionsOf(flags),
+    ...(threads !== undefined && { threads }),
+  })
   const openMs = performance.now() - openedAt
   const progress = new Progress(out === undefined && process.stdout.isTTY)
   const rows = trial.scan({
@@ -81,7 +87,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     throw error
   } finally {
     progress.stop()
-    if (flags.stats) process.stderr.write(`${statsText(rows.stats, openMs)}\n`)
+    if (flags.stats) process.stderr.write(`${statsText(rows.stats, openMs, trial.traffic)}\n`)
     await trial.close()
   }
 }
@@ -125,7 +131,7 @@ function columnsOf(reductions: readonly string[] | 'all'): readonly ReductionNam
   return reductions === 'all' ? REDUCTIONS : [...new Set(reductions as readonly ReductionName[])]
 }
 
-function statsText(stats: ScanStats, openMs: number): string {
+function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>): string {
   const { records, readBytes, reads, jobs, threads, elapsedMs, failedRows, spent } = stats
   const seconds = elapsedMs / 1000
   const speed = seconds > 0 ? readBytes / 1e9 / seconds : 0
@@ -149,6 +155,8 @@ function statsText(stats: ScanStats, openMs: number): string {
           `wait ${secondsText(spent.waitMs)}`,
         ]
       : []),
+    // Those of the opening are among them.
+    ...trafficText(traffic),
   ].join(', ')
 }
 

@@ -17,9 +17,10 @@ import { npyChunks } from './format/npy.js'
 import { complexText, counted, countText, isComplex, plainNumber, shortNumber } from './format/number.js'
 import { shapeText } from './format/row-format.js'
 import { Output } from './output.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor, columns, note, safe } from './terminal.js'
 
-export interface ShowFlags {
+export interface ShowFlags extends S3Flags {
   readonly step: number
   readonly mode?: Mode
   readonly worker?: string
@@ -31,7 +32,7 @@ const HISTOGRAM_BINS = 40
 /** @returns the exit code */
 export async function show(path: string, name: string, flags: ShowFlags): Promise<number> {
   const { step, mode = 'GLOBAL', npy } = flags
-  const trial = await createTrial(path, { requireCollections: false })
+  const trial = await createTrial(path, { requireCollections: false, ...s3OptionsOf(flags) })
   const output = await Output.open()
   try {
     const tensor = trial.tensor(name)

@@ -1,39 +1,86 @@
-/** Jobs on the calling thread: for small scans, and for `threads: 0`. */
+/** Jobs on the calling thread: for small scans, for `threads: 0`, and where the time goes by waiting for answers. */
 
 import { setImmediate } from 'node:timers/promises'
-import { discardEngine, threadEngine } from '../engine/engine.js'
+import { discardEngine, Engine, threadEngine } from '../engine/engine.js'
 import { EngineError, TrialscanError } from '../errors.js'
-import { openStore, type Store, type StoreSpec } from '../store/store.js'
+import { newTraffic, openStore, type Store, type StoreSpec } from '../store/store.js'
 import { runJob } from './job.js'
-import type { Job, ReplyTo } from './message.js'
-import type { Runner } from './runner.js'
+import type { Job } from './message.js'
+import type { Ran, Runner } from './runner.js'
 
 export class InlineRunner implements Runner {
   readonly threads = 0
-  readonly #stores = new Map<string, Store>()
-  #last: Promise<unknown> = Promise.resolve()
+  readonly ahead: number
+  readonly #lanes: Promise<unknown>[]
+  readonly #stores: Map<string, Store>
+  #next = 0
 
-  /** One job at a time: they share the thread's engine, whose memory belongs to one job. */
-  run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
-    const reply = this.#last.then(async () => {
+  /**
+   * @param store used for the jobs on its spec
+   * @param jobs so many at once
+   */
+  constructor(store: Store, jobs: number) {
+    this.#stores = new Map([[JSON.stringify(store.spec), store]])
+    this.#lanes = new Array<Promise<unknown>>(jobs).fill(Promise.resolve())
+    this.ahead = jobs === 1 ? 1 : jobs * 2
+  }
+
+  run<J extends Job>(job: J, signal?: AbortSignal): Promise<Ran<J>> {
+    const lane = this.#next++ % this.#lanes.length
+    const reply = this.#lanes[lane]!.then(async () => {
       // A turn of the event loop, so that signals, timers and aborts come through between two jobs.
       await setImmediate()
       signal?.throwIfAborted()
-      return (await runJobHere(job, this.#stores)) as ReplyTo<J>
+      return runJobHere(job, this.#stores, signal)
     })
-    this.#last = reply.catch(() => {})
+    this.#lanes[lane] = reply.catch(() => {})
     return reply
   }
 }
 
-/** Runs a job on this thread's engine and stores. */
-export async function runJobHere(job: Job, stores: Map<string, Store>): Promise<ReplyTo<Job>> {
+/** Engines for jobs beside the one that has the thread's. A job that waits keeps its own: their memory belongs to one job. */
+const spare: Engine[] = []
+let isTaken = false
+
+function takeEngine(): Engine {
+  if (isTaken) return spare.pop() ?? new Engine()
+  isTaken = true
+  return threadEngine()
+}
+
+/** An instance that failed in a way it promises never to fail is not to be trusted with the next job. */
+function giveEngine(engine: Engine, isTrusted: boolean): void {
+  if (engine !== threadEngine()) {
+    if (isTrusted) spare.push(engine)
+    return
+  }
+  isTaken = false
+  if (!isTrusted) discardEngine()
+}
+
+/** Runs a job on an engine of this thread. */
+export async function runJobHere<J extends Job>(
+  job: J,
+  stores: Map<string, Store>,
+  signal?: AbortSignal,
+): Promise<Ran<J>> {
+  const traffic = newTraffic()
+  let makesRequests = false
+  const engine = takeEngine()
+  let isTrusted = true
   try {
-    return await runJob(job, threadEngine(), spec => storeOf(spec, stores))
+    const reply = (await runJob(job, engine, spec => {
+      const store = storeOf(spec, stores)
+      if (store.within === undefined) return store
+      makesRequests = true
+      return store.within({ signal, traffic: [traffic] })
+    })) as Ran<J>
+    return makesRequests ? { ...reply, traffic } : reply
   } catch (error) {
-    // An instance that failed in a way it promises never to fail is not to be trusted with the next job.
-    if (error instanceof EngineError || !(error instanceof TrialscanError)) discardEngine()
+    isTrusted = error instanceof TrialscanError && !(error instanceof EngineError)
     throw error
+  } finally {
+    giveEngine(engine, isTrusted)
   }
 }
 

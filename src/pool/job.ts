@@ -4,8 +4,9 @@
  */
 
 import { dtypeNumber, dtypeOf } from '../engine/dtype.js'
-import type { Engine } from '../engine/engine.js'
+import type { Engine, Known } from '../engine/engine.js'
 import type { MomentsLayout } from '../engine/layout.js'
+import type { Address } from '../engine/memory.js'
 import { isDefined, Moments, type ReductionValue } from '../engine/moments.js'
 import { FormatError } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
@@ -16,7 +17,7 @@ import type { DescribeJob, LinesJob, PartJob, ScanJob, ValueJob } from '../plan.
 import type { Store, StoreSpec } from '../store/store.js'
 import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
 import { scanEventFiles, withModeOfEvents } from './events.js'
-import type { LargeRecord } from './large.js'
+import { HEAD_BYTES, type LargeRecord } from './large.js'
 import { measure } from './measure.js'
 import type {
   DescribeReply,
@@ -33,6 +34,7 @@ import type {
   ValueReply,
   WrittenLines,
 } from './message.js'
+import { ReadAhead } from './read-ahead.js'
 import {
   askedOf,
   DescriptionWriter,
@@ -43,6 +45,7 @@ import {
   rawValue,
   readHistogram,
   shapeOf,
+  withHeads,
 } from './record.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter } from './row.js'
 
@@ -86,55 +89,69 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
   engine.reset()
   const tags = engine.writeTags(job.tags)
   const room = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
-  const window = engine.reserveBytes(batches.reduce((most, b) => Math.max(most, b.endByte - b.startByte), 0))
-  for (const { file, startByte, endByte, first, count } of batches) {
-    const path = job.files[file]!
-    let there: number
-    clock.lap('writeMs')
-    try {
-      const read = store.readInto(path, startByte, engine.view(window, endByte - startByte))
-      there = typeof read === 'number' ? read : await read
-      clock.lap('readMs')
-    } catch (error) {
-      for (let i = 0; i < count; i++) fail(order[first + i]!, error)
-      continue
-    }
-    readBytes += there
-    const recordOf = (i: number): number => order[first + i]!
-    engine.ask(
-      room,
-      count,
-      tags,
-      i => askedOf(records, recordOf(i)),
-      i => {
-        const at = records.startByte[recordOf(i)]! - startByte
-        const byteLength = Math.max(0, Math.min(records.byteLength[recordOf(i)]!, there - at))
-        return { address: window + Math.min(at, endByte - startByte), byteLength }
-      },
-    )
-    engine.scoped(() => {
+  const reads = new ReadAhead(
+    engine,
+    batches.map(({ file, startByte, endByte }) => ({
+      store,
+      path: job.files[file]!,
+      startByte,
+      byteLength: endByte - startByte,
+    })),
+    job.aheadByteLength,
+  )
+  try {
+    for (const { startByte, endByte, first, count } of batches) {
+      let window: Address
+      let there: number
       clock.lap('writeMs')
-      if (job.timed) engine.decode(room, count, job.checkLevel)
-      const decodeMs = clock.lap('decodeMs')
-      engine.scan(room, count, job.checkLevel)
-      // The core does both at once; what it takes beyond the walk alone is the reducing.
-      clock.lap('reduceMs', decodeMs)
-      const slots = engine.slots(room, count)
-      const rows = engine.rows(room, count)
-      for (let i = 0; i < count; i++) {
-        const record = recordOf(i)
-        // Held against the index entry here, since the core knows lengths of 32 bits only.
-        const refused = impossibleLength(job, record, store)
-        if (refused || !slots.ok(i)) {
-          fail(record, refused ?? slots.error(i, placeOf(job, record, store)))
-          continue
-        }
-        const shape = slots.shape(i)
-        described.set(record, slots.dtypeNumber(i), shape)
-        moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
-        lines?.write(record, dtypeOf(slots.dtypeNumber(i))!, shape, moments.subarray(record * rowLength))
+      try {
+        const arrival = reads.next()
+        window = arrival.window
+        there = typeof arrival.there === 'number' ? arrival.there : await arrival.there
+        clock.lap('readMs')
+      } catch (error) {
+        for (let i = 0; i < count; i++) fail(order[first + i]!, error)
+        continue
       }
-    })
+      readBytes += there
+      const recordOf = (i: number): number => order[first + i]!
+      engine.ask(
+        room,
+        count,
+        tags,
+        i => askedOf(records, recordOf(i)),
+        i => {
+          const at = records.startByte[recordOf(i)]! - startByte
+          const byteLength = Math.max(0, Math.min(records.byteLength[recordOf(i)]!, there - at))
+          return { address: window + Math.min(at, endByte - startByte), byteLength }
+        },
+      )
+      engine.scoped(() => {
+        clock.lap('writeMs')
+        if (job.timed) engine.decode(room, count, job.checkLevel)
+        const decodeMs = clock.lap('decodeMs')
+        engine.scan(room, count, job.checkLevel, job.known as Known)
+        // The core does both at once; what it takes beyond the walk alone is the reducing.
+        clock.lap('reduceMs', decodeMs)
+        const slots = engine.slots(room, count)
+        const rows = engine.rows(room, count)
+        for (let i = 0; i < count; i++) {
+          const record = recordOf(i)
+          // Held against the index entry here, since the core knows lengths of 32 bits only.
+          const refused = impossibleLength(job, record, store)
+          if (refused || !slots.ok(i)) {
+            fail(record, refused ?? slots.error(i, placeOf(job, record, store)))
+            continue
+          }
+          const shape = slots.shape(i)
+          described.set(record, slots.dtypeNumber(i), shape)
+          moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
+          lines?.write(record, dtypeOf(slots.dtypeNumber(i))!, shape, moments.subarray(record * rowLength))
+        }
+      })
+    }
+  } finally {
+    reads.end()
   }
   const histograms: HistogramResult[] = []
   const failed: RecordFailure[] = []
@@ -254,12 +271,15 @@ async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<P
   let moments = new Float64Array(engine.layout.moments.doubles)
   let sums = { crc: 0, crcByteLength: 0, storedCrc: 0 }
   try {
-    record = await openLarge(job, 0, engine, store)
+    record = await openLarge(job, 0, engine, store, job.aheadByteLength)
     const { dtype, shape } = record.found
     const row = engine.reserveBatch(1)
+    const known = job.known as Known
     engine.resetRow(row)
-    sums = await record.streamPart(job.part, job.parts, (address, count) => engine.addToRow(row, dtype, address, count))
-    if (job.part === 0) record.addValues(row)
+    sums = await record.streamPart(job.part, job.parts, (address, count) =>
+      engine.addToRow(row, dtype, address, count, 0, known),
+    )
+    if (job.part === 0) record.addValues(row, known)
     moments = engine.rows(row, 1).slice()
     described.set(0, dtypeNumber(dtype), shape)
   } catch (error) {
@@ -275,7 +295,8 @@ async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<P
   }
 }
 
-async function describe(job: DescribeJob, engine: Engine, store: Store): Promise<DescribeReply> {
+async function describe(job: DescribeJob, engine: Engine, plain: Store): Promise<DescribeReply> {
+  const store = await withHeads(job, plain, HEAD_BYTES)
   const total = job.records.file.length
   const described = new DescriptionWriter(total)
   const failures: RecordFailure[] = []
@@ -297,7 +318,9 @@ async function describe(job: DescribeJob, engine: Engine, store: Store): Promise
   return { kind: 'describe', described: described.finish(), failures, stats: { records: total, readBytes, reads } }
 }
 
-async function values(job: ValueJob, engine: Engine, store: Store): Promise<ValueReply> {
+async function values(job: ValueJob, engine: Engine, plain: Store): Promise<ValueReply> {
+  const isSmall = job.records.byteLength.every(byteLength => byteLength <= job.windowByteLength)
+  const store = isSmall ? await withHeads(job, plain, job.windowByteLength) : plain
   const total = job.records.file.length
   const result: RawValue[] = []
   const failures: RecordFailure[] = []

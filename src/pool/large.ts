@@ -12,6 +12,7 @@ import {
   type Found,
   FRAMING_LENGTH,
   HEADER_LENGTH,
+  type Known,
   type Tags,
 } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
@@ -20,12 +21,13 @@ import type { TrialscanError } from '../errors.js'
 import type { Store } from '../store/store.js'
 import { CHECK_LEVELS } from '../types.js'
 import type { PartChecksum } from './message.js'
+import { type JobRead, ReadAhead } from './read-ahead.js'
 
 /** The check level at which payloads are checksummed. */
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
 
 /** Bytes of a record that are read to find where its elements begin; a tag and the fields around it fit easily. */
-const HEAD_BYTES = 16 << 10
+export const HEAD_BYTES = 16 << 10
 const FOOTER_LENGTH = 4
 /** What is read at once when a record streams. */
 const STEP_BYTES = 1 << 20
@@ -39,6 +41,8 @@ export interface LargeRecordPlace {
   readonly checkLevel: number
   /** Bytes of the file that may be in memory at once. */
   readonly windowByteLength: number
+  /** Of what streams, where several reads are under way at once. */
+  readonly aheadByteLength: number
 }
 
 export class LargeRecord {
@@ -121,22 +125,23 @@ export class LargeRecord {
     parts: number,
     sink: (address: Address, count: number, byteLength: number) => void,
   ): Promise<PartChecksum> {
-    const { asked, checkLevel, windowByteLength } = this.#record
+    const { asked, checkLevel, windowByteLength, aheadByteLength } = this.#record
     const { dtype, elementCount, dataOffset, dataByteLength, kind } = this.found
     const engine = this.#engine
     const checked = checkLevel === CHECK_FULL
     const payloadEnd = asked.byteLength - FOOTER_LENGTH
-    const step = Math.min(windowByteLength, STEP_BYTES)
-    const window = engine.reserveBytes(step)
+    // Where every read is a request, there are few.
+    const isLater = this.#store.readLater !== undefined
+    const step = Math.min(windowByteLength, Math.max(STEP_BYTES, isLater ? aheadByteLength >> 2 : 0))
     let crc = 0
     let crcByteLength = 0
-    const check = (byteLength: number): void => {
+    const check = (address: Address, byteLength: number): void => {
       if (!checked) return
-      crc = engine.crc32c(window, byteLength, crc)
+      crc = engine.crc32c(address, byteLength, crc)
       crcByteLength += byteLength
     }
     if (kind !== 'content') {
-      if (part === 0 && checked) await this.#stream(HEADER_LENGTH, payloadEnd, window, step, check)
+      if (part === 0 && checked) await this.#stream(HEADER_LENGTH, payloadEnd, step, check)
       return { crc, crcByteLength, storedCrc: checked ? await this.#storedCrc() : 0 }
     }
     const size = elementByteLength(dtype)
@@ -145,36 +150,48 @@ export class LargeRecord {
     const end = part === parts - 1 ? elementCount : Math.min(elementCount, first + perPart)
     // What is around the elements is read again for its checksum: head and tail are what is around the first hole, and
     // the elements can lie behind that one, in another Value.
-    if (part === 0 && checked) await this.#stream(HEADER_LENGTH, dataOffset, window, step, check)
+    if (part === 0 && checked) await this.#stream(HEADER_LENGTH, dataOffset, step, check)
     const blocks = step - (step % (BLOCK_ELEMENTS * size))
-    await this.#stream(dataOffset + first * size, dataOffset + end * size, window, blocks, byteLength => {
-      check(byteLength)
-      sink(window, byteLength / size, byteLength)
+    await this.#stream(dataOffset + first * size, dataOffset + end * size, blocks, (address, byteLength) => {
+      check(address, byteLength)
+      sink(address, byteLength / size, byteLength)
     })
     if (part !== parts - 1 || !checked) return { crc, crcByteLength, storedCrc: 0 }
-    await this.#stream(dataOffset + dataByteLength, payloadEnd, window, step, check)
+    await this.#stream(dataOffset + dataByteLength, payloadEnd, step, check)
     return { crc, crcByteLength, storedCrc: await this.#storedCrc() }
   }
 
-  /** Reads bytes of the record into a window, again and again. */
+  /** Reads bytes of the record into a window, again and again, or into several at once. */
   async #stream(
     from: number,
     end: number,
-    window: Address,
     step: number,
-    sink: (byteLength: number) => void,
+    sink: (address: Address, byteLength: number) => void,
   ): Promise<void> {
+    const { path, startByte, aheadByteLength } = this.#record
+    const store = this.#store
+    const planned: JobRead[] = []
     for (let at = from; at < end; at += step) {
-      const byteLength = Math.min(end - at, step)
-      const there = await this.#read(at, window, byteLength)
-      if (there < byteLength) throw this.#truncated(at + there)
-      sink(byteLength)
+      planned.push({ store, path, startByte: startByte + at, byteLength: Math.min(end - at, step) })
+    }
+    const reads = new ReadAhead(this.#engine, planned, aheadByteLength)
+    try {
+      for (const read of planned) {
+        const { window, there } = reads.next()
+        const got = typeof there === 'number' ? there : await there
+        this.readBytes += got
+        this.reads++
+        if (got < read.byteLength) throw this.#truncated(read.startByte - startByte + got)
+        sink(window, read.byteLength)
+      }
+    } finally {
+      reads.end()
     }
   }
 
   /** Adds values that lie one by one, not in tensor_content, to a row of moments. */
-  addValues(row: Batch): void {
-    if (this.found.kind === 'values') this.#engine.addValuesToRow(this.#room, row)
+  addValues(row: Batch, known: Known): void {
+    if (this.found.kind === 'values') this.#engine.addValuesToRow(this.#room, row, known)
   }
 
   /** The elements where they do not lie in tensor_content, unchecked. */

@@ -4,13 +4,14 @@
  */
 
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
-import { type Batch, BLOCK_ELEMENTS, type Engine, type Found } from '../engine/engine.js'
+import { type Batch, BLOCK_ELEMENTS, type Engine, type Found, type Known, type Tags } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { QueryError } from '../errors.js'
 import type { MeasureJob, Task } from '../plan.js'
 import type { Store } from '../store/store.js'
 import type { DType } from '../types.js'
 import type { HistogramResult, MeasureReply, PartChecksum, RawValue, RecordFailure } from './message.js'
+import { ReadAhead } from './read-ahead.js'
 import {
   askedOf,
   DescriptionWriter,
@@ -82,18 +83,39 @@ class Measurement {
   }
 
   async readBatches(): Promise<void> {
-    const { batches, files, records, checkLevel } = this.#job
+    const { batches, files } = this.#job
     const engine = this.#engine
     engine.reset()
     const tags = engine.writeTags(this.#job.tags)
     const room = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
-    const window = engine.reserveBytes(batches.reduce((most, b) => Math.max(most, b.endByte - b.startByte), 0))
+    const reads = new ReadAhead(
+      engine,
+      batches.map(({ file, startByte, endByte }) => ({
+        store: this.#storeOf(file),
+        path: files[file]!,
+        startByte,
+        byteLength: endByte - startByte,
+      })),
+      this.#job.aheadByteLength,
+    )
+    try {
+      await this.#readBatches(reads, room, tags)
+    } finally {
+      reads.end()
+    }
+  }
+
+  async #readBatches(reads: ReadAhead, room: Batch, tags: Tags): Promise<void> {
+    const { batches, records, checkLevel } = this.#job
+    const engine = this.#engine
     const rowLength = engine.layout.moments.doubles
     for (const { file, startByte, endByte, first, count } of batches) {
+      let window: Address
       let there: number
       try {
-        const read = this.#storeOf(file).readInto(files[file]!, startByte, engine.view(window, endByte - startByte))
-        there = typeof read === 'number' ? read : await read
+        const arrival = reads.next()
+        window = arrival.window
+        there = typeof arrival.there === 'number' ? arrival.there : await arrival.there
       } catch (error) {
         for (let i = 0; i < count; i++) await this.#fail(first + i, error)
         continue
@@ -113,7 +135,7 @@ class Measurement {
       )
       const failed: (readonly [number, unknown])[] = []
       engine.scoped(() => {
-        engine.scan(room, count, checkLevel)
+        engine.scan(room, count, checkLevel, this.#job.known as Known)
         const slots = engine.slots(room, count)
         this.#moments.set(engine.rows(room, count), first * rowLength)
         const withTasks: (readonly [number, Found, Address])[] = []
@@ -173,11 +195,12 @@ class Measurement {
     const engine = this.#engine
     const store = this.#storeOf(records.file[record]!)
     try {
-      const large = await openLarge(this.#job, record, engine, store)
+      const large = await openLarge(this.#job, record, engine, store, this.#job.aheadByteLength)
       try {
         const { dtype, shape, kind, dataByteLength } = large.found
         this.#described.set(record, dtypeNumber(dtype), shape)
         const row = engine.reserveBatch(1)
+        const known = this.#job.known as Known
         engine.resetRow(row)
         const size = elementByteLength(dtype)
         const hasTasks = this.#hasTasks(record)
@@ -185,11 +208,11 @@ class Measurement {
         const region = engine.reserveBytes(isContent ? Math.ceil(dataByteLength / parts) + BLOCK_ELEMENTS * size : 0)
         let at = 0
         const checksum = await large.streamPart(part, parts, (address, count, byteLength) => {
-          engine.addToRow(row, dtype, address, count)
+          engine.addToRow(row, dtype, address, count, 0, known)
           if (hasTasks) engine.view((region + at) as Address, byteLength).set(engine.view(address, byteLength))
           at += byteLength
         })
-        if (part === 0) large.addValues(row)
+        if (part === 0) large.addValues(row, known)
         this.#checksums[record] = checksum
         this.#moments.set(engine.rows(row, 1), record * engine.layout.moments.doubles)
         if (!hasTasks) return

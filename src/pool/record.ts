@@ -4,7 +4,7 @@ import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engin
 import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { RECORD_LIMIT, type RecordColumns } from '../plan.js'
-import type { Store } from '../store/store.js'
+import { readShape, type Store, type StoreSpec } from '../store/store.js'
 import { LargeRecord } from './large.js'
 import type { Descriptions, RawValue } from './message.js'
 
@@ -61,12 +61,71 @@ export function failureData(error: unknown): ErrorData {
   throw error
 }
 
+/**
+ * A store that has the heads of a job's records already, or all of a record that is not longer: asked for together where
+ * reading is making requests, the same store where it is not.
+ */
+export async function withHeads(
+  job: JobRecords & { readonly store: StoreSpec },
+  store: Store,
+  headLength: number,
+): Promise<Store> {
+  const { readLater } = store
+  if (readLater === undefined) return store
+  const { files, records } = job
+  const { gapByteLength } = readShape(job.store)!
+  const places = Array.from(records.file, (file, i) => {
+    const startByte = records.startByte[i]!
+    // A length that can't be is refused unread.
+    const byteLength = records.byteLength[i]! > RECORD_LIMIT ? 0 : Math.min(records.byteLength[i]!, headLength)
+    return { path: files[file]!, startByte, endByte: startByte + byteLength }
+  }).sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.startByte - b.startByte))
+  const pieces = new Map<string, { startByte: number; endByte: number; read?: Promise<Uint8Array> }[]>()
+  for (const { path, startByte, endByte } of places) {
+    const ofFile = pieces.get(path) ?? []
+    pieces.set(path, ofFile)
+    const last = ofFile.at(-1)
+    if (last && startByte - last.endByte <= gapByteLength) last.endByte = Math.max(last.endByte, endByte)
+    else ofFile.push({ startByte, endByte })
+  }
+  for (const [path, ofFile] of pieces) {
+    for (const piece of ofFile) {
+      const bytes = new Uint8Array(piece.endByte - piece.startByte)
+      piece.read = readLater(path, piece.startByte, bytes.length, () => bytes).then(there => bytes.subarray(0, there))
+      piece.read.catch(() => {})
+    }
+  }
+  const fromPieces = async (path: string, startByte: number, view: Uint8Array): Promise<number> => {
+    const endByte = startByte + view.length
+    const piece = pieces.get(path)?.find(piece => piece.startByte <= startByte && piece.endByte >= endByte)
+    if (piece?.read === undefined) return store.readInto(path, startByte, view)
+    const bytes = (await piece.read).subarray(startByte - piece.startByte, endByte - piece.startByte)
+    view.set(bytes)
+    return bytes.length
+  }
+  return {
+    spec: store.spec,
+    open: () => store.open(),
+    url: path => store.url(path),
+    list: (directory, options) => store.list(directory, options),
+    exists: path => store.exists(path),
+    read: (path, options) => store.read(path, options),
+    readInto: fromPieces,
+    readLater,
+    stamps: paths => store.stamps(paths),
+    byteLength: path => store.byteLength(path),
+    watch: directories => store.watch(directories),
+    close: () => store.close(),
+  }
+}
+
 /** Opens a record that need not fit into memory. */
 export async function openLarge(
   job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
   record: number,
   engine: Engine,
   store: Store,
+  aheadByteLength = 0,
 ): Promise<LargeRecord> {
   const { records } = job
   const refused = impossibleLength(job, record, store)
@@ -81,6 +140,7 @@ export async function openLarge(
     place: placeOf(job, record, store),
     checkLevel: job.checkLevel,
     windowByteLength: job.windowByteLength,
+    aheadByteLength,
   })
 }
 

@@ -14,7 +14,12 @@ export class S3Failure extends Error {
 
   constructor(
     message: string,
-    known: { readonly status?: number; readonly code: string; readonly region?: string; readonly retryAfterMs?: number },
+    known: {
+      readonly status?: number
+      readonly code: string
+      readonly region?: string
+      readonly retryAfterMs?: number
+    },
     cause?: unknown,
   ) {
     super(message, { cause })
@@ -26,7 +31,9 @@ export class S3Failure extends Error {
 
   /** Whether S3 asks for fewer requests. */
   get isThrottling(): boolean {
-    return this.status === 429 || this.status === 503 || this.code === 'SlowDown' || this.code === 'RequestLimitExceeded'
+    return (
+      this.status === 429 || this.status === 503 || this.code === 'SlowDown' || this.code === 'RequestLimitExceeded'
+    )
   }
 
   /** Whether the same request may succeed later. */
@@ -76,13 +83,21 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
     return new FormatError('ObjectChanged', message, { ...fields, expected, got }, failure)
   }
   const error = (kind: 'NotFound' | 'Denied' | 'Unavailable', detail: string): StoreError =>
-    new StoreError(kind, `${where}: ${detail}${tries}`, { ...fields, retryable: failure.isRetryable, s3: code }, failure)
+    new StoreError(
+      kind,
+      `${where}: ${detail}${tries}`,
+      { ...fields, retryable: failure.isRetryable, s3: code },
+      failure,
+    )
   if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
   if (code === 'NoSuchKey' || (status === 404 && !failure.isRetryable)) return error('NotFound', 'no such object')
   const denial = DENIALS[code]
   if (denial !== undefined) return error('Denied', denial)
   if (failure.region !== undefined && (status === 301 || status === 307 || status === 400)) {
-    return error('Unavailable', `the bucket is in region ${failure.region}: say so (s3.region, --s3-region, AWS_REGION)`)
+    return error(
+      'Unavailable',
+      `the bucket is in region ${failure.region}: say so (s3.region, --s3-region, AWS_REGION)`,
+    )
   }
   if (status === 301) return error('Unavailable', 'the bucket is elsewhere: is the region right, or the endpoint?')
   if (status === 403 || status === 401) {

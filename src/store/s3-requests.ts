@@ -104,7 +104,9 @@ export class S3Requests {
           const wanted = chunk.subarray(skipped, skipped + Math.max(0, end - startByte - received))
           if (wanted.length > 0) refusable(() => read.take(wanted, received))
           received += wanted.length
-          return end !== Number.POSITIVE_INFINITY && startByte + received >= end && skipped + wanted.length < chunk.length
+          return (
+            end !== Number.POSITIVE_INFINITY && startByte + received >= end && skipped + wanted.length < chunk.length
+          )
         })
         if (end !== Number.POSITIVE_INFINITY && startByte + received < end) {
           throw new S3Failure(`expected ${end - startByte} bytes, got ${received}`, { code: 'ShortBody' })

@@ -107,7 +107,7 @@ export class S3Connection {
       etag: ETag ?? '',
       startByte: isRange ? Number(start) : 0,
       endByte: isRange ? Number(last) + 1 : length,
-      byteLength: isRange ? Number(total) : length,
+      byteLength: isRange ? (total === '*' ? Number(last) + 1 : Number(total)) : length,
       body,
     }
   }
@@ -135,9 +135,25 @@ export class S3Connection {
 const connections = new Map<string, S3Connection>()
 
 /** The connection with these options: trials that share them share its sockets. */
-export function connect({ endpoint, region, forcePathStyle, credentials, anonymous, ...rest }: S3Options): S3Connection {
+export function connect({
+  endpoint,
+  region,
+  forcePathStyle,
+  credentials,
+  anonymous,
+  ...rest
+}: S3Options): S3Connection {
   const { maxSockets, requestTimeoutMs, idleTimeoutMs } = rest
-  const known = { endpoint, region, forcePathStyle, credentials, anonymous, maxSockets, requestTimeoutMs, idleTimeoutMs }
+  const known = {
+    endpoint,
+    region,
+    forcePathStyle,
+    credentials,
+    anonymous,
+    maxSockets,
+    requestTimeoutMs,
+    idleTimeoutMs,
+  }
   const key = JSON.stringify(known)
   let connection = connections.get(key)
   if (connection === undefined) {

@@ -34,6 +34,17 @@ export interface Traffic {
   retries: number
 }
 
+export function newTraffic(): Traffic {
+  return { listRequests: 0, getRequests: 0, receivedBytes: 0, retries: 0 }
+}
+
+export function addTraffic(to: Traffic, more: Readonly<Traffic>): void {
+  to.listRequests += more.listRequests
+  to.getRequests += more.getRequests
+  to.receivedBytes += more.receivedBytes
+  to.retries += more.retries
+}
+
 /** For whom a store that makes requests makes them. */
 export interface ReadContext {
   /** Ends them. */

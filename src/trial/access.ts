@@ -2,10 +2,11 @@
 
 import { availableParallelism } from 'node:os'
 import { UsageError } from '../errors.js'
-import { DEFAULT_MEMORY, MIN_MEMORY } from '../plan.js'
+import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../plan.js'
 import { InlineRunner } from '../pool/inline.js'
-import type { Runner } from '../pool/runner.js'
-import type { Store, StoreSpec } from '../store/store.js'
+import type { Job } from '../pool/message.js'
+import type { Ran, Runner } from '../pool/runner.js'
+import { addTraffic, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'
 
 /** Less work than this is done on the calling thread: starting a pool takes longer. */
 const INLINE_BYTES = 8 << 20
@@ -31,19 +32,51 @@ export async function closePools(): Promise<void> {
 export class Access {
   readonly store: Store
   readonly spec: StoreSpec
-  readonly #inline = new InlineRunner()
+  /** All requests that were made for it, where requests have to be made. */
+  readonly traffic: Traffic = newTraffic()
+  /** By the number of jobs that they run at once. */
+  readonly #inline = new Map<number, Runner>()
+  readonly #source: Store
 
   constructor(store: Store, spec: StoreSpec) {
-    this.store = store
+    this.#source = store
+    this.store = store.within?.({ traffic: [this.traffic] }) ?? store
     this.spec = spec
   }
 
-  /** Where to run work over that many bytes. The pool's code is loaded only when there is one to start. */
-  async runner(asked: number | undefined, totalBytes: number): Promise<Runner> {
-    const wanted = asked ?? (totalBytes < INLINE_BYTES ? 0 : availableParallelism())
-    if (wanted === 0) return this.#inline
+  /** Whether reading is making requests, and waiting for their answers. */
+  get isRemote(): boolean {
+    return this.store.readLater !== undefined
+  }
+
+  /**
+   * Where to run work over that many bytes. The pool's code is loaded only when there is one to start. Requests are made
+   * on the calling thread unless threads are asked for: it mostly waits, and has the credentials and connections.
+   */
+  async runner(asked: number | undefined, totalBytes: number, memory = DEFAULT_MEMORY): Promise<Runner> {
+    const wanted = asked ?? (totalBytes < INLINE_BYTES || this.isRemote ? 0 : availableParallelism())
+    if (wanted === 0) return this.inlineRunner(memory)
     threads ??= import('../pool/threads.js')
-    return (await threads).threadRunner(wanted)
+    return this.#counting((await threads).threadRunner(wanted))
+  }
+
+  /** The calling thread. */
+  inlineRunner(memory = DEFAULT_MEMORY): Runner {
+    const jobs = this.isRemote ? jobsAtOnce(memory) : 1
+    const runner = this.#inline.get(jobs) ?? this.#counting(new InlineRunner(this.#source, jobs))
+    this.#inline.set(jobs, runner)
+    return runner
+  }
+
+  #counting(runner: Runner): Runner {
+    if (!this.isRemote) return runner
+    const { threads, ahead } = runner
+    const run = async <J extends Job>(job: J, signal?: AbortSignal): Promise<Ran<J>> => {
+      const ran = await runner.run(job, signal)
+      if (ran.traffic) addTraffic(this.traffic, ran.traffic)
+      return ran
+    }
+    return { threads, ahead, run }
   }
 }
 

@@ -1,6 +1,6 @@
 /** Reductions that are asked for one by one, read together: those asked for in one turn become one scan. */
 
-import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
+import { isDefined, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
 import type { CheckLevel, ReductionName } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
@@ -73,23 +73,29 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
   })
   const { access } = state
   const { threads, memory } = checkWorkOptions(options)
+  const reductions = [...new Set(batch.map(({ reduction }) => reduction))]
   const scan = new Scan({
     problems: [],
     items: groups.map(group => group[0]!.item),
-    reductions: [...new Set(batch.map(({ reduction }) => reduction))],
+    reductions,
     strict: false,
-    context: { store: access.spec, checkLevel: checkLevelNumber(options.check ?? 'minimal'), memory },
-    runner: totalBytes => access.runner(threads, totalBytes),
+    context: {
+      store: access.spec,
+      checkLevel: checkLevelNumber(options.check ?? 'minimal'),
+      memory,
+      known: setFor(reductions),
+    },
+    runner: totalBytes => access.runner(threads, totalBytes, memory),
     url: path => access.store.url(path),
     signal: undefined,
     onProgress: undefined,
   })
   let at = 0
-  for await (const { error, moments, reductions } of scan) {
+  for await (const { error, moments, reductions: read } of scan) {
     for (const { reduction, isSaved, resolve, reject } of groups[at++]!) {
       if (error) reject(error)
       else if (moments === undefined) {
-        const told = reductions[reduction]
+        const told = read[reduction]
         if (told !== undefined) resolve(told)
         else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
       } else if (isSaved) resolve(scalarOf(moments))

@@ -15,6 +15,7 @@ import {
 } from '../format/paths.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
+import type { Store } from '../store/store.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
@@ -48,6 +49,10 @@ export interface LoadOptions {
 }
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
+/** Files in the root that tell of a trial's state. */
+const ROOT_FILES: readonly string[] = [...END_MARKERS, TORNASOLE_COLLECTIONS_FILE]
+/** Files of the index that are listed again although nothing is missing before them. */
+const RELISTED_FILES = 500
 /** Index files a job reads. */
 const INDEX_FILES_PER_JOB = 256
 /** An index file takes about 50 µs; from this many on, threads pay. */
@@ -63,6 +68,9 @@ export class TrialLoader {
   readonly #events: UnindexedEvents
   /** Of index files, when they were read; kept only for the cache. */
   readonly #stamps = new Map<string, Float64Array>()
+  /** Index files, in order; kept only where they are not listed anew every time. */
+  #listed: readonly string[] = []
+  #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
 
   constructor(access: Access, options: LoadOptions) {
@@ -84,13 +92,14 @@ export class TrialLoader {
     const { store } = this.#access
     if (previous === undefined) await store.open()
     // The end marker is looked for before the listing: what the job wrote before it is then in the listing.
-    const ended = (await Promise.all(END_MARKERS.map(marker => store.exists(marker)))).includes(true)
-    const paths = await store.list(INDEX_DIRECTORY, { recursive: true })
+    const root = await this.#lookAtRoot()
+    const ended = END_MARKERS.some(marker => root.has(marker))
+    const paths = await this.#listIndex(ended)
     const isIndexed = this.#entries.size > 0 || paths.some(isIndexFile)
-    const isNew = isIndexed ? await this.#loadIndex(paths) : await this.#loadEvents()
+    const isNew = isIndexed ? await this.#loadIndex(paths) : await this.#loadEvents(root)
     if (previous !== undefined && !isNew && !ended) return previous
-    const tornasole = await this.#tornasoleFiles(paths)
-    const collections = tornasole.collections ?? (await readCollections(this.#access))
+    const tornasole = await this.#tornasoleFiles(paths, root)
+    const collections = tornasole.collections ?? (await this.#readCollections())
     if (!isIndexed && this.#events.writer === null && collections === null) {
       const wanted = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
       const hint = ended ? 'the job has ended and saved nothing' : 'there are none'
@@ -118,6 +127,57 @@ export class TrialLoader {
       problems: [...collectionProblems, ...(isIndexed ? [] : this.#events.problems())],
     }
     return this.#contents
+  }
+
+  /** Which of the files are there that tell something by being in the root. Asked for at once: one listing answers it. */
+  async #lookAtRoot(): Promise<ReadonlySet<string>> {
+    const { store } = this.#access
+    const there = await Promise.all(ROOT_FILES.map(file => store.exists(file)))
+    return new Set(ROOT_FILES.filter((_, i) => there[i]))
+  }
+
+  /**
+   * The files of the index. Where listing costs requests, only what may be new is listed again: from the first step on
+   * that a worker may still write. What has ended is listed as a whole, once.
+   */
+  async #listIndex(ended: boolean): Promise<readonly string[]> {
+    const { store, isRemote } = this.#access
+    const after = isRemote && !ended ? this.#settledUpTo() : null
+    const listed = await store.list(INDEX_DIRECTORY, { recursive: true, ...(after !== null && { after }) })
+    if (!isRemote) return listed
+    this.#listed = after === null ? listed : [...new Set([...this.#listed, ...listed])].sort()
+    return this.#listed
+  }
+
+  /** What sorts before everything in the index that may still come; null: nothing is known yet. */
+  #settledUpTo(): string | null {
+    if (this.#contents === undefined) return null
+    const { steps } = this.#contents.catalog
+    const { numWorkers } = this.#contents.collections
+    // Whom a step still lacks after so many others is not waited for.
+    const eldest = steps.all.at(-1 - this.#options.incompleteStepWindow)?.globalStep ?? 0
+    const isOpen = (step: number): boolean => step >= eldest && (steps.get(step)?.workers.length ?? 0) < numWorkers
+    // Some that are whole are listed all the same, since a page holds a thousand: who knows in which order steps arrive.
+    let first = Math.max(0, this.#listed.length - RELISTED_FILES)
+    // In the order of the steps; a file of which nothing is known (it can't be read, or is not wanted) can't be late.
+    for (const [i, path] of this.#listed.entries()) {
+      if (i >= first) break
+      const entry = this.#entries.get(path)
+      if (entry && (entry.content instanceof Error || isOpen(entry.step))) first = i
+    }
+    const path = this.#listed[first]
+    // Up to the step, without the worker: the others of its workers sort behind it.
+    return path === undefined ? null : path.replace(/_[^/]*$/, '')
+  }
+
+  /** As they were, where a listing tells that they are. */
+  async #readCollections(): Promise<FoundCollections | null> {
+    const { store, isRemote } = this.#access
+    const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
+    if (!isRemote) return readCollections(store, paths)
+    const stamp = JSON.stringify([paths, ...(await store.stamps(paths))])
+    if (this.#collections?.stamp !== stamp) this.#collections = { stamp, found: await readCollections(store, paths) }
+    return this.#collections.found
   }
 
   /** What an ended job owes: a collections file of each worker, and one at all if it wrote an index as smdebug does. */
@@ -187,24 +247,23 @@ export class TrialLoader {
   }
 
   /** Scans event files where there is no index. @returns whether there was something new */
-  async #loadEvents(): Promise<boolean> {
+  async #loadEvents(root: ReadonlySet<string>): Promise<boolean> {
     const { store } = this.#access
     if (this.#events.writer === 'TensorBoard') return this.#events.load(true)
     const isNew = await this.#events.load(false)
     if (this.#events.writer !== null) return isNew
     const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
-    if (collections.length > 0 || (await store.exists(TORNASOLE_COLLECTIONS_FILE))) return isNew
+    if (collections.length > 0 || root.has(TORNASOLE_COLLECTIONS_FILE)) return isNew
     return this.#events.load(true)
   }
 
   /** What tells that Tornasole wrote the trial, and its collections. */
   async #tornasoleFiles(
     paths: readonly string[],
+    root: ReadonlySet<string>,
   ): Promise<{ readonly isThere: boolean; readonly collections: FoundCollections | null }> {
     const { store } = this.#access
-    const [hasCollections, hasEnded] = await Promise.all(
-      [TORNASOLE_COLLECTIONS_FILE, TORNASOLE_END_MARKER].map(file => store.exists(file)),
-    )
+    const [hasCollections, hasEnded] = [root.has(TORNASOLE_COLLECTIONS_FILE), root.has(TORNASOLE_END_MARKER)]
     const isThere = hasCollections || hasEnded || paths.find(isIndexFile)?.endsWith('.csv') === true
     if (!hasCollections) return { isThere, collections: null }
     const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
@@ -238,7 +297,10 @@ export class TrialLoader {
 
   async #read(files: readonly { readonly path: string; readonly name: IndexFileName }[]): Promise<IndexEntry[]> {
     const many = files.length >= MANY_INDEX_FILES
-    const runner = await this.#access.runner(many ? this.#options.threads : 0, Number.POSITIVE_INFINITY)
+    const { threads } = this.#options
+    // Requests wait for answers, not for threads.
+    const isInline = !many || this.#access.isRemote
+    const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
     const jobs: Promise<readonly IndexEntry['content'][]>[] = []
     for (let first = 0; first < files.length; first += INDEX_FILES_PER_JOB) {
       const paths = files.slice(first, first + INDEX_FILES_PER_JOB).map(({ path }) => path)
@@ -273,8 +335,7 @@ interface FoundCollections extends Pick<Collections, 'collections'> {
   readonly problems: readonly TrialscanError[]
 }
 
-async function readCollections({ store }: Access): Promise<FoundCollections | null> {
-  const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
+async function readCollections(store: Store, paths: readonly string[]): Promise<FoundCollections | null> {
   const files = paths.filter(path => !isTemporary(path) && parseCollectionsFileName(path) !== null)
   const decoder = new TextDecoder()
   const problems: TrialscanError[] = []

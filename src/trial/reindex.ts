@@ -3,6 +3,7 @@
 import { UsageError } from '../errors.js'
 import { indexFileText } from '../format/index-file.js'
 import { indexFilePath } from '../format/paths.js'
+import type { S3Options } from '../store/s3-spec.js'
 import { openStore, storeSpec } from '../store/store.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import { TrialLoader } from './open.js'
@@ -10,6 +11,8 @@ import { TrialLoader } from './open.js'
 export interface ReindexOptions extends Pick<WorkOptions, 'threads'> {
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
+  /** How to reach and read a trial on S3. See docs/s3.md. */
+  readonly s3?: S3Options
 }
 
 /** An index file to be written. */
@@ -22,14 +25,14 @@ export interface ReindexedFile {
 /**
  * The index files of a trial, made from those it has or, where it has none, from its event files; these tell of no saved
  * shapes. Writes nothing.
- * @param path a local directory, or its `file://` URL
+ * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
  * @throws as `createTrial`; FormatError or StoreError at the first file that can't be read; UsageError for plain
  *   TensorBoard files, of whose steps several lie in one file, which no index file can tell
  */
 export async function reindexTrial(path: string, options: ReindexOptions = {}): Promise<ReindexedFile[]> {
-  const { allowSymlinks = false } = options
+  const { allowSymlinks = false, s3 } = options
   const { threads } = checkWorkOptions(options)
-  const spec = { ...storeSpec(path), allowSymlinks }
+  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const store = openStore(spec)
   const loader = new TrialLoader(new Access(store, spec), {
     rangeSteps: null,

@@ -14,18 +14,10 @@ import {
   type RecordPlace,
   type RowPlace,
 } from '../plan.js'
-import type {
-  Descriptions,
-  HistogramResult,
-  Job,
-  PartChecksum,
-  PartReply,
-  ReplyTo,
-  ScanReply,
-  Spent,
-} from '../pool/message.js'
+import type { Descriptions, HistogramResult, Job, PartChecksum, PartReply, ScanReply, Spent } from '../pool/message.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../pool/row.js'
-import type { Runner } from '../pool/runner.js'
+import type { Ran, Runner } from '../pool/runner.js'
+import { addTraffic, newTraffic, type Traffic } from '../store/store.js'
 import { CHECK_LEVELS, type ReductionName } from '../types.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
 
@@ -43,6 +35,8 @@ export interface ScanStats {
   elapsedMs: number
   /** Where the time went, if `timed` was asked for. */
   spent?: ScanTimes
+  /** Requests that were made, if the trial is where requests have to be made. */
+  traffic?: Readonly<Traffic>
 }
 
 /** Milliseconds; those of the threads are added up. */
@@ -193,6 +187,12 @@ export class Scan implements AsyncIterable<ScanRow> {
     }
   }
 
+  #traffic(): Traffic {
+    const traffic = this.#stats.traffic ?? newTraffic()
+    this.#stats.traffic = traffic
+    return traffic
+  }
+
   #start(): void {
     if (this.#started) throw new UsageError('a scan can be iterated once; ask the trial for another')
     this.#started = true
@@ -262,9 +262,9 @@ export class Scan implements AsyncIterable<ScanRow> {
   ): AsyncGenerator<readonly (RecordResult | Line)[]> {
     const { context, signal } = this.#request
     const jobs = planJobs(records, { ...context, lines })
-    // Enough in flight that a thread finds its next job waiting, and no more, so that replies don't pile up.
-    const ahead = runner.threads === 0 ? 1 : runner.threads * 2 + 1
-    const inFlight: { planned: PlannedJob; reply: Promise<ReplyTo<Job>> }[] = []
+    // No more than that, so that replies don't pile up.
+    const { ahead } = runner
+    const inFlight: { planned: PlannedJob; reply: Promise<Ran<Job>> }[] = []
     const parts = new PartMerger(this.#request.url)
     for (;;) {
       while (inFlight.length < ahead) {
@@ -279,7 +279,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       if (oldest === undefined) return
       const { planned, reply } = oldest
       const askedAt = performance.now()
-      let answer: ReplyTo<Job> | null = null
+      let answer: Ran<Job> | null = null
       let failure: ErrorData | null = null
       try {
         answer = await reply
@@ -289,6 +289,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       }
       this.#stats.jobs++
       this.#waitMs += performance.now() - askedAt
+      if (answer?.traffic) addTraffic(this.#traffic(), answer.traffic)
       if (answer !== null && 'stats' in answer) {
         this.#stats.records += answer.stats.records
         this.#stats.readBytes += answer.stats.readBytes
@@ -416,7 +417,7 @@ export function checkLevelNumber(level: (typeof CHECK_LEVELS)[number]): number {
 }
 
 /** A job whose thread died is tried once more; then its records have failed, and the rest of the scan goes on. */
-export async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<ReplyTo<Job>> {
+export async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<Ran<Job>> {
   try {
     return await runner.run(job, signal)
   } catch (error) {

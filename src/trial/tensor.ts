@@ -270,7 +270,7 @@ export class Tensor {
     const { access } = this.#state
     const { threads, memory } = checkWorkOptions(options)
     const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    const runner = await access.runner(threads, total)
+    const runner = await access.runner(threads, total, memory)
     const jobs: RecordPlace[][] = []
     let bytes = Number.POSITIVE_INFINITY
     for (const place of places) {

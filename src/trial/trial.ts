@@ -1,7 +1,8 @@
 /** A trial: everything a training job saved, and the questions one can ask about it. */
 
-import { basename, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { dtypeOf } from '../engine/dtype.js'
+import { setFor } from '../engine/moments.js'
 import {
   errorFromData,
   InvalidWorker,
@@ -15,7 +16,8 @@ import { type CollectionConfig, collectionMembers } from '../format/collections.
 import type { TensorLocation } from '../format/index-file.js'
 import { compilePattern } from '../format/pattern.js'
 import { columnsOf, type RecordPlace, windowByteLength } from '../plan.js'
-import { openStore, storeSpec } from '../store/store.js'
+import type { S3Options } from '../store/s3-spec.js'
+import { openStore, storeName, storeSpec, type Traffic } from '../store/store.js'
 import {
   CHECK_LEVELS,
   type CheckLevel,
@@ -59,6 +61,8 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
   readonly cache?: string
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
+  /** How to reach and read a trial on S3. See docs/s3.md. */
+  readonly s3?: S3Options
 }
 
 export interface TensorNamesOptions {
@@ -126,7 +130,7 @@ export interface TrialSummary {
 /**
  * Opens a trial: of smdebug, of Tornasole, or a directory of TensorBoard event files (tag: tensor; directory: worker, `.`
  * for the root; step: the Event's). Without index files, the event files are scanned.
- * @param path a local directory, or its `file://` URL
+ * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
  * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options
  */
 export async function createTrial(path: string, options: TrialOptions = {}): Promise<Trial> {
@@ -137,10 +141,11 @@ export async function createTrial(path: string, options: TrialOptions = {}): Pro
     incompleteStepWindow = 1000,
     requireCollections = true,
     cache,
+    s3,
   } = options
   const { threads } = checkWorkOptions(options)
   if (rangeSteps !== null) checkRange('rangeSteps', rangeSteps)
-  const spec = { ...storeSpec(path), allowSymlinks }
+  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const access = new Access(openStore(spec), spec)
   const loader = new TrialLoader(access, {
     rangeSteps,
@@ -149,7 +154,7 @@ export async function createTrial(path: string, options: TrialOptions = {}): Pro
     requireCollections,
     cache: cache === undefined ? null : resolve(cache),
   })
-  return new Trial(path, name ?? basename(spec.root), new TrialState(access, rangeSteps, loader, await loader.load()))
+  return new Trial(path, name ?? storeName(spec), new TrialState(access, rangeSteps, loader, await loader.load()))
 }
 
 /**
@@ -230,6 +235,11 @@ export class Trial extends TornasoleNames {
    */
   follow(options: FollowOptions = {}): AsyncGenerator<GlobalStep> {
     return follow(this.#state, options)
+  }
+
+  /** The requests that were made up to now for a trial on S3; none for others. */
+  get traffic(): Readonly<Traffic> {
+    return { ...this.#state.access.traffic }
   }
 
   /** Lets go of open files. */
@@ -384,8 +394,14 @@ export class Trial extends TornasoleNames {
       items: selectItems(this.#catalog.workerSteps, options, this.#selectedNames(options)),
       reductions: names,
       strict: reductions !== 'all',
-      context: { store: access.spec, checkLevel: checkLevelNumber(check), memory, timed: options.timed },
-      runner: totalBytes => access.runner(threads, totalBytes),
+      context: {
+        store: access.spec,
+        checkLevel: checkLevelNumber(check),
+        memory,
+        timed: options.timed,
+        known: setFor(names),
+      },
+      runner: totalBytes => access.runner(threads, totalBytes, memory),
       url: path => access.store.url(path),
       signal,
       onProgress,

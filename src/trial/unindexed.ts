@@ -111,7 +111,8 @@ export class UnindexedEvents {
     if (jobs.length === 0) return false
     let isNew = false
     const many = jobs.length >= MANY_FILES
-    const runner = await this.#access.runner(this.#threads, many ? Number.POSITIVE_INFINITY : 0)
+    const { isRemote } = this.#access
+    const runner = await this.#access.runner(isRemote ? 0 : this.#threads, many ? Number.POSITIVE_INFINITY : 0)
     const replies: Promise<void>[] = []
     for (let first = 0; first < jobs.length; first += FILES_PER_JOB) {
       const some = jobs.slice(first, first + FILES_PER_JOB)

@@ -8,7 +8,10 @@ import type { Store } from '../store/store.js'
 export interface WaitOptions {
   /** Milliseconds without what is waited for, after which a WaitTimeout is thrown. Default: ten minutes. */
   readonly timeoutMs?: number
-  /** Milliseconds between two looks where the platform tells of no changes, and the longest in any case. Default 2,000. */
+  /**
+   * Milliseconds between two looks where the platform tells of no changes, and the longest in any case. Default 2,000; on
+   * S3, where a look costs two requests to list, 5,000 and at least 250.
+   */
   readonly pollMs?: number
   /** Ends the waiting: it then throws the signal's reason. */
   readonly signal?: AbortSignal
@@ -25,6 +28,8 @@ export interface Waiting {
 
 const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_POLL_MS = 2000
+const REMOTE_POLL_MS = 5000
+const LEAST_REMOTE_POLL_MS = 250
 
 /**
  * Looks again and again until there is an answer.
@@ -33,13 +38,17 @@ const DEFAULT_POLL_MS = 2000
 export async function waitFor<T>(
   store: Store,
   look: () => Promise<{ readonly answer: T } | { readonly missing: string; readonly there: string }>,
-  { timeoutMs = DEFAULT_TIMEOUT_MS, pollMs = DEFAULT_POLL_MS, signal, onWait }: WaitOptions,
+  options: WaitOptions,
 ): Promise<T> {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, onWait } = options
+  const isRemote = store.readLater !== undefined
+  const pollMs = options.pollMs ?? (isRemote ? REMOTE_POLL_MS : DEFAULT_POLL_MS)
   for (const [name, value] of Object.entries({ timeoutMs, pollMs })) {
     if (!(typeof value === 'number' && value >= 0))
       throw new UsageError(`expected ${name} to be at least 0, got ${value}`)
   }
   signal?.throwIfAborted()
+  const pauseMs = isRemote ? Math.max(pollMs, LEAST_REMOTE_POLL_MS) : pollMs
   const startedAt = performance.now()
   const watcher = store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
   try {
@@ -49,7 +58,7 @@ export async function waitFor<T>(
       const elapsedMs = performance.now() - startedAt
       if (elapsedMs >= timeoutMs) throw new WaitTimeout(timeoutMs, seen.missing, seen.there)
       onWait?.({ ...seen, elapsedMs })
-      await changeOrTime(watcher.changed(), Math.min(pollMs, timeoutMs - elapsedMs), signal)
+      await changeOrTime(watcher.changed(), Math.min(pauseMs, timeoutMs - elapsedMs), signal)
     }
   } finally {
     watcher.close()

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -18,6 +19,10 @@ import { loadCore } from '../support/core.js'
 
 const { exports: core, memory } = loadCore()
 const BLOCK = 4096
+/** What rounding took from a sum, which the core does not export. */
+const SUM_LOW = Number(
+  / SUM_LOW: usize = (\d+)/.exec(readFileSync(new URL('../../assembly/layout.ts', import.meta.url), 'utf8'))?.[1],
+)
 const [EXTREMES, SUMS, ALL] = ['EXTREMES', 'SUMS', 'ALL'].map(name => core[`KNOWN_${name}`].value as number) as [
   number,
   number,
@@ -365,6 +370,28 @@ describe('momentsAdd', () => {
         expectRow(reduce(dtype, bytes, { cuts }), elementsOf(dtype, bytes))
       }
     }
+  })
+
+  test.each(['int64', 'uint64'])('of %s at the borders of 52 and 64 bits, and across a range of 2^63', dtype => {
+    const powers = [51n, 52n, 53n, 62n, 63n, 64n].map(bit => 1n << bit)
+    const near = powers.flatMap(power => [power - 2n, power - 1n, power, power + 1n].flatMap(x => [x, -x]))
+    const wrap = (x: bigint) => (dtype === 'int64' ? BigInt.asIntN(64, x) : BigInt.asUintN(64, x))
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom(0n, 1n, -1n, ...near).map(wrap), { minLength: 1, maxLength: 12 }),
+        fc.constantFrom(1, 3, 1000),
+        (values, times) => {
+          const all = Array.from({ length: values.length * times }, (_, i) => values[i % values.length]!)
+          const bytes = new Uint8Array(BigInt64Array.from(all).buffer)
+          const row = reduce(dtype, bytes)
+          expectRow(row, all)
+          // To the last bit that two float64 hold
+          const low = new DataView(memory.buffer).getFloat64(row + SUM_LOW, true)
+          if (all.length <= BLOCK) expect(BigInt(slot(row, 'SUM')) + BigInt(low)).toBe(all.reduce((a, b) => a + b))
+        },
+      ),
+      { numRuns: 300 },
+    )
   })
 
   test('of a tensor whose blocks differ by nine orders of magnitude', () => {

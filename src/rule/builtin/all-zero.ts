@@ -44,7 +44,7 @@ export class AllZero extends builtin({
 /** Of saved reductions all that can be told is whether every element is zero; else NaN. */
 function percentOfZeros(tensor: TensorAtStep): () => number {
   if (tensor.hasValue) {
-    const moments = tensor.moments()
+    const moments = tensor.counts()
     return () => (100 * moments.value.zeroCount) / moments.value.count
   }
   const saved = tensor.savedReductions

@@ -23,7 +23,7 @@ export class ExplodingTensor extends builtin({
     for (const tensor of this.#tensors.at(step)) {
       const { name, worker } = tensor
       if (tensor.hasValue) {
-        const moments = tensor.moments()
+        const moments = tensor.counts()
         yield () => {
           const { nanCount, infinityCount, count } = moments.value
           const value = onlyNan ? nanCount : nanCount + infinityCount

@@ -6,10 +6,11 @@ import type { TensorAtStep } from '../../trial/measure.js'
 export function scalar(tensor: TensorAtStep): () => number | null {
   if (!tensor.isSmall) return () => null
   if (!tensor.hasValue) return savedScalar(tensor)
-  const moments = tensor.moments()
+  const moments = tensor.counts()
   return () => {
-    const { count, dtype } = moments.value
-    return count === 1 && dtype !== 'string' ? numberOf(moments.value.reduction('mean')) : null
+    const { count, dtype, nanCount } = moments.value
+    if (count !== 1 || dtype === 'string' || dtype.startsWith('complex')) return null
+    return nanCount > 0 ? Number.NaN : numberOf(moments.value.reduction('min'))
   }
 }
 

@@ -34,7 +34,7 @@ export class TensorVariance extends builtin({
     for (const tensor of this.#tensors.at(step)) {
       const { name, worker } = tensor
       const variance = tensor.reduction('variance')
-      const moments = tensor.hasValue ? tensor.moments() : null
+      const moments = tensor.hasValue ? tensor.counts() : null
       yield () => {
         if (moments?.value.count === 0) return null
         const value = variance.value as number

@@ -1,0 +1,51 @@
+/** What the command line can say of trials on S3: the same options for every command that opens one. */
+
+import type { Command } from 'commander'
+import type { S3Options, Traffic } from '../index.js'
+import { bytesText, countText } from './format/number.js'
+
+export interface S3Flags {
+  readonly s3Endpoint?: string
+  readonly s3Region?: string
+  readonly s3ForcePathStyle?: boolean
+  readonly s3Anonymous?: boolean
+  readonly cache?: string
+}
+
+export function withS3Options(command: Command): Command {
+  return command
+    .option('--s3-endpoint <URL>', 'of S3: the server (default: AWS_ENDPOINT_URL_S3, else that of AWS)')
+    .option('--s3-region <REGION>', 'of S3: where the bucket is (default: AWS_REGION, else what S3 says)')
+    .option('--s3-force-path-style', 'of S3: the bucket in the path, not in the name of the host')
+    .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
+    .option('--cache <DIR>', 'of S3: keep there what was read, for the next time')
+}
+
+/** As `createTrial` takes them; nothing where nothing was said. */
+export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
+  const { s3Endpoint, s3Region, s3ForcePathStyle, s3Anonymous, cache } = flags
+  const s3: S3Options = {
+    ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
+    ...(s3Region !== undefined && { region: s3Region }),
+    ...(s3ForcePathStyle !== undefined && { forcePathStyle: s3ForcePathStyle }),
+    ...(s3Anonymous !== undefined && { anonymous: s3Anonymous }),
+    ...(cache !== undefined && { cacheDirectory: cache }),
+  }
+  return Object.keys(s3).length > 0 ? { s3 } : {}
+}
+
+/** For `--stats`; nothing where no request was made. */
+export function trafficText({
+  listRequests,
+  getRequests,
+  receivedBytes,
+  retries,
+}: Readonly<Traffic>): readonly string[] {
+  if (listRequests + getRequests === 0) return []
+  return [
+    `list requests ${countText(listRequests)}`,
+    `get requests ${countText(getRequests)}`,
+    `retries ${countText(retries)}`,
+    `bytes received ${countText(receivedBytes)} (${bytesText(receivedBytes)})`,
+  ]
+}

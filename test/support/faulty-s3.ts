@@ -1,0 +1,196 @@
+/** A small S3 server that does what a real one can't be asked for: breaks off, stalls, lies, and delays. */
+
+import { createHash } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { S3Options } from '#dist/index.js'
+
+/** What happens to a request; `serve` answers it as S3 would. */
+export type Fault = (answer: ServerResponse, serve: () => void, request: IncomingMessage) => void
+
+export interface SeenRequest {
+  /** `list`, or the key. */
+  readonly what: string
+  readonly range: string | undefined
+  readonly ifMatch: string | undefined
+  readonly authorization: string | undefined
+}
+
+export class FaultyS3 {
+  readonly objects = new Map<string, Buffer>()
+  readonly seen: SeenRequest[] = []
+  /** One for each GET of an object to come, in order; then all is well. */
+  readonly faults: Fault[] = []
+  readonly listFaults: Fault[] = []
+  /** Before every answer. */
+  latencyMs = 0
+  /** Of each connection. */
+  bytesPerSecond = Number.POSITIVE_INFINITY
+  /** Requests under way, and the most there were. */
+  inFlight = 0
+  mostInFlight = 0
+  readonly #server: Server
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static async start(): Promise<FaultyS3> {
+    const server = createServer({ keepAlive: true, noDelay: true })
+    const faulty = new FaultyS3(server)
+    server.on('request', (request, answer) => void faulty.#answer(request, answer))
+    await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+    return faulty
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get options(): S3Options {
+    return {
+      endpoint: this.endpoint,
+      region: 'us-east-1',
+      forcePathStyle: true,
+      credentials: { accessKeyId: 'key', secretAccessKey: 'secret' },
+    }
+  }
+
+  /** Connections that are open. */
+  connections(): Promise<number> {
+    return new Promise(done => this.#server.getConnections((_, count) => done(count)))
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise(done => this.#server.close(done))
+  }
+
+  async #answer(request: IncomingMessage, answer: ServerResponse): Promise<void> {
+    const url = new URL(request.url!, 'http://host')
+    const [, , ...rest] = url.pathname.split('/')
+    const key = decodeURIComponent(rest.join('/'))
+    const isList = url.searchParams.has('list-type')
+    const { range, 'if-match': ifMatch, authorization } = request.headers
+    this.seen.push({ what: isList ? 'list' : key, range, ifMatch, authorization })
+    this.inFlight++
+    this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
+    answer.on('close', () => this.inFlight--)
+    if (this.latencyMs > 0) await sleep(this.latencyMs)
+    const fault = (isList ? this.listFaults : this.faults).shift()
+    const serve = (): void => {
+      if (isList) this.#list(url.searchParams, answer)
+      else this.#get(key, range, ifMatch, answer)
+    }
+    if (fault) fault(answer, serve, request)
+    else serve()
+  }
+
+  #list(query: URLSearchParams, answer: ServerResponse): void {
+    const prefix = query.get('prefix') ?? ''
+    const after = query.get('continuation-token') ?? query.get('start-after') ?? ''
+    const most = Number(query.get('max-keys') ?? 1000)
+    const isFlat = query.get('delimiter') === '/'
+    const keys = [...this.objects.keys()].filter(key => key.startsWith(prefix) && key > after).sort()
+    const own = isFlat ? keys.filter(key => !key.slice(prefix.length).includes('/')) : keys
+    const deeper = isFlat ? keys.flatMap(key => /^[^/]*\//.exec(key.slice(prefix.length))?.[0] ?? []) : []
+    const page = own.slice(0, most)
+    const isCut = page.length < own.length
+    answer.setHeader('content-type', 'application/xml')
+    answer.end(
+      `<?xml version="1.0"?><ListBucketResult><IsTruncated>${isCut}</IsTruncated>${
+        isCut ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : ''
+      }${page
+        .map(key => {
+          const body = this.objects.get(key)!
+          const when = '2026-01-01T00:00:00.000Z'
+          return `<Contents><Key>${encodeURIComponent(key)}</Key><LastModified>${when}</LastModified><ETag>&quot;${etagOf(body)}&quot;</ETag><Size>${body.length}</Size></Contents>`
+        })
+        .join('')}${[...new Set(deeper)]
+        .map(name => `<CommonPrefixes><Prefix>${prefix}${name}</Prefix></CommonPrefixes>`)
+        .join('')}</ListBucketResult>`,
+    )
+  }
+
+  #get(key: string, range: string | undefined, ifMatch: string | undefined, answer: ServerResponse): void {
+    const body = this.objects.get(key)
+    if (body === undefined) return failWith(404, 'NoSuchKey')(answer)
+    const etag = `"${etagOf(body)}"`
+    if (ifMatch !== undefined && ifMatch !== etag) return failWith(412, 'PreconditionFailed')(answer)
+    const [, from = '0', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? []
+    const start = Number(from)
+    const end = last === '' ? body.length : Math.min(body.length, Number(last) + 1)
+    if (range !== undefined && start >= body.length) return failWith(416, 'InvalidRange')(answer)
+    const wanted = body.subarray(start, end)
+    answer.statusCode = range === undefined ? 200 : 206
+    answer.setHeader('etag', etag)
+    if (range !== undefined) answer.setHeader('content-range', `bytes ${start}-${end - 1}/${body.length}`)
+    if (!answer.hasHeader('content-length')) answer.setHeader('content-length', wanted.length)
+    void this.#send(wanted, answer)
+  }
+
+  async #send(bytes: Buffer, answer: ServerResponse): Promise<void> {
+    if (this.bytesPerSecond === Number.POSITIVE_INFINITY) {
+      answer.end(bytes)
+      return
+    }
+    const step = Math.ceil(this.bytesPerSecond / 100)
+    for (let at = 0; at < bytes.length && !answer.destroyed; at += step) {
+      answer.write(bytes.subarray(at, at + step))
+      await sleep(10)
+    }
+    answer.end()
+  }
+}
+
+export function etagOf(body: Buffer): string {
+  return createHash('md5').update(body).digest('hex')
+}
+
+/** The answer as S3 would give it, but for some bytes of its body: then `then` happens to the connection. */
+function cut(byteLength: number, then: (answer: ServerResponse) => void): Fault {
+  return (answer, serve) => {
+    answer.end = ((bytes: Buffer) => {
+      answer.write(bytes.subarray(0, byteLength), () => then(answer))
+      return answer
+    }) as typeof answer.end
+    serve()
+  }
+}
+
+export const resetAfter = (byteLength: number): Fault => cut(byteLength, answer => answer.socket?.resetAndDestroy())
+export const stallAfter = (byteLength: number): Fault => cut(byteLength, () => {})
+/** Never a word. */
+export const hang: Fault = () => {}
+/** Says that the body is longer than it is. */
+export const longLength: Fault = (answer, serve) => {
+  answer.setHeader('content-length', 1 << 20)
+  answer.strictContentLength = false
+  cut(1 << 30, answer => answer.socket?.end())(answer, serve, undefined as never)
+}
+/** Says that the body is shorter, and sends no more than that. */
+export const shortLength = (byteLength: number): Fault => {
+  return (answer, serve) => {
+    answer.setHeader('content-length', byteLength)
+    const { end } = answer
+    answer.end = ((bytes: Buffer) => end.call(answer, bytes.subarray(0, byteLength), 'utf8')) as typeof answer.end
+    serve()
+  }
+}
+export const html = (status: number): Fault => {
+  return answer => {
+    answer.writeHead(status, { 'content-type': 'text/html' })
+    answer.end('<html><body><h1>Bad Gateway</h1></body></html>')
+  }
+}
+export function failWith(
+  status: number,
+  code: string,
+  headers: Readonly<Record<string, string>> = {},
+): (answer: ServerResponse) => void {
+  return answer => {
+    answer.writeHead(status, { 'content-type': 'application/xml', ...headers })
+    answer.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>it was ${code}</Message></Error>`)
+  }
+}

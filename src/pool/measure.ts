@@ -61,6 +61,8 @@ class Measurement {
   /** Tasks that wait for a later record. */
   readonly #waiting: Int32Array
   readonly #held = new Map<number, Held>()
+  /** What copies were held in, by their lengths. */
+  readonly #spare = new Map<number, Uint8Array[]>()
   #readBytes = 0
   #reads = 0
 
@@ -253,14 +255,15 @@ class Measurement {
         continue
       }
       const held = this.#held.get(other)
+      if (held !== undefined) {
+        this.#answers[task] = this.#engine.scoped(() => {
+          const older = { ...held, address: this.#reserveCopy(held.bytes) }
+          return first === record
+            ? this.#compare(kind, elements, older, numbers)
+            : this.#compare(kind, older, elements, numbers)
+        })
+      }
       this.#release(other)
-      if (held === undefined) continue
-      this.#answers[task] = this.#engine.scoped(() => {
-        const older = { ...held, address: this.#reserveCopy(held.bytes) }
-        return first === record
-          ? this.#compare(kind, elements, older, numbers)
-          : this.#compare(kind, older, elements, numbers)
-      })
     }
     if (this.#waiting[record]! === 0) return
     const { address, count, dtype, shape } = elements
@@ -350,7 +353,13 @@ class Measurement {
   /** One task less waits for a record. */
   #release(record: number): void {
     this.#waiting[record]!--
-    if (this.#waiting[record] === 0) this.#held.delete(record)
+    if (this.#waiting[record]! > 0) return
+    const bytes = this.#held.get(record)?.bytes
+    if (bytes === undefined) return
+    this.#held.delete(record)
+    const spare = this.#spare.get(bytes.length)
+    if (spare) spare.push(bytes)
+    else this.#spare.set(bytes.length, [bytes])
   }
 
   async #fail(record: number, error: unknown): Promise<void> {

@@ -210,7 +210,8 @@ export class S3Store implements Store {
 
   async byteLength(path: string): Promise<number> {
     const inside = this.#inside(path)
-    const { objects, heads, requests } = this.#bucket
+    const { objects, heads, requests, cache } = this.#bucket
+    if (cache) await this.#knowEtag(inside)
     const listed = objects.get(inside)?.byteLength
     if (listed !== undefined && listed !== null) return listed
     let total = 0

@@ -115,13 +115,22 @@ export class FaultyS3 {
 
   #get(key: string, range: string | undefined, ifMatch: string | undefined, answer: ServerResponse): void {
     const body = this.objects.get(key)
-    if (body === undefined) return failWith(404, 'NoSuchKey')(answer)
-    const etag = `"${etagOf(body)}"`
-    if (ifMatch !== undefined && ifMatch !== etag) return failWith(412, 'PreconditionFailed')(answer)
+    const etag = body && `"${etagOf(body)}"`
     const [, from = '0', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? []
     const start = Number(from)
+    if (body === undefined || etag === undefined) {
+      failWith(404, 'NoSuchKey')(answer)
+      return
+    }
+    if (ifMatch !== undefined && ifMatch !== etag) {
+      failWith(412, 'PreconditionFailed')(answer)
+      return
+    }
+    if (range !== undefined && start >= body.length) {
+      failWith(416, 'InvalidRange')(answer)
+      return
+    }
     const end = last === '' ? body.length : Math.min(body.length, Number(last) + 1)
-    if (range !== undefined && start >= body.length) return failWith(416, 'InvalidRange')(answer)
     const wanted = body.subarray(start, end)
     answer.statusCode = range === undefined ? 200 : 206
     answer.setHeader('etag', etag)

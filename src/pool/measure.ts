@@ -81,7 +81,8 @@ class Measurement {
       tasksOf[Math.max(first, second)]!.push(task)
       if (second >= 0 && first !== second) this.#waiting[Math.min(first, second)]!++
     })
-    this.#tasksOf = tasksOf
+    const earlier = (task: number): number => Math.min(job.tasks[task]!.first, job.tasks[task]!.second)
+    this.#tasksOf = tasksOf.map(tasks => tasks.sort((a, b) => earlier(a) - earlier(b) || a - b))
   }
 
   async readBatches(): Promise<void> {
@@ -242,29 +243,33 @@ class Measurement {
   }
 
   #runTasks(record: number, elements: Elements): void {
-    for (const task of this.#tasksOf[record]!) {
-      const { kind, first, second, numbers } = this.#job.tasks[task]!
-      if (second < 0) {
-        if (kind === 'value') this.#values.push({ ...this.#value(record, elements), record: task })
-        else this.#answers[task] = this.#alone(kind, elements, numbers)
-        continue
+    this.#engine.scoped(() => {
+      let [copied, address] = [-1, 0 as Address]
+      for (const task of this.#tasksOf[record]!) {
+        const { kind, first, second, numbers } = this.#job.tasks[task]!
+        if (second < 0) {
+          if (kind === 'value') this.#values.push({ ...this.#value(record, elements), record: task })
+          else this.#answers[task] = this.#alone(kind, elements, numbers)
+          continue
+        }
+        if (first === second) {
+          this.#answers[task] = this.#compare(kind, elements, elements, numbers)
+          continue
+        }
+        const other = Math.min(first, second)
+        const held = this.#held.get(other)
+        if (held !== undefined) {
+          // Tasks with the same other one follow each other: it is brought back once.
+          if (copied !== other) [copied, address] = [other, this.#reserveCopy(held.bytes)]
+          const older = { ...held, address }
+          this.#answers[task] =
+            first === record
+              ? this.#compare(kind, elements, older, numbers)
+              : this.#compare(kind, older, elements, numbers)
+        }
+        this.#release(other)
       }
-      const other = Math.min(first, second)
-      if (first === second) {
-        this.#answers[task] = this.#compare(kind, elements, elements, numbers)
-        continue
-      }
-      const held = this.#held.get(other)
-      if (held !== undefined) {
-        this.#answers[task] = this.#engine.scoped(() => {
-          const older = { ...held, address: this.#reserveCopy(held.bytes) }
-          return first === record
-            ? this.#compare(kind, elements, older, numbers)
-            : this.#compare(kind, older, elements, numbers)
-        })
-      }
-      this.#release(other)
-    }
+    })
     if (this.#waiting[record]! === 0) return
     const { address, count, dtype, shape } = elements
     const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()

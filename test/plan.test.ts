@@ -25,7 +25,7 @@ function place(startByte: number, byteLength: number, file = 'a', tag = `t${star
 }
 
 function plan(records: readonly RecordPlace[], memory = DEFAULT_MEMORY): PlannedJob[] {
-  return [...planJobs(records, { store, checkLevel: 1, memory })]
+  return [...planJobs(records, { store, checkLevel: 1, memory, known: 3 })]
 }
 
 /** The jobs of a plan that must have nothing but scan jobs. */
@@ -134,7 +134,7 @@ describe('jobs', () => {
   })
 
   it('are made one by one', () => {
-    const jobs = planJobs(row(100_000, MIB), { store, checkLevel: 1, memory: DEFAULT_MEMORY })
+    const jobs = planJobs(row(100_000, MIB), { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 })
     expect(jobs.next().value?.count).toBe(8)
   })
 

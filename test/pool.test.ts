@@ -185,7 +185,7 @@ function jobsOf(times: number): Job[] {
     }),
   )
   const store = { kind: 'local', root: directory } as const
-  return [...planJobs(places.flat(), { store, checkLevel: 2, memory: 64 << 20 })].map(({ job }) => job)
+  return [...planJobs(places.flat(), { store, checkLevel: 2, memory: 64 << 20, known: 3 })].map(({ job }) => job)
 }
 
 describe('a pool', () => {
@@ -331,7 +331,7 @@ describe('a job that fails as an engine does', () => {
       problems: [],
       reductions: ['mean'],
       strict: true,
-      context: { store: { kind: 'local', root: directory }, checkLevel: 1, memory: 64 << 20 },
+      context: { store: { kind: 'local', root: directory }, checkLevel: 1, memory: 64 << 20, known: 3 },
       runner: () => runner,
       url: name => name,
       signal: undefined,

@@ -13,11 +13,10 @@ export function isClose(a: Element, b: Element, { rtol, atol, equalNan }: Tolera
   const round = single ? Math.fround : (x: number) => x
   const [x, xi] = parts(a)
   const [y, yi] = parts(b)
-  if ([x, xi, y, yi].every(Number.isFinite)) {
-    const size = length(y, yi)
-    const apart = length(round(x - y), xi - yi)
-    return apart <= round(round(atol) + round(round(rtol) * size))
-  }
+  const size = length(y, yi)
+  const apart = length(round(x - y), xi - yi)
+  const isWithin = apart <= round(round(atol) + round(round(rtol) * size))
+  if (isWithin && Number.isFinite(y) && Number.isFinite(yi)) return true
   const hasNaN = (re: number, im: number) => Number.isNaN(re) || Number.isNaN(im)
   return (x === y && xi === yi) || (equalNan && hasNaN(x, xi) && hasNaN(y, yi))
 }

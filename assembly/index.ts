@@ -47,6 +47,7 @@ export const MOMENTS_KNOWN: i32 = <i32>Moments.KNOWN
 export const MOMENTS_SIZE: i32 = <i32>Moments.SIZE
 export const KNOWN_EXTREMES: i32 = Known.EXTREMES
 export const KNOWN_SUMS: i32 = Known.SUMS
+export const KNOWN_SQUARES: i32 = Known.SQUARES
 export const KNOWN_ALL: i32 = Known.ALL
 export const SLOT_FRAME: i32 = <i32>Slot.FRAME
 export const SLOT_FRAME_LENGTH: i32 = <i32>Slot.FRAME_LENGTH

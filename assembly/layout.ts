@@ -54,7 +54,7 @@ export namespace Moments {
   export const MEAN_ABS_LOW: usize = 192
   export const MEAN_IMAGINARY_LOW: usize = 200
 
-  // Known.ALL
+  // Known.SQUARES
   /** Σ(x − mean)² · 2^−2·exponent */
   export const M2: usize = 208
   export const M2_ABS: usize = 216
@@ -62,6 +62,7 @@ export namespace Moments {
   /** Σx² · 2^−2·exponent */
   export const SUM_SQUARES: usize = 232
   export const SUM_SQUARES_LOW: usize = 240
+  // Known.ALL
   /** Product = PROD_MANTISSA · 2^PROD_EXPONENT, 1 ≤ |mantissa| < 2; ±0 when a zero is among the factors. */
   export const PROD_MANTISSA: usize = 248
   export const PROD_EXPONENT: usize = 256
@@ -75,7 +76,8 @@ export namespace Moments {
 export namespace Known {
   export const EXTREMES: i32 = 1
   export const SUMS: i32 = 2
-  export const ALL: i32 = 3
+  export const SQUARES: i32 = 3
+  export const ALL: i32 = 4
 }
 
 /**

@@ -47,6 +47,7 @@ export function addPlain<T>(data: usize, n: u32, known: i32): void {
     }
   }
   if (known == Known.SUMS) passSums<T>(data, n)
+  else if (known == Known.SQUARES) passSquares<T>(data, n)
   else if (known == Known.ALL) passAll<T>(data, n)
   if (known != Known.EXTREMES) setSums<T>(data, n, known)
   if (get(part, Moments.MIN_ABS) == 0) {
@@ -65,7 +66,7 @@ function setSums<T>(data: usize, n: u32, known: i32): void {
   else setSum(part, Moments.SUM, sum, 0, count)
   const sign = get(part, Moments.MIN) >= 0 ? 1 : get(part, Moments.MAX) <= 0 ? -1 : 0
   if (sign == 0) setSum(part, Moments.SUM_ABS, sumAbs, 0, count)
-  if (known == Known.ALL) {
+  if (known >= Known.SQUARES) {
     const squares = get(part, Moments.SUM_SQUARES)
     set(part, Moments.M2, m2Of<T>(data, n, squares, sum, false))
     if (sign == 0) set(part, Moments.M2_ABS, m2Of<T>(data, n, squares, sumAbs, true))
@@ -172,17 +173,22 @@ function passExtremes<T>(data: usize, n: u32): bool {
 
 /** Puts Σx and Σ|x| into `part`. */
 function passSums<T>(data: usize, n: u32): void {
-  pass<T>(data, n, false)
+  pass<T>(data, n, false, false)
 }
 
-/** And Σx² and the product. */
+/** And Σx². */
+function passSquares<T>(data: usize, n: u32): void {
+  pass<T>(data, n, true, false)
+}
+
+/** And the product. */
 function passAll<T>(data: usize, n: u32): void {
-  pass<T>(data, n, true)
+  pass<T>(data, n, true, true)
 }
 
 // @ts-ignore: decorator
 @inline
-function pass<T>(data: usize, n: u32, isAll: bool): void {
+function pass<T>(data: usize, n: u32, hasSquares: bool, hasProduct: bool): void {
   const magnitude = v128.load(CONSTANTS, MAGNITUDE64)
   let sum = f64x2.splat(0)
   let sumAbs = f64x2.splat(0)
@@ -203,7 +209,7 @@ function pass<T>(data: usize, n: u32, isAll: bool): void {
         f64x2.add(v128.and(x2, magnitude), v128.and(x3, magnitude)),
       ),
     )
-    if (!isAll) continue
+    if (!hasSquares) continue
     squares = f64x2.add(
       squares,
       f64x2.add(
@@ -211,6 +217,7 @@ function pass<T>(data: usize, n: u32, isAll: bool): void {
         f64x2.add(f64x2.mul(x2, x2), f64x2.mul(x3, x3)),
       ),
     )
+    if (!hasProduct) continue
     // Four factors of 32 or 52 bits stay within 2^±600. One of float64 can fill the range: it leaves its exponent
     // first.
     if (isDouble<T>()) {
@@ -236,15 +243,17 @@ function pass<T>(data: usize, n: u32, isAll: bool): void {
     const x = <f64>at<T>(data, i)
     s += x
     a += abs(x)
-    if (!isAll) continue
+    if (!hasSquares) continue
     q += x * x
+    if (!hasProduct) continue
     exponent += ((reinterpret<i64>(x) & EXPONENT_BITS) >> 52) - 1023
     factor *= reinterpret<f64>((reinterpret<i64>(x) & ~EXPONENT_BITS) | ONE_BITS)
   }
   set(part, Moments.SUM, s)
   set(part, Moments.SUM_ABS, a)
-  if (!isAll) return
+  if (!hasSquares) return
   set(part, Moments.SUM_SQUARES, q)
+  if (!hasProduct) return
   setProduct(part, factor, <f64>exponent)
 }
 

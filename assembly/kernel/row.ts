@@ -107,8 +107,10 @@ export function merge(into: usize, from: usize, limit: f64): void {
 }
 
 function forget(row: usize, known: f64): void {
-  for (let slot = known < Known.SUMS ? Moments.EXPONENT : Moments.M2; slot < Moments.KNOWN; slot += 8)
-    set(row, slot, NaN)
+  let slot = Moments.PROD_MANTISSA
+  if (known < Known.SUMS) slot = Moments.EXPONENT
+  else if (known < Known.SQUARES) slot = Moments.M2
+  for (; slot < Moments.KNOWN; slot += 8) set(row, slot, NaN)
   set(row, Moments.KNOWN, known)
 }
 
@@ -154,7 +156,7 @@ function mergeSums(into: usize, from: usize, known: f64): void {
   mergeSum(into, from, Moments.SUM, n, m, unit, otherUnit)
   mergeSum(into, from, Moments.SUM_ABS, n, m, unit, otherUnit)
   if (hasImaginary(into) || hasImaginary(from)) mergeSum(into, from, Moments.SUM_IMAGINARY, n, m, unit, otherUnit)
-  if (known < Known.ALL) return
+  if (known < Known.SQUARES) return
 
   const squares = add(
     get(into, Moments.SUM_SQUARES) * unit * unit,
@@ -164,6 +166,7 @@ function mergeSums(into: usize, from: usize, known: f64): void {
     lost + get(into, Moments.SUM_SQUARES_LOW) * unit * unit + get(from, Moments.SUM_SQUARES_LOW) * otherUnit * otherUnit
   set(into, Moments.SUM_SQUARES, add(squares, squaresLow))
   set(into, Moments.SUM_SQUARES_LOW, lost)
+  if (known < Known.ALL) return
 
   setProduct(
     into,

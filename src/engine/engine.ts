@@ -67,9 +67,10 @@ export interface Tolerance {
 
 /**
  * How much of a row of moments is asked for, by the core's numbers. Each includes the one before, and costs more:
- * counts (of NaN, infinities and zeros, too) and extremes; these, sums and means; everything.
+ * counts (of NaN, infinities and zeros, too) and extremes; these, sums and means; these, squares and variances; and the
+ * product.
  */
-export const KNOWN = { extremes: 1, sums: 2, all: 3 } as const
+export const KNOWN = { extremes: 1, sums: 2, squares: 3, all: 4 } as const
 export type Known = (typeof KNOWN)[keyof typeof KNOWN]
 
 const encoder = new TextEncoder()

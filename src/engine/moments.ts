@@ -228,9 +228,9 @@ const KNOWN_FOR: Readonly<Record<ReductionBase, Known>> = {
   mean: KNOWN.sums,
   sum: KNOWN.sums,
   l1: KNOWN.sums,
-  l2: KNOWN.all,
-  std: KNOWN.all,
-  variance: KNOWN.all,
+  l2: KNOWN.squares,
+  std: KNOWN.squares,
+  variance: KNOWN.squares,
   prod: KNOWN.all,
 }
 

@@ -17,6 +17,7 @@ import { kernels } from './definitions/kernels.js'
 import { moments } from './definitions/moments.js'
 import { open } from './definitions/open.js'
 import { rules } from './definitions/rules.js'
+import { s3 } from './definitions/s3.js'
 import { scan } from './definitions/scan.js'
 import * as native from './engines/native.js'
 import * as numpy from './engines/numpy.js'
@@ -26,7 +27,7 @@ import { endAnswerers } from './processes.js'
 import { RECORDS, type Record } from './record.js'
 import { caseTable, type Result, summary } from './report.js'
 
-const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, kernels, allclose, open, scan, rules, cli]
+const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, kernels, allclose, open, scan, rules, cli, s3]
 
 const FULL: Effort = { rounds: 5, turnMs: 50 }
 const QUICK: Effort = { rounds: 3, turnMs: 20 }

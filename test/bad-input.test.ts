@@ -199,7 +199,7 @@ describe('createTrial', () => {
     expect(((await rejectionOf(createTrial(empty))) as Error).message).toMatch(/ended and saved nothing/)
   })
 
-  it.each(['', 'a\0b', 's3://bucket/x', 'https://host/x', 'file://host/x'])('of %j', async path => {
+  it.each(['', 'a\0b', 's3:///x', 'https://host/x', 'file://host/x'])('of %j', async path => {
     expect(await rejectionOf(createTrial(path))).toBeInstanceOf(UsageError)
   })
 

@@ -297,6 +297,7 @@ describe('a job that fails as an engine does', () => {
   /** Fails as a pool does whose thread died, the first few times it is asked. */
   class DyingRunner implements Runner {
     readonly threads = 0
+    readonly ahead = 1
     runs = 0
     readonly #inline = new InlineRunner()
     readonly #deaths: number

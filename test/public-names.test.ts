@@ -134,6 +134,7 @@ it('gives Trial, Tensor and Scan these members', async () => {
         "summary",
         "tensor",
         "tensorNames",
+        "traffic",
         "waitForSteps",
         "withoutRefresh",
         "workers",

@@ -5,8 +5,8 @@ import { discardEngine, Engine, threadEngine } from '../engine/engine.js'
 import { EngineError, TrialscanError } from '../errors.js'
 import { newTraffic, openStore, type Store, type StoreSpec } from '../store/store.js'
 import { runJob } from './job.js'
-import type { Job } from './message.js'
-import type { Ran, Runner } from './runner.js'
+import type { Job, ReplyTo } from './message.js'
+import type { Runner } from './runner.js'
 
 export class InlineRunner implements Runner {
   readonly threads = 0
@@ -19,13 +19,13 @@ export class InlineRunner implements Runner {
    * @param store used for the jobs on its spec
    * @param jobs so many at once
    */
-  constructor(store: Store, jobs: number) {
-    this.#stores = new Map([[JSON.stringify(store.spec), store]])
+  constructor(store: Store | null = null, jobs = 1) {
+    this.#stores = new Map(store ? [[JSON.stringify(store.spec), store]] : [])
     this.#lanes = new Array<Promise<unknown>>(jobs).fill(Promise.resolve())
     this.ahead = jobs === 1 ? 1 : jobs * 2
   }
 
-  run<J extends Job>(job: J, signal?: AbortSignal): Promise<Ran<J>> {
+  run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
     const lane = this.#next++ % this.#lanes.length
     const reply = this.#lanes[lane]!.then(async () => {
       // A turn of the event loop, so that signals, timers and aborts come through between two jobs.
@@ -63,7 +63,7 @@ export async function runJobHere<J extends Job>(
   job: J,
   stores: Map<string, Store>,
   signal?: AbortSignal,
-): Promise<Ran<J>> {
+): Promise<ReplyTo<J>> {
   const traffic = newTraffic()
   let makesRequests = false
   const engine = takeEngine()
@@ -74,7 +74,7 @@ export async function runJobHere<J extends Job>(
       if (store.within === undefined) return store
       makesRequests = true
       return store.within({ signal, traffic: [traffic] })
-    })) as Ran<J>
+    })) as ReplyTo<J>
     return makesRequests ? { ...reply, traffic } : reply
   } catch (error) {
     isTrusted = error instanceof TrialscanError && !(error instanceof EngineError)

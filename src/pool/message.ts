@@ -4,7 +4,7 @@ import type { ErrorData } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
 import type { IndexFile } from '../format/index-file.js'
 import type { DescribeJob, MeasureJob, PartJob, ScanJob, ValueJob } from '../plan.js'
-import type { StoreSpec } from '../store/store.js'
+import type { StoreSpec, Traffic } from '../store/store.js'
 import type { DType } from '../types.js'
 
 /** Read and parse index files. */
@@ -49,7 +49,13 @@ export interface RecordFailure {
   readonly error: ErrorData
 }
 
-interface RecordReply {
+/** What every reply tells. */
+interface Told {
+  /** The requests that the job made, where its stores make requests. */
+  readonly traffic?: Traffic
+}
+
+interface RecordReply extends Told {
   readonly stats: JobStats
   readonly failures: readonly RecordFailure[]
 }
@@ -136,7 +142,7 @@ export interface ValueReply extends RecordReply {
   readonly values: readonly RawValue[]
 }
 
-export interface IndexReply {
+export interface IndexReply extends Told {
   readonly kind: 'index'
   /** One an asked path, in order. */
   readonly files: readonly (IndexFile | ErrorData)[]
@@ -161,7 +167,7 @@ export interface EventFileScan {
   readonly problems: readonly ErrorData[]
 }
 
-export interface EventsReply {
+export interface EventsReply extends Told {
   readonly kind: 'events'
   /** One an asked file, in order. */
   readonly files: readonly (EventFileScan | ErrorData)[]

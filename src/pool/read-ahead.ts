@@ -25,34 +25,37 @@ export interface Arrival {
 export class ReadAhead {
   readonly #engine: Engine
   readonly #reads: readonly JobRead[]
-  readonly #windows: readonly Address[]
+  /** Windows are cut from it in the order of the reads, round and round. */
+  readonly #region: Address
+  readonly #byteLength: number
   readonly #arrivals: Arrival[] = []
+  /** Where the windows lie in the region of reads that are asked for and not done with, the eldest first. */
+  readonly #taken: { readonly start: number; readonly end: number }[] = []
   #asked = 0
   #answered = 0
   #isOver = false
 
-  /** @param byteLength of all windows together; there is one in any case */
+  /** @param byteLength of all windows together, where several reads are under way; there is one in any case */
   constructor(engine: Engine, reads: readonly JobRead[], byteLength: number) {
     this.#engine = engine
     this.#reads = reads
     const longest = reads.reduce((most, read) => Math.max(most, read.byteLength), 0)
     const isLater = reads.some(({ store }) => store.readLater !== undefined)
-    const all = isLater ? reads.reduce((sum, read) => sum + read.byteLength, 0) : Number.POSITIVE_INFINITY
-    // Each of its own length if there is room for all of them, else some of the greatest length in turns.
-    const lengths =
-      all <= byteLength
-        ? reads.map(read => read.byteLength)
-        : new Array<number>(isLater ? Math.max(1, Math.floor(byteLength / longest)) : 1).fill(longest)
-    this.#windows = lengths.map(length => engine.reserveBytes(length))
+    const all = isLater ? reads.reduce((sum, read) => sum + read.byteLength, 0) : 0
+    this.#byteLength = Math.max(longest, Math.min(all, byteLength))
+    this.#region = engine.reserveBytes(this.#byteLength)
   }
 
   /** The next read. Its window is its own until the one after it is asked for. Throws what a store throws at once. */
   next(): Arrival {
     const at = this.#answered++
-    const { store } = this.#reads[at]!
-    if (store.readLater === undefined) return this.#readNow(at)
-    // The window of the read before is free by now.
-    while (this.#asked < Math.min(this.#reads.length, at + this.#windows.length)) this.#ask(this.#asked++)
+    if (at > 0) this.#taken.shift()
+    // Without a place for the rest of them, the rest is asked for later.
+    while (this.#asked < this.#reads.length && (this.#asked <= at || this.#reads[this.#asked]!.store.readLater)) {
+      const window = this.#place(this.#reads[this.#asked]!.byteLength)
+      if (window === null) break
+      this.#arrivals[this.#asked] = this.#ask(this.#reads[this.#asked++]!, window)
+    }
     const arrival = this.#arrivals[at]!
     delete this.#arrivals[at]
     return arrival
@@ -63,26 +66,29 @@ export class ReadAhead {
     this.#isOver = true
   }
 
-  #readNow(at: number): Arrival {
-    const { store, path, startByte, byteLength } = this.#reads[at]!
-    const window = this.#window(at)
-    this.#asked = Math.max(this.#asked, at + 1)
-    return { window, there: store.readInto(path, startByte, this.#engine.view(window, byteLength)) }
-  }
-
-  #ask(at: number): void {
-    const { store, path, startByte, byteLength } = this.#reads[at]!
-    if (store.readLater === undefined) return
-    const window = this.#window(at)
+  #ask({ store, path, startByte, byteLength }: JobRead, window: Address): Arrival {
+    if (store.readLater === undefined) {
+      return { window, there: store.readInto(path, startByte, this.#engine.view(window, byteLength)) }
+    }
     const there = store.readLater(path, startByte, byteLength, () => {
       if (this.#isOver) throw new EngineError('a read came in after its job had ended')
       return this.#engine.view(window, byteLength)
     })
     there.catch(() => {})
-    this.#arrivals[at] = { window, there }
+    return { window, there }
   }
 
-  #window(at: number): Address {
-    return this.#windows[at % this.#windows.length]!
+  /** A window behind the youngest, or at the start of the region if there is no room; null: not yet. */
+  #place(byteLength: number): Address | null {
+    const eldest = this.#taken[0]
+    const youngest = this.#taken.at(-1)
+    let start = youngest?.end ?? 0
+    const isWrapped = eldest !== undefined && youngest!.end <= eldest.start && this.#taken.length > 1
+    if (isWrapped ? start + byteLength > eldest.start : start + byteLength > this.#byteLength) {
+      if (isWrapped || (eldest !== undefined && byteLength > eldest.start)) return null
+      start = 0
+    }
+    this.#taken.push({ start, end: start + byteLength })
+    return (this.#region + start) as Address
   }
 }

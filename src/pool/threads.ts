@@ -3,8 +3,8 @@
 import { Piscina } from 'piscina'
 import { coreModule } from '../engine/module.js'
 import { EngineError, errorFromData } from '../errors.js'
-import type { Job } from './message.js'
-import type { Ran, Runner } from './runner.js'
+import type { Job, ReplyTo } from './message.js'
+import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
 
 export class ThreadRunner implements Runner {
@@ -36,10 +36,10 @@ export class ThreadRunner implements Runner {
     this.#pool.on('error', () => {})
   }
 
-  async run<J extends Job>(job: J, signal?: AbortSignal): Promise<Ran<J>> {
+  async run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
     await this.#started
     signal?.throwIfAborted()
-    let reply: Ran<J> | ThreadFailure
+    let reply: ReplyTo<J> | ThreadFailure
     try {
       reply = await this.#pool.run(job, signal ? { signal } : {})
     } catch (cause) {
@@ -47,7 +47,7 @@ export class ThreadRunner implements Runner {
       throw new EngineError(`a thread of the pool died: ${cause instanceof Error ? cause.message : cause}`, {}, cause)
     }
     if (reply.kind === 'failure') throw errorFromData((reply as ThreadFailure).error)
-    return reply as Ran<J>
+    return reply as ReplyTo<J>
   }
 
   /** Ends the threads; jobs that still run are rejected. */

@@ -29,7 +29,7 @@ export interface S3Options {
   readonly maxSockets?: number
   /** Bytes between two records that are read over rather than asked for apart. Default 512 KiB. */
   readonly gapByteLength?: number
-  /** Bytes of a request; what is longer is cut into several at once. At least 64 KiB. Default 4 MiB. */
+  /** Bytes of a request; what is longer is cut into several at once. At least 64 KiB. Default 2 MiB. */
   readonly partByteLength?: number
   /** A directory to keep what was read, for the next time; opt-in. */
   readonly cacheDirectory?: string
@@ -52,7 +52,7 @@ export const S3_DEFAULTS = {
   idleTimeoutMs: 10_000,
   maxSockets: 32,
   gapByteLength: 512 << 10,
-  partByteLength: 4 << 20,
+  partByteLength: 2 << 20,
   cacheByteLength: 10 * 2 ** 30,
 } as const
 

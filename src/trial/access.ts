@@ -4,8 +4,8 @@ import { availableParallelism } from 'node:os'
 import { UsageError } from '../errors.js'
 import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../plan.js'
 import { InlineRunner } from '../pool/inline.js'
-import type { Job } from '../pool/message.js'
-import type { Ran, Runner } from '../pool/runner.js'
+import type { Job, ReplyTo } from '../pool/message.js'
+import type { Runner } from '../pool/runner.js'
 import { addTraffic, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'
 
 /** Less work than this is done on the calling thread: starting a pool takes longer. */
@@ -71,7 +71,7 @@ export class Access {
   #counting(runner: Runner): Runner {
     if (!this.isRemote) return runner
     const { threads, ahead } = runner
-    const run = async <J extends Job>(job: J, signal?: AbortSignal): Promise<Ran<J>> => {
+    const run = async <J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> => {
       const ran = await runner.run(job, signal)
       if (ran.traffic) addTraffic(this.traffic, ran.traffic)
       return ran

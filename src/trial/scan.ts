@@ -14,9 +14,18 @@ import {
   type RecordPlace,
   type RowPlace,
 } from '../plan.js'
-import type { Descriptions, HistogramResult, Job, PartChecksum, PartReply, ScanReply, Spent } from '../pool/message.js'
+import type {
+  Descriptions,
+  HistogramResult,
+  Job,
+  PartChecksum,
+  PartReply,
+  ReplyTo,
+  ScanReply,
+  Spent,
+} from '../pool/message.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../pool/row.js'
-import type { Ran, Runner } from '../pool/runner.js'
+import type { Runner } from '../pool/runner.js'
 import { addTraffic, newTraffic, type Traffic } from '../store/store.js'
 import { CHECK_LEVELS, type ReductionName } from '../types.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
@@ -264,7 +273,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     const jobs = planJobs(records, { ...context, lines })
     // No more than that, so that replies don't pile up.
     const { ahead } = runner
-    const inFlight: { planned: PlannedJob; reply: Promise<Ran<Job>> }[] = []
+    const inFlight: { planned: PlannedJob; reply: Promise<ReplyTo<Job>> }[] = []
     const parts = new PartMerger(this.#request.url)
     for (;;) {
       while (inFlight.length < ahead) {
@@ -279,7 +288,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       if (oldest === undefined) return
       const { planned, reply } = oldest
       const askedAt = performance.now()
-      let answer: Ran<Job> | null = null
+      let answer: ReplyTo<Job> | null = null
       let failure: ErrorData | null = null
       try {
         answer = await reply
@@ -417,7 +426,7 @@ export function checkLevelNumber(level: (typeof CHECK_LEVELS)[number]): number {
 }
 
 /** A job whose thread died is tried once more; then its records have failed, and the rest of the scan goes on. */
-export async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<Ran<Job>> {
+export async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<ReplyTo<Job>> {
   try {
     return await runner.run(job, signal)
   } catch (error) {

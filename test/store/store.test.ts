@@ -10,13 +10,15 @@ it('a path or a file URL is a local store with an absolute root', () => {
   expect(structuredClone(openStore(storeSpec('/a')).spec)).toEqual({ kind: 'local', root: '/a' })
 })
 
-it.each(['', 'a\0b', 's3://bucket/prefix', 'S3://bucket', 'https://host/x', 'file://otherhost/x', 'file:///a%2Fb'])(
-  'refuses %j',
-  path => {
-    expect(() => storeSpec(path)).toThrow(expect.objectContaining({ name: 'UsageError', fields: { pathOrUrl: path } }))
-  },
-)
+it.each(['', 'a\0b', 's3:///prefix', 'https://host/x', 'file://otherhost/x', 'file:///a%2Fb'])('refuses %j', path => {
+  expect(() => storeSpec(path)).toThrow(expect.objectContaining({ name: 'UsageError', fields: { pathOrUrl: path } }))
+})
 
-it('says that S3 is to come', () => {
-  expect(() => storeSpec('s3://bucket/x')).toThrow('not supported yet')
+it('an s3 URL is a bucket and a prefix', () => {
+  expect(storeSpec('s3://bucket/a/b', { s3: { region: 'eu-west-1' } })).toEqual({
+    kind: 's3',
+    bucket: 'bucket',
+    prefix: 'a/b/',
+    options: { region: 'eu-west-1' },
+  })
 })

@@ -1,0 +1,128 @@
+/** A trial on S3, against what one would write with the SDK. Needs a server: see test/s3/up.sh. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3'
+import { createTrial, type ScanOptions } from '#dist/index.js'
+import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
+import { CREDENTIALS, ENDPOINT, makeBucket, OPTIONS, upload } from '../../test/support/s3.js'
+import { type Case, type Contender, contender, type Definition, expectSame } from '../definition.js'
+import * as ours from '../engines/ours.js'
+import { Answerer } from '../processes.js'
+import { type Trial, type TrialName, trial } from '../trials.js'
+
+/** A region away: half of it each way, and what one connection gets. */
+const LATENCY_MS = 30
+const CONNECTION_MB_PER_SECOND = 60
+const AT_ONCE = 32
+
+export const s3: Definition = {
+  name: 's3',
+  measures: 'the 18 reductions of a trial on S3; the others only fetch the bytes, knowing the index already',
+  async *cases(): AsyncGenerator<Case> {
+    if (ENDPOINT === undefined) {
+      console.log('left out: no S3 server; run test/s3/up.sh DIR and export TRIALSCAN_S3')
+      return
+    }
+    const bucket = await makeBucket()
+    const server = new URL(ENDPOINT).host
+    const link = fileURLToPath(new URL('../children/slow-link.mjs', import.meta.url))
+    const slow = new Answerer([process.execPath, link, server, `${LATENCY_MS}`, `${CONNECTION_MB_PER_SECOND}`])
+    const away = `http://127.0.0.1:${await slow.askLine('')}`
+    for (const name of ['small', 'large'] satisfies TrialName[]) {
+      const made = trial(name, true)
+      await upload(made.dir, bucket, `${name}/`)
+      const some = made.tensors[Math.floor(made.tensors.length / 2)]!.name
+      for (const [where, endpoint] of [
+        ['here', ENDPOINT],
+        [`${LATENCY_MS} ms away`, away],
+      ] as const) {
+        for (const only of [undefined, some]) {
+          const size = `${made.title}${only === undefined ? '' : ', one tensor of them'}, ${where}`
+          const contenders = await contendersOf({ made, bucket, prefix: `${name}/`, endpoint, only })
+          yield { size, rounds: 3, contenders }
+        }
+      }
+    }
+  },
+}
+
+interface Place {
+  readonly made: Trial
+  readonly bucket: string
+  readonly prefix: string
+  readonly endpoint: string
+  /** The one tensor that is asked for; undefined: all. */
+  readonly only: string | undefined
+}
+
+interface Piece {
+  readonly key: string
+  /** Undefined: the whole object. */
+  readonly range?: readonly [startByte: number, byteLength: number]
+}
+
+async function contendersOf(place: Place): Promise<Contender[]> {
+  const { made, bucket, prefix, endpoint, only } = place
+  const url = `s3://${bucket}/${prefix}`
+  const opened = await createTrial(url, { s3: { ...OPTIONS, endpoint } })
+  const options: ScanOptions = only === undefined ? {} : { tensors: only }
+  const count = made.steps.length * (only === undefined ? made.tensors.length : 1)
+  const scan = async (): Promise<number> => {
+    let rows = 0
+    for await (const { error } of opened.scan(options)) if (!error) rows++
+    return rows
+  }
+  const before = opened.traffic
+  await scan()
+  const { getRequests, receivedBytes } = opened.traffic
+  const cost = costText(getRequests - before.getRequests, receivedBytes - before.receivedBytes)
+  const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: CREDENTIALS })
+  const fetching = (name: string, pieces: readonly Piece[], atOnce: number): Contender => {
+    const total = pieces.reduce((sum, { range, key }) => sum + (range?.[1] ?? lengthOf(place, key)), 0)
+    const fetch = async (): Promise<number> => {
+      let bytes = 0
+      const waiting = pieces.values()
+      const fetchAll = async () => {
+        for (const { key, range } of waiting) {
+          const Range = range && `bytes=${range[0]}-${range[0] + range[1] - 1}`
+          const { Body } = await client.send(
+            new GetObjectCommand({ Bucket: bucket, Key: key, ...(Range && { Range }) }),
+          )
+          bytes += (await Body!.transformToByteArray()).length
+        }
+      }
+      await Promise.all(Array.from({ length: atOnce }, fetchAll))
+      return bytes
+    }
+    return contender(`${name}, ${costText(pieces.length, total)}`, fetch, expectSame(total))
+  }
+  const records = made.steps.flatMap(step => recordsOf(place, step))
+  const objects = [...new Set(records.map(({ key }) => key))].map(key => ({ key }))
+  return [
+    contender(`${ours.NAME}, ${cost}`, scan, expectSame(count)),
+    fetching('one GET a tensor, one after another', records, 1),
+    fetching(`one GET a tensor, ${AT_ONCE} at once`, records, AT_ONCE),
+    fetching(`whole objects, ${AT_ONCE} at once`, objects, AT_ONCE),
+  ]
+}
+
+function recordsOf({ made, prefix, only }: Place, step: number): Piece[] {
+  const { tensor_payload } = JSON.parse(readFileSync(join(made.dir, indexFilePath(step, 'worker_0')), 'utf8')) as {
+    tensor_payload: { tensorname: string; start_idx: number; length: number }[]
+  }
+  return tensor_payload
+    .filter(({ tensorname }) => only === undefined || tensorname === only)
+    .map(({ start_idx, length }) => ({
+      key: `${prefix}${eventFilePath(step, 'worker_0')}`,
+      range: [start_idx, length] as const,
+    }))
+}
+
+function lengthOf({ made, prefix }: Place, key: string): number {
+  return readFileSync(join(made.dir, key.slice(prefix.length))).length
+}
+
+function costText(requests: number, bytes: number): string {
+  return `${requests} GET${requests === 1 ? '' : 's'}, ${(bytes / 1e6).toFixed(2)} MB`
+}

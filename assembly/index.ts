@@ -5,6 +5,7 @@ import { UNCHECKED } from './tfrecord'
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
 export { crc32c, crc32cCombine, crc32cOfLength, mask, unmask } from './crc32c'
+export { NUMBER_BYTES, POWERS, writeNumbers } from './decimal'
 export { readString, readValues, walkSparse } from './event'
 export { allclose } from './kernel/allclose'
 export { sumChannels } from './kernel/channels'

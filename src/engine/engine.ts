@@ -6,6 +6,7 @@
 import { EngineError, QueryError, type TrialscanError } from '../errors.js'
 import type { DType } from '../types.js'
 import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
+import { decimalPowers, POWER_WORDS } from './decimal.js'
 import { type Layout, readLayout } from './layout.js'
 import { type Address, CoreMemory } from './memory.js'
 import { type Core, instantiateCore } from './module.js'
@@ -58,6 +59,19 @@ export interface Tags {
   readonly byteLengths: Uint32Array
 }
 
+/** Room to write rows of numbers as text. */
+export interface NumberTable {
+  readonly columns: number
+  readonly isJson: boolean
+  /** Rows at a time. */
+  readonly capacity: number
+  readonly numbers: Address
+  readonly labels: Address
+  readonly text: Address
+  readonly textByteLength: number
+  readonly ends: Address
+}
+
 /** What is close: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it. */
 export interface Tolerance {
   readonly rtol: number
@@ -81,10 +95,14 @@ export class Engine {
   readonly #core: Core
   readonly #memory: CoreMemory
   readonly #unchecked: number
+  readonly #powers: Address
+  readonly #numberBytes: number
 
   constructor() {
     const { core, constants } = instantiateCore()
     this.#unchecked = (constants.get('UNCHECKED_CRC') ?? 0) >>> 0
+    this.#powers = constants.get('POWERS') as Address
+    this.#numberBytes = constants.get('NUMBER_BYTES')!
     this.#core = core
     this.#memory = new CoreMemory(core)
     this.layout = readLayout(constants)
@@ -126,6 +144,47 @@ export class Engine {
       rows: this.#memory.reserve(capacity * moments.byteLength),
       capacity,
     }
+  }
+
+  /**
+   * Room for a table of numbers as text.
+   * @param labels what is written before the numbers, one a column; ASCII
+   * @param isJson whether NaN and the infinities are put in quotes
+   */
+  reserveNumbers(capacity: number, labels: readonly string[], isJson: boolean): NumberTable {
+    const powers = this.#memory.words(this.#powers, POWER_WORDS)
+    if (powers[1] === 0) powers.set(decimalPowers())
+    const { addresses, byteLengths } = this.writeTags(labels)
+    const columns = labels.length
+    const rowByteLength = byteLengths.reduce((sum, length) => sum + length + this.#numberBytes, 0)
+    // Texts are copied 16 bytes at a time.
+    const textByteLength = capacity * rowByteLength + 32
+    const table = {
+      columns,
+      isJson,
+      capacity,
+      numbers: this.#memory.reserve(capacity * columns * 8),
+      labels: this.#memory.reserve(columns * 8),
+      text: this.#memory.reserve(textByteLength),
+      textByteLength,
+      ends: this.#memory.reserve(capacity * 4),
+    }
+    const pairs = this.#memory.words(table.labels, columns * 2)
+    addresses.forEach((address, i) => pairs.set([address, byteLengths[i]!], i * 2))
+    return table
+  }
+
+  /**
+   * Writes rows of float64 numbers, each behind its label, as `Number.prototype.toString` writes them but for -0.
+   * @param numbers rows × columns
+   * @returns views: the text, and where in it each row ends. They live until the next call of the core
+   */
+  writeNumbers(table: NumberTable, numbers: Float64Array): { text: Uint8Array; ends: Uint32Array } {
+    const { columns, isJson, text, textByteLength, ends } = table
+    const rows = numbers.length / columns
+    this.#memory.doubles(table.numbers, numbers.length).set(numbers)
+    this.#core.writeNumbers(table.numbers, rows, columns, table.labels, isJson ? 1 : 0, text, ends)
+    return { text: this.#memory.bytes(text, textByteLength), ends: this.#memory.words(ends, rows) }
   }
 
   /** Room for bytes of files. */

@@ -44,6 +44,15 @@ export interface Core {
   widenToDoubles(dtype: number, from: number, count: number, to: number): number
   selectKth(data: number, count: number, k: number): number
   selectRoom(ranks: number): number
+  writeNumbers(
+    numbers: number,
+    rows: number,
+    columns: number,
+    labels: number,
+    isJson: number,
+    out: number,
+    ends: number,
+  ): void
   selectFloat32(data: number, count: number, numbers: number, ranks: number, room: number): number
 }
 

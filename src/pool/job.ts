@@ -4,8 +4,7 @@
  */
 
 import { dtypeNumber, dtypeOf } from '../engine/dtype.js'
-import type { Engine, Known } from '../engine/engine.js'
-import type { MomentsLayout } from '../engine/layout.js'
+import type { Engine, Known, NumberTable } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { isDefined, Moments, type ReductionValue } from '../engine/moments.js'
 import { FormatError } from '../errors.js'
@@ -78,7 +77,6 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
   const rowLength = engine.layout.moments.doubles
   const moments = new Float64Array(total * rowLength)
   const described = new DescriptionWriter(total)
-  const lines = job.lines && new LinesWriter(job, job.lines, engine.layout.moments)
   const failures: RecordFailure[] = []
   const fail = (record: number, error: unknown): void => {
     failures.push({ record, error: failureData(error) })
@@ -87,6 +85,7 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
   const clock = new Clock(job.timed)
 
   engine.reset()
+  const lines = job.lines && new LinesWriter(job, job.lines, engine)
   const tags = engine.writeTags(job.tags)
   const room = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
   const reads = new ReadAhead(
@@ -195,12 +194,22 @@ class Clock {
   }
 }
 
-/** Writes rows down as they are made. */
+/** Rows whose numbers are written at once. */
+const ROWS_AT_ONCE = 64
+
+/**
+ * Writes rows down as they are made. Rows of real numbers wait for others, and the core writes their numbers at once; rows
+ * with complex numbers, with integers that float64 can't hold, or without numbers are written as they come.
+ */
 class LinesWriter {
   readonly #job: ScanJob
   readonly #lines: LinesJob
-  readonly #layout: MomentsLayout
+  readonly #engine: Engine
   readonly #format: RowFormat
+  readonly #end: Uint8Array
+  readonly #table: NumberTable
+  readonly #numbers: Float64Array
+  #waiting: { readonly record: number; readonly row: ScanRow }[] = []
   readonly #text = new TextWriter()
   readonly #starts: Float64Array
   readonly #byteLengths: Uint32Array<ArrayBuffer>
@@ -208,11 +217,15 @@ class LinesWriter {
   /** Whether the lines came in the order of their rows. */
   #isInOrder = true
 
-  constructor(job: ScanJob, lines: LinesJob, layout: MomentsLayout) {
+  constructor(job: ScanJob, lines: LinesJob, engine: Engine) {
     this.#job = job
     this.#lines = lines
-    this.#layout = layout
+    this.#engine = engine
     this.#format = rowFormat(lines.format, lines.reductions)
+    const { labels, isJson, end } = this.#format
+    this.#end = new TextEncoder().encode(end)
+    this.#table = engine.reserveNumbers(ROWS_AT_ONCE, labels, isJson)
+    this.#numbers = new Float64Array(ROWS_AT_ONCE * labels.length)
     this.#starts = new Float64Array(job.order.length)
     this.#byteLengths = new Uint32Array(job.order.length)
   }
@@ -221,17 +234,8 @@ class LinesWriter {
   write(record: number, dtype: DType, shape: readonly number[], row: Float64Array): void {
     const { workers, worker, mode, modeStep, reductions, strict } = this.#lines
     if (worker[record]! < 0) return
-    const told: Partial<Record<ReductionName, ReductionValue>> = {}
-    const moments = new Moments(this.#layout, dtype, row)
-    for (const name of reductions) {
-      if (isDefined(name, dtype)) told[name] = moments.reduction(name)
-      else if (strict && dtype !== 'string') return
-    }
-    const { exact } = moments
+    const moments = new Moments(this.#engine.layout.moments, dtype, row)
     const { records, tags } = this.#job
-    this.#isInOrder &&= record === this.#count
-    this.#count++
-    this.#starts[record] = this.#text.length
     const line: ScanRow = {
       tensor: tags[records.tag[record]!]!,
       step: records.step[record]! as GlobalStep,
@@ -240,15 +244,47 @@ class LinesWriter {
       worker: workers[worker[record]!]!,
       dtype,
       shape,
-      reductions: told,
+      reductions: {},
       saved: false,
-      ...(exact && { exact }),
     }
-    this.#format.write(line, this.#text)
-    this.#byteLengths[record] = this.#text.length - this.#starts[record]!
+    if (isPlain(dtype)) {
+      let at = this.#waiting.length * reductions.length
+      for (const name of reductions) this.#numbers[at++] = moments.reduction(name) as number
+      if (this.#waiting.push({ record, row: line }) === ROWS_AT_ONCE) this.#flush()
+      return
+    }
+    const told: Partial<Record<ReductionName, ReductionValue>> = {}
+    for (const name of reductions) {
+      if (isDefined(name, dtype)) told[name] = moments.reduction(name)
+      else if (strict && dtype !== 'string') return
+    }
+    this.#flush()
+    const { exact } = moments
+    this.#started(record)
+    this.#format.write({ ...line, reductions: told, ...(exact && { exact }) }, this.#text)
+    this.#ended(record)
+  }
+
+  /** Writes the rows that wait. */
+  #flush(): void {
+    const rows = this.#waiting
+    if (rows.length === 0) return
+    const numbers = this.#numbers.subarray(0, rows.length * this.#lines.reductions.length)
+    const { text, ends } = this.#engine.writeNumbers(this.#table, numbers)
+    let start = 0
+    for (const [i, { record, row }] of rows.entries()) {
+      this.#started(record)
+      this.#format.begin(row, this.#text)
+      this.#text.bytes(text.subarray(start, ends[i]))
+      this.#text.bytes(this.#end)
+      this.#ended(record)
+      start = ends[i]!
+    }
+    this.#waiting = []
   }
 
   finish(): WrittenLines {
+    this.#flush()
     const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
     const byteLengths = isWhole ? null : this.#byteLengths
     const written = this.#text.finish()
@@ -262,6 +298,21 @@ class LinesWriter {
     }
     return { text, byteLengths }
   }
+
+  #started(record: number): void {
+    this.#isInOrder &&= record === this.#count
+    this.#count++
+    this.#starts[record] = this.#text.length
+  }
+
+  #ended(record: number): void {
+    this.#byteLengths[record] = this.#text.length - this.#starts[record]!
+  }
+}
+
+/** Whether all reductions of the dtype are there, and float64 holds them. */
+function isPlain(dtype: DType): boolean {
+  return !/^(?:string|complex|u?int64)/.test(dtype)
 }
 
 async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<PartReply> {

@@ -41,36 +41,51 @@ export interface RowFormat {
   line(row: ScanRow): string
   /** The same, written to a text. */
   write(row: ScanRow, text: TextWriter): void
+  /** The three parts of a row whose reductions are all there and real: what comes before them, */
+  begin(row: ScanRow, text: TextWriter): void
+  /** before each of them, */
+  readonly labels: readonly string[]
+  /** whether NaN and the infinities are spelled as strings, */
+  readonly isJson: boolean
+  /** and what comes after them if there is no error. */
+  readonly end: string
 }
 
 /** @param reductions those that get a column, or a key */
 export function rowFormat(name: RowFormatName, reductions: readonly ReductionName[]): RowFormat {
-  const { head, write } = name === 'csv' ? csv(reductions) : jsonl(reductions)
+  const writer = name === 'csv' ? csv(reductions) : jsonl(reductions)
   return {
-    head,
-    write,
+    ...writer,
     line(row) {
       const text = new TextWriter()
-      write(row, text)
+      writer.write(row, text)
       return decoder.decode(text.finish())
     },
   }
 }
 
-type RowWriter = Pick<RowFormat, 'head' | 'write'>
+type RowWriter = Omit<RowFormat, 'line'>
 
 /** Comma-separated values, quoted as RFC 4180 says, one header row, lines ended by a newline. */
 function csv(reductions: readonly ReductionName[]): RowWriter {
   const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
   const numbers = new NumberTexts(plainNumber)
+  const begin: RowWriter['begin'] = (row, text) => {
+    const { tensor, step, mode, modeStep, worker, dtype, shape } = row
+    text.name(tensor ?? '', quote)
+    text.ascii(`,${step},${mode},${modeStep},`)
+    text.name(worker, quote)
+    text.ascii(`,${dtype ?? ''},${shapeText(shape)}`)
+  }
   return {
     head: `${[...head, 'saved', 'error_code', 'error_message'].join(',')}\n`,
+    begin,
+    labels: reductions.map(() => ','),
+    isJson: false,
+    end: ',false,,\n',
     write(row, text) {
-      const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
-      text.name(tensor ?? '', quote)
-      text.ascii(`,${step},${mode},${modeStep},`)
-      text.name(worker, quote)
-      text.ascii(`,${dtype ?? ''},${shapeText(shape)}`)
+      const { saved, error } = row
+      begin(row, text)
       numbers.reset()
       for (const name of reductions) {
         const value = reductionOf(row, name)
@@ -91,18 +106,26 @@ function csv(reductions: readonly ReductionName[]): RowWriter {
 function jsonl(reductions: readonly ReductionName[]): RowWriter {
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
   const numbers = new NumberTexts(jsonNumber)
+  const begin: RowWriter['begin'] = (row, text) => {
+    const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
+    text.ascii('{"tensor":')
+    if (tensor === null) text.ascii('null')
+    else text.name(tensor, JSON.stringify)
+    text.ascii(`,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":`)
+    text.name(worker, JSON.stringify)
+    // A record that could not be read at all has neither.
+    if (!error || dtype !== null || saved)
+      text.ascii(`,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`)
+  }
   return {
     head: '',
+    begin,
+    labels: keys.map(([, key]) => key),
+    isJson: true,
+    end: '}\n',
     write(row, text) {
-      const { tensor, step, mode, modeStep, worker, dtype, shape, error } = row
-      text.ascii('{"tensor":')
-      if (tensor === null) text.ascii('null')
-      else text.name(tensor, JSON.stringify)
-      text.ascii(`,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":`)
-      text.name(worker, JSON.stringify)
-      // A record that could not be read at all has neither.
-      if (!error || dtype !== null || row.saved)
-        text.ascii(`,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`)
+      const { error } = row
+      begin(row, text)
       numbers.reset()
       for (const [name, key] of keys) {
         const value = reductionOf(row, name)
@@ -142,7 +165,7 @@ export class TextWriter {
   }
 
   utf8(text: string): void {
-    this.#append(encoder.encode(text))
+    this.bytes(encoder.encode(text))
   }
 
   /** @param spell how the name is written */
@@ -152,7 +175,7 @@ export class TextWriter {
       bytes = encoder.encode(spell(name))
       this.#names.set(name, bytes)
     }
-    this.#append(bytes)
+    this.bytes(bytes)
   }
 
   /** What was written; the writer is then done with. */
@@ -160,7 +183,7 @@ export class TextWriter {
     return this.#bytes.slice(0, this.#length)
   }
 
-  #append(bytes: Uint8Array): void {
+  bytes(bytes: Uint8Array): void {
     this.#reserve(bytes.length)
     this.#bytes.set(bytes, this.#length)
     this.#length += bytes.length

@@ -265,11 +265,14 @@ function scale(x: number, exponent: number): number {
   let result = x
   for (let left = exponent; left !== 0; ) {
     const step = Math.max(-1000, Math.min(1000, left))
-    result *= 2 ** step
+    result *= POWERS_OF_TWO[step + 1000]!
     left -= step
   }
   return result
 }
+
+/** From 2^-1000 to 2^1000, since raising to a power takes much longer than everything else here. */
+const POWERS_OF_TWO = Float64Array.from({ length: 2001 }, (_, i) => 2 ** (i - 1000))
 
 let engine: Engine | undefined
 

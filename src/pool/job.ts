@@ -75,7 +75,8 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
   const { records, order, batches } = job
   const total = order.length
   const rowLength = engine.layout.moments.doubles
-  const moments = new Float64Array(total * rowLength)
+  // Made when the first record needs it: rows that are written down need no moments.
+  let moments = new Float64Array(0)
   const described = new DescriptionWriter(total)
   const failures: RecordFailure[] = []
   const fail = (record: number, error: unknown): void => {
@@ -143,9 +144,11 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
             continue
           }
           const shape = slots.shape(i)
+          const row = rows.subarray(i * rowLength, (i + 1) * rowLength)
+          if (lines?.write(record, dtypeOf(slots.dtypeNumber(i))!, shape, row)) continue
           described.set(record, slots.dtypeNumber(i), shape)
-          moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
-          lines?.write(record, dtypeOf(slots.dtypeNumber(i))!, shape, moments.subarray(record * rowLength))
+          if (moments.length === 0) moments = new Float64Array(total * rowLength)
+          moments.set(row, record * rowLength)
         }
       })
     }
@@ -164,8 +167,7 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
   const stats = { records: total, readBytes, reads: batches.length, spent: clock.spent }
   if (written !== null && written.byteLengths === null) {
     const nothing = new DescriptionWriter(0).finish()
-    const none = new Float64Array(0)
-    return { kind: 'scan', described: nothing, histograms, moments: none, failures, lines: written, stats }
+    return { kind: 'scan', described: nothing, histograms, moments, failures, lines: written, stats }
   }
   return { kind: 'scan', described: described.finish(), histograms, moments, failures: failed, lines: written, stats }
 }
@@ -194,6 +196,8 @@ class Clock {
   }
 }
 
+/** A line of all eighteen reductions takes no more, but for long names. */
+const LINE_BYTES = 512
 /** Rows whose numbers are written at once. */
 const ROWS_AT_ONCE = 64
 
@@ -210,7 +214,7 @@ class LinesWriter {
   readonly #table: NumberTable
   readonly #numbers: Float64Array
   #waiting: { readonly record: number; readonly row: ScanRow }[] = []
-  readonly #text = new TextWriter()
+  readonly #text: TextWriter
   readonly #starts: Float64Array
   readonly #byteLengths: Uint32Array<ArrayBuffer>
   #count = 0
@@ -226,14 +230,15 @@ class LinesWriter {
     this.#end = new TextEncoder().encode(end)
     this.#table = engine.reserveNumbers(ROWS_AT_ONCE, labels, isJson)
     this.#numbers = new Float64Array(ROWS_AT_ONCE * labels.length)
+    this.#text = new TextWriter(job.order.length * LINE_BYTES)
     this.#starts = new Float64Array(job.order.length)
     this.#byteLengths = new Uint32Array(job.order.length)
   }
 
-  /** A record that is a row of its own, and has all that was asked for. */
-  write(record: number, dtype: DType, shape: readonly number[], row: Float64Array): void {
+  /** @returns false for a record that is no row of its own, or has not all that was asked for: it is not written */
+  write(record: number, dtype: DType, shape: readonly number[], row: Float64Array): boolean {
     const { workers, worker, mode, modeStep, reductions, strict } = this.#lines
-    if (worker[record]! < 0) return
+    if (worker[record]! < 0) return false
     const moments = new Moments(this.#engine.layout.moments, dtype, row)
     const { records, tags } = this.#job
     const line: ScanRow = {
@@ -251,18 +256,19 @@ class LinesWriter {
       let at = this.#waiting.length * reductions.length
       for (const name of reductions) this.#numbers[at++] = moments.reduction(name) as number
       if (this.#waiting.push({ record, row: line }) === ROWS_AT_ONCE) this.#flush()
-      return
+      return true
     }
     const told: Partial<Record<ReductionName, ReductionValue>> = {}
     for (const name of reductions) {
       if (isDefined(name, dtype)) told[name] = moments.reduction(name)
-      else if (strict && dtype !== 'string') return
+      else if (strict && dtype !== 'string') return false
     }
     this.#flush()
     const { exact } = moments
     this.#started(record)
     this.#format.write({ ...line, reductions: told, ...(exact && { exact }) }, this.#text)
     this.#ended(record)
+    return true
   }
 
   /** Writes the rows that wait. */

@@ -145,10 +145,15 @@ const decoder = new TextDecoder()
 
 /** UTF-8 that grows. Bytes at once, since strings that are put together from many are twice the work for the collector. */
 export class TextWriter {
-  #bytes = new Uint8Array(1 << 12)
+  #bytes: Uint8Array<ArrayBuffer>
   #length = 0
   /** Names come again and again: their bytes are kept. */
   readonly #names = new Map<string, Uint8Array>()
+
+  /** @param byteLength about what will be written */
+  constructor(byteLength = 1 << 10) {
+    this.#bytes = new Uint8Array(byteLength)
+  }
 
   get length(): number {
     return this.#length
@@ -178,9 +183,9 @@ export class TextWriter {
     this.bytes(bytes)
   }
 
-  /** What was written; the writer is then done with. */
+  /** What was written, with some room behind it; the writer is then done with. */
   finish(): Uint8Array<ArrayBuffer> {
-    return this.#bytes.slice(0, this.#length)
+    return this.#bytes.subarray(0, this.#length)
   }
 
   bytes(bytes: Uint8Array): void {

@@ -1,8 +1,7 @@
 /** What the command line can say of trials on S3: the same options for every command that opens one. */
 
 import type { Command } from 'commander'
-import type { S3Options, Traffic } from '../index.js'
-import { bytesText, countText } from './format/number.js'
+import type { S3Options } from '../index.js'
 
 export interface S3Flags {
   readonly s3Endpoint?: string
@@ -32,20 +31,4 @@ export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
     ...(cache !== undefined && { cacheDirectory: cache }),
   }
   return Object.keys(s3).length > 0 ? { s3 } : {}
-}
-
-/** For `--stats`; nothing where no request was made. */
-export function trafficText({
-  listRequests,
-  getRequests,
-  receivedBytes,
-  retries,
-}: Readonly<Traffic>): readonly string[] {
-  if (listRequests + getRequests === 0) return []
-  return [
-    `list requests ${countText(listRequests)}`,
-    `get requests ${countText(getRequests)}`,
-    `retries ${countText(retries)}`,
-    `bytes received ${countText(receivedBytes)} (${bytesText(receivedBytes)})`,
-  ]
 }

@@ -19,9 +19,10 @@ import { jsonlFormat } from './format/jsonl.js'
 import { bytesText, counted, countText } from './format/number.js'
 import { messageOf, type RowFormat } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
+import { trafficText } from './format/traffic.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
-import { type S3Flags, s3OptionsOf, trafficText } from './s3.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor, note } from './terminal.js'
 
 export interface ScanFlags extends S3Flags {

@@ -5,8 +5,8 @@
 
 import { EngineError, QueryError, type TrialscanError } from '../errors.js'
 import type { DType } from '../types.js'
-import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
 import { decimalPowers, POWER_WORDS } from './decimal.js'
+import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
 import { type Layout, readLayout } from './layout.js'
 import { type Address, CoreMemory } from './memory.js'
 import { type Core, instantiateCore } from './module.js'
@@ -170,7 +170,7 @@ export class Engine {
       ends: this.#memory.reserve(capacity * 4),
     }
     const pairs = this.#memory.words(table.labels, columns * 2)
-    addresses.forEach((address, i) => pairs.set([address, byteLengths[i]!], i * 2))
+    for (const [i, address] of addresses.entries()) pairs.set([address, byteLengths[i]!], i * 2)
     return table
   }
 

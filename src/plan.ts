@@ -79,12 +79,12 @@ export interface LinesRequest {
   readonly reductions: readonly ReductionName[]
   /** Whether a row without a reduction that was asked for is one with an error, and so not written here. */
   readonly strict: boolean
-  /** Whether it has to be known where each line ends. */
-  readonly apart: boolean
 }
 
 /** What a row tells beside its record: one entry a record in each column. */
 export interface LinesJob extends LinesRequest {
+  /** Whether it has to be known where each line ends, since some records are no rows of their own. */
+  readonly apart: boolean
   readonly workers: readonly string[]
   /** Index into the workers; -1 where the record is no row of its own. */
   readonly worker: Int32Array
@@ -188,29 +188,42 @@ function shapeOf(stores: readonly StoreSpec[], memory: number): ReadShape {
   return { ...shape, batchByteLength: Math.min(shape.batchByteLength, aheadByteLength(memory)) }
 }
 
-/** Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: a job is built when asked for. */
-export function* planJobs(records: readonly RecordPlace[], context: PlanContext): Generator<PlannedJob> {
+/**
+ * Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: no more records are asked for than
+ * the next job takes. At null, where a row without a record stands, a job ends.
+ */
+export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanContext): Generator<PlannedJob> {
   const limit = wholeRecordLimit(context.memory)
   let first = 0
-  while (first < records.length) {
-    const head = records[first]!
-    if (head.byteLength > limit && head.byteLength <= RECORD_LIMIT) {
-      yield* planParts(head, first, context)
+  let open: RecordPlace[] = []
+  let bytes = 0
+  function* close(): Generator<PlannedJob> {
+    const places = open
+    if (places.length === 0) return
+    const at = first
+    first += places.length
+    open = []
+    bytes = 0
+    yield { job: planScan(places, context), first: at, count: places.length }
+  }
+  for (const record of records) {
+    if (record === null) {
+      yield* close()
+      continue
+    }
+    const { byteLength } = record
+    if (byteLength > limit && byteLength <= RECORD_LIMIT) {
+      yield* close()
+      yield* planParts(record, first, context)
       first++
       continue
     }
-    let end = first
-    let bytes = 0
-    while (end < records.length && end - first < JOB_RECORDS && bytes < JOB_BYTES) {
-      const { byteLength } = records[end]!
-      if (byteLength > limit && byteLength <= RECORD_LIMIT) break
-      // A length that can't be is not read either.
-      bytes += byteLength > limit ? 0 : byteLength
-      end++
-    }
-    yield { job: planScan(records.slice(first, end), context), first, count: end - first }
-    first = end
+    open.push(record)
+    // A length that can't be is not read either.
+    bytes += byteLength > limit ? 0 : byteLength
+    if (open.length === JOB_RECORDS || bytes >= JOB_BYTES) yield* close()
   }
+  yield* close()
 }
 
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
@@ -275,7 +288,7 @@ function planLines(places: readonly RecordPlace[], request: LinesRequest): Lines
     mode[i] = MODES.indexOf(row.mode)
     modeStep[i] = row.modeStep
   })
-  return { ...request, workers: workers.names, worker, mode, modeStep }
+  return { ...request, apart: worker.includes(-1), workers: workers.names, worker, mode, modeStep }
 }
 
 function planBatches(

@@ -62,11 +62,11 @@ export interface ScanProgress {
   readonly totalBytes: number
 }
 
-/** A row to be made, and the records it needs: `records[first .. first + count)` of the scan. */
+/** A row to be made of as many records. */
 interface PlannedRow {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor | null
-  readonly first: number
+  readonly recordCount: number
   /** Names of the saved reductions that the records hold; null where the record is the value. */
   readonly reductions: readonly ReductionName[] | null
 }
@@ -80,6 +80,7 @@ export interface ScanItem {
 export interface ScanRequest {
   /** What is wrong with the trial as a whole. */
   readonly problems: readonly TrialscanError[]
+  /** Iterated more than once. */
   readonly items: Iterable<ScanItem>
   /** Every reduction of `all`, left out where a dtype does not have it; asked one by one, that is an error. */
   readonly reductions: readonly ReductionName[]
@@ -164,7 +165,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (head !== '') yield encoder.encode(head)
     let open: Uint8Array[] = []
     let byteLength = 0
-    for await (const { planned, results } of this.#rows({ format, reductions, strict, apart: true })) {
+    for await (const { planned, results } of this.#rows({ format, reductions, strict })) {
       const [only] = results
       let text: Uint8Array
       if (only && 'line' in only) {
@@ -221,51 +222,49 @@ export class Scan implements AsyncIterable<ScanRow> {
     const startedAt = performance.now()
     const { signal, onProgress } = this.#request
     signal?.throwIfAborted()
-    const { rows, records, totalBytes } = planRows(this.#request)
+    const { totalRows, totalBytes } = totals(this.#request)
     const runner = await this.#request.runner(totalBytes)
     this.#stats.threads = runner.threads
+    // Planned, and not handed out yet; planning and handing out go hand in hand, so that what is held does not grow with
+    // the trial.
+    const rows: PlannedRow[] = []
     const results: (RecordResult | Line)[] = []
-    let made = 0
-    // Results of rows that were handed out are dropped, so that what is held does not grow with the trial.
-    let dropped = 0
-    const finished = this.#results(
-      records,
-      runner,
-      lines && { ...lines, apart: rows.some(row => recordCount(row) !== 1) },
-    )
+    let doneRows = 0
+    const finished = this.#results(planRecords(this.#request, rows), runner, lines)
     for (;;) {
       const next = await finished.next()
+      let made = 0
+      let used = 0
       if (!next.done) {
         const [whole] = next.value
         if (whole && 'line' in whole && whole.rows > 1) {
           // As many rows as records, and all before are handed out: the text as it is.
-          yield { planned: rows[made]!, results: [whole] }
+          yield { planned: rows[0]!, results: [whole] }
           signal?.throwIfAborted()
-          made += whole.rows
-          dropped += whole.rows
+          made = whole.rows
         } else results.push(...next.value)
       }
       while (made < rows.length) {
         const planned = rows[made]!
-        const count = recordCount(planned)
-        if (planned.first + count > dropped + results.length) break
-        const used = results.slice(planned.first - dropped, planned.first - dropped + count)
+        const first = used
+        if (first + planned.recordCount > results.length) break
         made++
-        yield { planned, results: used }
+        used += planned.recordCount
+        yield { planned, results: results.slice(first, used) }
         signal?.throwIfAborted()
       }
-      const reached = made < rows.length ? rows[made]!.first : records.length
-      results.splice(0, reached - dropped)
-      dropped = reached
+      rows.splice(0, made)
+      results.splice(0, used)
+      doneRows += made
       this.#stats.elapsedMs = performance.now() - startedAt
-      onProgress?.({ doneRows: made, totalRows: rows.length, readBytes: this.#stats.readBytes, totalBytes })
+      onProgress?.({ doneRows, totalRows, readBytes: this.#stats.readBytes, totalBytes })
       if (next.done) return
     }
   }
 
   /** Results of the records, in order, a job's worth at a time. */
   async *#results(
-    records: readonly RecordPlace[],
+    records: Iterable<RecordPlace | null>,
     runner: Runner,
     lines: LinesRequest | undefined,
   ): AsyncGenerator<readonly (RecordResult | Line)[]> {
@@ -380,35 +379,35 @@ export function scalarOf(moments: Moments): number {
   return moments.nanCount > 0 ? Number.NaN : moments.slot('min')
 }
 
-function recordCount({ saved, reductions }: PlannedRow): number {
-  return saved === null ? 0 : reductions === null ? 1 : reductions.length
+/** What there is to do. */
+function totals({ items, reductions }: ScanRequest): { readonly totalRows: number; readonly totalBytes: number } {
+  let totalRows = 0
+  let totalBytes = 0
+  for (const { saved } of items) {
+    if (saved === null || saved.value !== null || saved.reductions.size > 0) totalRows++
+    if (saved === null) continue
+    if (saved.value !== null) totalBytes += saved.value.byteLength
+    else for (const name of reductions) totalBytes += saved.reductions.get(name)?.byteLength ?? 0
+  }
+  return { totalRows, totalBytes }
 }
 
-function planRows({ items, reductions }: ScanRequest): {
-  readonly rows: readonly PlannedRow[]
-  readonly records: readonly RecordPlace[]
-  readonly totalBytes: number
-} {
-  const rows: PlannedRow[] = []
-  const records: RecordPlace[] = []
-  let totalBytes = 0
+/** The records that are to be read, null for a row that needs none; the rows are put behind those that are planned. */
+function* planRecords({ items, reductions }: ScanRequest, rows: PlannedRow[]): Generator<RecordPlace | null> {
   for (const { workerStep, saved } of items) {
-    const first = records.length
     if (saved === null) {
-      rows.push({ workerStep, saved, first, reductions: null })
+      rows.push({ workerStep, saved, recordCount: 0, reductions: null })
+      yield null
     } else if (saved.value !== null) {
-      records.push(recordPlace(workerStep, saved.value, workerStep))
-      rows.push({ workerStep, saved, first, reductions: null })
+      rows.push({ workerStep, saved, recordCount: 1, reductions: null })
+      yield recordPlace(workerStep, saved.value, workerStep)
     } else if (saved.reductions.size > 0) {
       const names = reductions.filter(name => saved.reductions.has(name))
-      for (const name of names) {
-        records.push(recordPlace(workerStep, saved.reductions.get(name)!))
-      }
-      rows.push({ workerStep, saved, first, reductions: names })
+      rows.push({ workerStep, saved, recordCount: names.length, reductions: names })
+      if (names.length === 0) yield null
+      for (const name of names) yield recordPlace(workerStep, saved.reductions.get(name)!)
     }
-    for (let i = first; i < records.length; i++) totalBytes += records[i]!.byteLength
   }
-  return { rows, records, totalBytes }
 }
 
 /** Where a saved tensor's record lies and what it must be; `row`: that of which it is all. */

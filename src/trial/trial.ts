@@ -389,9 +389,11 @@ export class Trial extends TornasoleNames {
     }
     const names = parseReductions(reductions)
     const { access } = this.#state
+    const { workerSteps } = this.#catalog
+    const selected = this.#selectedNames(options)
     return new Scan({
       problems: this.#state.contents.problems,
-      items: selectItems(this.#catalog.workerSteps, options, this.#selectedNames(options)),
+      items: { [Symbol.iterator]: () => selectItems(workerSteps, options, selected) },
       reductions: names,
       strict: reductions !== 'all',
       context: {

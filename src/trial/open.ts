@@ -14,10 +14,12 @@ import {
   TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
+import { runTwice } from '../pool/runner.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import type { Store } from '../store/store.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
+import { failureOfFile } from './failed-job.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
 import { UnindexedEvents } from './unindexed.js'
 
@@ -304,8 +306,13 @@ export class TrialLoader {
     const jobs: Promise<readonly IndexEntry['content'][]>[] = []
     for (let first = 0; first < files.length; first += INDEX_FILES_PER_JOB) {
       const paths = files.slice(first, first + INDEX_FILES_PER_JOB).map(({ path }) => path)
-      const reply = runner.run({ kind: 'index', store: this.#access.spec, paths })
-      jobs.push(reply.then(answer => answer.files.map(file => ('code' in file ? errorFromData(file) : file))))
+      const reply = runTwice(runner, { kind: 'index', store: this.#access.spec, paths })
+      jobs.push(
+        reply.then(
+          answer => answer.files.map(file => ('code' in file ? errorFromData(file) : file)),
+          (error: unknown) => paths.map(path => failureOfFile(error, this.#access.store.url(path))),
+        ),
+      )
     }
     const contents = (await Promise.all(jobs)).flat()
     return files.map(({ path, name }, i) => ({

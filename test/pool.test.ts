@@ -1,7 +1,7 @@
 /** Where jobs run: the same rows on any number of threads, ends that are clean, threads that die. */
 
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -29,6 +29,7 @@ import { eventFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { normals } from '../fixtures/random.js'
 import { ROOT } from './support/golden.js'
 import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
+import { packageWithThread, runModule } from './support/threads.js'
 
 const run = promisify(execFile)
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-pool-'))
@@ -242,16 +243,10 @@ describe('a pool', () => {
   })
 
   /** Scans with two threads in a process of its own, by a copy of the package whose thread file is another. */
-  async function scanWithThread(name: string, change: (source: string) => string): Promise<[number, string[]]> {
-    const copy = join(scratch, name)
-    mkdirSync(copy)
-    for (const part of ['dist', 'build', 'package.json'])
-      cpSync(join(ROOT, part), join(copy, part), { recursive: true })
-    symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
-    const thread = join(copy, 'dist/pool/thread.js')
-    writeFileSync(thread, change(readFileSync(thread, 'utf8')))
-    const script = `
-      import { createTrial } from ${JSON.stringify(pathToFileURL(join(copy, 'dist/index.js')).href)}
+  function scanWithThread(name: string, change: (source: string) => string): Promise<[number, string[]]> {
+    const index = packageWithThread(join(scratch, name), change)
+    return runModule(`
+      import { createTrial } from ${JSON.stringify(index)}
       const trial = await createTrial(${JSON.stringify(directory)})
       const errors = new Set()
       let rows = 0
@@ -263,9 +258,7 @@ describe('a pool', () => {
       } catch (error) {
         errors.add('thrown ' + error.code + ': ' + error.message)
       }
-      console.log(JSON.stringify([rows, [...errors]]))`
-    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script], { timeout: 20_000 })
-    return JSON.parse(stdout) as [number, string[]]
+      console.log(JSON.stringify([rows, [...errors]]))`)
   }
 
   it('whose thread file can’t be loaded says so instead of waiting for ever', async () => {

@@ -21,11 +21,39 @@ export function failureOfRecord(
   return errorFromData({ ...error, message, fields: { ...error.fields, url, offset, tensor, step } })
 }
 
-/** The error of a file that the job was to read. @throws what is no fault of the job */
-export function failureOfFile(error: unknown, url: string): TrialscanError {
-  if (!isFaultOfJob(error)) throw error
-  const data = errorToData(error)
-  return errorFromData({ ...data, message: `${url}: ${data.message}`, fields: { ...data.fields, url } })
+/** Files that fail alone as well, before the others of their job are given up with them. */
+const MAX_POISONED_FILES = 3
+
+/**
+ * What a job tells of each of its files, or why it can't. A job that failed as a whole is done again file by file, so that
+ * a file that costs a thread its life costs no other file its place.
+ * @param run runs a job on some of the files
+ */
+export async function runOnFiles<F, T extends object>(
+  files: readonly F[],
+  run: (files: readonly F[]) => Promise<{ readonly files: readonly (T | ErrorData)[] }>,
+  urlOf: (file: F) => string,
+): Promise<(T | TrialscanError)[]> {
+  try {
+    return (await run(files)).files.map(told => ('code' in told ? errorFromData(told as ErrorData) : told))
+  } catch (error) {
+    if (!isFaultOfJob(error)) throw error
+    const data = errorToData(error)
+    if (files.length === 1) return [failureOfFile(data, urlOf(files[0]!))]
+    const results: (T | TrialscanError)[] = []
+    let failed = 0
+    for (const file of files) {
+      const isGivenUp = failed >= MAX_POISONED_FILES
+      const result = isGivenUp ? failureOfFile(data, urlOf(file)) : (await runOnFiles([file], run, urlOf))[0]!
+      if (isFaultOfJob(result)) failed++
+      results.push(result)
+    }
+    return results
+  }
+}
+
+function failureOfFile(error: ErrorData, url: string): TrialscanError {
+  return errorFromData({ ...error, message: `${url}: ${error.message}`, fields: { ...error.fields, url } })
 }
 
 /** Runs a job whose answer is wanted whole. @throws for a job that failed, the error of its first record */

@@ -1,6 +1,6 @@
 /** Opening and refreshing a trial: collections and index files from the store into one catalog. */
 
-import { errorFromData, MissingCollectionFiles, TrialscanError } from '../errors.js'
+import { MissingCollectionFiles, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -19,7 +19,7 @@ import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import type { Store } from '../store/store.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
-import { failureOfFile } from './failed-job.js'
+import { runOnFiles } from './failed-job.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
 import { UnindexedEvents } from './unindexed.js'
 
@@ -306,11 +306,11 @@ export class TrialLoader {
     const jobs: Promise<readonly IndexEntry['content'][]>[] = []
     for (let first = 0; first < files.length; first += INDEX_FILES_PER_JOB) {
       const paths = files.slice(first, first + INDEX_FILES_PER_JOB).map(({ path }) => path)
-      const reply = runTwice(runner, { kind: 'index', store: this.#access.spec, paths })
       jobs.push(
-        reply.then(
-          answer => answer.files.map(file => ('code' in file ? errorFromData(file) : file)),
-          (error: unknown) => paths.map(path => failureOfFile(error, this.#access.store.url(path))),
+        runOnFiles(
+          paths,
+          some => runTwice(runner, { kind: 'index', store: this.#access.spec, paths: some }),
+          path => this.#access.store.url(path),
         ),
       )
     }

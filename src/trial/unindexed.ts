@@ -15,7 +15,7 @@ import { runTwice } from '../pool/runner.js'
 import { type GlobalStep, MODES } from '../types.js'
 import type { Access } from './access.js'
 import type { IndexEntry } from './catalog.js'
-import { failureOfFile } from './failed-job.js'
+import { runOnFiles } from './failed-job.js'
 
 /** Event files a job scans. */
 const FILES_PER_JOB = 32
@@ -118,27 +118,25 @@ export class UnindexedEvents {
     const replies: Promise<void>[] = []
     for (let first = 0; first < jobs.length; first += FILES_PER_JOB) {
       const some = jobs.slice(first, first + FILES_PER_JOB)
-      const files = some.map(({ file, startByte }) => ({ path: file.path, startByte }))
-      const reply = runTwice(runner, { kind: 'events', store: this.#access.spec, files })
+      const reply = runOnFiles(
+        some,
+        jobs => {
+          const files = jobs.map(({ file, startByte }) => ({ path: file.path, startByte }))
+          return runTwice(runner, { kind: 'events', store: this.#access.spec, files })
+        },
+        ({ file }) => store.url(file.path),
+      )
       replies.push(
-        reply.then(
-          answer => {
-            for (const [i, { file, startByte }] of some.entries()) {
-              const scan = answer.files[i]!
-              isNew ||= file.error === null || !('code' in scan)
-              file.error = 'code' in scan ? errorFromData(scan) : null
-              if ('code' in scan) file.scans = []
-              else file.scans = [...(startByte === 0 ? [] : file.scans.map(withoutTornTail)), scan]
-            }
-          },
-          (error: unknown) => {
-            for (const { file } of some) {
-              isNew ||= file.error === null
-              file.error = failureOfFile(error, store.url(file.path))
-              file.scans = []
-            }
-          },
-        ),
+        reply.then(scans => {
+          for (const [i, { file, startByte }] of some.entries()) {
+            const scan = scans[i]!
+            const isError = scan instanceof Error
+            isNew ||= file.error === null || !isError
+            file.error = isError ? scan : null
+            if (isError) file.scans = []
+            else file.scans = [...(startByte === 0 ? [] : file.scans.map(withoutTornTail)), scan]
+          }
+        }),
       )
     }
     await Promise.all(replies)

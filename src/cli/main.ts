@@ -29,13 +29,19 @@ process.stderr.on('error', () => {})
 process.once('uncaughtException', error => {
   // The first is told of; what is thrown from here on changes nothing.
   process.on('uncaughtException', () => {})
-  import('./failure.js')
-    .then(({ reportFailure }) => process.exit(reportFailure(error)))
-    .catch(() => {
-      process.stderr.write(`trialscan: ${error instanceof Error ? error.stack : error}\n`)
-      process.exit(EXIT.bug)
-    })
+  report(error).then(process.exit)
 })
+
+/** Says what went wrong. @returns the exit code */
+async function report(error: unknown, command?: string): Promise<number> {
+  try {
+    return (await import('./failure.js')).reportFailure(error, command)
+  } catch {
+    // Where no file can be opened any more, nor can be that one.
+    process.stderr.write(`trialscan: ${error instanceof Error ? error.message : error}\n`)
+    return EXIT.bug
+  }
+}
 
 // A word about versions to come is nothing for somebody who wants to see tensors.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
@@ -61,10 +67,7 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
   try {
     process.exitCode = await work(interrupt.signal)
   } catch (error) {
-    if (signalled === undefined) {
-      const { reportFailure } = await import('./failure.js')
-      process.exitCode = reportFailure(error, command)
-    }
+    if (signalled === undefined) process.exitCode = await report(error, command)
   }
   // Threads may still be at work for a scan that was given up.
   if (signalled !== undefined) process.exit(signalled)

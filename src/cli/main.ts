@@ -22,6 +22,8 @@ const GRACE_MS = 800
 /** The reader is gone: nothing is left to do, and nothing is wrong. Other errors come with the write that failed. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.ok)
+  // Of help nobody waits for the write.
+  process.exitCode ||= EXIT.store
 })
 process.stderr.on('error', () => {})
 

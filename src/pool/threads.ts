@@ -122,8 +122,9 @@ function closed(): ThreadError {
   return new ThreadError('ThreadsClosed', 'expected the threads to stay until the work is done, but they were closed')
 }
 
+/** In one line: some of Node.js go on with a stack. */
 function reasonOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
+  return (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0]!
 }
 
 const runners = new Map<number, ThreadRunner>()

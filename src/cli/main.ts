@@ -59,8 +59,11 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
   for (const [signal, code] of [
     ['SIGINT', EXIT.interrupted],
     ['SIGTERM', EXIT.terminated],
+    ['SIGHUP', EXIT.hungUp],
   ] as const) {
-    process.once(signal, () => {
+    process.on(signal, () => {
+      // Who asks twice does not want to wait.
+      if (signalled !== undefined) process.exit(signalled)
       signalled = code
       interrupt.abort()
       setTimeout(() => process.exit(code), GRACE_MS).unref()

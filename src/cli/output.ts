@@ -72,7 +72,7 @@ export class Output {
 const stdout: Target = {
   async write(chunk) {
     const { stdout } = process
-    isFile ??= fstatSync(stdout.fd).isFile()
+    isFile ??= isRegularFile(stdout.fd)
     if (isFile) return written(done => stdout.write(chunk, done))
     const writes: Promise<void>[] = []
     for (const piece of wholeLines(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)) {
@@ -87,6 +87,15 @@ const stdout: Target = {
 }
 
 let isFile: boolean | undefined
+
+function isRegularFile(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isFile()
+  } catch {
+    // A console of Windows.
+    return false
+  }
+}
 
 function written(write: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((done, failed) => {

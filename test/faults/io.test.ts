@@ -16,6 +16,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { closePools, createTrial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local.js'
+import { RangeCache } from '#dist/store/local-cache.js'
 import { copyTrial } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { objects, PLAIN } from '../cli/run.js'
@@ -161,6 +162,32 @@ it('an index cache that can’t be written costs nothing but itself', async () =
   expect(trial.scan().problems).toMatchObject([{ code: 'Unavailable', message: expect.stringContaining('ENOSPC') }])
   expect(readdirSync(directory)).toEqual([])
 })
+
+it.each(['mkdir', 'writeFile', 'rename'] as const)(
+  'a cache of ranges whose %s fails costs nothing but itself',
+  async name => {
+    const directory = join(scratch, `ranges-${name}`)
+    mkdirSync(directory)
+    const cache = new RangeCache(directory, 1 << 20)
+    await cache.open()
+    const bytes = Uint8Array.of(1, 2, 3)
+    await cache.write('an object', 0, 3, bytes)
+    const spy = vi
+      .spyOn(fs.promises, name)
+      .mockImplementation(() => Promise.reject(Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })))
+    await cache.write('another', 0, 3, bytes)
+    spy.mockRestore()
+    // It is left alone from then on, and what was there is still of use.
+    await cache.write('a third', 0, 3, bytes)
+    expect([cache.read('an object', 1, 3), cache.read('another', 0, 3), cache.read('a third', 0, 3)]).toEqual([
+      bytes.subarray(1),
+      null,
+      null,
+    ])
+    const left = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    expect(left.filter(path => path.endsWith('.tmp'))).toEqual([])
+  },
+)
 
 function fail(code: string): never {
   throw Object.assign(new Error(`${code}: made up`), { code })

@@ -179,11 +179,8 @@ it.each(['mkdir', 'writeFile', 'rename'] as const)(
     spy.mockRestore()
     // It is left alone from then on, and what was there is still of use.
     await cache.write('a third', 0, 3, bytes)
-    expect([cache.read('an object', 1, 3), cache.read('another', 0, 3), cache.read('a third', 0, 3)]).toEqual([
-      bytes.subarray(1),
-      null,
-      null,
-    ])
+    const kept = ['an object', 'another', 'a third'].map(key => cache.read(key, 0, 3))
+    expect(kept.map(read => read && [...read])).toEqual([[1, 2, 3], null, null])
     const left = readdirSync(directory, { recursive: true, encoding: 'utf8' })
     expect(left.filter(path => path.endsWith('.tmp'))).toEqual([])
   },

@@ -242,6 +242,18 @@ export class EngineError extends TrialscanError {
   }
 }
 
+/** A thread died at work, or there was none to be had: too little memory, too few descriptors, killed. */
+export class ThreadError extends TrialscanError {
+  constructor(
+    code: 'ThreadDied' | 'ThreadsNotStarted' | 'ThreadsClosed',
+    message: string,
+    fields: Readonly<Record<string, unknown>> = {},
+    cause?: unknown,
+  ) {
+    super(code, message, fields, cause)
+  }
+}
+
 /** An error as data, ready to cross a thread. What is not ours becomes an EngineError with the original message. */
 export function errorToData(error: unknown): ErrorData {
   if (error instanceof TrialscanError) return error.toJSON()
@@ -261,6 +273,8 @@ export function errorFromData(data: ErrorData): TrialscanError {
       return new UsageError(message, fields)
     case 'EngineError':
       return new EngineError(message, fields)
+    case 'ThreadError':
+      return new ThreadError(code as ThreadError['code'] as 'ThreadDied', message, fields)
     default:
       return new QueryError(code, message, fields)
   }

@@ -25,6 +25,7 @@ export {
   StoreError,
   TensorUnavailable,
   TensorUnavailableForStep,
+  ThreadError,
   TrialscanError,
   UsageError,
   WaitTimeout,

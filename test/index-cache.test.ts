@@ -106,12 +106,13 @@ it('takes a cache that is cut, damaged, empty or of another trial for none', asy
   }
 })
 
-it('says so when the cache can not be written, and leaves no temporary file', async () => {
+it('says so when the cache can not be written, and opens the trial all the same', async () => {
   const { trial } = await cached()
-  const failure = await createTrial(trial, { cache: join(scratch, 'missing', 'cache') }).catch(
-    (error: unknown) => error,
-  )
-  expect(failure).toMatchObject({ name: 'StoreError', code: 'Unavailable' })
+  const opened = await createTrial(trial, { cache: join(scratch, 'missing', 'cache') })
+  expect(opened.steps()).toEqual([0, 1, 2])
+  const [problem] = opened.scan().problems
+  expect(problem).toMatchObject({ name: 'StoreError', code: 'Unavailable' })
+  expect(problem!.message).toMatch(/missing.cache can't be written: ENOENT/)
 })
 
 it('gives back what it was given', () => {

@@ -45,6 +45,7 @@ it('exports these names', () => {
       "TensorUnavailable",
       "TensorUnavailableForStep",
       "TensorVariance",
+      "ThreadError",
       "TreeDepth",
       "TrialscanError",
       "UnchangedTensor",

@@ -8,6 +8,7 @@ export const EXIT = {
   format: 4,
   query: 5,
   bug: 70,
+  hungUp: 129,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -20,5 +21,5 @@ Exit codes:
   3    bytes could not be had or written: no such path, permission denied, disk full
   4    some bytes are not what they claim to be, or a rule has failed; everything else was printed, findings too
   5    the trial does not hold what was asked for, or the directory is no trial
-  70   a bug of ours
+  70   a bug of ours, or threads that do not even start
   130  interrupted; what was printed is whole lines`

@@ -6,6 +6,7 @@ import {
   QueryError,
   RuleEvaluationConditionMet,
   StoreError,
+  ThreadError,
   TrialscanError,
   UsageError,
 } from '../index.js'
@@ -42,6 +43,8 @@ function hintFor(error: unknown, command: string | undefined): string | undefine
     const bug = 'This is a bug of trialscan. Please report it, with the command and the trial if you can share it.'
     return process.argv.some(argument => argument.startsWith('--module')) ? `If it is none of your module: ${bug}` : bug
   }
+  if (error instanceof ThreadError)
+    return 'Threads die of too little memory, or are killed: --threads 0 does without them.'
   if (error instanceof UsageError && command) return `See trialscan ${command} --help.`
   switch (error.code) {
     case 'MissingCollectionFiles':

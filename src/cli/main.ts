@@ -22,6 +22,8 @@ const GRACE_MS = 800
 /** The reader is gone: nothing is left to do, and nothing is wrong. Other errors come with the write that failed. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.ok)
+  // Of help nobody waits for the write.
+  process.exitCode ||= EXIT.store
 })
 process.stderr.on('error', () => {})
 
@@ -29,13 +31,19 @@ process.stderr.on('error', () => {})
 process.once('uncaughtException', error => {
   // The first is told of; what is thrown from here on changes nothing.
   process.on('uncaughtException', () => {})
-  import('./failure.js')
-    .then(({ reportFailure }) => process.exit(reportFailure(error)))
-    .catch(() => {
-      process.stderr.write(`trialscan: ${error instanceof Error ? error.stack : error}\n`)
-      process.exit(EXIT.bug)
-    })
+  report(error).then(process.exit)
 })
+
+/** Says what went wrong. @returns the exit code */
+async function report(error: unknown, command?: string): Promise<number> {
+  try {
+    return (await import('./failure.js')).reportFailure(error, command)
+  } catch {
+    // Where no file can be opened any more, nor can be that one.
+    process.stderr.write(`trialscan: ${error instanceof Error ? error.message : error}\n`)
+    return EXIT.bug
+  }
+}
 
 // A word about versions to come is nothing for somebody who wants to see tensors.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
@@ -51,8 +59,11 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
   for (const [signal, code] of [
     ['SIGINT', EXIT.interrupted],
     ['SIGTERM', EXIT.terminated],
+    ['SIGHUP', EXIT.hungUp],
   ] as const) {
-    process.once(signal, () => {
+    process.on(signal, () => {
+      // Who asks twice does not want to wait.
+      if (signalled !== undefined) process.exit(signalled)
       signalled = code
       interrupt.abort()
       setTimeout(() => process.exit(code), GRACE_MS).unref()
@@ -61,10 +72,7 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
   try {
     process.exitCode = await work(interrupt.signal)
   } catch (error) {
-    if (signalled === undefined) {
-      const { reportFailure } = await import('./failure.js')
-      process.exitCode = reportFailure(error, command)
-    }
+    if (signalled === undefined) process.exitCode = await report(error, command)
   }
   // Threads may still be at work for a scan that was given up.
   if (signalled !== undefined) process.exit(signalled)

@@ -1,7 +1,7 @@
 /** Where data goes: standard output, or a file that is there as a whole or not at all. */
 
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { fstatSync, rmSync } from 'node:fs'
 import { type FileHandle, open, realpath, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -70,12 +70,56 @@ export class Output {
 }
 
 const stdout: Target = {
-  write: chunk =>
-    new Promise((done, failed) => {
-      process.stdout.write(chunk, error => (error ? failed(writeError('standard output', error)) : done()))
-    }),
+  async write(chunk) {
+    const { stdout } = process
+    isFile ??= isRegularFile(stdout.fd)
+    if (isFile) return written(done => stdout.write(chunk, done))
+    const writes: Promise<void>[] = []
+    for (const piece of wholeLines(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)) {
+      writes.push(written(done => stdout.write(piece, done)))
+      // What was not taken at once is waited for: Node.js would put what comes next into one write with it.
+      if (stdout.writableLength > 0) await Promise.all(writes)
+    }
+    await Promise.all(writes)
+  },
   commit: async () => {},
   discard: async () => {},
+}
+
+let isFile: boolean | undefined
+
+function isRegularFile(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isFile()
+  } catch {
+    // A console of Windows.
+    return false
+  }
+}
+
+function written(write: (done: (error?: Error | null) => void) => void): Promise<void> {
+  return new Promise((done, failed) => {
+    write(error => (error ? failed(writeError('standard output', error)) : done()))
+  })
+}
+
+/** As much as a pipe takes as a whole or not at all: PIPE_BUF. */
+const PIPE_BYTES = 4096
+
+/**
+ * Whole lines, so many at a time that they get into a pipe together or not at all. So a process that is ended while nobody
+ * reads leaves no half of a line there; only a line that is longer can be cut.
+ */
+function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; ) {
+    let end = bytes.length
+    if (end - at > PIPE_BYTES) {
+      const last = bytes.lastIndexOf(0x0a, at + PIPE_BYTES - 1)
+      end = (last >= at ? last : bytes.indexOf(0x0a, at + PIPE_BYTES)) + 1 || bytes.length
+    }
+    yield bytes.subarray(at, end)
+    at = end
+  }
 }
 
 /** A temporary file beside the one that is meant; devices and pipes are written to as they are. */

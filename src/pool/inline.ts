@@ -81,6 +81,8 @@ export async function runJobHere<J extends Job>(
     throw error
   } finally {
     giveEngine(engine, isTrusted)
+    // Descriptors are for who works: a pool that has nothing to do holds none.
+    for (const store of stores.values()) store.release?.()
   }
 }
 

@@ -1,5 +1,6 @@
 /** Where jobs run. */
 
+import { EngineError, ThreadError } from '../errors.js'
 import type { Job, ReplyTo } from './message.js'
 
 export interface Runner {
@@ -9,4 +10,23 @@ export interface Runner {
   readonly ahead: number
   /** Runs a job. Rejects with a TrialscanError, or with the signal's reason. */
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>>
+}
+
+/**
+ * Runs a job, and a second time if its thread died or its engine failed: by then there is another thread, or another
+ * engine. Jobs change nothing, so that the first time leaves no trace. What fails twice is the job's own fault.
+ */
+export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
+  try {
+    return await runner.run(job, signal)
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (!isFaultOfJob(error)) throw error
+    return runner.run(job, signal)
+  }
+}
+
+/** Whether an error costs one job, and others need not mind: not, if there are no threads to run any on. */
+export function isFaultOfJob(error: unknown): boolean {
+  return error instanceof EngineError || (error instanceof ThreadError && error.code === 'ThreadDied')
 }

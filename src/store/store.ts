@@ -113,6 +113,9 @@ export interface Store {
    */
   watch(directories: readonly string[]): Watcher
 
+  /** Gives back the descriptors that are kept from one read to the next, where there are any. */
+  release?(): void
+
   /** Lets go of open files. The store can still be used, and opens them again. */
   close(): Promise<void>
 }

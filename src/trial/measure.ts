@@ -14,17 +14,19 @@ import {
   QueryError,
   ReductionUndefined,
   TensorUnavailableForStep,
+  ThreadError,
   TrialscanError,
 } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { type MeasuredPlace, type PlannedMeasure, planMeasures, type Task } from '../plan.js'
 import type { HistogramResult, MeasureReply, RawValue } from '../pool/message.js'
-import type { Runner } from '../pool/runner.js'
+import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { checkLevelNumber, checksumError, noAnswer, recordPlace, runWithRetry, scalarOf } from './scan.js'
+import { failureOfRecord } from './failed-job.js'
+import { checkLevelNumber, checksumError, noAnswer, recordPlace, scalarOf } from './scan.js'
 import type { Ahead, TrialState } from './state.js'
 import { type TensorValue, type Tolerance, tensorValue } from './value.js'
 
@@ -558,7 +560,7 @@ export class Inquiry implements Ahead {
         stats.reads += reply.stats.reads
         parts.push(reply)
       }
-      failure ??= error
+      if (reply === null) failure ??= errorToData(error)
       if (planned.job.part < planned.job.parts - 1) continue
       this.#settle(planned, parts, failure, records, engine)
       parts = []
@@ -577,7 +579,10 @@ export class Inquiry implements Ahead {
       parts.flatMap(({ failures }) => failures.map(({ record, error }) => [record, error] as const)),
     )
     const histograms = new Map(parts.flatMap(({ histograms }) => histograms.map(one => [one.record, one] as const)))
-    const results = own.map((_, i): RecordResult => (failure ? { error: errorFromData(failure) } : resultOf(parts, i)))
+    const results = own.map((record, i): RecordResult => {
+      if (failure === null) return resultOf(parts, i)
+      return { error: failureOfRecord(failure, job, i, () => urlOf(records[record]!)) }
+    })
     const values = new Map(parts.flatMap(({ values }) => values.map(value => [value.record, value] as const)))
     own.forEach((record, i) => {
       for (const { question, read, tensor, detail } of records[record]!.asked) {
@@ -631,7 +636,8 @@ export class Inquiry implements Ahead {
 interface Ran {
   readonly planned: PlannedMeasure
   readonly reply: MeasureReply | null
-  readonly error: ErrorData | null
+  /** Why there is none. */
+  readonly error: unknown
 }
 
 /** Runs jobs, enough at a time that a thread finds its next one waiting; their replies in order. */
@@ -648,9 +654,9 @@ async function* runAhead(
       if (next.done) break
       const planned = next.value
       inFlight.push(
-        (runWithRetry(runner, planned.job, signal) as Promise<MeasureReply>).then(
+        runTwice(runner, planned.job, signal).then(
           reply => ({ planned, reply, error: null }),
-          (error: unknown) => ({ planned, reply: null, error: errorToData(error) }),
+          (error: unknown) => ({ planned, reply: null, error }),
         ),
       )
     }
@@ -658,6 +664,7 @@ async function* runAhead(
     if (oldest === undefined) return
     const ran = await oldest
     signal?.throwIfAborted()
+    if (ran.error instanceof ThreadError && !isFaultOfJob(ran.error)) throw ran.error
     yield ran
   }
 }

@@ -1,6 +1,6 @@
 /** Opening and refreshing a trial: collections and index files from the store into one catalog. */
 
-import { errorFromData, MissingCollectionFiles, TrialscanError } from '../errors.js'
+import { MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -14,10 +14,12 @@ import {
   TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
+import { runTwice } from '../pool/runner.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import type { Store } from '../store/store.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
+import { runOnFiles } from './failed-job.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
 import { UnindexedEvents } from './unindexed.js'
 
@@ -33,7 +35,7 @@ export interface TrialContents {
   readonly entries: readonly IndexEntry[]
   /** Event files without index: the steps of several lie in one, so that no index file can name it. */
   readonly isTensorBoard: boolean
-  /** Collections files that are missing or can't be read, and records of event files that have no index. */
+  /** Collections files that are missing or can't be read, records of event files that have no index, a cache not written. */
   readonly problems: readonly TrialscanError[]
 }
 
@@ -72,6 +74,8 @@ export class TrialLoader {
   #listed: readonly string[] = []
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
+  /** Why the cache could not be written. */
+  #cacheProblem: StoreError | null = null
 
   constructor(access: Access, options: LoadOptions) {
     this.#access = access
@@ -124,7 +128,11 @@ export class TrialLoader {
       ended,
       entries,
       isTensorBoard,
-      problems: [...collectionProblems, ...(isIndexed ? [] : this.#events.problems())],
+      problems: [
+        ...collectionProblems,
+        ...(isIndexed ? [] : this.#events.problems()),
+        ...(this.#cacheProblem ? [this.#cacheProblem] : []),
+      ],
     }
     return this.#contents
   }
@@ -243,7 +251,14 @@ export class TrialLoader {
       const stamp = this.#stamps.get(path)
       if (stamp && !(content instanceof Error)) files.set(path, { stamp, content })
     }
-    writeWholeFile(cache, encodeIndexCache(this.#access.store.url(''), files))
+    this.#cacheProblem = null
+    try {
+      writeWholeFile(cache, encodeIndexCache(this.#access.store.url(''), files))
+    } catch (error) {
+      // A full disk costs the next opening its cache, and not this one its trial.
+      if (!(error instanceof StoreError)) throw error
+      this.#cacheProblem = error
+    }
   }
 
   /** Scans event files where there is no index. @returns whether there was something new */
@@ -304,8 +319,13 @@ export class TrialLoader {
     const jobs: Promise<readonly IndexEntry['content'][]>[] = []
     for (let first = 0; first < files.length; first += INDEX_FILES_PER_JOB) {
       const paths = files.slice(first, first + INDEX_FILES_PER_JOB).map(({ path }) => path)
-      const reply = runner.run({ kind: 'index', store: this.#access.spec, paths })
-      jobs.push(reply.then(answer => answer.files.map(file => ('code' in file ? errorFromData(file) : file))))
+      jobs.push(
+        runOnFiles(
+          paths,
+          some => runTwice(runner, { kind: 'index', store: this.#access.spec, paths: some }),
+          path => this.#access.store.url(path),
+        ),
+      )
     }
     const contents = (await Promise.all(jobs)).flat()
     return files.map(({ path, name }, i) => ({

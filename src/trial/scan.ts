@@ -4,7 +4,15 @@ import { dtypeOf } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
 import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
-import { EngineError, type ErrorData, errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
+import {
+  EngineError,
+  type ErrorData,
+  errorFromData,
+  errorToData,
+  ThreadError,
+  type TrialscanError,
+  UsageError,
+} from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import {
   type LinesRequest,
@@ -25,10 +33,11 @@ import type {
   Spent,
 } from '../pool/message.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../pool/row.js'
-import type { Runner } from '../pool/runner.js'
+import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import { addTraffic, newTraffic, type Traffic } from '../store/store.js'
 import { CHECK_LEVELS, type ReductionName } from '../types.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
+import { failureOfRecord } from './failed-job.js'
 
 /** What a scan has cost so far. */
 export interface ScanStats {
@@ -268,7 +277,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     runner: Runner,
     lines: LinesRequest | undefined,
   ): AsyncGenerator<readonly (RecordResult | Line)[]> {
-    const { context, signal } = this.#request
+    const { context, signal, url } = this.#request
     const jobs = planJobs(records, { ...context, lines })
     // No more than that, so that replies don't pile up.
     const { ahead } = runner
@@ -279,13 +288,14 @@ export class Scan implements AsyncIterable<ScanRow> {
         const next = jobs.next()
         if (next.done) break
         const planned = next.value
-        const reply = runWithRetry(runner, planned.job, signal)
+        const reply = runTwice<Job>(runner, planned.job, signal)
         reply.catch(() => {})
         inFlight.push({ planned, reply })
       }
       const oldest = inFlight.shift()
       if (oldest === undefined) return
       const { planned, reply } = oldest
+      const { job } = planned
       const askedAt = performance.now()
       let answer: ReplyTo<Job> | null = null
       let failure: ErrorData | null = null
@@ -293,8 +303,10 @@ export class Scan implements AsyncIterable<ScanRow> {
         answer = await reply
       } catch (error) {
         signal?.throwIfAborted()
+        if (error instanceof ThreadError && !isFaultOfJob(error)) throw error
         failure = errorToData(error)
       }
+      const failed = (record: number): TrialscanError => failureOfRecord(failure!, job, record, url)
       this.#stats.jobs++
       this.#waitMs += performance.now() - askedAt
       if (answer?.traffic) addTraffic(this.#traffic(), answer.traffic)
@@ -304,12 +316,11 @@ export class Scan implements AsyncIterable<ScanRow> {
         this.#stats.reads += answer.stats.reads
         if (answer.stats.spent) this.#spend(answer.stats.spent)
       }
-      if (planned.job.kind === 'part') {
-        const merged = parts.add(planned, answer as PartReply | null, failure)
+      if (job.kind === 'part') {
+        const merged = parts.add(planned, answer as PartReply | null, failure && failed(0))
         if (merged) yield [merged]
       } else if (answer === null) {
-        const error = errorFromData(failure!)
-        yield Array.from({ length: planned.count }, () => ({ error }))
+        yield Array.from({ length: planned.count }, (_, record) => ({ error: failed(record) }))
       } else {
         yield unpack(answer as ScanReply, planned.count, parts.engine)
       }
@@ -424,17 +435,6 @@ export function checkLevelNumber(level: (typeof CHECK_LEVELS)[number]): number {
   return CHECK_LEVELS.indexOf(level)
 }
 
-/** A job whose thread died is tried once more; then its records have failed, and the rest of the scan goes on. */
-export async function runWithRetry(runner: Runner, job: Job, signal: AbortSignal | undefined): Promise<ReplyTo<Job>> {
-  try {
-    return await runner.run(job, signal)
-  } catch (error) {
-    signal?.throwIfAborted()
-    if (!(error instanceof EngineError)) throw error
-    return runner.run(job, signal)
-  }
-}
-
 /** The records of a reply, in order. */
 function unpack(reply: ScanReply, count: number, engine: Engine): (RecordResult | Line)[] {
   const { lines } = reply
@@ -484,7 +484,7 @@ class PartMerger {
   readonly #url: (path: string) => string
   #engine: Engine | undefined
   #replies: PartReply[] = []
-  #failure: ErrorData | null = null
+  #failure: TrialscanError | null = null
 
   constructor(url: (path: string) => string) {
     this.#url = url
@@ -497,16 +497,17 @@ class PartMerger {
   }
 
   /** @returns the record's result once its last part is in */
-  add({ job }: PlannedJob, reply: PartReply | null, failure: ErrorData | null): RecordResult | null {
+  add({ job }: PlannedJob, reply: PartReply | null, failure: TrialscanError | null): RecordResult | null {
     if (job.kind !== 'part') throw new EngineError(`expected a part of a record, got a job of kind ${job.kind}`)
-    this.#failure ??= failure ?? reply?.failures[0]?.error ?? null
+    const refused = reply?.failures[0]?.error
+    this.#failure ??= failure ?? (refused ? errorFromData(refused) : null)
     if (reply) this.#replies.push(reply)
     if (job.part < job.parts - 1) return null
     const replies = this.#replies
     const failed = this.#failure
     this.#replies = []
     this.#failure = null
-    if (failed) return { error: errorFromData(failed) }
+    if (failed) return { error: failed }
     const mismatch = job.checkLevel === checkLevelNumber('full') ? this.#checksumError(job, replies) : undefined
     if (mismatch) return { error: mismatch }
     const { described } = replies[0]!

@@ -15,6 +15,7 @@ import type { CheckLevel, Mode, ReductionBase, ReductionName, Worker } from '../
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import { readReduction } from './batch.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
+import { runWhole } from './failed-job.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, shapesOf } from './scan.js'
 import type { TrialState } from './state.js'
@@ -283,13 +284,17 @@ export class Tensor {
     }
     const replies = await Promise.all(
       jobs.map(records =>
-        runner.run({
-          kind: 'value',
-          store: access.spec,
-          checkLevel: checkLevelNumber(options.check ?? 'minimal'),
-          windowByteLength: windowByteLength(memory),
-          ...columnsOf(records),
-        }),
+        runWhole(
+          runner,
+          {
+            kind: 'value',
+            store: access.spec,
+            checkLevel: checkLevelNumber(options.check ?? 'minimal'),
+            windowByteLength: windowByteLength(memory),
+            ...columnsOf(records),
+          },
+          path => access.store.url(path),
+        ),
       ),
     )
     return replies.flatMap(({ failures, values }) => {
@@ -306,13 +311,14 @@ export class Tensor {
     const read = new Map<Saved, readonly number[]>()
     if (unsaved.length > 0) {
       const runner = await access.runner(threads ?? 0, 0)
-      const { described, failures } = await runner.run({
+      const job = {
         kind: 'describe',
         store: access.spec,
         checkLevel: checkLevelNumber(options.check ?? 'minimal'),
         windowByteLength: windowByteLength(memory),
         ...columnsOf(unsaved.map(({ workerStep, saved }) => recordPlace(workerStep, saved.value!))),
-      })
+      } as const
+      const { described, failures } = await runWhole(runner, job, path => access.store.url(path))
       if (failures[0]) throw errorFromData(failures[0].error)
       const shapes = shapesOf(described)
       for (const [i, one] of unsaved.entries()) read.set(one, shapes[i]!)

@@ -29,6 +29,7 @@ import {
 } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
+import { runWhole } from './failed-job.js'
 import { type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
 import { type StepRange, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
@@ -415,13 +416,15 @@ export class Trial extends TornasoleNames {
     const { memory, threads } = checkWorkOptions(options)
     const drafts = [...this.#catalog.byTensor].map(([name, workerSteps]) => summarize(name, workerSteps))
     const runner = await this.#state.access.runner(threads ?? 0, 0)
-    const { described, failures } = await runner.run({
+    const { spec, store } = this.#state.access
+    const job = {
       kind: 'describe',
-      store: this.#state.access.spec,
+      store: spec,
       checkLevel: checkLevelNumber('minimal'),
       windowByteLength: windowByteLength(memory),
       ...columnsOf(drafts.flatMap(({ ends }) => ends)),
-    })
+    } as const
+    const { described, failures } = await runWhole(runner, job, path => store.url(path))
     const shapes = shapesOf(described)
     const errors = new Map(failures.map(({ record, error }) => [record, error]))
     let record = 0

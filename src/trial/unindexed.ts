@@ -11,9 +11,11 @@ import {
   runOf,
 } from '../format/paths.js'
 import type { EventFileScan } from '../pool/message.js'
+import { runTwice } from '../pool/runner.js'
 import { type GlobalStep, MODES } from '../types.js'
 import type { Access } from './access.js'
 import type { IndexEntry } from './catalog.js'
+import { runOnFiles } from './failed-job.js'
 
 /** Event files a job scans. */
 const FILES_PER_JOB = 32
@@ -111,20 +113,27 @@ export class UnindexedEvents {
     if (jobs.length === 0) return false
     let isNew = false
     const many = jobs.length >= MANY_FILES
-    const { isRemote } = this.#access
+    const { isRemote, store } = this.#access
     const runner = await this.#access.runner(isRemote ? 0 : this.#threads, many ? Number.POSITIVE_INFINITY : 0)
     const replies: Promise<void>[] = []
     for (let first = 0; first < jobs.length; first += FILES_PER_JOB) {
       const some = jobs.slice(first, first + FILES_PER_JOB)
-      const files = some.map(({ file, startByte }) => ({ path: file.path, startByte }))
-      const reply = runner.run({ kind: 'events', store: this.#access.spec, files })
+      const reply = runOnFiles(
+        some,
+        jobs => {
+          const files = jobs.map(({ file, startByte }) => ({ path: file.path, startByte }))
+          return runTwice(runner, { kind: 'events', store: this.#access.spec, files })
+        },
+        ({ file }) => store.url(file.path),
+      )
       replies.push(
-        reply.then(answer => {
+        reply.then(scans => {
           for (const [i, { file, startByte }] of some.entries()) {
-            const scan = answer.files[i]!
-            isNew ||= file.error === null || !('code' in scan)
-            file.error = 'code' in scan ? errorFromData(scan) : null
-            if ('code' in scan) file.scans = []
+            const scan = scans[i]!
+            const isError = scan instanceof Error
+            isNew ||= file.error === null || !isError
+            file.error = isError ? scan : null
+            if (isError) file.scans = []
             else file.scans = [...(startByte === 0 ? [] : file.scans.map(withoutTornTail)), scan]
           }
         }),

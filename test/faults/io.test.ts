@@ -1,0 +1,329 @@
+/** Reads and writes that fail: what is lost is named, nothing else is lost, and no half of a file is left. */
+
+import fs, {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { closePools, createTrial } from '#dist/index.js'
+import { LocalStore } from '#dist/store/local.js'
+import { RangeCache } from '#dist/store/local-cache.js'
+import { copyTrial } from '../../fixtures/corrupt.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { objects, PLAIN } from '../cli/run.js'
+import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { shell } from '../support/shell.js'
+
+// Five thousand files are made sooner in memory.
+const scratch = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'trialscan-io-'))
+const many = join(scratch, 'many')
+const bare = join(scratch, 'bare')
+const STEPS = 1250
+const FILES = STEPS * 4
+
+function write(directory: string, steps: number): void {
+  const writer = new TrialWriter(directory, { numWorkers: 4 })
+  for (let step = 0; step < steps; step++) {
+    const tensors = [{ name: 'loss', dtype: 'float32', shape: [1], values: [step] } as const]
+    for (let worker = 0; worker < 4; worker++) writer.step({ step, mode: 'TRAIN', worker, tensors })
+  }
+  writer.end()
+}
+
+beforeAll(() => {
+  write(many, STEPS)
+  write(bare, 150)
+  rmSync(join(bare, 'index'), { recursive: true })
+})
+
+afterAll(async () => {
+  await closePools()
+  rmSync(scratch, { recursive: true, force: true })
+})
+
+// Windows has neither ulimit nor /dev/full.
+const isUnix = process.platform !== 'win32'
+const isLinux = process.platform === 'linux'
+
+describe.runIf(isUnix)('with descriptors for little more than Node.js itself', () => {
+  const scans = [64, 48].flatMap(limit => [0, 2].map(threads => ({ limit, threads })))
+
+  it.each(scans)('%o: 5,000 event files are scanned without losing one', async ({ limit, threads }) => {
+    const line = `ulimit -n ${limit}; trialscan scan "$1" --reductions max --threads ${threads}`
+    const { code, stdout, stderr } = await shell(line, [many])
+    expect([code, stderr]).toEqual([0, ''])
+    const rows = objects(stdout)
+    expect(rows.length).toBe(FILES)
+    expect(rows.every(({ step, max }) => step === max)).toBe(true)
+  })
+
+  it.each([
+    ['scan without an index', 'trialscan scan "$2" --threads 2 --reductions max', 600],
+    ['ls', 'trialscan ls "$1" --json', 1],
+    ['check', 'trialscan check "$1" --rule AllZero,tensor_regex=loss --threads 2 --format jsonl', 1],
+    ['reindex', 'trialscan reindex "$2" --out "$3" --threads 2; ls "$3"/index/*', 600],
+  ])('%s works as well', async (name, line, lines) => {
+    const { stdout, stderr } = await shell(`ulimit -n 56; ${line}`, [many, bare, join(scratch, 'rebuilt')])
+    expect(stderr).not.toMatch(/EMFILE|Error/)
+    expect([name, stdout.trim().split('\n').length]).toEqual([name, lines])
+  })
+
+  it('is an error in one line where not even threads can be had, and no crash', async () => {
+    const { code, stdout, stderr } = await shell('ulimit -n 30; trialscan scan "$1" --threads 16', [many])
+    expect([code, stdout]).toEqual([70, ''])
+    expect(stderr).toMatch(/^trialscan: expected 16 threads to start, but they do not: .*\n.*--threads 0/)
+    expect(stderr).not.toContain('    at ')
+  })
+})
+
+/** A write that fails for want of room, on standard output and on a file. */
+describe.runIf(existsSync('/dev/full'))('on a full device', () => {
+  const commands = {
+    'scan --format jsonl': 'scan "$1" --format jsonl',
+    'scan --format csv': 'scan "$1" --format csv --threads 2',
+    'scan --format table': 'scan "$1" --format table',
+    ls: 'ls "$1"',
+    'ls --json': 'ls "$1" --json',
+    show: 'show "$1" loss --step 1',
+    check: 'check "$1" --rule AllZero,tensor_regex=loss,threshold=0',
+    'check --format jsonl': 'check "$1" --rule AllZero,tensor_regex=loss,threshold=0 --format jsonl',
+    'rule-invoker': 'rule-invoker --trial-dir "$1" --rule-name AllZero --tensor_regex loss --threshold 0',
+  }
+  it.each(Object.entries(commands))('%s says so, with exit code 3', async (_, command) => {
+    const { code, stderr } = await shell(`trialscan ${command} > /dev/full`, [PLAIN])
+    expect([code, stderr]).toEqual([3, 'trialscan: cannot write standard output: no space left on the device\n'])
+  })
+
+  it.each([
+    'scan "$1" --out /dev/full',
+    'scan "$1" --format csv --out /dev/full',
+    'scan "$1" --format table --out /dev/full',
+    'check "$1" --rule AllZero,tensor_regex=loss,threshold=0 --out /dev/full',
+    'show "$1" loss --step 1 --npy /dev/full',
+  ])('%s does so too', async command => {
+    const { code, stderr } = await shell(`trialscan ${command}`, [PLAIN])
+    expect([code, stderr]).toEqual([3, 'trialscan: cannot write /dev/full: no space left on the device\n'])
+  })
+
+  it('help has an exit code, and messages that nobody can read change nothing', async () => {
+    expect((await shell('trialscan --help > /dev/full')).code).toBe(3)
+    const { code, stdout } = await shell('trialscan scan "$1" --stats 2> /dev/full', [PLAIN])
+    expect([code, objects(stdout).length]).toEqual([0, 15])
+  })
+})
+
+describe.runIf(isUnix)('a file that may not grow so long', () => {
+  const out = join(scratch, 'out')
+  beforeAll(() => mkdirSync(out))
+
+  it.each([
+    ['scan', 'trialscan scan "$1" --out "$2/rows"', 'rows'],
+    ['scan --format csv on threads', 'trialscan scan "$1" --format csv --threads 2 --out "$2/rows"', 'rows'],
+    ['scan --format table', 'trialscan scan "$1" --format table --out "$2/rows"', 'rows'],
+    [
+      'check',
+      'trialscan check "$1" --rule AllZero,tensor_regex=loss,threshold=0 --format jsonl --out "$2/rows"',
+      'rows',
+    ],
+    ['show --npy', 'ulimit -f 0; trialscan show "$1" loss --step 1 --npy "$2/rows" > /dev/null', 'rows'],
+  ])('%s: what was there stays, and no temporary file is left', async (_, command, name) => {
+    writeFileSync(join(out, name), 'what was there')
+    const limit = command.startsWith('ulimit') ? '' : 'ulimit -f 4; '
+    const { code, stderr } = await shell(`${limit}${command}`, [many, out])
+    expect(stderr).toMatch(/^trialscan: cannot write .*rows: EFBIG: file too large, write\n$/)
+    expect([code, readdirSync(out), readFileSync(join(out, name), 'utf8')]).toEqual([3, [name], 'what was there'])
+  })
+
+  it('reindex: the files that are there are whole', async () => {
+    const { code, stderr } = await shell('ulimit -f 0; trialscan reindex "$1" --out "$2/rebuilt"', [bare, out])
+    expect([code, readdirSync(join(out, 'rebuilt/index/000000000'))]).toEqual([3, []])
+    expect(stderr).toMatch(/^trialscan: cannot write .*000000000000_worker_0.json: EFBIG/)
+  })
+})
+
+it('an index cache that can’t be written costs nothing but itself', async () => {
+  const directory = join(scratch, 'cached')
+  mkdirSync(directory)
+  const spy = vi.spyOn(fs, 'writeFileSync').mockImplementation(() => fail('ENOSPC'))
+  syncBuiltinESMExports()
+  const trial = await createTrial(many, { cache: join(directory, 'cache') })
+  spy.mockRestore()
+  syncBuiltinESMExports()
+  expect(trial.steps().length).toBe(STEPS)
+  expect(trial.scan().problems).toMatchObject([{ code: 'Unavailable', message: expect.stringContaining('ENOSPC') }])
+  expect(readdirSync(directory)).toEqual([])
+})
+
+it.each(['mkdir', 'writeFile', 'rename'] as const)(
+  'a cache of ranges whose %s fails costs nothing but itself',
+  async name => {
+    const directory = join(scratch, `ranges-${name}`)
+    mkdirSync(directory)
+    const cache = new RangeCache(directory, 1 << 20)
+    await cache.open()
+    const bytes = Uint8Array.of(1, 2, 3)
+    await cache.write('an object', 0, 3, bytes)
+    const spy = vi
+      .spyOn(fs.promises, name)
+      .mockImplementation(() => Promise.reject(Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })))
+    await cache.write('another', 0, 3, bytes)
+    spy.mockRestore()
+    // It is left alone from then on, and what was there is still of use.
+    await cache.write('a third', 0, 3, bytes)
+    const kept = ['an object', 'another', 'a third'].map(key => cache.read(key, 0, 3))
+    expect(kept.map(read => read && [...read])).toEqual([[1, 2, 3], null, null])
+    const left = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    expect(left.filter(path => path.endsWith('.tmp'))).toEqual([])
+  },
+)
+
+function fail(code: string): never {
+  throw Object.assign(new Error(`${code}: made up`), { code })
+}
+
+type Patched = 'openSync' | 'readSync' | 'fstatSync'
+
+/** Lets a call of node:fs fail, where a function of its arguments says so. */
+function failing<K extends Patched>(name: K, code: string, when: (...args: readonly unknown[]) => boolean): void {
+  const real = fs[name] as (...args: readonly unknown[]) => unknown
+  vi.spyOn(fs, name).mockImplementation(((...args: readonly unknown[]) => {
+    if (when(...args)) fail(code)
+    return real(...args)
+  }) as never)
+  syncBuiltinESMExports()
+}
+
+describe('an error of the disk', () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+    syncBuiltinESMExports()
+  })
+
+  const EVENTS = /000000000001_worker_0\.tfevents$/
+  const INDEX = /000000000001_worker_0\.json$/
+  /** Descriptors of files whose path matches. */
+  const opened = (pattern: RegExp): ReadonlySet<unknown> => {
+    const files = new Set<unknown>()
+    const real = fs.openSync
+    vi.spyOn(fs, 'openSync').mockImplementation((path, ...rest) => {
+      const file = real(path, ...rest)
+      if (pattern.test(String(path))) files.add(file)
+      else files.delete(file)
+      return file
+    })
+    syncBuiltinESMExports()
+    return files
+  }
+
+  for (const code of ['EIO', 'ESTALE', 'EOVERFLOW', 'ENOMEM']) {
+    it.each(['openSync', 'fstatSync', 'readSync'] as const)(
+      `${code} of %s costs an event file its rows`,
+      async name => {
+        const trial = await createTrial(PLAIN)
+        const right = plainRows(await rowsOf(trial, { threads: 0 }))
+        const files = name === 'openSync' ? null : opened(EVENTS)
+        failing(name, code, path => files?.has(path) ?? EVENTS.test(String(path)))
+        const rows = await rowsOf(trial, { threads: 0 })
+        for (const { step, error } of rows) {
+          if (step === 1) {
+            expect(error).toMatchObject({ name: 'StoreError', code: 'Unavailable', retryable: code === 'EIO' })
+            expect(error!.message).toMatch(new RegExp(`000000000001_worker_0.tfevents: ${code}`))
+          } else expect(error).toBeUndefined()
+        }
+        expect(rows.filter(({ error }) => error).length).toBe(5)
+        vi.restoreAllMocks()
+        syncBuiltinESMExports()
+        expect(plainRows(await rowsOf(trial, { threads: 0 }))).toEqual(right)
+      },
+    )
+
+    it.each(['openSync', 'fstatSync', 'readSync'] as const)(
+      `${code} of %s costs an index file its step`,
+      async name => {
+        const files = name === 'openSync' ? null : opened(INDEX)
+        failing(name, code, path => files?.has(path) ?? INDEX.test(String(path)))
+        const trial = await createTrial(PLAIN)
+        const rows = await rowsOf(trial, { threads: 0 })
+        const failed = rows.filter(({ error }) => error)
+        expect(rows.length).toBe(11)
+        expect(failed).toMatchObject([{ step: 1, tensor: null, error: { name: 'StoreError', code: 'Unavailable' } }])
+        // What can't be read is read again at the next look.
+        vi.restoreAllMocks()
+        syncBuiltinESMExports()
+        expect((await rowsOf(await createTrial(PLAIN))).length).toBe(15)
+      },
+    )
+  }
+
+  it.each(['EIO', 'EACCES', 'ENOMEM'])('%s of a listing is the error of the trial', async code => {
+    vi.spyOn(fs.promises, 'readdir').mockImplementation(() => Promise.reject(Object.assign(new Error(code), { code })))
+    const failure = await rejectionOf(createTrial(PLAIN))
+    expect(failure).toMatchObject({ name: 'StoreError', code: code === 'EACCES' ? 'Denied' : 'Unavailable' })
+  })
+
+  it.each(['EMFILE', 'ENFILE'])('%s of a listing passes: it is waited for', async code => {
+    const real = fs.promises.readdir
+    let left = 4
+    const spy = vi
+      .spyOn(fs.promises, 'readdir')
+      .mockImplementation(((...args: Parameters<typeof real>) =>
+        left-- > 0 ? Promise.reject(Object.assign(new Error(code), { code })) : real(...args)) as never)
+    expect((await rowsOf(await createTrial(PLAIN))).length).toBe(15)
+    expect(spy.mock.calls.length).toBeGreaterThan(5)
+  })
+
+  it.each(['EMFILE', 'ENFILE'])(
+    '%s of a file passes: files that are kept open are given back, then it is waited',
+    async code => {
+      const trial = await createTrial(PLAIN)
+      const release = vi.spyOn(LocalStore.prototype, 'release')
+      let left = 4
+      failing('openSync', code, path => EVENTS.test(String(path)) && left-- > 0)
+      const rows = await rowsOf(trial, { threads: 0 })
+      expect([rows.length, rows.filter(({ error }) => error).length]).toEqual([15, 0])
+      expect(release).toHaveBeenCalled()
+    },
+  )
+
+  it.runIf(isLinux)('is told on threads too: a file whose pages can’t be read', async () => {
+    // Page 0 of a process's memory can't be read by anybody: a real EIO.
+    const trial = join(scratch, 'memory')
+    copyTrial(PLAIN, trial)
+    const path = join(trial, 'events/000000000001/000000000001_worker_0.tfevents')
+    rmSync(path)
+    symlinkSync('/proc/self/mem', path)
+    const opened = await createTrial(trial, { allowSymlinks: true })
+    for (const threads of [0, 2]) {
+      const rows = await rowsOf(opened, { threads })
+      const failed = rows.filter(({ error }) => error)
+      expect([rows.length, failed.length]).toEqual([15, 5])
+      for (const { step, error } of failed) {
+        expect([step, error!.name]).toEqual([1, 'StoreError'])
+        expect(error!.message).toMatch(/000000000001_worker_0\.tfevents: EIO: i\/o error, read$/)
+      }
+    }
+  })
+
+  it('is told of a directory in place of an event file', async () => {
+    const trial = join(scratch, 'directory')
+    copyTrial(PLAIN, trial)
+    const path = join(trial, 'events/000000000001/000000000001_worker_0.tfevents')
+    rmSync(path)
+    mkdirSync(path)
+    for (const threads of [0, 2]) {
+      const rows = await rowsOf(await createTrial(trial), { threads })
+      expect(rows.filter(({ error }) => error).map(({ step, error }) => [step, error!.code])).toEqual(
+        Array.from({ length: 5 }, () => [1, 'NotAFile']),
+      )
+    }
+  })
+})

@@ -1,0 +1,358 @@
+/** Threads that die, at any moment and for any reason: rows are right or say by name why not, and nothing ever hangs. */
+
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { closePools, createTrial, evaluate, reindexTrial, type Trial } from '#dist/index.js'
+import { UnchangedTensor } from '#dist/rule/builtin/unchanged-tensor.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { normals } from '../../fixtures/random.js'
+import { ROOT } from '../support/golden.js'
+import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { packageWithThread, runModule, Threads } from '../support/threads.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-threads-'))
+const directory = join(scratch, 'trial')
+let trial: Trial
+let whole: unknown[]
+let threads: Threads
+
+const STEPS = 6
+const TENSORS = 20
+const ROWS = STEPS * TENSORS
+
+beforeAll(async () => {
+  // 6 steps of 20 records of 0.36 MB, and one of 20 MB, which is cut into parts: 63 MB in 8 jobs.
+  const writer = new TrialWriter(directory, { checksum: 'true' })
+  const bytes = new Uint8Array(Float32Array.from(normals(110_000, 1)).buffer)
+  const large = new Uint8Array(20 << 20)
+  for (let at = 0; at < large.length; at += 400_000)
+    large.set(bytes.subarray(0, Math.min(400_000, large.length - at)), at)
+  for (let step = 0; step < STEPS; step++) {
+    const tensors = Array.from({ length: TENSORS }, (_, i) => {
+      const data = step === 2 && i === 7 ? large : bytes.subarray(i * 4000, i * 4000 + 360_000)
+      return { name: `t${i}`, dtype: 'float32', shape: [data.length / 4], data } as const
+    })
+    writer.step({ step, mode: 'TRAIN', tensors })
+  }
+  writer.end()
+  trial = await createTrial(directory)
+  whole = plainRows(await rowsOf(trial, { threads: 0, check: 'full' }))
+})
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+beforeEach(async () => {
+  await closePools()
+  threads = new Threads()
+})
+
+afterEach(async () => {
+  threads.stop()
+  await closePools()
+})
+
+async function expectWhole(): Promise<void> {
+  expect(plainRows(await rowsOf(trial, { threads: 2, check: 'full' }))).toEqual(whole)
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}
+
+describe('a thread that is killed while a scan runs', () => {
+  // While the pool starts, while rows flow, and towards the end; on a machine of any speed.
+  const moments = Array.from({ length: 8 }, (_, i) => i * 18)
+  it.each(moments)('after %d ms, of a new pool and of one that was there', async ms => {
+    for (let round = 0; round < 2; round++) {
+      const rows = rowsOf(trial, { threads: 2, check: 'full' })
+      await pause(ms)
+      void threads.kill(round)
+      expect(plainRows(await rows)).toEqual(whole)
+    }
+  })
+
+  it.each(Array.from({ length: 8 }, (_, i) => i * 15))('when row %d is handed out', async at => {
+    const rows: unknown[] = []
+    for await (const row of trial.scan({ threads: 2, check: 'full' })) {
+      if (rows.length === at) void threads.kill(at)
+      rows.push(...plainRows([row]))
+    }
+    expect(rows).toEqual(whole)
+  })
+
+  it('and whose successor is killed before it is ready, again and again', async () => {
+    // Piscina makes no successor for such a one; so many in a row, and no thread would be left.
+    await expectWhole()
+    for (let killed = 1; killed <= 4; killed++) {
+      let left = killed
+      threads.onStart = worker => {
+        if (left-- > 0) void worker.terminate()
+      }
+      const rows = rowsOf(trial, { threads: 2, check: 'full' })
+      await pause(5)
+      void threads.kill(0)
+      expect(plainRows(await rows)).toEqual(whole)
+    }
+  })
+
+  it('together with all the others, of which no successor starts: the scan is an error, the next one whole', async () => {
+    await expectWhole()
+    threads.onStart = worker => void worker.terminate()
+    const rows = rejectionOf(rowsOf(trial, { threads: 2, check: 'full' }))
+    for (const worker of threads.living) void worker.terminate()
+    expect(await rows).toMatchObject({ name: 'ThreadError', code: 'ThreadsNotStarted' })
+    threads.onStart = () => {}
+    await expectWhole()
+  })
+
+  it('while it has nothing to do', async () => {
+    await expectWhole()
+    for (let round = 0; round < 3; round++) {
+      await threads.kill(round)
+      await expectWhole()
+    }
+    expect(threads.started).toBe(2 + 3)
+  })
+})
+
+describe('a pool whose start fails', () => {
+  it.each([1, 2, 3])('because of %d threads that die at birth is started again', async deaths => {
+    let left = deaths
+    threads.onStart = worker => {
+      if (left-- > 0) void worker.terminate()
+    }
+    await expectWhole()
+  })
+
+  it('for good is an error; the next scan has a new one', async () => {
+    threads.onStart = worker => void worker.terminate()
+    for (let round = 0; round < 2; round++) {
+      const failure = await rejectionOf(rowsOf(trial, { threads: 2 }))
+      expect(failure).toMatchObject({ name: 'ThreadError', code: 'ThreadsNotStarted' })
+      expect(await rejectionOf(trial.tensor('t1').value(0, { threads: 2 }))).toMatchObject({
+        code: 'ThreadsNotStarted',
+      })
+    }
+    threads.onStart = () => {}
+    await expectWhole()
+  })
+})
+
+describe('a scan that is aborted', () => {
+  it.each(Array.from({ length: 6 }, (_, i) => i * 15))('after %d ms leaves a pool that works', async ms => {
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const scanning = rowsOf(trial, { threads: 2, check: 'full', signal: controller.signal }).then(
+      () => reason,
+      error => error,
+    )
+    await pause(ms)
+    controller.abort(reason)
+    void threads.kill(ms)
+    expect(await scanning).toBe(reason)
+    await expectWhole()
+  })
+})
+
+describe('closing the pools', () => {
+  it.each([0, 5, 15, 40])('%d ms into a scan ends it with an error that says so, or comes too late', async ms => {
+    const scanning = rowsOf(trial, { threads: 2, check: 'full' }).then(
+      rows => plainRows(rows),
+      error => error,
+    )
+    await pause(ms)
+    await closePools()
+    const outcome = await scanning
+    if (Array.isArray(outcome)) expect(outcome).toEqual(whole)
+    else expect(outcome).toMatchObject({ name: 'ThreadError', code: 'ThreadsClosed' })
+    await expectWhole()
+  })
+})
+
+/** Statements that end a thread, each in its way. */
+const DEATHS = {
+  'that exits': 'process.exit(3)',
+  'with an exception that nothing catches':
+    "setImmediate(() => { throw new Error('nothing catches this') }); await new Promise(() => {})",
+  'with a rejection that nothing catches':
+    "Promise.reject(new Error('nothing catches this')); await new Promise(() => {})",
+  'of a full heap': 'const all = []; for (;;) all.push(new Array(10_000).fill(Math.random()))',
+} as const
+
+describe('a job that costs every thread its life', () => {
+  /** In a package whose threads die of one tensor. */
+  const poisoned = (name: string, death: string, condition: string, body: string) =>
+    runModule(
+      `
+      import { closePools, createTrial, evaluate } from ${JSON.stringify(
+        packageWithThread(join(scratch, name), source =>
+          source.replace(
+            /export default async function run\(job\) \{/,
+            `export default async function run(job) { if (${condition}) { ${death} }`,
+          ),
+        ),
+      )}
+      const trial = await createTrial(${JSON.stringify(directory)})
+      ${body}`,
+      ['--max-old-space-size=128'],
+    )
+
+  const rows = `
+    const rows = []
+    for await (const { tensor, step, error, reductions } of trial.scan({ threads: 2, reductions: ['l2'] })) {
+      rows.push([tensor, step, reductions.l2 ?? null, error ? error.toJSON() : null])
+    }
+    console.log(JSON.stringify(rows))`
+
+  type Row = [string, number, number | null, Record<string, unknown> | null]
+
+  it.each(Object.entries(DEATHS))('%s: its records fail by name, all others stand', async (how, death) => {
+    const condition = "job.kind === 'scan' && job.tags.some((tag, i) => tag === 't3' && job.records.step.includes(4))"
+    const got = (await poisoned(how, death, condition, rows)) as Row[]
+    const right = await rowsOf(trial, { threads: 0, reductions: ['l2'] })
+    expect(got.length).toBe(ROWS)
+    let failed = 0
+    for (const [i, [tensor, step, l2, error]] of got.entries()) {
+      expect([tensor, step]).toEqual([right[i]!.tensor, right[i]!.step])
+      if (error === null) expect(l2).toBe(right[i]!.reductions.l2)
+      else {
+        failed++
+        const url = pathToFileURL(
+          join(directory, `events/00000000000${step}/00000000000${step}_worker_0.tfevents`),
+        ).href
+        const offset = expect.any(Number) as number
+        expect(error).toMatchObject({ name: 'ThreadError', code: 'ThreadDied', fields: { url, offset, tensor, step } })
+        expect(error.message).toContain(`tensor "${tensor}" at step ${step}: its thread died: `)
+      }
+    }
+    // As many as a job holds of 8 MiB.
+    expect(failed).toBeGreaterThan(0)
+    expect(failed).toBeLessThan(60)
+  })
+
+  it('which is a part of a large record: that one fails, all others stand', async () => {
+    const got = (await poisoned('part', DEATHS['that exits'], "job.kind === 'part' && job.part === 1", rows)) as Row[]
+    const failed = got.filter(([, , , error]) => error)
+    expect([got.length, failed.length]).toEqual([ROWS, 1])
+    expect(failed[0]).toMatchObject(['t7', 2, null, { code: 'ThreadDied', fields: { tensor: 't7', step: 2 } }])
+  })
+
+  it('which is one of a rule’s: what it lacks is told, the rest is judged', async () => {
+    const body = `
+      const { UnchangedTensor } = await import(${JSON.stringify(pathToFileURL(join(scratch, 'rule', 'dist/rule/builtin/unchanged-tensor.js')).href)})
+      const { findings, missing, problems = [] } = await evaluate(
+        [new UnchangedTensor(trial, { tensor_regex: '^t[135]$', num_steps: 2 })], { threads: 2 })
+      console.log(JSON.stringify({
+        findings: findings.map(({ tensor, step }) => [tensor, step]), missing, problems }))`
+    const condition = "job.kind === 'measure' && job.tags.includes('t3')"
+    const got = (await poisoned('rule', DEATHS['that exits'], condition, body)) as Record<string, unknown>
+    const right = await evaluate([new UnchangedTensor(trial, { tensor_regex: '^t[135]$', num_steps: 2 })])
+    expect(right.findings.length).toBeGreaterThan(3)
+    expect(JSON.stringify(got)).toContain('ThreadDied')
+    expect((got.findings as [string, number][]).filter(([tensor]) => tensor === 't3')).toEqual([])
+  })
+
+  it('which reads a value: the error names the record', async () => {
+    const body = `
+      const failed = await trial.tensor('t3').value(4, { threads: 2 }).catch(error => error.toJSON())
+      const { shape } = await trial.tensor('t4').value(4, { threads: 2 })
+      console.log(JSON.stringify([failed, shape]))`
+    const condition = "job.kind === 'value' && job.tags.includes('t3')"
+    expect(await poisoned('value', DEATHS['that exits'], condition, body)).toMatchObject([
+      {
+        code: 'ThreadDied',
+        fields: { tensor: 't3', step: 4 },
+        message: expect.stringContaining('tensor "t3" at step 4'),
+      },
+      [90_000],
+    ])
+  })
+})
+
+describe('a heap that one file fills', () => {
+  const many = join(scratch, 'many')
+  beforeAll(() => {
+    const writer = new TrialWriter(many, {})
+    for (let step = 0; step < 1100; step++) {
+      const tensors = [{ name: 'loss', dtype: 'float32', shape: [1], values: [step] } as const]
+      writer.step({ step, mode: 'TRAIN', tensors })
+    }
+    writer.end()
+  })
+
+  it('costs a step its index file, and no other', async () => {
+    // 15 MB of entries, some 75 MB as objects: more than the threads below have.
+    const path = join(many, 'index/000000000/000000000700_worker_0.json')
+    const text = readFileSync(path, 'utf8')
+    const entry =
+      '{"tensorname": "aaaaaaaaaaaaaaaaaaaaaaaaaa", "start_idx": 0, "length": 1, "b": [[], [], [], [], {}, {}, {}]}'
+    const start = text.indexOf('"tensor_payload": [') + '"tensor_payload": ['.length
+    writeFileSync(path, text.slice(0, start))
+    for (let i = 0; i < 150; i++) appendFileSync(path, `${Array.from({ length: 1000 }, () => entry).join(', ')}, `)
+    appendFileSync(path, text.slice(start))
+    const script = `
+      import { createTrial } from ${JSON.stringify(pathToFileURL(join(ROOT, 'dist/index.js')).href)}
+      const trial = await createTrial(${JSON.stringify(many)}, { threads: 2 })
+      let rows = 0
+      const failed = []
+      for await (const { step, reductions, error } of trial.scan({ threads: 2, reductions: ['max'] })) {
+        rows++
+        if (error) failed.push([step, error.code, error.message])
+        else if (reductions.max !== step) failed.push([step, 'wrong'])
+      }
+      console.log(JSON.stringify([rows, failed]))`
+    const [rows, failed] = await runModule<[number, [number, string, string][]]>(script, ['--max-old-space-size=64'])
+    expect(rows).toBe(1100)
+    expect(failed).toEqual([
+      [700, 'ThreadDied', expect.stringContaining('000000000700_worker_0.json: its thread died')],
+    ])
+    writeFileSync(path, text)
+  })
+
+  it('without an index: the event files that kill are named, all others are read', async () => {
+    const bare = join(scratch, 'bare')
+    const writer = new TrialWriter(bare, {})
+    for (let step = 0; step < 100; step++) {
+      const tensors = [{ name: 'loss', dtype: 'float32', shape: [1], values: [step] } as const]
+      writer.step({ step, mode: 'TRAIN', tensors })
+    }
+    writer.end()
+    rmSync(join(bare, 'index'), { recursive: true })
+    const condition = "job.kind === 'events' && job.files.some(({ path }) => /0000(17|50)_worker/.test(path))"
+    const index = packageWithThread(join(scratch, 'events'), source =>
+      source.replace(
+        /export default async function run\(job\) \{/,
+        `export default async function run(job) { if (${condition}) process.exit(1)`,
+      ),
+    )
+    const script = `
+      import { createTrial } from ${JSON.stringify(index)}
+      const trial = await createTrial(${JSON.stringify(bare)}, { threads: 2 })
+      const rows = []
+      for await (const { step, error } of trial.scan()) rows.push([step, error?.code, error?.message])
+      console.log(JSON.stringify(rows))`
+    const rows = await runModule<[number, string | null, string | null][]>(script)
+    expect(rows.map(([step]) => step)).toEqual(Array.from({ length: 100 }, (_, step) => step))
+    expect(rows.filter(([, code]) => code)).toEqual(
+      [17, 50].map(step => [step, 'ThreadDied', expect.stringContaining(`${step}_worker_0.tfevents: its thread died`)]),
+    )
+  })
+
+  it('index files are read by the threads that are left when one is killed', async () => {
+    for (const ms of [0, 5, 10, 20, 40, 80]) {
+      const opening = createTrial(many, { threads: 2 })
+      await pause(ms)
+      void threads.kill(0)
+      const opened = await opening
+      expect(opened.steps().length).toBe(1100)
+      expect(opened.tensor('loss').steps().length).toBe(1100)
+    }
+    const indexing = reindexTrial(many, { threads: 2 })
+    await pause(5)
+    void threads.kill(1)
+    expect((await indexing).length).toBe(readdirSync(join(many, 'events')).length)
+  })
+})

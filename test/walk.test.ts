@@ -13,6 +13,7 @@ import {
   frameRecord,
   type TensorSpec,
   type ValueSpec,
+  varint,
   type WireForm,
 } from '../fixtures/event-writer.js'
 import { uniform } from '../fixtures/random.js'
@@ -251,6 +252,32 @@ describe('a tensor', () => {
     const deepest: TensorSpec = { dtype: 'float32', shape: Array(254).fill(1), values: [1] }
     const decoded = expectAgreement(encodeEvent({ wallTime: 0, step: 0, tag: 't', tensor: deepest }), 't')
     expect(decoded.found?.shape.length).toBe(254)
+  })
+
+  it('is read although that of another tag beside it has a shape that is none', () => {
+    const good = { tag: 't', tensor: { dtype: 'float32', shape: [2], values: [1, 2] } } as const
+    for (const shape of [[-1], Array<number>(255).fill(1), [2 ** 40, 2 ** 40]]) {
+      const bad = { tag: 'other', tensor: { dtype: 'float32', shape, values: [1] } } as const
+      const payload = encodeEvent({ wallTime: 0, step: 0, values: [bad, good] })
+      expect(expectAgreement(payload, 't').found?.shape).toEqual([2])
+      expect(expectAgreement(payload, 'other').error?.code).toBe('BadShape')
+    }
+  })
+
+  it('of dimensions in a million pieces takes no more memory than they do', () => {
+    const delimited = (field: number, ...parts: Uint8Array[]) => {
+      const content = Buffer.concat(parts)
+      return Buffer.concat([varint(field * 8 + 2), varint(content.length), content])
+    }
+    const dim = delimited(2, Uint8Array.of(0x08, 1))
+    const shape = delimited(2, ...Array<Uint8Array>(254).fill(dim))
+    const pieces = Array<Uint8Array>(1_000_000).fill(delimited(2))
+    const tensor = delimited(8, Uint8Array.of(0x08, 1), shape, ...pieces, delimited(4, new Uint8Array(4)))
+    const payload = delimited(5, delimited(1, delimited(1, Buffer.from('t')), tensor))
+    const fresh = new Engine()
+    const { found } = decodeFrame(fresh, frameRecord(payload), { tag: 't' })
+    expect(found?.shape).toEqual(Array(254).fill(1))
+    expect(fresh.byteLength).toBeLessThan(2 * payload.length)
   })
 
   it('of one value for 2^50 elements is reduced without being unfolded', () => {

@@ -1,0 +1,52 @@
+/** A million mutated records through the core: no trap, no byte read outside of the record, no end of the work missed. */
+
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+import { ROOT } from '../support/golden.js'
+import type { CoreCounts, CoreRun } from './core-run.js'
+import { SEED } from './seed.js'
+
+const execute = promisify(execFile)
+const RECORDS = 1_000_000
+const PROCESSES = 2
+/** Many times what it takes: the work is half a minute for two processes. */
+const LIMIT_MS = 10 * 60_000
+
+/** In a process of its own, which can be ended if it does not end by itself. */
+async function run(run: CoreRun): Promise<CoreCounts> {
+  const script = join(import.meta.dirname, 'core-run.ts')
+  const { stdout } = await execute(process.execPath, ['--import', 'tsx', script, JSON.stringify(run)], {
+    timeout: LIMIT_MS,
+    killSignal: 'SIGKILL',
+  })
+  return JSON.parse(stdout) as CoreCounts
+}
+
+it('a million mutated records are read, or refused, and as protobufjs reads them', {
+  timeout: 2 * LIMIT_MS,
+}, async () => {
+  const runs = await Promise.all(
+    Array.from({ length: PROCESSES }, (_, i) =>
+      run({ fixtures: join(ROOT, 'fixtures'), seed: SEED + i, records: RECORDS / PROCESSES, comparedEvery: 4 }),
+    ),
+  )
+  const sum = (of: (counts: CoreCounts) => number) => runs.reduce((total, counts) => total + of(counts), 0)
+  const number = (value: number) => value.toLocaleString('en-US')
+  const [records, read] = [sum(counts => counts.records), sum(({ statuses }) => statuses[0] ?? 0)]
+  const [compared, refused, agreed] = [sum(c => c.compared), sum(c => c.refused), sum(c => c.agreed)]
+  const overlong = sum(counts => counts.overlong)
+  console.log(
+    `fuzz: ${number(records)} mutated records (seed ${SEED}), each in 2 places: ${number(read)} read, the others refused; ` +
+      `${number(compared)} of them held against protobufjs: it accepted ${number(compared - refused)}, ` +
+      `of which ${number(agreed)} agreed and ${number(overlong)} have a varint of more than ten bytes`,
+  )
+  expect(records).toBe(RECORDS)
+  // Mutations that break everything would show nothing, and so would mutations that break nothing.
+  expect(read / records).toBeGreaterThan(0.1)
+  expect(read / records).toBeLessThan(0.8)
+  expect(agreed).toBeGreaterThan(RECORDS / 20)
+  expect(overlong / agreed).toBeLessThan(0.05)
+  for (const status of [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]) expect(sum(c => c.statuses[status] ?? 0)).toBeGreaterThan(0)
+})

@@ -327,9 +327,9 @@ function mutateFile(file: Uint8Array, chance: Chance, other: () => Uint8Array): 
 
 /** A file without an index: every record that protobufjs accepts before the first broken frame is found. */
 const eventFile: Target = {
-  seeds: fixtures => eventFiles(fixtures).filter(({ length }) => length < 1 << 15),
+  seeds: fixtures => eventFiles(fixtures).filter(({ length }) => length < 1 << 12),
   mutate: mutateFile,
-  maxByteLength: 1 << 16,
+  maxByteLength: 1 << 13,
   async run(file) {
     engine ??= new Engine()
     const store = new MemoryStore(file)

@@ -298,7 +298,7 @@ const histogram: Target = {
 // -------------------------------------------------------------------------------------------------------- event files
 
 /** Mutates the frames of a file, or an Event in one of them. */
-function mutateFile(file: Uint8Array, chance: Chance, other: () => Uint8Array): Uint8Array {
+export function mutateFile(file: Uint8Array, chance: Chance, other: () => Uint8Array): Uint8Array {
   let frames: Uint8Array[]
   try {
     frames = readFrames(file).map(({ startByte, byteLength }) => file.subarray(startByte, startByte + byteLength))

@@ -135,6 +135,8 @@ export function comparableJudgement(judgement: Judgement): unknown {
   return {
     ...judgement,
     content: isHuge ? null : content && elementText(dtype, content),
-    strings: isHuge ? null : (strings?.map(bytes => new TextDecoder().decode(bytes)) ?? null),
+    strings: isHuge
+      ? null
+      : (strings?.map(bytes => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)) ?? null),
   }
 }

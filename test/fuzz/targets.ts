@@ -432,7 +432,7 @@ function indexByHand(source: string): IndexFile {
 /** Files separated by NUL, read one after the other by a reader that shares what repeats, and each by itself. */
 const indexFile: Target = {
   seeds(fixtures) {
-    const files = filesIn(fixtures, path => /index\/\d+\/.*\.json$/.test(path)).filter(({ length }) => length < 4000)
+    const files = filesIn(fixtures, path => /index\/\d+\/.*\.json$/.test(path)).filter(({ length }) => length < 1500)
     return files
       .filter((_, i) => i % 7 === 0)
       .flatMap((file, i) => [file, joined([file, files[(i * 7 + 1) % files.length]!])])

@@ -32,21 +32,23 @@ export function watchInstances(): void {
 
 export class Coverage {
   readonly #seen: readonly [Uint8Array, Uint8Array] = [new Uint8Array(MAX_COUNTERS), new Uint8Array(MAX_COUNTERS)]
+  readonly #script: Uint8Array
   readonly #coreCounters: number
 
-  constructor(coreCounters: number) {
+  constructor(scriptCounters: number, coreCounters: number) {
+    this.#script = globalThis.fuzzCounts.subarray(0, scriptCounters)
     this.#coreCounters = coreCounters
   }
 
   /** Sets all counters to 0. */
   reset(): void {
-    globalThis.fuzzCounts.fill(0)
+    this.#script.fill(0)
     for (const { memory, at } of cores) new Uint8Array(memory.buffer, at, this.#coreCounters).fill(0)
   }
 
   /** Whether a counter was as high as never before since the last reset. */
   hasNews(): boolean {
-    let news = note(globalThis.fuzzCounts, this.#seen[0])
+    let news = note(this.#script, this.#seen[0])
     for (const { memory, at } of cores) {
       news = note(new Uint8Array(memory.buffer, at, this.#coreCounters), this.#seen[1]) || news
     }

@@ -22,6 +22,7 @@ export interface LoopData {
   /** Where finds are written. */
   readonly finds: string
   readonly core: string
+  readonly scriptCounters: number
   readonly coreCounters: number
   /** The number of executions, the length of the input that is tried, and the input: for whoever looks whether it hangs. */
   readonly shared: SharedArrayBuffer
@@ -45,7 +46,7 @@ adoptModule(new WebAssembly.Module(readFileSync(data.core)))
 
 const target = TARGETS[data.target]!
 const chance = new Chance(data.seed)
-const coverage = new Coverage(data.coreCounters)
+const coverage = new Coverage(data.scriptCounters, data.coreCounters)
 const [executions, length] = [new Uint32Array(data.shared, 0, 1), new Uint32Array(data.shared, 4, 1)]
 const current = new Uint8Array(data.shared, 8)
 const corpus: Uint8Array[] = []
@@ -79,7 +80,7 @@ async function tryInput(input: Uint8Array): Promise<void> {
 /** What kind of failure it is: its words without numbers and quotes, and where it was thrown. */
 function kindOf(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)
-  const place = /\n +at .*/.exec(failure.stack ?? '')?.[0] ?? ''
+  const place = failure.stack?.split('\n').find(line => /^ +at (?!hold )/.test(line)) ?? ''
   return `${failure.name}: ${failure.message
     .replace(/["'{[].*/s, '')
     .replace(/\d+/g, '0')

@@ -50,6 +50,7 @@ function runTarget(target: string, seconds: number, seed: number, built: Built):
     corpus: join(DIRECTORY, 'corpus', target),
     finds,
     core: built.core,
+    scriptCounters: built.scriptCounters,
     coreCounters: built.coreCounters,
     shared,
   }

@@ -13,7 +13,7 @@ import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { plainRow, rowsOf } from '../support/scanning.js'
 import { Chance, mutateBytes } from './bytes.js'
 import { mutateJson } from './json.js'
-import { SEED } from './seed.js'
+import { SEED } from './run.js'
 import { mutateFile } from './targets.js'
 
 const DAMAGED_STEP = 1

@@ -2,7 +2,7 @@
 // elements lie. Copies nothing it can point to. Fields come in any order; what is unknown, or of another wire type than
 // the schema says, is skipped, and a message that comes in pieces is merged, as protobuf asks.
 
-import { arenaPush } from './arena'
+import { arenaMark, arenaPush, arenaRelease } from './arena'
 import { DType, elementSize, valuesField } from './dtype'
 import { Kind, Slot } from './layout'
 import { Status } from './status'
@@ -79,7 +79,7 @@ function walkEvent(slot: usize, end: u32): bool {
       wire.skip(key, end)
     }
   }
-  if (wire.status() != Status.OK) return refuse(slot, wire.status(), wire.faultOffset(), 0, load<f64>(slot, Slot.GOT))
+  if (wire.status() != Status.OK) return refuse(slot, wire.status(), wire.faultOffset(), 0, 0)
   if (!found) {
     const other = load<u32>(slot, Slot.ASKED_TAG) != 0 && load<u32>(slot, Slot.TAG) != 0
     return refuse(slot, other ? Status.TAG_MISMATCH : Status.NO_TENSOR, 0, 0, 0)
@@ -90,6 +90,7 @@ function walkEvent(slot: usize, end: u32): bool {
 /** @returns whether this is the Value asked for */
 function walkValue(slot: usize, end: u32): bool {
   const start = wire.position
+  const mark = arenaMark()
   let tag: usize = 0
   let tagLength: u32 = 0
   let simple: usize = 0
@@ -136,6 +137,7 @@ function walkValue(slot: usize, end: u32): bool {
       store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), Slot.TAG)
       store<u32>(slot, tagLength, Slot.TAG_LENGTH)
     }
+    arenaRelease(mark)
     return false
   }
   if (!hasTensor && simple == 0) return false
@@ -260,13 +262,12 @@ function walkShape(slot: usize, end: u32): void {
     wire.skip(key, end)
   }
   if (wire.status() != Status.OK) return
-  if (rank > MAX_RANK) {
-    store<f64>(slot, rank, Slot.GOT)
-    return wire.fail(Status.BAD_SHAPE, start)
-  }
-  const dims = arenaPush(max(rank, 1) << 3)
+  if (rank == before) return
+  if (rank > MAX_RANK) return refuseShape(slot, start, rank)
+  // Dimensions that came before are the last that was pushed, so that they grow where they are.
+  if (before > 0) arenaRelease(load<u32>(slot, Slot.DIMS))
+  const dims = arenaPush(rank << 3)
   if (dims == 0) return wire.fail(Status.OUT_OF_MEMORY, start)
-  if (before > 0) memory.copy(dims, load<u32>(slot, Slot.DIMS), before << 3)
   store<u32>(slot, <u32>dims, Slot.DIMS)
   store<u32>(slot, rank, Slot.RANK)
   let count = load<f64>(slot, Slot.ELEMENT_COUNT)
@@ -286,15 +287,26 @@ function walkShape(slot: usize, end: u32): void {
       if (dimKey == DIM_SIZE) size = <i64>wire.readVarint(dimEnd)
       else wire.skip(dimKey, dimEnd)
     }
-    if (size < 0) {
-      store<f64>(slot, <f64>size, Slot.GOT)
-      return wire.fail(Status.BAD_SHAPE, dimStart)
-    }
     store<f64>(dims + (i << 3), <f64>size)
     count *= <f64>size
     i++
+    if (size < 0) {
+      refuseShape(slot, dimStart, <f64>size)
+      count = NaN
+    }
   }
   store<f64>(slot, count, Slot.ELEMENT_COUNT)
+}
+
+/**
+ * Notes that a shape is none: `resolve` refuses it if its tensor is the one asked for. That of another is nobody's
+ * concern. A count that is no number says so, whatever it is multiplied with.
+ */
+function refuseShape(slot: usize, at: u32, got: f64): void {
+  if (isNaN(load<f64>(slot, Slot.ELEMENT_COUNT))) return
+  store<f64>(slot, NaN, Slot.ELEMENT_COUNT)
+  store<u32>(slot, at, Slot.FAULT_OFFSET)
+  store<f64>(slot, got, Slot.GOT)
 }
 
 /** Holds what was found against what was asked for, and the bytes against the shape. */
@@ -307,7 +319,10 @@ function resolve(slot: usize): bool {
   const count = load<f64>(slot, Slot.ELEMENT_COUNT)
   if (isMislabelledHalf(slot, count)) store<i32>(slot, DType.FLOAT16, Slot.DTYPE)
   const dtype = load<i32>(slot, Slot.DTYPE)
-  if (!(count <= MAX_ELEMENTS)) return refuse(slot, Status.BAD_SHAPE, 0, MAX_ELEMENTS, count)
+  if (isNaN(count)) {
+    return refuse(slot, Status.BAD_SHAPE, load<u32>(slot, Slot.FAULT_OFFSET), MAX_RANK, load<f64>(slot, Slot.GOT))
+  }
+  if (count > MAX_ELEMENTS) return refuse(slot, Status.BAD_SHAPE, 0, MAX_ELEMENTS, count)
   if (load<i32>(slot, Slot.KIND) == Kind.STRINGS) return checkCount(slot, count)
   const size = elementSize(dtype)
   if (size == 0) return refuse(slot, Status.UNKNOWN_DTYPE, 0, 0, dtype)

@@ -13,161 +13,25 @@ import {
   frameRecord,
   type TensorSpec,
   type ValueSpec,
+  varint,
   type WireForm,
 } from '../fixtures/event-writer.js'
 import { uniform } from '../fixtures/random.js'
+import { comparable, comparableJudgement, hex, judge } from './support/event-judge.js'
 import {
   decodeEvent,
   type EventView,
   encodeEvent as encodeByProtobufjs,
   readFrames,
-  type TensorView,
   TYPED_FIELDS,
-  type ValueView,
 } from './support/event-schema.js'
 import { ROOT } from './support/golden.js'
 import { type Decoded, type DecodeOptions, decodeFrame } from './support/records.js'
 
 const engine = new Engine()
-const DTYPE_BY_NUMBER = new Map(Object.entries(DTYPES).map(([name, facts]) => [facts.number, name as DTypeName]))
 
 function decode(payload: Uint8Array, options: DecodeOptions = {}): Decoded {
   return decodeFrame(engine, frameRecord(payload), options)
-}
-
-// -------------------------------------------------------------------------------------------------------- the judge
-
-/** What protobufjs's reading of an Event means, by format.md: the tensor, or the code of the error it deserves. */
-type Judgement =
-  | { readonly code: string }
-  | {
-      readonly code: null
-      readonly step: number
-      readonly mode: number
-      readonly modeStep: number
-      readonly dtype: DTypeName
-      readonly shape: readonly number[]
-      readonly content: Uint8Array | null
-      readonly strings: readonly Uint8Array[] | null
-    }
-
-function judge({ step, values }: EventView, tag: string | undefined): Judgement {
-  const holding = values.filter(({ tensor, simpleValue }) => tensor !== undefined || simpleValue !== undefined)
-  const value = holding.find(candidate => tag === undefined || candidate.tag === tag)
-  if (value === undefined) {
-    const other = tag !== undefined && values.some(candidate => candidate.tag !== tag)
-    return { code: other ? 'TagMismatch' : 'NoTensor' }
-  }
-  const common = { code: null, step: Number(step), mode: modeOf(value), modeStep: modeStepOf(value) } as const
-  const { tensor, simpleValue } = value
-  if (tensor === undefined) {
-    const content = elementBytes('float32', [simpleValue!])
-    return { ...common, dtype: 'float32', shape: [], content, strings: null }
-  }
-  const { shape } = tensor
-  // The core counts in doubles, dimension by dimension, so this does too.
-  const count = shape.reduce((product, size) => product * size, 1)
-  if (shape.some(size => size < 0) || shape.length > 254 || !(count <= 2 ** 53)) return { code: 'BadShape' }
-  const isEmpty = tensor.content.length === 0 && count === 0
-  if (tensor.dtype === 7 || (tensor.dtype === 0 && (tensor.strings.length > 0 || isEmpty))) {
-    if (!fits(tensor.strings.length, count)) return { code: 'ShapeMismatch' }
-    return { ...common, dtype: 'string', shape, content: null, strings: repeated([...tensor.strings], count) }
-  }
-  const dtype = DTYPE_BY_NUMBER.get(tensor.dtype)
-  if (dtype === undefined) return { code: 'UnknownDType' }
-  if (tensor.content.length > 0) {
-    const isRight = tensor.content.length === count * DTYPES[dtype].byteLength
-    return isRight ? { ...common, dtype, shape, content: tensor.content, strings: null } : { code: 'ShapeMismatch' }
-  }
-  const content = typedContent(tensor, dtype, count)
-  return content === null ? { code: 'ShapeMismatch' } : { ...common, dtype, shape, content, strings: null }
-}
-
-function fits(there: number, count: number): boolean {
-  return there <= count && (there > 0 || count === 0)
-}
-
-function repeated<T>(list: T[], count: number): T[] {
-  if (count <= 1e6) while (list.length < count) list.push(list.at(-1)!)
-  return list
-}
-
-/** The elements of a typed field, the last one repeated; null where they don't fit the shape. */
-function typedContent(tensor: TensorView, dtype: DTypeName, count: number): Uint8Array | null {
-  const { parts, field } = DTYPES[dtype]
-  const name = TYPED_FIELDS[[5, 6, 7, 9, 10, 11, 12, 13, 16, 17].indexOf(field)]!
-  const values = tensor.typed[name] ?? []
-  const whole = Math.floor(values.length / parts)
-  if (!fits(whole, count)) return null
-  const written = dtype === 'float16' || dtype === 'bfloat16' ? 'uint16' : dtype
-  const bytes = elementBytes(written, values.slice(0, whole * parts))
-  if (count > 1e6 || count === 0) return bytes
-  const size = DTYPES[dtype].byteLength
-  const out = new Uint8Array(count * size)
-  out.set(bytes)
-  for (let at = bytes.length; at < out.length; at += size) out.set(bytes.subarray(bytes.length - size), at)
-  return out
-}
-
-/** Decimal digits, no more than a double holds; the last of several plugins counts. */
-function decimal({ plugins }: ValueView, wanted: string): number {
-  const content = plugins.findLast(({ name }) => name === wanted)?.content ?? ''
-  return /^\d{1,15}$/.test(content) ? Number(content) : -1
-}
-
-function modeOf(value: ValueView): number {
-  const mode = decimal(value, 'mode')
-  return mode >= 1 && mode <= 4 ? mode : 0
-}
-
-function modeStepOf(value: ValueView): number {
-  return decimal(value, 'mode_step')
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex')
-}
-
-/** Elements as text. Every NaN counts as the same: protobufjs reads typed fields as numbers, which loses NaN's payload. */
-function elementText(dtype: DTypeName, bytes: Uint8Array): string {
-  if (dtype === 'float32' || dtype === 'complex64') return hex(elementBytes(dtype, floats(bytes, 4)))
-  if (dtype === 'float64' || dtype === 'complex128') return hex(elementBytes(dtype, floats(bytes, 8)))
-  return hex(bytes)
-}
-
-function floats(bytes: Uint8Array, size: 4 | 8): number[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return Array.from({ length: bytes.length / size }, (_, i) =>
-    size === 4 ? view.getFloat32(i * 4, true) : view.getFloat64(i * 8, true),
-  )
-}
-
-/** Both readings in a form that can be compared. */
-function comparable(decoded: Decoded): unknown {
-  if (decoded.error) return { code: decoded.error.code }
-  const { found, elements, strings } = decoded
-  const { dtype, shape, mode, modeStep, eventStep } = found
-  return {
-    code: null,
-    step: eventStep,
-    mode,
-    modeStep,
-    dtype,
-    shape,
-    content: elements && elementText(dtype, elements),
-    strings: strings && [...strings],
-  }
-}
-
-function comparableJudgement(judgement: Judgement): unknown {
-  if (judgement.code !== null) return judgement
-  const { dtype, shape, content, strings } = judgement
-  const isHuge = shape.reduce((product, size) => product * size, 1) > 1e6
-  return {
-    ...judgement,
-    content: isHuge ? null : content && elementText(dtype, content),
-    strings: isHuge ? null : (strings?.map(bytes => new TextDecoder().decode(bytes)) ?? null),
-  }
 }
 
 function expectAgreement(payload: Uint8Array, tag: string | undefined, options: DecodeOptions = {}): Decoded {
@@ -388,6 +252,32 @@ describe('a tensor', () => {
     const deepest: TensorSpec = { dtype: 'float32', shape: Array(254).fill(1), values: [1] }
     const decoded = expectAgreement(encodeEvent({ wallTime: 0, step: 0, tag: 't', tensor: deepest }), 't')
     expect(decoded.found?.shape.length).toBe(254)
+  })
+
+  it('is read although that of another tag beside it has a shape that is none', () => {
+    const good = { tag: 't', tensor: { dtype: 'float32', shape: [2], values: [1, 2] } } as const
+    for (const shape of [[-1], Array<number>(255).fill(1), [2 ** 40, 2 ** 40]]) {
+      const bad = { tag: 'other', tensor: { dtype: 'float32', shape, values: [1] } } as const
+      const payload = encodeEvent({ wallTime: 0, step: 0, values: [bad, good] })
+      expect(expectAgreement(payload, 't').found?.shape).toEqual([2])
+      expect(expectAgreement(payload, 'other').error?.code).toBe('BadShape')
+    }
+  })
+
+  it('of dimensions in a million pieces takes no more memory than they do', () => {
+    const delimited = (field: number, ...parts: Uint8Array[]) => {
+      const content = Buffer.concat(parts)
+      return Buffer.concat([varint(field * 8 + 2), varint(content.length), content])
+    }
+    const dim = delimited(2, Uint8Array.of(0x08, 1))
+    const shape = delimited(2, ...Array<Uint8Array>(254).fill(dim))
+    const pieces = Buffer.alloc(2_000_000, delimited(2))
+    const tensor = delimited(8, Uint8Array.of(0x08, 1), shape, pieces, delimited(4, new Uint8Array(4)))
+    const payload = delimited(5, delimited(1, delimited(1, Buffer.from('t')), tensor))
+    const fresh = new Engine()
+    const { found } = decodeFrame(fresh, frameRecord(payload), { tag: 't' })
+    expect(found?.shape).toEqual(Array(254).fill(1))
+    expect(fresh.byteLength).toBeLessThan(2 * payload.length)
   })
 
   it('of one value for 2^50 elements is reduced without being unfolded', () => {

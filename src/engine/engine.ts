@@ -88,7 +88,8 @@ export const KNOWN = { extremes: 1, sums: 2, squares: 3, all: 4 } as const
 export type Known = (typeof KNOWN)[keyof typeof KNOWN]
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder()
+/** Strings are what was written, a byte order mark at their beginning included. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export class Engine {
   readonly layout: Layout

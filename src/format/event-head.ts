@@ -43,7 +43,7 @@ export class MalformedEvent extends Error {
 
 /** Key and length of a field take at most this. */
 const FIELD_HEAD_BYTES = 20
-/** A longer tag or plugin is refused: it is no name. */
+/** A longer tag is refused: it is no name. */
 const MAX_TEXT_BYTES = 32 << 10
 
 /** Keys of the fields we read: number << 3 | wire type. */
@@ -67,7 +67,7 @@ const PLUGIN_CONTENT = (2 << 3) | LENGTH_DELIMITED
 
 type Walk<T> = Generator<Needed, T, void>
 
-const decoder = new TextDecoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
  * Walks the Event in bytes `[start, end)`. Yields what it needs; whoever drives it brings that into memory.
@@ -103,9 +103,10 @@ function* walkValue(cursor: Cursor, end: number): Walk<EventValue> {
       while (yield* cursor.next(metadataEnd)) {
         if (cursor.key !== METADATA_PLUGIN) continue
         const { name, content } = yield* walkPlugin(cursor, cursor.enter())
-        if (!/^\d{1,15}$/.test(content)) continue
-        if (name === 'mode') mode = Number(content) <= 4 ? Number(content) : 0
-        else if (name === 'mode_step') modeStep = Number(content)
+        // As in the core: the last one counts, whatever it says.
+        const number = /^\d{1,15}$/.test(content) ? Number(content) : -1
+        if (name === 'mode') mode = number >= 1 && number <= 4 ? number : 0
+        else if (name === 'mode_step') modeStep = number
       }
     }
   }
@@ -116,9 +117,10 @@ function* walkPlugin(cursor: Cursor, end: number): Walk<{ name: string; content:
   let name = ''
   let content = ''
   while (yield* cursor.next(end)) {
-    if (cursor.key === PLUGIN_NAME) name = yield* cursor.text()
-    // Of other plugins the content is theirs, and may be long.
-    else if (cursor.key === PLUGIN_CONTENT && cursor.byteLength <= 16) content = yield* cursor.text()
+    // What is longer than the names and numbers of ours is another plugin's.
+    const isOurs = cursor.byteLength <= 16
+    if (cursor.key === PLUGIN_NAME) name = isOurs ? yield* cursor.text() : ''
+    else if (cursor.key === PLUGIN_CONTENT) content = isOurs ? yield* cursor.text() : ''
   }
   return { name, content }
 }
@@ -166,6 +168,7 @@ class Cursor {
       else if (depth === 0) return true
       if (depth < 0) throw new MalformedEvent(this.#at)
     }
+    if (depth > 0) throw new MalformedEvent(this.#end)
     return false
   }
 

@@ -25,6 +25,13 @@ const BUCKET = 7
 
 type Scalars = Record<(typeof SCALARS)[number], number>
 
+/** What a HistogramProto holds. */
+interface Content {
+  readonly scalars: Scalars
+  readonly limits: number[]
+  readonly counts: number[]
+}
+
 /** The histogram of that tag in an Event; null if there is none. */
 export async function decodeHistogram(event: Uint8Array, tag: string): Promise<Histogram | null> {
   const { default: protobuf } = await import('protobufjs/minimal.js')
@@ -48,21 +55,21 @@ function findHistogram(reader: Reader, tag: string): Histogram | null {
 
 function readValue(reader: Reader, end: number, tag: string): Histogram | null {
   let ownTag = ''
-  let histogram: Histogram | null = null
+  let content: Content | null = null
   eachField(reader, end, (field, wireType) => {
     if (wireType !== LENGTH_DELIMITED) return false
     if (field === VALUE_TAG) ownTag = reader.string()
-    else if (field === VALUE_HISTOGRAM) histogram = readHistogram(reader, reader.uint32() + reader.pos)
-    else return false
+    else if (field === VALUE_HISTOGRAM) {
+      // One that comes in pieces is merged, as protobuf asks.
+      content ??= { scalars: { min: 0, max: 0, num: 0, sum: 0, sumSquares: 0 }, limits: [], counts: [] }
+      readContent(reader, reader.uint32() + reader.pos, content)
+    } else return false
     return true
   })
-  return ownTag === tag ? histogram : null
+  return ownTag === tag && content !== null ? histogramOf(content) : null
 }
 
-function readHistogram(reader: Reader, end: number): Histogram {
-  const scalars: Scalars = { min: 0, max: 0, num: 0, sum: 0, sumSquares: 0 }
-  const limits: number[] = []
-  const counts: number[] = []
+function readContent(reader: Reader, end: number, { scalars, limits, counts }: Content): void {
   eachField(reader, end, (field, wireType) => {
     const scalar = SCALARS[field - 1]
     const list = field === BUCKET_LIMIT ? limits : field === BUCKET ? counts : null
@@ -74,6 +81,9 @@ function readHistogram(reader: Reader, end: number): Histogram {
     } else return false
     return true
   })
+}
+
+function histogramOf({ scalars, limits, counts }: Content): Histogram {
   const count = Math.min(limits.length, counts.length)
   const rows = new Float64Array(count * 3)
   for (let i = 0; i < count; i++) {
@@ -112,6 +122,7 @@ function eachField(reader: Reader, end: number, read: (field: number, wireType: 
     const key = reader.uint32()
     if (!read(key >>> 3, key & 7)) reader.skipType(key & 7)
   }
+  if (reader.pos > end) throw new RangeError('a field ends behind its message')
 }
 
 /** Goes through the messages in a field; each is left behind whole. */

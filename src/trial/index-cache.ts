@@ -126,5 +126,5 @@ function parseHeader(line: Uint8Array): Header | null {
 }
 
 function namesOf(section: Uint8Array): string[] {
-  return section.length === 0 ? [] : new TextDecoder().decode(section).split('\0')
+  return section.length === 0 ? [] : new TextDecoder('utf-8', { ignoreBOM: true }).decode(section).split('\0')
 }

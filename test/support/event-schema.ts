@@ -204,7 +204,9 @@ function valueView(value: Plain): ValueView {
   const metadata = value.metadata as { pluginData: Plain[] } | undefined
   const plugins = (metadata?.pluginData ?? []).map(entry => ({
     name: (entry.pluginName as string | undefined) ?? '',
-    content: new TextDecoder().decode((entry.content as Uint8Array | undefined) ?? new Uint8Array()),
+    content: new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+      (entry.content as Uint8Array | undefined) ?? new Uint8Array(),
+    ),
   }))
   const plugin = (wanted: string) => {
     const entry = plugins.find(({ name }) => name === wanted)

@@ -441,6 +441,26 @@ export class Engine {
     return strings
   }
 
+  /** Whether all strings of a record in memory pass a test; `i` is its slot. Each is seen once, whatever the shape says. */
+  everyString(batch: Batch, i: number, test: (bytes: Uint8Array) => boolean): boolean {
+    const { slot } = this.layout
+    const address = (batch.slots + i * slot.byteLength) as Address
+    while (this.#core.readString(address) !== 0) {
+      const words = this.#memory.words(address, slot.words)
+      if (!test(this.#memory.bytes(words[slot.data]! as Address, words[slot.dataLength]!))) return false
+    }
+    return true
+  }
+
+  /** The moments of the i-th record of a batch, which was walked and is in memory: a view, to be copied. */
+  reduceSlot(batch: Batch, i: number, known: Known): Float64Array<ArrayBuffer> {
+    const { slot, moments } = this.layout
+    const row = (batch.rows + i * moments.byteLength) as Address
+    this.#core.momentsReset(row)
+    this.#core.reduceRecord(batch.slots + i * slot.byteLength, row, known)
+    return this.#memory.doubles(row, moments.doubles)
+  }
+
   /** float16 or bfloat16 bits as float32. */
   widenToFloat32(dtype: 'float16' | 'bfloat16', bits: Uint16Array): Float32Array<ArrayBuffer> {
     const out = new Float32Array(bits.length)

@@ -5,12 +5,14 @@
 
 import { type Batch, type Engine, FRAMING_LENGTH, HEADER_LENGTH, type SlotReader, type Tags } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
+import { Moments } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, faultError, OK, TRUNCATED } from '../engine/status.js'
 import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
 import { MalformedEvent, walkEventHead } from '../format/event-head.js'
 import { Interner } from '../plan.js'
 import type { Store } from '../store/store.js'
 import { FilePieces } from './events.js'
+import { CHECK_FULL, LargeRecord } from './large.js'
 import {
   type RecordProblem,
   VALUE_KINDS,
@@ -19,6 +21,7 @@ import {
   type VerifyRange,
   type VerifyReply,
 } from './message.js'
+import { DeepLook, isText } from './verify-values.js'
 
 /** What is read and surveyed at once: it stays in the L2 cache. */
 const WINDOW_BYTES = 1 << 20
@@ -117,6 +120,10 @@ class RangeVerifier {
   readonly #notes = new Problems()
   /** The first anchor that may still be good. */
   #anchor = 0
+  /** Bytes that may be read again to look for records in them, so that no file takes for ever. */
+  #rewindable: number
+  /** Null where values are not to be looked at. */
+  readonly #deep: DeepLook | null
   /** Headers that hold and lead nowhere. */
   readonly #deadEnds = new Set<number>()
 
@@ -125,6 +132,8 @@ class RangeVerifier {
     this.#range = range
     this.#url = common.store.url(range.path)
     this.#fileLength = fileLength
+    this.#rewindable = fileLength
+    this.#deep = common.job.deep ? new DeepLook(common.engine) : null
   }
 
   async run(): Promise<VerifiedRange> {
@@ -149,6 +158,7 @@ class RangeVerifier {
         at = await this.#broken(at, framed)
       }
     }
+    this.#compareReductions()
     return {
       byteLength: this.#fileLength,
       startByte,
@@ -331,9 +341,78 @@ class RangeVerifier {
     const kind = held === this.#holds.tensor ? 'tensor' : held === this.#holds.histogram ? 'histogram' : 'other'
     this.#value(number, slots.mode(i), slots.modeStep(i), kind)
     // Of a payload that is not what it was, nothing more needs to be said.
-    if (slots.ok(i) || this.#isSpoilt) return
+    if (this.#isSpoilt) return
+    if (slots.ok(i)) {
+      if (this.#deep !== null) this.#look(this.#deep, slots, i, number, held)
+      return
+    }
     const tensor = this.#common.tags.names[number]!
     this.#bad(slots.error(i, { url: this.#url, startByte: this.#recordStart.at(-1)!, tensor }), tensor)
+  }
+
+  /** Decodes a value, and its tag. A record that streams is not in memory: see `#lookAtLarge`. */
+  #look(deep: DeepLook, slots: SlotReader, i: number, tag: number, held: number): void {
+    const { room, tags } = this.#common
+    const tensor = tags.names[tag]!
+    const last = this.#recordStart.length - 1
+    const startByte = this.#recordStart[last]!
+    if (!tags.isText(tag)) {
+      this.#bad(this.#error('BadText', startByte, 'a tag in UTF-8', 'other bytes'), tensor)
+      return
+    }
+    const isInMemory = slots.frameByteLength(i) === this.#recordByteLength[last]
+    if (held !== this.#holds.tensor || !isInMemory) return
+    const fault = deep.look(room, slots, i, tensor, last)
+    if (fault === 'text') {
+      this.#bad(this.#error('BadText', startByte, 'strings in UTF-8', 'other bytes'), tensor)
+    } else if (fault === 'bool') {
+      const odd = this.#error('OddEncoding', startByte, 'bools of 0 and 1', 'other bytes, which count as true')
+      const endByte = startByte + this.#recordByteLength[last]!
+      this.#notes.add({ error: odd.toJSON(), startByte, endByte, tag: tensor, step: this.#step[last]! })
+    }
+  }
+
+  /** The elements of a record that streams, once more. */
+  async #lookAtLarge(deep: DeepLook, at: number, byteLength: number): Promise<void> {
+    const { engine, store, noTags, job, tags } = this.#common
+    const last = this.#recordStart.length - 1
+    const value = this.#record.lastIndexOf(last)
+    if (this.#isBad[last] === 1 || value < 0 || this.#record[value - 1] === last) return
+    const mark = engine.mark()
+    try {
+      const record = await LargeRecord.open(engine, store, {
+        path: this.#range.path,
+        startByte: at,
+        asked: { byteLength, tag: -1, step: -1, tornasole: job.isTornasole },
+        tags: noTags,
+        place: this.#place(at),
+        checkLevel: CHECK_FULL - 1,
+        windowByteLength: job.windowByteLength,
+        aheadByteLength: 0,
+      })
+      const { dtype, kind } = record.found
+      if (kind !== 'content') return
+      const row = engine.reserveBatch(1)
+      engine.resetRow(row)
+      await record.streamPart(0, 1, (address, count) => engine.addToRow(row, dtype, address, count))
+      this.readBytes += record.readBytes
+      const moments = new Moments(engine.layout.moments, dtype, engine.rows(row, 1).slice())
+      deep.keep(moments, tags.names[this.#tag[value]!]!, this.#step[last]!, last)
+    } finally {
+      engine.release(mark)
+    }
+  }
+
+  /** Of one range: a file is not cut for a deep look. */
+  #compareReductions(): void {
+    for (const { saved, computed } of this.#deep?.mismatches() ?? []) {
+      const startByte = this.#recordStart[saved.record]!
+      const { reduction, tensor, step } = saved
+      const expected = `${reduction} ${computed} of tensor ${JSON.stringify(tensor)}, which is saved beside it`
+      const error = this.#error('ReductionMismatch', startByte, expected, `${saved.value}`)
+      const endByte = startByte + this.#recordByteLength[saved.record]!
+      this.#problems.add({ error: error.toJSON(), startByte, endByte, tag: tensor, step })
+    }
   }
 
   #value(tag: number, mode: number, modeStep: number, kind: (typeof VALUE_KINDS)[number]): void {
@@ -396,6 +475,7 @@ class RangeVerifier {
       const first = this.#record.lastIndexOf(this.#recordStart.length - 1)
       this.#badPayload(crc, stored, first < 0 ? null : this.#common.tags.names[this.#tag[first]!]!)
     }
+    if (this.#deep !== null) await this.#lookAtLarge(this.#deep, at, byteLength)
   }
 
   /** A record that is longer than the window, but not than what may be in memory. */
@@ -421,9 +501,15 @@ class RangeVerifier {
 
   /** What a record holds that is too long to be in memory: by its names alone. Whether its shape is right is not known. */
   async #names(at: number, byteLength: number): Promise<void> {
-    const { store, tags } = this.#common
+    const { store, tags, job } = this.#common
     const file = new FilePieces(store, this.#range.path, this.#fileLength)
     this.#openRecord(at, byteLength, Number.NaN)
+    const [expected, got] = [
+      `records of at most ${job.windowByteLength} bytes, or one large field`,
+      `${byteLength} bytes`,
+    ]
+    const error = this.#error('RecordNotChecked', at, expected, got).toJSON()
+    this.#notes.add({ error, startByte: at, endByte: at + byteLength, tag: null, step: Number.NaN })
     const walk = walkEventHead(file, at + HEADER_LENGTH, at + byteLength - FOOTER_LENGTH)
     try {
       for (;;) {
@@ -464,7 +550,13 @@ class RangeVerifier {
     const { engine, room } = this.#common
     // What the header says must be read now: looking for the next one takes its place.
     const headerError = framed === null ? engine.slots(room, 1).error(0, this.#place(at)) : null
-    const next = await this.#nextFrame(at)
+    const last = this.#problems.told.at(-1)
+    // A record that is not what it was, and none behind it: its length is wrong, or bytes have come or gone. Then the next
+    // one may begin before the end of this.
+    const before = last?.error.code === 'BadPayloadChecksum' && last.endByte === at ? last : null
+    const isRewound = before !== null && this.#rewindable >= at - before.startByte
+    if (isRewound) this.#rewindable -= at - before.startByte
+    const next = await this.#nextFrame(isRewound ? before.startByte : at)
     const end = next ?? this.#fileLength
     const left = this.#fileLength - at
     const isTorn = next === null && (framed !== null || left < HEADER_LENGTH)
@@ -483,13 +575,13 @@ class RangeVerifier {
         framed === null ? 'one of 4 GiB or more' : `one of ${framed} bytes`,
       )
     }
-    this.#skipped.push(at, end)
-    const last = this.#problems.told.at(-1)
-    if (!isTorn && last?.endByte === at && last.error.code === 'BadPayloadChecksum') {
-      // A record that is not what it was, and none behind it: its length is wrong, or bytes have come or gone.
-      const expected = `another record behind the ${at - last.startByte} bytes of this one`
-      const frame = this.#error('BrokenFrame', last.startByte, expected, 'none, and another payload than was written')
-      this.#problems.replaceLast({ ...last, error: frame.toJSON(), endByte: end })
+    if (end > at) this.#skipped.push(at, end)
+    if (!isTorn && before !== null) {
+      const { startByte } = before
+      this.#recordByteLength[this.#recordByteLength.length - 1] = Math.min(at, end) - startByte
+      const expected = `another record behind the ${at - startByte} bytes of this one`
+      const frame = this.#error('BrokenFrame', startByte, expected, 'none, and another payload than was written')
+      this.#problems.replaceLast({ ...before, error: frame.toJSON(), endByte: end })
     } else {
       this.#problems.add({ error: error.toJSON(), startByte: at, endByte: end, tag: null, step: Number.NaN })
     }
@@ -582,6 +674,7 @@ const decoder = new TextDecoder()
 class TagNumbers {
   readonly #tags = new Interner()
   readonly #byBytes = new Map<string, number>()
+  readonly #odd = new Set<number>()
 
   get names(): readonly string[] {
     return this.#tags.names
@@ -591,10 +684,17 @@ class TagNumbers {
   number(bytes: string): number {
     let number = this.#byBytes.get(bytes)
     if (number === undefined) {
-      number = this.#tags.number(decoder.decode(Buffer.from(bytes, 'latin1')))
+      const utf8 = Buffer.from(bytes, 'latin1')
+      number = this.#tags.number(decoder.decode(utf8))
+      if (!isText(utf8)) this.#odd.add(number)
       this.#byBytes.set(bytes, number)
     }
     return number
+  }
+
+  /** Whether a tag is UTF-8. */
+  isText(number: number): boolean {
+    return !this.#odd.has(number)
   }
 
   named(tag: string): number {

@@ -488,7 +488,7 @@ class Verifier {
     let total = 0
     for (const file of files) {
       const byteLength = await this.#byteLength(file)
-      planned.push({ file, byteLength, ranges: rangesOf(file) })
+      planned.push({ file, byteLength, ranges: rangesOf(file, this.#options.deep ?? false) })
       total += byteLength
     }
     const runner = await this.#runner(total)
@@ -638,18 +638,20 @@ class Verifier {
           step: Number.isNaN(step) ? null : step,
           expected: `${expected}`,
           found: `${got}`,
-          // Behind a torn record there is nothing more.
-          lost:
-            severity === 'note'
-              ? ''
-              : lostBetween(entries, startByte, error.code === 'TornRecord' ? Infinity : endByte, tag, step) ||
-                `${endByte - startByte} bytes`,
+          lost: severity === 'note' ? '' : this.#lostBy(entries, { error, startByte, endByte, tag, step }),
         })
       }
       for (const [code, count] of Object.entries(untold)) this.#count(severity, code as VerifyCode, count)
     }
     tell('problem', problems, problemCounts)
     tell('note', notes, noteCounts)
+  }
+
+  #lostBy(entries: readonly Entry[], { error, startByte, endByte, tag, step }: RecordProblem): string {
+    if (error.code === 'ReductionMismatch') return 'which of them is right'
+    // Behind a torn record there is nothing more.
+    const end = error.code === 'TornRecord' ? Number.POSITIVE_INFINITY : endByte
+    return lostBetween(entries, startByte, end, tag, step) || `${endByte - startByte} bytes`
   }
 
   /** Holds index entries against the records they point at. Both are in the order of the file. */
@@ -874,13 +876,13 @@ function eventFilesOf(paths: readonly string[], indexes: readonly ReadIndex[]): 
     .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
 }
 
-/** A file in one range; a long one in several, from one record that the index names to another. */
-function rangesOf({ path, entries }: EventFile): VerifyRange[] {
+/** A file in one range; a long one in several, from one record that the index names to another, unless it is to be whole. */
+function rangesOf({ path, entries }: EventFile, isWhole: boolean): VerifyRange[] {
   const anchors = Float64Array.from(new Set(entries.map(({ location }) => location.startByte)))
   const ranges: VerifyRange[] = []
   let first = 0
   let startByte = 0
-  if (entries.length > 0 && endOf(entries.at(-1)!.location) > CUT_BYTES) {
+  if (!isWhole && entries.length > 0 && endOf(entries.at(-1)!.location) > CUT_BYTES) {
     for (const [i, anchor] of anchors.entries()) {
       if (anchor - startByte < JOB_BYTES) continue
       ranges.push({ path, startByte, endByte: anchor, anchors: anchors.slice(first, i + 1) })

@@ -49,6 +49,7 @@ it('exports these names', () => {
       "TrialscanError",
       "UnchangedTensor",
       "UsageError",
+      "VERIFY_CODES",
       "VanishingGradient",
       "WaitTimeout",
       "WeightUpdateRatio",
@@ -71,6 +72,7 @@ it('exports these names', () => {
       "postAction",
       "reindexTrial",
       "rowText",
+      "verifyTrial",
     ]
   `)
 })

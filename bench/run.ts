@@ -19,6 +19,7 @@ import { open } from './definitions/open.js'
 import { rules } from './definitions/rules.js'
 import { s3 } from './definitions/s3.js'
 import { scan } from './definitions/scan.js'
+import { verify } from './definitions/verify.js'
 import * as native from './engines/native.js'
 import * as numpy from './engines/numpy.js'
 import { type Effort, measure } from './measure.js'
@@ -27,7 +28,19 @@ import { endAnswerers } from './processes.js'
 import { RECORDS, type Record } from './record.js'
 import { caseTable, type Result, summary } from './report.js'
 
-const DEFINITIONS: readonly Definition[] = [crc32c, decode, moments, kernels, allclose, open, scan, rules, cli, s3]
+const DEFINITIONS: readonly Definition[] = [
+  crc32c,
+  decode,
+  moments,
+  kernels,
+  allclose,
+  open,
+  scan,
+  verify,
+  rules,
+  cli,
+  s3,
+]
 
 const FULL: Effort = { rounds: 5, turnMs: 50 }
 const QUICK: Effort = { rounds: 3, turnMs: 20 }

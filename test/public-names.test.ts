@@ -50,6 +50,7 @@ it('exports these names', () => {
       "TrialscanError",
       "UnchangedTensor",
       "UsageError",
+      "VERIFY_CODES",
       "VanishingGradient",
       "WaitTimeout",
       "WeightUpdateRatio",
@@ -72,6 +73,7 @@ it('exports these names', () => {
       "postAction",
       "reindexTrial",
       "rowText",
+      "verifyTrial",
     ]
   `)
 })

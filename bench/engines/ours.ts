@@ -3,7 +3,7 @@ import { Engine, KNOWN, type Known } from '#dist/engine/engine.js'
 import type { Address } from '#dist/engine/memory.js'
 import { instantiateCore } from '#dist/engine/module.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
-import { createTrial } from '#dist/index.js'
+import { createTrial, verifyTrial } from '#dist/index.js'
 import { dtypeInfo } from '#dist/trial/value.js'
 import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { type Decoded, float32View, type Records } from './record.js'
@@ -170,6 +170,29 @@ export function scan(dir: string, threads: number, check: CheckLevel): () => Pro
     }
     await trial.close()
     return Float64Array.from(numbers)
+  }
+}
+
+/** The minimum of every tensor, opening the trial included. */
+export function scanMinima(dir: string, threads: number, check: CheckLevel): () => Promise<Float64Array> {
+  return async () => {
+    const trial = await createTrial(dir, { threads })
+    const minima: number[] = []
+    for await (const { reductions, error } of trial.scan({ threads, check, reductions: ['min'] })) {
+      if (error) throw error
+      minima.push(reductions.min as number)
+    }
+    await trial.close()
+    return Float64Array.from(minima)
+  }
+}
+
+/** Every byte of a trial checked. */
+export function verify(dir: string, threads: number, deep = false): () => Promise<string> {
+  return async () => {
+    const { ok, notes, problemCounts, stats } = await verifyTrial(dir, { threads, deep })
+    const wrong = ok && notes.length === 0 ? 'nothing wrong' : JSON.stringify(problemCounts)
+    return `${stats.tensors} tensors, ${wrong}`
   }
 }
 

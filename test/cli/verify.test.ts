@@ -1,0 +1,142 @@
+/** `trialscan verify`: what it prints, and its exit codes. */
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { verifyJsonl } from '#dist/cli/format/verify-jsonl.js'
+import { verifyTable } from '#dist/cli/format/verify-table.js'
+import { colorsFor, widthOf } from '#dist/cli/terminal.js'
+import type { Verification, VerifyProblem } from '#dist/index.js'
+import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
+import { objects, PLAIN, trialscan } from './run.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-verify-cli-'))
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+const KEYS = ['severity', 'code', 'file', 'offset', 'tensor', 'step', 'expected', 'found', 'lost', 'advice', 'message']
+const EVENTS = 'events/000000000001/000000000001_worker_0.tfevents'
+
+function corrupted(name: string): string {
+  const directory = join(scratch, name.replace(/\W+/g, '-'))
+  rmSync(directory, { recursive: true, force: true })
+  copyTrial(PLAIN, directory)
+  corruptions.find(corruption => corruption.name === name)!.apply(directory)
+  return directory
+}
+
+describe('trialscan verify', () => {
+  it('exits with 0 where nothing is wrong, and says what it has read', async () => {
+    const { code, stdout, stderr } = await trialscan('verify', PLAIN)
+    expect([code, stderr]).toEqual([0, ''])
+    const [summary, ...others] = objects(stdout)
+    expect(others).toEqual([])
+    expect(summary).toMatchObject({ summary: true, trial: PLAIN, ok: true, problems: {}, notes: {} })
+    expect(summary).toMatchObject({ event_files: 3, index_files: 3, records: 15, tensors: 15, bytes: 1799 })
+  })
+
+  it('exits with 4 where something is, a problem a line and the summary last', async () => {
+    const directory = corrupted('event file cut inside a payload')
+    const { code, stdout, stderr } = await trialscan('verify', directory, '--format', 'jsonl', '--threads', '1')
+    expect([code, stderr]).toEqual([4, ''])
+    const [problem, summary, ...others] = objects(stdout)
+    expect(others).toEqual([])
+    expect(Object.keys(problem!)).toEqual(KEYS)
+    expect(problem).toMatchObject({ severity: 'problem', code: 'TornRecord', file: EVENTS, offset: 401 })
+    expect(problem!.lost).toBe('tensors "count", "loss" at step 1')
+    expect(summary).toMatchObject({ summary: true, ok: false, problems: { TornRecord: 1 }, threads: 1 })
+  })
+
+  it('prints a table for people: file, offset, expected, found, lost, what to do', async () => {
+    const directory = corrupted('wrong checksum of the length')
+    const { code, stdout } = await trialscan('verify', directory, '--format', 'table')
+    expect(code).toBe(4)
+    const lines = stdout.split('\n')
+    expect(lines[0]).toContain('1 problem in 1 file')
+    expect(lines).toContain(EVENTS)
+    expect(lines).toContain('  BadLengthChecksum  offset 203')
+    expect(lines.find(line => line.startsWith('    expected'))).toContain("of the record's length")
+    expect(lines.find(line => line.startsWith('    found'))).toContain('0x')
+    expect(lines).toContain('    lost        tensor "fc.bias" at step 1')
+    expect(lines.some(line => line.startsWith('    what to do'))).toBe(true)
+    expect(stdout).toMatch(/Checked 3 event files, 3 index files, 14 records, 14 tensors, .* GB\/s/s)
+  })
+
+  it('takes notes for no harm', async () => {
+    const directory = corrupted('event file without index file')
+    const { code, stdout } = await trialscan('verify', directory, '--format', 'table')
+    expect(code).toBe(0)
+    expect(stdout).toContain('nothing is wrong; 1 note')
+    expect(stdout).toContain('EmptyEventFile')
+  })
+
+  it('writes to a file that is there when it is whole', async () => {
+    const out = join(scratch, 'problems.jsonl')
+    const { code, stdout } = await trialscan('verify', corrupted('index file cut'), '--out', out, '--deep')
+    expect([code, stdout]).toEqual([4, ''])
+    expect(objects(readFileSync(out, 'utf8')).map(({ code }) => code)).toEqual(['BadIndexFile', undefined])
+    const missing = await trialscan('verify', join(scratch, 'nowhere'), '--out', join(scratch, 'nothing.jsonl'))
+    expect(missing.code).toBe(3)
+    expect(readdirSync(scratch).some(name => name.includes('nothing'))).toBe(false)
+  })
+
+  it('says what is no trial, and what is no option', async () => {
+    expect((await trialscan('verify', join(PLAIN, 'index', '000000000'))).code).toBe(5)
+    expect((await trialscan('verify', PLAIN, '--memory', '1')).code).toBe(2)
+    expect((await trialscan('verify', PLAIN, '--format', 'csv')).code).toBe(2)
+    const help = await trialscan('verify', '--help')
+    expect(help.code).toBe(0)
+    expect(help.stdout).toContain('docs/verify.md')
+  })
+})
+
+describe('the formats', () => {
+  const problem: VerifyProblem = {
+    severity: 'problem',
+    code: 'EntryTagMismatch',
+    file: 'index/\x1b[2J\u202e.json',
+    offset: 1_234_567,
+    tensor: 'a\x07b',
+    step: 7,
+    expected: 'a record\n of that tensor',
+    found: 'one of "\x1b]0;title\x07"',
+    lost: 'a word that is long enough to need another line, since there is more of it than a line of the table takes',
+    advice: 'Nothing.',
+    message: 'of all that',
+  }
+  const verification: Verification = {
+    ok: false,
+    problems: [problem],
+    notes: [{ ...problem, severity: 'note', code: 'NoIndex' }],
+    problemCounts: { EntryTagMismatch: 1001 },
+    noteCounts: { NoIndex: 3 },
+    stats: {
+      eventFiles: 1,
+      indexFiles: 2,
+      records: 3,
+      tensors: 4,
+      readBytes: 5_000_000,
+      seconds: 0.5,
+      threads: 0,
+      traffic: { listRequests: 0, getRequests: 0, receivedBytes: 0, retries: 0 },
+    },
+  }
+
+  it('let nothing through to a terminal that could do harm', () => {
+    const table = verifyTable(80, colorsFor(null)).end('/tmp/\x1b[31m', verification)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(table).not.toMatch(/[\x00-\x09\x0b-\x1f\u202e]/)
+    for (const line of table.split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(80)
+    const jsonl = verifyJsonl(true).line(problem)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(jsonl.slice(0, -1)).not.toMatch(/[\x00-\x1f\u202e]/)
+    expect(JSON.parse(jsonl)).toEqual(problem)
+  })
+
+  it('count what was not told one by one', () => {
+    const table = verifyTable(80, colorsFor(null)).end('trial', verification)
+    expect(table).toContain('1,001 problems in 1 file; 3 notes')
+    expect(table).toContain('EntryTagMismatch: 1,000 more')
+    expect(table).toContain('NoIndex, 3 times, the first')
+  })
+})

@@ -1,0 +1,632 @@
+/** verifyTrial: what it says of trials good and bad. */
+
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { closePools, VERIFY_CODES, type Verification, type VerifyProblem, verifyTrial } from '#dist/index.js'
+import {
+  copyTrial,
+  corruptions,
+  editEntry,
+  editEventFile,
+  locate,
+  PLAIN_TENSORS,
+  PLAIN_TRIAL,
+  readIndex,
+  replaceTensor,
+  writeIndex,
+} from '../../fixtures/corrupt.js'
+import {
+  CONSTANT_CRC,
+  encodeEvent,
+  eventFilePath,
+  frameRecord,
+  indexFilePath,
+  type StepTensor,
+  TrialWriter,
+} from '../../fixtures/event-writer.js'
+import { FaultyS3 } from '../support/faulty-s3.js'
+import { fixtureTrial, fixtureTrials, ROOT, sharedTrials } from '../support/golden.js'
+
+const WORKER = 'worker_0'
+const STEP = 1
+const EVENTS = eventFilePath(STEP, WORKER)
+const INDEX = indexFilePath(STEP, WORKER)
+const MIB = 1 << 20
+
+const root = mkdtempSync(join(tmpdir(), 'trialscan-verify-'))
+let number = 0
+let directory: string
+
+beforeEach(() => {
+  directory = join(root, String(number++))
+})
+
+afterAll(async () => {
+  await closePools()
+  rmSync(root, { recursive: true, force: true })
+})
+
+/** A copy of the plain trial: three steps of one worker, true checksums, ended. */
+function plain(): string {
+  copyTrial(PLAIN_TRIAL, directory)
+  return directory
+}
+
+function place({ code, file, offset }: VerifyProblem): string {
+  const name = file === EVENTS ? 'E' : file === INDEX ? 'I' : file
+  return `${code} ${name}${offset === null ? '' : ` ${offset}`}`
+}
+
+function places({ problems }: Verification): string[] {
+  return problems.map(place)
+}
+
+/** A result without what it has cost. */
+function told({ ok, problems, notes, problemCounts, noteCounts, stats }: Verification) {
+  const { records, tensors, eventFiles, indexFiles } = stats
+  return { ok, problems, notes, problemCounts, noteCounts, records, tensors, eventFiles, indexFiles }
+}
+
+describe('a good trial', () => {
+  const trials = [...fixtureTrials(), ...sharedTrials().map(trial => ({ ...trial, name: `${trial.name}, shared` }))]
+
+  it.each(trials)('is told to be good: $name', async ({ directory }) => {
+    const verification = await verifyTrial(directory, { threads: 0 })
+    expect(verification.problems).toEqual([])
+    expect(verification.problemCounts).toEqual({})
+    expect(verification.ok).toBe(true)
+    const paths = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    const events = paths.filter(path => path.endsWith('.tfevents'))
+    expect(verification.stats.eventFiles).toBe(events.length)
+    // One a line in Tornasole's index, one an entry in smdebug's.
+    const indexes = paths
+      .filter(path => /^index.*\.(json|csv)$/.test(path))
+      .map(path => readFileSync(join(directory, path), 'utf8'))
+    const entries = indexes.flatMap(text => text.match(text.startsWith('{') ? /"start_idx"/g : /\n/g) ?? [])
+    expect(verification.stats.tensors).toBe(entries.length)
+    expect(verification.stats.tensors).toBeGreaterThan(0)
+    const byteLength = events.reduce((sum, path) => sum + statSync(join(directory, path)).size, 0)
+    expect(verification.stats.readBytes).toBeGreaterThanOrEqual(byteLength)
+  })
+
+  it.each(trials.filter(({ name }) => !name.startsWith('modes')))(
+    'is so in depth, too: $name',
+    async ({ directory }) => {
+      expect((await verifyTrial(directory, { threads: 0, deep: true })).problems).toEqual([])
+    },
+  )
+
+  it('may have records under the mode that comes next, as the hook itself wrote: notes', async () => {
+    const steps = [{ step: 0, mode: 'TRAIN', records: 'EVAL' }] as const
+    const writer = new TrialWriter(directory)
+    for (const { step, mode } of steps) {
+      writer.step({ step, mode, modeStep: step, tensors: [{ name: 'a', dtype: 'float32', shape: [1], values: [1] }] })
+    }
+    writer.end()
+    const index = readIndex(directory, 0)
+    writeIndex(directory, 0, { ...index, meta: { ...index.meta, mode: 'EVAL', mode_step: 7 } })
+    const { ok, problems, notes } = await verifyTrial(directory)
+    expect([ok, problems]).toEqual([true, []])
+    expect(notes.map(({ code }) => code)).toEqual(['ModeMismatch'])
+    expect(notes[0]!.message).toContain('found one of TRAIN step 0')
+  })
+})
+
+/** Of each corruption: code, file (E: the event file, I: the index file of the step) and offset of its problems. */
+const FOUND: Readonly<Record<string, readonly string[]>> = {
+  'event file cut inside a payload': ['TornRecord E 401'],
+  'event file cut inside a frame head': ['TornRecord E 401'],
+  'event file cut between records': ['EntryPastEnd I 513'],
+  'event file without its last byte': ['TornRecord E 513'],
+  'event file empty': ['EntryPastEnd I 0'],
+  'event file missing': ['EventFileMissing I'],
+  'event file is a directory': ['Unreadable E'],
+  'event file is a link to itself': ['Unreadable E'],
+  'event file unreadable': ['Unreadable E'],
+  'wrong checksum of the length': ['BadLengthChecksum E 203'],
+  'wrong checksum of the payload': ['BadPayloadChecksum E 303'],
+  'one bit of an element flipped': ['BadPayloadChecksum E 303'],
+  'framed length past the file': ['BrokenFrame E 195'],
+  'framed length of 2^63': ['BrokenFrame E 195'],
+  'framed length of 2^32 and what is right': ['BrokenFrame E 195'],
+  'framed length one too small': ['BrokenFrame E 195'],
+  'framed length zero': ['BrokenFrame E 195'],
+  'index entry of another tensor': ['EntryTagMismatch I 0', 'RecordNotIndexed E 195'],
+  'index entry past the end': ['RecordNotIndexed E 195', 'EntryPastEnd I 1000000'],
+  'index entry that ends past the end': ['EntryLengthMismatch I 513'],
+  'index entry into the middle of a record': [
+    'RecordNotIndexed E 195',
+    'EntryNotARecord I 200',
+    'EntriesOverlap I 307',
+  ],
+  'index entry of two records': ['EntryLengthMismatch I 195', 'EntriesOverlap I 307'],
+  'index entry shorter than a frame': ['EntryLengthMismatch I 195'],
+  'index entry of a negative start': ['BadIndexFile I'],
+  'index entry of a fractional length': ['BadIndexFile I'],
+  'index entry of a start beyond 2^53': ['BadIndexFile I'],
+  'index entry without a name': ['BadIndexFile I'],
+  'index file cut': ['BadIndexFile I 224'],
+  'index file empty': ['BadIndexFile I 0'],
+  'index file of another kind': ['BadIndexFile I'],
+  'index file without meta': ['BadIndexFile I'],
+  'index file of an unknown mode': ['BadIndexFile I'],
+  'index file without mode step': ['BadIndexFile I'],
+  'index file with tensors but no event file': ['BadIndexFile I'],
+  'index file that leads out of the trial': ['UnsafePath I'],
+  'index file of binary rubbish': ['BadIndexFile I'],
+  'payload empty': ['EntryTagMismatch I 195'],
+  'payload of zeros': ['MalformedEvent E 207'],
+  'payload of ones': ['MalformedEvent E 217'],
+  'field that ends past the payload': ['MalformedEvent E 208'],
+  'value that ends past the summary': ['MalformedEvent E 210'],
+  'field length of 2^64-1': ['MalformedEvent E 208'],
+  'field length of 2^31': ['MalformedEvent E 208'],
+  'varint of eleven bytes': ['MalformedEvent E 218'],
+  'varint that never ends': ['MalformedEvent E 210'],
+  'wire type 6': ['MalformedEvent E 208'],
+  'wire type 7': ['MalformedEvent E 208'],
+  'field number 0': ['MalformedEvent E 207'],
+  'group that never ends': ['MalformedEvent E 210'],
+  'group ended by another': ['EntryTagMismatch I 195'],
+  'group ended but not begun': ['MalformedEvent E 208'],
+  'groups 10,000 deep': ['EntryTagMismatch I 195'],
+  'summary of the wrong wire type': ['EntryTagMismatch I 195'],
+  'summary without values': ['EntryTagMismatch I 195'],
+  'value without tensor': ['EntryTagMismatch I 195'],
+  'record of another tensor': ['EntryTagMismatch I 195', 'RecordNotIndexed E 195'],
+  'unknown dtype': ['UnknownDType E 207'],
+  'dtype without a size (DT_QINT8)': ['UnknownDType E 207'],
+  'dtype of a reference (101)': ['UnknownDType E 207'],
+  'no dtype, but bytes': ['UnknownDType E 207'],
+  'shape of more elements than bytes': ['ShapeMismatch E 281'],
+  'shape of fewer elements than bytes': ['ShapeMismatch E 281'],
+  'bytes that are no whole number of elements': ['ShapeMismatch E 266'],
+  'negative dimension': ['BadShape E 238'],
+  'dimensions whose product overflows': ['BadShape E 207'],
+  'one value for 2^50 elements': [],
+  'more typed values than elements': ['ShapeMismatch E 207'],
+  'more strings than elements': ['ShapeMismatch E 319'],
+  'directory that is no trial': ['throws MissingCollectionFiles'],
+  'directory that is not there': ['throws NotFound'],
+  'collections files missing': ['CollectionsFileMissing collections'],
+  'collections file cut': ['BadCollectionsFile collections/000000000/worker_0_collections.json 60'],
+  'collections file without number of workers': ['BadCollectionsFile collections/000000000/worker_0_collections.json'],
+  'files still being written': [
+    'LeftoverTemporary index/000000000/000000000007_worker_0.json.tmp',
+    'LeftoverTemporary events/000000000007/000000000007_worker_0.tfevents.tmp',
+  ],
+  'event file longer than its index': ['TornRecord E 603'],
+  'event file without index file': [],
+  'files that belong to nobody': [],
+  'index file of an odd layout': [],
+  'index file without shape payload': [],
+}
+
+describe(`each of ${corruptions.length} corruptions`, () => {
+  it('is in the table', () => {
+    expect(Object.keys(FOUND)).toEqual(corruptions.map(({ name }) => name))
+    expect(corruptions.length).toBeGreaterThanOrEqual(79)
+  })
+
+  it.each(corruptions)('is found where it is: $name', async ({ name, apply, needsUnprivilegedUser }) => {
+    apply(plain())
+    // Root may read what nobody may.
+    const isRoot = process.getuid?.() === 0
+    const expected = needsUnprivilegedUser && isRoot ? [] : FOUND[name]!
+    if (expected[0]?.startsWith('throws ')) {
+      await expect(verifyTrial(directory)).rejects.toMatchObject({ code: expected[0].slice('throws '.length) })
+      return
+    }
+    const verification = await verifyTrial(directory)
+    expect(places(verification)).toEqual(expected)
+    expect(verification.ok).toBe(expected.length === 0)
+    for (const problem of verification.problems) {
+      expect(VERIFY_CODES).toContain(problem.code)
+      expect(problem.message).toContain(`expected ${problem.expected}, found ${problem.found}`)
+      expect(problem.advice).not.toBe('')
+      // An overlap is lost with the entry that is wrong.
+      if (problem.code !== 'EntriesOverlap') expect(problem.lost).not.toBe('')
+    }
+    // What is right is kept: of the other steps all is counted.
+    expect(verification.stats.records).toBeGreaterThanOrEqual(2 * PLAIN_TENSORS.length)
+  })
+})
+
+describe('of a trial it checks', () => {
+  it('the framing of every record', async () => {
+    const { start_idx } = locate(plain(), STEP, 'words')
+    editEventFile(directory, STEP, bytes => bytes.writeUInt8(bytes.readUInt8(start_idx) ^ 0x40, start_idx))
+    const { problems } = await verifyTrial(directory)
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatchObject({ code: 'BadLengthChecksum', file: EVENTS, offset: start_idx + 8 })
+    expect(problems[0]!.lost).toBe('tensor "words" at step 1')
+  })
+
+  it('the payload’s checksum, where it is a true one', async () => {
+    const writer = new TrialWriter(directory, { checksum: 'constant' })
+    const tensors: StepTensor[] = [{ name: 'a', dtype: 'float32', shape: [2], values: [1, 2] }]
+    writer.step({ step: 0, tensors })
+    writer.end()
+    expect((await verifyTrial(directory)).ok).toBe(true)
+    // An element changes: nobody can know. Then the checksum is neither the constant nor true.
+    const path = join(directory, eventFilePath(0, WORKER))
+    const bytes = readFileSync(path)
+    bytes[bytes.indexOf(Buffer.from(Float32Array.of(1, 2).buffer))]! ^= 1
+    writeFileSync(path, bytes)
+    expect((await verifyTrial(directory)).ok).toBe(true)
+    bytes.writeUInt32LE(CONSTANT_CRC ^ 1, bytes.length - 4)
+    writeFileSync(path, bytes)
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['BadPayloadChecksum', 'a']])
+  })
+
+  it('the bytes of a tensor against its shape and type', async () => {
+    replaceTensor(plain(), STEP, 'fc.bias', { dtype: 'float64', shape: [3], content: new Uint8Array(23) })
+    const { problems } = await verifyTrial(directory)
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatchObject({ code: 'ShapeMismatch', tensor: 'fc.bias', step: 1 })
+    expect(problems[0]!.expected).toContain('24 bytes')
+    expect(problems[0]!.found).toBe('23')
+  })
+
+  it('every index entry: tag, length, step', async () => {
+    plain()
+    const index = readIndex(directory, STEP)
+    writeIndex(directory, 2, { ...index, meta: { ...index.meta, mode_step: 2 } })
+    rmSync(join(directory, eventFilePath(2, WORKER)))
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code }) => code)).toEqual(Array(5).fill('EntryStepMismatch'))
+    expect(problems[0]!.file).toBe(indexFilePath(2, WORKER))
+    expect(problems[0]!.found).toBe('one of step 1')
+  })
+
+  it('an index file without its event file', async () => {
+    rmSync(join(plain(), EVENTS))
+    const { problems } = await verifyTrial(directory)
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatchObject({ code: 'EventFileMissing', file: INDEX, step: 1 })
+    expect(problems[0]!.lost).toContain('"fc.weight"')
+  })
+
+  it('an event file without its index file', async () => {
+    rmSync(join(plain(), INDEX))
+    const { problems } = await verifyTrial(directory)
+    expect(places({ problems } as Verification)).toEqual(['IndexFileMissing E'])
+    expect(problems[0]!.lost).toContain('5 tensors')
+    // Of a running job, that of the last step may still come.
+    rmSync(join(directory, 'training_job_end.ts'))
+    expect((await verifyTrial(directory)).ok).toBe(false)
+    rmSync(join(directory, indexFilePath(2, WORKER)))
+    rmSync(join(directory, eventFilePath(2, WORKER)))
+    const running = await verifyTrial(directory)
+    expect(running.ok).toBe(true)
+    expect(running.notes.map(({ code }) => code).sort()).toEqual(['IndexFileMissing', 'NoEndMarker'])
+  })
+
+  it('gaps between the entries', async () => {
+    const index = readIndex(plain(), STEP)
+    const tensor_payload = index.tensor_payload.filter(({ tensorname }) => tensorname !== 'words')
+    writeIndex(directory, STEP, { ...index, tensor_payload })
+    const { problems } = await verifyTrial(directory)
+    expect(places({ problems } as Verification)).toEqual(['RecordNotIndexed E 307'])
+    expect(problems[0]!.tensor).toBe('words')
+  })
+
+  it('overlaps of entries', async () => {
+    const { length } = locate(plain(), STEP, 'fc.weight')
+    editEntry(directory, STEP, 'fc.weight', { length: length + 1 })
+    const { problemCounts } = await verifyTrial(directory)
+    expect(problemCounts).toEqual({ EntryLengthMismatch: 1, EntriesOverlap: 1 })
+    // The same entry twice is one, too.
+    const index = readIndex(PLAIN_TRIAL, STEP)
+    writeIndex(directory, STEP, { ...index, tensor_payload: [index.tensor_payload[0]!, ...index.tensor_payload] })
+    expect((await verifyTrial(directory)).problemCounts).toEqual({ EntriesOverlap: 1 })
+  })
+
+  it('steps that not all workers wrote: a note', async () => {
+    const writer = new TrialWriter(directory, { numWorkers: 3 })
+    const tensors: StepTensor[] = [{ name: 'a', dtype: 'float32', shape: [1], values: [1] }]
+    for (const worker of [0, 1, 2]) writer.step({ step: 0, worker, tensors })
+    writer.step({ step: 1, worker: 1, tensors })
+    writer.end()
+    const { ok, notes } = await verifyTrial(directory)
+    expect(ok).toBe(true)
+    expect(notes).toHaveLength(1)
+    expect(notes[0]).toMatchObject({ code: 'StepIncomplete', step: 1 })
+    expect(notes[0]!.found).toBe('that of 1, without worker_0, worker_2')
+  })
+
+  it('collections that name tensors that were never saved: a note', async () => {
+    const collections = { mine: { tensorNames: ['a', 'b', 'reduced'] } }
+    const writer = new TrialWriter(directory, { collections })
+    writer.step({
+      step: 0,
+      tensors: [
+        { name: 'a', dtype: 'float32', shape: [1], values: [1] },
+        { name: 'reduced', reductions: { mean: 1 } },
+      ],
+    })
+    writer.end()
+    const { ok, notes } = await verifyTrial(directory)
+    expect(ok).toBe(true)
+    expect(notes.map(({ code, tensor }) => [code, tensor])).toEqual([['TensorNeverSaved', 'b']])
+    expect(notes[0]!.expected).toContain('"mine"')
+  })
+
+  it('temporary files: left over where the job has ended, a note where it runs', async () => {
+    const temporary = `${eventFilePath(7, WORKER)}.tmp`
+    mkdirSync(dirname(join(plain(), temporary)), { recursive: true })
+    writeFileSync(join(directory, temporary), 'half')
+    expect(places(await verifyTrial(directory))).toEqual([`LeftoverTemporary ${temporary}`])
+    rmSync(join(directory, 'training_job_end.ts'))
+    const { ok, notes } = await verifyTrial(directory)
+    expect(ok).toBe(true)
+    expect(notes.map(({ code }) => code).sort()).toEqual(['NoEndMarker', 'TemporaryFile'])
+  })
+
+  it('the end marker', async () => {
+    rmSync(join(plain(), 'training_job_end.ts'))
+    const { ok, notes } = await verifyTrial(directory)
+    expect(ok).toBe(true)
+    expect(notes.map(({ code }) => code)).toEqual(['NoEndMarker'])
+  })
+
+  it('collections files', async () => {
+    const file = 'collections/000000000/worker_0_collections.json'
+    writeFileSync(join(plain(), file), '{"collections": 3}')
+    expect(places(await verifyTrial(directory))).toEqual([`BadCollectionsFile ${file}`])
+    rmSync(join(directory, file))
+    expect(places(await verifyTrial(directory))).toEqual(['CollectionsFileMissing collections'])
+  })
+})
+
+describe('trials of other kinds', () => {
+  it('without an index are checked by their event files', async () => {
+    rmSync(join(plain(), 'index'), { recursive: true })
+    const { ok, notes, stats } = await verifyTrial(directory)
+    expect([ok, stats.records]).toEqual([true, 15])
+    expect(notes.map(({ code }) => code)).toEqual(['NoIndex'])
+    truncateSync(join(directory, EVENTS), 420)
+    expect(places(await verifyTrial(directory))).toEqual(['TornRecord E 401'])
+  })
+
+  it('of Tornasole', async () => {
+    cpSync(fixtureTrial('tornasole-2019').directory, directory, { recursive: true })
+    const before = await verifyTrial(directory)
+    expect([before.ok, before.notes]).toEqual([true, []])
+    const index = readdirSync(join(directory, 'index'), { recursive: true, encoding: 'utf8' }).find(path =>
+      path.endsWith('.csv'),
+    )!
+    const text = readFileSync(join(directory, 'index', index), 'utf8')
+    const shifted = text.replace(/(\d+),(\d+)\n/, (_, start, length) => `${Number(start) + 1},${length}\n`)
+    writeFileSync(join(directory, 'index', index), shifted)
+    const { problemCounts } = await verifyTrial(directory)
+    expect(problemCounts).toMatchObject({ EntryNotARecord: 1, RecordNotIndexed: 1 })
+  })
+
+  it('of TensorBoard', async () => {
+    const file = 'run/events.out.tfevents.1.host'
+    mkdirSync(join(directory, 'run'), { recursive: true })
+    const path = join(directory, file)
+    const records = [
+      encodeEvent({ wallTime: 1, step: 0, fileVersion: 'brain.Event:2' }),
+      ...[0, 1, 2].map(step => encodeEvent({ wallTime: 1, step, values: [{ tag: 'loss', simpleValue: step }] })),
+    ].map(payload => frameRecord(payload, { checksum: 'true' }))
+    writeFileSync(path, Buffer.concat(records))
+    const good = await verifyTrial(directory)
+    expect(told(good)).toMatchObject({ ok: true, notes: [], records: 4, tensors: 3 })
+    appendFileSync(path, records[1]!.subarray(0, 15))
+    expect(places(await verifyTrial(directory))).toEqual([`TornRecord ${file} ${Buffer.concat(records).length}`])
+  })
+
+  it('on S3, damaged ones too', async () => {
+    corruptions.find(({ name }) => name === 'wrong checksum of the length')!.apply(plain())
+    const server = await FaultyS3.start()
+    try {
+      for (const path of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
+        if (statSync(join(directory, path)).isFile())
+          server.objects.set(`t/${path}`, readFileSync(join(directory, path)))
+      }
+      const there = await verifyTrial('s3://bucket/t', { s3: server.options })
+      expect(told(there)).toEqual(told(await verifyTrial(directory)))
+      expect(places(there)).toEqual(['BadLengthChecksum E 203'])
+      expect(there.stats.traffic.getRequests).toBeGreaterThan(0)
+    } finally {
+      await server.stop()
+    }
+  })
+})
+
+describe('the result', () => {
+  /** Several large files, one of which has a record of two parts, and damage in most of them. */
+  function largeTrial(): string {
+    const writer = new TrialWriter(directory, { checksum: 'true' })
+    const noise = (byteLength: number) => Uint8Array.from({ length: byteLength }, (_, i) => (i * 2_654_435_761) >>> 24)
+    const many = Array.from(
+      { length: 40 },
+      (_, i): StepTensor => ({ name: `t${i}`, dtype: 'uint8', shape: [MIB], data: noise(MIB) }),
+    )
+    const parts: StepTensor = { name: 'parts', dtype: 'uint8', shape: [20 * MIB], data: noise(20 * MIB) }
+    writer.step({ step: 0, tensors: many })
+    writer.step({ step: 1, tensors: [parts, ...many.slice(0, 5)] })
+    writer.step({ step: 2, tensors: many.slice(0, 3) })
+    writer.end()
+    editEventFile(directory, 0, bytes => bytes.writeUInt8(bytes[25 * MIB]! ^ 1, 25 * MIB))
+    const { start_idx } = locate(directory, 0, 't8')
+    editEventFile(directory, 0, bytes => bytes.writeUInt8(bytes[start_idx]! ^ 1, start_idx))
+    editEventFile(directory, 1, bytes => bytes.writeUInt8(bytes[19 * MIB]! ^ 1, 19 * MIB))
+    editEntry(directory, 0, 't30', { start_idx: locate(directory, 0, 't30').start_idx + 3 })
+    truncateSync(join(directory, eventFilePath(2, WORKER)), 2 * MIB)
+    return directory
+  }
+
+  it('is the same on any number of threads', { timeout: 60_000 }, async () => {
+    largeTrial()
+    const results: Verification[] = []
+    for (const threads of [0, 1, 2]) results.push(await verifyTrial(directory, { threads }))
+    results.push(await verifyTrial(directory, { threads: 0, memory: 4 * MIB }))
+    for (const result of results) expect(told(result)).toEqual(told(results[0]!))
+    const tensorAt = (step: number, offset: number): string =>
+      readIndex(directory, step).tensor_payload.findLast(({ start_idx }) => start_idx <= offset)!.tensorname
+    expect(results[0]!.problems.map(({ code, tensor, step, lost }) => [code, tensor ?? lost, step])).toEqual([
+      ['BadLengthChecksum', 'tensor "t8" at step 0', null],
+      ['BadPayloadChecksum', tensorAt(0, 25 * MIB), 0],
+      ['RecordNotIndexed', 't30', 0],
+      ['EntryNotARecord', 't30', 0],
+      ['EntriesOverlap', 't31', 0],
+      ['BadPayloadChecksum', 'parts', 1],
+      ['TornRecord', 'tensors "t1", "t2" at step 2', null],
+    ])
+  })
+
+  it('of a file cut into ranges follows the records, not the index, where they disagree', {
+    timeout: 60_000,
+  }, async () => {
+    const writer = new TrialWriter(directory, { checksum: 'true' })
+    const tensors = Array.from(
+      { length: 40 },
+      (_, i): StepTensor => ({ name: `t${i}`, dtype: 'uint8', shape: [MIB], data: new Uint8Array(MIB) }),
+    )
+    writer.step({ step: 0, tensors })
+    writer.end()
+    // All entries a little too far: no range begins at a record.
+    const index = readIndex(directory, 0)
+    writeIndex(directory, 0, {
+      ...index,
+      tensor_payload: index.tensor_payload.map(entry => ({ ...entry, start_idx: entry.start_idx + 5 })),
+    })
+    const { problemCounts, stats } = await verifyTrial(directory, { threads: 0 })
+    expect(stats.records).toBe(40)
+    expect(problemCounts).toEqual({ EntryNotARecord: 40, RecordNotIndexed: 40 })
+  })
+
+  it('tells 100 problems of a file one by one, and counts the others', async () => {
+    const writer = new TrialWriter(directory, { checksum: 'true' })
+    const tensors = Array.from(
+      { length: 500 },
+      (_, i): StepTensor => ({ name: `t${i}`, dtype: 'int8', shape: [1], values: [1] }),
+    )
+    writer.step({ step: 0, tensors })
+    writer.end()
+    // Every payload has another checksum.
+    const entries = readIndex(directory, 0).tensor_payload
+    editEventFile(directory, 0, bytes => {
+      for (const { start_idx, length } of entries)
+        bytes.writeUInt8(bytes[start_idx + length - 1]! ^ 1, start_idx + length - 1)
+    })
+    const seen: VerifyProblem[] = []
+    const { problems, problemCounts } = await verifyTrial(directory, { onProblem: problem => void seen.push(problem) })
+    expect(problemCounts).toEqual({ BadPayloadChecksum: 500 })
+    expect(problems).toHaveLength(100)
+    expect(seen).toEqual(problems)
+  })
+
+  it('ends with the signal’s reason', async () => {
+    plain()
+    const reason = new Error('enough')
+    await expect(verifyTrial(directory, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+    const controller = new AbortController()
+    corruptions.find(({ name }) => name === 'wrong checksum of the length')!.apply(directory)
+    const abort = () => controller.abort(reason)
+    const many = verifyTrial(directory, { threads: 0, signal: controller.signal, onProblem: abort })
+    // The one job was done by then; what is there is told.
+    await expect(many).resolves.toMatchObject({ ok: false })
+  })
+
+  it('is never more than an error where there is no trial', async () => {
+    mkdirSync(directory)
+    await expect(verifyTrial(directory)).rejects.toMatchObject({ code: 'MissingCollectionFiles' })
+    await expect(verifyTrial(join(directory, 'nowhere'))).rejects.toMatchObject({ name: 'StoreError' })
+    await expect(verifyTrial(directory, { threads: -1 })).rejects.toMatchObject({ name: 'UsageError' })
+  })
+
+  it('leaves the trial as it is', async () => {
+    plain()
+    const state = () =>
+      readdirSync(directory, { recursive: true, encoding: 'utf8' })
+        .map(path => [path, statSync(join(directory, path)).mtimeMs])
+        .sort()
+    const before = state()
+    await verifyTrial(directory, { deep: true })
+    expect(state()).toEqual(before)
+  })
+})
+
+describe('a deep look', () => {
+  it('finds strings and tags that are none', async () => {
+    const broken = Uint8Array.of(0x61, 0xff, 0x62)
+    replaceTensor(plain(), STEP, 'words', { dtype: 'string', shape: [2], strings: ['fine', broken] })
+    expect((await verifyTrial(directory)).ok).toBe(true)
+    const { problems } = await verifyTrial(directory, { deep: true })
+    expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['BadText', 'words']])
+  })
+
+  it('notes bools that are neither 0 nor 1', async () => {
+    replaceTensor(plain(), STEP, 'count', { dtype: 'bool', shape: [3], content: Uint8Array.of(0, 1, 2) })
+    const { ok, notes } = await verifyTrial(directory, { deep: true })
+    expect(ok).toBe(true)
+    expect(notes.map(({ code, tensor }) => [code, tensor])).toEqual([['OddEncoding', 'count']])
+  })
+
+  it('holds saved reductions against the tensors beside them: rot that no checksum tells', async () => {
+    cpSync(fixtureTrial('cnn-raw-and-reductions').directory, directory, { recursive: true })
+    expect((await verifyTrial(directory, { deep: true })).ok).toBe(true)
+    const entries = readIndex(directory, 0).tensor_payload
+    const reduced = entries.find(({ tensorname }) => /^smdebug\/reductions\/[^/]+\/.*weight/.test(tensorname))!
+    const tensor = reduced.tensorname.replace(/^smdebug\/reductions\/[^/]+\//, '')
+    const { start_idx, length } = locate(directory, 0, tensor)
+    // The exponent of an element in the middle of the record.
+    editEventFile(directory, 0, bytes => {
+      const at = start_idx + (length >> 1)
+      for (let i = at; i < at + 4; i++) bytes[i] = 0x60
+    })
+    expect((await verifyTrial(directory)).ok).toBe(true)
+    const { problems } = await verifyTrial(directory, { deep: true })
+    expect(problems.length).toBeGreaterThan(0)
+    expect(new Set(problems.map(({ code }) => code))).toEqual(new Set(['ReductionMismatch']))
+    expect(new Set(problems.map(problem => problem.tensor))).toEqual(new Set([tensor]))
+  })
+
+  it('does so for tensors that stream, and knows PyTorch’s spread', async () => {
+    const values = Float32Array.from({ length: 600_000 }, (_, i) => Math.sin(i))
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length
+    const m2 = values.reduce((sum, value) => sum + (value - mean) ** 2, 0)
+    const std = Math.sqrt(m2 / (values.length - 1))
+    const write = (reductions: Readonly<Record<string, number>>) => {
+      const writer = new TrialWriter(directory)
+      const data = new Uint8Array(values.buffer)
+      writer.step({ step: 0, tensors: [{ name: 'a', dtype: 'float32', shape: [values.length], data, reductions }] })
+      writer.end()
+    }
+    write({ mean, std, max: 1, l2: Math.sqrt(m2 + mean * mean * values.length) })
+    expect((await verifyTrial(directory, { deep: true })).problems).toEqual([])
+    rmSync(directory, { recursive: true })
+    write({ mean: mean + 0.1, std, max: 2 })
+    const { problems } = await verifyTrial(directory, { deep: true })
+    expect(problems.map(({ code, expected }) => [code, expected.split(' ')[0]])).toEqual([
+      ['ReductionMismatch', 'mean'],
+      ['ReductionMismatch', 'max'],
+    ])
+  })
+})
+
+describe('docs/verify.md', () => {
+  it('has every code in its table', () => {
+    const text = readFileSync(join(ROOT, 'docs/verify.md'), 'utf8')
+    const codes = [...text.matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code!)
+    expect(codes.sort()).toEqual([...VERIFY_CODES].sort())
+  })
+})

@@ -29,12 +29,11 @@ import {
   type VerifyJob,
   type VerifyRange,
 } from '../pool/message.js'
-import type { Runner } from '../pool/runner.js'
+import { type Runner, runTwice } from '../pool/runner.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, type Store, storeSpec, type Traffic } from '../store/store.js'
 import { MODES, type Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
-import { runWithRetry } from './scan.js'
 import { type Finding, type VerifyCode, type VerifyProblem, verifyProblem } from './verify-problem.js'
 
 export interface VerifyOptions extends WorkOptions {
@@ -469,7 +468,7 @@ class Verifier {
     const inFlight: Promise<ReplyTo<J>>[] = []
     for (const job of jobs) {
       signal?.throwIfAborted()
-      const reply = runWithRetry(runner, job, signal) as Promise<ReplyTo<J>>
+      const reply = runTwice(runner, job, signal)
       // One that fails while an earlier one is waited for is told when it is its turn.
       reply.catch(() => {})
       inFlight.push(reply)
@@ -559,7 +558,7 @@ class Verifier {
       if (checked.length > 0 && at >= end) return
       if (part === null || part.range.startByte !== at) {
         this.#options.signal?.throwIfAborted()
-        const again = await runWithRetry(runner, job([{ path, anchors, startByte: at, endByte }]), this.#options.signal)
+        const again = await runTwice(runner, job([{ path, anchors, startByte: at, endByte }]), this.#options.signal)
         if (again.kind !== 'verify') return
         const range = again.ranges[0]!
         this.#stats.readBytes += again.readBytes

@@ -70,6 +70,7 @@ it('exports these names', () => {
       "parseRuleConfigurations",
       "postAction",
       "reindexTrial",
+      "repairTrial",
       "rowText",
     ]
   `)

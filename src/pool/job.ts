@@ -69,6 +69,8 @@ export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec
       return readIndexFiles(job, store)
     case 'events':
       return scanEventFiles(job, engine, store)
+    case 'copy':
+      return (await import('./copy.js')).copyRecords(job, engine, store)
   }
 }
 

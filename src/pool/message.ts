@@ -22,7 +22,25 @@ export interface EventsJob {
   readonly files: readonly { readonly path: string; readonly startByte: number }[]
 }
 
-export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | EventsJob
+/** Records of an event file to be copied, in the order of the file. */
+export interface CopiedFile {
+  readonly path: string
+  /** The local file to be written, an absolute path: there is none yet. */
+  readonly target: string
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+}
+
+/** Copy records of event files into files of their own. */
+export interface CopyJob {
+  readonly kind: 'copy'
+  readonly store: StoreSpec
+  readonly files: readonly CopiedFile[]
+  /** Whether records get the true checksums of their payloads; otherwise they are copied byte for byte. */
+  readonly checksums: boolean
+}
+
+export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | EventsJob | CopyJob
 
 /** What a job has cost. */
 export interface JobStats {
@@ -173,7 +191,21 @@ export interface EventsReply extends Told {
   readonly files: readonly (EventFileScan | ErrorData)[]
 }
 
-export type Reply = ScanReply | PartReply | MeasureReply | DescribeReply | ValueReply | IndexReply | EventsReply
+export interface CopyReply extends Told {
+  readonly kind: 'copy'
+  /** Bytes that were written. */
+  readonly byteLength: number
+}
+
+export type Reply =
+  | ScanReply
+  | PartReply
+  | MeasureReply
+  | DescribeReply
+  | ValueReply
+  | IndexReply
+  | EventsReply
+  | CopyReply
 
 /** The reply that belongs to a job. */
 export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>

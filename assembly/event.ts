@@ -4,7 +4,7 @@
 
 import { arenaPush } from './arena'
 import { DType, elementSize, valuesField } from './dtype'
-import { Kind, Slot } from './layout'
+import { Holds, Kind, Slot } from './layout'
 import { Status } from './status'
 import { HEADER_LENGTH } from './tfrecord'
 import * as wire from './wire'
@@ -20,6 +20,7 @@ const EVENT_SUMMARY: u32 = (5 << 3) | wire.LENGTH_DELIMITED
 const SUMMARY_VALUE: u32 = (1 << 3) | wire.LENGTH_DELIMITED
 const VALUE_TAG: u32 = (1 << 3) | wire.LENGTH_DELIMITED
 const VALUE_SIMPLE: u32 = (2 << 3) | wire.FIXED32
+const VALUE_HISTOGRAM: u32 = (5 << 3) | wire.LENGTH_DELIMITED
 const VALUE_TENSOR: u32 = (8 << 3) | wire.LENGTH_DELIMITED
 const VALUE_METADATA: u32 = (9 << 3) | wire.LENGTH_DELIMITED
 const METADATA_PLUGIN: u32 = (1 << 3) | wire.LENGTH_DELIMITED
@@ -56,6 +57,100 @@ export function walkSparse(slot: usize, payloadLength: u32, tailAt: usize, tailB
   const there = load<u32>(slot, Slot.FRAME_LENGTH) - HEADER_LENGTH
   wire.open(<usize>load<u32>(slot, Slot.FRAME) + HEADER_LENGTH, min(there, payloadLength))
   return walkEvent(slot, payloadLength)
+}
+
+// Where a survey that ran out of slots goes on: in the payload, and in the Summary that ends there.
+let surveyPosition: u32 = 0
+let surveySummaryEnd: u32 = 0
+
+/**
+ * Walks all of an Event: a slot for each Value, or one that says NO_VALUE. Of each, FRAME and FRAME_LENGTH are those of
+ * the first slot. A Value that can't be read has its STATUS; RECORD_STATUS tells whether the Event is one at all, in the
+ * first slot, which then is the only one. NEED_MORE and NEED_TAIL: see walkSparse; a hole must lie in the first Value.
+ * @param capacity of slots, at least one
+ * @param tailBytes of the payload that lie at `tailAt`, behind a hole; 0 where there is none
+ * @returns how many slots there are. More than the capacity: there are more Values; surveyRest has them
+ */
+export function survey(slot: usize, capacity: u32, payloadLength: u32, tailAt: usize, tailBytes: u32): u32 {
+  tail = tailAt
+  tailLength = tailBytes
+  tailPosition = payloadLength - tailBytes
+  surveyPosition = 0
+  surveySummaryEnd = 0
+  return surveyRest(slot, capacity, payloadLength)
+}
+
+/** Goes on with the Event whose Values did not fit. The slots are filled anew; FRAME and FRAME_LENGTH stay. */
+export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 {
+  const frame = load<u32>(slot, Slot.FRAME)
+  const frameLength = load<u32>(slot, Slot.FRAME_LENGTH)
+  const tornasole = load<u32>(slot, Slot.ASKED_TORNASOLE)
+  const there = frameLength - HEADER_LENGTH
+  const end = payloadLength
+  wire.open(<usize>frame + HEADER_LENGTH, min(there, payloadLength))
+  wire.seek(surveyPosition)
+  openSlot(slot, frame, frameLength, tornasole)
+  let count: u32 = 0
+  let isFull = false
+  let step: f64 = 0
+  let summaryEnd = surveySummaryEnd
+  while (!isFull && wire.more(end)) {
+    if (wire.position < summaryEnd) {
+      const key = wire.readKey(summaryEnd)
+      if (key != SUMMARY_VALUE) {
+        wire.skip(key, summaryEnd)
+        continue
+      }
+      const valueEnd = wire.readEnd(summaryEnd)
+      const at = slot + <usize>count * Slot.SIZE
+      if (count > 0) openSlot(at, frame, frameLength, tornasole)
+      walkValue(at, valueEnd)
+      count++
+      // A malformed Value leaves the cursor where it is, and ends all loops.
+      if (count == capacity && wire.more(end)) {
+        surveyPosition = wire.position
+        surveySummaryEnd = summaryEnd
+        isFull = true
+      }
+      continue
+    }
+    const key = wire.readKey(end)
+    if (key == EVENT_SUMMARY) summaryEnd = wire.readEnd(end)
+    else if (key == EVENT_STEP) step = <f64>(<i64>wire.readVarint(end))
+    else wire.skip(key, end)
+  }
+  if (wire.status() != Status.OK) {
+    const fault = wire.status()
+    const offset = wire.faultOffset()
+    const last = slot + <usize>(count == 0 ? 0 : count - 1) * Slot.SIZE
+    const got = load<f64>(last, Slot.GOT)
+    const dataOffset = load<u32>(last, Slot.DATA_OFFSET)
+    const dataLength = load<u32>(last, Slot.DATA_LENGTH)
+    openSlot(slot, frame, frameLength, tornasole)
+    refuse(slot, fault, offset, 0, got)
+    // Of NEED_TAIL: where the tail begins.
+    store<u32>(slot, dataOffset, Slot.DATA_OFFSET)
+    store<u32>(slot, dataLength, Slot.DATA_LENGTH)
+    store<i32>(slot, fault, Slot.RECORD_STATUS)
+    return 1
+  }
+  const slots = max(count, 1)
+  for (let i: u32 = 0; i < slots; i++) {
+    const at = slot + <usize>i * Slot.SIZE
+    store<f64>(at, step, Slot.EVENT_STEP)
+    // Reads values one by one, which moves the cursor: only now that the walk is over.
+    if (load<i32>(at, Slot.HOLDS) == Holds.TENSOR) resolve(at)
+  }
+  return isFull ? capacity + 1 : slots
+}
+
+function openSlot(slot: usize, frame: u32, frameLength: u32, tornasole: u32): void {
+  memory.fill(slot, 0, Slot.SIZE)
+  store<u32>(slot, frame, Slot.FRAME)
+  store<u32>(slot, frameLength, Slot.FRAME_LENGTH)
+  store<u32>(slot, tornasole, Slot.ASKED_TORNASOLE)
+  store<f64>(slot, -1, Slot.ASKED_STEP)
+  store<f64>(slot, -1, Slot.MODE_STEP)
 }
 
 function walkEvent(slot: usize, end: u32): bool {
@@ -95,6 +190,7 @@ function walkValue(slot: usize, end: u32): bool {
   let simple: usize = 0
   let simplePosition: u32 = 0
   let hasTensor = false
+  let hasHistogram = false
   store<i32>(slot, 0, Slot.MODE)
   store<f64>(slot, -1, Slot.MODE_STEP)
   memory.fill(slot + Slot.DIMS, 0, Slot.SIZE - Slot.DIMS)
@@ -116,6 +212,9 @@ function walkValue(slot: usize, end: u32): bool {
       simplePosition = wire.position
       simple = wire.address(simplePosition)
       wire.readFixed32(end)
+    } else if (key == VALUE_HISTOGRAM) {
+      hasHistogram = true
+      wire.skip(key, end)
     } else if (key == VALUE_METADATA) {
       const metadataEnd = wire.readEnd(end)
       while (wire.more(metadataEnd)) {
@@ -138,9 +237,13 @@ function walkValue(slot: usize, end: u32): bool {
     }
     return false
   }
-  if (!hasTensor && simple == 0) return false
+  const isTensor = hasTensor || simple != 0
+  store<i32>(slot, isTensor ? Holds.TENSOR : hasHistogram ? Holds.HISTOGRAM : Holds.OTHER, Slot.HOLDS)
+  // A tag that is asked for is kept only where it is found.
+  if (!isTensor && asked != 0) return false
   store<u32>(slot, <u32>tag, Slot.TAG)
   store<u32>(slot, tagLength, Slot.TAG_LENGTH)
+  if (!isTensor) return false
   if (hasTensor) {
     finishTensor(slot)
     // Values one by one are read from the Value once more, so that no hole may be in it.

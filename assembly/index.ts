@@ -1,11 +1,11 @@
 // The ABI: the full list of what TypeScript may call or read, and nothing else.
 
-import { Kind, Known, Moments, Slot } from './layout'
+import { Holds, Kind, Known, Moments, Slot } from './layout'
 import { UNCHECKED } from './tfrecord'
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
 export { crc32c, crc32cCombine, crc32cOfLength, mask, unmask } from './crc32c'
-export { readString, readValues, walkSparse } from './event'
+export { readString, readValues, survey, surveyRest, walkSparse } from './event'
 export { allclose } from './kernel/allclose'
 export { sumChannels } from './kernel/channels'
 export { countBelow, countEqual, countInside } from './kernel/count'
@@ -14,8 +14,8 @@ export { widenToFloat32 } from './kernel/lanes'
 export { momentsAdd, momentsRepeat } from './kernel/moments'
 export { momentsMerge, momentsReset } from './kernel/row'
 export { selectFloat32, selectKth, selectRoom, widenToDoubles } from './kernel/order'
-export { decodeRecords, reduceRecord, scanRecords } from './record'
-export { checkHeader, checkPayload } from './tfrecord'
+export { decodeRecords, reduceRecord, scanRecords, surveyRecords } from './record'
+export { checkHeader, checkPayload, findFrame } from './tfrecord'
 
 export const MOMENTS_COUNT: i32 = <i32>Moments.COUNT
 export const MOMENTS_NAN_COUNT: i32 = <i32>Moments.NAN_COUNT
@@ -80,9 +80,15 @@ export const SLOT_VALUE_LENGTH: i32 = <i32>Slot.VALUE_LENGTH
 export const SLOT_CURSOR: i32 = <i32>Slot.CURSOR
 export const SLOT_TENSOR_END: i32 = <i32>Slot.TENSOR_END
 export const SLOT_PACKED_END: i32 = <i32>Slot.PACKED_END
+export const SLOT_HOLDS: i32 = <i32>Slot.HOLDS
+export const SLOT_RECORD_STATUS: i32 = <i32>Slot.RECORD_STATUS
 export const SLOT_SIZE: i32 = <i32>Slot.SIZE
 export const KIND_NONE: i32 = <i32>Kind.NONE
 export const KIND_CONTENT: i32 = <i32>Kind.CONTENT
 export const KIND_VALUES: i32 = <i32>Kind.VALUES
 export const KIND_STRINGS: i32 = <i32>Kind.STRINGS
+export const HOLDS_NO_VALUE: i32 = Holds.NO_VALUE
+export const HOLDS_OTHER: i32 = Holds.OTHER
+export const HOLDS_TENSOR: i32 = Holds.TENSOR
+export const HOLDS_HISTOGRAM: i32 = Holds.HISTOGRAM
 export const UNCHECKED_CRC: u32 = UNCHECKED

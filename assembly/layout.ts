@@ -150,7 +150,22 @@ export namespace Slot {
   export const TENSOR_END: usize = 144
   /** u32: where the packed run at CURSOR ends; not beyond CURSOR if it is in none. */
   export const PACKED_END: usize = 148
-  export const SIZE: usize = 152
+  /** i32, of a survey: one of Holds. */
+  export const HOLDS: usize = 152
+  /** i32, of a survey: one of Status, of the record as a whole: its payload's checksum, and whether it is an Event. */
+  export const RECORD_STATUS: usize = 156
+  export const SIZE: usize = 160
+}
+
+/** What a Value holds. */
+export namespace Holds {
+  /** There is no Value: a record without one still has a slot. */
+  export const NO_VALUE: i32 = 0
+  /** Nothing that we read: an image, a text of another kind. */
+  export const OTHER: i32 = 1
+  /** A tensor, or a simple_value. */
+  export const TENSOR: i32 = 2
+  export const HISTOGRAM: i32 = 3
 }
 
 /** Where the elements of a tensor lie. */

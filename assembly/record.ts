@@ -1,11 +1,13 @@
 // A run of records in one crossing of the border: frame, walk, and the moments while the bytes are in the cache.
 
 import { elementSize } from './dtype'
-import { readValues, walk } from './event'
+import { readValues, survey, walk } from './event'
 import { momentsAdd, momentsRepeat } from './kernel/moments'
 import { momentsReset } from './kernel/row'
 import { Kind, Moments, Slot } from './layout'
-import { checkFrame, payloadLength } from './tfrecord'
+import { crc32c } from './crc32c'
+import { Status } from './status'
+import { checkFrame, checkHeader, FRAMING_LENGTH, HEADER_LENGTH, isPayload, payloadLength } from './tfrecord'
 
 /** Values that lie one by one are made dense this many at a time: a block of kernel/moments.ts. */
 const CHUNK: u32 = 4096
@@ -48,4 +50,37 @@ export function reduceRecord(slot: usize, row: usize, known: i32): void {
     const rest = load<f64>(slot, Slot.ELEMENT_COUNT) - <f64>load<u32>(slot, Slot.VALUE_COUNT)
     if (rest > 0 && last != 0) momentsRepeat(dtype, last, rest, row, known)
   }
+}
+
+/**
+ * Follows the frames of records that lie one after the other, and surveys each: frame, checksums, all Values. Stops at the
+ * first whose header is bad, which is not in memory as a whole, or whose Values don't fit into the slots that are left,
+ * unless it is the first: surveyRest then has the rest of them.
+ * @param capacity of slots; ASKED_TORNASOLE of the first is that of all
+ * @returns how many slots there are: see survey
+ */
+export function surveyRecords(window: usize, there: u32, slots: usize, capacity: u32): u32 {
+  const tornasole = load<u32>(slots, Slot.ASKED_TORNASOLE)
+  let at: u32 = 0
+  let count: u32 = 0
+  while (count < capacity && there - at >= FRAMING_LENGTH) {
+    const slot = slots + <usize>count * Slot.SIZE
+    store<u32>(slot, <u32>(window + at), Slot.FRAME)
+    store<u32>(slot, there - at, Slot.FRAME_LENGTH)
+    store<u32>(slot, 0, Slot.ASKED_LENGTH)
+    store<u32>(slot, tornasole, Slot.ASKED_TORNASOLE)
+    if (!checkHeader(slot, 1)) break
+    const payload = payloadLength(slot)
+    if (there - at - FRAMING_LENGTH < payload) break
+    store<u32>(slot, payload + FRAMING_LENGTH, Slot.FRAME_LENGTH)
+    const crc = crc32c(window + at + HEADER_LENGTH, payload, 0)
+    const stored = load<u32>(window + at + HEADER_LENGTH + payload)
+    const values = survey(slot, capacity - count, payload, 0, 0)
+    if (values > capacity - count && count > 0) break
+    if (!isPayload(stored, crc)) store<i32>(slot, Status.BAD_PAYLOAD_CRC, Slot.RECORD_STATUS)
+    if (values > capacity - count) return values
+    count += values
+    at += payload + FRAMING_LENGTH
+  }
+  return count
 }

@@ -68,8 +68,31 @@ export function checkFrame(slot: usize, level: i32): bool {
   return checkPayload(slot, crc32c(frame + HEADER_LENGTH, payload, 0), load<u32>(frame + HEADER_LENGTH + payload))
 }
 
+/** Whether what is stored behind a payload is its checksum, or says that there is none. */
+export function isPayload(stored: u32, crc: u32): bool {
+  return stored == UNCHECKED || stored == mask(crc)
+}
+
+/**
+ * Looks for the next header that is right, of a record that ends before the file does.
+ * @param there bytes in memory
+ * @param left bytes from `data` to the end of the file
+ * @returns its offset; the first at which a header would not be in memory as a whole, if there is none
+ */
+export function findFrame(data: usize, there: u32, left: f64): u32 {
+  let at: u32 = 0
+  for (; at + HEADER_LENGTH <= there; at++) {
+    // Longer ones than 4 GiB are refused, so that the upper half of a length is zero: few places pass.
+    if (load<u32>(data + at, 4) != 0) continue
+    const low = load<u32>(data + at)
+    if (<f64>at + FRAMING_LENGTH + <f64>low > left) continue
+    if (load<u32>(data + at, 8) == mask(crc32cOfLength(low, 0))) break
+  }
+  return at
+}
+
 /** Compares the checksum computed over a payload with the one stored behind it. */
 export function checkPayload(slot: usize, crc: u32, stored: u32): bool {
-  if (stored == UNCHECKED || stored == mask(crc)) return true
+  if (isPayload(stored, crc)) return true
   return refuse(slot, Status.BAD_PAYLOAD_CRC, HEADER_LENGTH + payloadLength(slot), mask(crc), stored)
 }

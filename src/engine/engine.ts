@@ -172,6 +172,16 @@ export class Engine {
     return this.#memory.scoped(work)
   }
 
+  /** Where reservations stand: for `release`, where what is done in between has to wait. */
+  mark(): Address {
+    return this.#memory.mark()
+  }
+
+  /** Forgets what was reserved since. */
+  release(mark: Address): void {
+    this.#memory.release(mark)
+  }
+
   /** The moments of a batch's records: a view, to be copied before the next call. */
   rows(batch: Batch, count: number): Float64Array<ArrayBuffer> {
     return this.#memory.doubles(batch.rows, count * this.layout.moments.doubles)
@@ -186,6 +196,48 @@ export class Engine {
       this.#memory.words(batch.slots, count * slot.words),
       this.#memory.doubles(batch.slots, count * slot.doubles),
     )
+  }
+
+  /**
+   * Follows the frames of records that lie one after the other, checks each with its checksums, and finds all its Values:
+   * a slot each, or one for a record without. Stops at the first that is not in memory as a whole or has a bad header, or
+   * when the slots are used up.
+   * @returns how many slots there are; more than the batch's capacity: the one record has more, see `surveyRest`
+   */
+  surveyRecords(batch: Batch, window: Address, there: number, tornasole: boolean): number {
+    this.#memory.words(batch.slots, this.layout.slot.words)[this.layout.slot.askedTornasole] = tornasole ? 1 : 0
+    return this.#core.surveyRecords(window, there, batch.slots, batch.capacity) >>> 0
+  }
+
+  /** Goes on with a record that has more Values than there are slots; the slots are filled anew. */
+  surveyRest(batch: Batch, payloadLength: number): number {
+    return this.#core.surveyRest(batch.slots, batch.capacity, payloadLength) >>> 0
+  }
+
+  /** Finds the Values of a record of which only the head and perhaps the tail are in memory. Does not look at its frame. */
+  surveySparse(
+    batch: Batch,
+    { address, byteLength }: Frame,
+    payloadLength: number,
+    tail: Address | 0,
+    tailLength: number,
+    tornasole: boolean,
+  ): number {
+    const { slot } = this.layout
+    const words = this.#memory.words(batch.slots, slot.words)
+    words[slot.frame] = address
+    words[slot.frameLength] = byteLength
+    words[slot.askedTornasole] = tornasole ? 1 : 0
+    return this.#core.survey(batch.slots, batch.capacity, payloadLength, tail, tailLength) >>> 0
+  }
+
+  /**
+   * Looks for the next header that is right, of a record that ends before the file does.
+   * @param left bytes from the address to the end of the file
+   * @returns its offset; if there is none, the first at which a header would not be in memory as a whole
+   */
+  findFrame(address: Address, there: number, left: number): number {
+    return this.#core.findFrame(address, there, left) >>> 0
   }
 
   /** Checks the header of the batch's first record, whose first bytes are in memory. */
@@ -473,6 +525,45 @@ export class SlotReader {
 
   dtypeNumber(i: number): number {
     return this.#words[i * this.#layout.slot.words + this.#layout.slot.dtype]!
+  }
+
+  /** Of a survey: the record as a whole. */
+  recordStatus(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.recordStatus]!
+  }
+
+  /** Where the record lies in the core's memory. */
+  frame(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.frame]!
+  }
+
+  /** Of a survey: the bytes of the record, its frame included. */
+  frameByteLength(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.frameLength]!
+  }
+
+  /** Of a survey: one of the layout's `holds`. */
+  holds(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.holds]!
+  }
+
+  eventStep(i: number): number {
+    return this.#doubles[i * this.#layout.slot.doubles + this.#layout.slot.eventStep]!
+  }
+
+  mode(i: number): number {
+    return this.#words[i * this.#layout.slot.words + this.#layout.slot.mode]!
+  }
+
+  modeStep(i: number): number {
+    return this.#doubles[i * this.#layout.slot.doubles + this.#layout.slot.modeStep]!
+  }
+
+  /** The bytes of the record's tag, one a character: for looking it up. */
+  tagBytes(i: number): string {
+    const { slot } = this.#layout
+    const byteLength = this.#words[i * slot.words + slot.tagLength]!
+    return byteLength === 0 ? '' : this.#memory.latin1(this.#words[i * slot.words + slot.tag]! as Address, byteLength)
   }
 
   dataOffset(i: number): number {

@@ -27,6 +27,8 @@ export interface SlotLayout {
   readonly data: number
   readonly dataLength: number
   readonly dataOffset: number
+  readonly holds: number
+  readonly recordStatus: number
   // Doubles.
   readonly askedStep: number
   readonly expected: number
@@ -83,10 +85,19 @@ export interface KindLayout {
   readonly strings: number
 }
 
+/** What a surveyed Value holds. */
+export interface HoldsLayout {
+  readonly noValue: number
+  readonly other: number
+  readonly tensor: number
+  readonly histogram: number
+}
+
 export interface Layout {
   readonly slot: SlotLayout
   readonly moments: MomentsLayout
   readonly kind: KindLayout
+  readonly holds: HoldsLayout
 }
 
 export function readLayout(constants: ReadonlyMap<string, number>): Layout {
@@ -125,6 +136,8 @@ export function readLayout(constants: ReadonlyMap<string, number>): Layout {
       data: word('DATA'),
       dataLength: word('DATA_LENGTH'),
       dataOffset: word('DATA_OFFSET'),
+      holds: word('HOLDS'),
+      recordStatus: word('RECORD_STATUS'),
       askedStep: double('ASKED_STEP'),
       expected: double('EXPECTED'),
       got: double('GOT'),
@@ -139,6 +152,12 @@ export function readLayout(constants: ReadonlyMap<string, number>): Layout {
       content: constant('KIND_CONTENT'),
       values: constant('KIND_VALUES'),
       strings: constant('KIND_STRINGS'),
+    },
+    holds: {
+      noValue: constant('HOLDS_NO_VALUE'),
+      other: constant('HOLDS_OTHER'),
+      tensor: constant('HOLDS_TENSOR'),
+      histogram: constant('HOLDS_HISTOGRAM'),
     },
   }
 }

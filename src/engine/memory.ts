@@ -11,6 +11,8 @@ export type Address = number & { readonly __address: never }
 
 export class CoreMemory {
   readonly #core: Core
+  /** All of the memory as it was when last asked for. */
+  #text: Buffer<ArrayBuffer> | undefined
 
   constructor(core: Core) {
     this.#core = core
@@ -30,16 +32,30 @@ export class CoreMemory {
 
   /** Runs `work` and forgets what was reserved meanwhile. */
   scoped<T>(work: () => T): T {
-    const mark = this.#core.arenaMark()
+    const mark = this.mark()
     try {
       return work()
     } finally {
-      this.#core.arenaRelease(mark)
+      this.release(mark)
     }
+  }
+
+  mark(): Address {
+    return (this.#core.arenaMark() >>> 0) as Address
+  }
+
+  release(mark: Address): void {
+    this.#core.arenaRelease(mark)
   }
 
   bytes(address: Address, byteLength: number): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.#buffer, address, byteLength)
+  }
+
+  /** Bytes as a string of as many characters. */
+  latin1(address: Address, byteLength: number): string {
+    if (this.#text?.buffer !== this.#buffer) this.#text = Buffer.from(this.#buffer)
+    return this.#text.toString('latin1', address, address + byteLength)
   }
 
   words(address: Address, length: number): Uint32Array<ArrayBuffer> {

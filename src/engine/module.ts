@@ -17,6 +17,10 @@ export interface Core {
   decodeRecords(slots: number, count: number, level: number): void
   scanRecords(slots: number, count: number, level: number, rows: number, known: number): void
   reduceRecord(slot: number, row: number, known: number): void
+  survey(slots: number, capacity: number, payloadLength: number, tail: number, tailLength: number): number
+  surveyRecords(window: number, there: number, slots: number, capacity: number): number
+  surveyRest(slots: number, capacity: number, payloadLength: number): number
+  findFrame(data: number, there: number, left: number): number
   checkHeader(slot: number, level: number): number
   checkPayload(slot: number, crc: number, stored: number): number
   walkSparse(slot: number, payloadLength: number, tail: number, tailLength: number): number

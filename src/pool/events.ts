@@ -154,7 +154,7 @@ function truncated(url: string, startByte: number, expected: number, got: number
 }
 
 /** A file, a piece of which is in memory. */
-class FilePieces implements FileBytes {
+export class FilePieces implements FileBytes {
   readonly byteLength: number
   readonly #store: Store
   readonly #path: string

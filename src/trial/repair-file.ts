@@ -191,8 +191,8 @@ function* stretchesLeftOut(
         step: gone[0]?.step ?? null,
         tensors: gone.slice(0, MAX_TENSORS).map(({ name }) => name),
         records: Math.max(1, gone.length),
-        code: problem?.code ?? 'NoTensor',
-        reason: problem?.message ?? 'expected a record with a tensor, got one without',
+        code: problem?.code ?? 'DamagedRecord',
+        reason: problem?.message ?? 'expected a whole record, got none',
       }
       start = end
     }

@@ -28,6 +28,7 @@ import type { GlobalStep, Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import { repairCollections } from './repair-collections.js'
 import { type FilePlan, type FoundFile, type KnownIndex, planFile } from './repair-file.js'
+import { findRecords } from './repair-find.js'
 import { RepairNotes, type RepairReport } from './repair-report.js'
 
 export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
@@ -298,11 +299,8 @@ class Repair {
 
   async #copyEventFiles(groups: readonly Group[], runner: Runner, isTornasole: boolean): Promise<void> {
     const { checksums, signal } = this.#options
-    const found = await this.#inspect(
-      groups.map(({ path }) => path!),
-      runner,
-      isTornasole,
-    )
+    const places = groups.map(({ path, indexes }) => ({ path: path!, known: indexes.map(({ content }) => content) }))
+    const found = await findRecords(places, { runner, store: this.#access.spec, isTornasole, signal })
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
       const path = group.path!
@@ -365,40 +363,6 @@ class Repair {
       await this.#output.write(path, path.endsWith('.csv') ? tornasoleIndexText(said) : indexFileText(said))
       this.#notes.rebuild(path, fault ?? 'it told of records that were left out, or where others lay')
     }
-  }
-
-  /** What event files hold. */
-  async #inspect(paths: readonly string[], runner: Runner, _isTornasole: boolean): Promise<(FoundFile | ErrorData)[]> {
-    const files = paths.map(path => ({ path, startByte: 0 }))
-    const reply = await runner.run({ kind: 'events', store: this.#access.spec, files }, this.#options.signal)
-    return reply.files.map(scan => {
-      if ('code' in scan) return scan
-      const records = new Map<
-        number,
-        {
-          startByte: number
-          byteLength: number
-          step: number
-          values: { name: string; mode: number; modeStep: number }[]
-        }
-      >()
-      for (const [i, startByte] of scan.startByte.entries()) {
-        const record = records.get(startByte) ?? {
-          startByte,
-          byteLength: scan.recordByteLength[i]!,
-          step: scan.step[i]!,
-          values: [],
-        }
-        record.values.push({ name: scan.tags[scan.tag[i]!]!, mode: scan.mode[i]!, modeStep: scan.modeStep[i]! })
-        records.set(startByte, record)
-      }
-      const problems = scan.problems.map(({ code, message, fields }) => ({
-        code,
-        message,
-        offset: Number(fields.offset),
-      }))
-      return { byteLength: scan.byteLength, records: [...records.values()], problems }
-    })
   }
 
   // ------------------------------------------------------------------------------------------------------- other files

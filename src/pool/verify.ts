@@ -1,0 +1,603 @@
+/**
+ * Event files, read from the first byte to the last: frames, checksums, Events, tensors against their shapes. The core
+ * surveys a window of records in one crossing. Where a frame is broken, the walk goes on at the next one that holds.
+ */
+
+import { type Batch, type Engine, FRAMING_LENGTH, HEADER_LENGTH, type SlotReader, type Tags } from '../engine/engine.js'
+import type { Address } from '../engine/memory.js'
+import { BAD_PAYLOAD_CRC, faultError, OK, TRUNCATED } from '../engine/status.js'
+import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
+import { MalformedEvent, walkEventHead } from '../format/event-head.js'
+import { Interner } from '../plan.js'
+import type { Store } from '../store/store.js'
+import { FilePieces } from './events.js'
+import {
+  type RecordProblem,
+  VALUE_KINDS,
+  type VerifiedRange,
+  type VerifyJob,
+  type VerifyRange,
+  type VerifyReply,
+} from './message.js'
+
+/** What is read and surveyed at once: it stays in the L2 cache. */
+const WINDOW_BYTES = 1 << 20
+/** Where reading is making requests: a window for each. */
+const REMOTE_WINDOW_BYTES = 4 << 20
+/** Values surveyed at once. */
+const SLOTS = 4096
+/** Bytes behind the tensor_content of a record that streams; more than any metadata takes. */
+const MAX_TAIL_BYTES = 256 << 10
+/** Problems of a range that are told one by one; the others are counted. */
+const MAX_PROBLEMS = 100
+/** Values after which a job has enough, and leaves the rest of its range to another. */
+const MAX_VALUES = 1 << 20
+/** Frames that are followed to see whether they lead to a record that is known, each time and all in all. */
+const MAX_CHAIN = 4096
+const MAX_DEAD_ENDS = 1 << 16
+const KIND_NUMBERS = {
+  other: VALUE_KINDS.indexOf('other'),
+  tensor: VALUE_KINDS.indexOf('tensor'),
+  histogram: VALUE_KINDS.indexOf('histogram'),
+}
+const CHECK_MINIMAL = 1
+const FOOTER_LENGTH = FRAMING_LENGTH - HEADER_LENGTH
+
+/** Checks the records that begin in ranges of event files. A file that can't be read is an error in the reply. */
+export async function verifyEventFiles(job: VerifyJob, engine: Engine, store: Store): Promise<VerifyReply> {
+  engine.reset()
+  const tags = new TagNumbers()
+  const room = engine.reserveBatch(SLOTS)
+  const size = store.readLater ? REMOTE_WINDOW_BYTES : WINDOW_BYTES
+  const windowByteLength = Math.min(size, job.windowByteLength)
+  const common: Common = {
+    job,
+    engine,
+    store,
+    tags,
+    room,
+    noTags: engine.writeTags([]),
+    window: engine.reserveBytes(windowByteLength),
+    windowByteLength,
+    header: engine.reserveBytes(HEADER_LENGTH),
+    tail: engine.reserveBytes(MAX_TAIL_BYTES),
+  }
+  const ranges: (VerifiedRange | ErrorData)[] = []
+  let readBytes = 0
+  for (const range of job.ranges) {
+    try {
+      const verifier = new RangeVerifier(common, range, await store.byteLength(range.path))
+      ranges.push(await verifier.run())
+      readBytes += verifier.readBytes
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      ranges.push(error.toJSON())
+    }
+  }
+  return { kind: 'verify', ranges, tags: tags.names, readBytes }
+}
+
+/** What the ranges of a job share. */
+interface Common {
+  readonly job: VerifyJob
+  readonly engine: Engine
+  readonly store: Store
+  readonly tags: TagNumbers
+  readonly room: Batch
+  readonly noTags: Tags
+  readonly window: Address
+  readonly windowByteLength: number
+  readonly header: Address
+  readonly tail: Address
+}
+
+class RangeVerifier {
+  readBytes = 0
+  readonly #common: Common
+  readonly #range: VerifyRange
+  readonly #url: string
+  /** Of the file; less if it turns out to be shorter by now. */
+  #fileLength: number
+  /** Where the window begins in the file, and how much of it is filled. */
+  #windowStart = 0
+  #held = 0
+  /** Whether the payload of the last record has another checksum than it should. */
+  #isSpoilt = false
+  readonly #recordStart: number[] = []
+  readonly #recordByteLength: number[] = []
+  readonly #step: number[] = []
+  readonly #isBad: number[] = []
+  readonly #record: number[] = []
+  readonly #tag: number[] = []
+  readonly #mode: number[] = []
+  readonly #modeStep: number[] = []
+  readonly #kind: number[] = []
+  readonly #skipped: number[] = []
+  readonly #problems = new Problems()
+  readonly #notes = new Problems()
+  /** The first anchor that may still be good. */
+  #anchor = 0
+  /** Headers that hold and lead nowhere. */
+  readonly #deadEnds = new Set<number>()
+
+  constructor(common: Common, range: VerifyRange, fileLength: number) {
+    this.#common = common
+    this.#range = range
+    this.#url = common.store.url(range.path)
+    this.#fileLength = fileLength
+  }
+
+  async run(): Promise<VerifiedRange> {
+    const { startByte, endByte } = this.#range
+    const { engine, room, window, job } = this.#common
+    let at = startByte
+    while (at < Math.min(endByte ?? this.#fileLength, this.#fileLength) && !this.#hasEnough) {
+      await this.#fill(at)
+      const next = engine.scoped(() => {
+        const count = engine.surveyRecords(room, window, this.#held, job.isTornasole)
+        return this.#take(at, count, endByte ?? this.#fileLength)
+      })
+      if (next > at) {
+        at = next
+        continue
+      }
+      const framed = this.#header(window, this.#held)
+      if (framed !== null && at + framed <= this.#fileLength) {
+        await this.#large(at, framed)
+        at += framed
+      } else {
+        at = await this.#broken(at, framed)
+      }
+    }
+    return {
+      byteLength: this.#fileLength,
+      startByte,
+      endByte: at,
+      recordStart: Float64Array.from(this.#recordStart),
+      recordByteLength: Float64Array.from(this.#recordByteLength),
+      step: Float64Array.from(this.#step),
+      isBad: Uint8Array.from(this.#isBad),
+      record: Int32Array.from(this.#record),
+      tag: Int32Array.from(this.#tag),
+      mode: Uint8Array.from(this.#mode),
+      modeStep: Float64Array.from(this.#modeStep),
+      kind: Uint8Array.from(this.#kind),
+      skipped: Float64Array.from(this.#skipped),
+      problems: this.#problems.told,
+      problemCounts: this.#problems.counts,
+      notes: this.#notes.told,
+      noteCounts: this.#notes.counts,
+    }
+  }
+
+  get #hasEnough(): boolean {
+    return this.#record.length >= MAX_VALUES || this.#recordStart.length >= MAX_VALUES
+  }
+
+  /** Has the window begin at a byte of the file; what it holds of what follows is kept. */
+  async #fill(at: number): Promise<void> {
+    const { engine, window, windowByteLength } = this.#common
+    const kept = Math.max(0, this.#windowStart + this.#held - at)
+    const isKept = at >= this.#windowStart && kept > 0
+    if (isKept && at > this.#windowStart) {
+      const from = at - this.#windowStart
+      engine.view(window, this.#held).copyWithin(0, from, this.#held)
+    }
+    this.#windowStart = at
+    this.#held = isKept ? kept : 0
+    const wanted = Math.min(windowByteLength, this.#fileLength - at) - this.#held
+    if (wanted <= 0) return
+    const there = await this.#read(at + this.#held, (window + this.#held) as Address, wanted)
+    this.#held += there
+    if (there < wanted) this.#fileLength = at + this.#held
+  }
+
+  async #read(startByte: number, address: Address, byteLength: number): Promise<number> {
+    const { engine, store } = this.#common
+    const there = await store.readInto(this.#range.path, startByte, engine.view(address, byteLength))
+    this.readBytes += there
+    return there
+  }
+
+  /** The length of the record whose header lies at an address, frame and all; null where the header is bad or cut off. */
+  #header(address: Address, there: number): number | null {
+    const { engine, room, noTags } = this.#common
+    engine.ask(
+      room,
+      1,
+      noTags,
+      () => ({ byteLength: 0, tag: -1, step: -1 }),
+      () => ({ address, byteLength: there }),
+    )
+    if (!engine.checkHeader(room, CHECK_MINIMAL)) return null
+    const view = engine.view(address, HEADER_LENGTH)
+    return new DataView(view.buffer, view.byteOffset).getUint32(0, true) + FRAMING_LENGTH
+  }
+
+  /** The same of the record at a byte of the file; null also where it does not fit into the file. */
+  async #headerAt(at: number): Promise<number | null> {
+    const there = await this.#read(at, this.#common.header, Math.min(HEADER_LENGTH, this.#fileLength - at))
+    const framed = this.#header(this.#common.header, there)
+    return framed !== null && at + framed <= this.#fileLength ? framed : null
+  }
+
+  /**
+   * Writes down what the core has found in the records from a byte of the file on.
+   * @param until where the first record begins that is not wanted any more
+   * @returns where the next record begins
+   */
+  #take(at: number, count: number, until: number): number {
+    const { engine, room, window } = this.#common
+    if (count === 0) return at
+    let slots = engine.slots(room, Math.min(count, room.capacity))
+    let end = at
+    let frame = 0
+    for (let i = 0; i < Math.min(count, room.capacity); i++) {
+      if (slots.frame(i) !== frame) {
+        frame = slots.frame(i)
+        const start = at + frame - window
+        if (start >= until) return end
+        this.#openRecord(start, slots.frameByteLength(i), slots.eventStep(i))
+        end = start + slots.frameByteLength(i)
+        const status = slots.recordStatus(i)
+        if (status !== OK) this.#badRecord(status, slots, i)
+      }
+      this.#takeValue(slots, i)
+    }
+    let rest = count
+    while (rest > room.capacity) {
+      // One record of many Values: the step may come behind them.
+      rest = engine.surveyRest(room, end - at - FRAMING_LENGTH)
+      slots = engine.slots(room, Math.min(rest, room.capacity))
+      const status = slots.recordStatus(0)
+      if (status !== OK) this.#badRecord(status, slots, 0)
+      else this.#step[this.#step.length - 1] = slots.eventStep(0)
+      for (let i = 0; i < Math.min(rest, room.capacity); i++) this.#takeValue(slots, i)
+    }
+    this.#checkStep()
+    return end
+  }
+
+  #openRecord(start: number, byteLength: number, step: number): void {
+    this.#checkStep()
+    this.#recordStart.push(start)
+    this.#recordByteLength.push(byteLength)
+    this.#step.push(step)
+    this.#isBad.push(0)
+    this.#isSpoilt = false
+  }
+
+  /** Whether the last record is of a step that can be. */
+  #checkStep(): void {
+    const last = this.#step.length - 1
+    const step = this.#step[last]
+    if (step === undefined || Number.isNaN(step) || (Number.isSafeInteger(step) && step >= 0)) return
+    const offset = this.#recordStart[last]!
+    const [expected, got] = ['an Event of a step from 0 to 2^53 - 1', `one of step ${step}`]
+    const message = `${this.#url}, offset ${offset}: expected ${expected}, got ${got}`
+    this.#step[last] = Number.NaN
+    this.#bad(new FormatError('BadStep', message, { url: this.#url, offset, expected, got }), null)
+  }
+
+  #badRecord(status: number, slots: SlotReader, i: number): void {
+    const startByte = this.#recordStart.at(-1)!
+    const place = { url: this.#url, startByte, tensor: '' }
+    const tag = slots.holds(i) === this.#holds.noValue ? null : this.#tagName(slots, i)
+    if (status !== BAD_PAYLOAD_CRC) {
+      this.#step[this.#step.length - 1] = Number.NaN
+      this.#bad(slots.error(i, place), tag)
+      return
+    }
+    const { engine } = this.#common
+    this.#isSpoilt = true
+    const byteLength = slots.frameByteLength(i)
+    const payload = (slots.frame(i) + HEADER_LENGTH) as Address
+    const crc = engine.crc32c(payload, byteLength - FRAMING_LENGTH)
+    const footer = engine.view((payload + byteLength - FRAMING_LENGTH) as Address, FOOTER_LENGTH)
+    this.#badPayload(crc, new DataView(footer.buffer, footer.byteOffset).getUint32(0, true), tag)
+  }
+
+  /** Of the last record. */
+  #badPayload(crc: number, stored: number, tag: string | null): void {
+    const startByte = this.#recordStart.at(-1)!
+    const faultOffset = this.#recordByteLength.at(-1)! - FOOTER_LENGTH
+    const expected = this.#common.engine.maskedCrc(crc)
+    const fault = { status: BAD_PAYLOAD_CRC, faultOffset, expected, got: stored, tag: '' }
+    this.#bad(faultError(fault, { url: this.#url, startByte, tensor: tag ?? '' }), tag)
+  }
+
+  /** Something is wrong with the last record. */
+  #bad(error: TrialscanError, tag: string | null): void {
+    const last = this.#recordStart.length - 1
+    const startByte = this.#recordStart[last]!
+    const endByte = startByte + this.#recordByteLength[last]!
+    this.#isBad[last] = 1
+    this.#problems.add({ error: error.toJSON(), startByte, endByte, tag, step: this.#step[last]! })
+  }
+
+  get #holds() {
+    return this.#common.engine.layout.holds
+  }
+
+  #tagName(slots: SlotReader, i: number): string {
+    const { tags } = this.#common
+    return tags.names[tags.number(slots.tagBytes(i))]!
+  }
+
+  #takeValue(slots: SlotReader, i: number): void {
+    const held = slots.holds(i)
+    if (held === this.#holds.noValue) return
+    const number = this.#common.tags.number(slots.tagBytes(i))
+    const kind = held === this.#holds.tensor ? 'tensor' : held === this.#holds.histogram ? 'histogram' : 'other'
+    this.#value(number, slots.mode(i), slots.modeStep(i), kind)
+    // Of a payload that is not what it was, nothing more needs to be said.
+    if (slots.ok(i) || this.#isSpoilt) return
+    const tensor = this.#common.tags.names[number]!
+    this.#bad(slots.error(i, { url: this.#url, startByte: this.#recordStart.at(-1)!, tensor }), tensor)
+  }
+
+  #value(tag: number, mode: number, modeStep: number, kind: (typeof VALUE_KINDS)[number]): void {
+    this.#record.push(this.#recordStart.length - 1)
+    this.#tag.push(tag)
+    this.#mode.push(mode)
+    this.#modeStep.push(modeStep)
+    this.#kind.push(KIND_NUMBERS[kind])
+  }
+
+  /** A record that is longer than the window. Its head is there; the rest streams. */
+  async #large(at: number, byteLength: number): Promise<void> {
+    const { engine, room, window, windowByteLength, tail, job } = this.#common
+    const payloadLength = byteLength - FRAMING_LENGTH
+    const survey = (tailAt: Address | 0, tailLength: number): number => {
+      const head = { address: window, byteLength: this.#held }
+      return engine.surveySparse(room, head, payloadLength, tailAt, tailLength, job.isTornasole)
+    }
+    const release = engine.mark()
+    let count = survey(0, 0)
+    let slots = engine.slots(room, 1)
+    if (slots.needs(0) === 'tail') {
+      const tailStart = slots.dataOffset(0) + slots.dataByteLength(0)
+      const tailLength = byteLength - FOOTER_LENGTH - tailStart
+      if (tailLength <= MAX_TAIL_BYTES && (await this.#read(at + tailStart, tail, tailLength)) === tailLength) {
+        count = survey(tail, tailLength)
+        slots = engine.slots(room, 1)
+      }
+    }
+    if (slots.needs(0) === null && count <= room.capacity) {
+      this.#openRecord(at, byteLength, slots.eventStep(0))
+      const found = engine.slots(room, count)
+      if (found.recordStatus(0) !== OK) this.#badRecord(found.recordStatus(0), found, 0)
+      for (let i = 0; i < count; i++) this.#takeValue(found, i)
+      this.#checkStep()
+      engine.release(release)
+    } else {
+      engine.release(release)
+      // Another long field than one tensor_content: read as a whole if it may be.
+      if (byteLength <= job.windowByteLength) return this.#whole(at, byteLength)
+      await this.#names(at, byteLength)
+    }
+    const end = at + byteLength - FOOTER_LENGTH
+    let next = Math.min(end, at + this.#held)
+    let crc = engine.crc32c((window + HEADER_LENGTH) as Address, next - at - HEADER_LENGTH)
+    // The window is used for the rest of it.
+    this.#held = 0
+    while (next < end) {
+      const wanted = Math.min(windowByteLength, end - next)
+      const there = await this.#read(next, window, wanted)
+      if (there < wanted) return this.#shrunk(at, byteLength, next + there)
+      crc = engine.crc32c(window, there, crc)
+      next += there
+    }
+    if ((await this.#read(end, this.#common.header, FOOTER_LENGTH)) < FOOTER_LENGTH)
+      return this.#shrunk(at, byteLength, end)
+    const footer = engine.view(this.#common.header, FOOTER_LENGTH)
+    const stored = new DataView(footer.buffer, footer.byteOffset).getUint32(0, true)
+    if (stored !== engine.uncheckedCrc && stored !== engine.maskedCrc(crc)) {
+      const first = this.#record.lastIndexOf(this.#recordStart.length - 1)
+      this.#badPayload(crc, stored, first < 0 ? null : this.#common.tags.names[this.#tag[first]!]!)
+    }
+  }
+
+  /** A record that is longer than the window, but not than what may be in memory. */
+  async #whole(at: number, byteLength: number): Promise<void> {
+    const { engine, room, job } = this.#common
+    const release = engine.mark()
+    try {
+      const address = engine.reserveBytes(byteLength)
+      const there = await this.#read(at, address, byteLength)
+      if (there < byteLength) return this.#shrunk(at, byteLength, at + there)
+      this.#takeFrom(address, at, engine.surveyRecords(room, address, byteLength, job.isTornasole))
+    } finally {
+      engine.release(release)
+      this.#held = 0
+    }
+  }
+
+  #takeFrom(address: Address, at: number, count: number): void {
+    const { window } = this.#common
+    // Offsets are counted from the window.
+    this.#take(at - (address - window), count, Number.POSITIVE_INFINITY)
+  }
+
+  /** What a record holds that is too long to be in memory: by its names alone. Whether its shape is right is not known. */
+  async #names(at: number, byteLength: number): Promise<void> {
+    const { store, tags } = this.#common
+    const file = new FilePieces(store, this.#range.path, this.#fileLength)
+    this.#openRecord(at, byteLength, Number.NaN)
+    const walk = walkEventHead(file, at + HEADER_LENGTH, at + byteLength - FOOTER_LENGTH)
+    try {
+      for (;;) {
+        const result = walk.next()
+        if (result.done) {
+          const { step, values } = result.value
+          this.#step[this.#step.length - 1] = step
+          for (const { tag, kind, mode, modeStep } of values) {
+            this.#value(tags.named(tag), mode, modeStep, kind ?? 'other')
+          }
+          this.#checkStep()
+          return
+        }
+        await file.load(result.value.at)
+      }
+    } catch (error) {
+      if (!(error instanceof MalformedEvent)) throw error
+      const [expected, got] = ['a well-formed Event message', 'bytes that are none']
+      const message = `${this.#url}, offset ${error.at}: expected ${expected}, got ${got}`
+      this.#bad(new FormatError('MalformedEvent', message, { url: this.#url, offset: error.at, expected, got }), null)
+    }
+  }
+
+  /** The file has become shorter while it was read. */
+  #shrunk(at: number, expected: number, end: number): void {
+    this.#fileLength = end
+    if (this.#recordStart.at(-1) !== at) this.#openRecord(at, expected, Number.NaN)
+    const fault = { status: TRUNCATED, faultOffset: 0, expected, got: end - at, tag: '' }
+    this.#bad(faultError(fault, { url: this.#url, startByte: at, tensor: '' }), null)
+  }
+
+  /**
+   * A frame that is broken, or goes beyond the end of the file: one problem, whatever is skipped.
+   * @param framed the length its header says, if that is right
+   * @returns where the next record begins, or the file ends
+   */
+  async #broken(at: number, framed: number | null): Promise<number> {
+    const { engine, room } = this.#common
+    // What the header says must be read now: looking for the next one takes its place.
+    const headerError = framed === null ? engine.slots(room, 1).error(0, this.#place(at)) : null
+    const next = await this.#nextFrame(at)
+    const end = next ?? this.#fileLength
+    const left = this.#fileLength - at
+    const isTorn = next === null && (framed !== null || left < HEADER_LENGTH)
+    let error: TrialscanError
+    if (isTorn) {
+      const expected = framed === null ? 'a record, which takes at least 16 bytes' : `a record of ${framed} bytes`
+      error = this.#error('TornRecord', at, expected, `${left} bytes before the file ends`)
+    } else if (headerError?.code === 'BadLengthChecksum') {
+      error = headerError
+    } else {
+      const expected = `a record that ends in the file, of at most ${left} bytes`
+      error = this.#error(
+        'BrokenFrame',
+        at,
+        expected,
+        framed === null ? 'one of 4 GiB or more' : `one of ${framed} bytes`,
+      )
+    }
+    this.#skipped.push(at, end)
+    const last = this.#problems.told.at(-1)
+    if (!isTorn && last?.endByte === at && last.error.code === 'BadPayloadChecksum') {
+      // A record that is not what it was, and none behind it: its length is wrong, or bytes have come or gone.
+      const expected = `another record behind the ${at - last.startByte} bytes of this one`
+      const frame = this.#error('BrokenFrame', last.startByte, expected, 'none, and another payload than was written')
+      this.#problems.replaceLast({ ...last, error: frame.toJSON(), endByte: end })
+    } else {
+      this.#problems.add({ error: error.toJSON(), startByte: at, endByte: end, tag: null, step: Number.NaN })
+    }
+    return end
+  }
+
+  #place(startByte: number) {
+    return { url: this.#url, startByte, tensor: '' }
+  }
+
+  #error(code: string, offset: number, expected: string, got: string): FormatError {
+    const message = `${this.#url}, offset ${offset}: expected ${expected}, got ${got}`
+    return new FormatError(code, message, { url: this.#url, offset, expected, got })
+  }
+
+  /**
+   * Where the next record begins behind a place where none does. An index entry's, if there is a record where it says;
+   * and before that only what leads to it, since the elements of a tensor may look like anything. Null: there is none.
+   */
+  async #nextFrame(at: number): Promise<number | null> {
+    const known = await this.#nextAnchor(at)
+    const limit = known ?? this.#fileLength
+    const { engine, window } = this.#common
+    let from = at + 1
+    while (from + FRAMING_LENGTH <= limit) {
+      await this.#fill(from)
+      const there = Math.min(this.#held, limit - from)
+      const found = engine.findFrame(window, there, this.#fileLength - from)
+      const candidate = from + found
+      if (found + HEADER_LENGTH > there) {
+        if (from + there >= limit) break
+        from = candidate
+      } else if (known === null || (await this.#leadsTo(candidate, known))) {
+        return candidate
+      } else {
+        if (this.#deadEnds.size >= MAX_DEAD_ENDS) break
+        from = candidate + 1
+      }
+    }
+    return known
+  }
+
+  async #nextAnchor(at: number): Promise<number | null> {
+    const { anchors } = this.#range
+    for (; this.#anchor < anchors.length; this.#anchor++) {
+      const anchor = anchors[this.#anchor]!
+      if (anchor > at && anchor < this.#fileLength && (await this.#headerAt(anchor)) !== null) return anchor
+    }
+    return null
+  }
+
+  /** Whether records that begin at a byte follow one another up to another. */
+  async #leadsTo(from: number, to: number): Promise<boolean> {
+    const way: number[] = []
+    let at = from
+    while (at < to && way.length < MAX_CHAIN && !this.#deadEnds.has(at)) {
+      way.push(at)
+      const framed = await this.#headerAt(at)
+      if (framed === null) break
+      at += framed
+    }
+    if (at === to) return true
+    for (const place of way) this.#deadEnds.add(place)
+    return false
+  }
+}
+
+/** Problems, of which the first are told. */
+class Problems {
+  readonly told: RecordProblem[] = []
+  readonly counts: Record<string, number> = {}
+
+  add(problem: RecordProblem): void {
+    const { code } = problem.error
+    this.counts[code] = (this.counts[code] ?? 0) + 1
+    if (this.told.length < MAX_PROBLEMS) this.told.push(problem)
+  }
+
+  /** Puts another problem in place of the one that was told last. */
+  replaceLast(problem: RecordProblem): void {
+    const last = this.told.pop()!
+    this.counts[last.error.code]!--
+    this.add(problem)
+  }
+}
+
+const decoder = new TextDecoder()
+
+/** Tags by numbers, looked up by their bytes. */
+class TagNumbers {
+  readonly #tags = new Interner()
+  readonly #byBytes = new Map<string, number>()
+
+  get names(): readonly string[] {
+    return this.#tags.names
+  }
+
+  /** @param bytes of the tag's UTF-8, one a character */
+  number(bytes: string): number {
+    let number = this.#byBytes.get(bytes)
+    if (number === undefined) {
+      number = this.#tags.number(decoder.decode(Buffer.from(bytes, 'latin1')))
+      this.#byBytes.set(bytes, number)
+    }
+    return number
+  }
+
+  named(tag: string): number {
+    return this.#tags.number(tag)
+  }
+}

@@ -110,36 +110,56 @@ function rewrite(
     return record?.byteLength === byteLength && record.step === step && record.values.some(value => value.name === name)
   })
   const isRight = content !== null && right.length === told.length
-  const tensors = new Map(right.map(location => [location.name, location]))
   // One that is right in all it says is believed in what it does not say, too.
-  if (!isRight) {
-    const listed = new Set(tensors.keys())
-    for (const { startByte, byteLength, step: itsStep, values } of kept) {
-      // Of several records of a name the last one counts, as where there is no index.
-      for (const { name } of values) {
-        if (itsStep === step && !listed.has(name)) tensors.set(name, { name, startByte, byteLength })
-      }
-    }
-  }
-  const lost = told
-    .filter(({ name }) => !tensors.has(name))
-    .map(({ name, startByte, byteLength }) => ({ name, startByte, byteLength, step, isTold: false }))
+  const found = isRight
+    ? right
+    : kept
+        .filter(record => record.step === step)
+        .flatMap(({ startByte, byteLength, values }) => values.map(({ name }) => ({ name, startByte, byteLength })))
+  const lost = lostEntries(told, right, found, step)
   const isInPlace = right.every(({ startByte }) => newStart.get(startByte) === startByte)
   if (isRight && isInPlace) return { index: 'same', lost }
+  // Of several entries of a name the last one counts: where that is lost, one before it would be another answer.
+  const last = new Map(told.map((entry, i) => [entry.name, { ...entry, rank: i }]))
+  const gone = new Set(
+    lost.filter(({ name, startByte }) => last.get(name)!.startByte === startByte).map(({ name }) => name),
+  )
+  const tensors = found.filter(({ name }) => !gone.has(name))
   const shapes = content?.shapes ?? saved?.shapes ?? []
-  if (tensors.size === 0 && shapes.length === 0) return { index: null, lost }
-  const rank = new Map(told.map(({ name }, i) => [name, i]))
-  const rankOf = (name: string): number => rank.get(name) ?? told.length
-  const listed = isRight ? right : [...tensors.values()]
+  if (tensors.length === 0 && shapes.length === 0) return { index: null, lost }
+  const rankOf = (name: string): number => last.get(name)?.rank ?? told.length
+  const { mode, modeStep } = content ?? modeOf(kept, step) ?? saved ?? { mode: 'GLOBAL', modeStep: step }
   const index: IndexFile = {
-    ...(content ?? modeOf(kept, step) ?? saved ?? { mode: 'GLOBAL', modeStep: step }),
-    eventFile: tensors.size === 0 ? null : path,
-    tensors: listed
+    mode,
+    modeStep,
+    eventFile: tensors.length === 0 ? null : path,
+    tensors: tensors
       .sort((a, b) => rankOf(a.name) - rankOf(b.name) || a.startByte - b.startByte)
       .map(({ name, startByte, byteLength }) => ({ name, startByte: newStart.get(startByte)!, byteLength })),
     shapes,
   }
   return { index, lost }
+}
+
+/** Entries whose records are nowhere: those that are not right, less the records of their names that no entry leads to. */
+function lostEntries(
+  told: readonly TensorLocation[],
+  right: readonly TensorLocation[],
+  found: readonly TensorLocation[],
+  step: number,
+): LostEntry[] {
+  const unclaimed = new Map<string, number>()
+  for (const { name } of found) unclaimed.set(name, (unclaimed.get(name) ?? 0) + 1)
+  for (const { name } of right) unclaimed.set(name, unclaimed.get(name)! - 1)
+  const isRight = new Set(right)
+  const lost: LostEntry[] = []
+  for (const entry of told) {
+    if (isRight.has(entry)) continue
+    const left = unclaimed.get(entry.name) ?? 0
+    if (left > 0) unclaimed.set(entry.name, left - 1)
+    else lost.push({ ...entry, step, isTold: false })
+  }
+  return lost
 }
 
 /** The mode that most of a step's records have: the hook can write a record under the mode that comes next. */

@@ -69,6 +69,8 @@ interface IndexSource extends KnownIndex {
 /** An event file and the index files that speak of it; null: index files of no event file. */
 interface Group {
   readonly path: string | null
+  /** An index file calls that its event file which is another part of the trial, or is not finished. */
+  readonly isOther?: boolean
   readonly indexes: IndexSource[]
 }
 
@@ -101,6 +103,13 @@ export async function repairTrial(path: string, out: string, options: RepairOpti
   } finally {
     await access.store.close()
   }
+}
+
+const NO_EVENT_FILE: ErrorData = {
+  name: 'FormatError',
+  code: 'BadIndexEntry',
+  message: 'an index file calls it its event file, which it is not',
+  fields: { url: '' },
 }
 
 interface WorkingOptions {
@@ -226,11 +235,12 @@ class Repair {
   }
 
   /** Brings event files and index files together. */
-  #group({ events, eventsByName, others }: SortedFiles, indexes: readonly IndexSource[]): Group[] {
+  #group({ all, events, eventsByName, others }: SortedFiles, indexes: readonly IndexSource[]): Group[] {
     const there = new Set([...events, ...others.filter(path => !isTemporary(path) && isPlainPath(path))])
     const groups = new Map<string | null, Group>()
     const groupOf = (path: string | null): Group => {
-      const group = groups.get(path) ?? { path, indexes: [] }
+      const isOther = path !== null && !there.has(path) && all.has(path)
+      const group = groups.get(path) ?? { path, isOther, indexes: [] }
       groups.set(path, group)
       return group
     }
@@ -304,7 +314,7 @@ class Repair {
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
       const path = group.path!
-      const file = found[i]!
+      const file = group.isOther ? NO_EVENT_FILE : found[i]!
       if ('code' in file) {
         this.#throwIfLater(errorFromData(file))
         this.#loseEventFile(group, file)
@@ -403,6 +413,7 @@ class Repair {
 
 /** The files of a trial by what their names say they are. */
 interface SortedFiles {
+  readonly all: ReadonlySet<string>
   readonly index: readonly string[]
   readonly events: readonly string[]
   /** The first event file of a step and worker. */
@@ -437,7 +448,7 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     else if (path === TORNASOLE_COLLECTIONS_FILE || END_MARKERS.includes(path)) sorted.root.push(path)
     else sorted.others.push(path)
   }
-  return { ...sorted, eventsByName }
+  return { ...sorted, all: there, eventsByName }
 }
 
 /** Whether a path is one that leads from directory to directory, and nowhere else. */

@@ -114,6 +114,8 @@ export {
   type TrialSummary,
 } from './trial/trial.js'
 export { allclose, type NumericArray, type TensorValue, type Tolerance } from './trial/value.js'
+export { type Verification, type VerifyOptions, type VerifyStats, verifyTrial } from './trial/verify.js'
+export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './trial/verify-problem.js'
 export type { Waiting, WaitOptions } from './trial/wait.js'
 export {
   type CheckLevel,

@@ -320,6 +320,43 @@ ${EXIT_HELP}`,
 
 withS3Options(
   program
+    .command('verify')
+    .description('What is wrong with the bytes: every record, every index entry, every file, and what can be done.')
+    .argument('<TRIAL>', TRIAL)
+    .option('--deep', 'also look at values: strings, and saved reductions against their tensors')
+    .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl']))
+    .option(
+      '--threads <N>',
+      'threads to work on; 0: none but the main one (default: what the work is worth)',
+      wholeNumber,
+    )
+    .option('--memory <MIB>', 'MiB of file contents a thread may hold (default: 64)', wholeNumber)
+    .option('--out <FILE>', 'write there instead; the file appears when it is whole'),
+)
+  .showHelpAfterError('See trialscan verify --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan verify ./my-training
+  $ trialscan verify ./my-training --deep
+  $ trialscan verify ./my-training --format jsonl | jq 'select(.severity == "problem")'
+
+Reads all bytes of all event files and holds them against their checksums, and the index against them. Writes nothing. The
+exit code is 0 where nothing is wrong, 4 where something is; notes, which are no harm, don't count.
+
+jsonl: one object a problem or note, as soon as it is there, with severity, code, file (relative to the trial), offset,
+tensor, step, expected, found, lost, advice, message; then one object with summary, trial, ok, problems and notes (how many
+of each code: of one file 100 are told one by one), event_files, index_files, records, tensors, bytes, seconds, threads.
+The codes: docs/verify.md.
+${EXIT_HELP}`,
+  )
+  .action((trial: string, options) =>
+    run('verify', async signal => (await import('./verify.js')).verify(trial, options, signal)),
+  )
+
+withS3Options(
+  program
     .command('reindex')
     .description('Index files, as smdebug writes them, for a trial that has lost its own, or has those of Tornasole.')
     .argument('<TRIAL>', TRIAL)

@@ -1,10 +1,11 @@
 /** Findings for people: what is wrong with the training, since when, where it is worst, and what to do about it. */
 
 import type { Finding, Missing } from '../../index.js'
-import { type Colors, safe, widthOf } from '../terminal.js'
+import { type Colors, safe } from '../terminal.js'
 import { type FindingFormat, isOf, type Judged, type JudgingRule, stepsOf, type Trouble } from './finding-format.js'
 import { counted, countText, shortNumber } from './number.js'
 import { messageOf } from './row-format.js'
+import { wrapped } from './text.js'
 
 /** More problems than these are only counted. */
 const MAX_PROBLEMS = 10
@@ -154,20 +155,4 @@ function problemLines(problems: readonly Trouble[]): readonly string[] {
   })
   const more = problems.length - lines.length
   return more > 0 ? [...lines, `and ${countText(more)} more`] : lines
-}
-
-/** Lines of whole words; a word that is too long for a line has one for itself. */
-function wrapped(text: string, width: number, indent: string, hanging: string): string {
-  const lines: string[] = []
-  let line = indent
-  let isEmpty = true
-  for (const word of text.split(' ')) {
-    const longer = isEmpty ? line + word : `${line} ${word}`
-    if (!isEmpty && widthOf(longer) > width) {
-      lines.push(line)
-      line = hanging + word
-    } else line = longer
-    isEmpty = false
-  }
-  return [...lines, line].join('\n')
 }

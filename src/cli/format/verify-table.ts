@@ -1,0 +1,92 @@
+/** Problems of a trial for people: file by file, what was expected and found, what is lost, and what to do. */
+
+import type { Verification, VerifyProblem } from '../../index.js'
+import { type Colors, safe } from '../terminal.js'
+import { bytesText, counted, countText } from './number.js'
+import { wrapped } from './text.js'
+import type { VerifyFormat } from './verify-jsonl.js'
+
+const MAX_WIDTH = 100
+const LABELS = { expected: 'expected', found: 'found', lost: 'lost', advice: 'what to do' } as const
+const LABEL_WIDTH = 12
+
+/** @param columns of the terminal, if it is one */
+export function verifyTable(columns: number | undefined, colors: Colors): VerifyFormat {
+  const width = Math.min(columns || MAX_WIDTH, MAX_WIDTH)
+
+  const problemText = (problem: VerifyProblem): string => {
+    const { code, offset, tensor, step } = problem
+    const place = [
+      ...(offset === null ? [] : [`offset ${countText(offset)}`]),
+      ...(step === null ? [] : [`step ${step}`]),
+      ...(tensor === null ? [] : [safe(tensor)]),
+    ].join(', ')
+    const lines = (['expected', 'found', 'lost', 'advice'] as const)
+      .filter(key => problem[key] !== '')
+      .map(key => wrapped(`${LABELS[key].padEnd(LABEL_WIDTH)}${safe(problem[key])}`, width, '    ', ' '.repeat(16)))
+    return [`  ${colors.red(code)}${place === '' ? '' : `  ${place}`}`, ...lines].map(line => `${line}\n`).join('')
+  }
+
+  const byFile = (problems: readonly VerifyProblem[]): string[] => {
+    const files = new Map<string, VerifyProblem[]>()
+    for (const problem of problems) {
+      const known = files.get(problem.file)
+      if (known) known.push(problem)
+      else files.set(problem.file, [problem])
+    }
+    return [...files].map(
+      ([file, ofFile]) => `${colors.bold(safe(file || 'the trial'))}\n${ofFile.map(problemText).join('')}`,
+    )
+  }
+
+  /** One of each kind, and how many there are. */
+  const notesText = ({ notes, noteCounts }: Verification): string[] => {
+    const codes = Object.entries(noteCounts)
+    if (codes.length === 0) return []
+    const lines = codes.map(([code, count]) => {
+      const first = notes.find(note => note.code === code)
+      const text = first ? `${first.message}. ${first.advice}` : ''
+      return `${wrapped(`${code}${count > 1 ? `, ${countText(count)} times, the first` : ''}: ${safe(text)}`, width, '  ', '    ')}\n`
+    })
+    return [`${colors.bold('Notes')}\n${lines.join('')}`]
+  }
+
+  const untoldText = ({ problems, problemCounts }: Verification): string[] => {
+    const lines = Object.entries(problemCounts).flatMap(([code, count]) => {
+      const told = problems.filter(problem => problem.code === code).length
+      return count > told ? [`  ${code}: ${countText(count - told)} more\n`] : []
+    })
+    return lines.length > 0 ? [`${colors.bold('Not told one by one')}\n${lines.join('')}`] : []
+  }
+
+  return {
+    line: () => '',
+    end(trial: string, verification: Verification): string {
+      const { ok, problems, problemCounts, noteCounts, stats } = verification
+      const files = new Set(problems.map(({ file }) => file)).size
+      const wrong = `${counted(sum(problemCounts), 'problem')} in ${counted(files, 'file')}`
+      const notes = sum(noteCounts)
+      const result = ok ? colors.green('nothing is wrong') : colors.red(wrong)
+      const speed = stats.seconds > 0 ? stats.readBytes / stats.seconds / 1e9 : 0
+      const checked = [
+        counted(stats.eventFiles, 'event file'),
+        counted(stats.indexFiles, 'index file'),
+        counted(stats.records, 'record'),
+        counted(stats.tensors, 'tensor'),
+        bytesText(stats.readBytes),
+      ].join(', ')
+      const cost = `${stats.seconds.toFixed(2)} s, ${speed.toFixed(2)} GB/s, threads: ${stats.threads}`
+      return [
+        `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}\n`,
+        ...byFile(problems),
+        ...untoldText(verification),
+        ...notesText(verification),
+        `${wrapped(`Checked ${checked} in ${cost}`, width, '', '  ')}\n`,
+      ].join('\n')
+    },
+  }
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0)
+}

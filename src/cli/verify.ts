@@ -1,0 +1,57 @@
+/** `trialscan verify`: what is wrong with the bytes of a trial. */
+
+import { type VerifyProblem, verifyTrial } from '../index.js'
+import { EXIT } from './exit.js'
+import { type VerifyFormat, verifyJsonl } from './format/verify-jsonl.js'
+import { verifyTable } from './format/verify-table.js'
+import { Output } from './output.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
+import { colorsFor } from './terminal.js'
+
+export interface VerifyFlags extends S3Flags {
+  readonly deep?: boolean
+  readonly format?: 'table' | 'jsonl'
+  readonly threads?: number
+  readonly memory?: number
+  readonly out?: string
+}
+
+/** @returns the exit code */
+export async function verify(path: string, flags: VerifyFlags, signal: AbortSignal): Promise<number> {
+  const { deep = false, threads, memory, out } = flags
+  const format = verifyFormat(flags)
+  const output = await Output.open(out)
+  let written = Promise.resolve()
+  const write = (text: string): Promise<void> => {
+    if (text !== '') written = written.then(() => output.write(text))
+    return written
+  }
+  try {
+    const verification = await verifyTrial(path, {
+      ...s3OptionsOf(flags),
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      deep,
+      signal,
+      onProblem: (problem: VerifyProblem) => {
+        // What can't be written is told when all is written.
+        write(format.line(problem)).catch(() => {})
+      },
+    })
+    await write(format.end(path, verification))
+    await output.end()
+    return verification.ok ? EXIT.ok : EXIT.format
+  } catch (error) {
+    await written.catch(() => {})
+    await output.discard()
+    throw error
+  }
+}
+
+/** As of a scan: a table on a terminal, else lines for programs. */
+function verifyFormat({ format, out }: Pick<VerifyFlags, 'format' | 'out'>): VerifyFormat {
+  const onTerminal = out === undefined && process.stdout.isTTY === true
+  const kind = format ?? (onTerminal ? 'table' : 'jsonl')
+  if (kind === 'jsonl') return verifyJsonl(onTerminal)
+  return verifyTable(onTerminal ? process.stdout.columns : undefined, colorsFor(onTerminal ? process.stdout : null))
+}

@@ -1,0 +1,89 @@
+/** What can be wrong with a trial: codes, and what can be done about each. docs/verify.md has them in a table. */
+
+/** What is to be done, by code. */
+const ADVICE = {
+  TornRecord:
+    'If the job still writes, verify again when it has ended; else copy the file anew, or go on without what was cut off.',
+  BadLengthChecksum: 'Copy the file anew from where it was saved. The records behind the damage can be read.',
+  BrokenFrame: 'Copy the file anew from where it was saved. The records behind the damage can be read.',
+  BadPayloadChecksum: 'Copy the file anew; until then don’t trust this tensor. The others can be read.',
+  MalformedEvent: 'Copy the file anew. The other records can be read.',
+  UnknownDType: 'Copy the file anew, or ask who wrote it: the type is none of TensorFlow’s numbers or strings.',
+  ShapeMismatch: 'Copy the file anew, or ask who wrote it. The other records can be read.',
+  BadShape: 'Copy the file anew, or ask who wrote it. The other records can be read.',
+  BadStep: 'Ask who wrote it: no step can have that number.',
+  Unreadable: 'See to it that the file is there, is a regular one and may be read.',
+  BadIndexFile: 'Write the index anew from the event file: the records themselves are not touched by this.',
+  UnsafePath: 'Don’t trust where this trial comes from; its index can be written anew from the event files.',
+  EntryPastEnd: 'Copy the event file anew: it is shorter than its index says.',
+  EntryNotARecord: 'Write the index anew from the event file.',
+  EntryLengthMismatch: 'Write the index anew from the event file.',
+  EntryTagMismatch: 'Write the index anew from the event file.',
+  EntryStepMismatch: 'Write the index anew from the event file, or find out where the file belongs.',
+  EntriesOverlap: 'Write the index anew from the event file.',
+  RecordNotIndexed: 'Write the index anew from the event file: nobody finds the record without.',
+  EventFileMissing: 'Copy the event file anew. On S3 an index file may arrive first: verify again.',
+  IndexFileMissing: 'Write the index anew from the event file.',
+  BadCollectionsFile: 'Copy the file anew; until then open the trial with requireCollections: false.',
+  CollectionsFileMissing: 'Copy the files anew; until then open the trial with requireCollections: false.',
+  LeftoverTemporary:
+    'The writer was stopped: what it wrote may be in the file, up to a point. Delete it if it is not wanted.',
+  BadText: 'Copy the file anew, or ask who wrote it: strings and tags are UTF-8.',
+  ReductionMismatch: 'Don’t trust tensor or reduction: one of them is not what was saved, or was computed otherwise.',
+  // Notes.
+  EmptyEventFile: 'Nothing has to be done: there is nothing in it.',
+  ModeMismatch: 'Nothing has to be done: the hook can write a record under the mode that comes next. The index counts.',
+  NoEndMarker: 'If the job has ended, nothing has to be done: jobs of SageMaker may never write the marker.',
+  NoIndex: 'Nothing has to be done: the event files are searched instead. `trialscan reindex` makes opening faster.',
+  RecordNotChecked: 'Give more memory: the record has another long field than one tensor_content.',
+  StepIncomplete: 'Nothing has to be done, unless the other workers should have saved the step, too.',
+  TemporaryFile: 'Nothing has to be done: a writer gives it its name when it is whole, or has done so.',
+  TensorNeverSaved: 'Nothing has to be done, unless the tensor should have been saved.',
+  OddEncoding: 'Nothing has to be done: it can be read.',
+} as const
+
+export type VerifyCode = keyof typeof ADVICE
+
+/** All codes, those of notes last. */
+export const VERIFY_CODES = Object.keys(ADVICE) as VerifyCode[]
+
+/** Something that is wrong with a trial, or worth knowing. */
+export interface VerifyProblem {
+  /** A `note` is no harm: it does not make a trial a bad one. */
+  readonly severity: 'problem' | 'note'
+  readonly code: VerifyCode
+  /** Relative to the trial; '' is the trial as a whole. */
+  readonly file: string
+  /** In bytes; null where the file as a whole is meant. Of an entry of an index file: where in the event file it points to. */
+  readonly offset: number | null
+  readonly tensor: string | null
+  /** The global step. */
+  readonly step: number | null
+  readonly expected: string
+  readonly found: string
+  /** What can't be had any more because of it; '' for nothing. */
+  readonly lost: string
+  readonly advice: string
+  /** All of it but the advice, as a sentence. */
+  readonly message: string
+}
+
+/** A problem as it is found. */
+export interface Finding {
+  readonly code: VerifyCode
+  readonly file: string
+  readonly offset?: number | null
+  readonly tensor?: string | null
+  readonly step?: number | null
+  readonly expected: string
+  readonly found: string
+  readonly lost?: string
+}
+
+export function verifyProblem(severity: VerifyProblem['severity'], finding: Finding): VerifyProblem {
+  const { code, file, offset = null, tensor = null, step = null, expected, found, lost = '' } = finding
+  const place = [file || 'the trial', ...(offset === null ? [] : [`offset ${offset}`])].join(', ')
+  const loss = lost === '' ? '' : `; lost: ${lost}`
+  const message = `${place}: expected ${expected}, found ${found}${loss}`
+  return { severity, code, file, offset, tensor, step, expected, found, lost, advice: ADVICE[code], message }
+}

@@ -1,0 +1,936 @@
+/** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
+
+import { type ErrorData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
+import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
+import type { IndexFile, TensorLocation } from '../format/index-file.js'
+import {
+  COLLECTIONS_DIRECTORY,
+  END_MARKERS,
+  EVENTS_DIRECTORY,
+  type EventFileName,
+  INDEX_DIRECTORY,
+  indexFilePath,
+  isTemporary,
+  isTensorBoardFile,
+  parseCollectionsFileName,
+  parseEventFileName,
+  parseIndexFileName,
+  TORNASOLE_COLLECTIONS_FILE,
+  TORNASOLE_END_MARKER,
+} from '../format/paths.js'
+import { parseReductionName } from '../format/reduction-name.js'
+import { parseTornasoleCollections, parseTornasoleIndex } from '../format/tornasole.js'
+import {
+  type Job,
+  type RecordProblem,
+  type ReplyTo,
+  VALUE_KINDS,
+  type VerifiedRange,
+  type VerifyJob,
+  type VerifyRange,
+} from '../pool/message.js'
+import type { Runner } from '../pool/runner.js'
+import type { S3Options } from '../store/s3-spec.js'
+import { openStore, type Store, storeSpec, type Traffic } from '../store/store.js'
+import { MODES, type Worker } from '../types.js'
+import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { runWithRetry } from './scan.js'
+import { type Finding, type VerifyCode, type VerifyProblem, verifyProblem } from './verify-problem.js'
+
+export interface VerifyOptions extends WorkOptions {
+  /** Also look at values: strings, and saved reductions against the tensors they were made from. See docs/verify.md. */
+  readonly deep?: boolean
+  /** Called with every problem and note that is told, in the order of the result. */
+  readonly onProblem?: (problem: VerifyProblem) => void
+  readonly signal?: AbortSignal
+  /** Follow symbolic links out of the trial's directory. Default: they are refused. */
+  readonly allowSymlinks?: boolean
+  /** How to reach and read a trial on S3. See docs/s3.md. */
+  readonly s3?: S3Options
+}
+
+export interface VerifyStats {
+  /** Event files that were read. */
+  readonly eventFiles: number
+  readonly indexFiles: number
+  readonly records: number
+  /** Tensors, scalars and histograms in these records. */
+  readonly tensors: number
+  /** Of event files. */
+  readonly readBytes: number
+  readonly seconds: number
+  readonly threads: number
+  /** The requests that were made for a trial on S3. */
+  readonly traffic: Traffic
+}
+
+export interface Verification {
+  /** Whether nothing is wrong: there are no problems. */
+  readonly ok: boolean
+  /** In the order of the files: 100 at most of a file and 10,000 in all. `problemCounts` knows of all. */
+  readonly problems: readonly VerifyProblem[]
+  /** What is worth knowing and no harm; as many at most. */
+  readonly notes: readonly VerifyProblem[]
+  /** All problems there are, by code. */
+  readonly problemCounts: Readonly<Partial<Record<VerifyCode, number>>>
+  readonly noteCounts: Readonly<Partial<Record<VerifyCode, number>>>
+  readonly stats: VerifyStats
+}
+
+/** Told one by one. */
+const MAX_TOLD_OF_FILE = 100
+const MAX_TOLD = 10_000
+const MAX_INDEX_BYTES = 256 << 20
+const MAX_COLLECTIONS_BYTES = 256 << 20
+const INDEX_FILES_PER_JOB = 256
+/** Bytes of event files a job checks, and how many files at most. */
+const JOB_BYTES = 8 << 20
+const JOB_RANGES = 256
+/** A file longer than this is cut at records that the index names, so that threads share it. */
+const CUT_BYTES = 16 << 20
+const TENSOR = VALUE_KINDS.indexOf('tensor')
+const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
+
+/**
+ * Reads all of a trial and tells what is wrong with it. Writes nothing, and needs no index to be right.
+ * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
+ * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's reason
+ */
+export async function verifyTrial(path: string, options: VerifyOptions = {}): Promise<Verification> {
+  const { allowSymlinks = false, s3, signal } = options
+  const work = checkWorkOptions(options)
+  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const store = openStore(spec)
+  try {
+    signal?.throwIfAborted()
+    return await new Verifier(new Access(store, spec), options, work).run()
+  } finally {
+    await store.close()
+  }
+}
+
+/** What an index file says, and where it lies. */
+interface ReadIndex {
+  readonly path: string
+  readonly step: number
+  readonly worker: Worker
+  /** Null where it can't be read. Tornasole's tell no mode. */
+  readonly content: IndexContent | null
+}
+
+type IndexContent = Pick<IndexFile, 'tensors' | 'eventFile' | 'shapes'> & Partial<Pick<IndexFile, 'mode' | 'modeStep'>>
+
+/** An entry of an index file. */
+interface Entry {
+  readonly location: TensorLocation
+  readonly index: ReadIndex
+}
+
+/** An event file, and what index files say of it. */
+interface EventFile {
+  readonly path: string
+  /** In the order of the file. */
+  readonly entries: readonly Entry[]
+  readonly isListed: boolean
+}
+
+/** A range that was checked, and the tags of its reply. */
+interface Checked {
+  readonly range: VerifiedRange
+  readonly tags: readonly string[]
+}
+
+/** What is in the trial's directory. */
+interface Listing {
+  readonly index: readonly string[]
+  readonly events: readonly string[]
+  readonly collections: readonly string[]
+  readonly root: ReadonlySet<string>
+}
+
+class Verifier {
+  readonly #access: Access
+  readonly #store: Store
+  readonly #options: VerifyOptions
+  readonly #threads: number | undefined
+  readonly #memory: number
+  readonly #problems: VerifyProblem[] = []
+  readonly #notes: VerifyProblem[] = []
+  readonly #problemCounts: Partial<Record<VerifyCode, number>> = {}
+  readonly #noteCounts: Partial<Record<VerifyCode, number>> = {}
+  /** How many were told of the file that is being looked at. */
+  #told = { file: '', problems: 0, notes: 0 }
+  #indexes = new IndexState([], false)
+  readonly #savedNames = new Set<string>()
+  readonly #seenPayloads = new WeakSet<object>()
+  readonly #stats = { eventFiles: 0, indexFiles: 0, records: 0, tensors: 0, readBytes: 0 }
+
+  constructor(
+    access: Access,
+    options: VerifyOptions,
+    { threads, memory }: { readonly threads: number | undefined; readonly memory: number },
+  ) {
+    this.#access = access
+    this.#store = access.store
+    this.#options = options
+    this.#threads = threads
+    this.#memory = memory
+  }
+
+  async run(): Promise<Verification> {
+    const startedAt = performance.now()
+    await this.#store.open()
+    const listing = await this.#list()
+    const ended = END_MARKERS.some(marker => listing.root.has(marker))
+    const isTornasole =
+      listing.root.has(TORNASOLE_COLLECTIONS_FILE) ||
+      listing.root.has(TORNASOLE_END_MARKER) ||
+      listing.index.some(path => parseIndexFileName(path)?.kind === 'csv')
+    const indexPaths = listing.index.filter(path => !isTemporary(path) && parseIndexFileName(path) !== null)
+    const collectionPaths = listing.collections.filter(
+      path => !isTemporary(path) && parseCollectionsFileName(path) !== null,
+    )
+    const isPlain =
+      indexPaths.length === 0 &&
+      collectionPaths.length === 0 &&
+      !isTornasole &&
+      !listing.events.some(path => !isTemporary(path) && parseEventFileName(path) !== null)
+    const eventPaths = isPlain
+      ? (await this.#store.list('', { recursive: true })).filter(path => !isTemporary(path) && isTensorBoardFile(path))
+      : listing.events.filter(path => !isTemporary(path) && parseEventFileName(path) !== null)
+    if (isPlain && eventPaths.length === 0) {
+      const wanted = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
+      throw new MissingCollectionFiles(this.#store.url(''), `expected ${wanted}, but there are none`)
+    }
+
+    this.#checkTemporaries(listing, ended)
+    if (!ended && !isPlain) {
+      const expected = `${END_MARKERS[0]}, which a job leaves when it ends`
+      this.#note({ code: 'NoEndMarker', file: '', expected, found: 'none: the job still runs, or was stopped' })
+    }
+    const collections = await this.#readCollections(collectionPaths, listing.root, {
+      isOwed: ended && indexPaths.length > 0 && !isTornasole,
+      ended,
+    })
+    const indexes = await this.#readIndexes(indexPaths)
+    if (!isPlain && indexPaths.length === 0 && eventPaths.length > 0) {
+      const expected = `files under ${INDEX_DIRECTORY}/ that tell what the event files hold`
+      this.#note({ code: 'NoIndex', file: '', expected, found: 'none' })
+    }
+    this.#checkWorkers(indexes, collections)
+    this.#indexes = new IndexState(indexes, ended)
+    const threads = await this.#checkEventFiles(eventFilesOf(eventPaths, indexes), isTornasole)
+    this.#checkMembers(collections)
+
+    return {
+      ok: Object.keys(this.#problemCounts).length === 0,
+      problems: this.#problems,
+      notes: this.#notes,
+      problemCounts: this.#problemCounts,
+      noteCounts: this.#noteCounts,
+      stats: {
+        ...this.#stats,
+        seconds: (performance.now() - startedAt) / 1000,
+        threads,
+        traffic: { ...this.#access.traffic },
+      },
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------------- problems
+
+  #problem(finding: Finding): void {
+    this.#tell('problem', finding)
+  }
+
+  #note(finding: Finding): void {
+    this.#tell('note', finding)
+  }
+
+  #tell(severity: VerifyProblem['severity'], finding: Finding): void {
+    const counts = severity === 'problem' ? this.#problemCounts : this.#noteCounts
+    counts[finding.code] = (counts[finding.code] ?? 0) + 1
+    if (this.#told.file !== finding.file) this.#told = { file: finding.file, problems: 0, notes: 0 }
+    const told = severity === 'problem' ? this.#problems : this.#notes
+    const count = severity === 'problem' ? this.#told.problems++ : this.#told.notes++
+    if (count >= MAX_TOLD_OF_FILE || told.length >= MAX_TOLD) return
+    const problem = verifyProblem(severity, finding)
+    told.push(problem)
+    this.#options.onProblem?.(problem)
+  }
+
+  /** Counts what was not told one by one. */
+  #count(severity: VerifyProblem['severity'], code: VerifyCode, count: number): void {
+    const counts = severity === 'problem' ? this.#problemCounts : this.#noteCounts
+    if (count > 0) counts[code] = (counts[code] ?? 0) + count
+  }
+
+  /** An error of a file as a problem. */
+  #problemOf(error: ErrorData, file: string, code: VerifyCode, lost = ''): void {
+    const { offset, expected, got, at } = error.fields
+    const text = error.message.replace(`${this.#store.url(file)}: `, '')
+    this.#problem({
+      code,
+      file,
+      offset: typeof offset === 'number' ? offset : null,
+      expected: `${typeof expected === 'string' ? expected : 'a file that can be read'}${typeof at === 'string' ? ` as ${at}` : ''}`,
+      found: typeof got === 'string' ? got : text.replace(/^expected .*, got /, ''),
+      lost,
+    })
+  }
+
+  // ---------------------------------------------------------------------------------------------- directories, index
+
+  /** What there is. A directory that can't be listed is a problem; where none can, there is no trial to be had. */
+  async #list(): Promise<Listing> {
+    const errors: StoreError[] = []
+    const list = async (directory: string, recursive: boolean): Promise<string[]> => {
+      try {
+        return await this.#store.list(directory, { recursive })
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error
+        errors.push(error)
+        this.#problemOf(error.toJSON(), directory, 'Unreadable', 'all files in it')
+        return []
+      }
+    }
+    const root = await list('', false)
+    if (errors[0]) throw errors[0]
+    const index = await list(INDEX_DIRECTORY, true)
+    const events = await list(EVENTS_DIRECTORY, true)
+    const collections = await list(COLLECTIONS_DIRECTORY, true)
+    if (errors.length === 3) throw errors[0]
+    return { root: new Set(root), index, events, collections }
+  }
+
+  #checkTemporaries({ root, index, events, collections }: Listing, ended: boolean): void {
+    const all = [...root, ...collections, ...index, ...events]
+    const there = new Set(all)
+    for (const file of all) {
+      if (!isTemporary(file)) continue
+      const final = file.slice(0, -'.tmp'.length)
+      const found = 'a file that is still called temporary'
+      if (ended && !there.has(final)) {
+        const expected = 'all files closed, since the job has ended'
+        this.#problem({ code: 'LeftoverTemporary', file, expected, found, lost: `what was to be in ${final}` })
+      } else {
+        this.#note({ code: 'TemporaryFile', file, expected: `${final}, once it is whole`, found })
+      }
+    }
+  }
+
+  async #readCollections(
+    paths: readonly string[],
+    root: ReadonlySet<string>,
+    { isOwed, ended }: { readonly isOwed: boolean; readonly ended: boolean },
+  ): Promise<Collections | null> {
+    const read: Collections[] = []
+    const parse = async (path: string, parser: (text: string, url: string) => Collections): Promise<void> => {
+      try {
+        const bytes = await this.#store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
+        read.push(parser(new TextDecoder('utf-8', { fatal: false }).decode(bytes), this.#store.url(path)))
+      } catch (error) {
+        if (!(error instanceof TrialscanError)) throw error
+        const code = error instanceof StoreError ? 'Unreadable' : 'BadCollectionsFile'
+        this.#problemOf(error.toJSON(), path, code, 'which tensors belong to which collection, as this worker has it')
+      }
+    }
+    for (const path of paths) await parse(path, parseCollections)
+    if (root.has(TORNASOLE_COLLECTIONS_FILE)) {
+      await parse(TORNASOLE_COLLECTIONS_FILE, (text, url) => ({
+        collections: parseTornasoleCollections(text, url),
+        numWorkers: 0,
+      }))
+    }
+    const merged = read.length === 0 ? null : mergeCollections(read)
+    const owed = merged && paths.length > 0 && ended ? merged.numWorkers : isOwed ? 1 : 0
+    if (paths.length < owed) {
+      this.#problem({
+        code: 'CollectionsFileMissing',
+        file: COLLECTIONS_DIRECTORY,
+        expected: `collections files of ${merged ? owed : 'all'} workers, since the job has ended`,
+        found: `${paths.length}`,
+        lost: 'which tensors belong to which collection, as the other workers have it',
+      })
+    }
+    return merged
+  }
+
+  async #readIndexes(paths: readonly string[]): Promise<ReadIndex[]> {
+    const there = new Set(paths)
+    // Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count.
+    const wanted = paths.filter(path => !(path.endsWith('.csv') && there.has(path.replace(/csv$/, 'json'))))
+    const runner = await this.#runner(wanted.length < 1024 ? 0 : Number.POSITIVE_INFINITY)
+    const jsonPaths = wanted.filter(path => parseIndexFileName(path)!.kind === 'json')
+    const contents = new Map<string, IndexContent | ErrorData>()
+    const jobs: Job[] = []
+    for (let first = 0; first < jsonPaths.length; first += INDEX_FILES_PER_JOB) {
+      const some = jsonPaths.slice(first, first + INDEX_FILES_PER_JOB)
+      jobs.push({ kind: 'index', store: this.#access.spec, paths: some })
+    }
+    let first = 0
+    for await (const reply of this.#replies(runner, jobs)) {
+      if (reply.kind !== 'index') continue
+      for (const file of reply.files) contents.set(jsonPaths[first++]!, file)
+    }
+    for (const path of wanted) {
+      if (!contents.has(path)) contents.set(path, await this.#readTornasoleIndex(path))
+    }
+    const indexes: ReadIndex[] = []
+    for (const path of wanted) {
+      const content = contents.get(path)!
+      const { step, worker } = parseIndexFileName(path)!
+      this.#stats.indexFiles++
+      if ('code' in content) {
+        const code =
+          content.code === 'UnsafePath' ? content.code : content.name === 'StoreError' ? 'Unreadable' : 'BadIndexFile'
+        this.#problemOf(content, path, code, `what ${worker} saved at step ${step} is not found`)
+        // It says nothing, but its event file has not been forgotten.
+        indexes.push({ path, step, worker, content: null })
+        continue
+      }
+      this.#saw(content.tensors)
+      this.#saw(content.shapes)
+      indexes.push({ path, step, worker, content })
+    }
+    return indexes
+  }
+
+  /** Without the mode, which stands in the Events. */
+  async #readTornasoleIndex(path: string): Promise<IndexContent | ErrorData> {
+    try {
+      const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
+      return { ...parseTornasoleIndex(new TextDecoder().decode(bytes), this.#store.url(path)), shapes: [] }
+    } catch (error) {
+      if (error instanceof TrialscanError) return error.toJSON()
+      throw error
+    }
+  }
+
+  /** From step to step index files share their lists. */
+  #saw(named: readonly { readonly name: string }[]): void {
+    if (this.#seenPayloads.has(named)) return
+    this.#seenPayloads.add(named)
+    for (const { name } of named) this.#savedName(name)
+  }
+
+  #savedName(name: string): void {
+    this.#savedNames.add(parseReductionName(name)?.tensor ?? name)
+  }
+
+  /** Steps that some workers wrote and others did not. */
+  #checkWorkers(indexes: readonly ReadIndex[], collections: Collections | null): void {
+    const known = [...new Set(indexes.map(({ worker }) => worker))].sort()
+    const wanted = Math.max(known.length, collections?.numWorkers ?? 0)
+    const byStep = new Map<number, Worker[]>()
+    for (const { step, worker } of indexes) {
+      const workers = byStep.get(step)
+      if (workers) workers.push(worker)
+      else byStep.set(step, [worker])
+    }
+    for (const [step, workers] of [...byStep].sort(([a], [b]) => a - b)) {
+      if (workers.length >= wanted) continue
+      const missing = known.filter(worker => !workers.includes(worker))
+      const strangers = wanted - workers.length - missing.length
+      const names = [...missing, ...(strangers > 0 ? [`${strangers} that wrote nothing`] : [])]
+      this.#note({
+        code: 'StepIncomplete',
+        file: indexFilePath(step, missing[0] ?? workers[0]!).replace(/\/[^/]*$/, ''),
+        step,
+        expected: `step ${step} of ${wanted} workers`,
+        found: `that of ${workers.length}, without ${listOf(names)}`,
+      })
+    }
+  }
+
+  #checkMembers(collections: Collections | null): void {
+    for (const [name, { tensorNames }] of collections?.collections ?? []) {
+      const missing = tensorNames.filter(tensor => !this.#savedNames.has(tensor))
+      if (missing.length === 0) continue
+      this.#note({
+        code: 'TensorNeverSaved',
+        file: COLLECTIONS_DIRECTORY,
+        tensor: missing[0]!,
+        expected: `the ${tensorNames.length} tensors that collection ${JSON.stringify(name)} names`,
+        found: `nothing of ${listOf(missing.map(tensor => JSON.stringify(tensor)))}`,
+      })
+    }
+  }
+
+  // ---------------------------------------------------------------------------------------------------- event files
+
+  async #runner(bytes: number): Promise<Runner> {
+    return this.#access.runner(this.#access.isRemote ? (this.#threads ?? 0) : this.#threads, bytes, this.#memory)
+  }
+
+  /** Runs jobs, some at once; their replies in order. */
+  async *#replies<J extends Job>(runner: Runner, jobs: Iterable<J>): AsyncGenerator<ReplyTo<J>> {
+    const { signal } = this.#options
+    const inFlight: Promise<ReplyTo<J>>[] = []
+    for (const job of jobs) {
+      signal?.throwIfAborted()
+      const reply = runWithRetry(runner, job, signal) as Promise<ReplyTo<J>>
+      // One that fails while an earlier one is waited for is told when it is its turn.
+      reply.catch(() => {})
+      inFlight.push(reply)
+      if (inFlight.length >= runner.ahead) yield await inFlight.shift()!
+    }
+    for (const reply of inFlight) yield await reply
+  }
+
+  /** @returns the number of threads */
+  async #checkEventFiles(files: readonly EventFile[], isTornasole: boolean): Promise<number> {
+    const planned: {
+      readonly file: EventFile
+      readonly ranges: readonly VerifyRange[]
+      readonly byteLength: number
+    }[] = []
+    let total = 0
+    for (const file of files) {
+      const byteLength = await this.#byteLength(file)
+      planned.push({ file, byteLength, ranges: rangesOf(file) })
+      total += byteLength
+    }
+    const runner = await this.#runner(total)
+    const job = (ranges: readonly VerifyRange[]): VerifyJob => ({
+      kind: 'verify',
+      store: this.#access.spec,
+      ranges,
+      windowByteLength: this.#memory >> 1,
+      isTornasole,
+      deep: this.#options.deep ?? false,
+    })
+    const jobs = jobsOf(planned, job)
+    const results = this.#checked(runner, jobs)
+    for (const { file, ranges } of planned) {
+      const checked: Checked[] = []
+      let error: ErrorData | null = null
+      for (const asked of ranges) {
+        const { value } = await results.next()
+        if (value === undefined) break
+        if ('code' in value) error ??= value
+        else if (error === null) await this.#follow(checked, asked, value, runner, job)
+      }
+      if (error) this.#unreadable(file, error)
+      else this.#checkFile(file, checked)
+    }
+    return runner.threads
+  }
+
+  /** As its index says, which costs nothing; what the job finds counts. */
+  async #byteLength({ path, entries }: EventFile): Promise<number> {
+    if (entries.length > 0) return entries.reduce((end, { location }) => Math.max(end, endOf(location)), 0)
+    try {
+      return await this.#store.byteLength(path)
+    } catch (error) {
+      if (error instanceof StoreError) return 0
+      throw error
+    }
+  }
+
+  /** The ranges of all jobs, in order. */
+  async *#checked(
+    runner: Runner,
+    jobs: Iterable<VerifyJob>,
+  ): AsyncGenerator<Checked | ErrorData, undefined, undefined> {
+    for await (const { ranges, tags, readBytes } of this.#replies(runner, jobs)) {
+      this.#stats.readBytes += readBytes
+      for (const range of ranges) yield 'recordStart' in range ? { range, tags } : range
+    }
+    return undefined
+  }
+
+  /**
+   * Adds a range of a file to those before it. It counts only if the records before it lead to its first: where they lead
+   * elsewhere, the index was wrong about it, and the range is read again from there.
+   */
+  async #follow(
+    checked: Checked[],
+    { endByte, path, anchors }: VerifyRange,
+    next: Checked,
+    runner: Runner,
+    job: (ranges: readonly VerifyRange[]) => VerifyJob,
+  ): Promise<void> {
+    let at = checked.at(-1)?.range.endByte ?? 0
+    let part: Checked | null = next
+    for (;;) {
+      const fileLength = checked.at(-1)?.range.byteLength ?? Number.POSITIVE_INFINITY
+      const end = Math.min(endByte ?? fileLength, fileLength)
+      if (checked.length > 0 && at >= end) return
+      if (part === null || part.range.startByte !== at) {
+        this.#options.signal?.throwIfAborted()
+        const again = await runWithRetry(runner, job([{ path, anchors, startByte: at, endByte }]), this.#options.signal)
+        if (again.kind !== 'verify') return
+        const range = again.ranges[0]!
+        this.#stats.readBytes += again.readBytes
+        // It was there a moment ago: what was read of it counts.
+        if (!('recordStart' in range)) return
+        part = { range, tags: again.tags }
+      }
+      checked.push(part)
+      if (part.range.endByte <= at) return
+      at = part.range.endByte
+      part = null
+    }
+  }
+
+  #unreadable({ path, entries, isListed }: EventFile, error: ErrorData): void {
+    const index = entries[0]?.index
+    const lost =
+      entries.length === 0
+        ? 'all that is in it'
+        : lostTensors(
+            entries.map(({ location }) => location.name),
+            index!.step,
+          )
+    if (error.code === 'NotFound' && !isListed && index) {
+      const [expected, found] = [`the event file ${path}`, 'no such file']
+      this.#problem({ code: 'EventFileMissing', file: index.path, step: index.step, expected, found, lost })
+    } else {
+      this.#problemOf(error, path, 'Unreadable', lost)
+    }
+  }
+
+  #checkFile(file: EventFile, checked: readonly Checked[]): void {
+    const { path, entries } = file
+    this.#stats.eventFiles++
+    let values = 0
+    for (const { range, tags } of checked) {
+      this.#stats.records += range.recordStart.length
+      for (const kind of range.kind) if (kind === TENSOR || kind === HISTOGRAM) values++
+      if (!this.#indexes.isThere) for (const tag of tags) this.#savedName(tag)
+      this.#recordProblems(file, range)
+    }
+    this.#stats.tensors += values
+    const name = parseEventFileName(path)
+    if (entries.length > 0 || (name && this.#indexes.isReadable(name))) {
+      this.#compare(file, checked)
+      return
+    }
+    if (!this.#indexes.isThere || name === null || this.#indexes.has(name)) return
+    const expected = `the index file ${indexFilePath(name.step, name.worker)}`
+    const finding = { file: path, step: name.step, expected }
+    if (checked.every(({ range }) => range.byteLength === 0)) {
+      this.#note({ ...finding, code: 'EmptyEventFile', found: 'none; the event file is empty, too' })
+    } else if (this.#indexes.isLate(name)) {
+      const lost = `what its ${values} tensors are called, and where they lie`
+      this.#problem({ ...finding, code: 'IndexFileMissing', found: 'none', lost })
+    } else {
+      this.#note({ ...finding, code: 'IndexFileMissing', found: 'none; the job may still write it' })
+    }
+  }
+
+  #recordProblems({ path, entries }: EventFile, { problems, problemCounts, notes, noteCounts }: VerifiedRange): void {
+    const tell = (
+      severity: VerifyProblem['severity'],
+      told: readonly RecordProblem[],
+      counts: Readonly<Record<string, number>>,
+    ): void => {
+      const untold = { ...counts }
+      for (const { error, startByte, endByte, tag, step } of told) {
+        untold[error.code]!--
+        const { offset, expected, got } = error.fields
+        this.#tell(severity, {
+          code: error.code as VerifyCode,
+          file: path,
+          offset: typeof offset === 'number' ? offset : startByte,
+          tensor: tag,
+          step: Number.isNaN(step) ? null : step,
+          expected: `${expected}`,
+          found: `${got}`,
+          // Behind a torn record there is nothing more.
+          lost:
+            severity === 'note'
+              ? ''
+              : lostBetween(entries, startByte, error.code === 'TornRecord' ? Infinity : endByte, tag, step) ||
+                `${endByte - startByte} bytes`,
+        })
+      }
+      for (const [code, count] of Object.entries(untold)) this.#count(severity, code as VerifyCode, count)
+    }
+    tell('problem', problems, problemCounts)
+    tell('note', notes, noteCounts)
+  }
+
+  /** Holds index entries against the records they point at. Both are in the order of the file. */
+  #compare(file: EventFile, checked: readonly Checked[]): void {
+    const { path } = file
+    const fileLength = checked.at(-1)?.range.byteLength ?? 0
+    const entries = file.entries.filter(({ location }) => location.startByte < fileLength)
+    const skipped = checked.flatMap(({ range }) => [...range.skipped])
+    let skip = 0
+    // Told with what is wrong with the file there.
+    const isSkipped = (at: number): boolean => {
+      while (skip < skipped.length && skipped[skip + 1]! <= at) skip += 2
+      return skip < skipped.length && at >= skipped[skip]!
+    }
+    const toNoRecord = (entry: Entry): void => {
+      if (!isSkipped(entry.location.startByte)) this.#astray(path, entry)
+      reached = this.#overlap(path, reached, entry)
+    }
+    let next = 0
+    let reached: Entry | null = null
+    for (const { range, tags } of checked) {
+      const { recordStart, isBad, record, tag, kind } = range
+      let value = 0
+      for (let i = 0; i < recordStart.length; i++) {
+        const start = recordStart[i]!
+        for (; next < entries.length && entries[next]!.location.startByte < start; next++) {
+          toNoRecord(entries[next]!)
+        }
+        const firstValue = value
+        while (value < record.length && record[value] === i) value++
+        const values = new Map<string, number>()
+        for (let v = firstValue; v < value; v++) {
+          const name = tags[tag[v]!]!
+          if ((kind[v] === TENSOR || kind[v] === HISTOGRAM) && !values.has(name)) values.set(name, v)
+        }
+        const unnamed = new Set(values.keys())
+        for (; next < entries.length && entries[next]!.location.startByte === start; next++) {
+          const entry = entries[next]!
+          reached = this.#overlap(path, reached, entry)
+          unnamed.delete(entry.location.name)
+          if (isBad[i] === 0) this.#compareEntry(path, entry, range, i, values)
+        }
+        if (isBad[i] === 1) continue
+        for (const name of unnamed) this.#notIndexed(path, name, range, i)
+      }
+    }
+    for (; next < entries.length; next++) toNoRecord(entries[next]!)
+    this.#pastEnd(file, checked, fileLength)
+  }
+
+  /** An entry that points to where no record begins. */
+  #astray(path: string, { location, index }: Entry): void {
+    const { name, startByte, byteLength } = location
+    this.#problem({
+      code: 'EntryNotARecord',
+      file: index.path,
+      offset: startByte,
+      tensor: name,
+      step: index.step,
+      expected: `a record of ${byteLength} bytes there in ${path}`,
+      found: 'the middle of one',
+      lost: `tensor ${JSON.stringify(name)} at step ${index.step} is not found`,
+    })
+  }
+
+  /** Entries that point behind the end of the file: one problem, since the file is what is wrong, or it is one entry. */
+  #pastEnd({ path, entries }: EventFile, checked: readonly Checked[], fileLength: number): void {
+    // A torn record is told with all that was behind it.
+    if (checked.some(({ range }) => 'TornRecord' in range.problemCounts)) return
+    const past = entries.filter(({ location }) => location.startByte >= fileLength)
+    const first = past[0]
+    if (first === undefined) return
+    const { location, index } = first
+    this.#problem({
+      code: 'EntryPastEnd',
+      file: index.path,
+      offset: location.startByte,
+      tensor: location.name,
+      step: index.step,
+      expected: `a record of ${location.byteLength} bytes there in ${path}`,
+      found: `the end of the file, at ${fileLength}`,
+      lost: lostTensors(
+        past.map(({ location }) => location.name),
+        index.step,
+      ),
+    })
+  }
+
+  /** @returns the entry that reaches furthest */
+  #overlap(path: string, reached: Entry | null, entry: Entry): Entry {
+    const { location, index } = entry
+    if (reached === null) return entry
+    const before = reached.location
+    const isSame = before.startByte === location.startByte && before.byteLength === location.byteLength
+    if (location.startByte < endOf(before) && !(isSame && before.name !== location.name)) {
+      this.#problem({
+        code: 'EntriesOverlap',
+        file: index.path,
+        offset: location.startByte,
+        tensor: location.name,
+        step: index.step,
+        expected: `an entry behind that of ${JSON.stringify(before.name)}, which ends at ${endOf(before)} in ${path}`,
+        found: `one of ${location.byteLength} bytes from ${location.startByte} on`,
+      })
+    }
+    return endOf(location) >= endOf(before) ? entry : reached
+  }
+
+  #notIndexed(
+    path: string,
+    name: string,
+    { recordStart, recordByteLength, step }: VerifiedRange,
+    record: number,
+  ): void {
+    this.#problem({
+      code: 'RecordNotIndexed',
+      file: path,
+      offset: recordStart[record]!,
+      tensor: name,
+      step: step[record]!,
+      expected: 'an index entry of every record',
+      found: `none of these ${recordByteLength[record]} bytes`,
+      lost: `tensor ${JSON.stringify(name)} at step ${step[record]} is not found`,
+    })
+  }
+
+  /** @param values the record's tensors by name: indices into the columns of Values */
+  #compareEntry(
+    path: string,
+    { location, index }: Entry,
+    range: VerifiedRange,
+    record: number,
+    values: ReadonlyMap<string, number>,
+  ): void {
+    const { name, startByte, byteLength } = location
+    const { step: indexStep, content } = index
+    const place = { file: index.path, offset: startByte, tensor: name, step: indexStep }
+    const lost = `tensor ${JSON.stringify(name)} at step ${indexStep} is not found`
+    if (range.recordByteLength[record] !== byteLength) {
+      const got = `one of ${range.recordByteLength[record]}`
+      const expected = `a record of ${byteLength} bytes there in ${path}`
+      this.#problem({ ...place, code: 'EntryLengthMismatch', expected, found: got, lost })
+    }
+    const found = values.get(name)
+    if (found === undefined) {
+      const other = values.keys().next().value
+      const got = other === undefined ? 'one that holds no tensor' : `one of ${JSON.stringify(other)}`
+      const expected = `a record of tensor ${JSON.stringify(name)} there in ${path}`
+      this.#problem({ ...place, code: 'EntryTagMismatch', expected, found: got, lost })
+      return
+    }
+    const step = range.step[record]!
+    if (step !== indexStep) {
+      const expected = `a record of step ${indexStep} there in ${path}`
+      this.#problem({ ...place, code: 'EntryStepMismatch', expected, found: `one of step ${step}`, lost })
+    }
+    const mode = MODES[range.mode[found]! - 1]
+    const modeStep = range.modeStep[found]!
+    if (content?.mode === undefined || mode === undefined) return
+    if (mode !== content.mode || (modeStep >= 0 && modeStep !== content.modeStep)) {
+      const expected = `a record of ${content.mode} step ${content.modeStep}, as the index says`
+      this.#note({ ...place, code: 'ModeMismatch', expected, found: `one of ${mode} step ${modeStep} in ${path}` })
+    }
+  }
+}
+
+function endOf({ startByte, byteLength }: TensorLocation): number {
+  return startByte + byteLength
+}
+
+const NOTHING: IndexContent = { eventFile: null, tensors: [], shapes: [] }
+
+/** Which steps of which workers have an index file. */
+class IndexState {
+  readonly isThere: boolean
+  readonly #ended: boolean
+  readonly #readable = new Set<string>()
+  readonly #all = new Set<string>()
+  readonly #last = new Map<Worker, number>()
+
+  constructor(indexes: readonly ReadIndex[], ended: boolean) {
+    this.isThere = indexes.length > 0
+    this.#ended = ended
+    for (const { step, worker, content } of indexes) {
+      this.#all.add(`${step} ${worker}`)
+      if (content !== null) this.#readable.add(`${step} ${worker}`)
+      this.#last.set(worker, Math.max(step, this.#last.get(worker) ?? 0))
+    }
+  }
+
+  has({ step, worker }: EventFileName): boolean {
+    return this.#all.has(`${step} ${worker}`)
+  }
+
+  isReadable({ step, worker }: EventFileName): boolean {
+    return this.#readable.has(`${step} ${worker}`)
+  }
+
+  /** Whether an index file that is not there will not come: of a running job, that of a worker's last step still may. */
+  isLate({ step, worker }: EventFileName): boolean {
+    return this.#ended || step < (this.#last.get(worker) ?? -1)
+  }
+}
+
+/** Event files that are there and those that index files name, in the order of their paths. */
+function eventFilesOf(paths: readonly string[], indexes: readonly ReadIndex[]): EventFile[] {
+  const byPath = new Map<string, Entry[]>(paths.map(path => [path, []]))
+  for (const index of indexes) {
+    const { eventFile, tensors } = index.content ?? NOTHING
+    if (eventFile === null || (tensors.length === 0 && !byPath.has(eventFile))) continue
+    const entries = byPath.get(eventFile) ?? []
+    byPath.set(eventFile, entries)
+    for (const location of tensors) entries.push({ location, index })
+  }
+  const listed = new Set(paths)
+  return [...byPath]
+    .map(([path, entries]) => ({
+      path,
+      entries: entries.sort((a, b) => a.location.startByte - b.location.startByte),
+      isListed: listed.has(path),
+    }))
+    .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
+}
+
+/** A file in one range; a long one in several, from one record that the index names to another. */
+function rangesOf({ path, entries }: EventFile): VerifyRange[] {
+  const anchors = Float64Array.from(new Set(entries.map(({ location }) => location.startByte)))
+  const ranges: VerifyRange[] = []
+  let first = 0
+  let startByte = 0
+  if (entries.length > 0 && endOf(entries.at(-1)!.location) > CUT_BYTES) {
+    for (const [i, anchor] of anchors.entries()) {
+      if (anchor - startByte < JOB_BYTES) continue
+      ranges.push({ path, startByte, endByte: anchor, anchors: anchors.slice(first, i + 1) })
+      startByte = anchor
+      first = i
+    }
+  }
+  return [...ranges, { path, startByte, endByte: null, anchors: anchors.slice(first) }]
+}
+
+function* jobsOf(
+  files: readonly { readonly ranges: readonly VerifyRange[]; readonly byteLength: number }[],
+  job: (ranges: readonly VerifyRange[]) => VerifyJob,
+): Generator<VerifyJob> {
+  let some: VerifyRange[] = []
+  let bytes = 0
+  for (const { ranges, byteLength } of files) {
+    for (const range of ranges) {
+      some.push(range)
+      bytes += (range.endByte ?? byteLength) - range.startByte
+      if (bytes < JOB_BYTES && some.length < JOB_RANGES) continue
+      yield job(some)
+      some = []
+      bytes = 0
+    }
+  }
+  if (some.length > 0) yield job(some)
+}
+
+/** What can't be had any more because of damage to a range of bytes; '' where nobody knows. */
+function lostBetween(
+  entries: readonly Entry[],
+  startByte: number,
+  endByte: number,
+  tag: string | null,
+  step: number,
+): string {
+  if (tag !== null) return `tensor ${JSON.stringify(tag)}${Number.isNaN(step) ? '' : ` at step ${step}`}`
+  const inside = entries.filter(({ location }) => location.startByte >= startByte && location.startByte < endByte)
+  const names = inside.map(({ location }) => location.name)
+  return inside.length === 0 ? '' : lostTensors(names, inside[0]!.index.step)
+}
+
+function lostTensors(names: readonly string[], step: number): string {
+  const noun = names.length === 1 ? 'tensor' : 'tensors'
+  return `${noun} ${listOf(names.map(name => JSON.stringify(name)))} at step ${step}`
+}
+
+/** The first of them, and how many others there are. */
+function listOf(names: readonly string[]): string {
+  const some = names.slice(0, 5).join(', ')
+  return names.length > 5 ? `${some} and ${names.length - 5} others` : some
+}

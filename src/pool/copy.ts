@@ -1,5 +1,6 @@
 /** Copies records of event files, byte for byte or with true checksums, in pieces. */
 
+import { setImmediate } from 'node:timers/promises'
 import { type Engine, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { FormatError } from '../errors.js'
@@ -29,6 +30,8 @@ export async function copyRecords(job: CopyJob, engine: Engine, store: Store): P
           output.write(view)
           at += view.length
           byteLength += view.length
+          // A turn of the event loop, so that signals come through on the calling thread.
+          await setImmediate()
         }
       }
     } finally {

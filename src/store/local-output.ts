@@ -94,8 +94,8 @@ export class LocalOutput {
 
   /** Something went wrong: leaves nothing behind. */
   async discard(): Promise<void> {
-    // A thread may still write its last piece.
-    await rm(this.root, { recursive: true, force: true, maxRetries: 5 })
+    // A thread may still write its last piece. Whatever happens here, what went wrong before is what is told.
+    await rm(this.root, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
     for (const parent of this.#parents) await rmdir(parent).catch(() => {})
   }
 }

@@ -6,6 +6,7 @@ import { parseJsonObject, pythonJson } from '../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
 import type { LocalOutput } from '../store/local-output.js'
 import type { Store } from '../store/store.js'
+import type { Worker } from '../types.js'
 import type { RepairNotes } from './repair-report.js'
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
@@ -26,7 +27,7 @@ export interface CollectionsRepair {
  */
 export async function repairCollections(
   paths: readonly string[],
-  workers: readonly string[],
+  workers: readonly Worker[],
   { store, output, notes, areExpected }: CollectionsRepair,
 ): Promise<void> {
   const good: Uint8Array[] = []
@@ -57,13 +58,16 @@ export async function repairCollections(
   }
   if (!areExpected || paths.length >= numWorkers) return
   const there = new Set(paths.map(parseCollectionsFileName))
-  for (const worker of workers) {
-    if (there.has(worker)) continue
+  // Those who wrote nothing else can only be guessed, by the names that ranks have.
+  const owing = [...workers, ...Array.from({ length: numWorkers }, (_, rank) => `worker_${rank}` as Worker)]
+  for (const worker of owing) {
+    if (there.has(worker) || there.size >= numWorkers) continue
+    there.add(worker)
     const path = collectionsFilePath(worker)
     const message = 'the job has ended, and there is no such file'
     await output.write(path, substitute)
     notes.rebuild(path, message)
-    notes.leaveOutFile(path, { code: 'MissingCollectionFiles', message })
+    notes.leaveOutFile(path, { code: 'CollectionsFileMissing', message })
   }
 }
 

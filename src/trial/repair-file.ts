@@ -26,6 +26,9 @@ export interface FoundProblem {
   readonly offset: number
   readonly code: string
   readonly message: string
+  /** What is there, if that is known. */
+  readonly step?: number
+  readonly tensors?: readonly string[]
 }
 
 /** An event file as it was found. */
@@ -41,6 +44,8 @@ export interface KnownIndex {
   readonly step: number
   /** What it says; null where it can't be read, or is not there. */
   readonly content: IndexFile | null
+  /** Whether that has the mode in it; in Tornasole's it stands in the records alone. */
+  readonly tellsMode: boolean
   /** What could be saved of one that can't be read: mode and shapes. */
   readonly saved: Pick<IndexFile, 'mode' | 'modeStep' | 'shapes'> | null
 }
@@ -61,33 +66,47 @@ export interface FilePlan {
  */
 export function planFile(path: string, found: FoundFile, known: readonly KnownIndex[]): FilePlan {
   const steps = new Set(known.map(({ step }) => step))
-  const isWanted = (record: WholeRecord): boolean =>
-    known.length === 0 || record.values.length === 0 || steps.has(record.step)
-  const kept = found.records.filter(isWanted)
-  const strangers = found.records.filter(record => !isWanted(record))
-  const recordAt = new Map(kept.map(record => [record.startByte, record]))
+  const isOfStep = ({ step, values }: WholeRecord): boolean =>
+    known.length === 0 || values.length === 0 || steps.has(step)
+  const candidates = found.records.filter(isOfStep)
+  const matched = known.map(index => match(index, candidates))
+  const isStale = ({ step, values }: WholeRecord): boolean =>
+    values.length > 0 &&
+    known.some((index, i) => index.step === step && values.every(({ name }) => matched[i]!.gone.has(name)))
+  // Of what no index file can tell nobody would ever know.
+  const isSilent = known.length > 0 && matched.every(({ isRight, found }) => !isRight && found.length === 0)
+  const reasonFor = (record: WholeRecord): Pick<FoundProblem, 'code' | 'message'> | null => {
+    if (!isOfStep(record)) {
+      const expected = `expected a record of step ${[...steps].join(' or ')}`
+      return { code: 'StepMismatch', message: `${expected}, got one of step ${record.step}` }
+    }
+    if (isStale(record))
+      return { code: 'LaterRecordLost', message: 'a later record of that name, which counts, is lost' }
+    return isSilent ? { code: 'NoTensor', message: 'expected a tensor in some record of the file, got none' } : null
+  }
+  const reasons = found.records.map(reasonFor)
+  const kept = found.records.filter((_, i) => reasons[i] === null)
   const newStart = new Map<number, number>()
   let keptByteLength = 0
   for (const { startByte, byteLength } of kept) {
     newStart.set(startByte, keptByteLength)
     keptByteLength += byteLength
   }
-  const rewritten = known.map(index => rewrite(index, path, kept, recordAt, newStart))
-  const wanted = [...steps].join(' or ')
   const problems = [
     ...found.problems,
-    ...strangers.map(({ startByte, step }) => ({
-      offset: startByte,
-      code: 'StepMismatch',
-      message: `expected a record of step ${wanted}, got one of step ${step}`,
-    })),
+    ...reasons.flatMap((reason, i) => (reason ? [{ ...reason, ...contentOf(found.records[i]!) }] : [])),
   ].sort((a, b) => a.offset - b.offset)
-  const lost = rewritten.flatMap(({ lost }) => lost)
+  const lost = matched.flatMap(({ lost }) => lost)
   const leftOut = [
     ...stretchesLeftOut(path, found.byteLength, kept, problems, lost),
-    ...lost.flatMap(entriesLeftOut(path, found)),
+    ...entriesLeftOut(path, found, lost),
   ]
-  return { kept, keptByteLength, indexes: rewritten.map(({ index }) => index), leftOut }
+  const indexes = known.map((index, i) => rewrite(index, matched[i]!, path, kept, newStart))
+  return { kept, keptByteLength, indexes, leftOut }
+}
+
+function contentOf({ startByte, step, values }: WholeRecord): Pick<FoundProblem, 'offset' | 'step' | 'tensors'> {
+  return { offset: startByte, step, tensors: values.map(({ name }) => name) }
 }
 
 /** An index entry whose record is nowhere. */
@@ -97,48 +116,56 @@ interface LostEntry extends TensorLocation {
   isTold: boolean
 }
 
-function rewrite(
-  { step, content, saved }: KnownIndex,
-  path: string,
-  kept: readonly WholeRecord[],
-  recordAt: ReadonlyMap<number, WholeRecord>,
-  newStart: ReadonlyMap<number, number>,
-): { readonly index: FilePlan['indexes'][number]; readonly lost: LostEntry[] } {
+/** An index file held against the records there are. */
+interface Match {
+  /** All tensors of the step, in the order of the file. */
+  readonly found: readonly TensorLocation[]
+  readonly lost: readonly LostEntry[]
+  /** Names that nothing can be answered of: the last of several records counts, and it is lost. */
+  readonly gone: ReadonlySet<string>
+  /** Whether it tells of just these tensors. */
+  readonly isRight: boolean
+}
+
+function match({ step, content }: KnownIndex, records: readonly WholeRecord[]): Match {
   const told = content?.tensors ?? []
-  const right = told.filter(({ name, startByte, byteLength }) => {
-    const record = recordAt.get(startByte)
-    return record?.byteLength === byteLength && record.step === step && record.values.some(value => value.name === name)
-  })
-  const isRight = content !== null && right.length === told.length
-  // One that is right in all it says is believed in what it does not say, too.
-  const found = isRight
-    ? right
-    : kept
-        .filter(record => record.step === step)
-        .flatMap(({ startByte, byteLength, values }) => values.map(({ name }) => ({ name, startByte, byteLength })))
+  const found = records
+    .filter(record => record.step === step)
+    .flatMap(({ startByte, byteLength, values }) => values.map(({ name }) => ({ name, startByte, byteLength })))
+  const places = new Set(found.map(placeOf))
+  const right = told.filter(entry => places.has(placeOf(entry)))
   const lost = lostEntries(told, right, found, step)
-  const isInPlace = right.every(({ startByte }) => newStart.get(startByte) === startByte)
-  if (isRight && isInPlace) return { index: 'same', lost }
-  // Of several entries of a name the last one counts: where that is lost, one before it would be another answer.
-  const last = new Map(told.map((entry, i) => [entry.name, { ...entry, rank: i }]))
+  const last = new Map(told.map(entry => [entry.name, entry]))
   const gone = new Set(
     lost.filter(({ name, startByte }) => last.get(name)!.startByte === startByte).map(({ name }) => name),
   )
-  const tensors = found.filter(({ name }) => !gone.has(name))
+  const isRight = content !== null && right.length === told.length && found.length === told.length
+  return { found, lost, gone, isRight }
+}
+
+function placeOf({ name, startByte, byteLength }: TensorLocation): string {
+  return `${startByte} ${byteLength} ${name}`
+}
+
+function rewrite(
+  { step, content, saved, tellsMode }: KnownIndex,
+  { found, isRight }: Match,
+  path: string,
+  kept: readonly WholeRecord[],
+  newStart: ReadonlyMap<number, number>,
+): FilePlan['indexes'][number] {
+  if (isRight && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
+  const rank = new Map(content?.tensors.map(({ name }, i) => [name, i]))
+  const rankOf = (name: string): number => rank.get(name) ?? rank.size
+  const tensors = found
+    .filter(({ startByte }) => newStart.has(startByte))
+    .sort((a, b) => rankOf(a.name) - rankOf(b.name) || a.startByte - b.startByte)
+    .map(({ name, startByte, byteLength }) => ({ name, startByte: newStart.get(startByte)!, byteLength }))
   const shapes = content?.shapes ?? saved?.shapes ?? []
-  if (tensors.length === 0 && shapes.length === 0) return { index: null, lost }
-  const rankOf = (name: string): number => last.get(name)?.rank ?? told.length
-  const { mode, modeStep } = content ?? modeOf(kept, step) ?? saved ?? { mode: 'GLOBAL', modeStep: step }
-  const index: IndexFile = {
-    mode,
-    modeStep,
-    eventFile: tensors.length === 0 ? null : path,
-    tensors: tensors
-      .sort((a, b) => rankOf(a.name) - rankOf(b.name) || a.startByte - b.startByte)
-      .map(({ name, startByte, byteLength }) => ({ name, startByte: newStart.get(startByte)!, byteLength })),
-    shapes,
-  }
-  return { index, lost }
+  if (tensors.length === 0 && shapes.length === 0) return null
+  const told = tellsMode ? content : null
+  const { mode, modeStep } = told ?? modeOf(kept, step) ?? saved ?? { mode: 'GLOBAL', modeStep: step }
+  return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
 }
 
 /** Entries whose records are nowhere: those that are not right, less the records of their names that no entry leads to. */
@@ -208,8 +235,8 @@ function* stretchesLeftOut(
         file: path,
         offset: start,
         byteLength: end - start,
-        step: gone[0]?.step ?? null,
-        tensors: gone.slice(0, MAX_TENSORS).map(({ name }) => name),
+        step: gone[0]?.step ?? problem?.step ?? null,
+        tensors: (gone.length > 0 ? gone.map(({ name }) => name) : (problem?.tensors ?? [])).slice(0, MAX_TENSORS),
         records: Math.max(1, gone.length),
         code: problem?.code ?? 'DamagedRecord',
         reason: problem?.message ?? 'expected a whole record, got none',
@@ -219,14 +246,26 @@ function* stretchesLeftOut(
   }
 }
 
-/** An entry that leads to none of these. */
-function entriesLeftOut(path: string, { byteLength: fileLength }: FoundFile): (entry: LostEntry) => LeftOut[] {
-  return ({ name, startByte, byteLength, step, isTold }) => {
-    if (isTold) return []
-    const isPast = startByte + byteLength > fileLength
-    const end = `the file ends at ${fileLength}`
-    const reason = `the index file tells of a record at ${startByte}, but ${isPast ? end : 'none of that name is there'}`
-    const code = isPast ? 'TruncatedRecord' : 'BadIndexEntry'
-    return [{ file: path, offset: startByte, byteLength, step, tensors: [name], records: 1, code, reason }]
-  }
+/** Entries that lead to none of these. */
+function entriesLeftOut(
+  path: string,
+  { byteLength: fileLength, records }: FoundFile,
+  lost: readonly LostEntry[],
+): LeftOut[] {
+  const others = lost.filter(({ isTold }) => !isTold)
+  const recordAt = others.length === 0 ? null : new Map(records.map(record => [record.startByte, record]))
+  return others.map(({ name, startByte, byteLength, step }) => {
+    const there = recordAt?.get(startByte)
+    const [code, got] =
+      startByte + byteLength > fileLength
+        ? ['EntryPastEnd', `the end of the file, at ${fileLength}`]
+        : there
+          ? [
+              'EntryTagMismatch',
+              there.values[0] ? `one of ${JSON.stringify(there.values[0].name)}` : 'one that holds no tensor',
+            ]
+          : ['EntryNotARecord', 'the middle of one']
+    const reason = `expected a record of ${byteLength} bytes there, as the index file says, got ${got}`
+    return { file: path, offset: startByte, byteLength, step, tensors: [name], records: 1, code, reason }
+  })
 }

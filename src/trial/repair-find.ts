@@ -7,6 +7,7 @@ import { VALUE_KINDS, type VerifiedRange, type VerifyRange } from '../pool/messa
 import type { Runner } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { FoundFile, FoundProblem, WholeRecord } from './repair-file.js'
+import { runWithRetry } from './scan.js'
 
 const OTHER = VALUE_KINDS.indexOf('other')
 
@@ -31,9 +32,10 @@ export async function findRecords(
   let open = drafts
   while (open.length > 0) {
     const ranges = open.map(({ range }) => range)
-    const windowByteLength = DEFAULT_MEMORY
+    const windowByteLength = DEFAULT_MEMORY >> 1
     const job = { kind: 'verify', store, ranges, windowByteLength, isTornasole, deep: false } as const
-    const reply = await runner.run(job, signal)
+    const reply = await runWithRetry(runner, job, signal)
+    if (reply.kind !== 'verify') break
     open = open.flatMap(({ range, draft }, i) => {
       const found = reply.ranges[i]!
       if ('code' in found) {
@@ -70,8 +72,10 @@ class Draft {
     for (const [i, startByte] of recordStart.entries()) {
       const values: WholeRecord['values'][number][] = []
       for (; value < record.length && record[value] === i; value++) {
-        if (kind[value] === OTHER) continue
-        values.push({ name: tags[tag[value]!]!, mode: mode[value]!, modeStep: modeStep[value]! })
+        const name = tags[tag[value]!]!
+        // Of two Values of a name, only one is ever found.
+        if (kind[value] === OTHER || values.some(other => other.name === name)) continue
+        values.push({ name, mode: mode[value]!, modeStep: modeStep[value]! })
       }
       if (isBad[i] === 0) this.#records.push({ startByte, byteLength: recordByteLength[i]!, step: step[i]!, values })
     }

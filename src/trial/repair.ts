@@ -107,7 +107,7 @@ export async function repairTrial(path: string, out: string, options: RepairOpti
 
 const NO_EVENT_FILE: ErrorData = {
   name: 'FormatError',
-  code: 'BadIndexEntry',
+  code: 'EventFileMissing',
   message: 'an index file calls it its event file, which it is not',
   fields: { url: '' },
 }
@@ -183,17 +183,18 @@ class Repair {
     read: IndexFile | ErrorData | undefined,
     eventsByName: ReadonlyMap<string, string>,
   ): Promise<IndexSource> {
-    const { step, worker } = parseIndexFileName(path)!
+    const { step, worker, kind } = parseIndexFileName(path)!
+    const tellsMode = kind === 'json'
     const named = eventsByName.get(nameKey(step, worker)) ?? null
     const content = read ?? (await this.#readTornasoleIndex(path, step))
     if ('code' in content) {
       const error = errorFromData(content)
       this.#throwIfLater(error)
       const { saved, isTorn } = await this.#save(path)
-      return { path, step, worker, content: null, saved, eventFile: named, fault: error.message, isTorn }
+      return { path, step, worker, content: null, saved, tellsMode, eventFile: named, fault: error.message, isTorn }
     }
     const asked = content.eventFile === null ? null : normalize(content.eventFile)
-    return { path, step, worker, content, saved: null, eventFile: asked, fault: null, isTorn: false }
+    return { path, step, worker, content, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
   }
 
   async #readTornasoleIndex(path: string, step: GlobalStep): Promise<IndexFile | ErrorData> {
@@ -268,7 +269,7 @@ class Repair {
         continue
       }
       known.add(key)
-      const missing = { path: indexFilePath(step, worker), step, worker, content: null, saved: null }
+      const missing = { path: indexFilePath(step, worker), step, worker, content: null, saved: null, tellsMode: true }
       groupOf(path).indexes.push({ ...missing, eventFile: path, fault: NO_INDEX, isTorn: false })
     }
     return [...groups.values()].sort((a, b) => ((a.path ?? '') < (b.path ?? '') ? -1 : 1))
@@ -347,7 +348,9 @@ class Repair {
     this.#notes.countFile('leftOut')
     for (const { step, content } of indexes) {
       const tensors = content?.tensors.map(({ name }) => name) ?? []
-      this.#notes.leaveOutFile(path!, error, { step, tensors: tensors.slice(0, 100), records: tensors.length })
+      const { code, message } = error
+      const missing = { code: code === 'NotFound' ? 'EventFileMissing' : code, message }
+      this.#notes.leaveOutFile(path!, missing, { step, tensors: tensors.slice(0, 100), records: tensors.length })
     }
   }
 
@@ -370,7 +373,12 @@ class Repair {
         if (fault !== NO_INDEX) this.#notes.countFile('leftOut')
         continue
       }
-      await this.#output.write(path, path.endsWith('.csv') ? tornasoleIndexText(said) : indexFileText(said))
+      // A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any.
+      const isCsv = path.endsWith('.csv') && !said.tensors.some(({ name }) => /[\r\n]/.test(name))
+      await this.#output.write(
+        isCsv ? path : path.replace(/csv$/, 'json'),
+        isCsv ? tornasoleIndexText(said) : indexFileText(said),
+      )
       this.#notes.rebuild(path, fault ?? 'it told of records that were left out, or where others lay')
     }
   }
@@ -407,7 +415,7 @@ class Repair {
   }
 
   #runner(totalBytes: number): Promise<Runner> {
-    return this.#access.runner(this.#access.isRemote ? 0 : this.#options.threads, totalBytes)
+    return this.#access.runner(this.#options.threads, totalBytes)
   }
 }
 

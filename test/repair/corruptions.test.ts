@@ -4,7 +4,15 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { closePools, createTrial, MissingCollectionFiles, repairTrial, type ScanRow, StoreError } from '#dist/index.js'
+import {
+  closePools,
+  createTrial,
+  MissingCollectionFiles,
+  repairTrial,
+  type ScanRow,
+  StoreError,
+  verifyTrial,
+} from '#dist/index.js'
 import { type Corruption, copyTrial, corruptions, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
 import { contentsOf } from './tree.js'
@@ -40,7 +48,7 @@ function lostTensors({ name, expect: { error, when, tensors } }: Corruption): re
 
 /** What is left out although no tensor is lost with it, as its code says. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
-  'collections files missing': 'MissingCollectionFiles',
+  'collections files missing': 'CollectionsFileMissing',
   'collections file cut': 'BadCollectionsFile',
   'event file longer than its index': 'TornRecord',
   'index file cut': 'BadIndexFile',
@@ -86,6 +94,8 @@ describe.each([false, true])('repaired, checksums: %s', checksums => {
     }
     expect(report.leftOutCount).toBe(report.leftOut.length)
     await trial.close()
+    const { ok, problems } = await verifyTrial(out, { deep: true })
+    expect([ok, problems]).toEqual([true, []])
     // A clean copy has nothing to be repaired, and is not changed.
     const again = `${out}-again`
     const second = await repairTrial(out, again, { checksums })

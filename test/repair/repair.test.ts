@@ -15,7 +15,15 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { closePools, createTrial, type RepairOptions, repairTrial, type ScanRow, UsageError } from '#dist/index.js'
+import {
+  closePools,
+  createTrial,
+  type RepairOptions,
+  repairTrial,
+  type ScanRow,
+  UsageError,
+  verifyTrial,
+} from '#dist/index.js'
 import { PLAIN_TRIAL, readIndex, truncateEventFile, writeIndex } from '../../fixtures/corrupt.js'
 import {
   type EventSpec,
@@ -100,6 +108,7 @@ function step(step: number, records: readonly (readonly [string, Uint8Array])[],
 }
 
 async function rowsIn(directory: string): Promise<ScanRow[]> {
+  expect((await verifyTrial(directory)).problems).toEqual([])
   const trial = await createTrial(directory)
   expect(trial.problems).toEqual([])
   const rows = await rowsOf(trial, { check: 'full' })
@@ -197,7 +206,14 @@ describe('an index file', () => {
     rmSync(join(dir, eventFilePath(1, WORKER)))
     const report = await repair()
     expect(report.leftOut).toMatchObject([
-      { file: eventFilePath(1, WORKER), offset: null, byteLength: null, tensors: ['a'], records: 1, code: 'NotFound' },
+      {
+        file: eventFilePath(1, WORKER),
+        offset: null,
+        byteLength: null,
+        tensors: ['a'],
+        records: 1,
+        code: 'EventFileMissing',
+      },
     ])
     const trial = await createTrial(out)
     expect(trial.tensorNames()).toEqual(['b'])
@@ -229,7 +245,10 @@ describe('an index file', () => {
     ] as const
     step(1, records)
     const report = await repair()
-    expect(report.leftOut).toMatchObject([{ tensors: ['lr'], records: 1 }])
+    expect(report.leftOut).toMatchObject([
+      { offset: 0, tensors: ['lr'], records: 1, code: 'LaterRecordLost' },
+      { tensors: ['lr'], records: 1, code: 'BadPayloadChecksum' },
+    ])
     expect(await numbers()).toEqual([['a', 1, 'TRAIN', 1, 1]])
   })
 
@@ -378,7 +397,7 @@ describe('collections files', () => {
     const report = await repair()
     const files = readdirSync(join(out, 'collections/000000000'))
     expect(report.leftOut.map(({ file, code }) => [file, code])).toEqual(
-      files.map(file => [`collections/000000000/${file}`, 'MissingCollectionFiles']),
+      files.map(file => [`collections/000000000/${file}`, 'CollectionsFileMissing']),
     )
     const trial = await createTrial(out)
     expect(trial.workers()).toEqual(wanted.workers())

@@ -72,6 +72,7 @@ it('exports these names', () => {
       "parseRuleConfigurations",
       "postAction",
       "reindexTrial",
+      "repairTrial",
       "rowText",
       "verifyTrial",
     ]

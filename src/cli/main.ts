@@ -391,6 +391,45 @@ ${EXIT_HELP}`,
     run('reindex', async signal => (await import('./reindex.js')).reindex(trial, options, signal)),
   )
 
+withS3Options(
+  program
+    .command('repair')
+    .description('A clean copy of a trial: what is whole is kept, what is not is left out and told of.')
+    .argument('<TRIAL>', TRIAL)
+    .requiredOption('--out <DIR>', 'where to: a directory that is new or empty, outside of the trial')
+    .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default')
+    .option(
+      '--threads <N>',
+      'threads to work on; 0: none but the main one (default: what the work is worth)',
+      wholeNumber,
+    )
+    .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl'])),
+)
+  .showHelpAfterError('See trialscan repair --help.')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ trialscan repair ./my-training --out ./clean
+  $ trialscan repair s3://my-bucket/my-training --out ./clean --checksums
+  $ trialscan repair ./my-training --out ./clean --format jsonl | jq 'select(.left_out)'
+
+The trial is only read. The copy has its name when it is whole; a repair that is interrupted leaves none. Kept are, byte
+for byte, the records in which nothing is wrong; index files are written anew where they told something else; collections
+files and the end marker are copied.
+
+jsonl: an object for what was left out: left_out (the file), offset, byte_length, step, tensors (the index file's names),
+records, code, reason, each null where it is not known; 100 a file. Then { rebuilt, reason } for index, collections and event
+files that are not as they were, { ignored } for files that are no part of a trial, and at the end one object with trial,
+out, files, records, bytes, left_out_count.
+
+Exit code 0: everything was kept. 4: something was left out; the copy is there all the same.
+${EXIT_HELP}`,
+  )
+  .action((trial: string, options) =>
+    run('repair', async signal => (await import('./repair.js')).repair(trial, options, signal)),
+  )
+
 /** Options of the command are found under `--trial_dir` too: Python's argparse left no difference. */
 function withDashes(argv: readonly string[], command: Command): readonly string[] {
   if (argv[2] !== command.name()) return argv

@@ -35,6 +35,11 @@ export function indexFilePath(step: number, worker: Worker): string {
   return `${INDEX_DIRECTORY}/${part}/${String(step).padStart(12, '0')}_${escapeWorker(worker)}.json`
 }
 
+/** Where a worker's collections file lies in a trial of smdebug. */
+export function collectionsFilePath(worker: Worker): string {
+  return `${COLLECTIONS_DIRECTORY}/000000000/${escapeWorker(worker)}_collections.json`
+}
+
 /** What an index file's name tells, or null where it is none (a temporary file, another extension, no step). */
 export function parseIndexFileName(path: string): IndexFileName | null {
   const match = /^(\d+)_(.+)\.(json|csv)$/s.exec(baseName(path))

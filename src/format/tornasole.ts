@@ -38,6 +38,13 @@ export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFi
   return { eventFile, tensors }
 }
 
+/** The text of an index file, with the path that the event file has in the trial. */
+export function tornasoleIndexText({ eventFile, tensors }: TornasoleIndexFile): string {
+  return tensors
+    .map(({ name, startByte, byteLength }) => `${name}, ${eventFile}, ${startByte},${byteLength}\n`)
+    .join('')
+}
+
 /** The event file's path in the trial: what it was on the training machine, from its last `events/` on. */
 function inTrial(path: string): string {
   const at = path.lastIndexOf(`/${EVENTS_DIRECTORY}/`)

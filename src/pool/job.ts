@@ -68,6 +68,8 @@ export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec
       return readIndexFiles(job, store)
     case 'events':
       return scanEventFiles(job, engine, store)
+    case 'copy':
+      return (await import('./copy.js')).copyRecords(job, engine, store)
     case 'verify':
       // Few need it, and a scan should not load it.
       return (await import('./verify.js')).verifyEventFiles(job, engine, store)

@@ -22,6 +22,24 @@ export interface EventsJob {
   readonly files: readonly { readonly path: string; readonly startByte: number }[]
 }
 
+/** Records of an event file to be copied, in the order of the file. */
+export interface CopiedFile {
+  readonly path: string
+  /** The local file to be written, an absolute path: there is none yet. */
+  readonly target: string
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+}
+
+/** Copy records of event files into files of their own. */
+export interface CopyJob {
+  readonly kind: 'copy'
+  readonly store: StoreSpec
+  readonly files: readonly CopiedFile[]
+  /** Whether records get the true checksums of their payloads; otherwise they are copied byte for byte. */
+  readonly checksums: boolean
+}
+
 /** Check event files, or ranges of them, byte by byte. */
 export interface VerifyJob {
   readonly kind: 'verify'
@@ -45,7 +63,7 @@ export interface VerifyRange {
   readonly anchors: Float64Array
 }
 
-export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | EventsJob | VerifyJob
+export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | EventsJob | VerifyJob | CopyJob
 
 /** What a job has cost. */
 export interface JobStats {
@@ -196,6 +214,12 @@ export interface EventsReply extends Told {
   readonly files: readonly (EventFileScan | ErrorData)[]
 }
 
+export interface CopyReply extends Told {
+  readonly kind: 'copy'
+  /** Bytes that were written. */
+  readonly byteLength: number
+}
+
 /** What a Value holds, as VerifiedRange.kind tells it: the place in the list. */
 export const VALUE_KINDS = ['other', 'tensor', 'histogram'] as const
 
@@ -266,6 +290,7 @@ export type Reply =
   | ValueReply
   | IndexReply
   | EventsReply
+  | CopyReply
   | VerifyReply
 
 /** The reply that belongs to a job. */

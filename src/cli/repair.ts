@@ -1,0 +1,87 @@
+/** `trialscan repair`: a clean copy of what is whole in a trial. */
+
+import { type LeftOut, type RepairReport, repairTrial } from '../index.js'
+import { EXIT } from './exit.js'
+import { bytesText, counted, countText } from './format/number.js'
+import { Output } from './output.js'
+import { type S3Flags, s3OptionsOf } from './s3.js'
+import { colorsFor, columns, note, safe, safeJson } from './terminal.js'
+
+export interface RepairFlags extends S3Flags {
+  readonly out: string
+  readonly checksums?: boolean
+  readonly threads?: number
+  readonly format?: 'table' | 'jsonl'
+}
+
+/** @returns the exit code */
+export async function repair(path: string, flags: RepairFlags, signal: AbortSignal): Promise<number> {
+  const { out, checksums = false, threads } = flags
+  const report = await repairTrial(path, out, {
+    ...s3OptionsOf(flags),
+    ...(threads !== undefined && { threads }),
+    checksums,
+    signal,
+  })
+  const format = flags.format ?? (process.stdout.isTTY ? 'table' : 'jsonl')
+  const output = await Output.open()
+  await output.write(format === 'jsonl' ? jsonl(report) : table(report))
+  await output.end()
+  note(`wrote ${out}`)
+  return report.leftOutCount === 0 ? EXIT.ok : EXIT.format
+}
+
+function jsonl({ url, out, files, records, bytes, leftOut, leftOutCount, rebuilt, ignored }: RepairReport): string {
+  const { leftOut: leftOutFiles, ...otherFiles } = files
+  const lines = [
+    ...leftOut.map(({ file, byteLength, ...one }) => ({ left_out: file, byte_length: byteLength, ...one })),
+    ...rebuilt.map(({ file, reason }) => ({ rebuilt: file, reason })),
+    ...ignored.map(file => ({ ignored: file })),
+    {
+      trial: url,
+      out,
+      files: { ...otherFiles, left_out: leftOutFiles },
+      records: { kept: records.kept, left_out: records.leftOut },
+      bytes: { kept: bytes.kept, left_out: bytes.leftOut },
+      left_out_count: leftOutCount,
+    },
+  ]
+  return lines.map(line => `${safeJson(JSON.stringify(line))}\n`).join('')
+}
+
+function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored }: RepairReport): string {
+  const { bold, dim, yellow } = colorsFor(process.stdout)
+  let text = ''
+  if (leftOut.length > 0) {
+    const head = ['file', 'offset', 'bytes', 'step', 'tensors'].map(title => dim(title))
+    text += `${bold('Left out')}\n${columns([head, ...leftOut.map(leftOutRow)], [1, 2, 3])}`
+    // A sentence is too long for a column.
+    const reasons = new Map(leftOut.map(({ code, reason }) => [code, reason]))
+    text += [...reasons].map(([code, reason]) => `  ${yellow(code)}, as in: ${safe(reason)}\n`).join('')
+    if (leftOutCount > leftOut.length) text += `  … and ${countText(leftOutCount - leftOut.length)} more\n`
+  }
+  const list = (title: string, lines: readonly string[], total: number): void => {
+    if (total === 0) return
+    text += `${bold(title)}\n${lines.map(line => `  ${safe(line)}\n`).join('')}`
+    if (total > lines.length) text += `  … and ${countText(total - lines.length)} more\n`
+  }
+  const shown = rebuilt.slice(0, MAX_SHOWN).map(({ file, reason }) => `${file}: ${reason}`)
+  list('Rebuilt', shown, files.rebuilt)
+  list('No part of the trial', ignored.slice(0, MAX_SHOWN), files.ignored)
+  const lost = leftOutCount === 0 ? 'nothing is lost' : `left out ${amount(records.leftOut, bytes.leftOut)}`
+  return `${text}${bold('Kept')} ${amount(records.kept, bytes.kept)}; ${lost}\n`
+}
+
+/** Lines of files that are shown on a terminal; jsonl has them all. */
+const MAX_SHOWN = 20
+
+function leftOutRow({ file, offset, byteLength, step, tensors, records }: LeftOut): string[] {
+  const more = records > 3 && tensors.length > 0 ? ` and ${countText(records - 3)} more` : ''
+  const names = safe(tensors.slice(0, 3).join(', ')) + more
+  const number = (value: number | null): string => (value === null ? '-' : countText(value))
+  return [safe(file), number(offset), number(byteLength), step === null ? '-' : String(step), names]
+}
+
+function amount(records: number, bytes: number): string {
+  return `${counted(records, 'record')} (${bytesText(bytes)})`
+}

@@ -1,0 +1,84 @@
+/** The collections files of a clean copy. */
+
+import { type ErrorData, StoreError, TrialscanError } from '../errors.js'
+import { parseCollections } from '../format/collections.js'
+import { parseJsonObject, pythonJson } from '../format/json.js'
+import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
+import type { LocalOutput } from '../store/local-output.js'
+import type { Store } from '../store/store.js'
+import type { Worker } from '../types.js'
+import type { RepairNotes } from './repair-report.js'
+
+const MAX_COLLECTIONS_BYTES = 256 << 20
+
+export interface CollectionsRepair {
+  readonly store: Store
+  readonly output: LocalOutput
+  readonly notes: RepairNotes
+  /** Whether each worker owes a file: the job has ended. */
+  readonly areExpected: boolean
+}
+
+/**
+ * Copies the files that can be read. In place of one that can't, or that an ended job owes, comes one that can: with what
+ * can be saved of it, else what another worker's says, else without a collection.
+ * @param paths of the files there are
+ * @param workers who wrote index or event files
+ */
+export async function repairCollections(
+  paths: readonly string[],
+  workers: readonly Worker[],
+  { store, output, notes, areExpected }: CollectionsRepair,
+): Promise<void> {
+  const good: Uint8Array[] = []
+  const bad: { readonly path: string; readonly error: ErrorData; readonly bytes: Uint8Array | null }[] = []
+  let numWorkers = 0
+  for (const path of paths) {
+    let bytes: Uint8Array | null = null
+    try {
+      bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
+      numWorkers = Math.max(numWorkers, parseCollections(new TextDecoder().decode(bytes), store.url(path)).numWorkers)
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      if (store.readLater !== undefined && error instanceof StoreError && error.retryable) throw error
+      bad.push({ path, error: error.toJSON(), bytes })
+      continue
+    }
+    good.push(bytes)
+    await output.write(path, bytes)
+    notes.countFile('copied')
+  }
+  if (numWorkers === 0) numWorkers = Math.max(1, workers.length)
+  const substitute = good[0] ?? pythonJson({ collections: {}, _meta: { num_workers: numWorkers } })
+  for (const { path, error, bytes } of bad) {
+    const saved = bytes && withNumWorkers(bytes, numWorkers)
+    await output.write(path, saved ?? substitute)
+    notes.rebuild(path, error.message)
+    if (saved === null) notes.leaveOutFile(path, error)
+  }
+  if (!areExpected || paths.length >= numWorkers) return
+  const there = new Set(paths.map(parseCollectionsFileName))
+  // Those who wrote nothing else can only be guessed, by the names that ranks have.
+  const owing = [...workers, ...Array.from({ length: numWorkers }, (_, rank) => `worker_${rank}` as Worker)]
+  for (const worker of owing) {
+    if (there.has(worker) || there.size >= numWorkers) continue
+    there.add(worker)
+    const path = collectionsFilePath(worker)
+    const message = 'the job has ended, and there is no such file'
+    await output.write(path, substitute)
+    notes.rebuild(path, message)
+    notes.leaveOutFile(path, { code: 'CollectionsFileMissing', message })
+  }
+}
+
+/** The text of a file in which nothing but the number of workers is wrong; null for any other. */
+function withNumWorkers(bytes: Uint8Array, numWorkers: number): string | null {
+  try {
+    const file = parseJsonObject(new TextDecoder().decode(bytes), '', 'BadCollectionsFile')
+    const text = pythonJson({ ...file, _meta: { num_workers: numWorkers } })
+    parseCollections(text, '')
+    return text
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * What of an event file is kept, and what its index file says then. Decided from what the file was found to hold, and from
+ * what the index file told; pure.
+ */
+
+import type { IndexFile, TensorLocation } from '../format/index-file.js'
+import { MODES } from '../types.js'
+import { type LeftOut, MAX_TENSORS } from './repair-report.js'
+
+/** A whole record, all of which can be read. */
+export interface WholeRecord {
+  readonly startByte: number
+  readonly byteLength: number
+  readonly step: number
+  readonly values: readonly {
+    readonly name: string
+    /** As MODES counts, from 1 on; 0: not told. */
+    readonly mode: number
+    /** -1: not told. */
+    readonly modeStep: number
+  }[]
+}
+
+/** What is wrong, and from which record on. */
+export interface FoundProblem {
+  readonly offset: number
+  readonly code: string
+  readonly message: string
+  /** What is there, if that is known. */
+  readonly step?: number
+  readonly tensors?: readonly string[]
+}
+
+/** An event file as it was found. */
+export interface FoundFile {
+  readonly byteLength: number
+  /** In the order of the file; none overlaps another. */
+  readonly records: readonly WholeRecord[]
+  readonly problems: readonly FoundProblem[]
+}
+
+/** What is known of an index file. */
+export interface KnownIndex {
+  readonly step: number
+  /** What it says; null where it can't be read, or is not there. */
+  readonly content: IndexFile | null
+  /** Whether that has the mode in it; in Tornasole's it stands in the records alone. */
+  readonly tellsMode: boolean
+  /** What could be saved of one that can't be read: mode and shapes. */
+  readonly saved: Pick<IndexFile, 'mode' | 'modeStep' | 'shapes'> | null
+}
+
+export interface FilePlan {
+  /** In the order of the file. */
+  readonly kept: readonly WholeRecord[]
+  readonly keptByteLength: number
+  /** One a known index file: what it has to say; null where nothing of it is left; `same` where it says just that. */
+  readonly indexes: readonly (IndexFile | null | 'same')[]
+  readonly leftOut: readonly LeftOut[]
+}
+
+/**
+ * Decides about an event file.
+ * @param path of the event file, in the trial
+ * @param known the index files that speak of it; none for one of TensorBoard's
+ */
+export function planFile(path: string, found: FoundFile, known: readonly KnownIndex[]): FilePlan {
+  const steps = new Set(known.map(({ step }) => step))
+  const isOfStep = ({ step, values }: WholeRecord): boolean =>
+    known.length === 0 || values.length === 0 || steps.has(step)
+  const candidates = found.records.filter(isOfStep)
+  const matched = known.map(index => match(index, candidates))
+  const isStale = ({ step, values }: WholeRecord): boolean =>
+    values.length > 0 &&
+    known.some((index, i) => index.step === step && values.every(({ name }) => matched[i]!.gone.has(name)))
+  // Of what no index file can tell nobody would ever know.
+  const isSilent = known.length > 0 && matched.every(({ isRight, found }) => !isRight && found.length === 0)
+  const reasonFor = (record: WholeRecord): Pick<FoundProblem, 'code' | 'message'> | null => {
+    if (!isOfStep(record)) {
+      const expected = `expected a record of step ${[...steps].join(' or ')}`
+      return { code: 'StepMismatch', message: `${expected}, got one of step ${record.step}` }
+    }
+    if (isStale(record))
+      return { code: 'LaterRecordLost', message: 'a later record of that name, which counts, is lost' }
+    return isSilent ? { code: 'NoTensor', message: 'expected a tensor in some record of the file, got none' } : null
+  }
+  const reasons = found.records.map(reasonFor)
+  const kept = found.records.filter((_, i) => reasons[i] === null)
+  const newStart = new Map<number, number>()
+  let keptByteLength = 0
+  for (const { startByte, byteLength } of kept) {
+    newStart.set(startByte, keptByteLength)
+    keptByteLength += byteLength
+  }
+  const problems = [
+    ...found.problems,
+    ...reasons.flatMap((reason, i) => (reason ? [{ ...reason, ...contentOf(found.records[i]!) }] : [])),
+  ].sort((a, b) => a.offset - b.offset)
+  const lost = matched.flatMap(({ lost }) => lost)
+  const leftOut = [
+    ...stretchesLeftOut(path, found.byteLength, kept, problems, lost),
+    ...entriesLeftOut(path, found, lost),
+  ]
+  const indexes = known.map((index, i) => rewrite(index, matched[i]!, path, kept, newStart))
+  return { kept, keptByteLength, indexes, leftOut }
+}
+
+function contentOf({ startByte, step, values }: WholeRecord): Pick<FoundProblem, 'offset' | 'step' | 'tensors'> {
+  return { offset: startByte, step, tensors: values.map(({ name }) => name) }
+}
+
+/** An index entry whose record is nowhere. */
+interface LostEntry extends TensorLocation {
+  readonly step: number
+  /** Whether it was told of. */
+  isTold: boolean
+}
+
+/** An index file held against the records there are. */
+interface Match {
+  /** All tensors of the step, in the order of the file. */
+  readonly found: readonly TensorLocation[]
+  readonly lost: readonly LostEntry[]
+  /** Names that nothing can be answered of: the last of several records counts, and it is lost. */
+  readonly gone: ReadonlySet<string>
+  /** Whether it tells of just these tensors. */
+  readonly isRight: boolean
+}
+
+function match({ step, content }: KnownIndex, records: readonly WholeRecord[]): Match {
+  const told = content?.tensors ?? []
+  const found = records
+    .filter(record => record.step === step)
+    .flatMap(({ startByte, byteLength, values }) => values.map(({ name }) => ({ name, startByte, byteLength })))
+  const places = new Set(found.map(placeOf))
+  const right = told.filter(entry => places.has(placeOf(entry)))
+  const lost = lostEntries(told, right, found, step)
+  const last = new Map(told.map(entry => [entry.name, entry]))
+  const gone = new Set(
+    lost.filter(({ name, startByte }) => last.get(name)!.startByte === startByte).map(({ name }) => name),
+  )
+  const isRight = content !== null && right.length === told.length && found.length === told.length
+  return { found, lost, gone, isRight }
+}
+
+function placeOf({ name, startByte, byteLength }: TensorLocation): string {
+  return `${startByte} ${byteLength} ${name}`
+}
+
+function rewrite(
+  { step, content, saved, tellsMode }: KnownIndex,
+  { found, isRight }: Match,
+  path: string,
+  kept: readonly WholeRecord[],
+  newStart: ReadonlyMap<number, number>,
+): FilePlan['indexes'][number] {
+  if (isRight && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
+  const rank = new Map(content?.tensors.map(({ name }, i) => [name, i]))
+  const rankOf = (name: string): number => rank.get(name) ?? rank.size
+  const tensors = found
+    .filter(({ startByte }) => newStart.has(startByte))
+    .sort((a, b) => rankOf(a.name) - rankOf(b.name) || a.startByte - b.startByte)
+    .map(({ name, startByte, byteLength }) => ({ name, startByte: newStart.get(startByte)!, byteLength }))
+  const shapes = content?.shapes ?? saved?.shapes ?? []
+  if (tensors.length === 0 && shapes.length === 0) return null
+  const told = tellsMode ? content : null
+  const { mode, modeStep } = told ?? modeOf(kept, step) ?? saved ?? { mode: 'GLOBAL', modeStep: step }
+  return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
+}
+
+/** Entries whose records are nowhere: those that are not right, less the records of their names that no entry leads to. */
+function lostEntries(
+  told: readonly TensorLocation[],
+  right: readonly TensorLocation[],
+  found: readonly TensorLocation[],
+  step: number,
+): LostEntry[] {
+  const unclaimed = new Map<string, number>()
+  for (const { name } of found) unclaimed.set(name, (unclaimed.get(name) ?? 0) + 1)
+  for (const { name } of right) unclaimed.set(name, unclaimed.get(name)! - 1)
+  const isRight = new Set(right)
+  const lost: LostEntry[] = []
+  for (const entry of told) {
+    if (isRight.has(entry)) continue
+    const left = unclaimed.get(entry.name) ?? 0
+    if (left > 0) unclaimed.set(entry.name, left - 1)
+    else lost.push({ ...entry, step, isTold: false })
+  }
+  return lost
+}
+
+/** The mode that most of a step's records have: the hook can write a record under the mode that comes next. */
+function modeOf(records: readonly WholeRecord[], step: number): Pick<IndexFile, 'mode' | 'modeStep'> | null {
+  const counts = new Map<string, { mode: number; modeStep: number; count: number }>()
+  for (const record of records) {
+    if (record.step !== step) continue
+    for (const { mode, modeStep } of record.values) {
+      if (mode === 0) continue
+      const key = `${mode} ${modeStep}`
+      counts.set(key, { mode, modeStep, count: (counts.get(key)?.count ?? 0) + 1 })
+    }
+  }
+  const [first, ...others] = counts.values()
+  if (first === undefined) return null
+  const { mode, modeStep } = others.reduce((best, next) => (next.count > best.count ? next : best), first)
+  return { mode: MODES[mode - 1] ?? 'GLOBAL', modeStep: modeStep < 0 ? step : modeStep }
+}
+
+/** What lies between the records that are kept: a stretch for each problem. */
+function* stretchesLeftOut(
+  path: string,
+  byteLength: number,
+  kept: readonly WholeRecord[],
+  problems: readonly FoundProblem[],
+  lost: readonly LostEntry[],
+): Generator<LeftOut> {
+  let at = 0
+  let next = 0
+  for (const { startByte: gapEnd, byteLength: keptLength } of [...kept, { startByte: byteLength, byteLength: 0 }]) {
+    const gapStart = at
+    at = gapEnd + keptLength
+    // One of a record that is kept all the same is none of ours.
+    while (next < problems.length && problems[next]!.offset < gapStart) next++
+    let start = gapStart
+    while (start < gapEnd) {
+      const problem = next < problems.length && problems[next]!.offset < gapEnd ? problems[next++]! : null
+      // Several of one place are one.
+      while (next < problems.length && problems[next]!.offset <= start) next++
+      const end = Math.min(gapEnd, problems[next]?.offset ?? gapEnd)
+      const gone = lost.filter(
+        entry => entry.startByte < end && entry.startByte + entry.byteLength > start && !entry.isTold,
+      )
+      for (const entry of gone) entry.isTold = true
+      yield {
+        file: path,
+        offset: start,
+        byteLength: end - start,
+        step: gone[0]?.step ?? problem?.step ?? null,
+        tensors: (gone.length > 0 ? gone.map(({ name }) => name) : (problem?.tensors ?? [])).slice(0, MAX_TENSORS),
+        records: Math.max(1, gone.length),
+        code: problem?.code ?? 'DamagedRecord',
+        reason: problem?.message ?? 'expected a whole record, got none',
+      }
+      start = end
+    }
+  }
+}
+
+/** Entries that lead to none of these. */
+function entriesLeftOut(
+  path: string,
+  { byteLength: fileLength, records }: FoundFile,
+  lost: readonly LostEntry[],
+): LeftOut[] {
+  const others = lost.filter(({ isTold }) => !isTold)
+  const recordAt = others.length === 0 ? null : new Map(records.map(record => [record.startByte, record]))
+  return others.map(({ name, startByte, byteLength, step }) => {
+    const there = recordAt?.get(startByte)
+    const [code, got] =
+      startByte + byteLength > fileLength
+        ? ['EntryPastEnd', `the end of the file, at ${fileLength}`]
+        : there
+          ? [
+              'EntryTagMismatch',
+              there.values[0] ? `one of ${JSON.stringify(there.values[0].name)}` : 'one that holds no tensor',
+            ]
+          : ['EntryNotARecord', 'the middle of one']
+    const reason = `expected a record of ${byteLength} bytes there, as the index file says, got ${got}`
+    return { file: path, offset: startByte, byteLength, step, tensors: [name], records: 1, code, reason }
+  })
+}

@@ -1,0 +1,469 @@
+/** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
+
+import { normalize } from 'node:path/posix'
+import { type ErrorData, errorFromData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
+import { type IndexFile, indexFileText, parseIndexFile } from '../format/index-file.js'
+import { parseJsonObject } from '../format/json.js'
+import {
+  COLLECTIONS_DIRECTORY,
+  END_MARKERS,
+  EVENTS_DIRECTORY,
+  INDEX_DIRECTORY,
+  indexFilePath,
+  isTemporary,
+  isTensorBoardFile,
+  parseCollectionsFileName,
+  parseEventFileName,
+  parseIndexFileName,
+  TORNASOLE_COLLECTIONS_FILE,
+  TORNASOLE_END_MARKER,
+} from '../format/paths.js'
+import { parseTornasoleCollections, parseTornasoleIndex, tornasoleIndexText } from '../format/tornasole.js'
+import type { CopiedFile } from '../pool/message.js'
+import type { Runner } from '../pool/runner.js'
+import { LocalOutput } from '../store/local-output.js'
+import type { S3Options } from '../store/s3-spec.js'
+import { openStore, type Store, storeSpec } from '../store/store.js'
+import type { GlobalStep, Worker } from '../types.js'
+import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { repairCollections } from './repair-collections.js'
+import { type FilePlan, type FoundFile, type KnownIndex, planFile } from './repair-file.js'
+import { findRecords } from './repair-find.js'
+import { RepairNotes, type RepairReport } from './repair-report.js'
+
+export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
+  /**
+   * Give every record the true checksum of its payload; smdebug leaves it out by default. Default: records are copied byte
+   * for byte.
+   */
+  readonly checksums?: boolean
+  /** Follow symbolic links out of the trial's directory. Default: what they lead to is left out. */
+  readonly allowSymlinks?: boolean
+  /** How to reach and read a trial on S3. See docs/s3.md. */
+  readonly s3?: S3Options
+  /** Ends the repair; nothing is left of the copy then. */
+  readonly signal?: AbortSignal
+}
+
+/** Index files that a job reads, and event files at the most. */
+const INDEX_FILES_PER_JOB = 256
+const EVENT_FILES_PER_JOB = 32
+const MAX_INDEX_BYTES = 256 << 20
+
+const NO_INDEX = 'there was no index file'
+
+/** An index file, or one that is missing. */
+interface IndexSource extends KnownIndex {
+  /** Where it is, or is to be written. */
+  readonly path: string
+  readonly step: GlobalStep
+  readonly worker: Worker
+  /** Where it says that the event file is, or where that was found. */
+  readonly eventFile: string | null
+  /** Why it can't stay as it is; null: it can, as far as is known yet. */
+  readonly fault: string | null
+  /** Whether more may be lost of it than can be told. */
+  readonly isTorn: boolean
+}
+
+/** An event file and the index files that speak of it; null: index files of no event file. */
+interface Group {
+  readonly path: string | null
+  /** An index file calls that its event file which is another part of the trial, or is not finished. */
+  readonly isOther?: boolean
+  readonly indexes: IndexSource[]
+}
+
+/**
+ * Writes a clean copy of a trial: records that are whole, index files that tell of just these, collections files and end
+ * marker. The trial itself is only read. The copy has its name when it is whole; before, and after an error, there is none.
+ * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
+ * @param out the copy: a local directory that is not there yet or is empty, outside of the trial
+ * @throws as `createTrial` for what is no trial; StoreError if the copy can't be written, or a store can't be reached;
+ *   UsageError for a copy in the trial, or in a directory that holds something. What is wrong in the trial is no error.
+ */
+export async function repairTrial(path: string, out: string, options: RepairOptions = {}): Promise<RepairReport> {
+  const { allowSymlinks = false, checksums = false, s3, signal } = options
+  const { threads } = checkWorkOptions(options)
+  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const access = new Access(openStore(spec), spec)
+  try {
+    await access.store.open()
+    const output = await LocalOutput.create(out, spec.kind === 'local' ? spec.root : null)
+    try {
+      const repair = new Repair(access, output, { checksums, threads, signal })
+      const notes = await repair.run()
+      signal?.throwIfAborted()
+      await output.commit()
+      return notes.report(access.store.url(''), output.url)
+    } catch (error) {
+      await output.discard()
+      throw error
+    }
+  } finally {
+    await access.store.close()
+  }
+}
+
+const NO_EVENT_FILE: ErrorData = {
+  name: 'FormatError',
+  code: 'EventFileMissing',
+  message: 'an index file calls it its event file, which it is not',
+  fields: { url: '' },
+}
+
+interface WorkingOptions {
+  readonly checksums: boolean
+  readonly threads: number | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+class Repair {
+  readonly #access: Access
+  readonly #store: Store
+  readonly #output: LocalOutput
+  readonly #options: WorkingOptions
+  readonly #notes = new RepairNotes()
+
+  constructor(access: Access, output: LocalOutput, options: WorkingOptions) {
+    this.#access = access
+    this.#store = access.store
+    this.#output = output
+    this.#options = options
+  }
+
+  async run(): Promise<RepairNotes> {
+    const files = sortFiles(await this.#store.list('', { recursive: true }))
+    const isPlain = files.index.length + files.events.length + files.collections.length + files.root.length === 0
+    const plain = isPlain
+      ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path) && isPlainPath(path))
+      : []
+    if (isPlain && plain.length === 0) {
+      const expected = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
+      throw new MissingCollectionFiles(this.#store.url(''), `expected ${expected}, but there are none`)
+    }
+    const indexes = await this.#readIndexes(files)
+    const groups = isPlain ? plain.map(path => ({ path, indexes: [] })) : this.#group(files, indexes)
+    const isTornasole =
+      files.root.some(file => file === TORNASOLE_COLLECTIONS_FILE || file === TORNASOLE_END_MARKER) ||
+      indexes.some(({ path }) => path.endsWith('.csv'))
+    const read = new Set(groups.map(({ path }) => path))
+    for (const path of files.others) if (!read.has(path)) this.#notes.ignore(path)
+    await this.#copyGroups(groups, isTornasole)
+    const workers = new Set(indexes.map(({ worker }) => worker))
+    for (const { indexes } of groups) for (const { worker } of indexes) workers.add(worker)
+    const areExpected = !isTornasole && END_MARKERS.some(marker => files.root.includes(marker))
+    const context = { store: this.#store, output: this.#output, notes: this.#notes, areExpected }
+    await repairCollections(files.collections, [...workers].sort(), context)
+    await this.#copyRoot(files.root)
+    return this.#notes
+  }
+
+  // ------------------------------------------------------------------------------------------------------ index files
+
+  async #readIndexes({ index, eventsByName }: SortedFiles): Promise<IndexSource[]> {
+    const runner = await this.#runner(index.length > 4 * INDEX_FILES_PER_JOB ? Number.POSITIVE_INFINITY : 0)
+    const parts: string[][] = []
+    for (let i = 0; i < index.length; i += INDEX_FILES_PER_JOB) parts.push(index.slice(i, i + INDEX_FILES_PER_JOB))
+    const sources = await Promise.all(
+      parts.map(async paths => {
+        // Tornasole's are read here: a job would read the mode out of their event files, too.
+        const json = paths.filter(path => path.endsWith('.json'))
+        const { signal } = this.#options
+        const { files } = await runner.run({ kind: 'index', store: this.#access.spec, paths: json }, signal)
+        const read = new Map(json.map((path, i) => [path, files[i]!]))
+        return Promise.all(paths.map(path => this.#indexSource(path, read.get(path), eventsByName)))
+      }),
+    )
+    return sources.flat()
+  }
+
+  async #indexSource(
+    path: string,
+    read: IndexFile | ErrorData | undefined,
+    eventsByName: ReadonlyMap<string, string>,
+  ): Promise<IndexSource> {
+    const { step, worker, kind } = parseIndexFileName(path)!
+    const tellsMode = kind === 'json'
+    const named = eventsByName.get(nameKey(step, worker)) ?? null
+    const content = read ?? (await this.#readTornasoleIndex(path, step))
+    if ('code' in content) {
+      const error = errorFromData(content)
+      this.#throwIfLater(error)
+      const { saved, isTorn } = await this.#save(path)
+      return { path, step, worker, content: null, saved, tellsMode, eventFile: named, fault: error.message, isTorn }
+    }
+    const asked = content.eventFile === null ? null : normalize(content.eventFile)
+    return { path, step, worker, content, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
+  }
+
+  async #readTornasoleIndex(path: string, step: GlobalStep): Promise<IndexFile | ErrorData> {
+    try {
+      const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
+      const { eventFile, tensors } = parseTornasoleIndex(new TextDecoder().decode(bytes), this.#store.url(path))
+      return { mode: 'GLOBAL', modeStep: step, eventFile, tensors, shapes: [] }
+    } catch (error) {
+      if (error instanceof TrialscanError) return error.toJSON()
+      throw error
+    }
+  }
+
+  /** What stands for itself in an index file that is not all right: mode and shapes. */
+  async #save(path: string): Promise<Pick<IndexSource, 'saved' | 'isTorn'>> {
+    if (path.endsWith('.csv')) return { saved: null, isTorn: false }
+    const url = this.#store.url(path)
+    try {
+      const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
+      const { meta, shape_payload = [] } = parseJsonObject(new TextDecoder().decode(bytes), url, 'BadIndexFile')
+      // The tensors stand in the records, and the event file is known by its name.
+      const { mode, mode_step } = (meta ?? {}) as Record<string, unknown>
+      const read = (said: object): IndexFile | null => {
+        try {
+          return parseIndexFile(JSON.stringify({ meta: said, tensor_payload: [], shape_payload }), url)
+        } catch {
+          return null
+        }
+      }
+      const saved = read({ mode, mode_step })
+      if (saved !== null) return { saved, isTorn: false }
+      // Not the mode, then; but there may be nothing else to lose.
+      const shapes = read({ mode: 'GLOBAL', mode_step: 0 })?.shapes
+      return { saved: null, isTorn: shapes === undefined || shapes.length > 0 }
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      return { saved: null, isTorn: true }
+    }
+  }
+
+  /** Brings event files and index files together. */
+  #group({ all, events, eventsByName, others }: SortedFiles, indexes: readonly IndexSource[]): Group[] {
+    const there = new Set([...events, ...others.filter(path => !isTemporary(path) && isPlainPath(path))])
+    const groups = new Map<string | null, Group>()
+    const groupOf = (path: string | null): Group => {
+      const isOther = path !== null && !there.has(path) && all.has(path)
+      const group = groups.get(path) ?? { path, isOther, indexes: [] }
+      groups.set(path, group)
+      return group
+    }
+    const known = new Set<string>()
+    for (const index of indexes) {
+      const { step, worker, content, eventFile } = index
+      const key = nameKey(step, worker)
+      known.add(key)
+      const named = eventsByName.get(key)
+      if (content !== null && eventFile !== null && !there.has(eventFile) && named !== undefined) {
+        // It has the right name; what the index file calls it is wrong.
+        const fault = `${this.#store.url(index.path)}: expected the name of its event file, got ${JSON.stringify(eventFile)}`
+        groupOf(named).indexes.push({ ...index, eventFile: named, fault })
+      } else groupOf(eventFile).indexes.push(index)
+    }
+    for (const path of events) {
+      if (groups.has(path)) continue
+      const { step, worker } = parseEventFileName(path)!
+      const key = nameKey(step, worker)
+      if (known.has(key)) {
+        this.#leaveOutFile(path, {
+          code: 'BadIndexEntry',
+          message: 'the index file of its step names another event file',
+        })
+        continue
+      }
+      known.add(key)
+      const missing = { path: indexFilePath(step, worker), step, worker, content: null, saved: null, tellsMode: true }
+      groupOf(path).indexes.push({ ...missing, eventFile: path, fault: NO_INDEX, isTorn: false })
+    }
+    return [...groups.values()].sort((a, b) => ((a.path ?? '') < (b.path ?? '') ? -1 : 1))
+  }
+
+  // ------------------------------------------------------------------------------------------------------ event files
+
+  async #copyGroups(groups: readonly Group[], isTornasole: boolean): Promise<void> {
+    let total = 0
+    const withFile: Group[] = []
+    for (const group of groups) {
+      if (group.path === null) await this.#writeIndexes(group, null)
+      else withFile.push(group)
+    }
+    for (const { path } of withFile) total += await this.#store.byteLength(path!).catch(() => 0)
+    const runner = await this.#runner(withFile.length > 2 * EVENT_FILES_PER_JOB ? Number.POSITIVE_INFINITY : total)
+    const perJob = Math.max(1, Math.min(EVENT_FILES_PER_JOB, Math.ceil(withFile.length / (4 * runner.ahead))))
+    let next = 0
+    const work = async (): Promise<void> => {
+      while (next < withFile.length) {
+        this.#options.signal?.throwIfAborted()
+        const some = withFile.slice(next, next + perJob)
+        next += perJob
+        await this.#copyEventFiles(some, runner, isTornasole)
+      }
+    }
+    // All of them have ended when this does, so that nothing is written any more once the output is discarded.
+    const ended = await Promise.allSettled(
+      Array.from({ length: runner.ahead }, () =>
+        work().catch(error => {
+          next = withFile.length
+          throw error
+        }),
+      ),
+    )
+    for (const one of ended) if (one.status === 'rejected') throw one.reason
+  }
+
+  async #copyEventFiles(groups: readonly Group[], runner: Runner, isTornasole: boolean): Promise<void> {
+    const { checksums, signal } = this.#options
+    const places = groups.map(({ path, indexes }) => ({ path: path!, known: indexes.map(({ content }) => content) }))
+    const found = await findRecords(places, { runner, store: this.#access.spec, isTornasole, signal })
+    const copied: CopiedFile[] = []
+    for (const [i, group] of groups.entries()) {
+      const path = group.path!
+      const file = group.isOther ? NO_EVENT_FILE : found[i]!
+      if ('code' in file) {
+        this.#throwIfLater(errorFromData(file))
+        this.#loseEventFile(group, file)
+        await this.#writeIndexes(group, null)
+        continue
+      }
+      const plan = planFile(path, file, group.indexes)
+      for (const one of plan.leftOut) this.#notes.leaveOut(one)
+      this.#notes.keep(plan.kept.length, plan.keptByteLength, file.byteLength - plan.keptByteLength)
+      if (plan.kept.length > 0) {
+        const startByte = Float64Array.from(plan.kept, record => record.startByte)
+        const byteLength = Float64Array.from(plan.kept, record => record.byteLength)
+        copied.push({ path, target: await this.#output.place(path), startByte, byteLength })
+        if (plan.keptByteLength === file.byteLength) this.#notes.countFile('copied')
+        else
+          this.#notes.rebuild(
+            path,
+            `${file.byteLength - plan.keptByteLength} bytes that are no whole record are left out`,
+          )
+      } else if (file.byteLength === 0 && plan.leftOut.length === 0) this.#notes.ignore(path)
+      else this.#notes.countFile('leftOut')
+      await this.#writeIndexes(group, plan)
+    }
+    if (copied.length > 0)
+      await runner.run({ kind: 'copy', store: this.#access.spec, files: copied, checksums }, signal)
+  }
+
+  /** An event file that is not there, or can't be read. */
+  #loseEventFile({ path, indexes }: Group, error: ErrorData): void {
+    this.#notes.countFile('leftOut')
+    for (const { step, content } of indexes) {
+      const tensors = content?.tensors.map(({ name }) => name) ?? []
+      const { code, message } = error
+      const missing = { code: code === 'NotFound' ? 'EventFileMissing' : code, message }
+      this.#notes.leaveOutFile(path!, missing, { step, tensors: tensors.slice(0, 100), records: tensors.length })
+    }
+  }
+
+  /** @param plan of their event file; null: there is nothing of it */
+  async #writeIndexes({ path: eventFile, indexes }: Group, plan: FilePlan | null): Promise<void> {
+    const nothing: FoundFile = { byteLength: 0, records: [], problems: [] }
+    const { indexes: rewritten } = plan ?? planFile(eventFile ?? '', nothing, indexes)
+    for (const [i, { path, content, fault, isTorn, step }] of indexes.entries()) {
+      const index = rewritten[i]!
+      if (isTorn)
+        this.#notes.leaveOutFile(path, { code: 'BadIndexFile', message: `${fault}; shapes in it are lost` }, { step })
+      if (index === 'same' && fault === null) {
+        await this.#output.write(path, await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES }))
+        this.#notes.countFile('copied')
+        continue
+      }
+      const said = index === 'same' ? { ...content!, eventFile } : index
+      if (said === null) {
+        // One that was not there is not missed.
+        if (fault !== NO_INDEX) this.#notes.countFile('leftOut')
+        continue
+      }
+      // A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any.
+      const isCsv = path.endsWith('.csv') && !said.tensors.some(({ name }) => /[\r\n]/.test(name))
+      await this.#output.write(
+        isCsv ? path : path.replace(/csv$/, 'json'),
+        isCsv ? tornasoleIndexText(said) : indexFileText(said),
+      )
+      this.#notes.rebuild(path, fault ?? 'it told of records that were left out, or where others lay')
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------------- other files
+
+  /** End markers, and the collections of Tornasole. */
+  async #copyRoot(paths: readonly string[]): Promise<void> {
+    for (const path of paths) {
+      let bytes: Uint8Array
+      try {
+        bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
+        const text = new TextDecoder().decode(bytes)
+        if (path === TORNASOLE_COLLECTIONS_FILE) parseTornasoleCollections(text, this.#store.url(path))
+      } catch (error) {
+        if (!(error instanceof TrialscanError)) throw error
+        this.#throwIfLater(error)
+        this.#leaveOutFile(path, error)
+        continue
+      }
+      await this.#output.write(path, bytes)
+      this.#notes.countFile('copied')
+    }
+  }
+
+  #leaveOutFile(path: string, error: Pick<ErrorData, 'code' | 'message'>): void {
+    this.#notes.countFile('leftOut')
+    this.#notes.leaveOutFile(path, error)
+  }
+
+  /** What a store could not give this time is not lost: a copy without it would say so. */
+  #throwIfLater(error: TrialscanError): void {
+    if (this.#access.isRemote && error instanceof StoreError && error.retryable) throw error
+  }
+
+  #runner(totalBytes: number): Promise<Runner> {
+    return this.#access.runner(this.#options.threads, totalBytes)
+  }
+}
+
+/** The files of a trial by what their names say they are. */
+interface SortedFiles {
+  readonly all: ReadonlySet<string>
+  readonly index: readonly string[]
+  readonly events: readonly string[]
+  /** The first event file of a step and worker. */
+  readonly eventsByName: ReadonlyMap<string, string>
+  readonly collections: readonly string[]
+  /** In the root: end markers, and the collections of Tornasole. */
+  readonly root: readonly string[]
+  readonly others: readonly string[]
+}
+
+function sortFiles(paths: readonly string[]): SortedFiles {
+  const sorted = { index: [], events: [], collections: [], root: [], others: [] } as Record<
+    'index' | 'events' | 'collections' | 'root' | 'others',
+    string[]
+  >
+  const eventsByName = new Map<string, string>()
+  const there = new Set(paths)
+  for (const path of paths) {
+    const [directory] = path.split('/', 1)
+    const isIn = (name: string): boolean => directory === name && path !== name
+    // The names of a store need not be such as a disk can have.
+    if (isTemporary(path) || !isPlainPath(path)) sorted.others.push(path)
+    else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
+      // Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count.
+      const isSuperseded = path.endsWith('.csv') && there.has(path.replace(/csv$/, 'json'))
+      sorted[isSuperseded ? 'others' : 'index'].push(path)
+    } else if (isIn(EVENTS_DIRECTORY) && parseEventFileName(path) !== null) {
+      sorted.events.push(path)
+      const { step, worker } = parseEventFileName(path)!
+      if (!eventsByName.has(nameKey(step, worker))) eventsByName.set(nameKey(step, worker), path)
+    } else if (isIn(COLLECTIONS_DIRECTORY) && parseCollectionsFileName(path) !== null) sorted.collections.push(path)
+    else if (path === TORNASOLE_COLLECTIONS_FILE || END_MARKERS.includes(path)) sorted.root.push(path)
+    else sorted.others.push(path)
+  }
+  return { ...sorted, all: there, eventsByName }
+}
+
+/** Whether a path is one that leads from directory to directory, and nowhere else. */
+function isPlainPath(path: string): boolean {
+  return !/[\\\0]/.test(path) && path.split('/').every(name => name !== '' && name !== '.' && name !== '..')
+}
+
+function nameKey(step: GlobalStep, worker: Worker): string {
+  return `${step} ${worker}`
+}

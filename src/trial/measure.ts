@@ -577,7 +577,10 @@ export class Inquiry implements Ahead {
       parts.flatMap(({ failures }) => failures.map(({ record, error }) => [record, error] as const)),
     )
     const histograms = new Map(parts.flatMap(({ histograms }) => histograms.map(one => [one.record, one] as const)))
-    const results = own.map((_, i): RecordResult => (failure ? { error: errorFromData(failure) } : resultOf(parts, i)))
+    const results = own.map((record, i): RecordResult => {
+      const result = failure ? { error: errorFromData(failure) } : resultOf(parts, i)
+      return 'error' in result ? { error: atStep(result.error, records[record]!.place.step) } : result
+    })
     const values = new Map(parts.flatMap(({ values }) => values.map(value => [value.record, value] as const)))
     own.forEach((record, i) => {
       for (const { question, read, tensor, detail } of records[record]!.asked) {
@@ -626,6 +629,12 @@ export class Inquiry implements Ahead {
       return { moments: new Moments(layout, dtype, rows.length === 1 ? rows[0]! : engine.mergeRows(rows)) }
     }
   }
+}
+
+/** The error of a record, which tells the record's step: what is asked about it may be asked for another one. */
+function atStep(error: TrialscanError, step: number): TrialscanError {
+  const data = errorToData(error)
+  return errorFromData({ ...data, fields: { ...data.fields, step } })
 }
 
 interface Ran {

@@ -7,7 +7,7 @@ import type { TensorAtStep } from '../../trial/measure.js'
 import type { Step } from '../../trial/steps.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode } from '../../types.js'
-import type { Problem } from '../finding.js'
+import { type Problem, problemAt } from '../finding.js'
 import { type Arguments, type Parameters, readParameters, type Values } from '../parameters.js'
 import type { RuleClass } from '../registry.js'
 import { type Found, Rule, type RuleOptions } from '../rule.js'
@@ -111,9 +111,10 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
         }
       } catch (error) {
         if (!(error instanceof TrialscanError)) throw error
-        const tensor = typeof error.fields.tensor === 'string' ? error.fields.tensor : null
-        if (!(error instanceof QueryError)) this.#problems.push({ step: step as Problem['step'], tensor, error })
-        else if (!this.#unavailable.has(tensor ?? '')) this.#unavailable.set(tensor ?? '', error.message)
+        const problem = problemAt(step, error)
+        if (!(error instanceof QueryError)) this.#problems.push(problem)
+        else if (!this.#unavailable.has(problem.tensor ?? ''))
+          this.#unavailable.set(problem.tensor ?? '', error.message)
       }
     }
     return isMet
@@ -144,9 +145,15 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   override missing(): readonly string[] {
     const unmatched = this.#selections.flatMap(selection => selection.missing())
     const [first] = this.#unavailable
-    if (first === undefined || unmatched.length > 0) return unmatched
+    if (unmatched.length > 0) return unmatched
+    if (first === undefined) return this.report.datapoints > 0 ? this.lacking() : []
     const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
     return [`${first[1]}${more}`]
+  }
+
+  /** What kept the rule from judging anything at the steps that it was asked about, though its tensors are there. */
+  protected lacking(): readonly string[] {
+    return []
   }
 
   override problems(): readonly Omit<Problem, 'trial'>[] {

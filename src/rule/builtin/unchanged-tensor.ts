@@ -39,8 +39,9 @@ export class UnchangedTensor extends builtin({
       if (last.length < num_steps) continue
       const versions = last.flatMap(step => this.reqTensors.find(name, step) ?? [])
       const pairs = versions.slice(1).map((newer, i) => versions[i]!.allclose(newer, { rtol, atol, equalNan }))
+      const moments = tensor.counts()
       yield () => {
-        if (!pairs.every(({ value }) => value)) return null
+        if (moments.value.count === 0 || !pairs.every(({ value }) => value)) return null
         const message = `${name} has not changed over the steps ${last.join(', ')}`
         return { tensor: name, worker, value: num_steps, threshold: num_steps, message }
       }

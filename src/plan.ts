@@ -364,6 +364,15 @@ export interface Task {
   readonly numbers: readonly number[]
 }
 
+/** Tasks as they cross a thread. What is asked is told once, however many records it is asked of. */
+export interface TaskColumns {
+  readonly asked: readonly Pick<Task, 'kind' | 'numbers'>[]
+  /** Of each task an index into `asked`, and its records, of the job. */
+  readonly what: Int32Array
+  readonly first: Int32Array
+  readonly second: Int32Array
+}
+
 /** A record to measure. */
 export interface MeasuredPlace extends RecordPlace {
   /** Index into the stores. */
@@ -385,7 +394,7 @@ export interface MeasureJob {
   readonly tags: readonly string[]
   /** In the order they are read. */
   readonly records: RecordColumns
-  readonly tasks: readonly Task[]
+  readonly tasks: TaskColumns
   /** Empty where records are too large to be read at once. */
   readonly batches: readonly ReadBatch[]
   /** Bytes of batches that may be in memory at once, where several are read at once. */
@@ -444,16 +453,15 @@ export function* planMeasures(
   const lanesAtOnce = shape === LOCAL_SHAPE ? 4 * Math.max(1, context.threads) : 1
   const laneBytes = Math.max(LANE_BYTES, Math.min(shape.batchByteLength, total / steps / lanesAtOnce))
   const jobBytes = lanes ? laneBytes * steps : JOB_BYTES
-  const tasksOf = new Map<number, number[]>()
-  tasks.forEach(({ first }, task) => {
-    const own = tasksOf.get(first)
-    if (own === undefined) tasksOf.set(first, [task])
-    else own.push(task)
-  })
+  const tasksOf = tasksByRecord(records.length, tasks)
+  /** Where each record is in its job. */
+  const local = new Int32Array(records.length)
   const build = (members: readonly number[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
-    const own = [...members].sort((a, b) => rank[a]! - rank[b]!)
-    const local = new Map(own.map((record, i) => [record, i]))
-    const ownTasks = own.flatMap(record => tasksOf.get(record) ?? [])
+    const own = Array.from(Int32Array.from(members, record => rank[record]!).sort(), at => order[at]!)
+    own.forEach((record, i) => {
+      local[record] = i
+    })
+    const ownTasks = own.flatMap(tasksOf)
     const { files, storeOf, tags, columns } = measuredColumns(own.map(record => records[record]!))
     return {
       records: own,
@@ -467,10 +475,10 @@ export function* planMeasures(
         files,
         tags,
         records: columns,
-        tasks: ownTasks.map(task => {
-          const { first, second } = tasks[task]!
-          return { ...tasks[task]!, first: local.get(first)!, second: second < 0 ? -1 : local.get(second)! }
-        }),
+        tasks: taskColumns(
+          ownTasks.map(task => tasks[task]!),
+          local,
+        ),
         batches: isWhole ? planMeasureBatches(columns, own, rank, limit, shape) : [],
         aheadByteLength: aheadByteLength(context.memory),
         part,
@@ -487,9 +495,7 @@ export function* planMeasures(
       0,
     )
     if (largest > 0) {
-      const isMergeable = group.every(record =>
-        (tasksOf.get(record) ?? []).every(task => MERGEABLE.has(tasks[task]!.kind)),
-      )
+      const isMergeable = group.every(record => tasksOf(record).every(task => MERGEABLE.has(tasks[task]!.kind)))
       const parts = isMergeable ? Math.ceil(largest / PART_BYTES) : 1
       for (let part = 0; part < parts; part++) yield build(group, false, part, parts)
       continue
@@ -500,10 +506,41 @@ export function* planMeasures(
       open = []
       openBytes = 0
     }
-    open.push(...group)
+    for (const record of group) open.push(record)
     openBytes += bytes
   }
   if (open.length > 0) yield build(open, true)
+}
+
+/** @returns the tasks of a record as the first of theirs, in order */
+function tasksByRecord(count: number, tasks: readonly Task[]): (record: number) => readonly number[] {
+  const firstOf = new Int32Array(count).fill(-1)
+  const next = new Int32Array(tasks.length)
+  for (let task = tasks.length - 1; task >= 0; task--) {
+    const { first } = tasks[task]!
+    next[task] = firstOf[first]!
+    firstOf[first] = task
+  }
+  return record => {
+    const own: number[] = []
+    for (let task = firstOf[record]!; task >= 0; task = next[task]!) own.push(task)
+    return own
+  }
+}
+
+/** @param local where each record is in the job */
+function taskColumns(tasks: readonly Task[], local: Int32Array): TaskColumns {
+  const asked: Pick<Task, 'kind' | 'numbers'>[] = []
+  const numberOf = ({ kind, numbers }: Task): number => {
+    const known = asked.findIndex(one => one.kind === kind && one.numbers === numbers)
+    return known < 0 ? asked.push({ kind, numbers }) - 1 : known
+  }
+  return {
+    what: Int32Array.from(tasks, numberOf),
+    first: Int32Array.from(tasks, ({ first }) => local[first]!),
+    second: Int32Array.from(tasks, ({ second }) => (second < 0 ? -1 : local[second]!)),
+    asked,
+  }
 }
 
 /** Step by step, and within a step in the order of the files. */
@@ -588,11 +625,19 @@ function measuredColumns(places: readonly MeasuredPlace[]): {
   readonly tags: readonly string[]
   readonly columns: RecordColumns
 } {
-  const { files, tags, records } = columnsOf(places.map(place => ({ ...place, file: `${place.store}\n${place.file}` })))
-  return {
-    files: files.map(file => file.slice(file.indexOf('\n') + 1)),
-    storeOf: Int32Array.from(files, file => Number.parseInt(file, 10)),
-    tags,
-    columns: records,
-  }
+  const files: string[] = []
+  const storeOf: number[] = []
+  const numbers: Map<string, number>[] = []
+  const { tags, records } = columnsOf(places)
+  places.forEach(({ store, file }, i) => {
+    numbers[store] ??= new Map()
+    let number = numbers[store].get(file)
+    if (number === undefined) {
+      number = files.push(file) - 1
+      storeOf.push(store)
+      numbers[store].set(file, number)
+    }
+    records.file[i] = number
+  })
+  return { files, storeOf: Int32Array.from(storeOf), tags, columns: records }
 }

@@ -34,7 +34,7 @@ export class WeightUpdateRatio extends builtin({
       const older = this.reqTensors.find(name, steps[earlier]!.globalStep)
       if (older === undefined) continue
       const change = tensor.meanAbsChange(older)
-      const moments = older.moments()
+      const moments = older.moments('abs_mean')
       yield () => {
         if (change.value === null) return null
         const value = change.value / ((moments.value.reduction('abs_mean') as number) + epsilon)

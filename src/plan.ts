@@ -457,11 +457,18 @@ export function* planMeasures(
   /** Where each record is in its job. */
   const local = new Int32Array(records.length)
   const build = (members: readonly number[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
-    const own = Array.from(Int32Array.from(members, record => rank[record]!).sort(), at => order[at]!)
-    own.forEach((record, i) => {
-      local[record] = i
+    const ranks = new Int32Array(members.length)
+    members.forEach((record, i) => {
+      ranks[i] = rank[record]!
     })
-    const ownTasks = own.flatMap(tasksOf)
+    ranks.sort()
+    const own: number[] = []
+    const ownTasks: number[] = []
+    for (const at of ranks) {
+      const record = order[at]!
+      local[record] = own.push(record) - 1
+      tasksOf(record, ownTasks)
+    }
     const { files, storeOf, tags, columns } = measuredColumns(own.map(record => records[record]!))
     return {
       records: own,
@@ -475,10 +482,7 @@ export function* planMeasures(
         files,
         tags,
         records: columns,
-        tasks: taskColumns(
-          ownTasks.map(task => tasks[task]!),
-          local,
-        ),
+        tasks: taskColumns(tasks, ownTasks, local),
         batches: isWhole ? planMeasureBatches(columns, own, rank, limit, shape) : [],
         aheadByteLength: aheadByteLength(context.memory),
         part,
@@ -495,7 +499,7 @@ export function* planMeasures(
       0,
     )
     if (largest > 0) {
-      const isMergeable = group.every(record => tasksOf(record).every(task => MERGEABLE.has(tasks[task]!.kind)))
+      const isMergeable = group.every(record => tasksOf(record, []).every(task => MERGEABLE.has(tasks[task]!.kind)))
       const parts = isMergeable ? Math.ceil(largest / PART_BYTES) : 1
       for (let part = 0; part < parts; part++) yield build(group, false, part, parts)
       continue
@@ -512,8 +516,8 @@ export function* planMeasures(
   if (open.length > 0) yield build(open, true)
 }
 
-/** @returns the tasks of a record as the first of theirs, in order */
-function tasksByRecord(count: number, tasks: readonly Task[]): (record: number) => readonly number[] {
+/** @returns what adds to a list, in order, the tasks that have a record as their first */
+function tasksByRecord(count: number, tasks: readonly Task[]): (record: number, to: number[]) => readonly number[] {
   const firstOf = new Int32Array(count).fill(-1)
   const next = new Int32Array(tasks.length)
   for (let task = tasks.length - 1; task >= 0; task--) {
@@ -521,26 +525,26 @@ function tasksByRecord(count: number, tasks: readonly Task[]): (record: number) 
     next[task] = firstOf[first]!
     firstOf[first] = task
   }
-  return record => {
-    const own: number[] = []
-    for (let task = firstOf[record]!; task >= 0; task = next[task]!) own.push(task)
-    return own
+  return (record, to) => {
+    for (let task = firstOf[record]!; task >= 0; task = next[task]!) to.push(task)
+    return to
   }
 }
 
-/** @param local where each record is in the job */
-function taskColumns(tasks: readonly Task[], local: Int32Array): TaskColumns {
+/** @param own the tasks of a job @param local where each record is in it */
+function taskColumns(tasks: readonly Task[], own: readonly number[], local: Int32Array): TaskColumns {
   const asked: Pick<Task, 'kind' | 'numbers'>[] = []
-  const numberOf = ({ kind, numbers }: Task): number => {
+  const what = new Int32Array(own.length)
+  const firsts = new Int32Array(own.length)
+  const seconds = new Int32Array(own.length)
+  own.forEach((task, i) => {
+    const { kind, numbers, first, second } = tasks[task]!
     const known = asked.findIndex(one => one.kind === kind && one.numbers === numbers)
-    return known < 0 ? asked.push({ kind, numbers }) - 1 : known
-  }
-  return {
-    what: Int32Array.from(tasks, numberOf),
-    first: Int32Array.from(tasks, ({ first }) => local[first]!),
-    second: Int32Array.from(tasks, ({ second }) => (second < 0 ? -1 : local[second]!)),
-    asked,
-  }
+    what[i] = known < 0 ? asked.push({ kind, numbers }) - 1 : known
+    firsts[i] = local[first]!
+    seconds[i] = second < 0 ? -1 : local[second]!
+  })
+  return { asked, what, first: firsts, second: seconds }
 }
 
 /** Step by step, and within a step in the order of the files. */

@@ -44,7 +44,6 @@ abstract class Asked<A> implements Question<A> {
   readonly tensor: TensorAtStep
   /** Another question about the same tensor. */
   next: Asked<unknown> | null = null
-  #answer: A | undefined
 
   constructor(kind: string, tensor: TensorAtStep) {
     this.kind = kind
@@ -70,11 +69,8 @@ abstract class Asked<A> implements Question<A> {
   }
 
   get value(): A {
-    if (this.#answer === undefined) {
-      if (!this.isAnswered) throw new EngineError('expected the question to be answered by now')
-      this.#answer = this.read()
-    }
-    return this.#answer
+    if (!this.isAnswered) throw new EngineError('expected the question to be answered by now')
+    return this.read()
   }
 }
 
@@ -108,9 +104,10 @@ class TaskQuestion<A> extends Asked<A> implements Task {
   declare readonly kind: Task['kind']
   readonly numbers: readonly number[]
   readonly other: TensorAtStep | null
-  readonly record: RecordRef
-  readonly otherRecord: RecordRef | null
+  readonly first: number
+  readonly second: number
   readonly #read: (result: TaskResult, tensor: TensorAtStep) => A
+  #answer: A | undefined
   /** Its place in the answers of its job. */
   at = -1
 
@@ -124,17 +121,9 @@ class TaskQuestion<A> extends Asked<A> implements Task {
     super(kind, tensor)
     this.numbers = numbers
     this.other = other
-    this.record = tensor.valueRecord
-    this.otherRecord = other?.valueRecord ?? null
+    this.first = tensor.valueRecord.number
+    this.second = other ? other.valueRecord.number : -1
     this.#read = read
-  }
-
-  get first(): number {
-    return this.record.number
-  }
-
-  get second(): number {
-    return this.otherRecord ? this.otherRecord.number : -1
   }
 
   get isAnswered(): boolean {
@@ -142,12 +131,15 @@ class TaskQuestion<A> extends Asked<A> implements Task {
   }
 
   protected read(): A {
-    const { record, otherRecord } = this
-    if (record.told instanceof TrialscanError) throw record.told
-    if (otherRecord && otherRecord.told instanceof TrialscanError) throw otherRecord.told
+    if (this.#answer !== undefined) return this.#answer
+    const record = this.tensor.valueRecord
+    for (const { told } of this.other ? [record, this.other.valueRecord] : [record]) {
+      if (told instanceof TrialscanError) throw told
+    }
     const result = record.answers!.task(this.at)
     if (result === null) throw noNumbers(record.tag, record.step)
-    return this.#read(result, this.tensor)
+    this.#answer = this.#read(result, this.tensor)
+    return this.#answer
   }
 }
 
@@ -183,12 +175,8 @@ type TaskResult = readonly number[] | RawValue
 /** A record that is asked about. */
 class RecordRef implements MeasuredPlace {
   readonly state: TrialState
-  readonly file: string
-  readonly tag: string
-  readonly startByte: number
-  readonly byteLength: number
-  readonly step: number
-  readonly tornasole: boolean
+  readonly #workerStep: WorkerStep
+  readonly #location: TensorLocation
   readonly store: number
   readonly series: number
   /** In the order of the plan. */
@@ -200,20 +188,40 @@ class RecordRef implements MeasuredPlace {
 
   constructor(
     state: TrialState,
-    { eventFile, step, isTornasole }: WorkerStep,
+    workerStep: WorkerStep,
     location: TensorLocation,
     { store, series, number }: { readonly store: number; readonly series: number; readonly number: number },
   ) {
     this.state = state
-    this.file = location.eventFile ?? eventFile
-    this.tag = location.name
-    this.startByte = location.startByte
-    this.byteLength = location.byteLength
-    this.step = step
-    this.tornasole = isTornasole
+    this.#workerStep = workerStep
+    this.#location = location
     this.store = store
     this.series = series
     this.number = number
+  }
+
+  get file(): string {
+    return this.#location.eventFile ?? this.#workerStep.eventFile
+  }
+
+  get tag(): string {
+    return this.#location.name
+  }
+
+  get startByte(): number {
+    return this.#location.startByte
+  }
+
+  get byteLength(): number {
+    return this.#location.byteLength
+  }
+
+  get step(): GlobalStep {
+    return this.#workerStep.step
+  }
+
+  get tornasole(): boolean {
+    return this.#workerStep.isTornasole
   }
 
   get isAnswered(): boolean {
@@ -442,7 +450,7 @@ function readMoments(told: Told, { name, step }: TensorAtStep): Moments {
 }
 
 function readReduction(told: Told, tensor: TensorAtStep, name: ReductionName): ReductionValue {
-  if ('reductions' in told) {
+  if (!(told instanceof Moments || told instanceof TrialscanError)) {
     const reduction = told.reductions[name]
     if (reduction !== undefined) return reduction
     throw new ReductionUndefined(name, 'a histogram', 'it does not tell that of its data')
@@ -586,11 +594,9 @@ export class Inquiry implements Ahead {
 
   /** The same array for the same numbers: what is asked with them can be told to be the same. */
   sameNumbers(numbers: readonly number[]): readonly number[] {
-    const known = this.#numbers.find(
-      known => known.length === numbers.length && known.every((number, i) => Object.is(number, numbers[i])),
-    )
-    if (known === undefined) this.#numbers.push(numbers)
-    return known ?? numbers
+    for (const known of this.#numbers) if (isSame(known, numbers)) return known
+    this.#numbers.push(numbers)
+    return numbers
   }
 
   /** Questions asked, each once. */
@@ -599,7 +605,7 @@ export class Inquiry implements Ahead {
   /** Bytes of values that will be handed to the calling thread. */
   get valueByteLength(): number {
     for (let i = this.#counted; i < this.tasks.length; i++) {
-      if (this.tasks[i]!.kind === 'value') this.#valueBytes += this.tasks[i]!.record.byteLength
+      if (this.tasks[i]!.kind === 'value') this.#valueBytes += this.tasks[i]!.tensor.valueRecord.byteLength
     }
     this.#counted = this.tasks.length
     return this.#valueBytes
@@ -815,6 +821,12 @@ async function* runAhead(
     signal?.throwIfAborted()
     yield ran
   }
+}
+
+function isSame(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false
+  return true
 }
 
 function placeKey({ store, startByte, file, tag }: MeasuredPlace): string {

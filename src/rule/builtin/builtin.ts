@@ -4,6 +4,7 @@ import { InsufficientInformationForRuleInvocation, nearestNames, QueryError, Tri
 import { compilePattern, type Pattern } from '../../format/pattern.js'
 import type { Catalog } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
+import type { TrialContents } from '../../trial/open.js'
 import type { Step } from '../../trial/steps.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode } from '../../types.js'
@@ -13,7 +14,33 @@ import type { RuleClass } from '../registry.js'
 import { type Found, Rule, type RuleOptions } from '../rule.js'
 
 /** Judges, once the answers are there, what was asked about. Where one of them is missing, it is passed over. */
-export type Judgement = () => Found | readonly Found[] | null | false
+export type Judgement = () => Judged
+export type Judged = Found | readonly Found[] | null | false
+
+/** A judgement for each of many tensors: there are as many as tensors, steps and rules, so that they share a function. */
+export interface Judgements {
+  readonly count: number
+  readonly judge: (i: number) => Judged
+}
+
+/**
+ * Asks about each of some tensors, and judges each alone.
+ * @param ask undefined: nothing is to be judged
+ */
+export function each<A>(
+  tensors: readonly TensorAtStep[],
+  ask: (tensor: TensorAtStep) => A | undefined,
+  judge: (asked: A, tensor: TensorAtStep) => Judged,
+): Judgements {
+  const asked = tensors.map(ask)
+  return {
+    count: tensors.length,
+    judge: i => {
+      const own = asked[i]
+      return own !== undefined && judge(own, tensors[i]!)
+    },
+  }
+}
 
 /** A class of built-in rules, and what is to be known about it. */
 export interface BuiltinClass extends RuleClass {
@@ -77,7 +104,7 @@ export function builtin<P extends Parameters>({
 export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected readonly parameters: Values<P>
   readonly #selections: Selection[] = []
-  readonly #judgements = new WeakMap<object, readonly Judgement[]>()
+  readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
   /** Tensors that could never be judged, and why not; those that could at least once. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
@@ -94,7 +121,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected check(): void {}
 
   /** Asks about tensors at a step, and says how the answers are judged. Called for the steps in ascending order. */
-  protected abstract examine(step: number): Iterable<Judgement>
+  protected abstract examine(step: number): Iterable<Judgement | Judgements>
 
   override setRequiredTensors(step: number): void {
     this.#judgements.set(this.reqTensors, [...this.examine(step)])
@@ -103,26 +130,41 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   override invokeAtStep(step: number): boolean {
     let isMet = false
     for (const judgement of this.#judgements.get(this.reqTensors) ?? []) {
-      try {
-        const found = judgement() || []
-        for (const one of Array.isArray(found) ? found : [found]) {
-          this.found(one as Found)
-          isMet = true
+      const { count, judge } = typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement
+      for (let i = 0; i < count; i++) {
+        try {
+          const found = judge(i)
+          if (!found) continue
+          for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) {
+            this.found(one)
+            isMet = true
+          }
+        } catch (error) {
+          this.#passOver(step, error)
         }
-      } catch (error) {
-        if (!(error instanceof TrialscanError)) throw error
-        const problem = problemAt(step, error)
-        if (!(error instanceof QueryError)) this.#problems.push(problem)
-        else if (!this.#unavailable.has(problem.tensor ?? ''))
-          this.#unavailable.set(problem.tensor ?? '', error.message)
       }
     }
     return isMet
   }
 
+  /** A tensor that could not be judged. @throws what is no fault of the tensor's */
+  #passOver(step: number, error: unknown): void {
+    if (!(error instanceof TrialscanError)) throw error
+    const problem = problemAt(step, error)
+    if (!(error instanceof QueryError)) this.#problems.push(problem)
+    else if (!this.#unavailable.has(problem.tensor ?? '')) this.#unavailable.set(problem.tensor ?? '', error.message)
+  }
+
   /** The steps at which a tensor was saved, ascending; of a mode, if it is not GLOBAL. */
   protected stepsOf(name: string, mode: Mode = 'GLOBAL'): readonly Step[] {
     return stepsOfTensor(stateOf(this.baseTrial).catalog, name, mode)
+  }
+
+  /** The last steps at which a tensor was saved, up to its own; undefined where there are not that many. */
+  protected lastSteps({ name, step }: TensorAtStep, count: number): readonly Step[] | undefined {
+    const steps = this.stepsOf(name)
+    const end = positionOf(step, steps) + 1
+    return end < count ? undefined : steps.slice(end - count, end)
   }
 
   /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
@@ -195,7 +237,7 @@ export class Selection {
   readonly #rule: Rule
   readonly #choice: Choice
   readonly #patterns: readonly Pattern[]
-  #catalog: Catalog | undefined
+  #contents: TrialContents | undefined
   #names: readonly string[] = []
 
   constructor(rule: Rule, choice: Choice) {
@@ -212,9 +254,9 @@ export class Selection {
 
   /** The names of all that were saved so far, sorted. */
   get names(): readonly string[] {
-    const state = stateOf(this.#rule.baseTrial)
-    if (this.#catalog !== state.catalog) {
-      this.#catalog = state.catalog
+    const { contents } = stateOf(this.#rule.baseTrial)
+    if (this.#contents !== contents) {
+      this.#contents = contents
       this.#names = this.#select()
     }
     return this.#names
@@ -248,8 +290,7 @@ export class Selection {
   #select(): readonly string[] {
     const trial = this.#rule.baseTrial
     const { collections = [], names = [], all = false, except } = this.#choice
-    const known = trial.collections()
-    const members = new Set(collections.flatMap(name => known.get(name)?.members ?? []))
+    const members = new Set(collections.flatMap(name => membersOf(trial, name)))
     const selected = trial
       .tensorNames()
       .filter(
@@ -263,6 +304,24 @@ export class Selection {
     const { byTensor } = stateOf(this.#rule.baseTrial).catalog
     return this.names.some(name => byTensor.get(name)!.some(workerStep => workerStep.tensors.get(name)!.value !== null))
   }
+}
+
+/** All rules over a trial ask for the same collections. */
+const membersOfCollections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
+
+function membersOf(trial: Trial, collection: string): readonly string[] {
+  const { contents } = stateOf(trial)
+  let known = membersOfCollections.get(contents)
+  if (known === undefined) {
+    known = new Map()
+    membersOfCollections.set(contents, known)
+  }
+  let members = known.get(collection)
+  if (members === undefined) {
+    members = contents.collections.collections.has(collection) ? trial.collection(collection).members : []
+    known.set(collection, members)
+  }
+  return members
 }
 
 /** What a trial has, for those who look for something else. */

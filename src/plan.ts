@@ -342,14 +342,18 @@ export function columnsOf(places: readonly RecordPlace[]): {
 export class Interner {
   readonly names: string[] = []
   readonly #numbers = new Map<string, number>()
+  /** The number that was told last: of files, one is asked for many times in a row. */
+  #last = -1
 
   number(name: string): number {
+    if (this.names[this.#last] === name) return this.#last
     let number = this.#numbers.get(name)
     if (number === undefined) {
       number = this.names.length
       this.names.push(name)
       this.#numbers.set(name, number)
     }
+    this.#last = number
     return number
   }
 }
@@ -550,14 +554,25 @@ function taskColumns(tasks: readonly Task[], own: readonly number[], local: Int3
 /** Step by step, and within a step in the order of the files. */
 function readingOrder(records: readonly MeasuredPlace[]): number[] {
   const files = new Interner()
-  const file = records.map(({ file }) => files.number(file))
-  return [...records.keys()].sort((a, b) => {
-    const [x, y] = [records[a]!, records[b]!]
-    return x.step - y.step || x.store - y.store || file[a]! - file[b]! || x.startByte - y.startByte || a - b
+  const file = new Int32Array(records.length)
+  const step = new Float64Array(records.length)
+  const startByte = new Float64Array(records.length)
+  records.forEach((record, i) => {
+    file[i] = files.number(record.file)
+    step[i] = record.step
+    startByte[i] = record.startByte
   })
+  return Array.from(file.keys()).sort(
+    (a, b) =>
+      step[a]! - step[b]! ||
+      records[a]!.store - records[b]!.store ||
+      file[a]! - file[b]! ||
+      startByte[a]! - startByte[b]! ||
+      a - b,
+  )
 }
 
-/** Records that have to be in one job, in the order of the first of each group. */
+/** Records that have to be in one job, in the order of the first of each group: all of the series that are compared. */
 function groupsOf(
   records: readonly MeasuredPlace[],
   tasks: readonly Task[],
@@ -565,26 +580,25 @@ function groupsOf(
   lanes: boolean,
 ): number[][] {
   if (!lanes) return order.map(record => [record])
-  const parent = Int32Array.from(records.keys())
-  const root = (record: number): number => {
-    let at = record
+  const parent = new Int32Array(records.reduce((count, { series }) => Math.max(count, series + 1), 0)).map((_, i) => i)
+  const root = (series: number): number => {
+    let at = series
     while (parent[at] !== at) {
       parent[at] = parent[parent[at]!]!
       at = parent[at]!
     }
     return at
   }
-  const firstOf = new Map<number, number>()
-  records.forEach(({ series }, record) => {
-    const first = firstOf.get(series)
-    if (first === undefined) firstOf.set(series, record)
-    else parent[root(record)] = root(first)
-  })
-  for (const { first, second } of tasks) if (second >= 0) parent[root(second)] = root(first)
+  for (const { first, second } of tasks) {
+    if (second < 0) continue
+    const [a, b] = [records[first]!.series, records[second]!.series]
+    if (a !== b) parent[root(b)] = root(a)
+  }
   const groups = new Map<number, number[]>()
   for (const record of order) {
-    const group = groups.get(root(record))
-    if (group === undefined) groups.set(root(record), [record])
+    const own = root(records[record]!.series)
+    const group = groups.get(own)
+    if (group === undefined) groups.set(own, [record])
     else group.push(record)
   }
   return [...groups.values()]

@@ -109,14 +109,8 @@ export class RequiredTensors {
   }
 
   /** As `at`, of many tensors; without those that were not saved at the step. */
-  select(names: readonly string[], step: number, trial?: Trial | null): TensorAtStep[] {
-    const tensors = this.#inquiry.atStep(stateOf(this.#trial(trial)), step)
-    const found: TensorAtStep[] = []
-    for (const name of names) {
-      const tensor = tensors.get(name)
-      if (tensor) found.push(tensor)
-    }
-    return found
+  select(names: readonly string[], step: number, trial?: Trial | null): readonly TensorAtStep[] {
+    return this.#inquiry.atStep(stateOf(this.#trial(trial)), step).select(names)
   }
 
   /** Turns what was added into questions. @throws as `at` */

@@ -526,6 +526,7 @@ export class StepTensors {
   readonly #state: TrialState
   readonly #workerSteps: readonly WorkerStep[]
   readonly #known = new Map<string, TensorAtStep>()
+  readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
 
   /** Use `inquiry.atStep`. */
   constructor(inquiry: Inquiry, state: TrialState, workerSteps: readonly WorkerStep[]) {
@@ -545,6 +546,16 @@ export class StepTensors {
       return tensor
     }
     return undefined
+  }
+
+  /** Those of some names that there are; the same list for the same list of names. */
+  select(names: readonly string[]): readonly TensorAtStep[] {
+    let selected = this.#selected.get(names)
+    if (selected === undefined) {
+      selected = names.map(name => this.get(name)).filter(tensor => tensor !== undefined)
+      this.#selected.set(names, selected)
+    }
+    return selected
   }
 
   /** One that was asked about. */
@@ -763,8 +774,9 @@ class JobAnswers {
     const dtype = dtypeOf(described.dtypes[at]!)
     if (dtype === undefined) return atStep(errorFromData(noAnswer(at)), ref.step)
     const { moments: layout } = this.#engine.layout
-    const rows = this.#parts.map(({ moments }) => moments.subarray(at * layout.doubles, (at + 1) * layout.doubles))
-    return new Moments(layout, dtype, rows.length === 1 ? rows[0]! : this.#engine.mergeRows(rows))
+    const rowOf = ({ moments }: MeasureReply) => moments.subarray(at * layout.doubles, (at + 1) * layout.doubles)
+    const row = this.#parts.length === 1 ? rowOf(this.#parts[0]!) : this.#engine.mergeRows(this.#parts.map(rowOf))
+    return new Moments(layout, dtype, row)
   }
 
   /** Null where the records have no such answer. Answers of parts are sums. */

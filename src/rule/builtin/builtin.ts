@@ -1,7 +1,7 @@
 /** What the built-in rules share: parameters, the choice of tensors, and one judgement after the other. */
 
 import { InsufficientInformationForRuleInvocation, nearestNames, QueryError, TrialscanError } from '../../errors.js'
-import { compilePattern, type Pattern } from '../../format/pattern.js'
+import { compilePattern } from '../../format/pattern.js'
 import type { Catalog } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
 import type { TrialContents } from '../../trial/open.js'
@@ -160,13 +160,6 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return stepsOfTensor(stateOf(this.baseTrial).catalog, name, mode)
   }
 
-  /** The last steps at which a tensor was saved, up to its own; undefined where there are not that many. */
-  protected lastSteps({ name, step }: TensorAtStep, count: number): readonly Step[] | undefined {
-    const steps = this.stepsOf(name)
-    const end = positionOf(step, steps) + 1
-    return end < count ? undefined : steps.slice(end - count, end)
-  }
-
   /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
   protected select(choice: Choice): Selection {
     const selection = new Selection(this, choice)
@@ -236,7 +229,6 @@ export class Selection {
   readonly isOptional: boolean
   readonly #rule: Rule
   readonly #choice: Choice
-  readonly #patterns: readonly Pattern[]
   #contents: TrialContents | undefined
   #names: readonly string[] = []
 
@@ -244,11 +236,12 @@ export class Selection {
     this.#rule = rule
     this.#choice = choice
     this.isOptional = choice.optional ?? false
-    this.#patterns = (choice.regex ?? []).map(compilePattern)
+    // A pattern that is none is refused when the rule is made.
+    for (const pattern of choice.regex ?? []) compilePattern(pattern)
   }
 
   /** Those that were saved at a step, by name. */
-  at(step: number): TensorAtStep[] {
+  at(step: number): readonly TensorAtStep[] {
     return this.#rule.reqTensors.select(this.names, step)
   }
 
@@ -257,7 +250,7 @@ export class Selection {
     const { contents } = stateOf(this.#rule.baseTrial)
     if (this.#contents !== contents) {
       this.#contents = contents
-      this.#names = this.#select()
+      this.#names = namesOf(this.#rule.baseTrial, this.#choice)
     }
     return this.#names
   }
@@ -287,41 +280,35 @@ export class Selection {
     return [`${wanted.join(', or ') || 'any tensor'}; ${describe(trial, collections, names)}`]
   }
 
-  #select(): readonly string[] {
-    const trial = this.#rule.baseTrial
-    const { collections = [], names = [], all = false, except } = this.#choice
-    const members = new Set(collections.flatMap(name => membersOf(trial, name)))
-    const selected = trial
-      .tensorNames()
-      .filter(
-        name =>
-          all || members.has(name) || names.includes(name) || this.#patterns.some(pattern => pattern.matches(name)),
-      )
-    return except ? selected.filter(name => !except.test(name)) : selected
-  }
-
   #hasValues(): boolean {
     const { byTensor } = stateOf(this.#rule.baseTrial).catalog
     return this.names.some(name => byTensor.get(name)!.some(workerStep => workerStep.tensors.get(name)!.value !== null))
   }
 }
 
-/** All rules over a trial ask for the same collections. */
-const membersOfCollections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
+/** Names that were selected, by what selects them: rules over a trial share the lists. */
+const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
 
-function membersOf(trial: Trial, collection: string): readonly string[] {
+function namesOf(trial: Trial, choice: Choice): readonly string[] {
   const { contents } = stateOf(trial)
-  let known = membersOfCollections.get(contents)
+  let known = selections.get(contents)
   if (known === undefined) {
     known = new Map()
-    membersOfCollections.set(contents, known)
+    selections.set(contents, known)
   }
-  let members = known.get(collection)
-  if (members === undefined) {
-    members = contents.collections.collections.has(collection) ? trial.collection(collection).members : []
-    known.set(collection, members)
+  const { collections = [], regex = [], names = [], all = false, except } = choice
+  const key = JSON.stringify([collections, regex, names, all, except?.source])
+  let selected = known.get(key)
+  if (selected === undefined) {
+    const config = contents.collections.collections
+    const members = new Set(collections.flatMap(name => (config.has(name) ? trial.collection(name).members : [])))
+    const patterns = regex.map(compilePattern)
+    const isMeant = (name: string): boolean =>
+      all || members.has(name) || names.includes(name) || patterns.some(pattern => pattern.matches(name))
+    selected = trial.tensorNames().filter(name => isMeant(name) && !except?.test(name))
+    known.set(key, selected)
   }
-  return members
+  return selected
 }
 
 /** What a trial has, for those who look for something else. */

@@ -441,8 +441,8 @@ export function* planMeasures(
   context: MeasureContext,
 ): Generator<PlannedMeasure> {
   const limit = wholeRecordLimit(context.memory)
-  const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > limit && byteLength <= RECORD_LIMIT
-  const sizeOf = (place: RecordPlace): number => (place.byteLength > RECORD_LIMIT ? 0 : place.byteLength)
+  // A length that can't be is refused unread.
+  const byteLengths = Float64Array.from(records, ({ byteLength }) => (byteLength > RECORD_LIMIT ? 0 : byteLength))
   const order = readingOrder(records)
   const rank = new Int32Array(records.length)
   order.forEach((record, at) => {
@@ -450,7 +450,7 @@ export function* planMeasures(
   })
   const lanes = tasks.some(({ second }) => second >= 0)
   const groups = groupsOf(records, tasks, order, lanes)
-  const total = records.reduce((sum, place) => sum + sizeOf(place), 0)
+  const total = byteLengths.reduce((sum, byteLength) => sum + byteLength, 0)
   const steps = new Set(records.map(({ step }) => step)).size
   const shape = shapeOf(context.stores, context.memory)
   // Where every read is a request, the lanes are as few as may be.
@@ -498,17 +498,18 @@ export function* planMeasures(
   let open: number[] = []
   let openBytes = 0
   for (const group of groups) {
-    const largest = group.reduce(
-      (most, record) => (isLarge(records[record]!) ? Math.max(most, records[record]!.byteLength) : most),
-      0,
-    )
+    let [bytes, largest] = [0, 0]
+    for (const record of group) {
+      const byteLength = byteLengths[record]!
+      bytes += byteLength
+      if (byteLength > limit) largest = Math.max(largest, byteLength)
+    }
     if (largest > 0) {
       const isMergeable = group.every(record => tasksOf(record, []).every(task => MERGEABLE.has(tasks[task]!.kind)))
       const parts = isMergeable ? Math.ceil(largest / PART_BYTES) : 1
       for (let part = 0; part < parts; part++) yield build(group, false, part, parts)
       continue
     }
-    const bytes = group.reduce((sum, record) => sum + sizeOf(records[record]!), 0)
     if (open.length > 0 && (openBytes + bytes > jobBytes || open.length + group.length > JOB_RECORDS)) {
       yield build(open, true)
       open = []

@@ -104,6 +104,8 @@ export function builtin<P extends Parameters>({
 export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected readonly parameters: Values<P>
   readonly #selections: Selection[] = []
+  /** As they were asked for last. */
+  #steps: { catalog?: Catalog; mode?: Mode; byName: Map<string, readonly Step[]> } = { byName: new Map() }
   readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
   /** Tensors that could never be judged, and why not; those that could at least once. */
   readonly #unavailable = new Map<string, string>()
@@ -157,7 +159,17 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   /** The steps at which a tensor was saved, ascending; of a mode, if it is not GLOBAL. */
   protected stepsOf(name: string, mode: Mode = 'GLOBAL'): readonly Step[] {
-    return stepsOfTensor(stateOf(this.baseTrial).catalog, name, mode)
+    const { catalog } = stateOf(this.baseTrial)
+    if (this.#steps.catalog !== catalog || this.#steps.mode !== mode) {
+      this.#steps = { catalog, mode, byName: stepsByName(catalog, mode) }
+    }
+    let own = this.#steps.byName.get(name)
+    if (own === undefined) {
+      const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
+      own = [...steps].map(step => catalog.steps.get(step)!).filter(step => mode === 'GLOBAL' || step.mode === mode)
+      this.#steps.byName.set(name, own)
+    }
+    return own
   }
 
   /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
@@ -344,7 +356,8 @@ function describe(trial: Trial, collections: readonly string[], names: readonly 
 /** All rules over a trial ask for the same steps. */
 const stepsOfTensors = new WeakMap<Catalog, Map<Mode, Map<string, readonly Step[]>>>()
 
-function stepsOfTensor(catalog: Catalog, name: string, mode: Mode): readonly Step[] {
+/** Of each tensor that was asked about. */
+function stepsByName(catalog: Catalog, mode: Mode): Map<string, readonly Step[]> {
   let ofCatalog = stepsOfTensors.get(catalog)
   if (ofCatalog === undefined) {
     ofCatalog = new Map()
@@ -355,13 +368,7 @@ function stepsOfTensor(catalog: Catalog, name: string, mode: Mode): readonly Ste
     ofMode = new Map()
     ofCatalog.set(mode, ofMode)
   }
-  let own = ofMode.get(name)
-  if (own === undefined) {
-    const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
-    own = [...steps].map(step => catalog.steps.get(step)!).filter(step => mode === 'GLOBAL' || step.mode === mode)
-    ofMode.set(name, own)
-  }
-  return own
+  return ofMode
 }
 
 /** Where a global step is among ascending ones; -1: nowhere. */

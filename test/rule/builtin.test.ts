@@ -140,6 +140,24 @@ describe('tensors without elements', () => {
   })
 })
 
+it.each([0, 4095, 4096, 9999])(
+  'UnchangedTensor sees a change of the element %i of 10,000, whatever the dtypes',
+  async at => {
+    const values = Array.from({ length: 10_000 }, (_, i) => i)
+    const changed = values.with(at, -1)
+    const of = (dtype: 'float32' | 'float64', values: number[]): StepTensor[] => [
+      { name: 'a', dtype, shape: [10_000], values },
+    ]
+    const trial = await trialOf([
+      of('float32', values),
+      of('float64', values),
+      of('float32', changed),
+      of('float32', changed),
+    ])
+    expect(await firesAt(new UnchangedTensor(trial, { ...EVERYTHING, num_steps: '2' }))).toEqual([1, 3])
+  },
+)
+
 describe('which tensors', () => {
   const zero = (name: string) => floats(name, [0])
   const tensorsOf = async (rule: Rule) => (await evaluate(rule)).findings.map(({ tensor }) => tensor)

@@ -355,14 +355,18 @@ export function columnsOf(places: readonly RecordPlace[]): {
 export class Interner {
   readonly names: string[] = []
   readonly #numbers = new Map<string, number>()
+  /** The number that was told last: of files, one is asked for many times in a row. */
+  #last = -1
 
   number(name: string): number {
+    if (this.names[this.#last] === name) return this.#last
     let number = this.#numbers.get(name)
     if (number === undefined) {
       number = this.names.length
       this.names.push(name)
       this.#numbers.set(name, number)
     }
+    this.#last = number
     return number
   }
 }
@@ -375,6 +379,15 @@ export interface Task {
   /** The record it is compared with; -1 where it is about one only. */
   readonly second: number
   readonly numbers: readonly number[]
+}
+
+/** Tasks as they cross a thread. What is asked is told once, however many records it is asked of. */
+export interface TaskColumns {
+  readonly asked: readonly Pick<Task, 'kind' | 'numbers'>[]
+  /** Of each task an index into `asked`, and its records, of the job. */
+  readonly what: Int32Array
+  readonly first: Int32Array
+  readonly second: Int32Array
 }
 
 /** A record to measure. */
@@ -398,7 +411,7 @@ export interface MeasureJob {
   readonly tags: readonly string[]
   /** In the order they are read. */
   readonly records: RecordColumns
-  readonly tasks: readonly Task[]
+  readonly tasks: TaskColumns
   /** Empty where records are too large to be read at once. */
   readonly batches: readonly ReadBatch[]
   /** Bytes of batches that may be in memory at once, where several are read at once. */
@@ -441,8 +454,8 @@ export function* planMeasures(
   context: MeasureContext,
 ): Generator<PlannedMeasure> {
   const limit = wholeRecordLimit(context.memory)
-  const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > limit && byteLength <= RECORD_LIMIT
-  const sizeOf = (place: RecordPlace): number => (place.byteLength > RECORD_LIMIT ? 0 : place.byteLength)
+  // A length that can't be is refused unread.
+  const byteLengths = Float64Array.from(records, ({ byteLength }) => (byteLength > RECORD_LIMIT ? 0 : byteLength))
   const order = readingOrder(records)
   const rank = new Int32Array(records.length)
   order.forEach((record, at) => {
@@ -450,23 +463,29 @@ export function* planMeasures(
   })
   const lanes = tasks.some(({ second }) => second >= 0)
   const groups = groupsOf(records, tasks, order, lanes)
-  const total = records.reduce((sum, place) => sum + sizeOf(place), 0)
+  const total = byteLengths.reduce((sum, byteLength) => sum + byteLength, 0)
   const steps = new Set(records.map(({ step }) => step)).size
   const shape = shapeOf(context.stores, context.memory)
   // Where every read is a request, the lanes are as few as may be.
   const lanesAtOnce = shape === LOCAL_SHAPE ? 4 * Math.max(1, context.threads) : 1
   const laneBytes = Math.max(LANE_BYTES, Math.min(shape.batchByteLength, total / steps / lanesAtOnce))
   const jobBytes = lanes ? laneBytes * steps : JOB_BYTES
-  const tasksOf = new Map<number, number[]>()
-  tasks.forEach(({ first }, task) => {
-    const own = tasksOf.get(first)
-    if (own === undefined) tasksOf.set(first, [task])
-    else own.push(task)
-  })
+  const tasksOf = tasksByRecord(records.length, tasks)
+  /** Where each record is in its job. */
+  const local = new Int32Array(records.length)
   const build = (members: readonly number[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
-    const own = [...members].sort((a, b) => rank[a]! - rank[b]!)
-    const local = new Map(own.map((record, i) => [record, i]))
-    const ownTasks = own.flatMap(record => tasksOf.get(record) ?? [])
+    const ranks = new Int32Array(members.length)
+    members.forEach((record, i) => {
+      ranks[i] = rank[record]!
+    })
+    ranks.sort()
+    const own: number[] = []
+    const ownTasks: number[] = []
+    for (const at of ranks) {
+      const record = order[at]!
+      local[record] = own.push(record) - 1
+      tasksOf(record, ownTasks)
+    }
     const { files, storeOf, tags, columns } = measuredColumns(own.map(record => records[record]!))
     return {
       records: own,
@@ -480,10 +499,7 @@ export function* planMeasures(
         files,
         tags,
         records: columns,
-        tasks: ownTasks.map(task => {
-          const { first, second } = tasks[task]!
-          return { ...tasks[task]!, first: local.get(first)!, second: second < 0 ? -1 : local.get(second)! }
-        }),
+        tasks: taskColumns(tasks, ownTasks, local),
         batches: isWhole ? planMeasureBatches(columns, own, rank, limit, shape) : [],
         aheadByteLength: aheadByteLength(context.memory),
         part,
@@ -495,41 +511,82 @@ export function* planMeasures(
   let open: number[] = []
   let openBytes = 0
   for (const group of groups) {
-    const largest = group.reduce(
-      (most, record) => (isLarge(records[record]!) ? Math.max(most, records[record]!.byteLength) : most),
-      0,
-    )
+    let [bytes, largest] = [0, 0]
+    for (const record of group) {
+      const byteLength = byteLengths[record]!
+      bytes += byteLength
+      if (byteLength > limit) largest = Math.max(largest, byteLength)
+    }
     if (largest > 0) {
-      const isMergeable = group.every(record =>
-        (tasksOf.get(record) ?? []).every(task => MERGEABLE.has(tasks[task]!.kind)),
-      )
+      const isMergeable = group.every(record => tasksOf(record, []).every(task => MERGEABLE.has(tasks[task]!.kind)))
       const parts = isMergeable ? Math.ceil(largest / PART_BYTES) : 1
       for (let part = 0; part < parts; part++) yield build(group, false, part, parts)
       continue
     }
-    const bytes = group.reduce((sum, record) => sum + sizeOf(records[record]!), 0)
     if (open.length > 0 && (openBytes + bytes > jobBytes || open.length + group.length > JOB_RECORDS)) {
       yield build(open, true)
       open = []
       openBytes = 0
     }
-    open.push(...group)
+    for (const record of group) open.push(record)
     openBytes += bytes
   }
   if (open.length > 0) yield build(open, true)
 }
 
+/** @returns what adds to a list, in order, the tasks that have a record as their first */
+function tasksByRecord(count: number, tasks: readonly Task[]): (record: number, to: number[]) => readonly number[] {
+  const firstOf = new Int32Array(count).fill(-1)
+  const next = new Int32Array(tasks.length)
+  for (let task = tasks.length - 1; task >= 0; task--) {
+    const { first } = tasks[task]!
+    next[task] = firstOf[first]!
+    firstOf[first] = task
+  }
+  return (record, to) => {
+    for (let task = firstOf[record]!; task >= 0; task = next[task]!) to.push(task)
+    return to
+  }
+}
+
+/** @param own the tasks of a job @param local where each record is in it */
+function taskColumns(tasks: readonly Task[], own: readonly number[], local: Int32Array): TaskColumns {
+  const asked: Pick<Task, 'kind' | 'numbers'>[] = []
+  const what = new Int32Array(own.length)
+  const firsts = new Int32Array(own.length)
+  const seconds = new Int32Array(own.length)
+  own.forEach((task, i) => {
+    const { kind, numbers, first, second } = tasks[task]!
+    const known = asked.findIndex(one => one.kind === kind && one.numbers === numbers)
+    what[i] = known < 0 ? asked.push({ kind, numbers }) - 1 : known
+    firsts[i] = local[first]!
+    seconds[i] = second < 0 ? -1 : local[second]!
+  })
+  return { asked, what, first: firsts, second: seconds }
+}
+
 /** Step by step, and within a step in the order of the files. */
 function readingOrder(records: readonly MeasuredPlace[]): number[] {
   const files = new Interner()
-  const file = records.map(({ file }) => files.number(file))
-  return [...records.keys()].sort((a, b) => {
-    const [x, y] = [records[a]!, records[b]!]
-    return x.step - y.step || x.store - y.store || file[a]! - file[b]! || x.startByte - y.startByte || a - b
+  const file = new Int32Array(records.length)
+  const step = new Float64Array(records.length)
+  const startByte = new Float64Array(records.length)
+  records.forEach((record, i) => {
+    file[i] = files.number(record.file)
+    step[i] = record.step
+    startByte[i] = record.startByte
   })
+  return Array.from(file.keys()).sort(
+    (a, b) =>
+      step[a]! - step[b]! ||
+      records[a]!.store - records[b]!.store ||
+      file[a]! - file[b]! ||
+      startByte[a]! - startByte[b]! ||
+      a - b,
+  )
 }
 
-/** Records that have to be in one job, in the order of the first of each group. */
+/** Records that have to be in one job, in the order of the first of each group: all of the series that are compared. */
 function groupsOf(
   records: readonly MeasuredPlace[],
   tasks: readonly Task[],
@@ -537,26 +594,25 @@ function groupsOf(
   lanes: boolean,
 ): number[][] {
   if (!lanes) return order.map(record => [record])
-  const parent = Int32Array.from(records.keys())
-  const root = (record: number): number => {
-    let at = record
+  const parent = new Int32Array(records.reduce((count, { series }) => Math.max(count, series + 1), 0)).map((_, i) => i)
+  const root = (series: number): number => {
+    let at = series
     while (parent[at] !== at) {
       parent[at] = parent[parent[at]!]!
       at = parent[at]!
     }
     return at
   }
-  const firstOf = new Map<number, number>()
-  records.forEach(({ series }, record) => {
-    const first = firstOf.get(series)
-    if (first === undefined) firstOf.set(series, record)
-    else parent[root(record)] = root(first)
-  })
-  for (const { first, second } of tasks) if (second >= 0) parent[root(second)] = root(first)
+  for (const { first, second } of tasks) {
+    if (second < 0) continue
+    const [a, b] = [records[first]!.series, records[second]!.series]
+    if (a !== b) parent[root(b)] = root(a)
+  }
   const groups = new Map<number, number[]>()
   for (const record of order) {
-    const group = groups.get(root(record))
-    if (group === undefined) groups.set(root(record), [record])
+    const own = root(records[record]!.series)
+    const group = groups.get(own)
+    if (group === undefined) groups.set(own, [record])
     else group.push(record)
   }
   return [...groups.values()]
@@ -601,11 +657,19 @@ function measuredColumns(places: readonly MeasuredPlace[]): {
   readonly tags: readonly string[]
   readonly columns: RecordColumns
 } {
-  const { files, tags, records } = columnsOf(places.map(place => ({ ...place, file: `${place.store}\n${place.file}` })))
-  return {
-    files: files.map(file => file.slice(file.indexOf('\n') + 1)),
-    storeOf: Int32Array.from(files, file => Number.parseInt(file, 10)),
-    tags,
-    columns: records,
-  }
+  const files: string[] = []
+  const storeOf: number[] = []
+  const numbers: Map<string, number>[] = []
+  const { tags, records } = columnsOf(places)
+  places.forEach(({ store, file }, i) => {
+    numbers[store] ??= new Map()
+    let number = numbers[store].get(file)
+    if (number === undefined) {
+      number = files.push(file) - 1
+      storeOf.push(store)
+      numbers[store].set(file, number)
+    }
+    records.file[i] = number
+  })
+  return { files, storeOf: Int32Array.from(storeOf), tags, columns: records }
 }

@@ -10,7 +10,7 @@ import { QueryError } from '../errors.js'
 import type { MeasureJob, Task } from '../plan.js'
 import type { Store } from '../store/store.js'
 import type { DType } from '../types.js'
-import type { HistogramResult, MeasureReply, PartChecksum, RawValue, RecordFailure } from './message.js'
+import type { HistogramResult, MeasureReply, NumberList, PartChecksum, RawValue, RecordFailure } from './message.js'
 import { ReadAhead } from './read-ahead.js'
 import {
   askedOf,
@@ -41,8 +41,10 @@ interface Elements {
 }
 
 /** A copy of elements, for the tasks that still wait for it. */
-interface Held extends Omit<Elements, 'address'> {
+interface Held extends Elements {
   readonly bytes: Uint8Array
+  /** Where it was brought back to; of no meaning once that scope has ended. */
+  address: Address
 }
 
 class Measurement {
@@ -54,7 +56,8 @@ class Measurement {
   readonly #failures: RecordFailure[] = []
   readonly #histograms: HistogramResult[] = []
   readonly #checksums: PartChecksum[] = []
-  readonly #answers: (readonly number[] | null)[]
+  readonly #answers: Float64Array<ArrayBuffer>
+  readonly #lists: NumberList[] = []
   readonly #values: RawValue[] = []
   /** What there is to do once a record is there. */
   readonly #tasksOf: readonly (readonly number[])[]
@@ -73,16 +76,25 @@ class Measurement {
     this.#stores = stores
     this.#moments = new Float64Array(total * engine.layout.moments.doubles)
     this.#described = new DescriptionWriter(total)
-    this.#answers = new Array(job.tasks.length).fill(null)
-    const tasksOf: number[][] = Array.from({ length: total }, () => [])
+    const { first, second } = job.tasks
+    this.#answers = new Float64Array(2 * first.length).fill(Number.NaN)
+    const tasksOf: number[][] = new Array(total).fill(NO_TASKS)
     this.#waiting = new Int32Array(total)
-    job.tasks.forEach(({ first, second }, task) => {
+    const earlier = first.map((record, task) => Math.min(record, second[task]!))
+    first.forEach((record, task) => {
       // A pair is compared as soon as the later one of it is there.
-      tasksOf[Math.max(first, second)]!.push(task)
-      if (second >= 0 && first !== second) this.#waiting[Math.min(first, second)]!++
+      const later = Math.max(record, second[task]!)
+      if (tasksOf[later] === NO_TASKS) tasksOf[later] = [task]
+      else tasksOf[later]!.push(task)
+      if (earlier[task]! >= 0 && earlier[task] !== later) this.#waiting[earlier[task]!]!++
     })
-    const earlier = (task: number): number => Math.min(job.tasks[task]!.first, job.tasks[task]!.second)
-    this.#tasksOf = tasksOf.map(tasks => tasks.sort((a, b) => earlier(a) - earlier(b) || a - b))
+    for (const tasks of tasksOf) if (tasks.length > 1) tasks.sort((a, b) => earlier[a]! - earlier[b]! || a - b)
+    this.#tasksOf = tasksOf
+  }
+
+  #asked(task: number): Pick<Task, 'kind' | 'numbers'> {
+    const { asked, what } = this.#job.tasks
+    return asked[what[task]!]!
   }
 
   async readBatches(): Promise<void> {
@@ -173,7 +185,7 @@ class Measurement {
     const { dtype, shape, elementCount: count, kind } = found
     if (kind === 'strings') {
       for (const task of this.#tasksOf[record]!) {
-        if (this.#job.tasks[task]!.kind !== 'value') continue
+        if (this.#asked(task).kind !== 'value') continue
         this.#values.push({
           ...rawValue(record, found, null, engine.copyStrings(room, i, found), engine),
           record: task,
@@ -243,61 +255,68 @@ class Measurement {
   }
 
   #runTasks(record: number, elements: Elements): void {
+    const { first, second } = this.#job.tasks
     this.#engine.scoped(() => {
-      let [copied, address] = [-1, 0 as Address]
+      let copied = -1
       for (const task of this.#tasksOf[record]!) {
-        const { kind, first, second, numbers } = this.#job.tasks[task]!
-        if (second < 0) {
-          if (kind === 'value') this.#values.push({ ...this.#value(record, elements), record: task })
-          else this.#answers[task] = this.#alone(kind, elements, numbers)
-          continue
+        const other = Math.min(first[task]!, second[task]!)
+        if (other < 0) this.#alone(task, record, elements)
+        else if (other === record) this.#compare(task, elements, elements)
+        else {
+          const held = this.#held.get(other)
+          if (held !== undefined) {
+            // Tasks with the same other one follow each other: it is brought back once.
+            if (copied !== other) held.address = this.#reserveCopy(held.bytes)
+            copied = other
+            if (first[task] === record) this.#compare(task, elements, held)
+            else this.#compare(task, held, elements)
+          }
+          this.#release(other)
         }
-        if (first === second) {
-          this.#answers[task] = this.#compare(kind, elements, elements, numbers)
-          continue
-        }
-        const other = Math.min(first, second)
-        const held = this.#held.get(other)
-        if (held !== undefined) {
-          // Tasks with the same other one follow each other: it is brought back once.
-          if (copied !== other) [copied, address] = [other, this.#reserveCopy(held.bytes)]
-          const older = { ...held, address }
-          this.#answers[task] =
-            first === record
-              ? this.#compare(kind, elements, older, numbers)
-              : this.#compare(kind, older, elements, numbers)
-        }
-        this.#release(other)
       }
     })
     if (this.#waiting[record]! === 0) return
     const { address, count, dtype, shape } = elements
-    const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()
-    this.#held.set(record, { dtype, shape, count, bytes })
+    const byteLength = count * elementByteLength(dtype)
+    const bytes = this.#spare.get(byteLength)?.pop() ?? new Uint8Array(byteLength)
+    bytes.set(this.#engine.view(address, byteLength))
+    this.#held.set(record, { dtype, shape, count, bytes, address })
   }
 
-  #alone(kind: Task['kind'], elements: Elements, numbers: readonly number[]): readonly number[] {
+  #answer(task: number, a: number, b: number): void {
+    this.#answers[2 * task] = a
+    this.#answers[2 * task + 1] = b
+  }
+
+  #alone(task: number, record: number, elements: Elements): void {
     const engine = this.#engine
     const { dtype, shape, address, count } = elements
+    const { kind, numbers } = this.#asked(task)
     switch (kind) {
+      case 'value':
+        this.#values.push({ ...this.#value(record, elements), record: task })
+        break
       case 'count':
-        return [engine.countEqual(dtype, address, count, numbers[0]!), count]
+        this.#answer(task, engine.countEqual(dtype, address, count, numbers[0]!), count)
+        break
       case 'percentiles':
-        return engine.percentiles(dtype, address, count, numbers)
+        this.#lists.push({ task, numbers: engine.percentiles(dtype, address, count, numbers) })
+        break
       case 'activity':
-        return this.#activity(elements, numbers)
+        this.#activity(task, elements, numbers)
+        break
       default: {
         const [axis = 0] = numbers
         const isThere = axis < shape.length
         const channels = isThere ? shape[axis]! : 1
         const outer = isThere ? product(shape.slice(0, axis)) : 1
         const inner = isThere ? product(shape.slice(axis + 1)) : count
-        return engine.scoped(() => {
+        engine.scoped(() => {
           const sums = engine.reserveBytes(channels * 8)
           engine.view(sums, channels * 8).fill(0)
           if (count > 0) engine.sumChannels(dtype, address, outer, channels, inner, sums)
           const bytes = engine.view(sums, channels * 8).slice()
-          return [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)]
+          this.#lists.push({ task, numbers: [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)] })
         })
       }
     }
@@ -307,36 +326,54 @@ class Measurement {
    * How many nodes there are (positions over all axes but the first; a tensor of one axis is one sample of them), and how
    * many of them are within bounds in less than a share of the samples.
    */
-  #activity({ dtype, shape, address, count }: Elements, [lo, hi, percent]: readonly number[]): readonly number[] {
+  #activity(task: number, { dtype, shape, address, count }: Elements, [lo, hi, percent]: readonly number[]): void {
     const engine = this.#engine
     const samples = shape.length > 1 ? shape[0]! : 1
     const nodes = samples === 0 ? 0 : count / samples
-    if (nodes === 0) return [0, 0]
-    return engine.scoped(() => {
+    if (nodes === 0) {
+      this.#answer(task, 0, 0)
+      return
+    }
+    engine.scoped(() => {
       const counts = engine.reserveBytes(nodes * 4)
       engine.view(counts, nodes * 4).fill(0)
       engine.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
       // The least count that is not below the share, judged by the very formula of the rule.
       let least = Math.max(0, Math.floor((percent! * samples) / 100) - 1)
       while ((100 * least) / samples < percent! && least <= samples) least++
-      return [nodes, engine.countBelow(counts, nodes, least)]
+      this.#answer(task, nodes, engine.countBelow(counts, nodes, least))
     })
   }
 
-  /** [how far apart, elements compared]; elements are -1 where shapes differ. */
-  #compare(kind: Task['kind'], a: Elements, b: Elements, numbers: readonly number[]): readonly number[] {
+  /** Answers with how far two are apart, and the elements they have: -1 where shapes differ. */
+  #compare(task: number, a: Elements, b: Elements): void {
     const engine = this.#engine
-    if (a.shape.length !== b.shape.length || a.shape.some((size, i) => size !== b.shape[i])) return [0, -1]
+    const { kind, numbers } = this.#asked(task)
+    if (!isSameShape(a.shape, b.shape)) {
+      this.#answer(task, 0, -1)
+      return
+    }
     if (a.count !== b.count) {
       const message = 'expected two records that hold their elements in one way, got one in pieces and one not'
       throw new QueryError('NotComparable', message)
     }
-    if (kind === 'change') {
-      return [engine.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count), a.count]
-    }
-    const [rtol, atol, equalNan] = numbers
+    const apart =
+      kind === 'change'
+        ? engine.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count)
+        : Number(!this.#isClose(a, b, numbers))
+    this.#answer(task, apart, a.count)
+  }
+
+  /** Whether all elements are close. Most tensors that differ do so in their first elements, and are left there. */
+  #isClose(a: Elements, b: Elements, [rtol, atol, equalNan]: readonly number[]): boolean {
     const tolerance = { rtol: rtol!, atol: atol!, equalNan: equalNan === 1 }
-    return [engine.countNotCloseAt(a.dtype, a.address, b.dtype, b.address, a.count, tolerance), a.count]
+    const [sizeA, sizeB] = [elementByteLength(a.dtype), elementByteLength(b.dtype)]
+    for (let at = 0; at < a.count; at += BLOCK_ELEMENTS) {
+      const count = Math.min(BLOCK_ELEMENTS, a.count - at)
+      const [x, y] = [(a.address + at * sizeA) as Address, (b.address + at * sizeB) as Address]
+      if (this.#engine.countNotCloseAt(a.dtype, x, b.dtype, y, count, tolerance) > 0) return false
+    }
+    return true
   }
 
   #value(record: number, { dtype, shape, address, count }: Elements): RawValue {
@@ -370,9 +407,10 @@ class Measurement {
   async #fail(record: number, error: unknown): Promise<void> {
     const data = failureData(error)
     // What was to be compared with it is held for nothing.
+    const { first, second } = this.#job.tasks
     for (const task of this.#tasksOf[record]!) {
-      const { first, second } = this.#job.tasks[task]!
-      if (second >= 0 && first !== second) this.#release(Math.min(first, second))
+      const other = Math.min(first[task]!, second[task]!)
+      if (other >= 0 && other !== record) this.#release(other)
     }
     const store = this.#storeOf(this.#job.records.file[record]!)
     const histogram = await readHistogram(this.#job, record, data.code, store)
@@ -392,6 +430,7 @@ class Measurement {
       moments: this.#moments,
       checksums: this.#checksums,
       answers: this.#answers,
+      lists: this.#lists,
       values: this.#values,
       failures: this.#failures,
       stats: {
@@ -401,6 +440,13 @@ class Measurement {
       },
     }
   }
+}
+
+/** Of records that nothing is asked of beside their moments. */
+const NO_TASKS: number[] = []
+
+function isSameShape(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((size, i) => size === b[i])
 }
 
 function product(sizes: readonly number[]): number {

@@ -154,10 +154,18 @@ export interface MeasureReply extends RecordReply {
   readonly moments: Float64Array
   /** One a record, where the job is about parts. */
   readonly checksums: readonly PartChecksum[]
-  /** One a task, as `TaskAnswer` says; null where a record failed. */
-  readonly answers: readonly (readonly number[] | null)[]
+  /** Two numbers a task; the second is NaN where there is no such answer. */
+  readonly answers: Float64Array
+  /** Answers of any length. */
+  readonly lists: readonly NumberList[]
   /** `record` is the number of the task here. */
   readonly values: readonly RawValue[]
+}
+
+/** Numbers that answer a task. */
+export interface NumberList {
+  readonly task: number
+  readonly numbers: readonly number[]
 }
 
 export interface DescribeReply extends RecordReply {
@@ -304,7 +312,11 @@ export function transfers(reply: Reply): ArrayBuffer[] {
     case 'part':
       return [reply.moments.buffer as ArrayBuffer]
     case 'measure':
-      return [reply.moments.buffer as ArrayBuffer, ...reply.values.flatMap(buffersOf)]
+      return [
+        reply.moments.buffer as ArrayBuffer,
+        reply.answers.buffer as ArrayBuffer,
+        ...reply.values.flatMap(buffersOf),
+      ]
     case 'value':
       return reply.values.flatMap(buffersOf)
     case 'events':

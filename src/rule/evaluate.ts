@@ -11,7 +11,6 @@ import {
   StoreError,
   TensorUnavailable,
   TensorUnavailableForStep,
-  type TrialscanError,
   UsageError,
   WaitTimeout,
 } from '../errors.js'
@@ -21,7 +20,7 @@ import { Inquiry, type MeasureStats } from '../trial/measure.js'
 import { noRefresh, stateOf, type Trial } from '../trial/trial.js'
 import { type WaitOptions, waitFor } from '../trial/wait.js'
 import type { CheckLevel } from '../types.js'
-import type { Finding, Missing, Problem } from './finding.js'
+import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
 import { RequiredTensors } from './required.js'
 import type { Rule } from './rule.js'
 
@@ -208,32 +207,37 @@ class Evaluator {
     for (const { rule, step, required, error } of prepared) {
       if (this.#ended.has(rule)) continue
       signal?.throwIfAborted()
+      let findings: readonly Finding[] = []
       try {
         const failed = error ?? required.error
         if (failed) throw failed
         rule.reqTensors = required
-        const findings = await rule.judge(step)
-        if (findings.length > 0) await this.#fired(rule, step, findings)
+        findings = await rule.judge(step)
       } catch (thrown) {
-        await this.#failed(rule, step, thrown)
+        if (thrown instanceof RuleEvaluationConditionMet) {
+          if (thrown.endOfRule) this.#ended.add(rule)
+          findings = [rule.findingOf(step, thrown.message)]
+        } else this.#failed(rule, step, thrown)
       }
+      if (findings.length > 0) await this.#fired(rule, step, findings)
     }
   }
 
+  /** Tells what was found. What `onFinding` throws is the caller's, and goes to the caller. */
   async #fired(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
     for (const finding of findings) {
       this.#findings.push(finding)
       this.#options.onFinding?.(finding)
     }
-    await rule.fire(step, findings)
+    try {
+      await rule.fire(step, findings)
+    } catch (thrown) {
+      this.#failed(rule, step, thrown)
+    }
   }
 
   /** What a rule could not judge, or what it threw. */
-  async #failed(rule: Rule, step: number, error: unknown): Promise<void> {
-    if (error instanceof RuleEvaluationConditionMet) {
-      if (error.endOfRule) this.#ended.add(rule)
-      return this.#fired(rule, step, [rule.findingOf(step, error.message)])
-    }
+  #failed(rule: Rule, step: number, error: unknown): void {
     if (
       error instanceof TensorUnavailable ||
       error instanceof TensorUnavailableForStep ||
@@ -246,33 +250,29 @@ class Evaluator {
       return
     }
     if (error instanceof FormatError || error instanceof StoreError) {
-      this.#problem(rule.baseTrial, step, String(error.fields.tensor ?? '') || null, error)
+      this.#problem(rule.baseTrial, problemAt(step, error))
       return
     }
     this.#ended.add(rule)
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
     const message = `rule ${rule.name} failed at step ${step}, and is not asked any more: ${reason}`
     const failure = new QueryError('RuleFailed', message, { rule: rule.name, step }, error)
-    this.#problem(rule.baseTrial, step, null, failure)
+    this.#problem(rule.baseTrial, problemAt(step, failure))
   }
 
-  #problem(trial: Trial, step: number, tensor: string | null, error: TrialscanError): void {
-    const key = `${trial.path}\n${error.message}`
-    if (this.#problems.has(key)) return
-    this.#problems.set(key, { trial: trial.name, step: step as Problem['step'], tensor, error })
+  #problem(trial: Trial, problem: Omit<Problem, 'trial'>): void {
+    const key = `${trial.path}\n${problem.error.message}`
+    if (!this.#problems.has(key)) this.#problems.set(key, { trial: trial.name, ...problem })
   }
 
   #brokenIndexFiles(): void {
     for (const trial of this.#trials) {
       for (const { step, error } of stateOf(trial).catalog.workerSteps) {
-        if (error) this.#problem(trial, step, null, error)
+        if (error) this.#problem(trial, { step, tensor: null, error })
       }
-      for (const error of stateOf(trial).contents.problems) {
-        this.#problem(trial, Number(error.fields.step ?? 0), null, error)
-      }
+      for (const error of stateOf(trial).contents.problems) this.#problem(trial, problemAt(0, error))
     }
-    for (const rule of this.#rules)
-      for (const one of rule.problems()) this.#problem(rule.baseTrial, one.step, one.tensor, one.error)
+    for (const rule of this.#rules) for (const problem of rule.problems()) this.#problem(rule.baseTrial, problem)
   }
 
   #missing(): Missing[] {

@@ -41,6 +41,19 @@ export interface Problem {
   readonly error: TrialscanError
 }
 
+/**
+ * A problem that was met where a step was judged. It is that of the record that could not be read, which may be one of an
+ * earlier step.
+ */
+export function problemAt(step: number, error: TrialscanError): Omit<Problem, 'trial'> {
+  const { tensor, step: own } = error.fields
+  return {
+    step: (typeof own === 'number' ? own : step) as GlobalStep,
+    tensor: typeof tensor === 'string' && tensor !== '' ? tensor : null,
+    error,
+  }
+}
+
 /** Where rules write what they have to say besides. `console` is one. */
 export interface Logger {
   debug(message: string): void

@@ -76,10 +76,10 @@ export function flag(byDefault: boolean): Parameter<boolean, boolean> {
   return {
     default: byDefault,
     expects: 'true or false',
-    read: given =>
-      typeof given === 'boolean'
-        ? given
-        : { true: true, false: false }[typeof given === 'string' ? given.toLowerCase() : ''],
+    read: given => {
+      const word = typeof given === 'string' ? given.toLowerCase() : given
+      return word === true || word === 'true' ? true : word === false || word === 'false' ? false : undefined
+    },
   }
 }
 
@@ -97,13 +97,14 @@ export function list(...byDefault: readonly string[]): Parameter<readonly string
 
 /** Numbers: an array, or a string with commas between them. */
 export function numbers(...byDefault: readonly number[]): Parameter<readonly number[], readonly number[] | number> {
+  const one = number(0)
   return {
     default: byDefault,
     expects: 'numbers separated by commas, or an array of them',
     read: given => {
       const items = typeof given === 'string' ? splitList(given) : Array.isArray(given) ? given : [given]
-      const read = items.map(Number)
-      return read.length > 0 && !read.some(Number.isNaN) ? read : undefined
+      const read = items.map(item => one.read(item))
+      return read.length > 0 && !read.includes(undefined) ? (read as number[]) : undefined
     },
   }
 }
@@ -155,8 +156,9 @@ export function readParameters<P extends Parameters>(
     const parameter = Object.hasOwn(parameters, name) ? (parameters[name] as Parameter<unknown, unknown>) : undefined
     if (parameter === undefined) throw unknownParameter(rule, spelled, Object.keys(parameters))
     if (isNotGiven(value)) {
-      // An empty list of names is an answer: none.
-      if (value === '' && Array.isArray(parameter.default)) values[name] = []
+      // An empty list of names is an answer: none. Of numbers there is none that is empty.
+      const none = value === '' ? parameter.read('') : undefined
+      if (Array.isArray(none)) values[name] = none
       continue
     }
     const read = parameter.read(value as string)

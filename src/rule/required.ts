@@ -105,23 +105,12 @@ export class RequiredTensors {
 
   /** As `at`; undefined where there is no such thing. */
   find(name: string, step: number, trial?: Trial | null): TensorAtStep | undefined {
-    return this.select([name], step, trial)[0]
+    return this.#inquiry.atStep(stateOf(this.#trial(trial)), step).get(name)
   }
 
   /** As `at`, of many tensors; without those that were not saved at the step. */
-  select(names: readonly string[], step: number, trial?: Trial | null): TensorAtStep[] {
-    const state = stateOf(this.#trial(trial))
-    const workerSteps = state.catalog.atStep(step)
-    const found: TensorAtStep[] = []
-    for (const name of names) {
-      for (const workerStep of workerSteps) {
-        const saved = workerStep.tensors.get(name)
-        if (saved === undefined) continue
-        found.push(this.#inquiry.at(state, workerStep, saved))
-        break
-      }
-    }
-    return found
+  select(names: readonly string[], step: number, trial?: Trial | null): readonly TensorAtStep[] {
+    return this.#inquiry.atStep(stateOf(this.#trial(trial)), step).select(names)
   }
 
   /** Turns what was added into questions. @throws as `at` */

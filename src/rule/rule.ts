@@ -1,6 +1,6 @@
 /** The base class of all rules (rules.md §3). */
 
-import { RuleEvaluationConditionMet } from '../errors.js'
+import { NoMoreData, RuleEvaluationConditionMet, StepUnavailable } from '../errors.js'
 import type { MeasureOptions } from '../trial/measure.js'
 import { noRefresh, type Trial } from '../trial/trial.js'
 import type { WaitOptions } from '../trial/wait.js'
@@ -85,12 +85,13 @@ export abstract class Rule {
   abstract invokeAtStep(step: number): boolean | Promise<boolean>
 
   /**
-   * Waits for a step, reads what the rule needs and judges it.
+   * Waits for a step, and until it is known of other trials whether they have it; reads what the rule needs, and judges it.
    * @throws RuleEvaluationConditionMet where the rule's condition is met, after its actions; StepUnavailable, NoMoreData,
    *   TensorUnavailable, TensorUnavailableForStep, WaitTimeout
    */
   async invoke(step: number, options: WaitOptions & MeasureOptions = {}): Promise<void> {
     await this.baseTrial.waitForSteps([step], options)
+    for (const other of this.otherTrials) await untilKnown(other, step, options)
     this.reqTensors = new RequiredTensors(this.trials)
     this.setRequiredTensors(step)
     await this.reqTensors.fetch(options)
@@ -180,5 +181,14 @@ export abstract class Rule {
    */
   whileWaiting(): readonly Finding[] {
     return []
+  }
+}
+
+/** Waits until a trial has a step, or it is known that it won't. */
+async function untilKnown(trial: Trial, step: number, options: WaitOptions): Promise<void> {
+  try {
+    await trial.waitForSteps([step], options)
+  } catch (error) {
+    if (!(error instanceof StepUnavailable || error instanceof NoMoreData)) throw error
   }
 }

@@ -18,88 +18,222 @@ import {
   TrialscanError,
 } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
-import { type MeasuredPlace, type PlannedMeasure, planMeasures, type Task } from '../plan.js'
+import { type MeasuredPlace, type MeasureJob, type PlannedMeasure, planMeasures, type Task } from '../plan.js'
 import type { HistogramResult, MeasureReply, RawValue } from '../pool/message.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
-import type { SavedTensor, WorkerStep } from './catalog.js'
+import type { Catalog, SavedTensor, WorkerStep } from './catalog.js'
 import { failureOfRecord } from './failed-job.js'
-import { checkLevelNumber, checksumError, noAnswer, recordPlace, scalarOf } from './scan.js'
+import { checkLevelNumber, checksumError, noAnswer, scalarOf } from './scan.js'
 import type { Ahead, TrialState } from './state.js'
 import { type TensorValue, type Tolerance, tensorValue } from './value.js'
 
 /** Something asked about a tensor. */
-export class Question<A> {
-  #answer: A | undefined
-  #error: TrialscanError | undefined
-
+export interface Question<A> {
   /** The answer; undefined before it is there, and where there is none. */
-  get answer(): A | undefined {
-    return this.#answer
-  }
-
+  readonly answer: A | undefined
   /** Why there is no answer. */
-  get error(): TrialscanError | undefined {
-    return this.#error
+  readonly error: TrialscanError | undefined
+  /** The answer. @throws why there is none */
+  readonly value: A
+}
+
+/** A question, read from what became of a record when it is first looked at: there are as many as records and rules. */
+abstract class Asked<A> implements Question<A> {
+  readonly kind: string
+  readonly tensor: TensorAtStep
+  /** Another question about the same tensor. */
+  next: Asked<unknown> | null = null
+
+  constructor(kind: string, tensor: TensorAtStep) {
+    this.kind = kind
+    this.tensor = tensor
   }
 
-  /** The answer. @throws why there is none */
+  abstract get isAnswered(): boolean
+  /** @throws why there is no answer */
+  protected abstract read(): A
+
+  get answer(): A | undefined {
+    return this.isAnswered && this.error === undefined ? this.value : undefined
+  }
+
+  get error(): TrialscanError | undefined {
+    if (!this.isAnswered) return undefined
+    try {
+      this.value
+      return undefined
+    } catch (error) {
+      return error instanceof TrialscanError ? error : errorFromData(errorToData(error))
+    }
+  }
+
   get value(): A {
-    if (this.#error) throw this.#error
-    if (this.#answer === undefined) throw new EngineError('expected the question to be answered by now')
+    if (!this.isAnswered) throw new EngineError('expected the question to be answered by now')
+    return this.read()
+  }
+}
+
+/** A question that the moments of a record answer. */
+class RecordQuestion<A> extends Asked<A> {
+  readonly #record: RecordRef
+  readonly #read: (told: Told, tensor: TensorAtStep, kind: never) => A
+
+  constructor(
+    kind: string,
+    tensor: TensorAtStep,
+    record: RecordRef,
+    read: (told: Told, tensor: TensorAtStep, kind: never) => A,
+  ) {
+    super(kind, tensor)
+    this.#record = record
+    this.#read = read
+  }
+
+  get isAnswered(): boolean {
+    return this.#record.isAnswered
+  }
+
+  protected read(): A {
+    return this.#read(this.#record.told, this.tensor, this.kind as never)
+  }
+}
+
+/** A question about the elements of a record, or of two. */
+class TaskQuestion<A> extends Asked<A> implements Task {
+  declare readonly kind: Task['kind']
+  readonly numbers: readonly number[]
+  readonly other: TensorAtStep | null
+  readonly first: number
+  readonly second: number
+  readonly #read: (result: TaskResult, tensor: TensorAtStep) => A
+  #answer: A | undefined
+  /** Its place in the answers of its job. */
+  at = -1
+
+  constructor(
+    kind: Task['kind'],
+    tensor: TensorAtStep,
+    numbers: readonly number[],
+    other: TensorAtStep | null,
+    read: (result: TaskResult, tensor: TensorAtStep) => A,
+  ) {
+    super(kind, tensor)
+    this.numbers = numbers
+    this.other = other
+    this.first = tensor.valueRecord.number
+    this.second = other ? other.valueRecord.number : -1
+    this.#read = read
+  }
+
+  get isAnswered(): boolean {
+    return this.at >= 0
+  }
+
+  protected read(): A {
+    if (this.#answer !== undefined) return this.#answer
+    const record = this.tensor.valueRecord
+    for (const { told } of this.other ? [record, this.other.valueRecord] : [record]) {
+      if (told instanceof TrialscanError) throw told
+    }
+    const result = record.answers!.task(this.at)
+    if (result === null) throw noNumbers(record.tag, record.step)
+    this.#answer = this.#read(result, this.tensor)
     return this.#answer
   }
+}
 
-  /** Answers it with what `read` makes of a result, or throws. */
-  settle<R>(
-    read: (result: R, tensor: TensorAtStep, detail: string) => A,
-    result: R,
-    tensor: TensorAtStep,
-    detail = '',
-  ): void {
-    try {
-      this.#answer = read(result, tensor, detail)
-    } catch (error) {
-      this.#error = error instanceof TrialscanError ? error : errorFromData(errorToData(error))
-    }
+/** A question about what was not saved. */
+class Unanswerable extends Asked<never> {
+  readonly #what: string
+  readonly #without: TensorAtStep
+
+  constructor(kind: string, tensor: TensorAtStep, what: string, without = tensor) {
+    super(kind, tensor)
+    this.#what = what
+    this.#without = without
+  }
+
+  get isAnswered(): boolean {
+    return true
+  }
+
+  protected read(): never {
+    const { name, step, savedReductions } = this.#without
+    const kept = savedReductions.join(', ')
+    const detail = `expected ${this.#what} to be saved, but ${kept === '' ? 'only its shape was' : `only ${kept} were`}`
+    throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
   }
 }
 
 /** What became of a record. */
-type RecordResult =
-  | { readonly moments: Moments }
-  | { readonly histogram: HistogramResult }
-  | { readonly error: TrialscanError }
+type Told = Moments | HistogramResult | TrialscanError
 
 /** What became of a task. */
-type TaskResult =
-  | { readonly numbers: readonly number[] }
-  | { readonly value: RawValue }
-  | { readonly error: TrialscanError }
-
-/** A question, and how its answer is read from a result. There are as many as records and rules: no closures. */
-interface Asked<R> {
-  readonly question: Question<never>
-  readonly tensor: TensorAtStep
-  readonly read: (result: R, tensor: TensorAtStep, detail: string) => never
-  /** A reduction's name. */
-  readonly detail: string
-}
+type TaskResult = readonly number[] | RawValue
 
 /** A record that is asked about. */
-interface RecordRef {
-  readonly place: MeasuredPlace
+class RecordRef implements MeasuredPlace {
   readonly state: TrialState
-  readonly asked: Asked<RecordResult>[]
+  readonly #workerStep: WorkerStep
+  readonly #location: TensorLocation
+  readonly store: number
+  readonly series: number
   /** In the order of the plan. */
-  number: number
-}
+  readonly number: number
+  /** The answers of its job, and its place among them. */
+  answers: JobAnswers | null = null
+  at = -1
+  #told: Told | undefined
 
-interface TaskRef extends Asked<TaskResult>, Pick<Task, 'kind' | 'numbers'> {
-  readonly first: RecordRef
-  readonly second: RecordRef | null
+  constructor(
+    state: TrialState,
+    workerStep: WorkerStep,
+    location: TensorLocation,
+    { store, series, number }: { readonly store: number; readonly series: number; readonly number: number },
+  ) {
+    this.state = state
+    this.#workerStep = workerStep
+    this.#location = location
+    this.store = store
+    this.series = series
+    this.number = number
+  }
+
+  get file(): string {
+    return this.#location.eventFile ?? this.#workerStep.eventFile
+  }
+
+  get tag(): string {
+    return this.#location.name
+  }
+
+  get startByte(): number {
+    return this.#location.startByte
+  }
+
+  get byteLength(): number {
+    return this.#location.byteLength
+  }
+
+  get step(): GlobalStep {
+    return this.#workerStep.step
+  }
+
+  get tornasole(): boolean {
+    return this.#workerStep.isTornasole
+  }
+
+  get isAnswered(): boolean {
+    return this.answers !== null
+  }
+
+  get told(): Told {
+    this.#told ??= this.answers!.record(this)
+    return this.#told
+  }
 }
 
 /** How many nodes a layer has, and how many of them were inactive. */
@@ -119,37 +253,40 @@ export interface ChannelSums {
 
 /** A tensor at a step, to be asked about. What is asked twice is the same question. */
 export class TensorAtStep {
-  readonly name: string
-  readonly step: GlobalStep
-  readonly mode: Mode
-  readonly modeStep: ModeStep
-  readonly worker: Worker
   readonly #inquiry: Inquiry
   readonly #state: TrialState
   readonly #workerStep: WorkerStep
   readonly #saved: SavedTensor
-  /** What was asked already: a few at the most. */
-  #asked:
-    | {
-        readonly kind: string
-        readonly numbers: readonly number[]
-        readonly other: TensorAtStep | null
-        readonly question: Question<never>
-      }[]
-    | undefined
+  /** The last of what was asked: a few questions at the most. */
+  #asked: Asked<unknown> | null = null
   #record: RecordRef | undefined
 
-  /** Use `inquiry.at`. */
+  /** Use `inquiry.atStep`. */
   constructor(inquiry: Inquiry, state: TrialState, workerStep: WorkerStep, saved: SavedTensor) {
-    this.name = saved.tensor
-    this.step = workerStep.step
-    this.mode = workerStep.mode
-    this.modeStep = workerStep.modeStep
-    this.worker = workerStep.worker
     this.#inquiry = inquiry
     this.#state = state
     this.#workerStep = workerStep
     this.#saved = saved
+  }
+
+  get name(): string {
+    return this.#saved.tensor
+  }
+
+  get step(): GlobalStep {
+    return this.#workerStep.step
+  }
+
+  get mode(): Mode {
+    return this.#workerStep.mode
+  }
+
+  get modeStep(): ModeStep {
+    return this.#workerStep.modeStep
+  }
+
+  get worker(): Worker {
+    return this.#workerStep.worker
   }
 
   /** Whether its value was saved. */
@@ -175,36 +312,33 @@ export class TensorAtStep {
 
   /** A reduction: as the hook saved it, else computed from the value. */
   reduction(name: ReductionName): Question<ReductionValue> {
-    const [question, isNew] = this.#ask<ReductionValue>(name)
-    if (!isNew) return question
+    const known = this.#find<ReductionValue>(name)
+    if (known) return known
     const location = this.#saved.reductions.get(name)
     if (location) {
       const record = this.#inquiry.record(this.#state, this.#workerStep, location)
-      this.#read(record, question, readSaved, name)
-    } else if (this.hasValue) {
-      this.#inquiry.know(setFor([name]))
-      this.#read(this.#valueRecord(), question, readReduction, name)
-    } else question.settle(notSaved, name, this)
-    return question
+      return this.#ask(new RecordQuestion(name, this, record, readSaved))
+    }
+    if (!this.hasValue) return this.#ask(new Unanswerable(name, this, name))
+    this.#inquiry.know(setFor([name]))
+    return this.#ask(new RecordQuestion(name, this, this.valueRecord, readReduction))
   }
 
-  /** The moments of the value: counts of elements, NaN, infinities and zeros, extremes, and every other reduction. */
-  moments(): Question<Moments> {
-    this.#inquiry.know(KNOWN.all)
-    return this.#moments('moments')
+  /**
+   * The moments of the value: counts of elements, NaN, infinities and zeros, extremes, and these reductions; none stands
+   * for all.
+   */
+  moments(...reductions: readonly ReductionName[]): Question<Moments> {
+    this.#inquiry.know(reductions.length === 0 ? KNOWN.all : setFor(reductions))
+    return this.counts()
   }
 
   /** As `moments`, where counts and extremes will do: they cost a fifth of the rest. */
   counts(): Question<Moments> {
-    return this.#moments('counts')
-  }
-
-  #moments(kind: 'moments' | 'counts'): Question<Moments> {
-    const [question, isNew] = this.#ask<Moments>(kind)
-    if (!isNew) return question
-    if (this.hasValue) this.#read(this.#valueRecord(), question, readMoments)
-    else question.settle(notSaved, 'the value', this)
-    return question
+    const known = this.#find<Moments>('moments')
+    if (known) return known
+    if (!this.hasValue) return this.#ask(new Unanswerable('moments', this, 'the value'))
+    return this.#ask(new RecordQuestion('moments', this, this.valueRecord, readMoments))
   }
 
   /** The value itself: it is handed to the calling thread, and held until the step has been judged. */
@@ -254,79 +388,52 @@ export class TensorAtStep {
   answeredReduction(name: ReductionName): ReductionValue | undefined {
     const asked = this.#find<ReductionValue>(name)
     if (asked) return asked.answer
+    if (this.#saved.reductions.has(name)) return undefined
     const moments = this.#find<Moments>('moments')?.answer
-    if (moments === undefined || this.#saved.reductions.has(name) || !isDefined(name, moments.dtype)) return undefined
-    return moments.reduction(name)
+    return moments?.knows(name) && isDefined(name, moments.dtype) ? moments.reduction(name) : undefined
+  }
+
+  /** Whether it is of a worker's step. */
+  isOf(workerStep: WorkerStep): boolean {
+    return this.#workerStep === workerStep
+  }
+
+  /** The record of its value, which was saved. */
+  get valueRecord(): RecordRef {
+    this.#record ??= this.#inquiry.record(this.#state, this.#workerStep, this.#saved.value!)
+    return this.#record
   }
 
   #task<A>(
     kind: Task['kind'],
-    numbers: readonly number[],
+    given: readonly number[],
     other: TensorAtStep | null,
     read: (result: TaskResult, tensor: TensorAtStep) => A,
   ): Question<A> {
-    const [question, isNew] = this.#ask<A>(kind, numbers, other)
-    if (!isNew) return question
-    const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
-    if (without) question.settle(notSaved, 'the value', without)
-    else {
-      const first = this.#valueRecord()
-      const second = other ? other.#valueRecord() : null
-      this.#inquiry.tasks.push({
-        question: question as Question<never>,
-        tensor: this,
-        read: read as () => never,
-        detail: '',
-        kind,
-        numbers,
-        first,
-        second,
-      })
+    const numbers = this.#inquiry.sameNumbers(given)
+    for (let asked = this.#asked; asked !== null; asked = asked.next) {
+      if (asked.kind !== kind) continue
+      const task = asked as TaskQuestion<A>
+      if (task.numbers === numbers && task.other === other) return task
     }
+    const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
+    if (without) return this.#ask(new Unanswerable(kind, this, 'the value', without))
+    const question = new TaskQuestion(kind, this, numbers, other, read)
+    this.#inquiry.tasks.push(question)
+    return this.#ask(question)
+  }
+
+  #ask<A>(question: Asked<A>): Question<A> {
+    this.#inquiry.questionCount++
+    question.next = this.#asked
+    this.#asked = question
     return question
   }
 
-  #read<A>(
-    record: RecordRef,
-    question: Question<A>,
-    read: (result: RecordResult, tensor: TensorAtStep, detail: ReductionName) => A,
-    detail = '',
-  ): void {
-    record.asked.push({ question: question as Question<never>, tensor: this, read: read as () => never, detail })
-  }
-
-  /** @returns the question, and whether it was not asked before */
-  #ask<A>(
-    kind: string,
-    numbers: readonly number[] = NO_NUMBERS,
-    other: TensorAtStep | null = null,
-  ): [Question<A>, boolean] {
-    const asked = this.#find<A>(kind, numbers, other)
-    if (asked) return [asked, false]
-    const question = new Question<A>()
-    this.#inquiry.questionCount++
-    this.#asked ??= []
-    this.#asked.push({ kind, numbers, other, question: question as Question<never> })
-    return [question, true]
-  }
-
-  #find<A>(
-    kind: string,
-    numbers: readonly number[] = NO_NUMBERS,
-    other: TensorAtStep | null = null,
-  ): Question<A> | undefined {
-    return this.#asked?.find(
-      known =>
-        known.kind === kind &&
-        known.other === other &&
-        known.numbers.length === numbers.length &&
-        known.numbers.every((number, i) => Object.is(number, numbers[i])),
-    )?.question as Question<A> | undefined
-  }
-
-  #valueRecord(): RecordRef {
-    this.#record ??= this.#inquiry.record(this.#state, this.#workerStep, this.#saved.value!)
-    return this.#record
+  #find<A>(kind: string): Question<A> | undefined {
+    let asked = this.#asked
+    while (asked !== null && asked.kind !== kind) asked = asked.next
+    return (asked as Asked<A> | null) ?? undefined
   }
 }
 
@@ -338,46 +445,40 @@ export interface Count {
 
 const NO_NUMBERS: readonly number[] = []
 
-function notSaved(what: string, { name, step, savedReductions }: TensorAtStep): never {
-  const kept = savedReductions.join(', ')
-  const detail = `expected ${what} to be saved, but ${kept === '' ? 'only its shape was' : `only ${kept} were`}`
-  throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
-}
-
-function readMoments(result: RecordResult, { name, step }: TensorAtStep): Moments {
-  if ('moments' in result) return result.moments
-  if ('error' in result) throw result.error
+function readMoments(told: Told, { name, step }: TensorAtStep): Moments {
+  if (told instanceof Moments) return told
+  if (told instanceof TrialscanError) throw told
   throw new QueryError('NoTensor', `${name} at step ${step} is a histogram, not a tensor`, { tensor: name })
 }
 
-function readReduction(result: RecordResult, tensor: TensorAtStep, name: ReductionName): ReductionValue {
-  if ('histogram' in result) {
-    const told = result.histogram.reductions[name]
-    if (told !== undefined) return told
+function readReduction(told: Told, tensor: TensorAtStep, name: ReductionName): ReductionValue {
+  if (!(told instanceof Moments || told instanceof TrialscanError)) {
+    const reduction = told.reductions[name]
+    if (reduction !== undefined) return reduction
     throw new ReductionUndefined(name, 'a histogram', 'it does not tell that of its data')
   }
-  const moments = readMoments(result, tensor)
+  const moments = readMoments(told, tensor)
   if (!isDefined(name, moments.dtype)) throw undefinedReduction(name, moments.dtype)
   return moments.reduction(name)
 }
 
-function readSaved(result: RecordResult, tensor: TensorAtStep): number {
-  return scalarOf(readMoments(result, tensor))
+function readSaved(told: Told, tensor: TensorAtStep): number {
+  return scalarOf(readMoments(told, tensor))
 }
 
 function numbersOf(result: TaskResult, tensor: TensorAtStep): readonly number[] {
-  if ('numbers' in result) return result.numbers
-  throw 'error' in result ? result.error : noNumbers(tensor.name, tensor.step)
+  if ('bytes' in result) throw noNumbers(tensor.name, tensor.step)
+  return result
 }
 
 function readValue(result: TaskResult, tensor: TensorAtStep): TensorValue {
-  if ('value' in result) return tensorValue(result.value)
-  throw 'error' in result ? result.error : noNumbers(tensor.name, tensor.step)
+  if ('bytes' in result) return tensorValue(result)
+  throw noNumbers(tensor.name, tensor.step)
 }
 
 function readAllclose(result: TaskResult, tensor: TensorAtStep): boolean {
-  const [notClose, compared] = numbersOf(result, tensor)
-  return notClose === 0 && compared! >= 0
+  const [apart, compared] = numbersOf(result, tensor)
+  return apart === 0 && compared! >= 0
 }
 
 function readChange(result: TaskResult, tensor: TensorAtStep): number | null {
@@ -421,10 +522,54 @@ export interface MeasureStats {
 /** Merges moments of parts; apart from the engine that may be busy with a job. */
 let merging: Engine | undefined
 
+/** The tensors of a trial at a step. Of several workers, the first in sorted order that has one. */
+export class StepTensors {
+  readonly #inquiry: Inquiry
+  readonly #state: TrialState
+  readonly #workerSteps: readonly WorkerStep[]
+  readonly #known = new Map<string, TensorAtStep>()
+  readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
+
+  /** Use `inquiry.atStep`. */
+  constructor(inquiry: Inquiry, state: TrialState, workerSteps: readonly WorkerStep[]) {
+    this.#inquiry = inquiry
+    this.#state = state
+    this.#workerSteps = workerSteps
+  }
+
+  get(name: string): TensorAtStep | undefined {
+    const known = this.#known.get(name)
+    if (known) return known
+    for (const workerStep of this.#workerSteps) {
+      const saved = workerStep.tensors.get(name)
+      if (saved === undefined) continue
+      const tensor = new TensorAtStep(this.#inquiry, this.#state, workerStep, saved)
+      this.#known.set(name, tensor)
+      return tensor
+    }
+    return undefined
+  }
+
+  /** Those of some names that there are; the same list for the same list of names. */
+  select(names: readonly string[]): readonly TensorAtStep[] {
+    let selected = this.#selected.get(names)
+    if (selected === undefined) {
+      selected = names.map(name => this.get(name)).filter(tensor => tensor !== undefined)
+      this.#selected.set(names, selected)
+    }
+    return selected
+  }
+
+  /** One that was asked about. */
+  asked(name: string): TensorAtStep | undefined {
+    return this.#known.get(name)
+  }
+}
+
 /** Questions about tensors of any number of trials, gathered to be answered together. */
 export class Inquiry implements Ahead {
-  readonly tasks: TaskRef[] = []
-  readonly #tensors = new Map<WorkerStep, Map<string, TensorAtStep>>()
+  readonly tasks: TaskQuestion<unknown>[] = []
+  readonly #steps = new Map<Catalog, Map<number, StepTensors>>()
   readonly #stores: StoreSpec[] = []
   readonly #storeNumbers = new Map<TrialState, number>()
   readonly #records: RecordRef[] = []
@@ -432,23 +577,25 @@ export class Inquiry implements Ahead {
   #places: Map<string, RecordRef> | null = null
   readonly #series = new Map<TrialState, Map<Worker, Map<string, number>>>()
   #seriesCount = 0
+  readonly #numbers: (readonly number[])[] = []
   /** Bytes of the values that will be handed out, among the tasks that were counted. */
   #valueBytes = 0
   #counted = 0
 
-  /** A tensor as one worker saved it at a step. */
-  at(state: TrialState, workerStep: WorkerStep, saved: SavedTensor): TensorAtStep {
-    let tensors = this.#tensors.get(workerStep)
+  /** The tensors of a trial at a step, as it is known now. */
+  atStep(state: TrialState, step: number): StepTensors {
+    const { catalog } = state
+    let steps = this.#steps.get(catalog)
+    if (steps === undefined) {
+      steps = new Map()
+      this.#steps.set(catalog, steps)
+    }
+    let tensors = steps.get(step)
     if (tensors === undefined) {
-      tensors = new Map()
-      this.#tensors.set(workerStep, tensors)
+      tensors = new StepTensors(this, state, catalog.atStep(step))
+      steps.set(step, tensors)
     }
-    let tensor = tensors.get(saved.tensor)
-    if (tensor === undefined) {
-      tensor = new TensorAtStep(this, state, workerStep, saved)
-      tensors.set(saved.tensor, tensor)
-    }
-    return tensor
+    return tensors
   }
 
   /** How much the rows of moments have to know. */
@@ -458,37 +605,52 @@ export class Inquiry implements Ahead {
     if (known > this.known) this.known = known
   }
 
+  /** The same array for the same numbers: what is asked with them can be told to be the same. */
+  sameNumbers(numbers: readonly number[]): readonly number[] {
+    for (const known of this.#numbers) if (isSame(known, numbers)) return known
+    this.#numbers.push(numbers)
+    return numbers
+  }
+
   /** Questions asked, each once. */
   questionCount = 0
 
   /** Bytes of values that will be handed to the calling thread. */
   get valueByteLength(): number {
     for (let i = this.#counted; i < this.tasks.length; i++) {
-      if (this.tasks[i]!.kind === 'value') this.#valueBytes += this.tasks[i]!.first.place.byteLength
+      if (this.tasks[i]!.kind === 'value') this.#valueBytes += this.tasks[i]!.tensor.valueRecord.byteLength
     }
     this.#counted = this.tasks.length
     return this.#valueBytes
   }
 
   value(workerStep: WorkerStep, tensor: string): TensorValue | undefined {
-    return this.#tensors.get(workerStep)?.get(tensor)?.answeredValue
+    return this.#tensor(workerStep, tensor)?.answeredValue
   }
 
   reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined {
-    return this.#tensors.get(workerStep)?.get(tensor)?.answeredReduction(name)
+    return this.#tensor(workerStep, tensor)?.answeredReduction(name)
+  }
+
+  #tensor(workerStep: WorkerStep, name: string): TensorAtStep | undefined {
+    for (const steps of this.#steps.values()) {
+      const tensor = steps.get(workerStep.step)?.asked(name)
+      if (tensor?.isOf(workerStep)) return tensor
+    }
+    return undefined
   }
 
   /** A record that questions are about. */
   record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef {
     const store = this.#numberOf(state)
-    const { file, tag, startByte, byteLength, step, tornasole = false } = recordPlace(workerStep, location)
-    const series = this.#seriesOf(state, workerStep.worker, tag)
-    const place = { file, tag, startByte, byteLength, step, tornasole, store, series }
-    const known = this.#places?.get(placeKey(place))
-    if (known) return known
-    const record = { place, state, asked: [], number: this.#records.length }
+    const series = this.#seriesOf(state, workerStep.worker, location.name)
+    const record = new RecordRef(state, workerStep, location, { store, series, number: this.#records.length })
+    if (this.#places) {
+      const known = this.#places.get(placeKey(record))
+      if (known) return known
+      this.#places.set(placeKey(record), record)
+    }
     this.#records.push(record)
-    this.#places?.set(placeKey(place), record)
     return record
   }
 
@@ -518,7 +680,7 @@ export class Inquiry implements Ahead {
       const spec = JSON.stringify(state.access.spec)
       number = this.#stores.findIndex(store => JSON.stringify(store) === spec)
       if (number < 0) number = this.#stores.push(state.access.spec) - 1
-      else this.#places ??= new Map(this.#records.map(record => [placeKey(record.place), record]))
+      else this.#places ??= new Map(this.#records.map(record => [placeKey(record), record]))
       this.#storeNumbers.set(state, number)
     }
     return number
@@ -531,18 +693,9 @@ export class Inquiry implements Ahead {
     const records = this.#records
     const [state] = this.#storeNumbers.keys()
     if (records.length === 0 || state === undefined) return
-    const places = records.map(({ place }) => place)
-    const tasks = this.tasks.map(
-      ({ kind, numbers, first, second }): Task => ({
-        kind,
-        numbers,
-        first: first.number,
-        second: second?.number ?? -1,
-      }),
-    )
     const runner = await state.access.runner(
       threads,
-      places.reduce((sum, { byteLength }) => sum + byteLength, 0),
+      records.reduce((sum, { byteLength }) => sum + byteLength, 0),
       memory,
     )
     stats.threads = Math.max(stats.threads, runner.threads)
@@ -552,7 +705,11 @@ export class Inquiry implements Ahead {
     const engine = merging
     let parts: MeasureReply[] = []
     let failure: ErrorData | null = null
-    for await (const { planned, reply, error } of runAhead(runner, planMeasures(places, tasks, context), signal)) {
+    for await (const { planned, reply, error } of runAhead(
+      runner,
+      planMeasures(records, this.tasks, context),
+      signal,
+    )) {
       stats.jobs++
       if (reply) {
         stats.records += reply.stats.records
@@ -562,75 +719,92 @@ export class Inquiry implements Ahead {
       }
       if (reply === null) failure ??= errorToData(error)
       if (planned.job.part < planned.job.parts - 1) continue
-      this.#settle(planned, parts, failure, records, engine)
+      const answers = new JobAnswers(planned.job, parts, failure, engine)
+      planned.records.forEach((record, at) => {
+        records[record]!.answers = answers
+        records[record]!.at = at
+      })
+      planned.tasks.forEach((task, at) => {
+        this.tasks[task]!.at = at
+      })
       parts = []
       failure = null
     }
   }
+}
 
-  #settle(
-    { job, records: own, tasks }: PlannedMeasure,
-    parts: readonly MeasureReply[],
-    failure: ErrorData | null,
-    records: readonly RecordRef[],
-    engine: Engine,
-  ): void {
-    const failures = new Map(
-      parts.flatMap(({ failures }) => failures.map(({ record, error }) => [record, error] as const)),
-    )
-    const histograms = new Map(parts.flatMap(({ histograms }) => histograms.map(one => [one.record, one] as const)))
-    const results = own.map((record, i): RecordResult => {
-      if (failure === null) return resultOf(parts, i)
-      return { error: failureOfRecord(failure, job, i, () => urlOf(records[record]!)) }
-    })
-    const values = new Map(parts.flatMap(({ values }) => values.map(value => [value.record, value] as const)))
-    own.forEach((record, i) => {
-      for (const { question, read, tensor, detail } of records[record]!.asked) {
-        question.settle(read, results[i]!, tensor, detail)
-      }
-    })
-    tasks.forEach((task, i) => {
-      const { question, read, tensor } = this.tasks[task]!
-      question.settle(read, taskResult(i), tensor)
-    })
+/** What became of a job, read when it is asked for. */
+class JobAnswers {
+  readonly #job: MeasureJob
+  readonly #parts: readonly MeasureReply[]
+  readonly #failure: ErrorData | null
+  readonly #engine: Engine
+  /** By record, in place of moments. */
+  readonly #special: ReadonlyMap<number, ErrorData | HistogramResult>
+  /** By task, in place of two numbers. */
+  readonly #long: ReadonlyMap<number, TaskResult>
 
-    function taskResult(i: number): TaskResult {
-      const { first, second } = job.tasks[i]!
-      const [a, b] = [results[first]!, second < 0 ? null : results[second]!]
-      if ('error' in a) return a
-      if (b && 'error' in b) return b
-      const value = values.get(i)
-      if (value) return { value }
-      const numbers = mergeAnswers(parts, i)
-      if (numbers) return { numbers }
-      const { tag, step } = records[own[first]!]!.place
-      return { error: noNumbers(tag, step) }
+  /** @param parts the replies to all parts of the job @param failure why there are not as many */
+  constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null, engine: Engine) {
+    this.#job = job
+    this.#parts = parts
+    this.#failure = failure
+    this.#engine = engine
+    const special = new Map<number, ErrorData | HistogramResult>()
+    const long = new Map<number, TaskResult>()
+    for (const { failures, histograms, values, lists } of parts) {
+      for (const histogram of histograms) special.set(histogram.record, histogram)
+      for (const { record, error } of failures) special.set(record, error)
+      for (const value of values) long.set(value.record, value)
+      for (const { task, numbers } of lists) long.set(task, numbers)
     }
-
-    function resultOf(replies: readonly MeasureReply[], i: number): RecordResult {
-      const [reply] = replies
-      const failed = failures.get(i)
-      if (failed) return { error: errorFromData(failed) }
-      const histogram = histograms.get(i)
-      if (histogram) return { histogram }
-      const { startByte, byteLength, tag } = job.records
-      if (reply!.checksums.length > 0 && job.checkLevel === checkLevelNumber('full')) {
-        const place = { url: urlOf(records[own[i]!]!), startByte: startByte[i]!, tensor: job.tags[tag[i]!]! }
-        const error = checksumError(
-          engine,
-          replies.map(({ checksums }) => checksums[i]!),
-          byteLength[i]!,
-          place,
-        )
-        if (error) return { error }
-      }
-      const dtype = dtypeOf(reply!.described.dtypes[i]!)
-      if (dtype === undefined) return { error: errorFromData(noAnswer(i)) }
-      const { moments: layout } = engine.layout
-      const rows = replies.map(({ moments }) => moments.subarray(i * layout.doubles, (i + 1) * layout.doubles))
-      return { moments: new Moments(layout, dtype, rows.length === 1 ? rows[0]! : engine.mergeRows(rows)) }
-    }
+    this.#special = special
+    this.#long = long
   }
+
+  record(ref: RecordRef): Told {
+    if (this.#failure !== null) {
+      const urlOf = (path: string) => ref.state.access.store.url(path)
+      return atStep(failureOfRecord(this.#failure, this.#job, ref.at, urlOf), ref.step)
+    }
+    const special = this.#special.get(ref.at)
+    if (special) return 'reductions' in special ? special : atStep(errorFromData(special), ref.step)
+    const { at } = ref
+    const [{ checksums, described }] = this.#parts as [MeasureReply]
+    if (checksums.length > 0 && this.#job.checkLevel === checkLevelNumber('full')) {
+      const place = { url: ref.state.access.store.url(ref.file), startByte: ref.startByte, tensor: ref.tag }
+      const sums = this.#parts.map(({ checksums }) => checksums[at]!)
+      const error = checksumError(this.#engine, sums, ref.byteLength, place)
+      if (error) return atStep(error, ref.step)
+    }
+    const dtype = dtypeOf(described.dtypes[at]!)
+    if (dtype === undefined) return atStep(errorFromData(noAnswer(at)), ref.step)
+    const { moments: layout } = this.#engine.layout
+    const rowOf = ({ moments }: MeasureReply) => moments.subarray(at * layout.doubles, (at + 1) * layout.doubles)
+    const row = this.#parts.length === 1 ? rowOf(this.#parts[0]!) : this.#engine.mergeRows(this.#parts.map(rowOf))
+    return new Moments(layout, dtype, row)
+  }
+
+  /** Null where the records have no such answer. Answers of parts are sums. */
+  task(at: number): TaskResult | null {
+    const long = this.#long.get(at)
+    if (long) return long
+    let [a, b] = [0, 0]
+    for (const { answers } of this.#parts) {
+      const [more, compared] = [answers[2 * at]!, answers[2 * at + 1]!]
+      if (Number.isNaN(compared)) return null
+      if (compared < 0) return [0, -1]
+      a += more
+      b += compared
+    }
+    return [a, b]
+  }
+}
+
+/** The error of a record, which tells the record's step: what is asked about it may be asked for another one. */
+function atStep(error: TrialscanError, step: number): TrialscanError {
+  const data = errorToData(error)
+  return errorFromData({ ...data, fields: { ...data.fields, step } })
 }
 
 interface Ran {
@@ -669,24 +843,12 @@ async function* runAhead(
   }
 }
 
-/** Answers of parts of one record, put together: what they hold are sums. */
-function mergeAnswers(parts: readonly MeasureReply[], i: number): readonly number[] | null {
-  const first = parts[0]?.answers[i]
-  if (parts.length <= 1 || !first) return first ?? null
-  let merged = [...first]
-  for (const { answers } of parts.slice(1)) {
-    const answer = answers[i]
-    if (!answer) return null
-    if (answer[1]! < 0 || merged[1]! < 0) return [0, -1]
-    merged = merged.map((sum, at) => sum + answer[at]!)
-  }
-  return merged
+function isSame(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false
+  return true
 }
 
 function placeKey({ store, startByte, file, tag }: MeasuredPlace): string {
   return `${store} ${startByte} ${file}\n${tag}`
-}
-
-function urlOf({ place, state }: RecordRef): string {
-  return state.access.store.url(place.file)
 }

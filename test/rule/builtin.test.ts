@@ -44,6 +44,7 @@ const COLLECTIONS = {
   losses: { includeRegex: ['loss$'] },
   metrics: { includeRegex: ['^(train|validation)-'] },
 }
+const EVERYTHING = { tensor_regex: '.*' }
 
 interface Step {
   readonly mode?: Mode
@@ -115,6 +116,218 @@ describe('every rule', () => {
     ]
     const { findings } = await evaluate(rules, { threads: 0 })
     expect(findings).toEqual([])
+  })
+})
+
+describe('tensors without elements', () => {
+  const empty = (name: string, width = 3): StepTensor => ({ name, dtype: 'float32', shape: [0, width], values: [] })
+  const trialOfEmpty = (...names: string[]) => trialOf([0, 1].map(() => names.map(name => empty(name))))
+
+  it.each<[string, string[], (trial: Trial) => Rule]>([
+    ['UnchangedTensor', ['a'], trial => new UnchangedTensor(trial, { ...EVERYTHING, num_steps: '2' })],
+    ['ClassImbalance', ['labels'], trial => new ClassImbalance(trial, { samples: '0' })],
+    ['Confusion', ['labels', 'predictions'], trial => new Confusion(trial)],
+    ['TreeDepth', ['trees/Node'], trial => new TreeDepth(trial, { depth: '-9' })],
+    ['FeatureImportanceOverweight', ['feature_importance/weight/a'], trial => new FeatureImportanceOverweight(trial)],
+    ['Overtraining', ['loss'], trial => new Overtraining(trial, { patience_train: '1' })],
+  ])('neither fire %s nor end it', async (_, names, make) => {
+    expect(await firesAt(make(await trialOfEmpty(...names)))).toEqual([])
+  })
+
+  it('do not fire SimilarAcrossRuns where both have none', async () => {
+    const [trial, other] = [await trialOfEmpty('a'), await trialOfEmpty('a')]
+    expect(await firesAt(new SimilarAcrossRuns(trial, { otherTrials: [other] }))).toEqual([])
+  })
+})
+
+it.each([0, 4095, 4096, 9999])(
+  'UnchangedTensor sees a change of the element %i of 10,000, whatever the dtypes',
+  async at => {
+    const values = Array.from({ length: 10_000 }, (_, i) => i)
+    const changed = values.with(at, -1)
+    const of = (dtype: 'float32' | 'float64', values: number[]): StepTensor[] => [
+      { name: 'a', dtype, shape: [10_000], values },
+    ]
+    const trial = await trialOf([
+      of('float32', values),
+      of('float64', values),
+      of('float32', changed),
+      of('float32', changed),
+    ])
+    expect(await firesAt(new UnchangedTensor(trial, { ...EVERYTHING, num_steps: '2' }))).toEqual([1, 3])
+  },
+)
+
+describe('which tensors', () => {
+  const zero = (name: string) => floats(name, [0])
+  const tensorsOf = async (rule: Rule) => (await evaluate(rule)).findings.map(({ tensor }) => tensor)
+
+  it('are those of the collections and those that match, somewhere, as they are spelled', async () => {
+    const trial = await trialOf([[zero('a.weight'), zero('my_foo_1'), zero('FOO'), zero('bar')]])
+    const rule = new AllZero(trial, { collection_names: 'weights', tensor_regex: 'foo' })
+    expect(await tensorsOf(rule)).toEqual(['a.weight', 'my_foo_1'])
+  })
+
+  it('are all of them judged, though the first is sound', async () => {
+    const trial = await trialOf([[floats('a', [1]), zero('b'), floats('c', [1]), zero('d')]])
+    expect(await tensorsOf(new AllZero(trial, EVERYTHING))).toEqual(['b', 'd'])
+  })
+
+  it('may hold commas in an array of patterns', async () => {
+    const trial = await trialOf([[zero('aa'), zero('aaaa')]])
+    expect(await tensorsOf(new AllZero(trial, { tensor_regex: ['^a{2,3}$'] }))).toEqual(['aa'])
+  })
+
+  it('are those of the first worker by name', async () => {
+    const directory = mkdtempSync(join(scratch, 'trial-'))
+    const writer = new TrialWriter(directory, { workers: ['b', 'a'] })
+    writer.step({ step: 0, worker: 'b', tensors: [zero('t')] })
+    writer.step({ step: 0, worker: 'a', tensors: [floats('t', [1])] })
+    writer.step({ step: 1, worker: 'b', tensors: [floats('t', [1])] })
+    writer.step({ step: 1, worker: 'a', tensors: [zero('t')] })
+    writer.end()
+    const { findings } = await evaluate(new AllZero(await createTrial(directory), EVERYTHING))
+    expect(findings.map(({ step, worker }) => [step, worker])).toEqual([[1, 'a']])
+  })
+})
+
+describe('what equals its threshold', () => {
+  const scalars = (mode: Mode, value: number): Step => ({ mode, tensors: [floats('loss', [value], [1])] })
+  const nine = [0, 0, 0, 0, 0, 0, 0, 0, 0]
+
+  it.each<[string, readonly (Step | StepTensor[])[], (trial: Trial) => Rule]>([
+    [
+      'Confusion',
+      [[integers('labels', [...nine, 1]), integers('predictions', [...nine, 0])]],
+      trial => new Confusion(trial),
+    ],
+    [
+      'ClassImbalance, of counts',
+      [[integers('labels', [...nine, 1])]],
+      trial => new ClassImbalance(trial, { samples: '10', threshold_imbalance: '9' }),
+    ],
+    [
+      'ClassImbalance, of mispredictions',
+      [[integers('labels', [0, 0, 1, 1]), integers('predictions', [0, 1, 1, 1])]],
+      trial => new ClassImbalance(trial, { samples: '4', threshold_misprediction: '0.5' }),
+    ],
+    ['DeadRelu, of layers', [[floats('relu_output', [0, 1])]], trial => new DeadRelu(trial)],
+    [
+      'DeadRelu, of nodes',
+      [[floats('relu_output', [0, 1], [2, 1])]],
+      trial => new DeadRelu(trial, { threshold_inactivity: '50' }),
+    ],
+    [
+      'FeatureImportanceOverweight',
+      [[floats('feature_importance/weight/a', [0.5], [1]), floats('feature_importance/weight/b', [0.5], [1])]],
+      trial => new FeatureImportanceOverweight(trial, { nfeatures: '1', threshold: '0.5' }),
+    ],
+    [
+      'WeightUpdateRatio',
+      [[floats('a.weight', [1])], [floats('a.weight', [2])]],
+      trial => new WeightUpdateRatio(trial, { epsilon: '0', large_threshold: '1', small_threshold: '1' }),
+    ],
+    [
+      'LossNotDecreasing, going down',
+      losses([2, 1]),
+      trial => new LossNotDecreasing(trial, { num_steps: '1', diff_percent: '50' }),
+    ],
+    [
+      'LossNotDecreasing, going up',
+      losses([2, 3]),
+      trial => new LossNotDecreasing(trial, { num_steps: '1', increase_threshold_percent: '50' }),
+    ],
+    ['Overfit', [scalars('TRAIN', 1), scalars('EVAL', 1.5)], trial => new Overfit(trial, { ratio_threshold: '0.5' })],
+    [
+      'PoorWeightInitialization',
+      [[floats('relu_input0', [-1, 1]), floats('relu_input1', [-2, 2])]],
+      trial => new PoorWeightInitialization(trial, { threshold: '4' }),
+    ],
+  ])('does not fire %s', async (_, steps, make) => {
+    expect(await firesAt(make(await trialOf(steps)))).toEqual([])
+  })
+
+  it('is outside of what SaturatedActivation takes for unsaturated', async () => {
+    const trial = await trialOf([[{ name: 'tanh_input', dtype: 'float64', shape: [1], values: [9.4999] }]])
+    expect(await firesAt(new SaturatedActivation(trial))).toEqual([0])
+  })
+
+  it('is no gain to Overtraining', async () => {
+    const trial = await trialOf(losses([2, 1.5]))
+    expect(await firesAt(new Overtraining(trial, { patience_train: '1', delta: '0.5' }))).toEqual([1])
+  })
+})
+
+describe('saved reductions', () => {
+  const onlyMean = (name: string): StepTensor => ({ name, reductions: { mean: 1 } })
+
+  it.each<[string, StepTensor[], (trial: Trial) => Rule]>([
+    ['VanishingGradient', [{ name: 'gradient/w', reductions: { abs_mean: 0 } }], trial => new VanishingGradient(trial)],
+    [
+      'TensorVariance',
+      [{ name: 'a', reductions: { variance: 5 } }],
+      trial => new TensorVariance(trial, { ...EVERYTHING, max_threshold: '4' }),
+    ],
+    ['AllZero', [{ name: 'a', reductions: { min: 0, max: 0 } }], trial => new AllZero(trial, EVERYTHING)],
+    ['TreeDepth', [{ name: 'trees/Node', reductions: { max: 31 } }], trial => new TreeDepth(trial)],
+    [
+      'PoorWeightInitialization',
+      [
+        { name: 'relu_input0', reductions: { variance: 1 } },
+        { name: 'relu_input1', reductions: { variance: 11 } },
+      ],
+      trial => new PoorWeightInitialization(trial),
+    ],
+  ])('will do for %s', async (_, tensors, make) => {
+    expect(await firesAt(make(await trialOf([tensors])))).toEqual([0])
+  })
+
+  it.each<[string, string[], (trial: Trial) => Rule]>([
+    ['DeadRelu', ['relu_output'], trial => new DeadRelu(trial)],
+    ['SaturatedActivation', ['tanh_input'], trial => new SaturatedActivation(trial)],
+    ['NLPSequenceRatio', ['a'], trial => new NLPSequenceRatio(trial, EVERYTHING)],
+    ['CheckInputImages', ['a'], trial => new CheckInputImages(trial, { regex: 'a' })],
+    ['UnchangedTensor', ['a'], trial => new UnchangedTensor(trial, { ...EVERYTHING, num_steps: '2' })],
+    ['WeightUpdateRatio', ['a.weight'], trial => new WeightUpdateRatio(trial)],
+    ['ClassImbalance', ['labels', 'predictions'], trial => new ClassImbalance(trial)],
+    ['Confusion', ['labels', 'predictions'], trial => new Confusion(trial)],
+    ['SimilarAcrossRuns', ['a'], trial => new SimilarAcrossRuns(trial, { otherTrials: [trial] })],
+  ])('will not do for %s, which says so', async (_, names, make) => {
+    const trial = await trialOf([0, 1].map(() => names.map(onlyMean)))
+    const { missing } = await evaluate(make(trial))
+    expect(missing.map(({ missing }) => missing).join()).toContain('only reductions were saved')
+  })
+
+  it('of one tensor do not keep ClassImbalance from the labels of another', async () => {
+    const trial = await trialOf([[onlyMean('a_labels'), integers('b_labels', [0, 0, 0, 1])]])
+    expect(await firesAt(new ClassImbalance(trial, { samples: '4', threshold_imbalance: '2' }))).toEqual([0])
+  })
+
+  it('of one tensor do not keep CheckInputImages from the images of another', async () => {
+    const trial = await trialOf([[onlyMean('input0'), floats('input1', [1, 1], [2, 1])]])
+    expect(await firesAt(new CheckInputImages(trial, { regex: 'input', threshold_samples: '2' }))).toEqual([0])
+  })
+})
+
+describe('a rule that has nothing to judge says so', () => {
+  it('LossNotDecreasing, of no scalar', async () => {
+    const trial = await trialOf([0, 1].map(() => [floats('a', [1, 2])]))
+    expect((await evaluate(new LossNotDecreasing(trial))).missing).toHaveLength(1)
+  })
+
+  it('Overfit, of a loss that is never validated', async () => {
+    expect((await evaluate(new Overfit(await trialOf(losses([1, 1]))))).missing).toHaveLength(1)
+  })
+
+  it('Overtraining, of losses that are no scalars', async () => {
+    const trial = await trialOf([0, 1].map(() => [floats('loss', [1, 2])]))
+    expect((await evaluate(new Overtraining(trial))).missing).toHaveLength(2)
+  })
+
+  it('SimilarAcrossRuns, of two trials that have no tensor in common', async () => {
+    const [trial, other] = [await trialOf([[floats('a', [1])]]), await trialOf([[floats('b', [1])]])]
+    const { missing } = await evaluate(new SimilarAcrossRuns(trial, { otherTrials: [other] }))
+    expect(missing).toHaveLength(1)
   })
 })
 
@@ -263,6 +476,36 @@ describe('classes', () => {
   })
 })
 
+it('CheckInputImages takes any number of channels', async () => {
+  const data = new Uint8Array(Float32Array.from({ length: 200_000 }, () => 1).buffer)
+  const trial = await trialOf([[{ name: 'input', dtype: 'float32', shape: [1, 200_000], data }]])
+  expect(await firesAt(new CheckInputImages(trial, { regex: 'input', threshold_samples: '1' }))).toEqual([0])
+})
+
+describe('Confusion', () => {
+  it('takes any number of labels', async () => {
+    const bytes = (name: string): StepTensor => ({
+      name,
+      dtype: 'uint8',
+      shape: [200_000],
+      data: new Uint8Array(200_000),
+    })
+    const trial = await trialOf([[bytes('labels'), bytes('predictions')]])
+    expect(await firesAt(new Confusion(trial))).toEqual([])
+  })
+
+  it('begins anew at every step', async () => {
+    const pair = (label: number) => [integers('labels', [label]), integers('predictions', [1])]
+    const trial = await trialOf([pair(0), pair(1), pair(0)])
+    expect(await firesAt(new Confusion(trial))).toEqual([0, 2])
+  })
+
+  it('passes over what is beyond category_no', async () => {
+    const trial = await trialOf([[integers('labels', [0, 1, 5]), integers('predictions', [0, 1, 1])]])
+    expect(await firesAt(new Confusion(trial, { category_no: '2' }))).toEqual([])
+  })
+})
+
 describe('losses', () => {
   it('are looked for in EVAL, then TRAIN, then all steps', async () => {
     const trial = await trialOf([...losses([1, 1, 1]), ...losses([3, 2, 1], 'EVAL')])
@@ -283,7 +526,10 @@ describe('losses', () => {
     [[-1, -0.99], []],
     [[-1, -0.5], [1]],
     [[1, Number.NaN], [1]],
-  ])('%j', async (values, expected) => {
+    [[1, Number.POSITIVE_INFINITY], [1]],
+    // The difference is no number, but neither loss is NaN.
+    [[Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY], []],
+  ])('%o', async (values, expected) => {
     const trial = await trialOf(losses(values))
     expect(await firesAt(new LossNotDecreasing(trial, { num_steps: '1' }))).toEqual(expected)
   })
@@ -318,6 +564,12 @@ describe('losses', () => {
     expect(await firesAt(new Overfit(trial, { start_step: '6' }))).toEqual([7])
   })
 
+  it('are counted anew by Overfit once the validation is as good again', async () => {
+    const step = (mode: Mode, value: number): Step => ({ mode, tensors: [floats('loss', [value], [1])] })
+    const pairs = [2, 1, 2, 2].flatMap(value => [step('TRAIN', 1), step('EVAL', value)])
+    expect(await firesAt(new Overfit(await trialOf(pairs), { patience: '2' }))).toEqual([7])
+  })
+
   it('of XGBoost are told apart by their names; what is better when larger is left out', async () => {
     const metrics = (train: number, validation: number): StepTensor[] => [
       floats('train-logloss', [train], [1]),
@@ -329,6 +581,24 @@ describe('losses', () => {
       [metrics(1, 1.05), metrics(1, 1.2)].map(tensors => ({ mode: 'GLOBAL' as const, tensors })),
     )
     expect(await firesAt(new Overfit(trial))).toEqual([1])
+  })
+
+  it('of validation have a patience of their own in Overtraining', async () => {
+    const step = (mode: Mode, value: number): Step => ({ mode, tensors: [floats('loss', [value], [1])] })
+    const pairs = [4, 3, 2].flatMap(value => [step('TRAIN', value), step('EVAL', 1)])
+    const parameters = { patience_train: '1', patience_validation: '2' }
+    expect(await firesAt(new Overtraining(await trialOf(pairs), parameters))).toEqual([5])
+  })
+
+  it('of XGBoost are told apart by Overtraining, too', async () => {
+    const metrics = [3, 2, 1].map(train => [
+      floats('train-logloss', [train], [1]),
+      floats('validation-logloss', [1], [1]),
+      floats('train-auc', [0.5], [1]),
+    ])
+    const trial = await trialOf(metrics.map(tensors => ({ mode: 'GLOBAL' as const, tensors })))
+    const parameters = { patience_train: '1', patience_validation: '2' }
+    expect(await firesAt(new Overtraining(trial, parameters))).toEqual([2])
   })
 
   it('that no longer get better are overtraining', async () => {
@@ -350,6 +620,34 @@ describe('PoorWeightInitialization', () => {
   it('(b) looks for a gradient that is all in one place', async () => {
     const trial = await trialOf([[spread], [spread, floats('gradient/v', [1, 1.0005])]])
     expect(await firesAt(new PoorWeightInitialization(trial))).toEqual([1])
+  })
+
+  it('(a) leaves gradients of activation inputs out', async () => {
+    const trial = await trialOf([[floats('relu_input0', [-1, 1]), floats('gradient/relu_input0', [-9, 9])]])
+    expect(await firesAt(new PoorWeightInitialization(trial))).toEqual([])
+  })
+
+  it.each([
+    ['of NaN', [Number.NaN], [1]],
+    ['without elements', [], [0]],
+  ])('(b) sees a narrow gradient beside one %s, before or after it', async (_, values, shape) => {
+    const narrow = (name: string) => floats(name, [1, 1])
+    const other = (name: string) => floats(name, values, shape)
+    const trial = await trialOf([
+      [narrow('gradient/a'), other('gradient/b')],
+      [other('gradient/a'), narrow('gradient/b')],
+    ])
+    expect(await firesAt(new PoorWeightInitialization(trial))).toEqual([0, 1])
+  })
+
+  it('looks at steps of TRAIN only, where there are any', async () => {
+    const narrow = [floats('gradient/a', [1, 1])]
+    const trial = await trialOf([
+      { mode: 'EVAL', tensors: narrow },
+      { mode: 'TRAIN', tensors: narrow },
+      { mode: 'TRAIN', tensors: narrow },
+    ])
+    expect(await firesAt(new PoorWeightInitialization(trial, { steps: '1' }))).toEqual([1])
   })
 
   it('(c) waits for the loss, and for the first steps only', async () => {

@@ -1,6 +1,6 @@
 /** evaluate: any number of rules over any number of trials, in one pass, and what becomes of what goes wrong. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
@@ -16,6 +16,8 @@ import {
   NLPSequenceRatio,
   PoorWeightInitialization,
   Rule,
+  RuleEvaluationConditionMet,
+  RuleRegistry,
   SimilarAcrossRuns,
   StalledTrainingRule,
   type Trial,
@@ -24,7 +26,7 @@ import {
   WeightUpdateRatio,
 } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local.js'
-import { copyTrial, corruptions, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
+import { copyTrial, corruptions, editEventFile, locate, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
@@ -49,6 +51,20 @@ async function trialOf(steps: Readonly<Record<number, readonly StepTensor[]>>, e
 const scalar = (name: string, value: number): StepTensor => ({ name, dtype: 'float32', shape: [1], values: [value] })
 const weights = (count: number) =>
   trialOf(Object.fromEntries(Array.from({ length: count }, (_, step) => [step, [scalar('fc.weight', 1)]])))
+
+/** A running job, which has written one of `count` steps; `writeNext` writes the next one, and ends it after the last. */
+async function running(count: number, tensorsAt = (step: number): StepTensor[] => [scalar('a', step)]) {
+  const directory = mkdtempSync(join(scratch, 'running-'))
+  const writer = new TrialWriter(directory, { collections: COLLECTIONS })
+  let step = 0
+  const writeNext = (): void => {
+    if (step < count) writer.step({ step, mode: 'TRAIN', tensors: tensorsAt(step) })
+    else writer.end()
+    step++
+  }
+  writeNext()
+  return { trial: await createTrial(directory), writeNext }
+}
 
 /** Fires at every step. */
 class Always extends Rule {
@@ -108,6 +124,36 @@ describe('what it gives', () => {
     await evaluate(rule)
     expect(rule.report).toMatchObject({ ruleTriggered: 3, violations: 3, datapoints: 3 })
     expect(JSON.parse(rule.report.ruleParameters)).toMatchObject({ threshold: 0, tensor_regex: ['weight'] })
+  })
+
+  it.each(['mlp-vanishing', 'cnn-raw-and-reductions', 'workers-4', 'xgb-cancer'])(
+    'the same of %s, whatever the threads and the memory',
+    async name => {
+      const trial = await createTrial(fixtureTrial(name).directory)
+      const registry = new RuleRegistry()
+      const rules = () => [
+        ...registry.all(trial).rules,
+        new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: '2', rtol: '0.1' }),
+        new AllZero(trial, { tensor_regex: '.*', threshold: '10' }),
+        new NLPSequenceRatio(trial, { tensor_regex: '.*', token_thresholds_percent: '10' }),
+      ]
+      const foundBy = async (options: EvaluateOptions) =>
+        (await evaluate(rules(), { ...options, follow: false })).findings.map(finding => JSON.stringify(finding))
+      const expected = await foundBy({ threads: 0 })
+      expect(expected).not.toEqual([])
+      for (const threads of [0, 1, 2]) expect(await foundBy({ threads, memory: 4 * 2 ** 20 })).toEqual(expected)
+    },
+  )
+
+  it('tells how far it is after every window, and never goes back', async () => {
+    const done: number[] = []
+    const { trial, writeNext } = await running(4)
+    const onProgress = ({ doneSteps }: { doneSteps: number }) => {
+      done.push(doneSteps)
+      writeNext()
+    }
+    await evaluate(new Always(trial), { onProgress, pollMs: 5 })
+    expect(done).toEqual([1, 2, 3, 4])
   })
 
   it.each([{ startStep: -1 }, { endStep: 1.5 }, { threads: -1 }, { memory: 5 }])('refuses %j', async options => {
@@ -192,6 +238,67 @@ describe('what goes wrong', () => {
     expect(findings.length).toBeGreaterThan(9)
   })
 
+  it('names a corrupt record once, though reductions, counts, values and comparisons of it are asked for', async () => {
+    const directory = join(scratch, 'corrupt-for-all')
+    const writer = new TrialWriter(directory, { collections: COLLECTIONS, checksum: 'true' })
+    for (const step of [0, 1, 2]) writer.step({ step, tensors: [scalar('labels', 1), scalar('sound', 1)] })
+    writer.end()
+    const { start_idx, length } = locate(directory, 1, 'labels')
+    editEventFile(directory, 1, bytes => {
+      bytes[start_idx + length - 5]! ^= 1
+    })
+    const trial = await createTrial(directory)
+    const rules = [
+      new ExplodingTensor(trial),
+      new NLPSequenceRatio(trial, { tensor_regex: '.*', token_values: '1' }),
+      new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: '2' }),
+      new ClassImbalance(trial),
+    ]
+    const { problems, findings } = await evaluate(rules, { check: 'full', threads: 0 })
+    expect(problems.map(({ step, tensor, error }) => [step, tensor, error.code])).toEqual([
+      [1, 'labels', expect.any(String)],
+    ])
+    expect(findings.map(({ rule, step, tensor }) => `${rule} ${step} ${tensor}`)).toEqual([
+      'NLPSequenceRatio 0 labels',
+      'NLPSequenceRatio 0 sound',
+      'NLPSequenceRatio 1 sound',
+      'UnchangedTensor 1 sound',
+      'NLPSequenceRatio 2 labels',
+      'NLPSequenceRatio 2 sound',
+      'UnchangedTensor 2 sound',
+    ])
+  })
+
+  it('throws what onFinding throws: that is no fault of the rule', async () => {
+    const onFinding = () => {
+      throw new TypeError('mine')
+    }
+    await expect(evaluate(new Always(await weights(1)), { onFinding })).rejects.toThrow('mine')
+  })
+
+  it('ends a rule that throws where it says what it needs, and no other', async () => {
+    class Broken extends Always {
+      override setRequiredTensors(): void {
+        throw new TypeError('oh')
+      }
+    }
+    const trial = await weights(2)
+    const { findings, problems } = await evaluate([new Broken(trial), new Always(trial)])
+    expect(findings.map(({ rule, step }) => `${rule} ${step}`)).toEqual(['Always 0', 'Always 1'])
+    expect(problems).toHaveLength(1)
+  })
+
+  it('ends a rule that has nothing left to look for', async () => {
+    class Once extends Rule {
+      invokeAtStep(step: number): boolean {
+        throw new RuleEvaluationConditionMet(this.ruleName, step, true)
+      }
+    }
+    const { findings, problems } = await evaluate(new Once(await weights(3)))
+    expect(findings.map(({ step }) => step)).toEqual([0])
+    expect(problems).toEqual([])
+  })
+
   it('ends a rule that throws, and no other', async () => {
     class Broken extends Rule {
       invokeAtStep(step: number): boolean {
@@ -216,6 +323,22 @@ describe('what goes wrong', () => {
     const abort = new AbortController()
     const options = { signal: abort.signal, onFinding: () => abort.abort(new Error('enough')) }
     await expect(evaluate(new Always(await weights(3)), options)).rejects.toThrow('enough')
+  })
+
+  it('stops waiting at a signal', async () => {
+    const abort = new AbortController()
+    const { trial } = await running(2)
+    const onProgress = () => setImmediate(() => abort.abort(new Error('enough')))
+    await expect(evaluate(new Always(trial), { signal: abort.signal, onProgress, pollMs: 5 })).rejects.toThrow('enough')
+  })
+
+  it('goes on after an action that fails later', async () => {
+    const error = vi.fn()
+    const logger = { debug() {}, info() {}, warn() {}, error }
+    const actions = () => Promise.reject(new Error('no network'))
+    const { findings } = await evaluate(new Always(await weights(2), { actions, logger }))
+    expect(findings).toHaveLength(2)
+    expect(error).toHaveBeenCalledWith(expect.stringContaining('no network'))
   })
 
   it('goes on after an action that fails', async () => {
@@ -258,6 +381,15 @@ describe('rules of one’s own', () => {
     expect(read).toHaveBeenCalledTimes(3)
     read.mockRestore()
     expect(rule.seen).toEqual([1, 1, 1, 1, 1, 1])
+  })
+
+  it('share what is read with the others', async () => {
+    const trial = await weights(3)
+    const read = vi.spyOn(LocalStore.prototype, 'readInto')
+    const rules = [new Mean(trial), new ExplodingTensor(trial), new UnchangedTensor(trial, { tensor_regex: 'weight' })]
+    await evaluate(rules, { threads: 0 })
+    expect(read).toHaveBeenCalledTimes(3)
+    read.mockRestore()
   })
 
   it('read what they did not say when they ask for it', async () => {
@@ -345,6 +477,62 @@ describe('tensors of any size', () => {
   })
 })
 
+describe('a tensor that is read in parts', () => {
+  const COUNT = 2_300_000
+  const directory = join(scratch, 'in-parts')
+
+  /** 18.4 MB a tensor, one of 100 labels is of class 1. */
+  const labelled = (() => {
+    let written = false
+    return () => {
+      if (!written) {
+        const labels = BigInt64Array.from({ length: COUNT }, (_, i) => (i % 100 === 0 ? 1n : 0n))
+        const data = new Uint8Array(labels.buffer)
+        const writer = new TrialWriter(directory, { collections: COLLECTIONS, checksum: 'true' })
+        for (const step of [0, 1]) {
+          const tensors: StepTensor[] = [
+            { name: 'labels', dtype: 'int64', shape: [COUNT], data },
+            { name: 'predictions', dtype: 'int64', shape: [COUNT], data },
+          ]
+          writer.step({ step, mode: 'TRAIN', tensors })
+        }
+        writer.end()
+        written = true
+      }
+      return createTrial(directory)
+    }
+  })()
+  const memory = 8 * 2 ** 20
+
+  it('is handed out as one value', async () => {
+    const { findings } = await evaluate(new ClassImbalance(await labelled()), { memory, threads: 0, endStep: 1 })
+    expect(findings.map(({ value }) => value)).toEqual([99])
+  })
+
+  it.each([0, 2])('is named where its checksum is wrong, and all else is judged, with %i threads', async threads => {
+    await labelled()
+    const copy = join(scratch, `in-parts-corrupt-${threads}`)
+    cpSync(directory, copy, { recursive: true })
+    const { start_idx, length } = locate(copy, 0, 'labels')
+    editEventFile(copy, 0, bytes => {
+      bytes[start_idx + length - 20]! ^= 1
+    })
+    const trial = await createTrial(copy)
+    const rules = [
+      new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: '2' }),
+      new NLPSequenceRatio(trial, { tensor_regex: '.*', token_thresholds_percent: '98' }),
+    ]
+    const { problems, findings } = await evaluate(rules, { memory, threads, check: 'full' })
+    expect(problems.map(({ step, tensor }) => [step, tensor])).toEqual([[0, 'labels']])
+    expect(findings.map(({ rule, step, tensor }) => `${rule} ${step} ${tensor}`)).toEqual([
+      'NLPSequenceRatio 0 predictions',
+      'UnchangedTensor 1 predictions',
+      'NLPSequenceRatio 1 labels',
+      'NLPSequenceRatio 1 predictions',
+    ])
+  })
+})
+
 it('several windows give what one would', async () => {
   // 40 tensors over 1,700 steps, and some rules: more questions than a window holds.
   const names = Array.from({ length: 40 }, (_, i) => `t${i}`)
@@ -393,6 +581,19 @@ describe('of a job that runs', () => {
     } finally {
       await job.stop()
     }
+  })
+
+  it('compares steps that came one by one', async () => {
+    const { trial, writeNext } = await running(5, step => [scalar('a', Math.max(2, step))])
+    const rule = new UnchangedTensor(trial, { tensor_regex: 'a', num_steps: '3' })
+    const { findings, complete } = await evaluate(rule, { onProgress: writeNext, pollMs: 5 })
+    expect(findings.map(({ step }) => step)).toEqual([2])
+    expect(complete).toBe(true)
+  })
+
+  it('is not waited for beyond the last step that is asked for', async () => {
+    const { trial } = await running(2)
+    expect(await evaluate(new Always(trial), { endStep: 1 })).toMatchObject({ complete: true })
   })
 
   it('ends with what it has when nothing comes, and judges what is there', async () => {

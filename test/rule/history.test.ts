@@ -84,7 +84,9 @@ describe('ExplodingTensor', () => {
 
 it.each([
   // A learning rate of 1e-10 leaves the weights as they are; one of 1e-3 changes them by a thousandth.
+  [1e-13, [1, 2, 3]],
   [1e-10, [1, 2, 3]],
+  [1e-4, []],
   [1e-3, []],
 ])('WeightUpdateRatio with a learning rate of %d', async (rate, expected) => {
   const weights = (step: number): StepTensor => ({
@@ -121,6 +123,11 @@ describe('LossNotDecreasing', () => {
   it('finds a rise', async () => {
     const trial = await series([0.3, 0.33, 0.31, 0.2, 0.18, 0.1, 0.42], 4)
     expect(await firesAt(new LossNotDecreasing(trial, { diff_percent: '20' }))).toEqual([24])
+  })
+
+  it('takes what is flat for too small a decrease, which in 2019 it was not yet', async () => {
+    const trial = await series([0.3, 0.33, 0.31, 0.3, 0.28, 0.2, 0.42], 4)
+    expect(await firesAt(new LossNotDecreasing(trial, { diff_percent: '20' }))).toEqual([12, 24])
   })
 
   it('is judged every num_steps steps, against the newest that is so old', async () => {

@@ -6,12 +6,16 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
   createTrial,
+  InvalidWorker,
   invokeRule,
   type Logger,
   NoMoreData,
   Rule,
   RuleEvaluationConditionMet,
+  ShapeUnavailableForStep,
+  SimilarAcrossRuns,
   StalledTrainingRule,
+  StepNotYetAvailable,
   StepUnavailable,
   TensorUnavailable,
   TensorUnavailableForStep,
@@ -104,6 +108,23 @@ describe('invokeRule', () => {
     expect(rule.steps).toEqual([0])
   })
 
+  it.each([
+    ['NoMoreData', new NoMoreData(4, 'GLOBAL', 2)],
+    ['StepNotYetAvailable', new StepNotYetAvailable(4, 'GLOBAL', 'not yet')],
+    ['ShapeUnavailableForStep', new ShapeUnavailableForStep('a', 4, 'GLOBAL', 'gone')],
+    ['InvalidWorker', new InvalidWorker('nobody', [])],
+  ])('throws a %s', async (_, error) => {
+    const rule = new Told(trial, () => Promise.reject(error))
+    await expect(invokeRule(rule, { endStep: 6 })).rejects.toBe(error)
+    expect(rule.steps).toEqual([0])
+  })
+
+  it('throws NoMoreData where the last step is beyond the end of the job', async () => {
+    const rule = new Told(trial, silent)
+    await expect(invokeRule(rule, { startStep: 8, endStep: 100 })).rejects.toThrow(NoMoreData)
+    expect(rule.steps).toEqual([8, 10])
+  })
+
   it('logs that the condition is met, and goes on', async () => {
     const info = vi.fn()
     const rule = new Told(trial, step => step >= 4, { debug() {}, info, warn() {}, error() {} })
@@ -161,19 +182,57 @@ describe('invokeRule', () => {
 })
 
 describe('an invocation', () => {
-  it('sees one trial: nothing is refreshed meanwhile, and after it all is as it was', async () => {
-    const running = await createTrial(fixtureTrial('workers-running').directory)
-    const refreshed: boolean[] = []
-    const rule = new Told(running, async () => {
-      const spy = vi.spyOn(running, 'refresh')
-      await running.hasPassedStep(99)
-      refreshed.push(spy.mock.calls.length > 0)
-      throw new Error('in the middle')
+  /** A running job, and what writes its next step. */
+  async function running(): Promise<{ readonly trial: Trial; readonly writeStep: (step: number) => void }> {
+    const directory = mkdtempSync(join(scratch, 'running-'))
+    const writer = new TrialWriter(directory)
+    const writeStep = (step: number): void => {
+      writer.step({ step, tensors: [{ name: 'a', dtype: 'float32', shape: [1], values: [step] }] })
+    }
+    writeStep(0)
+    return { trial: await createTrial(directory), writeStep }
+  }
+
+  it('sees one trial: what comes meanwhile is not looked for', async () => {
+    const { trial, writeStep } = await running()
+    const seen: string[] = []
+    const rule = new Told(trial, async step => {
+      writeStep(1)
+      seen.push(
+        await trial.hasPassedStep(1),
+        String(trial.steps()),
+        String((await trial.tensor('a').value(step)) !== null),
+      )
+      return false
     })
+    await rule.invoke(0)
+    expect(seen).toEqual(['NOT_YET_AVAILABLE', '0', 'true'])
+  })
+
+  it('leaves the trial as it was, also where it fails', async () => {
+    const { trial, writeStep } = await running()
+    const rule = new Told(trial, () => Promise.reject(new Error('in the middle')))
     await expect(rule.invoke(0)).rejects.toThrow('in the middle')
-    expect(refreshed).toEqual([false])
-    // The flag is restored: a step that is not known is looked for again.
-    expect(await running.hasPassedStep(99)).toBe('NOT_YET_AVAILABLE')
+    writeStep(1)
+    expect(await trial.hasPassedStep(1)).toBe('AVAILABLE')
+  })
+
+  it('waits for its step', async () => {
+    const { trial, writeStep } = await running()
+    const rule = new Told(trial, silent)
+    const invoked = rule.invoke(1, { pollMs: 5 })
+    writeStep(1)
+    await invoked
+    expect(rule.steps).toEqual([1])
+  })
+
+  it('of SimilarAcrossRuns waits for the step of the other trial', async () => {
+    const { trial: base, writeStep } = await running()
+    writeStep(1)
+    await base.refresh()
+    const { trial: other } = await running()
+    const rule = new SimilarAcrossRuns(base, { otherTrials: [other] })
+    await expect(rule.invoke(1, { pollMs: 5, timeoutMs: 20 })).rejects.toThrow(WaitTimeout)
   })
 
   it('runs the actions before it throws', async () => {

@@ -1,7 +1,7 @@
 /** Parameters: of any kind from a string, under either spelling, and refused by name. */
 
-import { expect, it } from 'vitest'
-import { UsageError } from '#dist/index.js'
+import { describe, expect, it } from 'vitest'
+import { BUILTIN_RULES, UsageError } from '#dist/index.js'
 import { choice, flag, integer, list, number, numbers, readParameters, text } from '#dist/rule/parameters.js'
 
 const PARAMETERS = {
@@ -57,7 +57,15 @@ it.each([
   [{ tensor_regex: 'None' }, {}],
   [{ token_values: '1, 2.5' }, { token_values: [1, 2.5] }],
   [{ token_values: 7 }, { token_values: [7] }],
+  [{ token_values: ['3', 4] }, { token_values: [3, 4] }],
+  // Numbers, too: nothing at all is not an empty list of them.
+  [{ token_values: '' }, {}],
+  [{ token_values: 'None' }, {}],
+  [{ percent: '99.9' }, { percent: 99.9 }],
+  [{ num_steps: '2' }, { num_steps: 2 }],
+  [{ only_nan: 'None' }, {}],
   [{ name_prefix: 'job' }, { name_prefix: 'job' }],
+  [{ name_prefix: '' }, {}],
   [{ mode: 'eval' }, { mode: 'EVAL' }],
 ])('reads %j', (given, expected) => {
   expect(read(given)).toEqual({ ...DEFAULTS, ...expected })
@@ -71,8 +79,11 @@ it.each([
   [{ percent: 'NaN' }, 'got "NaN"'],
   [{ num_steps: '1' }, 'expected num_steps to be a whole number at least 2, got "1"'],
   [{ num_steps: 2.5 }, 'got 2.5'],
+  [{ only_nan: 'constructor' }, 'expected only_nan to be true or false, got "constructor"'],
+  [{ only_nan: 1 }, 'expected only_nan to be true or false, got 1'],
   [{ only_nan: 'yes' }, 'expected only_nan to be true or false, got "yes"'],
   [{ collection_names: [1] }, 'expected collection_names to be names separated by commas'],
+  [{ token_values: [null] }, 'expected token_values to be numbers separated by commas'],
   [{ token_values: '1,x' }, 'expected token_values to be numbers separated by commas'],
   [{ name_prefix: 5 }, 'expected name_prefix to be text, got 5'],
   [{ mode: 'PREDICT' }, 'expected mode to be one of EVAL, TRAIN, GLOBAL, got "PREDICT"'],
@@ -84,3 +95,23 @@ it.each([
   expect(() => read(given)).toThrow(message)
   expect(() => read(given)).toThrow('rule Any')
 })
+
+const camelCase = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+
+describe.each(BUILTIN_RULES.map(RuleClass => [RuleClass.name, RuleClass.parameters] as const))(
+  '%s',
+  (rule, parameters) => {
+    const defaults = readParameters(rule, parameters, {})
+
+    it.each([
+      ['', (name: string) => name],
+      [', spelled as in JavaScript', camelCase],
+    ])('takes its defaults as strings%s', (_, spell) => {
+      const given = Object.entries(defaults).map(([name, value]) => [
+        spell(name),
+        value === null ? 'None' : String(value),
+      ])
+      expect(readParameters(rule, parameters, Object.fromEntries(given))).toEqual(defaults)
+    })
+  },
+)

@@ -1,8 +1,9 @@
 /** AllZero (rules.md §2.7). */
 
-import type { TensorAtStep } from '../../trial/measure.js'
+import type { Moments, ReductionValue } from '../../engine/moments.js'
+import type { Question, TensorAtStep } from '../../trial/measure.js'
 import { list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
 
 /** Fires where at least `threshold` percent of a tensor's elements are zero. */
 export class AllZero extends builtin({
@@ -21,35 +22,27 @@ export class AllZero extends builtin({
     if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
   }
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(step: number): Iterable<Judgements> {
     const { threshold } = this.parameters
-    for (const tensor of this.#tensors.at(step)) {
-      const { name, worker } = tensor
-      const zeros = percentOfZeros(tensor)
-      yield () => {
-        const value = zeros()
-        if (!(value >= threshold)) return null
-        return {
-          tensor: name,
-          worker,
-          value,
-          threshold,
-          message: `${figure(value)} % of the elements of ${name} are zero`,
-        }
-      }
-    }
+    yield each(this.#tensors.at(step), askAboutZeros, (asked, { name, worker }) => {
+      const value = percentOfZeros(asked)
+      if (!(value >= threshold)) return null
+      const message = `${figure(value)} % of the elements of ${name} are zero`
+      return { tensor: name, worker, value, threshold, message }
+    })
   }
 }
 
-/** Of saved reductions all that can be told is whether every element is zero; else NaN. */
-function percentOfZeros(tensor: TensorAtStep): () => number {
-  if (tensor.hasValue) {
-    const moments = tensor.counts()
-    return () => (100 * moments.value.zeroCount) / moments.value.count
-  }
+/** The counts of a tensor; of saved reductions those that tell whether every element is zero. */
+function askAboutZeros(tensor: TensorAtStep): Question<Moments> | readonly Question<ReductionValue>[] | undefined {
+  if (tensor.hasValue) return tensor.counts()
   const saved = tensor.savedReductions
   const telling = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
-  if (!telling.every(name => saved.includes(name))) return () => Number.NaN
-  const extremes = telling.map(name => tensor.reduction(name))
-  return () => (extremes.every(({ value }) => value === 0) ? 100 : Number.NaN)
+  return telling.every(name => saved.includes(name)) ? telling.map(name => tensor.reduction(name)) : undefined
+}
+
+/** Of saved reductions all that can be told is whether every element is zero; else NaN. */
+function percentOfZeros(asked: NonNullable<ReturnType<typeof askAboutZeros>>): number {
+  if ('value' in asked) return (100 * asked.value.zeroCount) / asked.value.count
+  return asked.every(({ value }) => value === 0) ? 100 : Number.NaN
 }

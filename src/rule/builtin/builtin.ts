@@ -1,19 +1,46 @@
 /** What the built-in rules share: parameters, the choice of tensors, and one judgement after the other. */
 
 import { InsufficientInformationForRuleInvocation, nearestNames, QueryError, TrialscanError } from '../../errors.js'
-import { compilePattern, type Pattern } from '../../format/pattern.js'
+import { compilePattern } from '../../format/pattern.js'
 import type { Catalog } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
+import type { TrialContents } from '../../trial/open.js'
 import type { Step } from '../../trial/steps.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode } from '../../types.js'
-import type { Problem } from '../finding.js'
+import { type Problem, problemAt } from '../finding.js'
 import { type Arguments, type Parameters, readParameters, type Values } from '../parameters.js'
 import type { RuleClass } from '../registry.js'
 import { type Found, Rule, type RuleOptions } from '../rule.js'
 
 /** Judges, once the answers are there, what was asked about. Where one of them is missing, it is passed over. */
-export type Judgement = () => Found | readonly Found[] | null | false
+export type Judgement = () => Judged
+export type Judged = Found | readonly Found[] | null | false
+
+/** A judgement for each of many tensors: there are as many as tensors, steps and rules, so that they share a function. */
+export interface Judgements {
+  readonly count: number
+  readonly judge: (i: number) => Judged
+}
+
+/**
+ * Asks about each of some tensors, and judges each alone.
+ * @param ask undefined: nothing is to be judged
+ */
+export function each<A>(
+  tensors: readonly TensorAtStep[],
+  ask: (tensor: TensorAtStep) => A | undefined,
+  judge: (asked: A, tensor: TensorAtStep) => Judged,
+): Judgements {
+  const asked = tensors.map(ask)
+  return {
+    count: tensors.length,
+    judge: i => {
+      const own = asked[i]
+      return own !== undefined && judge(own, tensors[i]!)
+    },
+  }
+}
 
 /** A class of built-in rules, and what is to be known about it. */
 export interface BuiltinClass extends RuleClass {
@@ -77,7 +104,9 @@ export function builtin<P extends Parameters>({
 export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected readonly parameters: Values<P>
   readonly #selections: Selection[] = []
-  readonly #judgements = new WeakMap<object, readonly Judgement[]>()
+  /** As they were asked for last. */
+  #steps: { catalog?: Catalog; mode?: Mode; byName: Map<string, readonly Step[]> } = { byName: new Map() }
+  readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
   /** Tensors that could never be judged, and why not; those that could at least once. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
@@ -94,7 +123,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected check(): void {}
 
   /** Asks about tensors at a step, and says how the answers are judged. Called for the steps in ascending order. */
-  protected abstract examine(step: number): Iterable<Judgement>
+  protected abstract examine(step: number): Iterable<Judgement | Judgements>
 
   override setRequiredTensors(step: number): void {
     this.#judgements.set(this.reqTensors, [...this.examine(step)])
@@ -103,25 +132,44 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   override invokeAtStep(step: number): boolean {
     let isMet = false
     for (const judgement of this.#judgements.get(this.reqTensors) ?? []) {
-      try {
-        const found = judgement() || []
-        for (const one of Array.isArray(found) ? found : [found]) {
-          this.found(one as Found)
-          isMet = true
+      const { count, judge } = typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement
+      for (let i = 0; i < count; i++) {
+        try {
+          const found = judge(i)
+          if (!found) continue
+          for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) {
+            this.found(one)
+            isMet = true
+          }
+        } catch (error) {
+          this.#passOver(step, error)
         }
-      } catch (error) {
-        if (!(error instanceof TrialscanError)) throw error
-        const tensor = typeof error.fields.tensor === 'string' ? error.fields.tensor : null
-        if (!(error instanceof QueryError)) this.#problems.push({ step: step as Problem['step'], tensor, error })
-        else if (!this.#unavailable.has(tensor ?? '')) this.#unavailable.set(tensor ?? '', error.message)
       }
     }
     return isMet
   }
 
+  /** A tensor that could not be judged. @throws what is no fault of the tensor's */
+  #passOver(step: number, error: unknown): void {
+    if (!(error instanceof TrialscanError)) throw error
+    const problem = problemAt(step, error)
+    if (!(error instanceof QueryError)) this.#problems.push(problem)
+    else if (!this.#unavailable.has(problem.tensor ?? '')) this.#unavailable.set(problem.tensor ?? '', error.message)
+  }
+
   /** The steps at which a tensor was saved, ascending; of a mode, if it is not GLOBAL. */
   protected stepsOf(name: string, mode: Mode = 'GLOBAL'): readonly Step[] {
-    return stepsOfTensor(stateOf(this.baseTrial).catalog, name, mode)
+    const { catalog } = stateOf(this.baseTrial)
+    if (this.#steps.catalog !== catalog || this.#steps.mode !== mode) {
+      this.#steps = { catalog, mode, byName: stepsByName(catalog, mode) }
+    }
+    let own = this.#steps.byName.get(name)
+    if (own === undefined) {
+      const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
+      own = [...steps].map(step => catalog.steps.get(step)!).filter(step => mode === 'GLOBAL' || step.mode === mode)
+      this.#steps.byName.set(name, own)
+    }
+    return own
   }
 
   /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
@@ -144,9 +192,15 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   override missing(): readonly string[] {
     const unmatched = this.#selections.flatMap(selection => selection.missing())
     const [first] = this.#unavailable
-    if (first === undefined || unmatched.length > 0) return unmatched
+    if (unmatched.length > 0) return unmatched
+    if (first === undefined) return this.report.datapoints > 0 ? this.lacking() : []
     const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
     return [`${first[1]}${more}`]
+  }
+
+  /** What kept the rule from judging anything at the steps that it was asked about, though its tensors are there. */
+  protected lacking(): readonly string[] {
+    return []
   }
 
   override problems(): readonly Omit<Problem, 'trial'>[] {
@@ -187,28 +241,28 @@ export class Selection {
   readonly isOptional: boolean
   readonly #rule: Rule
   readonly #choice: Choice
-  readonly #patterns: readonly Pattern[]
-  #catalog: Catalog | undefined
+  #contents: TrialContents | undefined
   #names: readonly string[] = []
 
   constructor(rule: Rule, choice: Choice) {
     this.#rule = rule
     this.#choice = choice
     this.isOptional = choice.optional ?? false
-    this.#patterns = (choice.regex ?? []).map(compilePattern)
+    // A pattern that is none is refused when the rule is made.
+    for (const pattern of choice.regex ?? []) compilePattern(pattern)
   }
 
   /** Those that were saved at a step, by name. */
-  at(step: number): TensorAtStep[] {
+  at(step: number): readonly TensorAtStep[] {
     return this.#rule.reqTensors.select(this.names, step)
   }
 
   /** The names of all that were saved so far, sorted. */
   get names(): readonly string[] {
-    const state = stateOf(this.#rule.baseTrial)
-    if (this.#catalog !== state.catalog) {
-      this.#catalog = state.catalog
-      this.#names = this.#select()
+    const { contents } = stateOf(this.#rule.baseTrial)
+    if (this.#contents !== contents) {
+      this.#contents = contents
+      this.#names = namesOf(this.#rule.baseTrial, this.#choice)
     }
     return this.#names
   }
@@ -238,24 +292,35 @@ export class Selection {
     return [`${wanted.join(', or ') || 'any tensor'}; ${describe(trial, collections, names)}`]
   }
 
-  #select(): readonly string[] {
-    const trial = this.#rule.baseTrial
-    const { collections = [], names = [], all = false, except } = this.#choice
-    const known = trial.collections()
-    const members = new Set(collections.flatMap(name => known.get(name)?.members ?? []))
-    const selected = trial
-      .tensorNames()
-      .filter(
-        name =>
-          all || members.has(name) || names.includes(name) || this.#patterns.some(pattern => pattern.matches(name)),
-      )
-    return except ? selected.filter(name => !except.test(name)) : selected
-  }
-
   #hasValues(): boolean {
     const { byTensor } = stateOf(this.#rule.baseTrial).catalog
     return this.names.some(name => byTensor.get(name)!.some(workerStep => workerStep.tensors.get(name)!.value !== null))
   }
+}
+
+/** Names that were selected, by what selects them: rules over a trial share the lists. */
+const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
+
+function namesOf(trial: Trial, choice: Choice): readonly string[] {
+  const { contents } = stateOf(trial)
+  let known = selections.get(contents)
+  if (known === undefined) {
+    known = new Map()
+    selections.set(contents, known)
+  }
+  const { collections = [], regex = [], names = [], all = false, except } = choice
+  const key = JSON.stringify([collections, regex, names, all, except?.source])
+  let selected = known.get(key)
+  if (selected === undefined) {
+    const config = contents.collections.collections
+    const members = new Set(collections.flatMap(name => (config.has(name) ? trial.collection(name).members : [])))
+    const patterns = regex.map(compilePattern)
+    const isMeant = (name: string): boolean =>
+      all || members.has(name) || names.includes(name) || patterns.some(pattern => pattern.matches(name))
+    selected = trial.tensorNames().filter(name => isMeant(name) && !except?.test(name))
+    known.set(key, selected)
+  }
+  return selected
 }
 
 /** What a trial has, for those who look for something else. */
@@ -291,7 +356,8 @@ function describe(trial: Trial, collections: readonly string[], names: readonly 
 /** All rules over a trial ask for the same steps. */
 const stepsOfTensors = new WeakMap<Catalog, Map<Mode, Map<string, readonly Step[]>>>()
 
-function stepsOfTensor(catalog: Catalog, name: string, mode: Mode): readonly Step[] {
+/** Of each tensor that was asked about. */
+function stepsByName(catalog: Catalog, mode: Mode): Map<string, readonly Step[]> {
   let ofCatalog = stepsOfTensors.get(catalog)
   if (ofCatalog === undefined) {
     ofCatalog = new Map()
@@ -302,13 +368,7 @@ function stepsOfTensor(catalog: Catalog, name: string, mode: Mode): readonly Ste
     ofMode = new Map()
     ofCatalog.set(mode, ofMode)
   }
-  let own = ofMode.get(name)
-  if (own === undefined) {
-    const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
-    own = [...steps].map(step => catalog.steps.get(step)!).filter(step => mode === 'GLOBAL' || step.mode === mode)
-    ofMode.set(name, own)
-  }
-  return own
+  return ofMode
 }
 
 /** Where a global step is among ascending ones; -1: nowhere. */

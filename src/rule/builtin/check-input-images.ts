@@ -25,19 +25,24 @@ export class CheckInputImages extends builtin({
 
   protected override *examine(step: number): Iterable<Judgement> {
     const { threshold_mean, threshold_samples, channel } = this.parameters
-    const asked = this.#images.at(step).map(tensor => tensor.channelSums(channel))
-    if (asked.length === 0) return
-    yield () => {
-      for (const { value } of asked) {
-        this.#samples += value.samples
-        value.sums.forEach((sum, i) => {
+    let isThere = false
+    for (const tensor of this.#images.at(step)) {
+      const asked = tensor.channelSums(channel)
+      yield () => {
+        const { samples, sums, count } = asked.value
+        isThere = true
+        this.#samples += samples
+        sums.forEach((sum, i) => {
           this.#sums[i] = (this.#sums[i] ?? 0) + sum
-          this.#counts[i] = (this.#counts[i] ?? 0) + value.count
+          this.#counts[i] = (this.#counts[i] ?? 0) + count
         })
+        return null
       }
-      if (this.#samples < threshold_samples) return null
+    }
+    yield () => {
+      if (!isThere || this.#samples < threshold_samples) return null
       const means = this.#sums.map((sum, i) => Math.abs(sum / this.#counts[i]!))
-      const value = Math.max(...means.filter(mean => !Number.isNaN(mean)), 0)
+      const value = means.reduce((most, mean) => (mean > most ? mean : most), 0)
       if (!(value > threshold_mean)) return null
       const message = `the mean of channel ${means.indexOf(value)} over ${this.#samples} images is ${figure(value)} from zero, more than ${figure(threshold_mean)}`
       return { value, threshold: threshold_mean, message }

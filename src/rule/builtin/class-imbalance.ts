@@ -28,16 +28,17 @@ export class ClassImbalance extends builtin({
   readonly #wrong = new Map<number, number>()
 
   protected override *examine(step: number): Iterable<Judgement> {
-    const predictions = this.#predictions
-      .at(step)
-      .filter(({ hasValue }) => hasValue)
-      .map(tensor => tensor.value())
-    const labels = this.#labels.at(step).map(tensor => tensor.value())
-    if (labels.length === 0) return
-    yield () => {
-      for (const [i, label] of labels.entries()) this.#add(label.value, predictions[i]?.answer)
-      return this.#judge()
+    const predictions = this.#predictions.at(step)
+    let isThere = false
+    for (const [i, tensor] of this.#labels.at(step).entries()) {
+      const [labels, predicted] = [tensor.value(), predictions[i]?.value()]
+      yield () => {
+        this.#add(labels.value, predicted?.answer)
+        isThere = true
+        return null
+      }
     }
+    yield () => isThere && this.#judge()
   }
 
   #add(labels: TensorValue, predictions: TensorValue | undefined): void {
@@ -56,7 +57,7 @@ export class ClassImbalance extends builtin({
   #judge() {
     const { samples, threshold_imbalance, threshold_misprediction } = this.parameters
     const counts = [...this.#count].sort(([, a], [, b]) => a - b)
-    if (counts.reduce((sum, [, count]) => sum + count, 0) < samples) return null
+    if (counts.length === 0 || counts.reduce((sum, [, count]) => sum + count, 0) < samples) return null
     const found = []
     const [[smallest, fewest], [largest, most]] = [counts[0]!, counts.at(-1)!]
     const ratio = most / fewest

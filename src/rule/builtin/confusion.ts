@@ -37,7 +37,7 @@ export class Confusion extends builtin({
   #judge(labels: readonly number[], predictions: readonly number[], { name, worker }: TensorAtStep) {
     const { min_diag, max_off_diag } = this.parameters
     const count = Math.min(labels.length, predictions.length)
-    const size = this.parameters.category_no ?? Math.max(...labels, ...predictions) + 1
+    const size = this.parameters.category_no ?? Number.POSITIVE_INFINITY
     // predicted class → label → how often
     const columns = new Map<number, Map<number, number>>()
     for (let i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /** DeadRelu (rules.md §2.5). */
 
 import { list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than
@@ -14,19 +14,18 @@ export class DeadRelu extends builtin({
 }) {
   readonly #outputs = this.select({ regex: this.parameters.tensor_regex, except: /gradient/, value: true })
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(step: number): Iterable<Judgements> {
     const { threshold_inactivity, threshold_layer } = this.parameters
-    for (const tensor of this.#outputs.at(step)) {
-      const { name, worker } = tensor
+    yield each(
+      this.#outputs.at(step),
       // Without an upper bound: an output of Infinity is active, too.
-      const activity = tensor.activity(0, Number.NaN, threshold_inactivity)
-      yield () => {
-        const { nodes, inactive } = activity.value
+      tensor => tensor.activity(0, Number.NaN, threshold_inactivity),
+      ({ value: { nodes, inactive } }, { name, worker }) => {
         const value = (100 * inactive) / nodes
         if (!(value > threshold_layer)) return null
         const message = `${figure(value)} % of the ${nodes} ReLUs of ${name} are dead, more than ${figure(threshold_layer)} %`
         return { tensor: name, worker, value, threshold: threshold_layer, message }
-      }
-    }
+      },
+    )
   }
 }

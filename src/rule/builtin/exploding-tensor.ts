@@ -1,7 +1,7 @@
 /** ExplodingTensor (rules.md §2.2). */
 
 import { flag, list } from '../parameters.js'
-import { builtin, type Judgement } from './builtin.js'
+import { builtin, each, type Judgements } from './builtin.js'
 
 /** Fires where an element is NaN, or, unless `only_nan`, infinite. */
 export class ExplodingTensor extends builtin({
@@ -18,32 +18,29 @@ export class ExplodingTensor extends builtin({
     all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
   })
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(step: number): Iterable<Judgements> {
     const onlyNan = this.parameters.only_nan
-    for (const tensor of this.#tensors.at(step)) {
-      const { name, worker } = tensor
-      if (tensor.hasValue) {
-        const moments = tensor.counts()
-        yield () => {
-          const { nanCount, infinityCount, count } = moments.value
-          const value = onlyNan ? nanCount : nanCount + infinityCount
-          if (value === 0) return null
-          const kinds = [
-            nanCount > 0 && `${nanCount} NaN`,
-            !onlyNan && infinityCount > 0 && `${infinityCount} infinite`,
-          ]
-          const message = `${name} has ${kinds.filter(Boolean).join(' and ')} among its ${count} elements`
-          return { tensor: name, worker, value, threshold: 0, message }
-        }
-        continue
-      }
-      const saved = tensor.savedReductions.map(reduction => [reduction, tensor.reduction(reduction)] as const)
-      yield () => {
+    const tensors = this.#tensors.at(step)
+    yield each(
+      tensors,
+      tensor => (tensor.hasValue ? tensor.counts() : undefined),
+      ({ value: { nanCount, infinityCount, count } }, { name, worker }) => {
+        const value = onlyNan ? nanCount : nanCount + infinityCount
+        if (value === 0) return null
+        const kinds = [nanCount > 0 && `${nanCount} NaN`, !onlyNan && infinityCount > 0 && `${infinityCount} infinite`]
+        const message = `${name} has ${kinds.filter(Boolean).join(' and ')} among its ${count} elements`
+        return { tensor: name, worker, value, threshold: 0, message }
+      },
+    )
+    yield each(
+      tensors.filter(({ hasValue }) => !hasValue),
+      tensor => tensor.savedReductions.map(reduction => [reduction, tensor.reduction(reduction)] as const),
+      (saved, { name, worker }) => {
         const found = saved.find(([, { value }]) => (onlyNan ? Number.isNaN(value) : !Number.isFinite(value)))
         if (!found) return null
         const value = found[1].value as number
         return { tensor: name, worker, value, threshold: null, message: `the saved ${found[0]} of ${name} is ${value}` }
-      }
-    }
+      },
+    )
   }
 }

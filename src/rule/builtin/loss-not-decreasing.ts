@@ -34,12 +34,23 @@ export class LossNotDecreasing extends builtin({
   readonly #all = this.select({ all: true })
   /** The last step at which each loss was judged. */
   readonly #judged = new Map<string, number>()
+  /** Tensors of which it is known whether they have one element, as a loss has. */
+  readonly #known = new Set<string>()
+  #hasLoss = false
 
   protected override *examine(step: number): Iterable<Judgement> {
     const { diff_percent, increase_threshold_percent } = this.parameters
     // Where nothing was chosen, or nothing of it was saved, every tensor of one element is taken for a loss.
     const losses = this.#chosen.names.length > 0 ? this.#chosen : this.#all
     for (const tensor of losses.at(step)) {
+      if (!this.#hasLoss && !this.#known.has(tensor.name)) {
+        this.#known.add(tensor.name)
+        const first = scalar(tensor)
+        yield () => {
+          if (first() !== null) this.#hasLoss = true
+          return null
+        }
+      }
       const older = tensor.isSmall ? this.#older(tensor) : undefined
       if (older === undefined) continue
       const [oldLoss, newLoss] = [scalar(older), scalar(tensor)]
@@ -49,7 +60,9 @@ export class LossNotDecreasing extends builtin({
         const decrease = percentDecrease(before, value)
         const isRise = decrease < 0
         const fires =
-          Number.isNaN(before + value) || (isRise ? -decrease > increase_threshold_percent : decrease < diff_percent)
+          Number.isNaN(before) ||
+          Number.isNaN(value) ||
+          (isRise ? -decrease > increase_threshold_percent : decrease < diff_percent)
         if (!fires) return null
         const { name, worker } = tensor
         const threshold = isRise ? increase_threshold_percent : diff_percent
@@ -58,6 +71,13 @@ export class LossNotDecreasing extends builtin({
         return { tensor: name, worker, value: Math.abs(decrease), threshold, message }
       }
     }
+  }
+
+  protected override lacking(): readonly string[] {
+    const [name] = this.#known
+    if (this.#hasLoss || name === undefined) return []
+    const more = this.#known.size > 1 ? ` and ${this.#known.size - 1} more` : ''
+    return [`a tensor of one element, as a loss is; looked at were ${JSON.stringify(name)}${more}`]
   }
 
   /** The loss that one is to be held against at this step; undefined: it is not judged now. */

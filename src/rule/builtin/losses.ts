@@ -17,6 +17,7 @@ export class Losses {
   readonly #rule: Rule
   readonly #losses: Selection
   readonly #metrics: Selection
+  readonly #seen = new Set<keyof StepLosses>()
 
   /** @param select the rule's way to choose tensors; `regex`: which are losses, if not those of the collection */
   constructor(rule: Rule, select: (choice: Choice) => Selection, regex: readonly string[] = []) {
@@ -37,14 +38,33 @@ export class Losses {
       const metrics = this.#metrics.at(step).filter(({ name }) => !NOT_A_LOSS.test(name))
       const training = metrics.filter(({ name }) => name.startsWith('train-')).map(scalar)
       const validation = metrics.filter(({ name }) => /^(validation|eval|test)-/.test(name)).map(scalar)
-      return () => ({ training: there(training), validation: there(validation) })
+      return () => this.#see({ training: there(training), validation: there(validation) })
     }
     const mode = this.#rule.baseTrial.mode(step)
     const losses = this.#losses.at(step).map(scalar)
-    return () => ({
-      training: mode === 'TRAIN' ? there(losses) : [],
-      validation: mode === 'EVAL' ? there(losses) : [],
-    })
+    return () => {
+      const own = there(losses)
+      return this.#see({ training: mode === 'TRAIN' ? own : [], validation: mode === 'EVAL' ? own : [] })
+    }
+  }
+
+  /** Whether there was any of the training, or of the validation, up to now. */
+  hasSeen(which: keyof StepLosses): boolean {
+    return this.#seen.has(which)
+  }
+
+  /** What the losses of the training, or of the validation, would be: for those who miss them. */
+  describe(which: keyof StepLosses): string {
+    const isTraining = which === 'training'
+    if (this.hasModes)
+      return `tensors of one element at steps of ${isTraining ? 'TRAIN' : 'EVAL'}: losses of the ${which}`
+    return `metrics of one element named ${isTraining ? 'train-…' : 'validation-…, eval-… or test-…'}: losses of the ${which}`
+  }
+
+  #see(losses: StepLosses): StepLosses {
+    if (losses.training.length > 0) this.#seen.add('training')
+    if (losses.validation.length > 0) this.#seen.add('validation')
+    return losses
   }
 }
 

@@ -48,4 +48,9 @@ export class Overfit extends builtin({
       return { value, threshold: ratio_threshold, message }
     }
   }
+
+  protected override lacking(): readonly string[] {
+    const missing = (['training', 'validation'] as const).filter(which => !this.#losses.hasSeen(which))
+    return missing.map(which => this.#losses.describe(which))
+  }
 }

@@ -56,4 +56,9 @@ export class Overtraining extends builtin({
       }))
     }
   }
+
+  protected override lacking(): readonly string[] {
+    const which = ['training', 'validation'] as const
+    return which.some(one => this.#losses.hasSeen(one)) ? [] : which.map(one => this.#losses.describe(one))
+  }
 }

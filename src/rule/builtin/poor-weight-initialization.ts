@@ -54,6 +54,7 @@ export class PoorWeightInitialization extends builtin({
       const narrow = spreads
         .filter(({ percentiles }) => percentiles.answer)
         .map(({ tensor, percentiles }) => ({ tensor, value: percentiles.value[1]! - percentiles.value[0]! }))
+        .filter(({ value }) => !Number.isNaN(value))
         .sort((a, b) => a.value - b.value)
       const [narrowest] = narrow
       if (!narrowest || !(narrowest.value < distribution_range)) return null

@@ -1,7 +1,7 @@
 /** SaturatedActivation (rules.md §2.4). */
 
 import { list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds
@@ -29,20 +29,20 @@ export class SaturatedActivation extends builtin({
     value: true,
   })
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(step: number): Iterable<Judgements> {
     const { threshold_inactivity, threshold_layer, ...bounds } = this.parameters
-    for (const tensor of this.#inputs.at(step)) {
-      const { name, worker } = tensor
-      const activity = name.toLowerCase().includes('sigmoid')
-        ? tensor.activity(bounds.threshold_sigmoid_min, bounds.threshold_sigmoid_max, threshold_inactivity)
-        : tensor.activity(bounds.threshold_tanh_min, bounds.threshold_tanh_max, threshold_inactivity)
-      yield () => {
-        const { nodes, inactive } = activity.value
+    yield each(
+      this.#inputs.at(step),
+      tensor =>
+        tensor.name.toLowerCase().includes('sigmoid')
+          ? tensor.activity(bounds.threshold_sigmoid_min, bounds.threshold_sigmoid_max, threshold_inactivity)
+          : tensor.activity(bounds.threshold_tanh_min, bounds.threshold_tanh_max, threshold_inactivity),
+      ({ value: { nodes, inactive } }, { name, worker }) => {
         const value = (100 * inactive) / nodes
         if (!(value > threshold_layer)) return null
         const message = `${figure(value)} % of the ${nodes} nodes of ${name} are saturated, more than ${figure(threshold_layer)} %`
         return { tensor: name, worker, value, threshold: threshold_layer, message }
-      }
-    }
+      },
+    )
   }
 }

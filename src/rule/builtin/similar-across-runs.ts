@@ -16,6 +16,8 @@ export class SimilarAcrossRuns extends builtin({
     value: true,
   })
 
+  #hasCompared = false
+
   protected override check(): void {
     const { length } = this.otherTrials
     if (length !== 1)
@@ -28,10 +30,16 @@ export class SimilarAcrossRuns extends builtin({
       const { name, worker } = tensor
       const twin = this.reqTensors.find(name, step, other)
       if (twin === undefined) continue
+      this.#hasCompared = true
       const isClose = tensor.allclose(twin, { equalNan: true })
       yield () => {
         return !isClose.value && { tensor: name, worker, message: `${name} differs from that of ${other!.name}` }
       }
     }
+  }
+
+  protected override lacking(): readonly string[] {
+    if (this.#hasCompared) return []
+    return [`tensors that both trials saved at the same global step; ${this.otherTrials[0]!.name} has none of them`]
   }
 }

@@ -1,7 +1,7 @@
 /** TensorVariance (rules.md §2.14). */
 
 import { list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
 
 /** Fires where the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */
 export class TensorVariance extends builtin({
@@ -29,14 +29,17 @@ export class TensorVariance extends builtin({
     }
   }
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(step: number): Iterable<Judgements> {
     const { max_threshold, min_threshold } = this.parameters
-    for (const tensor of this.#tensors.at(step)) {
-      const { name, worker } = tensor
-      const variance = tensor.reduction('variance')
-      const moments = tensor.hasValue ? tensor.counts() : null
-      yield () => {
-        if (moments?.value.count === 0) return null
+    yield each(
+      this.#tensors.at(step),
+      tensor => {
+        if (tensor.hasValue) tensor.counts()
+        return tensor.reduction('variance')
+      },
+      (variance, tensor) => {
+        if (tensor.hasValue && tensor.counts().value.count === 0) return null
+        const { name, worker } = tensor
         const value = variance.value as number
         const isLarge = max_threshold !== null && value > max_threshold
         const isSmall = min_threshold !== null && value < min_threshold
@@ -45,7 +48,7 @@ export class TensorVariance extends builtin({
         const relation = Number.isNaN(value) ? '' : `, ${isLarge ? 'above' : 'below'} ${figure(threshold!)}`
         const message = `the variance of ${name} is ${figure(value)}${relation}`
         return { tensor: name, worker, value, threshold, message }
-      }
-    }
+      },
+    )
   }
 }

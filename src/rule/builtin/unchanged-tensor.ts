@@ -1,7 +1,8 @@
 /** UnchangedTensor (rules.md §2.15). */
 
+import type { Question } from '../../trial/measure.js'
 import { flag, integer, list, number } from '../parameters.js'
-import { builtin, type Judgement, positionOf } from './builtin.js'
+import { builtin, each, type Judgements, positionOf } from './builtin.js'
 
 /** Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it. */
 export class UnchangedTensor extends builtin({
@@ -29,21 +30,35 @@ export class UnchangedTensor extends builtin({
     if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
   }
 
-  protected override *examine(step: number): Iterable<Judgement> {
-    const { num_steps, rtol, atol, equal_nan: equalNan } = this.parameters
-    for (const tensor of this.#tensors.at(step)) {
-      const { name, worker } = tensor
-      const steps = this.stepsOf(name)
-      const at = positionOf(step, steps)
-      const last = steps.slice(Math.max(0, at + 1 - num_steps), at + 1).map(({ globalStep }) => globalStep)
-      if (last.length < num_steps) continue
-      const versions = last.flatMap(step => this.reqTensors.find(name, step) ?? [])
-      const pairs = versions.slice(1).map((newer, i) => versions[i]!.allclose(newer, { rtol, atol, equalNan }))
-      yield () => {
-        if (!pairs.every(({ value }) => value)) return null
+  protected override *examine(step: number): Iterable<Judgements> {
+    const { num_steps, rtol, atol, equal_nan } = this.parameters
+    const tolerance = { rtol, atol, equalNan: equal_nan }
+    yield each(
+      this.#tensors.at(step),
+      tensor => {
+        const { name } = tensor
+        const steps = this.stepsOf(name)
+        const at = positionOf(step, steps)
+        if (at + 1 < num_steps) return undefined
+        tensor.counts()
+        const pairs = new Array<Question<boolean>>(num_steps - 1)
+        let newer = tensor
+        for (let i = 1; i < num_steps; i++) {
+          const older = this.reqTensors.find(name, steps[at - i]!.globalStep)!
+          pairs[num_steps - 1 - i] = older.allclose(newer, tolerance)
+          newer = older
+        }
+        return pairs
+      },
+      (pairs, tensor) => {
+        if (tensor.counts().value.count === 0 || !pairs.every(({ value }) => value)) return null
+        const { name, worker } = tensor
+        const steps = this.stepsOf(name).map(({ globalStep }) => globalStep as number)
+        const end = steps.indexOf(step) + 1
+        const last = steps.slice(end - num_steps, end)
         const message = `${name} has not changed over the steps ${last.join(', ')}`
         return { tensor: name, worker, value: num_steps, threshold: num_steps, message }
-      }
-    }
+      },
+    )
   }
 }

@@ -1,7 +1,7 @@
 /** VanishingGradient (rules.md §2.1). */
 
 import { number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
 
 /** Fires where the mean of the absolute values of a gradient is below `threshold`. */
 export class VanishingGradient extends builtin({
@@ -12,16 +12,17 @@ export class VanishingGradient extends builtin({
 }) {
   readonly #gradients = this.select({ collections: ['gradients'] })
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(step: number): Iterable<Judgements> {
     const { threshold } = this.parameters
-    for (const tensor of this.#gradients.at(step)) {
-      const mean = tensor.reduction('abs_mean')
-      yield () => {
+    yield each(
+      this.#gradients.at(step),
+      tensor => tensor.reduction('abs_mean'),
+      (mean, { name, worker }) => {
         const value = mean.value as number
         if (!(value < threshold)) return null
-        const message = `the mean of the absolute values of ${tensor.name} is ${figure(value)}, below ${figure(threshold)}`
-        return { tensor: tensor.name, worker: tensor.worker, value, threshold, message }
-      }
-    }
+        const message = `the mean of the absolute values of ${name} is ${figure(value)}, below ${figure(threshold)}`
+        return { tensor: name, worker, value, threshold, message }
+      },
+    )
   }
 }

@@ -1,7 +1,8 @@
 /** WeightUpdateRatio (rules.md §2.6). */
 
+import type { Step } from '../../trial/steps.js'
 import { integer, number } from '../parameters.js'
-import { builtin, figure, type Judgement, positionOf } from './builtin.js'
+import { builtin, each, figure, type Judgements, positionOf } from './builtin.js'
 
 /**
  * Fires where mean |W − W₀| / (mean |W₀| + epsilon), W₀ the same weights earlier, is above `large_threshold` or below
@@ -20,30 +21,38 @@ export class WeightUpdateRatio extends builtin({
 }) {
   readonly #weights = this.select({ collections: ['weights'], value: true })
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(step: number): Iterable<Judgements> {
     const { num_steps, large_threshold, small_threshold, epsilon } = this.parameters
     const mode = this.baseTrial.steps({ mode: 'TRAIN' }).length > 0 ? 'TRAIN' : 'GLOBAL'
-    for (const tensor of this.#weights.at(step)) {
-      const { name, worker } = tensor
-      const steps = this.stepsOf(name, mode)
-      const at = positionOf(step, steps)
-      if (at < 0) continue
-      const number = (i: number): number => (mode === 'TRAIN' ? steps[i]!.modeStep : steps[i]!.globalStep)
-      const earlier = num_steps === null ? at - 1 : steps.findIndex((_, i) => number(i) >= number(at) - num_steps)
-      if (earlier < 0 || earlier >= at) continue
-      const older = this.reqTensors.find(name, steps[earlier]!.globalStep)
-      if (older === undefined) continue
-      const change = tensor.meanAbsChange(older)
-      const moments = older.moments()
-      yield () => {
+    const number = (saved: Step): number => (mode === 'TRAIN' ? saved.modeStep : saved.globalStep)
+    yield each(
+      this.#weights.at(step),
+      tensor => {
+        const { name } = tensor
+        const steps = this.stepsOf(name, mode)
+        const at = positionOf(step, steps)
+        if (at < 0) return undefined
+        let earlier = at - 1
+        // The first that is not more than so many steps back.
+        if (num_steps !== null) {
+          const from = number(steps[at]!) - num_steps
+          while (earlier > 0 && number(steps[earlier - 1]!) >= from) earlier--
+          if (earlier >= 0 && number(steps[earlier]!) < from) return undefined
+        }
+        const older = earlier < 0 ? undefined : this.reqTensors.find(name, steps[earlier]!.globalStep)
+        if (older === undefined) return undefined
+        older.moments('abs_mean')
+        return { older, change: tensor.meanAbsChange(older) }
+      },
+      ({ older, change }, { name, worker }) => {
         if (change.value === null) return null
-        const value = change.value / ((moments.value.reduction('abs_mean') as number) + epsilon)
+        const value = change.value / ((older.counts().value.reduction('abs_mean') as number) + epsilon)
         const isLarge = value > large_threshold
         if (!isLarge && !(value < small_threshold)) return null
         const threshold = isLarge ? large_threshold : small_threshold
         const message = `${name} changed since step ${older.step} by ${figure(value)} of its size, ${isLarge ? 'more' : 'less'} than ${figure(threshold)}`
         return { tensor: name, worker, value, threshold, message }
-      }
-    }
+      },
+    )
   }
 }

@@ -134,6 +134,13 @@ interface EventFile {
   readonly isListed: boolean
 }
 
+/** An event file that is to be checked, before its entries are brought into order: all of a trial's would be many. */
+interface NamedFile {
+  readonly path: string
+  readonly indexes: readonly ReadIndex[]
+  readonly isListed: boolean
+}
+
 /** A range that was checked, and the tags of its reply. */
 interface Checked {
   readonly range: VerifiedRange
@@ -158,8 +165,8 @@ class Verifier {
   readonly #notes: VerifyProblem[] = []
   readonly #problemCounts: Partial<Record<VerifyCode, number>> = {}
   readonly #noteCounts: Partial<Record<VerifyCode, number>> = {}
-  /** How many were told of the file that is being looked at. */
-  #told = { file: '', problems: 0, notes: 0 }
+  /** How many were told of the event file that is being looked at and its index files, or of what comes before these. */
+  readonly #told = new Map<string, number>()
   #indexes = new IndexState([], false)
   readonly #savedNames = new Set<string>()
   readonly #seenPayloads = new WeakSet<object>()
@@ -250,10 +257,11 @@ class Verifier {
   #tell(severity: VerifyProblem['severity'], finding: Finding): void {
     const counts = severity === 'problem' ? this.#problemCounts : this.#noteCounts
     counts[finding.code] = (counts[finding.code] ?? 0) + 1
-    if (this.#told.file !== finding.file) this.#told = { file: finding.file, problems: 0, notes: 0 }
     const told = severity === 'problem' ? this.#problems : this.#notes
-    const count = severity === 'problem' ? this.#told.problems++ : this.#told.notes++
+    const key = `${severity} ${finding.file}`
+    const count = this.#told.get(key) ?? 0
     if (count >= MAX_TOLD_OF_FILE || told.length >= MAX_TOLD) return
+    this.#told.set(key, count + 1)
     const problem = verifyProblem(severity, finding)
     told.push(problem)
     this.#options.onProblem?.(problem)
@@ -479,47 +487,56 @@ class Verifier {
   }
 
   /** @returns the number of threads */
-  async #checkEventFiles(files: readonly EventFile[], isTornasole: boolean): Promise<number> {
-    const planned: {
-      readonly file: EventFile
-      readonly ranges: readonly VerifyRange[]
-      readonly byteLength: number
-    }[] = []
-    let total = 0
-    for (const file of files) {
-      const byteLength = await this.#byteLength(file)
-      planned.push({ file, byteLength, ranges: rangesOf(file, this.#options.deep ?? false) })
-      total += byteLength
-    }
-    const runner = await this.#runner(total)
+  async #checkEventFiles(files: readonly NamedFile[], isTornasole: boolean): Promise<number> {
+    const byteLengths: number[] = []
+    for (const file of files) byteLengths.push(await this.#byteLength(file))
+    const runner = await this.#runner(byteLengths.reduce((sum, byteLength) => sum + byteLength, 0))
+    const { deep = false } = this.#options
     const job = (ranges: readonly VerifyRange[]): VerifyJob => ({
       kind: 'verify',
       store: this.#access.spec,
       ranges,
       windowByteLength: this.#memory >> 1,
       isTornasole,
-      deep: this.#options.deep ?? false,
+      deep,
     })
-    const jobs = jobsOf(planned, job)
-    const results = this.#checked(runner, jobs)
-    for (const { file, ranges } of planned) {
+    // Those whose jobs are under way.
+    const pending: { readonly file: EventFile; readonly ranges: readonly VerifyRange[] }[] = []
+    const planned = function* (): Generator<{ ranges: readonly VerifyRange[]; byteLength: number }> {
+      for (const [i, { path, indexes, isListed }] of files.entries()) {
+        const file = { path, isListed, entries: entriesOf(indexes) }
+        const byteLength = byteLengths[i]!
+        const ranges = rangesOf(file, deep ? 0 : byteLength)
+        pending.push({ file, ranges })
+        yield { ranges, byteLength }
+      }
+    }
+    const results = this.#checked(runner, jobsOf(planned(), job))
+    for (let next = await results.next(); !next.done; ) {
+      const { file, ranges } = pending.shift()!
       const checked: Checked[] = []
       let error: ErrorData | null = null
       for (const asked of ranges) {
-        const { value } = await results.next()
+        const { value } = next
         if (value === undefined) break
         if ('code' in value) error ??= value
         else if (error === null) await this.#follow(checked, asked, value, runner, job)
+        next = await results.next()
       }
+      this.#told.clear()
       if (error) this.#unreadable(file, error)
       else this.#checkFile(file, checked)
     }
     return runner.threads
   }
 
-  /** As its index says, which costs nothing; what the job finds counts. */
-  async #byteLength({ path, entries }: EventFile): Promise<number> {
-    if (entries.length > 0) return entries.reduce((end, { location }) => Math.max(end, endOf(location)), 0)
+  /** As its index says, which costs nothing; of a file that no index names, or that is long, as it is. */
+  async #byteLength({ path, indexes }: NamedFile): Promise<number> {
+    let end = 0
+    for (const { content } of indexes) {
+      for (const location of content?.tensors ?? []) end = Math.max(end, endOf(location))
+    }
+    if (end > 0 && end <= CUT_BYTES) return end
     try {
       return await this.#store.byteLength(path)
     } catch (error) {
@@ -859,33 +876,36 @@ class IndexState {
 }
 
 /** Event files that are there and those that index files name, in the order of their paths. */
-function eventFilesOf(paths: readonly string[], indexes: readonly ReadIndex[]): EventFile[] {
-  const byPath = new Map<string, Entry[]>(paths.map(path => [path, []]))
+function eventFilesOf(paths: readonly string[], indexes: readonly ReadIndex[]): NamedFile[] {
+  const byPath = new Map<string, ReadIndex[]>(paths.map(path => [path, []]))
   for (const index of indexes) {
     const { eventFile, tensors } = index.content ?? NOTHING
-    if (eventFile === null || (tensors.length === 0 && !byPath.has(eventFile))) continue
-    const entries = byPath.get(eventFile) ?? []
-    byPath.set(eventFile, entries)
-    for (const location of tensors) entries.push({ location, index })
+    if (eventFile === null || tensors.length === 0) continue
+    const ofFile = byPath.get(eventFile)
+    if (ofFile) ofFile.push(index)
+    else byPath.set(eventFile, [index])
   }
   const listed = new Set(paths)
   return [...byPath]
-    .map(([path, entries]) => ({
-      path,
-      entries: entries.sort((a, b) => a.location.startByte - b.location.startByte),
-      isListed: listed.has(path),
-    }))
+    .map(([path, ofFile]) => ({ path, indexes: ofFile, isListed: listed.has(path) }))
     .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
 }
 
-/** A file in one range; a long one in several, from one record that the index names to another, unless it is to be whole. */
-function rangesOf({ path, entries }: EventFile, isWhole: boolean): VerifyRange[] {
+function entriesOf(indexes: readonly ReadIndex[]): Entry[] {
+  return indexes
+    .flatMap(index => (index.content?.tensors ?? []).map((location): Entry => ({ location, index })))
+    .sort((a, b) => a.location.startByte - b.location.startByte)
+}
+
+/** A file in one range; one that is longer than CUT_BYTES in several, from one record that the index names to another. */
+function rangesOf({ path, entries }: EventFile, byteLength: number): VerifyRange[] {
   const anchors = Float64Array.from(new Set(entries.map(({ location }) => location.startByte)))
   const ranges: VerifyRange[] = []
   let first = 0
   let startByte = 0
-  if (!isWhole && entries.length > 0 && endOf(entries.at(-1)!.location) > CUT_BYTES) {
+  if (byteLength > CUT_BYTES) {
     for (const [i, anchor] of anchors.entries()) {
+      if (anchor >= byteLength) break
       if (anchor - startByte < JOB_BYTES) continue
       ranges.push({ path, startByte, endByte: anchor, anchors: anchors.slice(first, i + 1) })
       startByte = anchor
@@ -896,7 +916,7 @@ function rangesOf({ path, entries }: EventFile, isWhole: boolean): VerifyRange[]
 }
 
 function* jobsOf(
-  files: readonly { readonly ranges: readonly VerifyRange[]; readonly byteLength: number }[],
+  files: Iterable<{ readonly ranges: readonly VerifyRange[]; readonly byteLength: number }>,
   job: (ranges: readonly VerifyRange[]) => VerifyJob,
 ): Generator<VerifyJob> {
   let some: VerifyRange[] = []

@@ -534,6 +534,36 @@ describe('the result', () => {
     expect(seen).toEqual(problems)
   })
 
+  it('tells as many of an index file, whatever is told of its event file in between', async () => {
+    const writer = new TrialWriter(directory)
+    const tensors = Array.from(
+      { length: 300 },
+      (_, i): StepTensor => ({ name: `t${i}`, dtype: 'int8', shape: [1], values: [1] }),
+    )
+    writer.step({ step: 0, tensors })
+    writer.end()
+    const index = readIndex(directory, 0)
+    const tensor_payload = index.tensor_payload.map(entry => ({ ...entry, start_idx: entry.start_idx + 1 }))
+    writeIndex(directory, 0, { ...index, tensor_payload })
+    const { problems, problemCounts } = await verifyTrial(directory)
+    expect(problemCounts).toEqual({ EntryNotARecord: 300, RecordNotIndexed: 300 })
+    expect(problems.filter(({ code }) => code === 'EntryNotARecord')).toHaveLength(100)
+    expect(problems.filter(({ code }) => code === 'RecordNotIndexed')).toHaveLength(100)
+  })
+
+  it('is there soon for an index file that lies about a million places', { timeout: 60_000 }, async () => {
+    const index = readIndex(plain(), STEP)
+    const far = Array.from({ length: 200_000 }, (_, i) => ({
+      tensorname: `t${i}`,
+      start_idx: i * 2 ** 24,
+      length: 100,
+    }))
+    writeIndex(directory, STEP, { ...index, tensor_payload: [...index.tensor_payload, ...far] })
+    const { problemCounts, stats } = await verifyTrial(directory)
+    expect(stats.records).toBe(15)
+    expect(problemCounts).toEqual({ EntryPastEnd: 1, EntriesOverlap: 1, EntryLengthMismatch: 1, EntryTagMismatch: 1 })
+  })
+
   it('ends with the signal’s reason', async () => {
     plain()
     const reason = new Error('enough')

@@ -2,12 +2,10 @@
 
 import { type ErrorData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
-import type { IndexFile, TensorLocation } from '../format/index-file.js'
 import {
   COLLECTIONS_DIRECTORY,
   END_MARKERS,
   EVENTS_DIRECTORY,
-  type EventFileName,
   INDEX_DIRECTORY,
   indexFilePath,
   isTemporary,
@@ -35,6 +33,24 @@ import { openStore, type Store, storeSpec, type Traffic } from '../store/store.j
 import { MODES, type Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import { runWithRetry } from './scan.js'
+import {
+  type Checked,
+  CUT_BYTES,
+  type Entry,
+  type EventFile,
+  endOf,
+  entriesOf,
+  eventFilesOf,
+  type IndexContent,
+  IndexState,
+  jobsOf,
+  listOf,
+  lostBetween,
+  lostTensors,
+  type NamedFile,
+  type ReadIndex,
+  rangesOf,
+} from './verify-files.js'
 import { type Finding, type VerifyCode, type VerifyProblem, verifyProblem } from './verify-problem.js'
 
 export interface VerifyOptions extends WorkOptions {
@@ -83,11 +99,6 @@ const MAX_TOLD = 10_000
 const MAX_INDEX_BYTES = 256 << 20
 const MAX_COLLECTIONS_BYTES = 256 << 20
 const INDEX_FILES_PER_JOB = 256
-/** Bytes of event files a job checks, and how many files at most. */
-const JOB_BYTES = 8 << 20
-const JOB_RANGES = 256
-/** A file longer than this is cut at records that the index names, so that threads share it. */
-const CUT_BYTES = 16 << 20
 const TENSOR = VALUE_KINDS.indexOf('tensor')
 const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
 
@@ -107,44 +118,6 @@ export async function verifyTrial(path: string, options: VerifyOptions = {}): Pr
   } finally {
     await store.close()
   }
-}
-
-/** What an index file says, and where it lies. */
-interface ReadIndex {
-  readonly path: string
-  readonly step: number
-  readonly worker: Worker
-  /** Null where it can't be read. Tornasole's tell no mode. */
-  readonly content: IndexContent | null
-}
-
-type IndexContent = Pick<IndexFile, 'tensors' | 'eventFile' | 'shapes'> & Partial<Pick<IndexFile, 'mode' | 'modeStep'>>
-
-/** An entry of an index file. */
-interface Entry {
-  readonly location: TensorLocation
-  readonly index: ReadIndex
-}
-
-/** An event file, and what index files say of it. */
-interface EventFile {
-  readonly path: string
-  /** In the order of the file. */
-  readonly entries: readonly Entry[]
-  readonly isListed: boolean
-}
-
-/** An event file that is to be checked, before its entries are brought into order: all of a trial's would be many. */
-interface NamedFile {
-  readonly path: string
-  readonly indexes: readonly ReadIndex[]
-  readonly isListed: boolean
-}
-
-/** A range that was checked, and the tags of its reply. */
-interface Checked {
-  readonly range: VerifiedRange
-  readonly tags: readonly string[]
 }
 
 /** What is in the trial's directory. */
@@ -835,126 +808,4 @@ class Verifier {
       this.#note({ ...place, code: 'ModeMismatch', expected, found: `one of ${mode} step ${modeStep} in ${path}` })
     }
   }
-}
-
-function endOf({ startByte, byteLength }: TensorLocation): number {
-  return startByte + byteLength
-}
-
-const NOTHING: IndexContent = { eventFile: null, tensors: [], shapes: [] }
-
-/** Which steps of which workers have an index file. */
-class IndexState {
-  readonly isThere: boolean
-  readonly #ended: boolean
-  readonly #readable = new Set<string>()
-  readonly #all = new Set<string>()
-  readonly #last = new Map<Worker, number>()
-
-  constructor(indexes: readonly ReadIndex[], ended: boolean) {
-    this.isThere = indexes.length > 0
-    this.#ended = ended
-    for (const { step, worker, content } of indexes) {
-      this.#all.add(`${step} ${worker}`)
-      if (content !== null) this.#readable.add(`${step} ${worker}`)
-      this.#last.set(worker, Math.max(step, this.#last.get(worker) ?? 0))
-    }
-  }
-
-  has({ step, worker }: EventFileName): boolean {
-    return this.#all.has(`${step} ${worker}`)
-  }
-
-  isReadable({ step, worker }: EventFileName): boolean {
-    return this.#readable.has(`${step} ${worker}`)
-  }
-
-  /** Whether an index file that is not there will not come: of a running job, that of a worker's last step still may. */
-  isLate({ step, worker }: EventFileName): boolean {
-    return this.#ended || step < (this.#last.get(worker) ?? -1)
-  }
-}
-
-/** Event files that are there and those that index files name, in the order of their paths. */
-function eventFilesOf(paths: readonly string[], indexes: readonly ReadIndex[]): NamedFile[] {
-  const byPath = new Map<string, ReadIndex[]>(paths.map(path => [path, []]))
-  for (const index of indexes) {
-    const { eventFile, tensors } = index.content ?? NOTHING
-    if (eventFile === null || tensors.length === 0) continue
-    const ofFile = byPath.get(eventFile)
-    if (ofFile) ofFile.push(index)
-    else byPath.set(eventFile, [index])
-  }
-  const listed = new Set(paths)
-  return [...byPath]
-    .map(([path, ofFile]) => ({ path, indexes: ofFile, isListed: listed.has(path) }))
-    .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
-}
-
-function entriesOf(indexes: readonly ReadIndex[]): Entry[] {
-  return indexes
-    .flatMap(index => (index.content?.tensors ?? []).map((location): Entry => ({ location, index })))
-    .sort((a, b) => a.location.startByte - b.location.startByte)
-}
-
-/** A file in one range; one that is longer than CUT_BYTES in several, from one record that the index names to another. */
-function rangesOf({ path, entries }: EventFile, byteLength: number): VerifyRange[] {
-  const anchors = Float64Array.from(new Set(entries.map(({ location }) => location.startByte)))
-  const ranges: VerifyRange[] = []
-  let first = 0
-  let startByte = 0
-  if (byteLength > CUT_BYTES) {
-    for (const [i, anchor] of anchors.entries()) {
-      if (anchor >= byteLength) break
-      if (anchor - startByte < JOB_BYTES) continue
-      ranges.push({ path, startByte, endByte: anchor, anchors: anchors.slice(first, i + 1) })
-      startByte = anchor
-      first = i
-    }
-  }
-  return [...ranges, { path, startByte, endByte: null, anchors: anchors.slice(first) }]
-}
-
-function* jobsOf(
-  files: Iterable<{ readonly ranges: readonly VerifyRange[]; readonly byteLength: number }>,
-  job: (ranges: readonly VerifyRange[]) => VerifyJob,
-): Generator<VerifyJob> {
-  let some: VerifyRange[] = []
-  let bytes = 0
-  for (const { ranges, byteLength } of files) {
-    for (const range of ranges) {
-      some.push(range)
-      bytes += (range.endByte ?? byteLength) - range.startByte
-      if (bytes < JOB_BYTES && some.length < JOB_RANGES) continue
-      yield job(some)
-      some = []
-      bytes = 0
-    }
-  }
-  if (some.length > 0) yield job(some)
-}
-
-/** What can't be had any more because of damage to a range of bytes; '' where nobody knows. */
-function lostBetween(
-  entries: readonly Entry[],
-  startByte: number,
-  endByte: number,
-  tag: string | null,
-  step: number,
-): string {
-  if (tag !== null) return `tensor ${JSON.stringify(tag)}${Number.isNaN(step) ? '' : ` at step ${step}`}`
-  const inside = entries.filter(({ location }) => location.startByte >= startByte && location.startByte < endByte)
-  const names = inside.map(({ location }) => location.name)
-  return inside.length === 0 ? '' : lostTensors(names, inside[0]!.index.step)
-}
-
-function lostTensors(names: readonly string[], step: number): string {
-  const noun = names.length === 1 ? 'tensor' : 'tensors'
-  return `${noun} ${listOf(names.map(name => JSON.stringify(name)))} at step ${step}`
-}
-
-/** The first of them, and how many others there are. */
-function listOf(names: readonly string[]): string {
-  const some = names.slice(0, 5).join(', ')
-  return names.length > 5 ? `${some} and ${names.length - 5} others` : some
 }

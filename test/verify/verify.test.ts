@@ -551,7 +551,7 @@ describe('the result', () => {
     expect(problems.filter(({ code }) => code === 'RecordNotIndexed')).toHaveLength(100)
   })
 
-  it('is there soon for an index file that lies about a million places', { timeout: 60_000 }, async () => {
+  it('is there soon for an index file that lies about 200,000 places', { timeout: 60_000 }, async () => {
     const index = readIndex(plain(), STEP)
     const far = Array.from({ length: 200_000 }, (_, i) => ({
       tensorname: `t${i}`,

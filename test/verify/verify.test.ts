@@ -432,6 +432,21 @@ describe('trials of other kinds', () => {
     expect(places(await verifyTrial(directory))).toEqual([`TornRecord ${file} ${Buffer.concat(records).length}`])
   })
 
+  it('of TensorBoard, with more in a file than one job looks at', { timeout: 60_000 }, async () => {
+    const values = Array.from({ length: 10_000 }, (_, i) => ({ tag: `tag${i % 100}`, simpleValue: i }))
+    const record = frameRecord(encodeEvent({ wallTime: 1, step: 1, values }), { checksum: 'true' })
+    const records = Array.from({ length: 110 }, () => Buffer.from(record))
+    // In the part that the second job looks at.
+    const last = records.at(-1)!
+    last.writeUInt8(last[last.length - 1]! ^ 1, last.length - 1)
+    mkdirSync(directory)
+    const file = 'events.out.tfevents.1.host'
+    writeFileSync(join(directory, file), Buffer.concat(records))
+    const verification = await verifyTrial(directory, { threads: 0 })
+    expect(verification.stats).toMatchObject({ records: 110, tensors: 1_100_000 })
+    expect(places(verification)).toEqual([`BadPayloadChecksum ${file} ${110 * record.length - 4}`])
+  })
+
   it('on S3, damaged ones too', async () => {
     corruptions.find(({ name }) => name === 'wrong checksum of the length')!.apply(plain())
     const server = await FaultyS3.start()

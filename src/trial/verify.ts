@@ -2,12 +2,10 @@
 
 import { type ErrorData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
-import type { IndexFile, TensorLocation } from '../format/index-file.js'
 import {
   COLLECTIONS_DIRECTORY,
   END_MARKERS,
   EVENTS_DIRECTORY,
-  type EventFileName,
   INDEX_DIRECTORY,
   indexFilePath,
   isTemporary,
@@ -34,6 +32,24 @@ import type { S3Options } from '../store/s3-spec.js'
 import { openStore, type Store, storeSpec, type Traffic } from '../store/store.js'
 import { MODES, type Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import {
+  type Checked,
+  CUT_BYTES,
+  type Entry,
+  type EventFile,
+  endOf,
+  entriesOf,
+  eventFilesOf,
+  type IndexContent,
+  IndexState,
+  jobsOf,
+  listOf,
+  lostBetween,
+  lostTensors,
+  type NamedFile,
+  type ReadIndex,
+  rangesOf,
+} from './verify-files.js'
 import { type Finding, type VerifyCode, type VerifyProblem, verifyProblem } from './verify-problem.js'
 
 export interface VerifyOptions extends WorkOptions {
@@ -82,11 +98,6 @@ const MAX_TOLD = 10_000
 const MAX_INDEX_BYTES = 256 << 20
 const MAX_COLLECTIONS_BYTES = 256 << 20
 const INDEX_FILES_PER_JOB = 256
-/** Bytes of event files a job checks, and how many files at most. */
-const JOB_BYTES = 8 << 20
-const JOB_RANGES = 256
-/** A file longer than this is cut at records that the index names, so that threads share it. */
-const CUT_BYTES = 16 << 20
 const TENSOR = VALUE_KINDS.indexOf('tensor')
 const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
 
@@ -108,37 +119,6 @@ export async function verifyTrial(path: string, options: VerifyOptions = {}): Pr
   }
 }
 
-/** What an index file says, and where it lies. */
-interface ReadIndex {
-  readonly path: string
-  readonly step: number
-  readonly worker: Worker
-  /** Null where it can't be read. Tornasole's tell no mode. */
-  readonly content: IndexContent | null
-}
-
-type IndexContent = Pick<IndexFile, 'tensors' | 'eventFile' | 'shapes'> & Partial<Pick<IndexFile, 'mode' | 'modeStep'>>
-
-/** An entry of an index file. */
-interface Entry {
-  readonly location: TensorLocation
-  readonly index: ReadIndex
-}
-
-/** An event file, and what index files say of it. */
-interface EventFile {
-  readonly path: string
-  /** In the order of the file. */
-  readonly entries: readonly Entry[]
-  readonly isListed: boolean
-}
-
-/** A range that was checked, and the tags of its reply. */
-interface Checked {
-  readonly range: VerifiedRange
-  readonly tags: readonly string[]
-}
-
 /** What is in the trial's directory. */
 interface Listing {
   readonly index: readonly string[]
@@ -157,8 +137,8 @@ class Verifier {
   readonly #notes: VerifyProblem[] = []
   readonly #problemCounts: Partial<Record<VerifyCode, number>> = {}
   readonly #noteCounts: Partial<Record<VerifyCode, number>> = {}
-  /** How many were told of the file that is being looked at. */
-  #told = { file: '', problems: 0, notes: 0 }
+  /** How many were told of the event file that is being looked at and its index files, or of what comes before these. */
+  readonly #told = new Map<string, number>()
   #indexes = new IndexState([], false)
   readonly #savedNames = new Set<string>()
   readonly #seenPayloads = new WeakSet<object>()
@@ -249,10 +229,11 @@ class Verifier {
   #tell(severity: VerifyProblem['severity'], finding: Finding): void {
     const counts = severity === 'problem' ? this.#problemCounts : this.#noteCounts
     counts[finding.code] = (counts[finding.code] ?? 0) + 1
-    if (this.#told.file !== finding.file) this.#told = { file: finding.file, problems: 0, notes: 0 }
     const told = severity === 'problem' ? this.#problems : this.#notes
-    const count = severity === 'problem' ? this.#told.problems++ : this.#told.notes++
+    const key = `${severity} ${finding.file}`
+    const count = this.#told.get(key) ?? 0
     if (count >= MAX_TOLD_OF_FILE || told.length >= MAX_TOLD) return
+    this.#told.set(key, count + 1)
     const problem = verifyProblem(severity, finding)
     told.push(problem)
     this.#options.onProblem?.(problem)
@@ -478,47 +459,56 @@ class Verifier {
   }
 
   /** @returns the number of threads */
-  async #checkEventFiles(files: readonly EventFile[], isTornasole: boolean): Promise<number> {
-    const planned: {
-      readonly file: EventFile
-      readonly ranges: readonly VerifyRange[]
-      readonly byteLength: number
-    }[] = []
-    let total = 0
-    for (const file of files) {
-      const byteLength = await this.#byteLength(file)
-      planned.push({ file, byteLength, ranges: rangesOf(file, this.#options.deep ?? false) })
-      total += byteLength
-    }
-    const runner = await this.#runner(total)
+  async #checkEventFiles(files: readonly NamedFile[], isTornasole: boolean): Promise<number> {
+    const byteLengths: number[] = []
+    for (const file of files) byteLengths.push(await this.#byteLength(file))
+    const runner = await this.#runner(byteLengths.reduce((sum, byteLength) => sum + byteLength, 0))
+    const { deep = false } = this.#options
     const job = (ranges: readonly VerifyRange[]): VerifyJob => ({
       kind: 'verify',
       store: this.#access.spec,
       ranges,
       windowByteLength: this.#memory >> 1,
       isTornasole,
-      deep: this.#options.deep ?? false,
+      deep,
     })
-    const jobs = jobsOf(planned, job)
-    const results = this.#checked(runner, jobs)
-    for (const { file, ranges } of planned) {
+    // Those whose jobs are under way.
+    const pending: { readonly file: EventFile; readonly ranges: readonly VerifyRange[] }[] = []
+    const planned = function* (): Generator<{ ranges: readonly VerifyRange[]; byteLength: number }> {
+      for (const [i, { path, indexes, isListed }] of files.entries()) {
+        const file = { path, isListed, entries: entriesOf(indexes) }
+        const byteLength = byteLengths[i]!
+        const ranges = rangesOf(file, deep ? 0 : byteLength)
+        pending.push({ file, ranges })
+        yield { ranges, byteLength }
+      }
+    }
+    const results = this.#checked(runner, jobsOf(planned(), job))
+    for (let next = await results.next(); !next.done; ) {
+      const { file, ranges } = pending.shift()!
       const checked: Checked[] = []
       let error: ErrorData | null = null
       for (const asked of ranges) {
-        const { value } = await results.next()
+        const { value } = next
         if (value === undefined) break
         if ('code' in value) error ??= value
         else if (error === null) await this.#follow(checked, asked, value, runner, job)
+        next = await results.next()
       }
+      this.#told.clear()
       if (error) this.#unreadable(file, error)
       else this.#checkFile(file, checked)
     }
     return runner.threads
   }
 
-  /** As its index says, which costs nothing; what the job finds counts. */
-  async #byteLength({ path, entries }: EventFile): Promise<number> {
-    if (entries.length > 0) return entries.reduce((end, { location }) => Math.max(end, endOf(location)), 0)
+  /** As its index says, which costs nothing; of a file that no index names, or that is long, as it is. */
+  async #byteLength({ path, indexes }: NamedFile): Promise<number> {
+    let end = 0
+    for (const { content } of indexes) {
+      for (const location of content?.tensors ?? []) end = Math.max(end, endOf(location))
+    }
+    if (end > 0 && end <= CUT_BYTES) return end
     try {
       return await this.#store.byteLength(path)
     } catch (error) {
@@ -817,123 +807,4 @@ class Verifier {
       this.#note({ ...place, code: 'ModeMismatch', expected, found: `one of ${mode} step ${modeStep} in ${path}` })
     }
   }
-}
-
-function endOf({ startByte, byteLength }: TensorLocation): number {
-  return startByte + byteLength
-}
-
-const NOTHING: IndexContent = { eventFile: null, tensors: [], shapes: [] }
-
-/** Which steps of which workers have an index file. */
-class IndexState {
-  readonly isThere: boolean
-  readonly #ended: boolean
-  readonly #readable = new Set<string>()
-  readonly #all = new Set<string>()
-  readonly #last = new Map<Worker, number>()
-
-  constructor(indexes: readonly ReadIndex[], ended: boolean) {
-    this.isThere = indexes.length > 0
-    this.#ended = ended
-    for (const { step, worker, content } of indexes) {
-      this.#all.add(`${step} ${worker}`)
-      if (content !== null) this.#readable.add(`${step} ${worker}`)
-      this.#last.set(worker, Math.max(step, this.#last.get(worker) ?? 0))
-    }
-  }
-
-  has({ step, worker }: EventFileName): boolean {
-    return this.#all.has(`${step} ${worker}`)
-  }
-
-  isReadable({ step, worker }: EventFileName): boolean {
-    return this.#readable.has(`${step} ${worker}`)
-  }
-
-  /** Whether an index file that is not there will not come: of a running job, that of a worker's last step still may. */
-  isLate({ step, worker }: EventFileName): boolean {
-    return this.#ended || step < (this.#last.get(worker) ?? -1)
-  }
-}
-
-/** Event files that are there and those that index files name, in the order of their paths. */
-function eventFilesOf(paths: readonly string[], indexes: readonly ReadIndex[]): EventFile[] {
-  const byPath = new Map<string, Entry[]>(paths.map(path => [path, []]))
-  for (const index of indexes) {
-    const { eventFile, tensors } = index.content ?? NOTHING
-    if (eventFile === null || (tensors.length === 0 && !byPath.has(eventFile))) continue
-    const entries = byPath.get(eventFile) ?? []
-    byPath.set(eventFile, entries)
-    for (const location of tensors) entries.push({ location, index })
-  }
-  const listed = new Set(paths)
-  return [...byPath]
-    .map(([path, entries]) => ({
-      path,
-      entries: entries.sort((a, b) => a.location.startByte - b.location.startByte),
-      isListed: listed.has(path),
-    }))
-    .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
-}
-
-/** A file in one range; a long one in several, from one record that the index names to another, unless it is to be whole. */
-function rangesOf({ path, entries }: EventFile, isWhole: boolean): VerifyRange[] {
-  const anchors = Float64Array.from(new Set(entries.map(({ location }) => location.startByte)))
-  const ranges: VerifyRange[] = []
-  let first = 0
-  let startByte = 0
-  if (!isWhole && entries.length > 0 && endOf(entries.at(-1)!.location) > CUT_BYTES) {
-    for (const [i, anchor] of anchors.entries()) {
-      if (anchor - startByte < JOB_BYTES) continue
-      ranges.push({ path, startByte, endByte: anchor, anchors: anchors.slice(first, i + 1) })
-      startByte = anchor
-      first = i
-    }
-  }
-  return [...ranges, { path, startByte, endByte: null, anchors: anchors.slice(first) }]
-}
-
-function* jobsOf(
-  files: readonly { readonly ranges: readonly VerifyRange[]; readonly byteLength: number }[],
-  job: (ranges: readonly VerifyRange[]) => VerifyJob,
-): Generator<VerifyJob> {
-  let some: VerifyRange[] = []
-  let bytes = 0
-  for (const { ranges, byteLength } of files) {
-    for (const range of ranges) {
-      some.push(range)
-      bytes += (range.endByte ?? byteLength) - range.startByte
-      if (bytes < JOB_BYTES && some.length < JOB_RANGES) continue
-      yield job(some)
-      some = []
-      bytes = 0
-    }
-  }
-  if (some.length > 0) yield job(some)
-}
-
-/** What can't be had any more because of damage to a range of bytes; '' where nobody knows. */
-function lostBetween(
-  entries: readonly Entry[],
-  startByte: number,
-  endByte: number,
-  tag: string | null,
-  step: number,
-): string {
-  if (tag !== null) return `tensor ${JSON.stringify(tag)}${Number.isNaN(step) ? '' : ` at step ${step}`}`
-  const inside = entries.filter(({ location }) => location.startByte >= startByte && location.startByte < endByte)
-  const names = inside.map(({ location }) => location.name)
-  return inside.length === 0 ? '' : lostTensors(names, inside[0]!.index.step)
-}
-
-function lostTensors(names: readonly string[], step: number): string {
-  const noun = names.length === 1 ? 'tensor' : 'tensors'
-  return `${noun} ${listOf(names.map(name => JSON.stringify(name)))} at step ${step}`
-}
-
-/** The first of them, and how many others there are. */
-function listOf(names: readonly string[]): string {
-  const some = names.slice(0, 5).join(', ')
-  return names.length > 5 ? `${some} and ${names.length - 5} others` : some
 }

@@ -432,6 +432,21 @@ describe('trials of other kinds', () => {
     expect(places(await verifyTrial(directory))).toEqual([`TornRecord ${file} ${Buffer.concat(records).length}`])
   })
 
+  it('of TensorBoard, with more in a file than one job looks at', { timeout: 60_000 }, async () => {
+    const values = Array.from({ length: 10_000 }, (_, i) => ({ tag: `tag${i % 100}`, simpleValue: i }))
+    const record = frameRecord(encodeEvent({ wallTime: 1, step: 1, values }), { checksum: 'true' })
+    const records = Array.from({ length: 110 }, () => Buffer.from(record))
+    // In the part that the second job looks at.
+    const last = records.at(-1)!
+    last.writeUInt8(last[last.length - 1]! ^ 1, last.length - 1)
+    mkdirSync(directory)
+    const file = 'events.out.tfevents.1.host'
+    writeFileSync(join(directory, file), Buffer.concat(records))
+    const verification = await verifyTrial(directory, { threads: 0 })
+    expect(verification.stats).toMatchObject({ records: 110, tensors: 1_100_000 })
+    expect(places(verification)).toEqual([`BadPayloadChecksum ${file} ${110 * record.length - 4}`])
+  })
+
   it('on S3, damaged ones too', async () => {
     corruptions.find(({ name }) => name === 'wrong checksum of the length')!.apply(plain())
     const server = await FaultyS3.start()
@@ -532,6 +547,36 @@ describe('the result', () => {
     expect(problemCounts).toEqual({ BadPayloadChecksum: 500 })
     expect(problems).toHaveLength(100)
     expect(seen).toEqual(problems)
+  })
+
+  it('tells as many of an index file, whatever is told of its event file in between', async () => {
+    const writer = new TrialWriter(directory)
+    const tensors = Array.from(
+      { length: 300 },
+      (_, i): StepTensor => ({ name: `t${i}`, dtype: 'int8', shape: [1], values: [1] }),
+    )
+    writer.step({ step: 0, tensors })
+    writer.end()
+    const index = readIndex(directory, 0)
+    const tensor_payload = index.tensor_payload.map(entry => ({ ...entry, start_idx: entry.start_idx + 1 }))
+    writeIndex(directory, 0, { ...index, tensor_payload })
+    const { problems, problemCounts } = await verifyTrial(directory)
+    expect(problemCounts).toEqual({ EntryNotARecord: 300, RecordNotIndexed: 300 })
+    expect(problems.filter(({ code }) => code === 'EntryNotARecord')).toHaveLength(100)
+    expect(problems.filter(({ code }) => code === 'RecordNotIndexed')).toHaveLength(100)
+  })
+
+  it('is there soon for an index file that lies about 200,000 places', { timeout: 60_000 }, async () => {
+    const index = readIndex(plain(), STEP)
+    const far = Array.from({ length: 200_000 }, (_, i) => ({
+      tensorname: `t${i}`,
+      start_idx: i * 2 ** 24,
+      length: 100,
+    }))
+    writeIndex(directory, STEP, { ...index, tensor_payload: [...index.tensor_payload, ...far] })
+    const { problemCounts, stats } = await verifyTrial(directory)
+    expect(stats.records).toBe(15)
+    expect(problemCounts).toEqual({ EntryPastEnd: 1, EntriesOverlap: 1, EntryLengthMismatch: 1, EntryTagMismatch: 1 })
   })
 
   it('ends with the signal’s reason', async () => {

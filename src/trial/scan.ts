@@ -15,6 +15,7 @@ import {
 } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import {
+  columnsOf,
   type LinesRequest,
   type PlanContext,
   type PlannedJob,
@@ -114,6 +115,8 @@ interface Line {
 }
 
 const encoder = new TextEncoder()
+/** How often a scan halves jobs that fail, before it takes all of a job's records for lost: to one of 16,384 it takes 14. */
+const MAX_HALVINGS = 16
 /** Text that is worth handing on. */
 const LINES_BYTES = 1 << 16
 
@@ -123,6 +126,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   readonly #stats: { -readonly [K in keyof ScanStats]: ScanStats[K] }
   #started = false
   #waitMs = 0
+  #halvings = 0
   #firstError: TrialscanError | null = null
 
   constructor(request: ScanRequest) {
@@ -298,33 +302,74 @@ export class Scan implements AsyncIterable<ScanRow> {
       const { job } = planned
       const askedAt = performance.now()
       let answer: ReplyTo<Job> | null = null
-      let failure: ErrorData | null = null
+      let failure: unknown
       try {
         answer = await reply
       } catch (error) {
         signal?.throwIfAborted()
         if (error instanceof ThreadError && !isFaultOfJob(error)) throw error
-        failure = errorToData(error)
+        failure = error
       }
-      const failed = (record: number): TrialscanError => failureOfRecord(failure!, job, record, url)
-      this.#stats.jobs++
       this.#waitMs += performance.now() - askedAt
-      if (answer?.traffic) addTraffic(this.#traffic(), answer.traffic)
-      if (answer !== null && 'stats' in answer) {
-        this.#stats.records += answer.stats.records
-        this.#stats.readBytes += answer.stats.readBytes
-        this.#stats.reads += answer.stats.reads
-        if (answer.stats.spent) this.#spend(answer.stats.spent)
-      }
+      this.#account(answer)
       if (job.kind === 'part') {
-        const merged = parts.add(planned, answer as PartReply | null, failure && failed(0))
+        const failed = answer === null ? failureOfRecord(errorToData(failure), job, 0, url) : null
+        const merged = parts.add(planned, answer as PartReply | null, failed)
         if (merged) yield [merged]
       } else if (answer === null) {
-        yield Array.from({ length: planned.count }, (_, record) => ({ error: failed(record) }))
+        const own = records.slice(planned.first, planned.first + planned.count)
+        yield await this.#halved(own, failure, runner, lines && { ...lines, apart: true }, parts.engine)
       } else {
         yield unpack(answer as ScanReply, planned.count, parts.engine)
       }
     }
+  }
+
+  #account(answer: ReplyTo<Job> | null): void {
+    this.#stats.jobs++
+    if (answer?.traffic) addTraffic(this.#traffic(), answer.traffic)
+    if (answer === null || !('stats' in answer)) return
+    this.#stats.records += answer.stats.records
+    this.#stats.readBytes += answer.stats.readBytes
+    this.#stats.reads += answer.stats.reads
+    if (answer.stats.spent) this.#spend(answer.stats.spent)
+  }
+
+  /**
+   * What is left of a job that failed as a whole, perhaps with its thread: of halves of it, and halves of those, until only
+   * the records that are to blame are lost.
+   */
+  async #halved(
+    records: readonly RecordPlace[],
+    failure: unknown,
+    runner: Runner,
+    lines: LinesRequest | undefined,
+    engine: Engine,
+  ): Promise<(RecordResult | Line)[]> {
+    const { context, signal, url } = this.#request
+    if (records.length === 1 || this.#halvings === MAX_HALVINGS || !isFaultOfJob(failure)) {
+      const error = errorToData(failure)
+      const columns = columnsOf(records)
+      return records.map((_, record) => ({ error: failureOfRecord(error, columns, record, url) }))
+    }
+    this.#halvings++
+    const results: (RecordResult | Line)[] = []
+    const middle = records.length >> 1
+    for (const half of [records.slice(0, middle), records.slice(middle)]) {
+      for (const { job, first, count } of planJobs(half, { ...context, lines })) {
+        try {
+          const answer = await runTwice<Job>(runner, job, signal)
+          this.#account(answer)
+          results.push(...unpack(answer as ScanReply, count, engine))
+        } catch (error) {
+          signal?.throwIfAborted()
+          if (error instanceof ThreadError && !isFaultOfJob(error)) throw error
+          this.#account(null)
+          results.push(...(await this.#halved(half.slice(first, first + count), error, runner, lines, engine)))
+        }
+      }
+    }
+    return results
   }
 
   #row(row: PlannedRow, results: readonly RecordResult[]): ScanRow {

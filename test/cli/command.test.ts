@@ -186,8 +186,8 @@ describe('scan', () => {
       await started
       child.kill('SIGINT')
       const code = await new Promise(resolve => child.on('close', resolve))
-      // A fast machine may have been done before.
-      expect([130, 0]).toContain(code)
+      // A fast machine may have been done before, and a slow one not have begun to listen.
+      expect([130, 0, null]).toContain(code)
       expect(stdout === '' || stdout.endsWith('\n')).toBe(true)
       objects(stdout)
       if (code === 130) expect(readdirSync(join(directory, 'interrupted'))).toEqual([])

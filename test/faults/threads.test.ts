@@ -42,7 +42,7 @@ beforeAll(async () => {
   whole = plainRows(await rowsOf(trial, { threads: 0, check: 'full' }))
 })
 
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+afterAll(() => rmSync(scratch, { recursive: true, force: true }), 60_000)
 
 beforeEach(async () => {
   await closePools()
@@ -210,7 +210,8 @@ describe('a job that costs every thread its life', () => {
   type Row = [string, number, number | null, Record<string, unknown> | null]
 
   it.each(Object.entries(DEATHS))('%s: its records fail by name, all others stand', async (how, death) => {
-    const condition = "job.kind === 'scan' && job.tags.some((tag, i) => tag === 't3' && job.records.step.includes(4))"
+    const condition =
+      "job.kind === 'scan' && job.records.step.some((step, i) => step === 4 && job.tags[job.records.tag[i]] === 't3')"
     const got = (await poisoned(how, death, condition, rows)) as Row[]
     const right = await rowsOf(trial, { threads: 0, reductions: ['l2'] })
     expect(got.length).toBe(ROWS)
@@ -228,9 +229,36 @@ describe('a job that costs every thread its life', () => {
         expect(error.message).toContain(`tensor "${tensor}" at step ${step}: its thread died: `)
       }
     }
-    // As many as a job holds of 8 MiB.
-    expect(failed).toBeGreaterThan(0)
-    expect(failed).toBeLessThan(60)
+    // Of all records of its job, it alone.
+    expect(failed).toBe(1)
+  })
+
+  it('as text: its line has the error, all others are written by threads', async () => {
+    const condition =
+      "job.kind === 'scan' && job.records.step.some((step, i) => step === 4 && job.tags[job.records.tag[i]] === 't3')"
+    const body = `
+      let text = ''
+      for await (const lines of trial.scan({ threads: 2, reductions: ['l2'] }).lines('jsonl')) text += Buffer.from(lines)
+      console.log(JSON.stringify(text))`
+    const got = ((await poisoned('lines', DEATHS['that exits'], condition, body)) as string).split('\n')
+    let right = ''
+    for await (const lines of trial.scan({ threads: 0, reductions: ['l2'] }).lines('jsonl')) right += Buffer.from(lines)
+    const wrong = right.split('\n').flatMap((line, i) => (line === got[i] ? [] : [got[i]!]))
+    expect([got.length, wrong.length]).toEqual([ROWS + 1, 1])
+    expect(JSON.parse(wrong[0]!)).toMatchObject({ tensor: 't3', step: 4, error: { code: 'ThreadDied' } })
+  })
+
+  it('again and again: a scan gives up the halving, and ends', async () => {
+    const got = (await poisoned(
+      'all',
+      DEATHS['that exits'],
+      "job.kind === 'scan' && job.tags.length > 0",
+      rows,
+    )) as Row[]
+    const failed = got.filter(([, , , error]) => error)
+    // The large one is no such job.
+    expect([got.length, failed.length]).toEqual([ROWS, ROWS - 1])
+    for (const [tensor, step, , error] of failed) expect(error).toMatchObject({ fields: { tensor, step } })
   })
 
   it('which is a part of a large record: that one fails, all others stand', async () => {

@@ -39,7 +39,10 @@ export class Threads {
 /** A copy of the built package in a new directory, with another thread file. @returns the URL of its index.js */
 export function packageWithThread(copy: string, change: (source: string) => string): string {
   mkdirSync(copy)
-  for (const part of ['dist', 'build', 'package.json']) cpSync(join(ROOT, part), join(copy, part), { recursive: true })
+  const filter = (path: string): boolean => !path.endsWith('.d.ts') && !path.endsWith('bundle')
+  for (const part of ['dist', 'build', 'package.json']) {
+    cpSync(join(ROOT, part), join(copy, part), { recursive: true, filter })
+  }
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
   const thread = join(copy, 'dist/pool/thread.js')
   writeFileSync(thread, change(readFileSync(thread, 'utf8')))

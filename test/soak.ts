@@ -211,7 +211,7 @@ async function useNew(notebook: Notebook, dir: string, scratch: string, round: n
   const [trial, other] = await Promise.all(copies.map(path => createTrial(path, { requireCollections: false })))
   for (const threads of [0, 1, 2]) {
     notebook.note(`${basename(dir)} new`, await counted(trial!, threads))
-    await evaluate([new SimilarAcrossRuns(trial!, { otherTrials: [other!] })], { threads })
+    await evaluate([new SimilarAcrossRuns(trial!, { otherTrials: [other!] })], { threads, follow: false })
   }
   await trial!.close()
   await other!.close()

@@ -151,9 +151,10 @@ export interface RowPlace {
   readonly modeStep: number
 }
 
-/** A job, and which of the plan's records it is about: `records[first .. first + count)`. */
+/** A job, and the records it is about; `first` of them in the plan. */
 export interface PlannedJob {
   readonly job: ScanJob | PartJob
+  readonly places: readonly RecordPlace[]
   readonly first: number
   readonly count: number
 }
@@ -204,7 +205,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
     first += places.length
     open = []
     bytes = 0
-    yield { job: planScan(places, context), first: at, count: places.length }
+    yield { job: planScan(places, context), places, first: at, count: places.length }
   }
   for (const record of records) {
     if (record === null) {
@@ -245,6 +246,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
         windowByteLength: windowByteLength(context.memory),
         aheadByteLength: aheadByteLength(context.memory),
       },
+      places: [record],
       first,
       count: 1,
     }

@@ -8,7 +8,7 @@
  * Prints a line every ten seconds, and a report; the exit code is 1 where something grew or an answer changed.
  */
 import { createHash } from 'node:crypto'
-import { mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -20,6 +20,7 @@ import {
   LossNotDecreasing,
   PoorWeightInitialization,
   type ScanOptions,
+  SimilarAcrossRuns,
   TensorUnavailable,
   TensorVariance,
   type Trial,
@@ -200,6 +201,34 @@ async function useCache(notebook: Notebook, dir: string, scratch: string): Promi
   rmSync(cache)
 }
 
+/** A trial of its own in each round: one that nobody asks for again. */
+async function useNew(notebook: Notebook, dir: string, scratch: string, round: number): Promise<void> {
+  const copies = ['', '-other'].map(name => join(scratch, `new-${round}${name}`))
+  for (const to of copies) {
+    for (const part of ['collections', 'index/000000000/000000000001_worker_0.json', 'events/000000000001'])
+      cpSync(join(dir, part), join(to, part), { recursive: true })
+  }
+  const [trial, other] = await Promise.all(copies.map(path => createTrial(path, { requireCollections: false })))
+  for (const threads of [0, 1, 2]) {
+    notebook.note(`${basename(dir)} new`, await counted(trial!, threads))
+    await evaluate([new SimilarAcrossRuns(trial!, { otherTrials: [other!] })], { threads, follow: false })
+  }
+  await trial!.close()
+  await other!.close()
+  for (const path of copies) rmSync(path, { recursive: true })
+}
+
+/** How many rows there are, and how many of them are errors. */
+async function counted(trial: Trial, threads: number): Promise<number[]> {
+  let rows = 0
+  let errors = 0
+  for await (const { error } of trial.scan({ threads })) {
+    rows++
+    if (error) errors++
+  }
+  return [rows, errors]
+}
+
 /** A job that writes while it is followed, refreshed and given up on. */
 async function useLive(notebook: Notebook, scratch: string): Promise<void> {
   const dir = join(scratch, 'live')
@@ -251,7 +280,7 @@ const QUANTITIES: readonly Quantity[] = [
   // Threads keep event files open, up to a limit, and one that was aborted is replaced while this is measured.
   ...(onLinux
     ? ([
-        { name: 'open files', unit: '', measure: () => listed('/proc/self/fd'), tolerance: () => 8 },
+        { name: 'open files', unit: '', measure: () => listed('/proc/self/fd'), tolerance: () => 16 },
         { name: 'threads', unit: '', measure: () => listed('/proc/self/task'), tolerance: () => 2 },
       ] as const)
     : []),
@@ -314,6 +343,7 @@ async function soak(seconds: number, wrongs: readonly ((trial: string) => unknow
     await useTrial(notebook, dir, round)
     await useRules(notebook, dir, round % 3)
     await useCache(notebook, dir, scratch)
+    await useNew(notebook, dir, scratch, round)
     await useLive(notebook, scratch)
     if (round % 5 === 4) {
       await closePools()

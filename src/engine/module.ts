@@ -4,9 +4,11 @@ import { readFileSync } from 'node:fs'
 import { instantiateSync } from '@assemblyscript/loader'
 import { EngineError } from '../errors.js'
 
+// Declarations are published, and a user's compiler knows WebAssembly's types only with the DOM library: so none here.
+
 /** The functions that assembly/index.ts exports. Addresses are unsigned 32-bit numbers, taken as `>>> 0`. */
 export interface Core {
-  readonly memory: WebAssembly.Memory
+  readonly memory: { readonly buffer: ArrayBuffer }
   arenaReset(): void
   arenaReserve(byteLength: number): number
   arenaMark(): number
@@ -62,10 +64,13 @@ export interface Core {
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)
 
-let compiled: WebAssembly.Module | undefined
+let compiled: CompiledCore | undefined
+
+/** A `WebAssembly.Module`. */
+export type CompiledCore = object
 
 /** The compiled core. Compiles it on the first call. */
-export function coreModule(): WebAssembly.Module {
+export function coreModule(): CompiledCore {
   if (compiled === undefined) {
     let bytes: Uint8Array<ArrayBuffer>
     try {
@@ -83,13 +88,13 @@ export function coreModule(): WebAssembly.Module {
 }
 
 /** Uses a module that another thread has compiled. */
-export function adoptModule(module: WebAssembly.Module): void {
+export function adoptModule(module: CompiledCore): void {
   compiled = module
 }
 
 /** A fresh instance: its functions, and its constants (every exported global) by name. */
 export function instantiateCore(): { core: Core; constants: ReadonlyMap<string, number> } {
-  const { instance } = instantiateSync(coreModule(), {})
+  const { instance } = instantiateSync(coreModule() as WebAssembly.Module, {})
   const constants = new Map<string, number>()
   for (const [name, value] of Object.entries(instance.exports)) {
     if (value instanceof WebAssembly.Global) constants.set(name, Number(value.value))

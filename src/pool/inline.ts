@@ -36,6 +36,11 @@ export class InlineRunner implements Runner {
     this.#lanes[lane] = reply.catch(() => {})
     return reply
   }
+
+  /** Lets go of open files. */
+  async close(): Promise<void> {
+    for (const store of this.#stores.values()) await store.close()
+  }
 }
 
 /** Engines for jobs beside the one that has the thread's. A job that waits keeps its own: their memory belongs to one job. */
@@ -88,10 +93,9 @@ export async function runJobHere<J extends Job>(
 
 function storeOf(spec: StoreSpec, stores: Map<string, Store>): Store {
   const key = JSON.stringify(spec)
-  let store = stores.get(key)
-  if (store === undefined) {
-    store = openStore(spec)
-    stores.set(key, store)
-  }
+  const store = stores.get(key) ?? openStore(spec)
+  // The one that was used last is the last.
+  stores.delete(key)
+  stores.set(key, store)
   return store
 }

@@ -1,7 +1,7 @@
 /** The body of a pool's thread: adopts the compiled core and runs jobs. */
 
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
-import { adoptModule } from '../engine/module.js'
+import { adoptModule, type CompiledCore } from '../engine/module.js'
 import { type ErrorData, errorToData } from '../errors.js'
 import type { Store } from '../store/store.js'
 import { runJobHere } from './inline.js'
@@ -18,12 +18,19 @@ export interface Ping {
   readonly kind: 'ping'
 }
 
-adoptModule(workerData as WebAssembly.Module)
+adoptModule(workerData as CompiledCore)
+
+/** Trials that a thread keeps files of open, those of the job it works on aside; nobody tells it which ones are done with. */
+const MAX_STORES = 4
 
 const stores = new Map<string, Store>()
 
 export default async function run(job: Job | Ping): Promise<unknown> {
   if (job.kind === 'ping') return job
+  for (const [key, store] of [...stores].slice(0, -MAX_STORES)) {
+    stores.delete(key)
+    await store.close()
+  }
   try {
     const reply = await runJobHere(job, stores)
     const buffers = transfers(reply)

@@ -35,7 +35,7 @@ export class Access {
   /** All requests that were made for it, where requests have to be made. */
   readonly traffic: Traffic = newTraffic()
   /** By the number of jobs that they run at once. */
-  readonly #inline = new Map<number, Runner>()
+  readonly #inline = new Map<number, { readonly runner: Runner; close(): Promise<void> }>()
   readonly #source: Store
 
   constructor(store: Store, spec: StoreSpec) {
@@ -63,9 +63,18 @@ export class Access {
   /** The calling thread. */
   inlineRunner(memory = DEFAULT_MEMORY): Runner {
     const jobs = this.isRemote ? jobsAtOnce(memory) : 1
-    const runner = this.#inline.get(jobs) ?? this.#counting(new InlineRunner(this.#source, jobs))
-    this.#inline.set(jobs, runner)
+    const known = this.#inline.get(jobs)
+    if (known !== undefined) return known.runner
+    const inline = new InlineRunner(this.#source, jobs)
+    const runner = this.#counting(inline)
+    this.#inline.set(jobs, { runner, close: () => inline.close() })
     return runner
+  }
+
+  /** Lets go of open files, also of other trials' that were read beside this one. */
+  async close(): Promise<void> {
+    await this.store.close()
+    for (const inline of this.#inline.values()) await inline.close()
   }
 
   #counting(runner: Runner): Runner {

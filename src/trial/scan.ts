@@ -317,8 +317,7 @@ export class Scan implements AsyncIterable<ScanRow> {
         const merged = parts.add(planned, answer as PartReply | null, failed)
         if (merged) yield [merged]
       } else if (answer === null) {
-        const own = records.slice(planned.first, planned.first + planned.count)
-        yield await this.#halved(own, failure, runner, lines && { ...lines, apart: true }, parts.engine)
+        yield await this.#halved(planned.places, failure, runner, parts.engine)
       } else {
         yield unpack(answer as ScanReply, planned.count, parts.engine)
       }
@@ -337,15 +336,14 @@ export class Scan implements AsyncIterable<ScanRow> {
 
   /**
    * What is left of a job that failed as a whole, perhaps with its thread: of halves of it, and halves of those, until only
-   * the records that are to blame are lost.
+   * the records that are to blame are lost. Rows are written down here, since it has to be known where each ends.
    */
   async #halved(
     records: readonly RecordPlace[],
     failure: unknown,
     runner: Runner,
-    lines: LinesRequest | undefined,
     engine: Engine,
-  ): Promise<(RecordResult | Line)[]> {
+  ): Promise<RecordResult[]> {
     const { context, signal, url } = this.#request
     if (records.length === 1 || this.#halvings === MAX_HALVINGS || !isFaultOfJob(failure)) {
       const error = errorToData(failure)
@@ -353,19 +351,19 @@ export class Scan implements AsyncIterable<ScanRow> {
       return records.map((_, record) => ({ error: failureOfRecord(error, columns, record, url) }))
     }
     this.#halvings++
-    const results: (RecordResult | Line)[] = []
+    const results: RecordResult[] = []
     const middle = records.length >> 1
     for (const half of [records.slice(0, middle), records.slice(middle)]) {
-      for (const { job, first, count } of planJobs(half, { ...context, lines })) {
+      for (const { job, places } of planJobs(half, context)) {
         try {
           const answer = await runTwice<Job>(runner, job, signal)
           this.#account(answer)
-          results.push(...unpack(answer as ScanReply, count, engine))
+          results.push(...unpackRecords(answer as ScanReply, engine))
         } catch (error) {
           signal?.throwIfAborted()
           if (error instanceof ThreadError && !isFaultOfJob(error)) throw error
           this.#account(null)
-          results.push(...(await this.#halved(half.slice(first, first + count), error, runner, lines, engine)))
+          results.push(...(await this.#halved(places, error, runner, engine)))
         }
       }
     }

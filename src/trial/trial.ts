@@ -245,7 +245,7 @@ export class Trial extends TornasoleNames {
 
   /** Lets go of open files. */
   async close(): Promise<void> {
-    await this.#state.access.store.close()
+    await this.#state.access.close()
   }
 
   /** Whether the job has ended, so that no more steps will come. */

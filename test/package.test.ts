@@ -1,0 +1,322 @@
+/**
+ * What is published, and what it brings along. The package is packed in a copy of the tree, without build products, as a
+ * release would be, and then used from a directory that has nothing but the packages it depends on.
+ */
+
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, posix } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PLAIN_TRIAL } from '../fixtures/corrupt.js'
+
+const root = join(import.meta.dirname, '..')
+const modules = realpathSync(join(root, 'node_modules'))
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-package-'))
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly license?: string
+  readonly scripts?: Readonly<Record<string, string>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+}
+
+const readJson = <T>(path: string): T => JSON.parse(readFileSync(path, 'utf8')) as T
+const manifest = readJson<Manifest>(join(root, 'package.json'))
+
+async function run(command: string, args: readonly string[], cwd: string): Promise<string> {
+  // A package manager that runs the tests has put its settings into the environment; they are not the user's.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
+  const { stdout } = await promisify(execFile)(command, args, { cwd, env, maxBuffer: 1 << 26 })
+  return stdout
+}
+
+/** A copy of the tree without what is built, and without the trials among the fixtures. */
+function copyTree(name: string): string {
+  const to = join(scratch, name)
+  const left = new Set(['node_modules', 'dist', 'build', '.git', 'fixtures/trials', 'fixtures/generated', 'coverage'])
+  cpSync(root, to, {
+    recursive: true,
+    filter: from => !left.has(from.slice(root.length + 1).replaceAll('\\', '/')),
+  })
+  symlinkSync(modules, join(to, 'node_modules'))
+  return to
+}
+
+const sha256 = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
+
+// ------------------------------------------------------------------------------------------------------------ the pack
+
+interface Packed {
+  readonly filename: string
+  readonly size: number
+  readonly unpackedSize: number
+  readonly files: readonly { readonly path: string; readonly size: number }[]
+}
+
+describe('the package', () => {
+  let packed: Packed
+  let paths: string[]
+  /** A user's directory, with the package in its node_modules. */
+  const user = join(scratch, 'user')
+  const installed = join(user, 'node_modules/trialscan')
+
+  beforeAll(async () => {
+    const tree = copyTree('tree')
+    // What an earlier build has left must not be published.
+    mkdirSync(join(tree, 'dist/bundle'), { recursive: true })
+    writeFileSync(join(tree, 'dist/bundle/chunk-OLD.js'), '')
+    mkdirSync(join(tree, 'build'))
+    writeFileSync(join(tree, 'build/release.wasm'), 'not made from the source')
+    const out = await run('npm', ['pack', '--json', '--offline', '--pack-destination', scratch], tree)
+    // Before the JSON comes what the scripts print.
+    packed = (JSON.parse(out.slice(out.indexOf('[\n'))) as Packed[])[0]!
+    paths = packed.files.map(({ path }) => path).sort()
+
+    mkdirSync(installed, { recursive: true })
+    await run('tar', ['-xzf', join(scratch, packed.filename), '--strip-components=1', '-C', installed], scratch)
+    for (const name of [...Object.keys(manifest.dependencies), '@types/node']) {
+      const link = join(user, 'node_modules', name)
+      mkdirSync(dirname(link), { recursive: true })
+      symlinkSync(join(modules, name), link)
+    }
+    mkdirSync(join(user, 'node_modules/.bin'))
+    const { bin } = readJson<{ bin: { trialscan: string } }>(join(installed, 'package.json'))
+    symlinkSync(join('../trialscan', bin.trialscan), join(user, 'node_modules/.bin/trialscan'))
+    writeFileSync(join(user, 'package.json'), '{ "name": "user", "private": true, "type": "module" }\n')
+  }, 300_000)
+
+  it('is what is needed, and nothing else', () => {
+    const documents = ['docs', 'examples'].flatMap(folder =>
+      readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+        .filter(entry => entry.isFile())
+        .map(entry => join(entry.parentPath, entry.name).slice(root.length + 1)),
+    )
+    const written = [
+      'ARCHITECTURE.md',
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'SECURITY.md',
+      'package.json',
+      ...documents,
+    ]
+    const built = paths.filter(path => /^dist\/bundle\/[\w-]+\.js$/.test(path))
+    const declared = paths.filter(path => path.endsWith('.d.ts'))
+    expect(paths).toEqual([...written, ...built, ...declared, 'build/release.wasm'].sort())
+    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/main.js', 'dist/bundle/thread.js']))
+    expect(declared).toEqual(expect.arrayContaining(reachable(['dist/index.d.ts'])))
+    for (const path of declared) expect([path, existsSync(sourceOf(path))]).toEqual([path, true])
+    expect(declared.filter(path => path.startsWith('dist/cli/'))).toEqual([])
+    expect(packed.size).toBeLessThan(400_000)
+    expect(packed.unpackedSize).toBeLessThan(1_500_000)
+  })
+
+  const sourceOf = (path: string) => join(root, path.replace(/^dist/, 'src').replace(/\.d\.ts$/, '.ts'))
+
+  /** The files of the package that these import, and what those import. */
+  function reachable(from: readonly string[]): string[] {
+    const found = new Set(from)
+    for (const path of found) {
+      const text = readFileSync(join(installed, path), 'utf8')
+      // Also by URL: the file of a thread.
+      for (const [, target] of text.matchAll(/(?:from|import|import\(|URL\()\s*["'](\.{1,2}\/[^"']+)["']/g)) {
+        const place = posix.join(posix.dirname(path), target!)
+        if (!place.startsWith('dist/')) continue
+        found.add(path.endsWith('.d.ts') ? place.replace(/\.js$/, '.d.ts') : place)
+      }
+    }
+    return [...found].sort()
+  }
+
+  it('has the core that its source makes', async () => {
+    const again = copyTree('again')
+    await run(process.execPath, [join(modules, 'assemblyscript/bin/asc.js'), '--target', 'release'], again)
+    expect(sha256(join(installed, 'build/release.wasm'))).toBe(sha256(join(again, 'build/release.wasm')))
+  }, 120_000)
+
+  it('can be used as a library', async () => {
+    writeFileSync(
+      join(user, 'use.js'),
+      `import { createTrial } from 'trialscan'
+      const trial = await createTrial(process.argv[2])
+      for (const threads of [0, 1]) {
+        let count = 0
+        for await (const row of trial.scan({ threads, check: 'full' })) if (row.error === undefined) count++
+        console.log(count)
+      }
+      await trial.close()`,
+    )
+    expect(await run(process.execPath, ['use.js', PLAIN_TRIAL], user)).toBe('15\n15\n')
+  })
+
+  it('has a command', async () => {
+    const out = await run('npx', ['--offline', 'trialscan', 'scan', PLAIN_TRIAL, '--format', 'csv'], user)
+    expect(out.trimEnd().split('\n')).toHaveLength(16)
+  })
+
+  it.each(['node16', 'nodenext'])(
+    'is typed for strict users of %s',
+    async module => {
+      writeFileSync(
+        join(user, 'use.ts'),
+        `import { createTrial, evaluate, type Finding, Rule, type ScanRow, VanishingGradient } from 'trialscan'
+      class Mine extends Rule {
+        override setRequiredTensors(step: number): void {
+          this.reqTensors.add('loss', [step])
+        }
+        override async invokeAtStep(step: number): Promise<boolean> {
+          const value = await this.reqTensors.get()[0]?.reductionValue(step, 'max')
+          return typeof value === 'number' && value > 1
+        }
+      }
+      const trial = await createTrial('trial')
+      const rows: ScanRow[] = []
+      for await (const row of trial.scan({ reductions: ['abs_mean'] })) rows.push(row)
+      const { findings } = await evaluate([new Mine(trial), new VanishingGradient(trial, { threshold: 1e-6 })])
+      export const messages: string[] = findings.map((finding: Finding) => finding.message)
+      // @ts-expect-error: types are not any
+      trial.steps().nothing()`,
+      )
+      writeFileSync(
+        join(user, 'tsconfig.json'),
+        JSON.stringify({
+          compilerOptions: {
+            target: 'es2023',
+            lib: ['ES2023'],
+            module,
+            strict: true,
+            exactOptionalPropertyTypes: true,
+            noUncheckedIndexedAccess: true,
+            skipLibCheck: false,
+            types: ['node'],
+            noEmit: true,
+          },
+          files: ['use.ts'],
+        }),
+      )
+      await expect(run(process.execPath, [join(modules, 'typescript/bin/tsc'), '-p', '.'], user)).resolves.toBe('')
+    },
+    120_000,
+  )
+
+  it('has no link to what is not in it', () => {
+    const broken: string[] = []
+    for (const path of paths.filter(path => path.endsWith('.md'))) {
+      const text = readFileSync(join(installed, path), 'utf8').replaceAll(/```[\s\S]*?```|`[^`\n]*`/g, '')
+      for (const [, target] of text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)) {
+        // Measurements stay in the repository.
+        if (/^[a-z]+:|^bench\//.test(target!)) continue
+        const place = posix.join(posix.dirname(path), target!)
+        if (!existsSync(join(installed, place))) broken.push(`${path}: ${target}`)
+      }
+    }
+    expect(broken).toEqual([])
+  })
+})
+
+// -------------------------------------------------------------------------------------------------- what it brings along
+
+interface Locked {
+  readonly version: string
+  readonly license?: string
+  readonly integrity?: string
+  readonly dev?: boolean
+  readonly devOptional?: boolean
+  readonly optional?: boolean
+  readonly hasInstallScript?: boolean
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+const lock = readJson<{ packages: Record<string, Locked> }>(join(root, 'package-lock.json')).packages
+const RUNTIME = Object.entries(lock)
+  .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
+  .map(([path, locked]) => ({ path, name: path.slice(path.lastIndexOf('node_modules/') + 13), locked }))
+const HOOKS = ['preinstall', 'install', 'postinstall', 'prepare']
+/** Licences that ask for no more than to be named. */
+const LICENSES = ['0BSD', 'Apache-2.0', 'BSD-3-Clause', 'ISC', 'MIT']
+
+/** The packages that a package brings along, itself aside. */
+function broughtBy(name: string): Set<string> {
+  const found = new Set([name])
+  for (const next of found) {
+    const { dependencies = {}, optionalDependencies = {} } = lock[`node_modules/${next}`]!
+    for (const needed of [...Object.keys(dependencies), ...Object.keys(optionalDependencies)]) found.add(needed)
+  }
+  found.delete(name)
+  return found
+}
+
+describe('dependencies', () => {
+  it('run nothing while they are installed', () => {
+    expect(RUNTIME.length).toBeGreaterThan(8)
+    expect(RUNTIME.filter(({ locked }) => locked.hasInstallScript).map(({ name }) => name)).toEqual([])
+    expect(HOOKS.filter(hook => hook in manifest.scripts!)).toEqual([])
+    for (const { path } of RUNTIME.filter(({ path }) => existsSync(join(modules, '..', path)))) {
+      const { scripts = {} } = readJson<Manifest>(join(modules, '..', path, 'package.json'))
+      // What is published is never prepared by those who install it.
+      expect([path, ...HOOKS.slice(0, 3).filter(hook => hook in scripts)]).toEqual([path])
+    }
+  })
+
+  it('are locked to what was published', () => {
+    for (const { path, locked } of RUNTIME) expect([path, locked.integrity?.slice(0, 7)]).toEqual([path, 'sha512-'])
+  })
+
+  it('have licences that go with ours', () => {
+    for (const { path, locked } of RUNTIME) {
+      expect([path, LICENSES.includes(locked.license!)]).toEqual([path, true])
+      const place = join(modules, '..', path, 'package.json')
+      if (existsSync(place)) expect([path, readJson<Manifest>(place).license]).toEqual([path, locked.license])
+      else expect([path, locked.optional]).toEqual([path, true])
+    }
+  })
+
+  it('are the exact versions that were tested', () => {
+    for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+      expect([name, version]).toEqual([name, expect.stringMatching(/^\d+\.\d+\.\d+$/)])
+      expect([name, lock[`node_modules/${name}`]!.version]).toEqual([name, version])
+    }
+  })
+
+  it('are those of the table in ARCHITECTURE.md', () => {
+    const [, after] = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').split('## Dependencies at run time\n')
+    const rows = after!
+      .split('\n## ')[0]!
+      .split('\n')
+      .filter(line => line.startsWith('| ') && !line.startsWith('| package'))
+      .map(line =>
+        line
+          .split('|')
+          .slice(1, -1)
+          .map(cell => cell.trim()),
+      )
+    const told = rows.map(([name, version, license, , brings]) => [name, version, license, Number(brings)])
+    const known = Object.entries(manifest.dependencies).map(([name, version]) => [
+      name,
+      version,
+      lock[`node_modules/${name}`]!.license,
+      [...broughtBy(name)].filter(other => !lock[`node_modules/${other}`]!.optional).length,
+    ])
+    expect(told.sort()).toEqual(known.sort())
+    for (const row of rows) expect(row[5]!.length).toBeGreaterThan(10)
+  })
+})

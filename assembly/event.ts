@@ -2,7 +2,7 @@
 // elements lie. Copies nothing it can point to. Fields come in any order; what is unknown, or of another wire type than
 // the schema says, is skipped, and a message that comes in pieces is merged, as protobuf asks.
 
-import { arenaPush } from './arena'
+import { arenaMark, arenaPush, arenaRelease } from './arena'
 import { DType, elementSize, valuesField } from './dtype'
 import { Kind, Slot } from './layout'
 import { Status } from './status'
@@ -90,6 +90,7 @@ function walkEvent(slot: usize, end: u32): bool {
 /** @returns whether this is the Value asked for */
 function walkValue(slot: usize, end: u32): bool {
   const start = wire.position
+  const mark = arenaMark()
   let tag: usize = 0
   let tagLength: u32 = 0
   let simple: usize = 0
@@ -136,6 +137,8 @@ function walkValue(slot: usize, end: u32): bool {
       store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), Slot.TAG)
       store<u32>(slot, tagLength, Slot.TAG_LENGTH)
     }
+    // There can be millions of other Values in an Event.
+    arenaRelease(mark)
     return false
   }
   if (!hasTensor && simple == 0) return false
@@ -260,11 +263,13 @@ function walkShape(slot: usize, end: u32): void {
     wire.skip(key, end)
   }
   if (wire.status() != Status.OK) return
+  // A shape can come in millions of empty pieces.
+  if (rank == before) return
   if (rank > MAX_RANK) {
     store<f64>(slot, rank, Slot.GOT)
     return wire.fail(Status.BAD_SHAPE, start)
   }
-  const dims = arenaPush(max(rank, 1) << 3)
+  const dims = arenaPush(rank << 3)
   if (dims == 0) return wire.fail(Status.OUT_OF_MEMORY, start)
   if (before > 0) memory.copy(dims, load<u32>(slot, Slot.DIMS), before << 3)
   store<u32>(slot, <u32>dims, Slot.DIMS)
@@ -286,7 +291,8 @@ function walkShape(slot: usize, end: u32): void {
       if (dimKey == DIM_SIZE) size = <i64>wire.readVarint(dimEnd)
       else wire.skip(dimKey, dimEnd)
     }
-    if (size < 0) {
+    // A size beyond 2^53 is none even beside one of 0: float64 does not hold it.
+    if (size < 0 || size > <i64>MAX_ELEMENTS) {
       store<f64>(slot, <f64>size, Slot.GOT)
       return wire.fail(Status.BAD_SHAPE, dimStart)
     }

@@ -115,6 +115,8 @@ export interface DescribeJob extends RecordJob {
 export interface ValueJob extends RecordJob {
   readonly kind: 'value'
   readonly windowByteLength: number
+  /** What values may take whose records don't hold them element by element, all of them together. */
+  readonly unfoldLimit: number
 }
 
 /** What every job of a scan shares. */
@@ -500,7 +502,7 @@ export function* planMeasures(
       open = []
       openBytes = 0
     }
-    open.push(...group)
+    for (const record of group) open.push(record)
     openBytes += bytes
   }
   if (open.length > 0) yield build(open, true)

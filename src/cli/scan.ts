@@ -21,6 +21,7 @@ import { messageOf, type RowFormat } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
+import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf, trafficText } from './s3.js'
 import { colorsFor, note } from './terminal.js'
 
@@ -50,6 +51,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     ...s3OptionsOf(flags),
     ...(threads !== undefined && { threads }),
   })
+  if (out !== undefined) await expectNoLinkOf(path, out)
   const openMs = performance.now() - openedAt
   const progress = new Progress(out === undefined && process.stdout.isTTY)
   const rows = trial.scan({

@@ -94,6 +94,8 @@ const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
 const MAX_HEAD_BYTES = 1 << 14
 /** Modes and workers take turns, each with payloads of its own. */
 const KEPT_PAYLOADS = 8
+/** A larger one is rare enough to be read again. */
+const MAX_KEPT_BYTES = 8 << 20
 
 /**
  * Reads the index files of a trial. From step to step most of them differ in nothing but their heads, since records of
@@ -112,7 +114,12 @@ export class IndexFileReader {
     if (known && meta) return indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' })
     const file = parseIndexFile(this.#decode(bytes, url), url)
     // Only what follows a head that is one by itself, and says nothing of the meta, stands for itself.
-    if (rest && this.#metaOf(bytes.subarray(0, at)) && !/"meta"|\\u00/.test(this.#decoder.decode(rest))) {
+    if (
+      rest &&
+      rest.length <= MAX_KEPT_BYTES &&
+      this.#metaOf(bytes.subarray(0, at)) &&
+      !/"meta"|\\u00/.test(this.#decoder.decode(rest))
+    ) {
       this.#payloads.unshift({ bytes: rest, tensors: file.tensors, shapes: file.shapes })
       if (this.#payloads.length > KEPT_PAYLOADS) this.#payloads.pop()
     }

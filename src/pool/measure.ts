@@ -4,7 +4,15 @@
  */
 
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
-import { type Batch, BLOCK_ELEMENTS, type Engine, type Found, type Known, type Tags } from '../engine/engine.js'
+import {
+  type Batch,
+  BLOCK_ELEMENTS,
+  type Engine,
+  type Found,
+  type Known,
+  type Tags,
+  UnfoldRoom,
+} from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { QueryError } from '../errors.js'
 import type { MeasureJob, Task } from '../plan.js'
@@ -38,12 +46,17 @@ interface Elements {
   readonly shape: readonly number[]
   readonly address: Address
   readonly count: number
+  /** Whether the record holds fewer values than that. */
+  readonly isUnfolded: boolean
 }
 
 /** A copy of elements, for the tasks that still wait for it. */
 interface Held extends Omit<Elements, 'address'> {
   readonly bytes: Uint8Array
 }
+
+/** Copies of the tensors of a lane, which come back step by step in the same lengths. */
+const MAX_SPARE = 16
 
 class Measurement {
   readonly #job: MeasureJob
@@ -61,8 +74,10 @@ class Measurement {
   /** Tasks that wait for a later record. */
   readonly #waiting: Int32Array
   readonly #held = new Map<number, Held>()
-  /** What copies were held in, by their lengths. */
-  readonly #spare = new Map<number, Uint8Array[]>()
+  /** What copies were held in. */
+  readonly #spare: Uint8Array[] = []
+  /** What is kept of values that short records stand for: copies that are held, and values for rules. */
+  readonly #unfoldRoom: UnfoldRoom
   #readBytes = 0
   #reads = 0
 
@@ -71,6 +86,7 @@ class Measurement {
     this.#job = job
     this.#engine = engine
     this.#stores = stores
+    this.#unfoldRoom = new UnfoldRoom(job.windowByteLength)
     this.#moments = new Float64Array(total * engine.layout.moments.doubles)
     this.#described = new DescriptionWriter(total)
     this.#answers = new Array(job.tasks.length).fill(null)
@@ -175,7 +191,7 @@ class Measurement {
       for (const task of this.#tasksOf[record]!) {
         if (this.#job.tasks[task]!.kind !== 'value') continue
         this.#values.push({
-          ...rawValue(record, found, null, engine.copyStrings(room, i, found), engine),
+          ...rawValue(record, found, null, engine.copyStrings(room, i, found, this.#unfoldRoom), engine),
           record: task,
         })
       }
@@ -187,8 +203,10 @@ class Measurement {
       throw new QueryError('ValueTooLarge', `expected ${expected}, got ${count} elements`, { elements: count })
     }
     engine.scoped(() => {
-      const address = kind === 'content' ? content : this.#reserveCopy(engine.copyElements(room, i, found))
-      this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count })
+      const unfoldRoom = new UnfoldRoom(this.#job.windowByteLength)
+      const address = kind === 'content' ? content : this.#reserveCopy(engine.copyElements(room, i, found, unfoldRoom))
+      const isUnfolded = isShort(found)
+      this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count, isUnfolded })
     })
   }
 
@@ -220,7 +238,7 @@ class Measurement {
         this.#moments.set(engine.rows(row, 1), record * engine.layout.moments.doubles)
         if (!hasTasks) return
         if (kind === 'strings') {
-          const strings = part === 0 ? large.copyStrings() : []
+          const strings = part === 0 ? large.copyStrings(this.#unfoldRoom) : []
           for (const task of this.#tasksOf[record]!) {
             this.#values.push({ ...rawValue(record, large.found, null, strings, engine), record: task })
           }
@@ -228,11 +246,11 @@ class Measurement {
         }
         let [address, count] = [region, at / Math.max(1, size)]
         if (!isContent && part === 0) {
-          const bytes = large.copyElements()
+          const bytes = large.copyElements(new UnfoldRoom(this.#job.windowByteLength))
           address = this.#reserveCopy(bytes)
           count = bytes.length / size
         }
-        this.#runTasks(record, { dtype, shape, address, count })
+        this.#runTasks(record, { dtype, shape, address, count, isUnfolded: isShort(large.found) })
       } finally {
         this.#readBytes += large.readBytes
         this.#reads += large.reads
@@ -271,9 +289,13 @@ class Measurement {
       }
     })
     if (this.#waiting[record]! === 0) return
-    const { address, count, dtype, shape } = elements
-    const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()
-    this.#held.set(record, { dtype, shape, count, bytes })
+    const { address, ...held } = elements
+    const byteLength = held.count * elementByteLength(held.dtype)
+    if (held.isUnfolded) this.#unfoldRoom.take(byteLength)
+    const spare = this.#spare.findIndex(bytes => bytes.length === byteLength)
+    const bytes = spare < 0 ? new Uint8Array(byteLength) : this.#spare.splice(spare, 1)[0]!
+    bytes.set(this.#engine.view(address, byteLength))
+    this.#held.set(record, { ...held, bytes })
   }
 
   #alone(kind: Task['kind'], elements: Elements, numbers: readonly number[]): readonly number[] {
@@ -292,10 +314,12 @@ class Measurement {
         const channels = isThere ? shape[axis]! : 1
         const outer = isThere ? product(shape.slice(0, axis)) : 1
         const inner = isThere ? product(shape.slice(axis + 1)) : count
+        // Of no elements there can be 2^53 channels.
+        if (count === 0) return [0, shape[0] ?? 1]
         return engine.scoped(() => {
           const sums = engine.reserveBytes(channels * 8)
           engine.view(sums, channels * 8).fill(0)
-          if (count > 0) engine.sumChannels(dtype, address, outer, channels, inner, sums)
+          engine.sumChannels(dtype, address, outer, channels, inner, sums)
           const bytes = engine.view(sums, channels * 8).slice()
           return [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)]
         })
@@ -339,7 +363,8 @@ class Measurement {
     return [engine.countNotCloseAt(a.dtype, a.address, b.dtype, b.address, a.count, tolerance), a.count]
   }
 
-  #value(record: number, { dtype, shape, address, count }: Elements): RawValue {
+  #value(record: number, { dtype, shape, address, count, isUnfolded }: Elements): RawValue {
+    if (isUnfolded) this.#unfoldRoom.take(count * elementByteLength(dtype))
     const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()
     const found = { dtype, shape } as Found
     return rawValue(record, found, bytes, null, this.#engine)
@@ -359,12 +384,12 @@ class Measurement {
   #release(record: number): void {
     this.#waiting[record]!--
     if (this.#waiting[record]! > 0) return
-    const bytes = this.#held.get(record)?.bytes
-    if (bytes === undefined) return
+    const held = this.#held.get(record)
+    if (held === undefined) return
     this.#held.delete(record)
-    const spare = this.#spare.get(bytes.length)
-    if (spare) spare.push(bytes)
-    else this.#spare.set(bytes.length, [bytes])
+    if (held.isUnfolded) this.#unfoldRoom.give(held.bytes.length)
+    this.#spare.push(held.bytes)
+    if (this.#spare.length > MAX_SPARE) this.#spare.shift()
   }
 
   async #fail(record: number, error: unknown): Promise<void> {
@@ -401,6 +426,11 @@ class Measurement {
       },
     }
   }
+}
+
+/** Whether the last of the values that a record holds stands for others. */
+function isShort({ kind, valueCount, elementCount }: Found): boolean {
+  return (kind === 'values' || kind === 'strings') && valueCount < elementCount
 }
 
 function product(sizes: readonly number[]): number {

@@ -108,7 +108,7 @@ describe('refuses what is no pattern', () => {
     'a(?i)b',
     '(?U)a',
     '(?L)a',
-    '('.repeat(100_000),
+    '('.repeat(30_000),
   ])('%j', source => {
     expect(() => compilePattern(source)).toThrow(
       expect.objectContaining({

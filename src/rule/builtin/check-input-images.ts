@@ -37,7 +37,7 @@ export class CheckInputImages extends builtin({
       }
       if (this.#samples < threshold_samples) return null
       const means = this.#sums.map((sum, i) => Math.abs(sum / this.#counts[i]!))
-      const value = Math.max(...means.filter(mean => !Number.isNaN(mean)), 0)
+      const value = means.reduce((most, mean) => (mean > most ? mean : most), 0)
       if (!(value > threshold_mean)) return null
       const message = `the mean of channel ${means.indexOf(value)} over ${this.#samples} images is ${figure(value)} from zero, more than ${figure(threshold_mean)}`
       return { value, threshold: threshold_mean, message }

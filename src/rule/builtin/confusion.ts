@@ -37,7 +37,7 @@ export class Confusion extends builtin({
   #judge(labels: readonly number[], predictions: readonly number[], { name, worker }: TensorAtStep) {
     const { min_diag, max_off_diag } = this.parameters
     const count = Math.min(labels.length, predictions.length)
-    const size = this.parameters.category_no ?? Math.max(...labels, ...predictions) + 1
+    const size = this.parameters.category_no ?? Math.max(largest(labels), largest(predictions)) + 1
     // predicted class → label → how often
     const columns = new Map<number, Map<number, number>>()
     for (let i = 0; i < count; i++) {
@@ -70,6 +70,10 @@ export class Confusion extends builtin({
     const named = this.select({ names: [name], collections: [collection], value: true })
     return [this.select({ names: [name], optional: true, quiet: true }), named]
   }
+}
+
+function largest(classes: readonly number[]): number {
+  return classes.reduce((most, label) => Math.max(most, label), Number.NEGATIVE_INFINITY)
 }
 
 function one([named, collected]: readonly [Selection, Selection], step: number): TensorAtStep | undefined {

@@ -178,6 +178,8 @@ class Cursor {
       else if (depth === 0) return true
       if (depth < 0) throw new MalformedEvent(this.#at)
     }
+    // A group that does not end.
+    if (depth > 0) throw new MalformedEvent(this.#at)
     return false
   }
 

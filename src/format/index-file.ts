@@ -16,6 +16,9 @@ import {
 } from './json.js'
 import { checkEventFileName } from './paths.js'
 
+/** TensorFlow allows no more dimensions. */
+const MAX_RANK = 254
+
 /** A saved tensor: one whole framed TFRecord of the event file. */
 export interface TensorLocation {
   readonly name: string
@@ -205,7 +208,9 @@ function parseShape(value: unknown, place: Place): SavedShape {
   const shapePlace = inside(place, 'shape')
   // A scalar's shape is an empty list, so here nothing is not the same as a list of nothing.
   if (isNothing(entry.shape)) throw fault(shapePlace, 'a list', show(entry.shape))
-  return { name, originalName, shape: expectList(entry.shape, shapePlace, expectSize) }
+  const shape = expectList(entry.shape, shapePlace, expectSize)
+  if (shape.length > MAX_RANK) throw fault(shapePlace, `at most ${MAX_RANK} dimensions`, `${shape.length}`)
+  return { name, originalName, shape }
 }
 
 function expectSize(value: unknown, place: Place): number {

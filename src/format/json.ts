@@ -41,7 +41,8 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
     value = JSON.parse(text)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw fault(place, 'JSON', reason, error, faultOffset(text, reason))
+    // Not as its cause: V8's error holds all of the text, for as long as somebody holds the error.
+    throw fault(place, 'JSON', reason, undefined, faultOffset(text, reason))
   }
   return expectObject(value, place)
 }

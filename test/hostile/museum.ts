@@ -238,6 +238,15 @@ export const EXHIBITS: readonly Exhibit[] = [
     { text: text => text.replace('"shape_payload":[]', '"shape_payload":[{"tensorname":"s","shape":[2,-1]}]') },
     /shape\[1\]/,
   ),
+  indexed(
+    'a saved shape of a million dimensions',
+    'BadIndexFile',
+    {
+      text: text =>
+        text.replace('"shape_payload":[]', `"shape_payload":[{"tensorname":"s","shape":[${'1,'.repeat(999_999)}1]}]`),
+    },
+    /at most 254 dimensions, got 1000000/,
+  ),
   {
     name: 'duplicate keys: the last one counts, as it does in Python',
     code: '',

@@ -140,6 +140,13 @@ it.each([
   )
 })
 
+it('a pattern of more than 2^15 characters is refused, be it a plain text', () => {
+  expect(compilePattern('a'.repeat(1 << 15)).matches('a'.repeat(1 << 15))).toBe(true)
+  for (const source of ['a'.repeat((1 << 15) + 1), '\\.'.repeat(10_000_000), '['.repeat(10_000_000)]) {
+    expect(() => compilePattern(source)).toThrow(/more than 32768 characters/)
+  }
+})
+
 it('no pattern hangs', () => {
   const name = 'a'.repeat(2000)
   const startMs = performance.now()

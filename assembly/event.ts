@@ -236,6 +236,7 @@ function walkValue(slot: usize, end: u32): bool {
       store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), Slot.TAG)
       store<u32>(slot, tagLength, Slot.TAG_LENGTH)
     }
+    // There can be millions of other Values in an Event.
     arenaRelease(mark)
     return false
   }
@@ -393,7 +394,8 @@ function walkShape(slot: usize, end: u32): void {
     store<f64>(dims + (i << 3), <f64>size)
     count *= <f64>size
     i++
-    if (size < 0) {
+    // A size beyond 2^53 is none even beside one of 0: float64 does not hold it.
+    if (size < 0 || size > <i64>MAX_ELEMENTS) {
       refuseShape(slot, dimStart, <f64>size)
       count = NaN
     }

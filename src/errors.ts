@@ -319,9 +319,12 @@ function slips(a: string, b: string, limit: number): number {
   return last[b.length]!
 }
 
-function quote(name: string): string {
-  return JSON.stringify(name)
+/** A name as a message shows it, cut if it is endless: names can be of any length. */
+export function quote(name: string): string {
+  return JSON.stringify(name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN)}…` : name)
 }
+
+const MAX_SHOWN = 200
 
 function list(names: readonly string[]): string {
   if (names.length === 0) return 'none'

@@ -115,6 +115,8 @@ export interface DescribeJob extends RecordJob {
 export interface ValueJob extends RecordJob {
   readonly kind: 'value'
   readonly windowByteLength: number
+  /** What values may take whose records don't hold them element by element, all of them together. */
+  readonly unfoldLimit: number
 }
 
 /** What every job of a scan shares. */

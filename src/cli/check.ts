@@ -20,6 +20,7 @@ import { findingJsonl } from './format/finding-jsonl.js'
 import { findingTable } from './format/finding-table.js'
 import { expectParameters, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
+import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor } from './terminal.js'
 
@@ -50,6 +51,7 @@ export async function check(path: string, flags: CheckFlags, signal: AbortSignal
   const trials = new Trials({ ...s3OptionsOf(flags), ...(threads !== undefined && { threads }) })
   try {
     const trial = await trials.open(path)
+    if (out !== undefined) await expectNoLinkOf(path, out)
     const { rules, leftOut } = await rulesOf(flags, trial, trials, registry)
     const { code } = await judge({
       trial,

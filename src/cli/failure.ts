@@ -30,12 +30,17 @@ export function reportFailure(error: unknown, command?: string): number {
   const message = isOurs
     ? safe(messageOf(error))
     : error instanceof Error
-      ? (error.stack ?? error.message)
-      : String(error)
+      ? safeLines(error.stack ?? error.message)
+      : safeLines(String(error))
   process.stderr.write(`trialscan: ${colors.red(message)}\n`)
   const hint = hintFor(error, command)
   if (hint) process.stderr.write(`${colors.dim(hint)}\n`)
   return exitCodeOf(error)
+}
+
+/** A stack trace can quote anything. */
+function safeLines(text: string): string {
+  return text.split('\n').map(safe).join('\n')
 }
 
 function hintFor(error: unknown, command: string | undefined): string | undefined {

@@ -6,7 +6,7 @@ import { bytesText, counted, countText } from './format/number.js'
 import { errorObject, messageOf, shapeText } from './format/row-format.js'
 import { Output } from './output.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
-import { colorsFor, columns, note, safe, safeJson } from './terminal.js'
+import { colorsFor, columns, note, safe, safeJson, safeName } from './terminal.js'
 
 interface StepListing {
   readonly count: number
@@ -119,7 +119,7 @@ function listingText({ name, complete, bytes, steps, workers, collections, tenso
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
   const state = complete ? 'the job has ended' : 'the job may still run'
   return [
-    `${colors.bold(safe(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
+    `${colors.bold(safeName(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
     title('Steps'),
     columns(
       Object.entries(steps).map(([mode, { count, first, last, incomplete }]) => [
@@ -131,10 +131,10 @@ function listingText({ name, complete, bytes, steps, workers, collections, tenso
       [1],
     ),
     title('Workers', workers.length),
-    ...workers.map(worker => `  ${safe(worker)}\n`),
+    ...workers.map(worker => `  ${safeName(worker)}\n`),
     title('Collections', collections.length),
     columns(
-      collections.map(({ name, members }) => [`  ${safe(name)}`, counted(members.length, 'tensor')]),
+      collections.map(({ name, members }) => [`  ${safeName(name)}`, counted(members.length, 'tensor')]),
       [1],
     ),
     title('Tensors', tensors.length),
@@ -146,7 +146,7 @@ function tensorCells(tensor: TensorSummary): string[] {
   const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
   const [first, last] = [shapeText(shape), shapeText(lastShape)]
   return [
-    `  ${safe(name)}`,
+    `  ${safeName(name)}`,
     dtype ?? (error ? '?' : '-'),
     (first === last ? first : `${first || '?'} → ${last || '?'}`) || '-',
     countText(stepCount),

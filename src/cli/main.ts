@@ -85,7 +85,9 @@ const program = new Command('trialscan')
   .version(version)
   .option('--no-color', 'no colours; NO_COLOR in the environment does the same')
   .configureOutput({
-    outputError: (text, write) => write(text.replace(/^error: /, 'trialscan: ')),
+    // What stands there are arguments: a file name with escape sequences, perhaps.
+    outputError: (text, write) =>
+      write(text.replace(/^error: /, 'trialscan: ').replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, '\ufffd')),
   })
   .showHelpAfterError('See trialscan --help.')
   .exitOverride()

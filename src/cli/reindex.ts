@@ -1,12 +1,13 @@
 /** `trialscan reindex`: index files for a trial that has lost them, or never had any. */
 
-import { mkdir, realpath } from 'node:fs/promises'
-import { dirname, join, resolve, sep } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { reindexTrial, UsageError } from '../index.js'
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { reindexTrial, StoreError, UsageError } from '../index.js'
 import { EXIT } from './exit.js'
 import { counted } from './format/number.js'
 import { Output, writeError } from './output.js'
+import { isInside, localTrial, realPath } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
 import { note } from './terminal.js'
 
@@ -23,6 +24,7 @@ export async function reindex(path: string, flags: ReindexFlags, signal: AbortSi
   for (const { path, text } of files) {
     signal.throwIfAborted()
     const target = join(out, path)
+    await expectNoLink(out, path)
     await mkdir(dirname(target), { recursive: true }).catch(error => Promise.reject(writeError(target, error)))
     const output = await Output.open(target)
     try {
@@ -39,18 +41,17 @@ export async function reindex(path: string, flags: ReindexFlags, signal: AbortSi
 
 /** A trial is never written to: what is in it may be all that is left of a job. */
 async function expectOutside(path: string, out: string): Promise<void> {
-  if (/^s3:/i.test(path)) return
-  const trial = await realParent(path.startsWith('file:') ? fileURLToPath(path) : path)
-  const real = await realParent(out)
-  if (real !== trial && !real.startsWith(trial + sep)) return
+  const trial = localTrial(path)
+  if (trial === null || !isInside(await realPath(out), await realPath(trial))) return
   throw new UsageError(`expected --out to be a directory outside of the trial, got ${out}`)
 }
 
-/** The real path of something that is perhaps not there yet. */
-async function realParent(path: string): Promise<string> {
-  const absolute = resolve(path)
-  const parent = dirname(absolute)
-  return realpath(absolute).catch(async () =>
-    parent === absolute ? absolute : join(await realParent(parent), absolute.slice(parent.length)),
-  )
+/** Nor is it, or anything else, through links that lie where the index files come to lie. */
+async function expectNoLink(out: string, path: string): Promise<void> {
+  const [wanted, real] = [join(await realPath(out), path), await realPath(join(out, path))]
+  if (real === wanted) return
+  const target = join(out, path)
+  throw new StoreError('Denied', `cannot write ${target}: a symbolic link leads to ${real}`, {
+    url: pathToFileURL(target).href,
+  })
 }

@@ -22,6 +22,7 @@ import { tableFormat } from './format/table.js'
 import { trafficText } from './format/traffic.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
+import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor, note } from './terminal.js'
 
@@ -51,6 +52,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     ...s3OptionsOf(flags),
     ...(threads !== undefined && { threads }),
   })
+  if (out !== undefined) await expectNoLinkOf(path, out)
   const openMs = performance.now() - openedAt
   const progress = new Progress(out === undefined && process.stdout.isTTY)
   const rows = trial.scan({

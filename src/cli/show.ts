@@ -17,8 +17,9 @@ import { npyChunks } from './format/npy.js'
 import { complexText, counted, countText, isComplex, plainNumber, shortNumber } from './format/number.js'
 import { shapeText } from './format/row-format.js'
 import { Output } from './output.js'
+import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
-import { colorsFor, columns, note, safe } from './terminal.js'
+import { colorsFor, columns, note, safe, safeName } from './terminal.js'
 
 export interface ShowFlags extends S3Flags {
   readonly step: number
@@ -43,7 +44,10 @@ export async function show(path: string, name: string, flags: ShowFlags): Promis
     await output.write(headText(trial, name, globalStep, worker))
     if (value === null) await output.write(await savedText(tensor, step, options))
     else {
-      if (npy !== undefined) await writeNpy(npy, value)
+      if (npy !== undefined) {
+        await expectNoLinkOf(path, npy)
+        await writeNpy(npy, value)
+      }
       await output.write(valueText(value, await momentsOf(trial, name, globalStep, worker)))
     }
     await output.end()
@@ -81,7 +85,7 @@ async function momentsOf(trial: Trial, tensor: string, step: number, worker: str
 function headText(trial: Trial, name: string, step: number, worker: string): string {
   const mode = trial.mode(step)
   const modeStep = mode === 'GLOBAL' ? '' : ` (${mode} ${trial.modeStep(step)})`
-  return `${colorsFor(process.stdout).bold(safe(name))} at step ${step}${modeStep}, ${safe(worker)}\n`
+  return `${colorsFor(process.stdout).bold(safeName(name))} at step ${step}${modeStep}, ${safe(worker)}\n`
 }
 
 async function savedText(tensor: Tensor, step: number, options: ValueOptions): Promise<string> {

@@ -61,6 +61,16 @@ export function padStart(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - widthOf(text))) + text
 }
 
+/** Longer texts stick out of their column: one of them does not widen it for all. */
+const MAX_COLUMN_WIDTH = 60
+/** Nobody reads more of a text, and of a name there can be ten megabytes in every row. */
+const MAX_NAME_LENGTH = 500
+
+/** A name as it may be shown in a table: safe, and cut if it is endless. */
+export function safeName(name: string): string {
+  return safe(name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name)
+}
+
 /**
  * Lines of aligned columns.
  * @param rows safe texts; the rows may differ in length
@@ -68,7 +78,12 @@ export function padStart(text: string, width: number): string {
  */
 export function columns(rows: readonly (readonly string[])[], right: readonly number[] = []): string {
   const widths: number[] = []
-  for (const row of rows) for (const [i, text] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, widthOf(text))
+  for (const row of rows) {
+    for (const [i, text] of row.entries()) {
+      const width = widthOf(text)
+      widths[i] = Math.max(widths[i] ?? 0, width > MAX_COLUMN_WIDTH ? 0 : width)
+    }
+  }
   const line = (row: readonly string[]) =>
     row.map((text, i) => (right.includes(i) ? padStart(text, widths[i]!) : padEnd(text, widths[i]!))).join('  ')
   return rows.map(row => `${line(row).trimEnd()}\n`).join('')

@@ -36,6 +36,8 @@ export interface Found {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly elementCount: number
+  /** Of values that lie one by one, and of strings: how many there are. If fewer than elements, the last stands for the rest. */
+  readonly valueCount: number
   /** How the elements lie: in one piece, one by one in a `*_val` field, as strings, or not at all (no elements). */
   readonly kind: 'content' | 'values' | 'strings' | 'none'
   /** Where the elements begin, from the start of the record. */
@@ -44,6 +46,38 @@ export interface Found {
   readonly mode: number
   readonly modeStep: number
   readonly eventStep: number
+}
+
+/**
+ * Room for what unfolds: a record of a hundred bytes can stand for any number of elements, since the last of its values
+ * stands for the rest.
+ */
+export class UnfoldRoom {
+  readonly #byteLength: number
+  #left: number
+
+  /** @param byteLength for all values together */
+  constructor(byteLength = UNFOLD_LIMIT) {
+    this.#byteLength = byteLength
+    this.#left = byteLength
+  }
+
+  /** @throws QueryError `ValueTooLarge` if there is not so much left */
+  take(byteLength: number): void {
+    if (byteLength > this.#left) {
+      throw new QueryError(
+        'ValueTooLarge',
+        `expected values that unfold to at most ${this.#byteLength} bytes in all, got one of ${byteLength} bytes, most of ` +
+          'which the last of the saved ones stands for; its reductions can be scanned',
+        { byteLength, unfoldLimit: this.#byteLength },
+      )
+    }
+    this.#left -= byteLength
+  }
+
+  give(byteLength: number): void {
+    this.#left += byteLength
+  }
 }
 
 /** A number of records in the core's memory, their slots and, when asked for, their rows of moments. */
@@ -86,6 +120,11 @@ export interface Tolerance {
  */
 export const KNOWN = { extremes: 1, sums: 2, squares: 3, all: 4 } as const
 export type Known = (typeof KNOWN)[keyof typeof KNOWN]
+
+/** What values may unfold to unless more is asked for. */
+export const UNFOLD_LIMIT = 256 << 20
+/** What a string takes besides its characters, about. */
+const STRING_BYTES = 32
 
 const encoder = new TextEncoder()
 /** Strings are what was written, a byte order mark at their beginning included. */
@@ -459,12 +498,13 @@ export class Engine {
   }
 
   /** The little-endian bytes of the elements of a record in memory, in C order; `slots` is where `found` was read. */
-  copyElements(batch: Batch, i: number, found: Found): Uint8Array<ArrayBuffer> {
+  copyElements(batch: Batch, i: number, found: Found, room = new UnfoldRoom()): Uint8Array<ArrayBuffer> {
     const { slot } = this.layout
     const size = elementByteLength(found.dtype)
     if (found.kind === 'none' || found.elementCount === 0) return new Uint8Array(0)
     const data = this.#memory.words(batch.slots, batch.capacity * slot.words)[i * slot.words + slot.data]!
     if (found.kind === 'content') return this.#memory.bytes(data as Address, found.dataByteLength).slice()
+    if (found.valueCount < found.elementCount) room.take(found.elementCount * size)
     const out = allocate(found.elementCount * size)
     return this.scoped(() => {
       const chunk = this.#memory.reserve(BLOCK_ELEMENTS * size)
@@ -488,7 +528,7 @@ export class Engine {
   }
 
   /** The strings of a record in memory; the last one repeated as often as the shape asks for. */
-  copyStrings(batch: Batch, i: number, found: Found): string[] {
+  copyStrings(batch: Batch, i: number, found: Found, room = new UnfoldRoom()): string[] {
     const { slot } = this.layout
     const address = batch.slots + i * slot.byteLength
     const strings: string[] = []
@@ -496,8 +536,10 @@ export class Engine {
       const words = this.#memory.words(address as Address, slot.words)
       strings.push(decoder.decode(this.#memory.bytes(words[slot.data]! as Address, words[slot.dataLength]!)))
     }
-    if (found.elementCount > 2 ** 27) throw tooLarge(found.elementCount, 'strings')
-    while (strings.length < found.elementCount) strings.push(strings.at(-1)!)
+    const last = strings.at(-1) ?? ''
+    // Each of them is a string of its own when it has crossed a thread.
+    if (strings.length < found.elementCount) room.take(found.elementCount * (STRING_BYTES + 2 * last.length))
+    while (strings.length < found.elementCount) strings.push(last)
     return strings
   }
 
@@ -680,6 +722,7 @@ export class SlotReader {
       dtype,
       shape: this.shape(i),
       elementCount: doubles[slot.elementCount]!,
+      valueCount: words[slot.valueCount]!,
       kind:
         kindNumber === kind.content
           ? 'content'

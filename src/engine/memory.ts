@@ -3,7 +3,7 @@
  * memory detaches every one of them, and no address outlives the job it was reserved for.
  */
 
-import { EngineError } from '../errors.js'
+import { QueryError } from '../errors.js'
 import type { Core } from './module.js'
 
 /** Where a reservation starts in the core's memory. Opaque outside the engine. */
@@ -23,11 +23,22 @@ export class CoreMemory {
     this.#core.arenaReset()
   }
 
-  /** Reserves bytes until the next reset or release. Detaches every view. */
+  /**
+   * Reserves bytes until the next reset or release. Detaches every view.
+   * @throws QueryError `ValueTooLarge` where the core's memory, of 4 GiB at the most, can't grow so far
+   */
   reserve(byteLength: number): Address {
-    const address = this.#core.arenaReserve(byteLength) >>> 0
-    if (address === 0) throw new EngineError(`expected room for ${byteLength} bytes, but the core's memory can't grow`)
-    return address as Address
+    // The core takes a length modulo 2^32.
+    const address = byteLength < 2 ** 32 ? this.#core.arenaReserve(byteLength) >>> 0 : 0
+    if (address !== 0) return address as Address
+    const expected = 'what fits into memory of 4 GiB with all that is there'
+    throw new QueryError(
+      'ValueTooLarge',
+      `expected ${expected}, got ${byteLength} bytes more, but it can't grow so far`,
+      {
+        byteLength,
+      },
+    )
   }
 
   /** Runs `work` and forgets what was reserved meanwhile. */

@@ -8,7 +8,7 @@ import { EngineError } from '../errors.js'
 
 /** The functions that assembly/index.ts exports. Addresses are unsigned 32-bit numbers, taken as `>>> 0`. */
 export interface Core {
-  readonly memory: { readonly buffer: ArrayBuffer }
+  readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number }
   arenaReset(): void
   arenaReserve(byteLength: number): number
   arenaMark(): number

@@ -1,6 +1,6 @@
 /** The core's statuses as errors: the one place where a number becomes a sentence. Mirrors assembly/status.ts. */
 
-import { EngineError, FormatError, type TrialscanError } from '../errors.js'
+import { EngineError, FormatError, quote, type TrialscanError } from '../errors.js'
 
 /** What the core found wrong with a record, and what it was asked for. */
 export interface Fault {
@@ -36,7 +36,7 @@ export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace)
   const { expected, got } = fault
   const format = (code: string, wanted: string, found: string): FormatError => {
     const offset = startByte + fault.faultOffset
-    const name = tensor === '' ? '' : `, tensor ${JSON.stringify(tensor)}`
+    const name = tensor === '' ? '' : `, tensor ${quote(tensor)}`
     const message = `${url}, offset ${offset}${name}: expected ${wanted}, got ${found}`
     return new FormatError(code, message, { url, offset, expected: wanted, got: found, tensor })
   }
@@ -52,7 +52,7 @@ export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace)
     case MALFORMED_EVENT:
       return format('MalformedEvent', 'a well-formed Event message', 'bytes that are none')
     case TAG_MISMATCH:
-      return format('TagMismatch', `a record of that tensor`, `one of ${JSON.stringify(fault.tag)}`)
+      return format('TagMismatch', `a record of that tensor`, `one of ${quote(fault.tag)}`)
     case 7:
       return format('StepMismatch', `a record of step ${expected}`, `one of step ${got}`)
     case NO_TENSOR:
@@ -62,7 +62,11 @@ export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace)
     case 10:
       return format('ShapeMismatch', `${expected} bytes or values, as the shape says`, `${got}`)
     case 11:
-      return format('BadShape', 'at most 254 dimensions, none negative, and at most 2^53 elements', `${got}`)
+      return format(
+        'BadShape',
+        'at most 254 dimensions, none negative or above 2^53, and at most 2^53 elements',
+        `${got}`,
+      )
     case 12:
       return new EngineError(`${url}: no memory left for the record at ${startByte}`, { url, offset: startByte })
     case NEED_MORE:

@@ -1,5 +1,6 @@
 /** Collections: named groups of tensors, and how they were to be saved. Source: format.md "Collections file". */
 
+import { UsageError } from '../errors.js'
 import { MODES, type Mode } from '../types.js'
 import {
   expectBoolean,
@@ -87,16 +88,42 @@ export function mergeCollections(ofWorkers: Iterable<Collections>): Collections 
   return { collections: merged, numWorkers }
 }
 
+/** What the patterns of a collection may cost to compile, and to match with all names: some ten seconds. */
+const MAX_COST = 1 << 18
+const MAX_COST_OF_NAMES = 2 ** 32
+
 /**
  * The saved tensors that belong to a collection, sorted: those it names and those that one of its patterns finds.
  * @param savedNames of tensors, saved shapes and saved reductions; a reduction counts for its tensor
- * @throws UsageError for a pattern that `compilePattern` refuses
+ * @throws UsageError for a pattern that `compilePattern` refuses, and for more of them than anybody would write
  */
 export function collectionMembers(config: CollectionConfig, savedNames: readonly string[]): string[] {
   const named = new Set(config.tensorNames)
-  const patterns = config.includeRegex.map(compilePattern)
-  const saved = new Set(savedNames.map(name => parseReductionName(name)?.tensor ?? name))
-  return [...saved].filter(name => named.has(name) || patterns.some(pattern => pattern.matches(name))).sort()
+  const members: string[] = []
+  let others: string[] = []
+  for (const name of new Set(savedNames.map(name => parseReductionName(name)?.tensor ?? name))) {
+    if (named.has(name)) members.push(name)
+    else others.push(name)
+  }
+  let cost = 0
+  let costOfNames = 0
+  // One after another: a compiled pattern can take a hundred MB.
+  for (const source of config.includeRegex) {
+    const pattern = compilePattern(source)
+    cost += pattern.cost > 1 ? pattern.cost : 0
+    costOfNames += pattern.cost * others.length
+    if (cost > MAX_COST || costOfNames > MAX_COST_OF_NAMES) {
+      const many = `${config.includeRegex.length} patterns for ${savedNames.length} names`
+      throw new UsageError(`collection ${show(config.name)}: expected fewer or shorter patterns, got ${many}`, {
+        collection: config.name,
+      })
+    }
+    const found = new Set(others.filter(name => pattern.matches(name)))
+    if (found.size === 0) continue
+    for (const name of found) members.push(name)
+    others = others.filter(name => !found.has(name))
+  }
+  return members.sort()
 }
 
 function union(a: CollectionConfig, b: CollectionConfig): CollectionConfig {

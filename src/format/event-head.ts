@@ -31,6 +31,7 @@ export interface EventValue {
 export interface EventHead {
   /** Beyond 2^53 where it is negative. */
   readonly step: number
+  /** Those that hold something, or tell a mode. */
   readonly values: readonly EventValue[]
 }
 
@@ -45,6 +46,8 @@ export class MalformedEvent extends Error {
 const FIELD_HEAD_BYTES = 20
 /** A longer tag is refused: it is no name. */
 const MAX_TEXT_BYTES = 32 << 10
+/** More Values in one Event are refused: an empty one takes two bytes there, and a hundred here. */
+const MAX_VALUES = 1 << 20
 
 /** Keys of the fields we read: number << 3 | wire type. */
 const VARINT = 0
@@ -82,7 +85,11 @@ export function* walkEventHead(bytes: FileBytes, start: number, end: number): Wa
     else if (cursor.key === EVENT_SUMMARY) {
       const summaryEnd = cursor.enter()
       while (yield* cursor.next(summaryEnd)) {
-        if (cursor.key === SUMMARY_VALUE) values.push(yield* walkValue(cursor, cursor.enter()))
+        if (cursor.key !== SUMMARY_VALUE) continue
+        const value = yield* walkValue(cursor, cursor.enter())
+        if (value.kind === null && value.mode === 0) continue
+        if (values.length === MAX_VALUES) throw new MalformedEvent(cursor.at)
+        values.push(value)
       }
     }
   }
@@ -142,6 +149,11 @@ class Cursor {
     this.#end = at
   }
 
+  /** Where the field begins. */
+  get at(): number {
+    return this.#at
+  }
+
   /** Bytes of the field. */
   get byteLength(): number {
     return this.#end - this.#start
@@ -168,7 +180,8 @@ class Cursor {
       else if (depth === 0) return true
       if (depth < 0) throw new MalformedEvent(this.#at)
     }
-    if (depth > 0) throw new MalformedEvent(this.#end)
+    // A group that does not end.
+    if (depth > 0) throw new MalformedEvent(this.#at)
     return false
   }
 

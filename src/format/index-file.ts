@@ -16,6 +16,9 @@ import {
 } from './json.js'
 import { checkEventFileName } from './paths.js'
 
+/** TensorFlow allows no more dimensions. */
+const MAX_RANK = 254
+
 /** A saved tensor: one whole framed TFRecord of the event file. */
 export interface TensorLocation {
   readonly name: string
@@ -94,6 +97,8 @@ const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
 const MAX_HEAD_BYTES = 1 << 14
 /** Modes and workers take turns, each with payloads of its own. */
 const KEPT_PAYLOADS = 8
+/** A larger one is rare enough to be read again. */
+const MAX_KEPT_BYTES = 8 << 20
 
 /**
  * Reads the index files of a trial. From step to step most of them differ in nothing but their heads, since records of
@@ -112,7 +117,12 @@ export class IndexFileReader {
     if (known && meta) return indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' })
     const file = parseIndexFile(this.#decode(bytes, url), url)
     // Only what follows a head that is one by itself, and says nothing of the meta, stands for itself.
-    if (rest && this.#metaOf(bytes.subarray(0, at)) && !/"meta"|\\u00/.test(this.#decoder.decode(rest))) {
+    if (
+      rest &&
+      rest.length <= MAX_KEPT_BYTES &&
+      this.#metaOf(bytes.subarray(0, at)) &&
+      !/"meta"|\\u00/.test(this.#decoder.decode(rest))
+    ) {
       this.#payloads.unshift({ bytes: rest, tensors: file.tensors, shapes: file.shapes })
       if (this.#payloads.length > KEPT_PAYLOADS) this.#payloads.pop()
     }
@@ -198,7 +208,9 @@ function parseShape(value: unknown, place: Place): SavedShape {
   const shapePlace = inside(place, 'shape')
   // A scalar's shape is an empty list, so here nothing is not the same as a list of nothing.
   if (isNothing(entry.shape)) throw fault(shapePlace, 'a list', show(entry.shape))
-  return { name, originalName, shape: expectList(entry.shape, shapePlace, expectSize) }
+  const shape = expectList(entry.shape, shapePlace, expectSize)
+  if (shape.length > MAX_RANK) throw fault(shapePlace, `at most ${MAX_RANK} dimensions`, `${shape.length}`)
+  return { name, originalName, shape }
 }
 
 function expectSize(value: unknown, place: Place): number {

@@ -17,21 +17,73 @@ export function inside(place: Place, key: string | number): Place {
   return { url: place.url, code: place.code, at }
 }
 
+/** Longer texts are looked over before they are parsed: a byte of JSON can become a hundred in memory. */
+const PARSED_UNSEEN = 1 << 20
+/** A million tensors are four. */
+const MAX_VALUES = 1 << 23
+const MAX_DEPTH = 100
+
 /**
  * The object that a JSON file holds.
- * @throws FormatError `code`, with the byte offset where the engine's message tells it
+ * @throws FormatError `code`, with the byte offset where the engine's message tells it; also for a text of more than a
+ *   MiB that holds more than 2^23 values, or that is nested more than 100 deep
  */
 export function parseJsonObject(text: string, url: string, code: string): JsonObject {
   const place = { url, code, at: '' }
   if (text.trim() === '') throw fault(place, 'a JSON object', 'an empty file', undefined, 0)
+  const excess = text.length > PARSED_UNSEEN ? excessAt(text) : undefined
+  if (excess !== undefined) {
+    const wanted = `at most ${MAX_VALUES} values, nested no more than ${MAX_DEPTH} deep`
+    throw fault(place, wanted, 'more', undefined, Buffer.byteLength(text.slice(0, excess)))
+  }
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw fault(place, 'JSON', reason, error, faultOffset(text, reason))
+    // Not as its cause: V8's error holds all of the text, for as long as somebody holds the error.
+    throw fault(place, 'JSON', reason, undefined, faultOffset(text, reason))
   }
   return expectObject(value, place)
+}
+
+/** Where a text holds more values, or nests them deeper, than is parsed. It may be no JSON at all. */
+function excessAt(text: string): number | undefined {
+  let values = 0
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case 0x22: // "
+        at = stringEnd(text, at)
+        break
+      case 0x5b: // [
+      case 0x7b: // {
+        depth++
+        values++
+        break
+      case 0x5d: // ]
+      case 0x7d: // }
+        depth--
+        break
+      case 0x2c: // ,
+        values++
+        break
+    }
+    if (values > MAX_VALUES || depth > MAX_DEPTH) return at
+  }
+  return undefined
+}
+
+/** Where a string ends that begins at `start`, with its last quote. */
+function stringEnd(text: string, start: number): number {
+  let at = start
+  for (;;) {
+    at = text.indexOf('"', at + 1)
+    if (at < 0) return text.length
+    let backslashes = 0
+    while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes++
+    if (backslashes % 2 === 0) return at
+  }
 }
 
 export function expectObject(value: unknown, place: Place): JsonObject {

@@ -7,8 +7,13 @@ import { refusal, translatePattern } from './python-regex.js'
 /** A pattern that is searched for anywhere in a name, as Python's `re.search` does. Case matters. */
 export interface Pattern {
   readonly source: string
+  /** What a name costs at the most, in a unit of its own: 1 for a plain text, else the characters of the pattern. */
+  readonly cost: number
   matches(name: string): boolean
 }
+
+/** More is no pattern for names; compiling what is as long can take a second, and a hundred MB. */
+const MAX_PATTERN_LENGTH = 1 << 15
 
 /**
  * Compiles a Python regular expression (format.md "Collections file"). What it takes to match a name grows with the
@@ -16,7 +21,11 @@ export interface Pattern {
  * @throws UsageError for an invalid pattern, and for constructs that could not be matched so: see `translatePattern`
  */
 export function compilePattern(source: string): Pattern {
-  return { source, matches: literalSearch(source) ?? engineSearch(source) }
+  if (source.length > MAX_PATTERN_LENGTH)
+    throw refusal(source, `a pattern of more than ${MAX_PATTERN_LENGTH} characters`)
+  const literal = literalSearch(source)
+  if (literal !== null) return { source, cost: 1, matches: literal }
+  return { source, cost: source.length, matches: engineSearch(source) }
 }
 
 type Search = (name: string) => boolean

@@ -4,7 +4,7 @@
  */
 
 import { dtypeNumber, dtypeOf } from '../engine/dtype.js'
-import type { Engine, Known, NumberTable } from '../engine/engine.js'
+import { type Engine, type Known, type NumberTable, UnfoldRoom } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { isDefined, Moments, type ReductionValue } from '../engine/moments.js'
 import { FormatError } from '../errors.js'
@@ -13,7 +13,7 @@ import { IndexFileReader } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex } from '../format/tornasole.js'
 import type { DescribeJob, LinesJob, PartJob, ScanJob, ValueJob } from '../plan.js'
-import type { Store, StoreSpec } from '../store/store.js'
+import { eachFile, type Store, type StoreSpec } from '../store/store.js'
 import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
 import { scanEventFiles, withModeOfEvents } from './events.js'
 import { HEAD_BYTES, type LargeRecord } from './large.js'
@@ -384,6 +384,7 @@ async function values(job: ValueJob, engine: Engine, plain: Store): Promise<Valu
   const isSmall = job.records.byteLength.every(byteLength => byteLength <= job.windowByteLength)
   const store = isSmall ? await withHeads(job, plain, job.windowByteLength) : plain
   const total = job.records.file.length
+  const room = new UnfoldRoom(job.unfoldLimit)
   const result: RawValue[] = []
   const failures: RecordFailure[] = []
   let readBytes = 0
@@ -391,13 +392,13 @@ async function values(job: ValueJob, engine: Engine, plain: Store): Promise<Valu
   for (let record = 0; record < total; record++) {
     try {
       if (job.records.byteLength[record]! <= job.windowByteLength) {
-        result.push(await wholeValue(job, record, engine, store))
+        result.push(await wholeValue(job, record, engine, store, room))
         readBytes += job.records.byteLength[record]!
         reads++
       } else {
         const large = await openLarge(job, record, engine, store)
-        const strings = large.found.dtype === 'string' ? await large.readStrings() : null
-        const bytes = strings ? null : await large.readElements()
+        const strings = large.found.dtype === 'string' ? await large.readStrings(room) : null
+        const bytes = strings ? null : await large.readElements(room)
         readBytes += large.readBytes
         reads += large.reads
         result.push(rawValue(record, large.found, bytes, strings, engine))
@@ -412,7 +413,13 @@ async function values(job: ValueJob, engine: Engine, plain: Store): Promise<Valu
   return { kind: 'value', values: result, failures, stats: { records: total, readBytes, reads } }
 }
 
-async function wholeValue(job: ValueJob, record: number, engine: Engine, store: Store): Promise<RawValue> {
+async function wholeValue(
+  job: ValueJob,
+  record: number,
+  engine: Engine,
+  store: Store,
+  unfoldRoom: UnfoldRoom,
+): Promise<RawValue> {
   const { records } = job
   const refused = impossibleLength(job, record, store)
   if (refused) throw refused
@@ -435,8 +442,10 @@ async function wholeValue(job: ValueJob, record: number, engine: Engine, store: 
   const slots = engine.slots(room, 1)
   if (!slots.ok(0)) throw slots.error(0, placeOf(job, record, store))
   const found = slots.found(0)
-  if (found.kind === 'strings') return rawValue(record, found, null, engine.copyStrings(room, 0, found), engine)
-  return rawValue(record, found, engine.copyElements(room, 0, found), null, engine)
+  if (found.kind === 'strings') {
+    return rawValue(record, found, null, engine.copyStrings(room, 0, found, unfoldRoom), engine)
+  }
+  return rawValue(record, found, engine.copyElements(room, 0, found, unfoldRoom), null, engine)
 }
 
 function histogramValue(record: number, histogram: Histogram): RawValue {
@@ -447,20 +456,18 @@ function histogramValue(record: number, histogram: Histogram): RawValue {
 async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexReply> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const reader = new IndexFileReader()
-  const files = await Promise.all(
-    paths.map(async path => {
-      try {
-        const url = store.url(path)
-        const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
-        const name = parseIndexFileName(path)
-        if (name?.kind !== 'csv') return reader.read(bytes, url)
-        const text = decodeText(decoder, bytes, url)
-        return await withModeOfEvents(parseTornasoleIndex(text, url), name.step, store)
-      } catch (error) {
-        return failureData(error)
-      }
-    }),
-  )
+  const files = await eachFile(store, paths, async path => {
+    try {
+      const url = store.url(path)
+      const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
+      const name = parseIndexFileName(path)
+      if (name?.kind !== 'csv') return reader.read(bytes, url)
+      const text = decodeText(decoder, bytes, url)
+      return await withModeOfEvents(parseTornasoleIndex(text, url), name.step, store)
+    } catch (error) {
+      return failureData(error)
+    }
+  })
   return { kind: 'index', files }
 }
 

@@ -14,6 +14,7 @@ import {
   HEADER_LENGTH,
   type Known,
   type Tags,
+  type UnfoldRoom,
 } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { type FaultPlace, faultError, NEED_MORE, TRUNCATED } from '../engine/status.js'
@@ -195,19 +196,19 @@ export class LargeRecord {
   }
 
   /** The elements where they do not lie in tensor_content, unchecked. */
-  copyElements(): Uint8Array<ArrayBuffer> {
-    return this.#engine.copyElements(this.#room, 0, this.found)
+  copyElements(room: UnfoldRoom): Uint8Array<ArrayBuffer> {
+    return this.#engine.copyElements(this.#room, 0, this.found, room)
   }
 
   /** The strings of a record that holds such, unchecked. */
-  copyStrings(): string[] {
-    return this.#engine.copyStrings(this.#room, 0, this.found)
+  copyStrings(room: UnfoldRoom): string[] {
+    return this.#engine.copyStrings(this.#room, 0, this.found, room)
   }
 
   /** The little-endian bytes of all elements, checked as the check level asks. */
-  async readElements(): Promise<Uint8Array<ArrayBuffer>> {
+  async readElements(room: UnfoldRoom): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataByteLength } = this.found
-    const out = kind === 'content' ? new Uint8Array(dataByteLength) : this.copyElements()
+    const out = kind === 'content' ? new Uint8Array(dataByteLength) : this.copyElements(room)
     let at = 0
     const { crc, storedCrc } = await this.streamPart(0, 1, (address, _, byteLength) => {
       out.set(this.#engine.view(address, byteLength), at)
@@ -218,10 +219,10 @@ export class LargeRecord {
   }
 
   /** The strings of a record that holds such, checked as the check level asks. */
-  async readStrings(): Promise<string[]> {
+  async readStrings(room: UnfoldRoom): Promise<string[]> {
     const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
     this.checkPayload(crc, storedCrc)
-    return this.copyStrings()
+    return this.copyStrings(room)
   }
 
   /** Throws if the checksum of the payload is neither the stored one nor unchecked. No-op below check level full. */

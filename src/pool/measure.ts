@@ -4,7 +4,15 @@
  */
 
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
-import { type Batch, BLOCK_ELEMENTS, type Engine, type Found, type Known, type Tags } from '../engine/engine.js'
+import {
+  type Batch,
+  BLOCK_ELEMENTS,
+  type Engine,
+  type Found,
+  type Known,
+  type Tags,
+  UnfoldRoom,
+} from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { QueryError } from '../errors.js'
 import type { MeasureJob, Task } from '../plan.js'
@@ -38,6 +46,8 @@ interface Elements {
   readonly shape: readonly number[]
   readonly address: Address
   readonly count: number
+  /** Whether the record holds fewer values than that. */
+  readonly isUnfolded: boolean
 }
 
 /** A copy of elements, for the tasks that still wait for it. */
@@ -46,6 +56,9 @@ interface Held extends Elements {
   /** Where it was brought back to; of no meaning once that scope has ended. */
   address: Address
 }
+
+/** Copies of the tensors of a lane, which come back step by step in the same lengths. */
+const MAX_SPARE = 16
 
 class Measurement {
   readonly #job: MeasureJob
@@ -64,8 +77,10 @@ class Measurement {
   /** Tasks that wait for a later record. */
   readonly #waiting: Int32Array
   readonly #held = new Map<number, Held>()
-  /** What copies were held in, by their lengths. */
-  readonly #spare = new Map<number, Uint8Array[]>()
+  /** What copies were held in. */
+  readonly #spare: Uint8Array[] = []
+  /** What is kept of values that short records stand for: copies that are held, and values for rules. */
+  readonly #unfoldRoom: UnfoldRoom
   #readBytes = 0
   #reads = 0
 
@@ -74,6 +89,7 @@ class Measurement {
     this.#job = job
     this.#engine = engine
     this.#stores = stores
+    this.#unfoldRoom = new UnfoldRoom(job.windowByteLength)
     this.#moments = new Float64Array(total * engine.layout.moments.doubles)
     this.#described = new DescriptionWriter(total)
     const { first, second } = job.tasks
@@ -187,7 +203,7 @@ class Measurement {
       for (const task of this.#tasksOf[record]!) {
         if (this.#asked(task).kind !== 'value') continue
         this.#values.push({
-          ...rawValue(record, found, null, engine.copyStrings(room, i, found), engine),
+          ...rawValue(record, found, null, engine.copyStrings(room, i, found, this.#unfoldRoom), engine),
           record: task,
         })
       }
@@ -199,8 +215,10 @@ class Measurement {
       throw new QueryError('ValueTooLarge', `expected ${expected}, got ${count} elements`, { elements: count })
     }
     engine.scoped(() => {
-      const address = kind === 'content' ? content : this.#reserveCopy(engine.copyElements(room, i, found))
-      this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count })
+      const unfoldRoom = new UnfoldRoom(this.#job.windowByteLength)
+      const address = kind === 'content' ? content : this.#reserveCopy(engine.copyElements(room, i, found, unfoldRoom))
+      const isUnfolded = isShort(found)
+      this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count, isUnfolded })
     })
   }
 
@@ -232,7 +250,7 @@ class Measurement {
         this.#moments.set(engine.rows(row, 1), record * engine.layout.moments.doubles)
         if (!hasTasks) return
         if (kind === 'strings') {
-          const strings = part === 0 ? large.copyStrings() : []
+          const strings = part === 0 ? large.copyStrings(this.#unfoldRoom) : []
           for (const task of this.#tasksOf[record]!) {
             this.#values.push({ ...rawValue(record, large.found, null, strings, engine), record: task })
           }
@@ -240,11 +258,11 @@ class Measurement {
         }
         let [address, count] = [region, at / Math.max(1, size)]
         if (!isContent && part === 0) {
-          const bytes = large.copyElements()
+          const bytes = large.copyElements(new UnfoldRoom(this.#job.windowByteLength))
           address = this.#reserveCopy(bytes)
           count = bytes.length / size
         }
-        this.#runTasks(record, { dtype, shape, address, count })
+        this.#runTasks(record, { dtype, shape, address, count, isUnfolded: isShort(large.found) })
       } finally {
         this.#readBytes += large.readBytes
         this.#reads += large.reads
@@ -276,11 +294,12 @@ class Measurement {
       }
     })
     if (this.#waiting[record]! === 0) return
-    const { address, count, dtype, shape } = elements
-    const byteLength = count * elementByteLength(dtype)
-    const bytes = this.#spare.get(byteLength)?.pop() ?? new Uint8Array(byteLength)
-    bytes.set(this.#engine.view(address, byteLength))
-    this.#held.set(record, { dtype, shape, count, bytes, address })
+    const byteLength = elements.count * elementByteLength(elements.dtype)
+    if (elements.isUnfolded) this.#unfoldRoom.take(byteLength)
+    const spare = this.#spare.findIndex(bytes => bytes.length === byteLength)
+    const bytes = spare < 0 ? new Uint8Array(byteLength) : this.#spare.splice(spare, 1)[0]!
+    bytes.set(this.#engine.view(elements.address, byteLength))
+    this.#held.set(record, { ...elements, bytes })
   }
 
   #answer(task: number, a: number, b: number): void {
@@ -311,10 +330,15 @@ class Measurement {
         const channels = isThere ? shape[axis]! : 1
         const outer = isThere ? product(shape.slice(0, axis)) : 1
         const inner = isThere ? product(shape.slice(axis + 1)) : count
+        // Of no elements there can be 2^53 channels.
+        if (count === 0) {
+          this.#lists.push({ task, numbers: [0, shape[0] ?? 1] })
+          break
+        }
         engine.scoped(() => {
           const sums = engine.reserveBytes(channels * 8)
           engine.view(sums, channels * 8).fill(0)
-          if (count > 0) engine.sumChannels(dtype, address, outer, channels, inner, sums)
+          engine.sumChannels(dtype, address, outer, channels, inner, sums)
           const bytes = engine.view(sums, channels * 8).slice()
           this.#lists.push({ task, numbers: [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)] })
         })
@@ -376,7 +400,8 @@ class Measurement {
     return true
   }
 
-  #value(record: number, { dtype, shape, address, count }: Elements): RawValue {
+  #value(record: number, { dtype, shape, address, count, isUnfolded }: Elements): RawValue {
+    if (isUnfolded) this.#unfoldRoom.take(count * elementByteLength(dtype))
     const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()
     const found = { dtype, shape } as Found
     return rawValue(record, found, bytes, null, this.#engine)
@@ -396,12 +421,12 @@ class Measurement {
   #release(record: number): void {
     this.#waiting[record]!--
     if (this.#waiting[record]! > 0) return
-    const bytes = this.#held.get(record)?.bytes
-    if (bytes === undefined) return
+    const held = this.#held.get(record)
+    if (held === undefined) return
     this.#held.delete(record)
-    const spare = this.#spare.get(bytes.length)
-    if (spare) spare.push(bytes)
-    else this.#spare.set(bytes.length, [bytes])
+    if (held.isUnfolded) this.#unfoldRoom.give(held.bytes.length)
+    this.#spare.push(held.bytes)
+    if (this.#spare.length > MAX_SPARE) this.#spare.shift()
   }
 
   async #fail(record: number, error: unknown): Promise<void> {
@@ -447,6 +472,11 @@ const NO_TASKS: number[] = []
 
 function isSameShape(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((size, i) => size === b[i])
+}
+
+/** Whether the last of the values that a record holds stands for others. */
+function isShort({ kind, valueCount, elementCount }: Found): boolean {
+  return (kind === 'values' || kind === 'strings') && valueCount < elementCount
 }
 
 function product(sizes: readonly number[]): number {

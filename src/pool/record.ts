@@ -1,7 +1,7 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
 import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
-import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
+import { type ErrorData, FormatError, quote, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { RECORD_LIMIT, type RecordColumns } from '../plan.js'
 import { readShape, type Store, type StoreSpec } from '../store/store.js'
@@ -167,7 +167,7 @@ export function impossibleLength(job: JobRecords, record: number, store: Store):
   if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
   const { url, startByte, tensor } = placeOf(job, record, store)
   const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
-  const message = `${url}, offset ${startByte}, tensor ${JSON.stringify(tensor)}: expected ${expected}, got ${byteLength}`
+  const message = `${url}, offset ${startByte}, tensor ${quote(tensor)}: expected ${expected}, got ${byteLength}`
   return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
 }
 

@@ -1,16 +1,20 @@
 /** Single files on the local disk that are no part of a trial: the index cache. */
 
 import { randomBytes } from 'node:crypto'
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../errors.js'
 
-/** A whole file; null if there is none, or it can't be read. */
+/** A whole file; null if there is none, or it can't be read, or is no file: a FIFO, say, or a device without an end. */
 export function readFileIfThere(path: string): Uint8Array | null {
+  let file: number | undefined
   try {
-    return readFileSync(path)
+    file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    return fstatSync(file).isFile() ? readFileSync(file) : null
   } catch {
     return null
+  } finally {
+    if (file !== undefined) closeSync(file)
   }
 }
 
@@ -18,7 +22,7 @@ export function readFileIfThere(path: string): Uint8Array | null {
 export function writeWholeFile(path: string, bytes: Uint8Array): void {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   try {
-    writeFileSync(temporary, bytes)
+    writeFileSync(temporary, bytes, { flag: 'wx' })
     renameSync(temporary, path)
   } catch (cause) {
     rmSync(temporary, { force: true })

@@ -32,8 +32,8 @@ const MAX_READ_BYTES = 2 ** 30
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 
-/** Opening a FIFO must not wait for its writer. Windows has neither flag. */
-const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+/** Opening a FIFO must not wait for its writer, nor a terminal become ours. Windows has none of the flags. */
+const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0)
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 
 /** Where a process has no descriptor left, one is waited for: twice as long each time, from 1 ms up to this. */

@@ -53,6 +53,9 @@ export interface ReadContext {
   readonly traffic: readonly Traffic[]
 }
 
+/** Whole files that may be under way at once, together. */
+const PARALLEL_BYTES = 64 << 20
+
 /** What is to be read at once, as it pays for a store. */
 export interface ReadShape {
   /** Bytes between two records that are read over. */
@@ -135,6 +138,32 @@ export function readShape(spec: StoreSpec): ReadShape | null {
 /** The last part of where a trial lies. */
 export function storeName(spec: StoreSpec): string {
   return basename(spec.kind === 's3' ? `${spec.bucket}/${spec.prefix}` : spec.root)
+}
+
+/**
+ * Does something with files. On the local disk, where nothing waits, one after another, so that no two of them are held;
+ * where reading is making requests, with as many at once as are no larger together than `PARALLEL_BYTES`.
+ */
+export async function eachFile<T>(
+  store: Store,
+  paths: readonly string[],
+  work: (path: string) => Promise<T>,
+): Promise<T[]> {
+  const results: T[] = []
+  if (store.readLater === undefined) {
+    for (const path of paths) results.push(await work(path))
+    return results
+  }
+  const lengths = await Promise.all(paths.map(path => store.byteLength(path).catch(() => 0)))
+  for (let first = 0; first < paths.length; ) {
+    let end = first
+    for (let bytes = 0; end < paths.length && (end === first || bytes + lengths[end]! <= PARALLEL_BYTES); end++) {
+      bytes += lengths[end]!
+    }
+    for (const result of await Promise.all(paths.slice(first, end).map(work))) results.push(result)
+    first = end
+  }
+  return results
 }
 
 /**

@@ -2,11 +2,14 @@
  * The opt-in cache of index files: what they told, each with the stamp its file had. Nothing of it is believed unless the
  * file still has that stamp, and the whole only if its checksum holds.
  *
- * One line of JSON (what the sections are), then the sections: numbers in columns, names separated by NUL.
+ * One line of JSON (what the sections are), then the sections: numbers in columns, names as JSON. Names can hold anything,
+ * a NUL too. And whoever can write the file can write a checksum: a number or name that can't be makes it no cache.
  */
 
 import { crc32 } from 'node:zlib'
+import { FormatError } from '../errors.js'
 import type { IndexFile, SavedShape } from '../format/index-file.js'
+import { checkEventFileName } from '../format/paths.js'
 import { Interner } from '../plan.js'
 import { MODES } from '../types.js'
 
@@ -20,7 +23,7 @@ export interface CachedIndexFile {
 }
 
 /** Changes whenever the form does. */
-const FORM = 'trialscan index cache 1'
+const FORM = 'trialscan index cache 2'
 const COLUMNS = ['stamps', 'modes', 'modeSteps', 'counts', 'names', 'starts', 'lengths'] as const
 type Columns = Record<(typeof COLUMNS)[number], Float64Array<ArrayBuffer>>
 
@@ -63,7 +66,7 @@ export function encodeIndexCache(trial: string, files: ReadonlyMap<string, Cache
   }
   const sections = [
     ...COLUMNS.map(name => Buffer.from(Float64Array.from(columns[name]).buffer)),
-    ...[[...files.keys()], eventFiles, tensors.names].map(names => Buffer.from(names.join('\0'))),
+    ...[[...files.keys()], eventFiles, tensors.names].map(names => Buffer.from(JSON.stringify(names))),
   ]
   const body = Buffer.concat(sections)
   const known = { form: FORM, trial, sections: sections.map(({ length }) => length), shapes }
@@ -73,9 +76,20 @@ export function encodeIndexCache(trial: string, files: ReadonlyMap<string, Cache
 
 /** What `encodeIndexCache` was given, by path; null if the bytes are not a whole cache of that trial. */
 export function decodeIndexCache(trial: string, bytes: Uint8Array): Map<string, CachedIndexFile> | null {
+  try {
+    return decode(trial, bytes)
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof RangeError || error instanceof TypeError) return null
+    if (error instanceof FormatError) return null
+    throw error
+  }
+}
+
+function decode(trial: string, bytes: Uint8Array): Map<string, CachedIndexFile> | null {
   const headerEnd = bytes.indexOf(0x0a)
-  const header = headerEnd < 0 ? null : parseHeader(bytes.subarray(0, headerEnd))
-  if (header === null || header.form !== FORM || header.trial !== trial) return null
+  if (headerEnd < 0) return null
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, headerEnd))) as Header
+  if (header.form !== FORM || header.trial !== trial) return null
   const body = bytes.subarray(headerEnd + 1)
   const { crc, ...known } = header
   if (checksum(known, body) !== crc) return null
@@ -90,6 +104,16 @@ export function decodeIndexCache(trial: string, bytes: Uint8Array): Map<string, 
     columns[name] = new Float64Array(new Uint8Array(sections[i]!).buffer)
   })
   const [paths, eventFiles, tensors] = sections.slice(COLUMNS.length).map(namesOf) as [string[], string[], string[]]
+  const isPlausible =
+    eventFiles.length === paths.length &&
+    columns.stamps.length === paths.length * STAMP_LENGTH &&
+    [columns.modes, columns.modeSteps, columns.counts].every(column => column.length === paths.length) &&
+    [columns.starts, columns.lengths].every(column => column.length === columns.names.length) &&
+    COLUMNS.every(name => name === 'stamps' || columns[name].every(isCount)) &&
+    columns.counts.reduce((sum, count) => sum + count, 0) === columns.names.length &&
+    columns.names.every(name => name < tensors.length) &&
+    columns.modes.every(mode => mode < MODES.length)
+  if (!isPlausible) return null
   const shapes = new Map(header.shapes)
   const files = new Map<string, CachedIndexFile>()
   let tensor = 0
@@ -98,7 +122,7 @@ export function decodeIndexCache(trial: string, bytes: Uint8Array): Map<string, 
     const content: IndexFile = {
       mode: MODES[columns.modes[i]!]!,
       modeStep: columns.modeSteps[i]!,
-      eventFile: eventFiles[i] || null,
+      eventFile: eventFiles[i] ? checkEventFileName(eventFiles[i], trial) : null,
       tensors: Array.from({ length: end - tensor }, (_, k) => ({
         name: tensors[columns.names[tensor + k]!]!,
         startByte: columns.starts[tensor + k]!,
@@ -117,14 +141,12 @@ function checksum(header: Omit<Header, 'crc'>, body: Uint8Array): number {
   return crc32(body, crc32(JSON.stringify(header)))
 }
 
-function parseHeader(line: Uint8Array): Header | null {
-  try {
-    return JSON.parse(new TextDecoder().decode(line)) as Header
-  } catch {
-    return null
-  }
+function namesOf(section: Uint8Array): string[] {
+  const names: unknown = JSON.parse(new TextDecoder().decode(section))
+  if (Array.isArray(names) && names.every(name => typeof name === 'string')) return names
+  throw new TypeError('expected names')
 }
 
-function namesOf(section: Uint8Array): string[] {
-  return section.length === 0 ? [] : new TextDecoder('utf-8', { ignoreBOM: true }).decode(section).split('\0')
+function isCount(number: number): boolean {
+  return Number.isSafeInteger(number) && number >= 0
 }

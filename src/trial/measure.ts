@@ -12,6 +12,7 @@ import {
   errorFromData,
   errorToData,
   QueryError,
+  quote,
   ReductionUndefined,
   TensorUnavailableForStep,
   ThreadError,
@@ -502,7 +503,7 @@ function readChannelSums(result: TaskResult, tensor: TensorAtStep): ChannelSums 
 }
 
 function noNumbers(tensor: string, step: number): QueryError {
-  return new QueryError('NotNumeric', `expected numbers in ${JSON.stringify(tensor)} at step ${step}`, { tensor, step })
+  return new QueryError('NotNumeric', `expected numbers in ${quote(tensor)} at step ${step}`, { tensor, step })
 }
 
 export interface MeasureOptions extends WorkOptions {

@@ -16,7 +16,7 @@ import {
 import { parseTornasoleCollections } from '../format/tornasole.js'
 import { runTwice } from '../pool/runner.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
-import type { Store } from '../store/store.js'
+import { eachFile, type Store } from '../store/store.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
@@ -359,18 +359,16 @@ async function readCollections(store: Store, paths: readonly string[]): Promise<
   const files = paths.filter(path => !isTemporary(path) && parseCollectionsFileName(path) !== null)
   const decoder = new TextDecoder()
   const problems: TrialscanError[] = []
-  const ofWorkers = await Promise.all(
-    files.map(async path => {
-      try {
-        const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
-        return [parseCollections(decoder.decode(bytes), store.url(path))]
-      } catch (error) {
-        if (!(error instanceof TrialscanError)) throw error
-        problems.push(error)
-        return []
-      }
-    }),
-  )
+  const ofWorkers = await eachFile(store, files, async path => {
+    try {
+      const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
+      return [parseCollections(decoder.decode(bytes), store.url(path))]
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      problems.push(error)
+      return []
+    }
+  })
   if (files.length === 0) return null
   const read = ofWorkers.flat()
   const { collections, numWorkers } = mergeCollections(read)

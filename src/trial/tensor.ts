@@ -1,5 +1,6 @@
 /** One tensor of a trial, over all its steps. */
 
+import { UNFOLD_LIMIT } from '../engine/engine.js'
 import type { ReductionValue } from '../engine/moments.js'
 import {
   errorFromData,
@@ -30,6 +31,11 @@ export interface ValueOptions extends WorkOptions {
   readonly worker?: Worker
   /** Default `minimal`. */
   readonly check?: CheckLevel
+  /**
+   * TensorFlow lets the last of a few saved values stand for all others, so that a record of a hundred bytes can be a
+   * tensor of any size. Bytes that such values may take; a larger one is refused as `ValueTooLarge`. Default 256 MiB.
+   */
+  readonly unfoldLimit?: number
 }
 
 /** What a worker saved of the tensor at a step. */
@@ -270,6 +276,8 @@ export class Tensor {
   async #read(places: readonly RecordPlace[], options: ValueOptions): Promise<TensorValue[]> {
     const { access } = this.#state
     const { threads, memory } = checkWorkOptions(options)
+    const { unfoldLimit = UNFOLD_LIMIT } = options
+    if (!(unfoldLimit >= 0)) throw new UsageError(`expected unfoldLimit to be a number of bytes, got ${unfoldLimit}`)
     const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
     const runner = await access.runner(threads, total, memory)
     const jobs: RecordPlace[][] = []
@@ -291,6 +299,7 @@ export class Tensor {
             store: access.spec,
             checkLevel: checkLevelNumber(options.check ?? 'minimal'),
             windowByteLength: windowByteLength(memory),
+            unfoldLimit,
             ...columnsOf(records),
           },
           path => access.store.url(path),

@@ -71,3 +71,17 @@ it('shows values shortly', () => {
     '"a"',
   ])
 })
+
+it('looks over a text of more than a MiB before it is parsed', () => {
+  const padded = (text: string) => `{"a":"${'x'.repeat(1 << 20)}",${text}}`
+  const nested = (depth: number) => `"b":${'['.repeat(depth)}${']'.repeat(depth)}`
+  // The object itself is the first.
+  expect(parseJsonObject(padded(nested(99)), 'u', 'Bad').b).toBeInstanceOf(Array)
+  // {"a":"…","b":[[…
+  const offset = 6 + (1 << 20) + 2 + 4 + 99
+  expect(thrownBy(() => parseJsonObject(padded(nested(100)), 'u', 'Bad'))).toMatchObject({ code: 'Bad', offset })
+  // What stands in strings does not count, escaped quotes or not.
+  const text = JSON.stringify({ a: '"[{,\\'.repeat(1 << 20), b: '\\', c: '[' })
+  expect(parseJsonObject(text, 'u', 'Bad').c).toBe('[')
+  expect(() => parseJsonObject(padded(`"b":[${'0,'.repeat(1 << 23)}0]`), 'u', 'Bad')).toThrow(/at most 8388608 values/)
+})

@@ -8,5 +8,5 @@ export const { errorObject, placeOfError: placeOf, shapeText } = rowText
 
 /** An error's message for people: with paths in place of `file://` URLs. */
 export function messageOf({ message, fields: { url } }: TrialscanError): string {
-  return typeof url === 'string' ? message.replaceAll(url, rowText.pathOfUrl(url)) : message
+  return typeof url === 'string' ? message.replaceAll(url, () => rowText.pathOfUrl(url)) : message
 }

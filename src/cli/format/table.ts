@@ -1,7 +1,7 @@
 /** Rows as a table for people. Widths are known before the first row, so that rows are shown as they come. */
 
 import type { ReductionName, ScanRow } from '../../index.js'
-import { type Colors, padEnd, padStart, safe, widthOf } from '../terminal.js'
+import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
 import { complexText, isComplex, reductionOf, shortNumber } from './number.js'
 import { type RowFormat, shapeText } from './row-format.js'
 
@@ -47,7 +47,7 @@ export function tableFormat(reductions: readonly ReductionName[], scope: TableSc
     head: `${colors.bold([place('step', 'mode', 'worker', 'tensor', 'dtype', 'shape'), ...head].join('  ').trimEnd())}\n`,
     line(row: ScanRow): string {
       const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
-      const name = tensor === null ? '(all of the step)' : safe(tensor)
+      const name = tensor === null ? '(all of the step)' : safeName(tensor)
       const kind = saved ? 'saved' : (dtype ?? '?')
       const start = place(String(step), `${mode} ${modeStep}`, safe(worker), name, kind, shapeText(shape))
       if (error && Object.keys(row.reductions).length === 0) {
@@ -63,7 +63,7 @@ export function tableFormat(reductions: readonly ReductionName[], scope: TableSc
 function widest(head: string, names: readonly string[]): number {
   let width = head.length
   for (const name of names) {
-    const own = widthOf(safe(name))
+    const own = widthOf(safeName(name))
     if (own <= MAX_NAME_WIDTH && own > width) width = own
   }
   return width

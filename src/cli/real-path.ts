@@ -1,0 +1,40 @@
+/** Where paths really lead to, so that nothing is written where a trial wants it to be. */
+
+import { realpath } from 'node:fs/promises'
+import { basename, dirname, join, resolve, sep } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { StoreError } from '../index.js'
+
+/** The real path of something that is perhaps not there yet. */
+export async function realPath(path: string): Promise<string> {
+  const absolute = resolve(path)
+  const parent = dirname(absolute)
+  return realpath(absolute).catch(async () =>
+    parent === absolute ? absolute : join(await realPath(parent), basename(absolute)),
+  )
+}
+
+export function isInside(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
+}
+
+/** The directory of a trial; null for one that is not on this disk. */
+export function localTrial(trial: string): string | null {
+  if (/^s3:/i.test(trial)) return null
+  return resolve(trial.startsWith('file:') ? fileURLToPath(trial) : trial)
+}
+
+/**
+ * A file may be written into a trial if somebody wants that, but not through a symbolic link that lies there: the trial
+ * would say what is overwritten.
+ * @throws StoreError
+ */
+export async function expectNoLinkOf(trial: string, path: string): Promise<void> {
+  const directory = localTrial(trial)
+  if (directory === null) return
+  const [realTrial, real, realParent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
+  const isInTrial = isInside(resolve(path), directory) || isInside(realParent!, realTrial!)
+  if (!isInTrial || isInside(real!, realTrial!)) return
+  const message = `cannot write ${path}: a symbolic link in the trial leads out of it, to ${real}`
+  throw new StoreError('Denied', message, { url: pathToFileURL(path).href })
+}

@@ -394,8 +394,8 @@ function walkShape(slot: usize, end: u32): void {
     store<f64>(dims + (i << 3), <f64>size)
     count *= <f64>size
     i++
-    // A size beyond 2^53 is none even beside one of 0: float64 does not hold it.
-    if (size < 0 || size > <i64>MAX_ELEMENTS) {
+    // A size of 2^53 or more is none even beside one of 0: float64 does not hold it.
+    if (size < 0 || size >= <i64>MAX_ELEMENTS) {
       refuseShape(slot, dimStart, <f64>size)
       count = NaN
     }

@@ -20,7 +20,7 @@ export interface Ping {
 
 adoptModule(workerData as CompiledCore)
 
-/** Trials that a thread keeps files of open, those of the job it works on aside; nobody tells it which ones are done with. */
+/** Trials that a thread keeps the stores of, those of the job it works on aside; nobody tells it which ones are done with. */
 const MAX_STORES = 4
 
 const stores = new Map<string, Store>()

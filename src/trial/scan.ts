@@ -246,23 +246,22 @@ export class Scan implements AsyncIterable<ScanRow> {
     const finished = this.#results(planRecords(this.#request, rows), runner, lines)
     for (;;) {
       const next = await finished.next()
+      if (!next.done) results.push(...next.value)
       let made = 0
       let used = 0
-      if (!next.done) {
-        const [whole] = next.value
-        if (whole && 'line' in whole && whole.rows > 1) {
-          // As many rows as records, and all before are handed out: the text as it is.
-          yield { planned: rows[0]!, results: [whole] }
-          signal?.throwIfAborted()
-          made = whole.rows
-        } else results.push(...next.value)
-      }
       while (made < rows.length) {
         const planned = rows[made]!
         const first = used
-        if (first + planned.recordCount > results.length) break
-        made++
-        used += planned.recordCount
+        const line = results[used]
+        if (planned.recordCount > 0 && line && 'line' in line && line.rows > 1) {
+          // As many rows as records: the text as it is.
+          made += line.rows
+          used++
+        } else {
+          if (first + planned.recordCount > results.length) break
+          made++
+          used += planned.recordCount
+        }
         yield { planned, results: results.slice(first, used) }
         signal?.throwIfAborted()
       }

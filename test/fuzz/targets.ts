@@ -203,11 +203,15 @@ function headOf(payload: Uint8Array, pieceLength: number): EventHead | null {
 function headByProtobufjs({ step, values }: EventView): EventHead {
   return {
     step: Number(step),
-    values: values.map(value => {
-      const { tag, tensor, simpleValue, histogram } = value
-      const kind = tensor || simpleValue !== undefined ? 'tensor' : histogram ? 'histogram' : null
-      return { tag, kind, ...modeOf(value) }
-    }),
+    values: values
+      .map(value => {
+        const { tag, tensor, simpleValue, histogram } = value
+        const kind: EventHead['values'][number]['kind'] =
+          tensor || simpleValue !== undefined ? 'tensor' : histogram ? 'histogram' : null
+        return { tag, kind, ...modeOf(value) }
+      })
+      // Of a Value that tells nothing nothing is kept.
+      .filter(({ kind, mode }) => kind !== null || mode !== 0),
   }
 }
 

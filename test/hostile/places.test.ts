@@ -380,7 +380,7 @@ describe('the index cache', () => {
     }
     const trial = await createTrial(directory, { cache: place() })
     expect(trial.steps()).toEqual([0, 1, 2])
-    expect(trial.scan().problems).toMatchObject([{ code: 'NotAFile' }])
+    expect(trial.scan().problems).toMatchObject([{ code: 'Unavailable' }])
   })
 })
 

@@ -36,7 +36,8 @@ export function judge({ step, values }: EventView, tag: string | undefined): Jud
   const { shape } = tensor
   // The core counts in doubles, dimension by dimension, so this does too.
   const count = shape.reduce((product, size) => product * size, 1)
-  if (shape.some(size => size < 0 || size >= 2 ** 53) || shape.length > 254 || !(count <= 2 ** 53)) return { code: 'BadShape' }
+  if (shape.some(size => size < 0 || size >= 2 ** 53) || shape.length > 254 || !(count <= 2 ** 53))
+    return { code: 'BadShape' }
   const isEmpty = tensor.content.length === 0 && count === 0
   if (tensor.dtype === 7 || (tensor.dtype === 0 && (tensor.strings.length > 0 || isEmpty))) {
     if (!fits(tensor.strings.length, count)) return { code: 'ShapeMismatch' }

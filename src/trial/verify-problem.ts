@@ -13,13 +13,15 @@ const ADVICE = {
   BadShape: 'Copy the file anew, or ask who wrote it. The other records can be read.',
   BadStep: 'Ask who wrote it: no step can have that number.',
   Unreadable: 'See to it that the file is there, is a regular one and may be read.',
-  BadIndexFile: '`trialscan repair` writes the index anew from the event file: the records themselves are not touched by this.',
+  BadIndexFile:
+    '`trialscan repair` writes the index anew from the event file: the records themselves are not touched by this.',
   UnsafePath: 'Don’t trust where this trial comes from; its index can be written anew from the event files.',
   EntryPastEnd: 'Copy the event file anew: it is shorter than its index says.',
   EntryNotARecord: '`trialscan repair` writes the index anew from the event file.',
   EntryLengthMismatch: '`trialscan repair` writes the index anew from the event file.',
   EntryTagMismatch: '`trialscan repair` writes the index anew from the event file.',
-  EntryStepMismatch: '`trialscan repair` writes the index anew from the event file, or find out where the file belongs.',
+  EntryStepMismatch:
+    '`trialscan repair` writes the index anew from the event file, or find out where the file belongs.',
   EntriesOverlap: '`trialscan repair` writes the index anew from the event file.',
   RecordNotIndexed: '`trialscan repair` writes the index anew from the event file: nobody finds the record without.',
   EventFileMissing: 'Copy the event file anew. On S3 an index file may arrive first: verify again.',

@@ -19,6 +19,7 @@ import {
   evaluate,
   LossNotDecreasing,
   PoorWeightInitialization,
+  repairTrial,
   type ScanOptions,
   SimilarAcrossRuns,
   TensorUnavailable,
@@ -26,6 +27,7 @@ import {
   type Trial,
   UnchangedTensor,
   VanishingGradient,
+  verifyTrial,
 } from '#dist/index.js'
 import { editEventFile, locate, setFramedLength } from '../fixtures/corrupt.js'
 import { type PayloadChecksum, type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
@@ -201,6 +203,21 @@ async function useCache(notebook: Notebook, dir: string, scratch: string): Promi
   rmSync(cache)
 }
 
+/** What is wrong with it, and a copy without that. */
+async function useCare(notebook: Notebook, dir: string, scratch: string, round: number): Promise<void> {
+  const found = await verifyTrial(dir, { threads: round % 3 })
+  notebook.note(
+    `${basename(dir)} verified`,
+    found.problems.map(({ code, file, offset }) => [code, file, offset]),
+  )
+  readBytes += found.stats.readBytes
+  const out = join(scratch, 'repaired')
+  const { records } = await repairTrial(dir, out, { threads: round % 3 })
+  const { problems } = await verifyTrial(out, { threads: round % 3 })
+  notebook.note(`${basename(dir)} repaired`, [records, problems.length])
+  rmSync(out, { recursive: true })
+}
+
 /** A trial of its own in each round: one that nobody asks for again. */
 async function useNew(notebook: Notebook, dir: string, scratch: string, round: number): Promise<void> {
   const copies = ['', '-other'].map(name => join(scratch, `new-${round}${name}`))
@@ -343,6 +360,7 @@ async function soak(seconds: number, wrongs: readonly ((trial: string) => unknow
     await useTrial(notebook, dir, round)
     await useRules(notebook, dir, round % 3)
     await useCache(notebook, dir, scratch)
+    await useCare(notebook, dir, scratch, round)
     await useNew(notebook, dir, scratch, round)
     await useLive(notebook, scratch)
     if (round % 5 === 4) {

@@ -1,0 +1,49 @@
+/** The golden answers of rules, on the command line: all in one run, and each in a run of its own. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import type { Finding } from '#dist/index.js'
+import { trialscan } from '../cli/run.js'
+import { goldenRules, stepsOf } from '../support/golden-rules.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-rules-'))
+
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+describe.each(goldenRules)('$place $name', ({ place, trials, name, cases }) => {
+  it('fires where it should, all rules in one run of the command line', async () => {
+    const file = join(scratch, `${place}-${name}.json`)
+    const configurations = cases.map(({ rule, parameters, other_trial: other }, i) => ({
+      RuleConfigurationName: `${i}`,
+      RuleParameters: { rule_to_invoke: rule, ...parameters, ...(other && { other_trial_0: join(trials, other) }) },
+    }))
+    writeFileSync(file, JSON.stringify({ DebugRuleConfigurations: configurations }))
+    const found = await check(join(trials, name), '--rules', file)
+    cases.forEach(({ rule, parameters, fires_at }, i) => {
+      const own = found.filter(finding => finding.name === `${i}`)
+      expect(stepsOf(own), `${rule} ${JSON.stringify(parameters)}`).toEqual(fires_at)
+      for (const { rule: ruleName } of own) expect(ruleName).toBe(rule)
+    })
+  })
+
+  it('fires where it should, each rule in a run of its own', { timeout: 120_000 }, async () => {
+    for (const { rule, parameters, other_trial: other, fires_at } of cases) {
+      const text = [rule, ...Object.entries(parameters).map(([key, value]) => `${key}=${value}`)].join(',')
+      const others = other === undefined ? [] : ['--other-trials', join(trials, other)]
+      const found = await check(join(trials, name), '--rule', text, ...others)
+      expect(stepsOf(found), text).toEqual(fires_at)
+    }
+  })
+})
+
+/** The findings that the command line prints; it must say by its exit code whether there are any. */
+async function check(...args: string[]): Promise<Finding[]> {
+  const { code, stdout } = await trialscan('check', ...args, '--format', 'jsonl')
+  const lines = stdout.split('\n').filter(line => line !== '')
+  const objects = lines.map(line => JSON.parse(line) as Finding & { missing?: string })
+  const found = objects.filter(({ missing }) => missing === undefined)
+  expect(code).toBe(found.length > 0 ? 1 : 0)
+  return found
+}

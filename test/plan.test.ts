@@ -134,8 +134,29 @@ describe('jobs', () => {
   })
 
   it('are made one by one', () => {
-    const jobs = planJobs(row(100_000, MIB), { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 })
+    let asked = 0
+    function* records(): Generator<RecordPlace> {
+      for (const record of row(100_000, MIB)) {
+        asked++
+        yield record
+      }
+    }
+    const jobs = planJobs(records(), { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 })
     expect(jobs.next().value?.count).toBe(8)
+    expect(asked).toBe(8)
+    expect(jobs.next().value).toMatchObject({ first: 8, count: 8 })
+    expect(asked).toBe(16)
+  })
+
+  it('end where a row without a record stands', () => {
+    const [a, b, c] = row(3, 100)
+    const jobs = [
+      ...planJobs([null, a!, null, null, b!, c!], { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 }),
+    ]
+    expect(jobs.map(({ first, count, places }) => [first, count, places])).toEqual([
+      [0, 1, [a]],
+      [1, 2, [b, c]],
+    ])
   })
 
   it('are none of no records', () => {

@@ -6,6 +6,7 @@ import { DEFAULT_MEMORY } from '../plan.js'
 import { VALUE_KINDS, type VerifiedRange, type VerifyRange } from '../pool/message.js'
 import { type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
+import { runOnFiles } from './failed-job.js'
 import type { FoundFile, FoundProblem, WholeRecord } from './repair-file.js'
 
 const OTHER = VALUE_KINDS.indexOf('other')
@@ -14,6 +15,7 @@ export interface FindOptions {
   readonly runner: Runner
   readonly store: StoreSpec
   readonly isTornasole: boolean
+  readonly urlOf: (path: string) => string
   readonly signal: AbortSignal | undefined
 }
 
@@ -24,7 +26,7 @@ export interface FindOptions {
  */
 export async function findRecords(
   files: readonly { readonly path: string; readonly known: readonly (IndexFile | null)[] }[],
-  { runner, store, isTornasole, signal }: FindOptions,
+  { runner, store, isTornasole, urlOf, signal }: FindOptions,
 ): Promise<(FoundFile | ErrorData)[]> {
   const drafts = files.map(({ path, known }) => ({ range: rangeOf(path, known), draft: new Draft() }))
   // A job that has found a great deal leaves the rest to the next.
@@ -33,15 +35,19 @@ export async function findRecords(
     const ranges = open.map(({ range }) => range)
     const windowByteLength = DEFAULT_MEMORY >> 1
     const job = { kind: 'verify', store, ranges, windowByteLength, isTornasole, deep: false } as const
-    const reply = await runTwice(runner, job, signal)
-    if (reply.kind !== 'verify') break
+    const find = async (some: readonly VerifyRange[]) => {
+      const { ranges, tags } = await runTwice(runner, { ...job, ranges: some }, signal)
+      return { files: ranges.map(found => ('code' in found ? found : { found, tags })) }
+    }
+    const results = await runOnFiles(ranges, find, ({ path }) => urlOf(path))
     open = open.flatMap(({ range, draft }, i) => {
-      const found = reply.ranges[i]!
-      if ('code' in found) {
-        draft.error = found
+      const result = results[i]!
+      if ('code' in result) {
+        draft.error = result
         return []
       }
-      draft.add(found, reply.tags)
+      const { found, tags } = result
+      draft.add(found, tags)
       return found.endByte < found.byteLength ? [{ range: { ...range, startByte: found.endByte }, draft }] : []
     })
   }

@@ -311,7 +311,9 @@ class Repair {
   async #copyEventFiles(groups: readonly Group[], runner: Runner, isTornasole: boolean): Promise<void> {
     const { checksums, signal } = this.#options
     const places = groups.map(({ path, indexes }) => ({ path: path!, known: indexes.map(({ content }) => content) }))
-    const found = await findRecords(places, { runner, store: this.#access.spec, isTornasole, signal })
+    const { spec, store } = this.#access
+    const urlOf = (path: string) => store.url(path)
+    const found = await findRecords(places, { runner, store: spec, isTornasole, urlOf, signal })
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
       const path = group.path!

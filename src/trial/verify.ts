@@ -19,9 +19,7 @@ import {
 import { parseReductionName } from '../format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '../format/tornasole.js'
 import {
-  type Job,
   type RecordProblem,
-  type ReplyTo,
   VALUE_KINDS,
   type VerifiedRange,
   type VerifyJob,
@@ -32,6 +30,7 @@ import type { S3Options } from '../store/s3-spec.js'
 import { openStore, type Store, storeSpec, type Traffic } from '../store/store.js'
 import { MODES, type Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { runOnFiles } from './failed-job.js'
 import {
   type Checked,
   CUT_BYTES,
@@ -343,16 +342,16 @@ class Verifier {
     const runner = await this.#runner(wanted.length < 1024 ? 0 : Number.POSITIVE_INFINITY)
     const jsonPaths = wanted.filter(path => parseIndexFileName(path)!.kind === 'json')
     const contents = new Map<string, IndexContent | ErrorData>()
-    const jobs: Job[] = []
+    const jobs: (readonly string[])[] = []
     for (let first = 0; first < jsonPaths.length; first += INDEX_FILES_PER_JOB) {
-      const some = jsonPaths.slice(first, first + INDEX_FILES_PER_JOB)
-      jobs.push({ kind: 'index', store: this.#access.spec, paths: some })
+      jobs.push(jsonPaths.slice(first, first + INDEX_FILES_PER_JOB))
     }
+    const { signal } = this.#options
+    const read = (some: readonly string[]) =>
+      runTwice(runner, { kind: 'index', store: this.#access.spec, paths: some }, signal)
+    const results = this.#inOrder(runner, jobs, some => runOnFiles(some, read, path => this.#store.url(path)))
     let first = 0
-    for await (const reply of this.#replies(runner, jobs)) {
-      if (reply.kind !== 'index') continue
-      for (const file of reply.files) contents.set(jsonPaths[first++]!, file)
-    }
+    for await (const files of results) for (const file of files) contents.set(jsonPaths[first++]!, file)
     for (const path of wanted) {
       if (!contents.has(path)) contents.set(path, await this.#readTornasoleIndex(path))
     }
@@ -443,19 +442,29 @@ class Verifier {
     return this.#access.runner(this.#access.isRemote ? (this.#threads ?? 0) : this.#threads, bytes, this.#memory)
   }
 
-  /** Runs jobs, some at once; their replies in order. */
-  async *#replies<J extends Job>(runner: Runner, jobs: Iterable<J>): AsyncGenerator<ReplyTo<J>> {
+  /** Runs jobs, some at once; their results in order. */
+  async *#inOrder<J, R>(runner: Runner, jobs: Iterable<J>, run: (job: J) => Promise<R>): AsyncGenerator<R> {
     const { signal } = this.#options
-    const inFlight: Promise<ReplyTo<J>>[] = []
+    const inFlight: Promise<R>[] = []
     for (const job of jobs) {
       signal?.throwIfAborted()
-      const reply = runTwice(runner, job, signal)
+      const result = run(job)
       // One that fails while an earlier one is waited for is told when it is its turn.
-      reply.catch(() => {})
-      inFlight.push(reply)
+      result.catch(() => {})
+      inFlight.push(result)
       if (inFlight.length >= runner.ahead) yield await inFlight.shift()!
     }
-    for (const reply of inFlight) yield await reply
+    for (const result of inFlight) yield await result
+  }
+
+  /** What a job tells of its ranges; one that costs a thread its life costs the others nothing. */
+  #rangesOf(runner: Runner, job: VerifyJob): Promise<(Checked | TrialscanError)[]> {
+    const check = async (some: readonly VerifyRange[]) => {
+      const { ranges, tags, readBytes } = await runTwice(runner, { ...job, ranges: some }, this.#options.signal)
+      this.#stats.readBytes += readBytes
+      return { files: ranges.map(range => ('recordStart' in range ? { range, tags } : range)) }
+    }
+    return runOnFiles(job.ranges, check, ({ path }) => this.#store.url(path))
   }
 
   /** @returns the number of threads */
@@ -522,10 +531,7 @@ class Verifier {
     runner: Runner,
     jobs: Iterable<VerifyJob>,
   ): AsyncGenerator<Checked | ErrorData, undefined, undefined> {
-    for await (const { ranges, tags, readBytes } of this.#replies(runner, jobs)) {
-      this.#stats.readBytes += readBytes
-      for (const range of ranges) yield 'recordStart' in range ? { range, tags } : range
-    }
+    for await (const ranges of this.#inOrder(runner, jobs, job => this.#rangesOf(runner, job))) yield* ranges
     return undefined
   }
 
@@ -548,13 +554,10 @@ class Verifier {
       if (checked.length > 0 && at >= end) return
       if (part === null || part.range.startByte !== at) {
         this.#options.signal?.throwIfAborted()
-        const again = await runTwice(runner, job([{ path, anchors, startByte: at, endByte }]), this.#options.signal)
-        if (again.kind !== 'verify') return
-        const range = again.ranges[0]!
-        this.#stats.readBytes += again.readBytes
+        const [again] = await this.#rangesOf(runner, job([{ path, anchors, startByte: at, endByte }]))
         // It was there a moment ago: what was read of it counts.
-        if (!('recordStart' in range)) return
-        part = { range, tags: again.tags }
+        if (again === undefined || 'code' in again) return
+        part = again
       }
       checked.push(part)
       if (part.range.endByte <= at) return

@@ -187,7 +187,7 @@ describe('a job that costs every thread its life', () => {
   const poisoned = (name: string, death: string, condition: string, body: string) =>
     runModule(
       `
-      import { closePools, createTrial, evaluate } from ${JSON.stringify(
+      import { closePools, createTrial, evaluate, repairTrial, verifyTrial } from ${JSON.stringify(
         packageWithThread(join(scratch, name), source =>
           source.replace(
             /export default async function run\(job\) \{/,
@@ -281,6 +281,23 @@ describe('a job that costs every thread its life', () => {
     expect(right.findings.length).toBeGreaterThan(3)
     expect(JSON.stringify(got)).toContain('ThreadDied')
     expect((got.findings as [string, number][]).filter(([tensor]) => tensor === 't3')).toEqual([])
+  })
+
+  it('which verifies a file: that file can not be read, all others are verified, and repaired', async () => {
+    const out = join(scratch, 'without-poison')
+    const body = `
+      const { problems, stats } = await verifyTrial(${JSON.stringify(directory)}, { threads: 2 })
+      const { records } = await repairTrial(${JSON.stringify(directory)}, ${JSON.stringify(out)}, { threads: 2 })
+      console.log(JSON.stringify([problems, stats.eventFiles, records.leftOut > 0 && records.kept > 0]))`
+    const condition = "job.kind === 'verify' && job.ranges.some(range => range.path.includes('000000000004_'))"
+    const [problems, eventFiles, isRepaired] = (await poisoned('verify', DEATHS['that exits'], condition, body)) as [
+      { code: string; file: string }[],
+      number,
+      boolean,
+    ]
+    expect(problems.map(({ code, file }) => [code, file.includes('000000000004_')])).toEqual([['Unreadable', true]])
+    expect(eventFiles).toBe(trial.steps().length - 1)
+    expect(isRepaired).toBe(true)
   })
 
   it('which reads a value: the error names the record', async () => {

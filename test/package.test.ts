@@ -118,10 +118,10 @@ describe('the package', () => {
       'package.json',
       ...documents,
     ]
-    const built = paths.filter(path => /^dist\/bundle\/[\w-]+\.js$/.test(path))
+    const built = paths.filter(path => /^dist\/bundle\/[\w-]+\.c?js$/.test(path))
     const declared = paths.filter(path => path.endsWith('.d.ts'))
     expect(paths).toEqual([...written, ...built, ...declared, 'build/release.wasm'].sort())
-    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/main.js', 'dist/bundle/thread.js']))
+    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/main.js']))
     expect(declared).toEqual(expect.arrayContaining(reachable(['dist/index.d.ts'])))
     for (const path of declared) expect([path, existsSync(sourceOf(path))]).toEqual([path, true])
     expect(declared.filter(path => path.startsWith('dist/cli/'))).toEqual([])

@@ -85,7 +85,7 @@ export class ThreadRunner implements Runner {
    */
   async #open(): Promise<Piscina> {
     const pool = new Piscina({
-      filename: new URL('./thread.js', import.meta.url).href,
+      filename: new URL('./thread-entry.cjs', import.meta.url).href,
       minThreads: this.threads,
       maxThreads: this.threads,
       workerData: coreModule(),

@@ -4,7 +4,7 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { closePools, createTrial, evaluate, reindexTrial, type Trial } from '#dist/index.js'
 import { UnchangedTensor } from '#dist/rule/builtin/unchanged-tensor.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
@@ -400,4 +400,20 @@ describe('a heap that one file fills', () => {
     void threads.kill(1)
     expect((await indexing).length).toBe(readdirSync(join(many, 'events')).length)
   })
+})
+
+// Node.js 20 aborts the process when a thread is ended while it is at `require` of an ES module.
+test.each(['dist/index.js', 'dist/bundle/index.js'])('threads of %s can be ended while they load', async file => {
+  const ended = await runModule<number>(`
+    const { closePools, createTrial } = await import(${JSON.stringify(join(ROOT, file))})
+    const trial = await createTrial(${JSON.stringify(directory)})
+    let ended = 0
+    for (let round = 0; round < 80; round++) {
+      const rows = (async () => { for await (const row of trial.scan({ threads: 2, reductions: ['min'] })) void row })()
+      rows.catch(error => { ended += error.code === 'ThreadsClosed' })
+      await new Promise(resolve => setTimeout(resolve, 20 + (round * 7) % 50))
+      await closePools()
+    }
+    console.log(ended)`)
+  expect(ended).toBeGreaterThan(30)
 })

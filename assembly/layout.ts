@@ -12,11 +12,13 @@
  * imaginary part; min and max have no meaning.
  */
 export namespace Moments {
-  // Known.EXTREMES
+  // Of every row.
   export const COUNT: usize = 0
   export const NAN_COUNT: usize = 8
   export const POSITIVE_INFINITY_COUNT: usize = 16
   export const NEGATIVE_INFINITY_COUNT: usize = 24
+
+  // Known.EXTREMES
   export const ZERO_COUNT: usize = 32
   /** Over all elements but NaN, infinities included; +Infinity of none. */
   export const MIN: usize = 40
@@ -31,7 +33,7 @@ export namespace Moments {
   export const MIN_ABS_EXACT: usize = 88
   export const MAX_ABS_EXACT: usize = 96
 
-  // Known.SUMS
+  // Known.SUM, and those of absolute values Known.SUM_ABS.
   /** A whole number, 0 unless the elements are extreme. */
   export const EXPONENT: usize = 104
   /** Σx · 2^−exponent */
@@ -54,7 +56,7 @@ export namespace Moments {
   export const MEAN_ABS_LOW: usize = 192
   export const MEAN_IMAGINARY_LOW: usize = 200
 
-  // Known.SQUARES
+  // Known.SQUARES, and M2_ABS Known.SUM_ABS.
   /** Σ(x − mean)² · 2^−2·exponent */
   export const M2: usize = 208
   export const M2_ABS: usize = 216
@@ -62,22 +64,28 @@ export namespace Moments {
   /** Σx² · 2^−2·exponent */
   export const SUM_SQUARES: usize = 232
   export const SUM_SQUARES_LOW: usize = 240
-  // Known.ALL
+  // Known.PRODUCT
   /** Product = PROD_MANTISSA · 2^PROD_EXPONENT, 1 ≤ |mantissa| < 2; ±0 when a zero is among the factors. */
   export const PROD_MANTISSA: usize = 248
   export const PROD_EXPONENT: usize = 256
 
-  /** One of Known: which slots are told. The others are NaN, so that nobody takes them for numbers. */
+  /** Bits of Known: which slots are told. The others are NaN, so that nobody takes them for numbers. */
   export const KNOWN: usize = 264
   export const SIZE: usize = 272
 }
 
-/** How much of a row is asked for, or told: each includes the one before, and costs more. */
+/** How much of a row is asked for, or told: bits. What each costs: kernel/moments.ts. */
 export namespace Known {
+  /** Extremes, and how many zeros. */
   export const EXTREMES: i32 = 1
-  export const SUMS: i32 = 2
-  export const SQUARES: i32 = 3
-  export const ALL: i32 = 4
+  /** Σx and the mean. */
+  export const SUM: i32 = 2
+  /** Σ|x| and its mean. */
+  export const SUM_ABS: i32 = 4
+  /** Σx², and of what there are sums, the squares around the mean. */
+  export const SQUARES: i32 = 8
+  export const PRODUCT: i32 = 16
+  export const ALL: i32 = 31
 }
 
 /**

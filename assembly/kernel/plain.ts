@@ -36,9 +36,13 @@ const FRACTION: usize = 96
 /** A block of elements that were widened, or left by `addSifted`. */
 export const wide: usize = memory.data(4096 * 8, 16)
 
-/** Fills `part` with the moments of a block. 64-bit integers must be of at most 52 bits. */
+/**
+ * Fills `part` with the moments of a block. 64-bit integers must be of at most 52 bits.
+ * @param known as `momentsAdd` has completed it
+ */
 export function addPlain<T>(data: usize, n: u32, known: i32): void {
-  const isOrdinary = passExtremes<T>(data, n)
+  const hasExtremes = (known & Known.EXTREMES) != 0
+  const isOrdinary = hasExtremes ? passExtremes<T>(data, n) : true
   if (isFloat<T>()) {
     if (!isOrdinary && addSifted<T>(data, n, known)) return
     if (sizeof<T>() == 8 && (!isOrdinary || isExtreme(data, n))) {
@@ -46,11 +50,16 @@ export function addPlain<T>(data: usize, n: u32, known: i32): void {
       return
     }
   }
-  if (known == Known.SUMS) passSums<T>(data, n)
-  else if (known == Known.SQUARES) passSquares<T>(data, n)
-  else if (known == Known.ALL) passAll<T>(data, n)
-  if (known != Known.EXTREMES) setSums<T>(data, n, known)
-  if (get(part, Moments.MIN_ABS) == 0) {
+  if (known & Known.PRODUCT) passAll<T>(data, n)
+  else if (known & Known.SUM_ABS) {
+    if (known & Known.SQUARES) passSquaresAbs<T>(data, n)
+    else passSumsAbs<T>(data, n)
+  } else if (known & Known.SQUARES) passSquares<T>(data, n)
+  else if (known & Known.SUM) passSum<T>(data, n)
+  // Only NaN and ±∞ leave the sum of float32 not finite
+  if (isFloat<T>() && !hasExtremes && !isFinite(get(part, Moments.SUM)) && addSifted<T>(data, n, known)) return
+  if (known & Known.SUM) setSums<T>(data, n, known)
+  if (hasExtremes && get(part, Moments.MIN_ABS) == 0) {
     set(part, Moments.ZERO_COUNT, countAbsBelow<T>(data, n, 0))
     setProduct(part, copysign(0, get(part, Moments.PROD_MANTISSA)), 0)
   }
@@ -64,14 +73,16 @@ function setSums<T>(data: usize, n: u32, known: i32): void {
   // Of a few numbers a person knows the sum
   if (isFloat<T>() && n <= FEW) setSumOfFew<T>(data, n)
   else setSum(part, Moments.SUM, sum, 0, count)
+  const squares = get(part, Moments.SUM_SQUARES)
+  if (known & Known.SQUARES) set(part, Moments.M2, m2Of<T>(data, n, squares, sum, false))
+  if (!(known & Known.SUM_ABS)) return
   const sign = get(part, Moments.MIN) >= 0 ? 1 : get(part, Moments.MAX) <= 0 ? -1 : 0
-  if (sign == 0) setSum(part, Moments.SUM_ABS, sumAbs, 0, count)
-  if (known >= Known.SQUARES) {
-    const squares = get(part, Moments.SUM_SQUARES)
-    set(part, Moments.M2, m2Of<T>(data, n, squares, sum, false))
-    if (sign == 0) set(part, Moments.M2_ABS, m2Of<T>(data, n, squares, sumAbs, true))
+  if (sign != 0) {
+    setSumsAbsOfOneSign(part, sign)
+    return
   }
-  if (sign != 0) setSumsAbsOfOneSign(part, sign)
+  setSum(part, Moments.SUM_ABS, sumAbs, 0, count)
+  if (known & Known.SQUARES) set(part, Moments.M2_ABS, m2Of<T>(data, n, squares, sumAbs, true))
 }
 
 /** Σ(x − mean)², or of |x|: from Σx² − (Σx)²/n, or where that cancels by a second pass. */
@@ -171,24 +182,34 @@ function passExtremes<T>(data: usize, n: u32): bool {
   return isFinite(sum)
 }
 
-/** Puts Σx and Σ|x| into `part`. */
-function passSums<T>(data: usize, n: u32): void {
-  pass<T>(data, n, false, false)
+/** Puts Σx into `part`. */
+function passSum<T>(data: usize, n: u32): void {
+  pass<T>(data, n, false, false, false)
 }
 
-/** And Σx². */
+/** Σx and Σx². */
 function passSquares<T>(data: usize, n: u32): void {
-  pass<T>(data, n, true, false)
+  pass<T>(data, n, false, true, false)
+}
+
+/** Σx and Σ|x|. */
+function passSumsAbs<T>(data: usize, n: u32): void {
+  pass<T>(data, n, true, false, false)
+}
+
+/** Σx, Σ|x| and Σx². */
+function passSquaresAbs<T>(data: usize, n: u32): void {
+  pass<T>(data, n, true, true, false)
 }
 
 /** And the product. */
 function passAll<T>(data: usize, n: u32): void {
-  pass<T>(data, n, true, true)
+  pass<T>(data, n, true, true, true)
 }
 
 // @ts-ignore: decorator
 @inline
-function pass<T>(data: usize, n: u32, hasSquares: bool, hasProduct: bool): void {
+function pass<T>(data: usize, n: u32, hasAbs: bool, hasSquares: bool, hasProduct: bool): void {
   const magnitude = v128.load(CONSTANTS, MAGNITUDE64)
   let sum = f64x2.splat(0)
   let sumAbs = f64x2.splat(0)
@@ -202,13 +223,15 @@ function pass<T>(data: usize, n: u32, hasSquares: bool, hasProduct: bool): void 
     let x2 = load2<T>(p, 2)
     let x3 = load2<T>(p, 3)
     sum = f64x2.add(sum, f64x2.add(f64x2.add(x0, x1), f64x2.add(x2, x3)))
-    sumAbs = f64x2.add(
-      sumAbs,
-      f64x2.add(
-        f64x2.add(v128.and(x0, magnitude), v128.and(x1, magnitude)),
-        f64x2.add(v128.and(x2, magnitude), v128.and(x3, magnitude)),
-      ),
-    )
+    if (hasAbs) {
+      sumAbs = f64x2.add(
+        sumAbs,
+        f64x2.add(
+          f64x2.add(v128.and(x0, magnitude), v128.and(x1, magnitude)),
+          f64x2.add(v128.and(x2, magnitude), v128.and(x3, magnitude)),
+        ),
+      )
+    }
     if (!hasSquares) continue
     squares = f64x2.add(
       squares,
@@ -242,7 +265,7 @@ function pass<T>(data: usize, n: u32, hasSquares: bool, hasProduct: bool): void 
   for (let i = n & ~7; i < n; i++) {
     const x = <f64>at<T>(data, i)
     s += x
-    a += abs(x)
+    if (hasAbs) a += abs(x)
     if (!hasSquares) continue
     q += x * x
     if (!hasProduct) continue
@@ -250,7 +273,7 @@ function pass<T>(data: usize, n: u32, hasSquares: bool, hasProduct: bool): void 
     factor *= reinterpret<f64>((reinterpret<i64>(x) & ~EXPONENT_BITS) | ONE_BITS)
   }
   set(part, Moments.SUM, s)
-  set(part, Moments.SUM_ABS, a)
+  if (hasAbs) set(part, Moments.SUM_ABS, a)
   if (!hasSquares) return
   set(part, Moments.SUM_SQUARES, q)
   if (!hasProduct) return

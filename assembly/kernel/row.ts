@@ -93,25 +93,32 @@ export function momentsMerge(into: usize, from: usize): void {
 }
 
 /** Likewise; of both no more than `limit` is kept. */
-export function merge(into: usize, from: usize, limit: f64): void {
-  const known = min(limit, min(get(into, Moments.KNOWN), get(from, Moments.KNOWN)))
+export function merge(into: usize, from: usize, limit: i32): void {
+  const before = <i32>get(into, Moments.KNOWN)
+  const known = limit & before & <i32>get(from, Moments.KNOWN)
   if (get(into, Moments.COUNT) == 0) {
     for (let slot: usize = 0; slot < Moments.SIZE; slot += 16) v128.store(into + slot, v128.load(from + slot))
   } else {
-    mergeExtremes(into, from)
-    if (known >= Known.SUMS && finites(from) > 0) mergeSums(into, from, known)
+    if (known & Known.EXTREMES) mergeExtremes(into, from)
+    if (known & Known.SUM && finites(from) > 0) mergeSums(into, from, known)
     for (let slot = Moments.COUNT; slot <= Moments.ZERO_COUNT; slot += 8)
       set(into, slot, get(into, slot) + get(from, slot))
   }
-  if (known < get(into, Moments.KNOWN)) forget(into, known)
+  if (known != before) keepOnly(into, known)
 }
 
-function forget(row: usize, known: f64): void {
-  let slot = Moments.PROD_MANTISSA
-  if (known < Known.SUMS) slot = Moments.EXPONENT
-  else if (known < Known.SQUARES) slot = Moments.M2
-  for (; slot < Moments.KNOWN; slot += 8) set(row, slot, NaN)
+/** Makes slots NaN. All but extremes comes with Σx. */
+function keepOnly(row: usize, known: i32): void {
+  if (!(known & Known.EXTREMES)) forget(row, Moments.ZERO_COUNT, Moments.EXPONENT)
+  if (!(known & Known.SUM)) forget(row, Moments.EXPONENT, Moments.KNOWN)
+  if (!(known & Known.SUM_ABS)) for (let slot = Moments.SUM_ABS; slot <= Moments.M2_ABS; slot += 24) set(row, slot, NaN)
+  if (!(known & Known.SQUARES)) forget(row, Moments.M2, Moments.PROD_MANTISSA)
+  if (!(known & Known.PRODUCT)) forget(row, Moments.PROD_MANTISSA, Moments.KNOWN)
   set(row, Moments.KNOWN, known)
+}
+
+function forget(row: usize, first: usize, end: usize): void {
+  for (let slot = first; slot < end; slot += 8) set(row, slot, NaN)
 }
 
 function mergeExtremes(into: usize, from: usize): void {
@@ -141,7 +148,7 @@ function copy(into: usize, from: usize, slot: usize, exact: usize): void {
 }
 
 /** Merges what comes beyond the extremes, of rows that have their counts yet. */
-function mergeSums(into: usize, from: usize, known: f64): void {
+function mergeSums(into: usize, from: usize, known: i32): void {
   const n = finites(into)
   const m = finites(from)
   // Zeros have any exponent
@@ -154,9 +161,9 @@ function mergeSums(into: usize, from: usize, known: f64): void {
   set(into, Moments.EXPONENT, after)
 
   mergeSum(into, from, Moments.SUM, n, m, unit, otherUnit)
-  mergeSum(into, from, Moments.SUM_ABS, n, m, unit, otherUnit)
+  if (known & Known.SUM_ABS) mergeSum(into, from, Moments.SUM_ABS, n, m, unit, otherUnit)
   if (hasImaginary(into) || hasImaginary(from)) mergeSum(into, from, Moments.SUM_IMAGINARY, n, m, unit, otherUnit)
-  if (known < Known.SQUARES) return
+  if (!(known & Known.SQUARES)) return
 
   const squares = add(
     get(into, Moments.SUM_SQUARES) * unit * unit,
@@ -166,7 +173,7 @@ function mergeSums(into: usize, from: usize, known: f64): void {
     lost + get(into, Moments.SUM_SQUARES_LOW) * unit * unit + get(from, Moments.SUM_SQUARES_LOW) * otherUnit * otherUnit
   set(into, Moments.SUM_SQUARES, add(squares, squaresLow))
   set(into, Moments.SUM_SQUARES_LOW, lost)
-  if (known < Known.ALL) return
+  if (!(known & Known.PRODUCT)) return
 
   setProduct(
     into,

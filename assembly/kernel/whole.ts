@@ -90,13 +90,13 @@ function addWide<T>(data: usize, n: u32, known: i32): void {
   setWholeSum(Moments.SUM, upper, lower, n)
   // Both ends less than 2^63 apart leave differences within 64 bits
   const isClose = <i64>(highest - lowest) >= 0
-  if (known >= Known.SQUARES) {
+  if (known & Known.SQUARES) {
     const pilot = wholeMean(upper, lower, n)
     const m2 = isClose ? m2Whole<T>(data, n, pilot, false) : m2Float<T>(data, n, get(part, Moments.MEAN))
     const mean = get(part, Moments.MEAN)
     set(part, Moments.M2, m2)
     set(part, Moments.SUM_SQUARES, m2 + mean * mean * <f64>n)
-    if (known == Known.ALL) passProduct<T>(data, n)
+    if (known & Known.PRODUCT) passProduct<T>(data, n)
   }
   if (lowest >= 0 || highest <= 0) {
     const isPositive = lowest >= 0
@@ -110,7 +110,7 @@ function addWide<T>(data: usize, n: u32, known: i32): void {
     const squares = get(part, Moments.SUM_SQUARES)
     const sumAbs = get(part, Moments.SUM_ABS)
     const m2Abs = squares - sumAbs * (sumAbs / <f64>n)
-    const cancels = known >= Known.SQUARES && m2Abs < 1e-3 * squares
+    const cancels = (known & Known.SQUARES) != 0 && m2Abs < 1e-3 * squares
     set(part, Moments.M2_ABS, cancels ? m2Whole<T>(data, n, wholeMean(upper, lower, n), true) : m2Abs)
   }
   const least = load<u64>(part + Moments.MIN_ABS_EXACT)

@@ -114,12 +114,13 @@ export interface Tolerance {
 }
 
 /**
- * How much of a row of moments is asked for, by the core's numbers. Each includes the one before, and costs more:
- * counts (of NaN, infinities and zeros, too) and extremes; these, sums and means; these, squares and variances; and the
- * product.
+ * How much of a row of moments is asked for, as bits of the core's: extremes and how many zeros there are; sum and mean;
+ * those of absolute values; squares, and with sums variances; the product. How many elements there are, and how many of
+ * them are NaN or infinite, every row tells. A row may know more than was asked for.
  */
-export const KNOWN = { extremes: 1, sums: 2, squares: 3, all: 4 } as const
-export type Known = (typeof KNOWN)[keyof typeof KNOWN]
+export const KNOWN = { extremes: 1, sum: 2, sumAbs: 4, squares: 8, product: 16, all: 31 } as const
+/** Bits of KNOWN. */
+export type Known = number
 
 /** What values may unfold to unless more is asked for. */
 export const UNFOLD_LIMIT = 256 << 20

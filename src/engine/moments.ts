@@ -76,13 +76,15 @@ export class Moments {
     return this.slot('positiveInfinityCount') + this.slot('negativeInfinityCount')
   }
 
+  /** NaN where the row was not made for extremes. */
   get zeroCount(): number {
     return this.slot('zeroCount')
   }
 
   /** Whether the row was made to answer this reduction: see `setFor`. Where the dtype does not have it, it still throws. */
   knows(name: ReductionName): boolean {
-    return this.slot('known') >= PARTS[name].known
+    const { known } = PARTS[name]
+    return (this.slot('known') & known) === known
   }
 
   /** A slot as the core wrote it; NaN where the row does not know it. */
@@ -108,8 +110,8 @@ export class Moments {
    * @throws QueryError (`ReductionUnknown`) for one that the row was not made for
    */
   reduction(name: ReductionName): ReductionValue {
-    const { base, absolute, known } = PARTS[name]
-    if (this.slot('known') < known) throw unknownReduction(name)
+    const { base, absolute } = PARTS[name]
+    if (!this.knows(name)) throw unknownReduction(name)
     if (this.#isPlain) return this.#plain(base, absolute)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
     if (this.nanCount > 0) return this.#isComplex && (name === 'mean' || name === 'sum') ? complexNaN : Number.NaN
@@ -222,16 +224,25 @@ export class Moments {
 }
 
 /** What a row must know for a reduction of the elements, or of their absolute values. */
-const KNOWN_FOR: Readonly<Record<ReductionBase, Known>> = {
-  min: KNOWN.extremes,
-  max: KNOWN.extremes,
-  mean: KNOWN.sums,
-  sum: KNOWN.sums,
-  l1: KNOWN.sums,
-  l2: KNOWN.squares,
-  std: KNOWN.squares,
-  variance: KNOWN.squares,
-  prod: KNOWN.all,
+function knownFor(base: ReductionBase, absolute: boolean): Known {
+  const sum = absolute ? KNOWN.sumAbs : KNOWN.sum
+  switch (base) {
+    case 'min':
+    case 'max':
+      return KNOWN.extremes
+    case 'mean':
+    case 'sum':
+      return sum
+    case 'l1':
+      return KNOWN.sumAbs
+    case 'l2':
+      return KNOWN.squares
+    case 'std':
+    case 'variance':
+      return sum | KNOWN.squares
+    case 'prod':
+      return KNOWN.product
+  }
 }
 
 /** What a name is made of. */
@@ -239,7 +250,7 @@ const PARTS = Object.fromEntries(
   REDUCTIONS.map(name => {
     const absolute = name.startsWith('abs_')
     const base = (absolute ? name.slice(4) : name) as ReductionBase
-    return [name, { base, absolute, known: KNOWN_FOR[base] }]
+    return [name, { base, absolute, known: knownFor(base, absolute) }]
   }),
 ) as Readonly<
   Record<ReductionName, { readonly base: ReductionBase; readonly absolute: boolean; readonly known: Known }>
@@ -247,7 +258,7 @@ const PARTS = Object.fromEntries(
 
 /** The smallest set that has all of these reductions, to scan no more than is asked for. */
 export function setFor(names: readonly ReductionName[]): Known {
-  return names.reduce<Known>((most, name) => Math.max(most, PARTS[name].known) as Known, KNOWN.extremes)
+  return names.reduce((known, name) => known | PARTS[name].known, 0)
 }
 
 function unknownReduction(name: ReductionName): QueryError {

@@ -4,7 +4,7 @@
  */
 
 import { dtypeNumber, dtypeOf } from '../engine/dtype.js'
-import { type Engine, type Known, type NumberTable, UnfoldRoom } from '../engine/engine.js'
+import { type Engine, type NumberTable, UnfoldRoom } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { isDefined, Moments, type ReductionValue } from '../engine/moments.js'
 import { FormatError } from '../errors.js'
@@ -135,7 +135,7 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
         clock.lap('writeMs')
         if (job.timed) engine.decode(room, count, job.checkLevel)
         const decodeMs = clock.lap('decodeMs')
-        engine.scan(room, count, job.checkLevel, job.known as Known)
+        engine.scan(room, count, job.checkLevel, job.known)
         // The core does both at once; what it takes beyond the walk alone is the reducing.
         clock.lap('reduceMs', decodeMs)
         const slots = engine.slots(room, count)
@@ -336,7 +336,7 @@ async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<P
     record = await openLarge(job, 0, engine, store, job.aheadByteLength)
     const { dtype, shape } = record.found
     const row = engine.reserveBatch(1)
-    const known = job.known as Known
+    const known = job.known
     engine.resetRow(row)
     sums = await record.streamPart(job.part, job.parts, (address, count) =>
       engine.addToRow(row, dtype, address, count, 0, known),

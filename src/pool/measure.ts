@@ -4,15 +4,7 @@
  */
 
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
-import {
-  type Batch,
-  BLOCK_ELEMENTS,
-  type Engine,
-  type Found,
-  type Known,
-  type Tags,
-  UnfoldRoom,
-} from '../engine/engine.js'
+import { type Batch, BLOCK_ELEMENTS, type Engine, type Found, type Tags, UnfoldRoom } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { QueryError } from '../errors.js'
 import type { MeasureJob, Task } from '../plan.js'
@@ -166,7 +158,7 @@ class Measurement {
       )
       const failed: (readonly [number, unknown])[] = []
       engine.scoped(() => {
-        engine.scan(room, count, checkLevel, this.#job.known as Known)
+        engine.scan(room, count, checkLevel, this.#job.known)
         const slots = engine.slots(room, count)
         this.#moments.set(engine.rows(room, count), first * rowLength)
         const withTasks: (readonly [number, Found, Address])[] = []
@@ -233,7 +225,7 @@ class Measurement {
         const { dtype, shape, kind, dataByteLength } = large.found
         this.#described.set(record, dtypeNumber(dtype), shape)
         const row = engine.reserveBatch(1)
-        const known = this.#job.known as Known
+        const known = this.#job.known
         engine.resetRow(row)
         const size = elementByteLength(dtype)
         const hasTasks = this.#hasTasks(record)

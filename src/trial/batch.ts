@@ -5,7 +5,7 @@ import { ReductionUndefined } from '../errors.js'
 import type { CheckLevel, ReductionName } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { checkLevelNumber, Scan, type ScanItem, scalarOf } from './scan.js'
+import { checkLevelNumber, OF_SCALAR, Scan, type ScanItem, scalarOf } from './scan.js'
 import type { TrialState } from './state.js'
 
 interface Request {
@@ -83,7 +83,7 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
       store: access.spec,
       checkLevel: checkLevelNumber(options.check ?? 'minimal'),
       memory,
-      known: setFor(reductions),
+      known: setFor(reductions) | (batch.some(({ isSaved }) => isSaved) ? OF_SCALAR : 0),
     },
     runner: totalBytes => access.runner(threads, totalBytes, memory),
     url: path => access.store.url(path),

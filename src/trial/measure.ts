@@ -27,7 +27,7 @@ import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } fr
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { Catalog, SavedTensor, WorkerStep } from './catalog.js'
 import { failureOfRecord } from './failed-job.js'
-import { checkLevelNumber, checksumError, noAnswer, scalarOf } from './scan.js'
+import { checkLevelNumber, checksumError, noAnswer, OF_SCALAR, scalarOf } from './scan.js'
 import type { Ahead, TrialState } from './state.js'
 import { type TensorValue, type Tolerance, tensorValue } from './value.js'
 
@@ -318,6 +318,7 @@ export class TensorAtStep {
     const location = this.#saved.reductions.get(name)
     if (location) {
       const record = this.#inquiry.record(this.#state, this.#workerStep, location)
+      this.#inquiry.know(OF_SCALAR)
       return this.#ask(new RecordQuestion(name, this, record, readSaved))
     }
     if (!this.hasValue) return this.#ask(new Unanswerable(name, this, name))
@@ -336,6 +337,7 @@ export class TensorAtStep {
 
   /** As `moments`, where counts and extremes will do: they cost a fifth of the rest. */
   counts(): Question<Moments> {
+    this.#inquiry.know(KNOWN.extremes)
     const known = this.#find<Moments>('moments')
     if (known) return known
     if (!this.hasValue) return this.#ask(new Unanswerable('moments', this, 'the value'))
@@ -600,10 +602,10 @@ export class Inquiry implements Ahead {
   }
 
   /** How much the rows of moments have to know. */
-  known: Known = KNOWN.extremes
+  known: Known = 0
 
   know(known: Known): void {
-    if (known > this.known) this.known = known
+    this.known |= known
   }
 
   /** The same array for the same numbers: what is asked with them can be told to be the same. */

@@ -1,7 +1,7 @@
 /** A scan: one plan over everything asked for, run on threads, rows in a stable order as they come. */
 
 import { dtypeOf } from '../engine/dtype.js'
-import { Engine } from '../engine/engine.js'
+import { Engine, KNOWN, type Known } from '../engine/engine.js'
 import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
 import {
@@ -127,6 +127,8 @@ export class Scan implements AsyncIterable<ScanRow> {
   #started = false
   #waitMs = 0
   #halvings = 0
+  /** More than the reductions need. */
+  #known: Known = 0
   #firstError: TrialscanError | null = null
 
   constructor(request: ScanRequest) {
@@ -235,7 +237,8 @@ export class Scan implements AsyncIterable<ScanRow> {
     const startedAt = performance.now()
     const { signal, onProgress } = this.#request
     signal?.throwIfAborted()
-    const { totalRows, totalBytes } = totals(this.#request)
+    const { totalRows, totalBytes, hasSaved } = totals(this.#request)
+    if (hasSaved) this.#known |= OF_SCALAR
     const runner = await this.#request.runner(totalBytes)
     this.#stats.threads = runner.threads
     // Planned, and not handed out yet; planning and handing out go hand in hand, so that what is held does not grow with
@@ -274,14 +277,19 @@ export class Scan implements AsyncIterable<ScanRow> {
     }
   }
 
+  get #context(): PlanContext {
+    const { context } = this.#request
+    return { ...context, known: context.known | this.#known }
+  }
+
   /** Results of the records, in order, a job's worth at a time. */
   async *#results(
     records: Iterable<RecordPlace | null>,
     runner: Runner,
     lines: LinesRequest | undefined,
   ): AsyncGenerator<readonly (RecordResult | Line)[]> {
-    const { context, signal, url } = this.#request
-    const jobs = planJobs(records, { ...context, lines })
+    const { signal, url } = this.#request
+    const jobs = planJobs(records, { ...this.#context, lines })
     // No more than that, so that replies don't pile up.
     const { ahead } = runner
     const inFlight: { planned: PlannedJob; reply: Promise<ReplyTo<Job>> }[] = []
@@ -343,7 +351,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     runner: Runner,
     engine: Engine,
   ): Promise<RecordResult[]> {
-    const { context, signal, url } = this.#request
+    const { signal, url } = this.#request
     if (records.length === 1 || this.#halvings === MAX_HALVINGS || !isFaultOfJob(failure)) {
       const error = errorToData(failure)
       const columns = columnsOf(records)
@@ -353,7 +361,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     const results: RecordResult[] = []
     const middle = records.length >> 1
     for (const half of [records.slice(0, middle), records.slice(middle)]) {
-      for (const { job, places } of planJobs(half, context)) {
+      for (const { job, places } of planJobs(half, this.#context)) {
         try {
           const answer = await runTwice<Job>(runner, job, signal)
           this.#account(answer)
@@ -427,22 +435,29 @@ function savedRow(
   return { tensor: saved.tensor, ...place, dtype: null, shape, reductions, saved: true, ...(error && { error }) }
 }
 
+/** What moments must know for `scalarOf`. */
+export const OF_SCALAR: Known = KNOWN.extremes
+
 /** The value of a tensor of one element, bit for bit. */
 export function scalarOf(moments: Moments): number {
   return moments.nanCount > 0 ? Number.NaN : moments.slot('min')
 }
 
-/** What there is to do. */
-function totals({ items, reductions }: ScanRequest): { readonly totalRows: number; readonly totalBytes: number } {
+/** What there is to do, and whether saved reductions are among it. */
+function totals({ items, reductions }: ScanRequest): { totalRows: number; totalBytes: number; hasSaved: boolean } {
   let totalRows = 0
   let totalBytes = 0
+  let hasSaved = false
   for (const { saved } of items) {
     if (saved === null || saved.value !== null || saved.reductions.size > 0) totalRows++
     if (saved === null) continue
     if (saved.value !== null) totalBytes += saved.value.byteLength
-    else for (const name of reductions) totalBytes += saved.reductions.get(name)?.byteLength ?? 0
+    else {
+      hasSaved ||= saved.reductions.size > 0
+      for (const name of reductions) totalBytes += saved.reductions.get(name)?.byteLength ?? 0
+    }
   }
-  return { totalRows, totalBytes }
+  return { totalRows, totalBytes, hasSaved }
 }
 
 /** The records that are to be read, null for a row that needs none; the rows are put behind those that are planned. */

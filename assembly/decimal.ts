@@ -38,39 +38,10 @@ const ZERO: u8 = 0x30
 const QUOTE: u8 = 0x22
 
 /**
- * Writes a table of float64 numbers, row by row.
- * @param labels columns × (address, byte length), both u32: what comes before each number
- * @param isJson 1: what JSON has no number for is put in quotes
- * @param out has room for the labels and NUMBER_BYTES a number, and 32 bytes more
- * @param ends a u32 a row: where it ends, from `out` on
+ * Writes a number; of `isJson` 1 what JSON has no number for is put in quotes.
+ * @returns where the text ends
  */
-export function writeNumbers(
-  numbers: usize,
-  rows: u32,
-  columns: u32,
-  labels: usize,
-  isJson: u32,
-  out: usize,
-  ends: usize,
-): void {
-  let at = out
-  for (let row: u32 = 0; row < rows; row++) {
-    let label = labels
-    for (let column: u32 = 0; column < columns; column++) {
-      const byteLength = load<u32>(label, 4)
-      copy(at, load<u32>(label), byteLength)
-      at += byteLength
-      at = writeNumber(load<f64>(numbers), isJson, at)
-      numbers += 8
-      label += 8
-    }
-    store<u32>(ends, <u32>(at - out))
-    ends += 4
-  }
-}
-
-/** @returns where the text ends */
-function writeNumber(value: f64, isJson: u32, at: usize): usize {
+export function writeNumber(value: f64, isJson: u32, at: usize): usize {
   const bits = reinterpret<u64>(value)
   const biased = <i32>(bits >> 52) & 0x7ff
   if (biased == 0x7ff) return writeSpecial(bits, isJson, at)
@@ -239,8 +210,9 @@ function copy17(to: usize, from: usize): void {
   store<u8>(to, last, 16)
 }
 
+/** Also what lies up to 15 bytes behind is written to. */
 // @ts-ignore: decorator
 @inline
-function copy(to: usize, from: usize, byteLength: usize): void {
+export function copy(to: usize, from: usize, byteLength: usize): void {
   for (let i: usize = 0; i < byteLength; i += 16) v128.store(to + i, v128.load(from + i))
 }

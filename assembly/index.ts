@@ -1,11 +1,11 @@
 // The ABI: the full list of what TypeScript may call or read, and nothing else.
 
-import { Holds, Kind, Known, Moments, Slot } from './layout'
+import { Form, Holds, Kind, Known, Moments, Slot } from './layout'
 import { UNCHECKED } from './tfrecord'
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
 export { crc32c, crc32cCombine, crc32cOfLength, mask, unmask } from './crc32c'
-export { NUMBER_BYTES, POWERS, writeNumbers } from './decimal'
+export { NUMBER_BYTES, POWERS } from './decimal'
 export { readString, readValues, survey, surveyRest, walkSparse } from './event'
 export { allclose } from './kernel/allclose'
 export { sumChannels } from './kernel/channels'
@@ -15,6 +15,7 @@ export { widenToFloat32 } from './kernel/lanes'
 export { momentsAdd, momentsRepeat } from './kernel/moments'
 export { momentsMerge, momentsReset } from './kernel/row'
 export { selectFloat32, selectKth, selectRoom, widenToDoubles } from './kernel/order'
+export { writeLines } from './lines'
 export { decodeRecords, reduceRecord, scanRecords, surveyRecords } from './record'
 export { checkHeader, checkPayload, findFrame } from './tfrecord'
 
@@ -95,3 +96,9 @@ export const HOLDS_OTHER: i32 = Holds.OTHER
 export const HOLDS_TENSOR: i32 = Holds.TENSOR
 export const HOLDS_HISTOGRAM: i32 = Holds.HISTOGRAM
 export const UNCHECKED_CRC: u32 = UNCHECKED
+export const FORM_SLOT: i32 = Form.SLOT
+export const FORM_ROOT: i32 = Form.ROOT
+export const FORM_PER_COUNT: i32 = Form.PER_COUNT
+export const FORM_ROOT_PER_COUNT: i32 = Form.ROOT_PER_COUNT
+export const FORM_PRODUCT: i32 = Form.PRODUCT
+export const FORM_ABS_PRODUCT: i32 = Form.ABS_PRODUCT

@@ -186,3 +186,37 @@ export namespace Kind {
   /** string_val: readString. */
   export const STRINGS: i32 = 3
 }
+
+/** A line to be written from a row of moments; all u32. */
+export namespace Line {
+  /** Address of the row. */
+  export const ROW: usize = 0
+  /** Three times address and byte length. */
+  export const PIECES: usize = 4
+  export const SIZE: usize = 28
+}
+
+/** A number of each line; all u32. */
+export namespace Column {
+  /** Address and byte length of what stands before it. */
+  export const LABEL: usize = 0
+  /** The slot of Moments it is made from, and how: one of Form. */
+  export const SLOT: usize = 8
+  export const FORM: usize = 12
+  export const SIZE: usize = 16
+}
+
+/** How a number is made from a slot of moments. */
+export namespace Form {
+  /** As it is. */
+  export const SLOT: i32 = 0
+  /** √x */
+  export const ROOT: i32 = 1
+  /** x / count, and not less than 0. */
+  export const PER_COUNT: i32 = 2
+  /** The root of that. */
+  export const ROOT_PER_COUNT: i32 = 3
+  /** x · 2^PROD_EXPONENT */
+  export const PRODUCT: i32 = 4
+  export const ABS_PRODUCT: i32 = 5
+}

@@ -3,6 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { decimalPowers } from '#dist/engine/decimal.js'
 import { Engine } from '#dist/engine/engine.js'
+import { MOMENT_SLOTS } from '#dist/engine/layout.js'
+import { FORM } from '#dist/engine/lines.js'
 import { jsonNumber, plainNumber } from '#dist/pool/row.js'
 import { uniform } from '../fixtures/random.js'
 
@@ -11,10 +13,31 @@ const ROWS = 1 << 12
 
 function written(numbers: Float64Array, columns: number, label: string, isJson = false): string {
   engine.reset()
-  const labels = Array.from({ length: columns }, (_, i) => `${label}${i}:`)
-  const table = engine.reserveNumbers(numbers.length / columns, labels, isJson)
-  const { text, ends } = engine.writeNumbers(table, numbers)
-  return new TextDecoder().decode(text.subarray(0, ends.at(-1)))
+  const slots = MOMENT_SLOTS.map(name => [engine.layout.moments.at[name], name] as const).sort(([a], [b]) => a - b)
+  const named = Array.from({ length: columns }, (_, i) => slots[i]!)
+  const table = engine.lineTable({
+    columns: named.map(([, slot], i) => ({ label: `${label}${i}:`, slot, form: FORM.slot })),
+    isJson,
+    end: '',
+    names: [''],
+  })
+  // Rows that hold these numbers where moments would be.
+  const { doubles, byteLength } = engine.layout.moments
+  const count = numbers.length / columns
+  const rows = engine.reserveBytes(count * byteLength)
+  const view = new Float64Array(engine.view(rows, count * byteLength).buffer, rows, count * doubles)
+  for (let row = 0; row < count; row++) {
+    for (const [i, [slot]] of named.entries()) view[row * doubles + slot] = numbers[row * columns + i]!
+  }
+  const parts: Uint8Array[] = []
+  for (let row = 0; row < count; row++) {
+    const address = (rows + row * byteLength) as typeof rows
+    if (table.add(0, '', '', address)) continue
+    parts.push(table.write().text.slice())
+    expect(table.add(0, '', '', address)).toBe(true)
+  }
+  parts.push(table.write().text.slice())
+  return Buffer.concat(parts).toString()
 }
 
 function expected(numbers: Float64Array, columns: number, label: string, isJson = false): string {

@@ -5,9 +5,9 @@
 
 import { EngineError, QueryError, type TrialscanError } from '../errors.js'
 import type { DType } from '../types.js'
-import { decimalPowers, POWER_WORDS } from './decimal.js'
 import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
-import { type Layout, readLayout } from './layout.js'
+import { type Layout, type MomentSlot, readLayout } from './layout.js'
+import { LineTable, type LineTableOptions } from './lines.js'
 import { type Address, CoreMemory } from './memory.js'
 import { type Core, instantiateCore } from './module.js'
 import { type Fault, type FaultPlace, faultError, NEED_MORE, NEED_TAIL, OK, TAG_MISMATCH } from './status.js'
@@ -93,19 +93,6 @@ export interface Tags {
   readonly byteLengths: Uint32Array
 }
 
-/** Room to write rows of numbers as text. */
-export interface NumberTable {
-  readonly columns: number
-  readonly isJson: boolean
-  /** Rows at a time. */
-  readonly capacity: number
-  readonly numbers: Address
-  readonly labels: Address
-  readonly text: Address
-  readonly textByteLength: number
-  readonly ends: Address
-}
-
 /** What is close: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it. */
 export interface Tolerance {
   readonly rtol: number
@@ -187,45 +174,17 @@ export class Engine {
     }
   }
 
-  /**
-   * Room for a table of numbers as text.
-   * @param labels what is written before the numbers, one a column; ASCII
-   * @param isJson whether NaN and the infinities are put in quotes
-   */
-  reserveNumbers(capacity: number, labels: readonly string[], isJson: boolean): NumberTable {
-    const powers = this.#memory.words(this.#powers, POWER_WORDS)
-    if (powers[1] === 0) powers.set(decimalPowers())
-    const { addresses, byteLengths } = this.writeTags(labels)
-    const columns = labels.length
-    const rowByteLength = byteLengths.reduce((sum, length) => sum + length + this.#numberBytes, 0)
-    // Texts are copied 16 bytes at a time.
-    const textByteLength = capacity * rowByteLength + 32
-    const table = {
-      columns,
-      isJson,
-      capacity,
-      numbers: this.#memory.reserve(capacity * columns * 8),
-      labels: this.#memory.reserve(columns * 8),
-      text: this.#memory.reserve(textByteLength),
-      textByteLength,
-      ends: this.#memory.reserve(capacity * 4),
+  /** Room for lines of text that are written from rows of moments. */
+  lineTable(options: LineTableOptions): LineTable {
+    const place = {
+      core: this.#core,
+      memory: this.#memory,
+      write: (texts: readonly string[]) => this.writeTags(texts),
+      slotOffset: (slot: MomentSlot) => this.layout.moments.at[slot] * 8,
+      powers: this.#powers,
+      numberBytes: this.#numberBytes,
     }
-    const pairs = this.#memory.words(table.labels, columns * 2)
-    for (const [i, address] of addresses.entries()) pairs.set([address, byteLengths[i]!], i * 2)
-    return table
-  }
-
-  /**
-   * Writes rows of float64 numbers, each behind its label, as `Number.prototype.toString` writes them but for -0.
-   * @param numbers rows × columns
-   * @returns views: the text, and where in it each row ends. They live until the next call of the core
-   */
-  writeNumbers(table: NumberTable, numbers: Float64Array): { text: Uint8Array; ends: Uint32Array } {
-    const { columns, isJson, text, textByteLength, ends } = table
-    const rows = numbers.length / columns
-    this.#memory.doubles(table.numbers, numbers.length).set(numbers)
-    this.#core.writeNumbers(table.numbers, rows, columns, table.labels, isJson ? 1 : 0, text, ends)
-    return { text: this.#memory.bytes(text, textByteLength), ends: this.#memory.words(ends, rows) }
+    return new LineTable(place, options)
   }
 
   /** Room for bytes of files. */
@@ -285,6 +244,11 @@ export class Engine {
   /** The moments of a batch's records: a view, to be copied before the next call. */
   rows(batch: Batch, count: number): Float64Array<ArrayBuffer> {
     return this.#memory.doubles(batch.rows, count * this.layout.moments.doubles)
+  }
+
+  /** Where the i-th of them lies. */
+  rowAddress(batch: Batch, i: number): Address {
+    return (batch.rows + i * this.layout.moments.byteLength) as Address
   }
 
   /** The slots of a batch after decode or scan, for reading. Valid until the next reservation or call of the core. */

@@ -50,11 +50,13 @@ export interface Core {
   widenToDoubles(dtype: number, from: number, count: number, to: number): number
   selectKth(data: number, count: number, k: number): number
   selectRoom(ranks: number): number
-  writeNumbers(
-    numbers: number,
-    rows: number,
+  writeLines(
+    lines: number,
+    count: number,
     columns: number,
-    labels: number,
+    columnCount: number,
+    end: number,
+    endLength: number,
     isJson: number,
     out: number,
     ends: number,

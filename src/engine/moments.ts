@@ -4,6 +4,7 @@ import { QueryError, ReductionUndefined, UsageError } from '../errors.js'
 import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
 import { Engine, KNOWN, type Known } from './engine.js'
 import type { MomentSlot, MomentsLayout } from './layout.js'
+import { FORM, type Form } from './lines.js'
 
 /** A complex number: what mean and sum of a complex tensor are. */
 export interface Complex {
@@ -54,12 +55,7 @@ export class Moments {
     this.#layout = layout
     this.dtype = dtype
     this.row = row
-    const { at } = layout
-    this.#isPlain =
-      row[at.count]! > 0 &&
-      row[at.nanCount]! + row[at.positiveInfinityCount]! + row[at.negativeInfinityCount]! === 0 &&
-      row[at.exponent] === 0 &&
-      !this.#isComplex
+    this.#isPlain = !this.#isComplex && isPlainRow(layout, row, 0)
   }
 
   /** Number of elements. */
@@ -110,9 +106,9 @@ export class Moments {
    * @throws QueryError (`ReductionUnknown`) for one that the row was not made for
    */
   reduction(name: ReductionName): ReductionValue {
-    const { base, absolute } = PARTS[name]
+    const { base, absolute, slot, form } = PARTS[name]
     if (!this.knows(name)) throw unknownReduction(name)
-    if (this.#isPlain) return this.#plain(base, absolute)
+    if (this.#isPlain) return this.#plain(slot, form)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
     if (this.nanCount > 0) return this.#isComplex && (name === 'mean' || name === 'sum') ? complexNaN : Number.NaN
     if (this.#isComplex && !absolute) {
@@ -124,31 +120,24 @@ export class Moments {
     return this.#reduce(base, absolute)
   }
 
-  /** The common case, where nothing has to be considered: real numbers, at least one, all finite, none extreme. */
-  #plain(base: ReductionBase, absolute: boolean): number {
+  /** The common case, where nothing has to be considered. */
+  #plain(slot: MomentSlot, form: Form): number {
     const { row } = this
     const { at } = this.#layout
-    switch (base) {
-      case 'min':
-        return row[absolute ? at.minAbs : at.min]!
-      case 'max':
-        return row[absolute ? at.maxAbs : at.max]!
-      case 'mean':
-        return row[absolute ? at.meanAbs : at.mean]!
-      case 'std':
-        return Math.sqrt(Math.max(0, row[absolute ? at.m2Abs : at.m2]!) / row[at.count]!)
-      case 'variance':
-        return Math.max(0, row[absolute ? at.m2Abs : at.m2]!) / row[at.count]!
-      case 'sum':
-        return row[absolute ? at.sumAbs : at.sum]!
-      case 'prod': {
-        const product = scale(row[at.prodMantissa]!, row[at.prodExponent]!)
-        return absolute ? Math.abs(product) : product
-      }
-      case 'l1':
-        return row[at.sumAbs]!
-      case 'l2':
-        return Math.sqrt(row[at.sumSquares]!)
+    const value = row[at[slot]]!
+    switch (form) {
+      case FORM.slot:
+        return value
+      case FORM.root:
+        return Math.sqrt(value)
+      case FORM.perCount:
+        return Math.max(0, value) / row[at.count]!
+      case FORM.rootPerCount:
+        return Math.sqrt(Math.max(0, value) / row[at.count]!)
+      case FORM.product:
+        return scale(value, row[at.prodExponent]!)
+      case FORM.absProduct:
+        return Math.abs(scale(value, row[at.prodExponent]!))
     }
   }
 
@@ -223,38 +212,65 @@ export class Moments {
   }
 }
 
-/** What a row must know for a reduction of the elements, or of their absolute values. */
-function knownFor(base: ReductionBase, absolute: boolean): Known {
-  const sum = absolute ? KNOWN.sumAbs : KNOWN.sum
-  switch (base) {
-    case 'min':
-    case 'max':
-      return KNOWN.extremes
-    case 'mean':
-    case 'sum':
-      return sum
-    case 'l1':
-      return KNOWN.sumAbs
-    case 'l2':
-      return KNOWN.squares
-    case 'std':
-    case 'variance':
-      return sum | KNOWN.squares
-    case 'prod':
-      return KNOWN.product
-  }
+/**
+ * Whether what stands in a row is all there is to say: the elements, of a real dtype, are finite and at least one, and
+ * their moments in units of 1. Every number is then made as its form in PARTS tells.
+ * @param from where in `rows` the row begins
+ */
+export function isPlainRow({ at }: MomentsLayout, rows: Float64Array, from: number): boolean {
+  const special =
+    rows[from + at.nanCount]! + rows[from + at.positiveInfinityCount]! + rows[from + at.negativeInfinityCount]!
+  // Without sums there is no exponent: NaN
+  return rows[from + at.count]! > 0 && special === 0 && !(Math.abs(rows[from + at.exponent]!) > 0)
 }
 
 /** What a name is made of. */
-const PARTS = Object.fromEntries(
-  REDUCTIONS.map(name => {
-    const absolute = name.startsWith('abs_')
-    const base = (absolute ? name.slice(4) : name) as ReductionBase
-    return [name, { base, absolute, known: knownFor(base, absolute) }]
-  }),
-) as Readonly<
-  Record<ReductionName, { readonly base: ReductionBase; readonly absolute: boolean; readonly known: Known }>
->
+interface Part {
+  readonly base: ReductionBase
+  readonly absolute: boolean
+  /** What a row must know for it. */
+  readonly known: Known
+  /** How it is made from a plain row. */
+  readonly slot: MomentSlot
+  readonly form: Form
+}
+
+function partOf(name: ReductionName): Part {
+  const absolute = name.startsWith('abs_')
+  const base = (absolute ? name.slice(4) : name) as ReductionBase
+  const part = (known: Known, slot: MomentSlot, form: Form = FORM.slot): Part => {
+    return { base, absolute, known, slot, form }
+  }
+  const sum = absolute ? KNOWN.sumAbs : KNOWN.sum
+  const m2 = absolute ? 'm2Abs' : 'm2'
+  switch (base) {
+    case 'min':
+      return part(KNOWN.extremes, absolute ? 'minAbs' : 'min')
+    case 'max':
+      return part(KNOWN.extremes, absolute ? 'maxAbs' : 'max')
+    case 'mean':
+      return part(sum, absolute ? 'meanAbs' : 'mean')
+    case 'sum':
+      return part(sum, absolute ? 'sumAbs' : 'sum')
+    case 'l1':
+      return part(KNOWN.sumAbs, 'sumAbs')
+    case 'l2':
+      return part(KNOWN.squares, 'sumSquares', FORM.root)
+    case 'std':
+      return part(sum | KNOWN.squares, m2, FORM.rootPerCount)
+    case 'variance':
+      return part(sum | KNOWN.squares, m2, FORM.perCount)
+    case 'prod':
+      return part(KNOWN.product, 'prodMantissa', absolute ? FORM.absProduct : FORM.product)
+  }
+}
+
+const PARTS = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<Record<ReductionName, Part>>
+
+/** How a reduction is made from a plain row, for lines that the core writes. */
+export function numberFrom(name: ReductionName): { readonly slot: MomentSlot; readonly form: Form } {
+  return PARTS[name]
+}
 
 /** The smallest set that has all of these reductions, to scan no more than is asked for. */
 export function setFor(names: readonly ReductionName[]): Known {

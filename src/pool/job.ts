@@ -4,9 +4,10 @@
  */
 
 import { dtypeNumber, dtypeOf } from '../engine/dtype.js'
-import { type Engine, type NumberTable, UnfoldRoom } from '../engine/engine.js'
+import { type Batch, type Engine, type SlotReader, UnfoldRoom } from '../engine/engine.js'
+import type { LineTable } from '../engine/lines.js'
 import type { Address } from '../engine/memory.js'
-import { isDefined, Moments, type ReductionValue } from '../engine/moments.js'
+import { isDefined, isPlainRow, Moments, numberFrom, type ReductionValue } from '../engine/moments.js'
 import { FormatError } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
 import { IndexFileReader } from '../format/index-file.js'
@@ -148,13 +149,12 @@ async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanRep
             fail(record, refused ?? slots.error(i, placeOf(job, record, store)))
             continue
           }
-          const shape = slots.shape(i)
-          const row = rows.subarray(i * rowLength, (i + 1) * rowLength)
-          if (lines?.write(record, dtypeOf(slots.dtypeNumber(i))!, shape, row)) continue
-          described.set(record, slots.dtypeNumber(i), shape)
+          if (lines?.write(record, room, slots, rows, i)) continue
+          described.set(record, slots.dtypeNumber(i), slots.shape(i))
           if (moments.length === 0) moments = new Float64Array(total * rowLength)
-          moments.set(row, record * rowLength)
+          moments.set(rows.subarray(i * rowLength, (i + 1) * rowLength), record * rowLength)
         }
+        lines?.flush()
       })
     }
   } finally {
@@ -203,99 +203,115 @@ class Clock {
 
 /** A line of all eighteen reductions takes no more, but for long names. */
 const LINE_BYTES = 512
-/** Rows whose numbers are written at once. */
-const ROWS_AT_ONCE = 64
 
 /**
- * Writes rows down as they are made. Rows of real numbers wait for others, and the core writes their numbers at once; rows
- * with complex numbers, with integers that float64 can't hold, or without numbers are written as they come.
+ * Writes rows down as they are made. Those of real numbers that need no second look wait for others, and the core writes
+ * them at once; all others are written as they come.
  */
 class LinesWriter {
   readonly #job: ScanJob
   readonly #lines: LinesJob
   readonly #engine: Engine
   readonly #format: RowFormat
-  readonly #end: Uint8Array
-  readonly #table: NumberTable
-  readonly #numbers: Float64Array
-  #waiting: { readonly record: number; readonly row: ScanRow }[] = []
+  readonly #table: LineTable
+  /** The records whose lines wait in the table. */
+  #waiting: number[] = []
   readonly #text: TextWriter
   readonly #starts: Float64Array
   readonly #byteLengths: Uint32Array<ArrayBuffer>
   #count = 0
   /** Whether the lines came in the order of their rows. */
   #isInOrder = true
+  /** The place and the kind that were spelled last. */
+  #place: Place = { step: -1 as GlobalStep, mode: 'GLOBAL', modeStep: -1 as ModeStep, worker: '' }
+  #placeText = ''
+  #kind: Kind = { dtype: 'string', shape: [] }
+  #kindText = ''
 
   constructor(job: ScanJob, lines: LinesJob, engine: Engine) {
     this.#job = job
     this.#lines = lines
     this.#engine = engine
-    this.#format = rowFormat(lines.format, lines.reductions)
-    const { labels, isJson, end } = this.#format
-    this.#end = new TextEncoder().encode(end)
-    this.#table = engine.reserveNumbers(ROWS_AT_ONCE, labels, isJson)
-    this.#numbers = new Float64Array(ROWS_AT_ONCE * labels.length)
+    const format = rowFormat(lines.format, lines.reductions)
+    this.#format = format
+    const columns = lines.reductions.map((name, i) => ({ label: format.labels[i]!, ...numberFrom(name) }))
+    const names = job.tags.map(tag => format.name(tag))
+    this.#table = engine.lineTable({ columns, isJson: format.isJson, end: format.end, names })
     this.#text = new TextWriter(job.order.length * LINE_BYTES)
     this.#starts = new Float64Array(job.order.length)
     this.#byteLengths = new Uint32Array(job.order.length)
   }
 
-  /** @returns false for a record that is no row of its own, or has not all that was asked for: it is not written */
-  write(record: number, dtype: DType, shape: readonly number[], row: Float64Array): boolean {
+  /**
+   * Writes the i-th record of a batch.
+   * @param rows those of the batch; they must stay until `flush`
+   * @returns false for a record that is no row of its own, or has not all that was asked for: it is not written
+   */
+  write(record: number, batch: Batch, slots: SlotReader, rows: Float64Array, i: number): boolean {
     const { workers, worker, mode, modeStep, reductions, strict } = this.#lines
     if (worker[record]! < 0) return false
-    const moments = new Moments(this.#engine.layout.moments, dtype, row)
     const { records, tags } = this.#job
-    const line: ScanRow = {
-      tensor: tags[records.tag[record]!]!,
+    const tag = records.tag[record]!
+    const dtype = dtypeOf(slots.dtypeNumber(i))!
+    const kind = { dtype, shape: slots.shape(i) }
+    const place = {
       step: records.step[record]! as GlobalStep,
       mode: MODES[mode[record]!]!,
       modeStep: modeStep[record]! as ModeStep,
       worker: workers[worker[record]!]!,
-      dtype,
-      shape,
-      reductions: {},
-      saved: false,
     }
-    if (isPlain(dtype)) {
-      let at = this.#waiting.length * reductions.length
-      for (const name of reductions) this.#numbers[at++] = moments.reduction(name) as number
-      if (this.#waiting.push({ record, row: line }) === ROWS_AT_ONCE) this.#flush()
-      return true
+    const { moments: layout } = this.#engine.layout
+    const at = i * layout.doubles
+    if (!NOT_IN_FLOAT64.has(dtype) && isPlainRow(layout, rows, at)) {
+      if (this.#add(tag, place, kind, this.#engine.rowAddress(batch, i))) {
+        this.#waiting.push(record)
+        return true
+      }
     }
+    const moments = new Moments(layout, dtype, rows.subarray(at, at + layout.doubles))
     const told: Partial<Record<ReductionName, ReductionValue>> = {}
     for (const name of reductions) {
       if (isDefined(name, dtype)) told[name] = moments.reduction(name)
       else if (strict && dtype !== 'string') return false
     }
-    this.#flush()
+    this.flush()
     const { exact } = moments
-    this.#started(record)
-    this.#format.write({ ...line, reductions: told, ...(exact && { exact }) }, this.#text)
-    this.#ended(record)
+    const start = this.#text.length
+    const row = { tensor: tags[tag]!, ...place, ...kind, reductions: told, saved: false, ...(exact && { exact }) }
+    this.#format.write(row, this.#text)
+    this.#wrote(record, start, this.#text.length)
     return true
   }
 
-  /** Writes the rows that wait. */
-  #flush(): void {
-    const rows = this.#waiting
-    if (rows.length === 0) return
-    const numbers = this.#numbers.subarray(0, rows.length * this.#lines.reductions.length)
-    const { text, ends } = this.#engine.writeNumbers(this.#table, numbers)
-    let start = 0
-    for (const [i, { record, row }] of rows.entries()) {
-      this.#started(record)
-      this.#format.begin(row, this.#text)
-      this.#text.bytes(text.subarray(start, ends[i]))
-      this.#text.bytes(this.#end)
-      this.#ended(record)
-      start = ends[i]!
+  /** Adds a line to the table. @returns false for one that is too long for it */
+  #add(name: number, place: Place, kind: Kind, row: Address): boolean {
+    if (!isSamePlace(place, this.#place)) {
+      this.#place = place
+      this.#placeText = this.#format.place(place)
+    }
+    if (!isSameKind(kind, this.#kind)) {
+      this.#kind = kind
+      this.#kindText = this.#format.kind(kind)
+    }
+    if (this.#table.add(name, this.#placeText, this.#kindText, row)) return true
+    this.flush()
+    return this.#table.add(name, this.#placeText, this.#kindText, row)
+  }
+
+  /** Writes the lines that wait. */
+  flush(): void {
+    const { text, ends } = this.#table.write()
+    let start = this.#text.length
+    const base = start
+    this.#text.bytes(text)
+    for (const [i, record] of this.#waiting.entries()) {
+      this.#wrote(record, start, base + ends[i]!)
+      start = base + ends[i]!
     }
     this.#waiting = []
   }
 
   finish(): WrittenLines {
-    this.#flush()
     const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
     const byteLengths = isWhole ? null : this.#byteLengths
     const written = this.#text.finish()
@@ -310,21 +326,30 @@ class LinesWriter {
     return { text, byteLengths }
   }
 
-  #started(record: number): void {
+  #wrote(record: number, start: number, end: number): void {
     this.#isInOrder &&= record === this.#count
     this.#count++
-    this.#starts[record] = this.#text.length
-  }
-
-  #ended(record: number): void {
-    this.#byteLengths[record] = this.#text.length - this.#starts[record]!
+    this.#starts[record] = start
+    this.#byteLengths[record] = end - start
   }
 }
 
-/** Whether all reductions of the dtype are there, and float64 holds them. */
-function isPlain(dtype: DType): boolean {
-  return !/^(?:string|complex|u?int64)/.test(dtype)
+type Place = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
+type Kind = Pick<ScanRow, 'dtype'> & { readonly shape: readonly number[] }
+
+function isSamePlace(a: Place, b: Place): boolean {
+  return a.step === b.step && a.modeStep === b.modeStep && a.mode === b.mode && a.worker === b.worker
 }
+
+function isSameKind(a: Kind, b: Kind): boolean {
+  const { length } = a.shape
+  if (a.dtype !== b.dtype || length !== b.shape.length) return false
+  for (let axis = 0; axis < length; axis++) if (a.shape[axis] !== b.shape[axis]) return false
+  return true
+}
+
+/** Dtypes of which not all reductions are there, or not all are numbers that float64 holds. */
+const NOT_IN_FLOAT64: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])
 
 async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<PartReply> {
   const described = new DescriptionWriter(1)

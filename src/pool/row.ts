@@ -41,9 +41,13 @@ export interface RowFormat {
   line(row: ScanRow): string
   /** The same, written to a text. */
   write(row: ScanRow, text: TextWriter): void
-  /** The three parts of a row whose reductions are all there and real: what comes before them, */
-  begin(row: ScanRow, text: TextWriter): void
-  /** before each of them, */
+  /** What a row whose reductions are all there and real is made of: the tensor, */
+  name(tensor: string | null): string
+  /** where it was saved, */
+  place(row: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>): string
+  /** its dtype and shape, */
+  kind(row: Pick<ScanRow, 'dtype' | 'shape'>): string
+  /** what stands before each reduction, */
   readonly labels: readonly string[]
   /** whether NaN and the infinities are spelled as strings, */
   readonly isJson: boolean
@@ -70,22 +74,23 @@ type RowWriter = Omit<RowFormat, 'line'>
 function csv(reductions: readonly ReductionName[]): RowWriter {
   const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
   const numbers = new NumberTexts(plainNumber)
-  const begin: RowWriter['begin'] = (row, text) => {
-    const { tensor, step, mode, modeStep, worker, dtype, shape } = row
-    text.name(tensor ?? '', quote)
-    text.ascii(`,${step},${mode},${modeStep},`)
-    text.name(worker, quote)
-    text.ascii(`,${dtype ?? ''},${shapeText(shape)}`)
-  }
+  const name: RowWriter['name'] = tensor => quote(tensor ?? '')
+  const place: RowWriter['place'] = ({ step, mode, modeStep, worker }) =>
+    `,${step},${mode},${modeStep},${quote(worker)}`
+  const kind: RowWriter['kind'] = ({ dtype, shape }) => `,${dtype ?? ''},${shapeText(shape)}`
   return {
     head: `${[...head, 'saved', 'error_code', 'error_message'].join(',')}\n`,
-    begin,
+    name,
+    place,
+    kind,
     labels: reductions.map(() => ','),
     isJson: false,
     end: ',false,,\n',
     write(row, text) {
-      const { saved, error } = row
-      begin(row, text)
+      const { tensor, saved, error } = row
+      text.name(tensor, name)
+      text.utf8(place(row))
+      text.ascii(kind(row))
       numbers.reset()
       for (const name of reductions) {
         const value = reductionOf(row, name)
@@ -106,26 +111,25 @@ function csv(reductions: readonly ReductionName[]): RowWriter {
 function jsonl(reductions: readonly ReductionName[]): RowWriter {
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
   const numbers = new NumberTexts(jsonNumber)
-  const begin: RowWriter['begin'] = (row, text) => {
-    const { tensor, step, mode, modeStep, worker, dtype, shape, saved, error } = row
-    text.ascii('{"tensor":')
-    if (tensor === null) text.ascii('null')
-    else text.name(tensor, JSON.stringify)
-    text.ascii(`,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":`)
-    text.name(worker, JSON.stringify)
-    // A record that could not be read at all has neither.
-    if (!error || dtype !== null || saved)
-      text.ascii(`,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`)
-  }
+  const name: RowWriter['name'] = tensor => `{"tensor":${JSON.stringify(tensor)}`
+  const place: RowWriter['place'] = ({ step, mode, modeStep, worker }) =>
+    `,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":${JSON.stringify(worker)}`
+  const kind: RowWriter['kind'] = ({ dtype, shape }) =>
+    `,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`
   return {
     head: '',
-    begin,
+    name,
+    place,
+    kind,
     labels: keys.map(([, key]) => key),
     isJson: true,
     end: '}\n',
     write(row, text) {
-      const { error } = row
-      begin(row, text)
+      const { tensor, dtype, saved, error } = row
+      text.name(tensor, name)
+      text.utf8(place(row))
+      // A record that could not be read at all has neither.
+      if (!error || dtype !== null || saved) text.ascii(kind(row))
       numbers.reset()
       for (const [name, key] of keys) {
         const value = reductionOf(row, name)
@@ -133,7 +137,7 @@ function jsonl(reductions: readonly ReductionName[]): RowWriter {
         text.ascii(key)
         text.ascii(isComplex(value) ? `{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}` : numbers.of(value))
       }
-      if (row.saved) text.ascii(',"saved":true')
+      if (saved) text.ascii(',"saved":true')
       if (error) text.utf8(`,"error":${JSON.stringify(errorObject(error))}`)
       text.ascii('}\n')
     },
@@ -148,7 +152,7 @@ export class TextWriter {
   #bytes: Uint8Array<ArrayBuffer>
   #length = 0
   /** Names come again and again: their bytes are kept. */
-  readonly #names = new Map<string, Uint8Array>()
+  readonly #names = new Map<string | null, Uint8Array>()
 
   /** @param byteLength about what will be written */
   constructor(byteLength = 1 << 10) {
@@ -173,8 +177,8 @@ export class TextWriter {
     this.bytes(encoder.encode(text))
   }
 
-  /** @param spell how the name is written */
-  name(name: string, spell: (name: string) => string): void {
+  /** @param spell how names are written, always the same */
+  name(name: string | null, spell: (name: string | null) => string): void {
     let bytes = this.#names.get(name)
     if (bytes === undefined) {
       bytes = encoder.encode(spell(name))

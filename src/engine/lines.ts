@@ -1,0 +1,177 @@
+/** Rows of moments as lines of text, many at a time: the core writes them (assembly/lines.ts). */
+
+import { decimalPowers, POWER_WORDS } from './decimal.js'
+import type { MomentSlot } from './layout.js'
+import type { Address, CoreMemory } from './memory.js'
+import type { Core } from './module.js'
+
+/** How a number is made from a slot of moments, by the core's numbers. */
+export const FORM = { slot: 0, root: 1, perCount: 2, rootPerCount: 3, product: 4, absProduct: 5 } as const
+export type Form = (typeof FORM)[keyof typeof FORM]
+
+/** A number of each line. */
+export interface Column {
+  /** What stands before it. */
+  readonly label: string
+  readonly slot: MomentSlot
+  readonly form: Form
+}
+
+export interface LineTableOptions {
+  readonly columns: readonly Column[]
+  /** Whether NaN and the infinities are put in quotes, since JSON has no word for them. */
+  readonly isJson: boolean
+  /** What each line ends with. */
+  readonly end: string
+  /** What lines can begin with. */
+  readonly names: readonly string[]
+}
+
+/** Where things lie in the core's memory. */
+export interface LineTablePlace {
+  readonly core: Core
+  readonly memory: CoreMemory
+  /** Copies texts in. */
+  readonly write: (texts: readonly string[]) => { readonly addresses: Uint32Array; readonly byteLengths: Uint32Array }
+  readonly slotOffset: (slot: MomentSlot) => number
+  readonly powers: Address
+  /** Bytes a number takes at most. */
+  readonly numberBytes: number
+}
+
+/** Lines, and bytes of them, that are written at once: no more than stays in the caches. */
+const MAX_LINES = 256
+const MAX_BYTES = 128 << 10
+/** Bytes of the pieces that are not names. */
+const PIECE_BYTES = 16 << 10
+/** u32 words of the core's Line and Column. */
+const LINE_WORDS = 7
+const COLUMN_WORDS = 4
+
+const encoder = new TextEncoder()
+
+/** Lines that wait to be written; its reservations are those of a job. */
+export class LineTable {
+  readonly #place: LineTablePlace
+  readonly #isJson: boolean
+  readonly #columnCount: number
+  readonly #columns: Address
+  readonly #end: number
+  readonly #names: { readonly addresses: Uint32Array; readonly byteLengths: Uint32Array }
+  readonly #lines: Address
+  readonly #pieces: Address
+  readonly #text: Address
+  readonly #ends: Address
+  /** Bytes of a line besides its pieces, at most. */
+  readonly #restByteLength: number
+  readonly #endByteLength: number
+  /** What will be copied to `#lines` and `#pieces`. */
+  readonly #lineWords = new Uint32Array(MAX_LINES * LINE_WORDS)
+  readonly #pieceBytes = new Uint8Array(PIECE_BYTES)
+  #length = 0
+  #byteLength = 0
+  #piecesByteLength = 0
+  /** The last pieces, since most lines share them with the line before. */
+  readonly #last = [new LastPiece(), new LastPiece()] as const
+
+  constructor(place: LineTablePlace, { columns, isJson, end, names }: LineTableOptions) {
+    const { memory, powers, numberBytes, slotOffset } = place
+    this.#place = place
+    this.#isJson = isJson
+    const table = memory.words(powers, POWER_WORDS)
+    if (table[1] === 0) table.set(decimalPowers())
+    this.#names = place.write(names)
+    const labels = place.write([...columns.map(({ label }) => label), end])
+    this.#end = labels.addresses.at(-1)!
+    this.#endByteLength = labels.byteLengths.at(-1)!
+    this.#restByteLength = labels.byteLengths.reduce((sum, length) => sum + length, columns.length * numberBytes)
+    this.#columnCount = columns.length
+    this.#columns = memory.reserve(columns.length * COLUMN_WORDS * 4)
+    this.#lines = memory.reserve(MAX_LINES * LINE_WORDS * 4)
+    this.#pieces = memory.reserve(PIECE_BYTES)
+    // Texts are copied 16 bytes at a time.
+    this.#text = memory.reserve(MAX_BYTES + 32)
+    this.#ends = memory.reserve(MAX_LINES * 4)
+    const words = memory.words(this.#columns, columns.length * COLUMN_WORDS)
+    columns.forEach(({ slot, form }, i) => {
+      words.set([labels.addresses[i]!, labels.byteLengths[i]!, slotOffset(slot), form], i * COLUMN_WORDS)
+    })
+  }
+
+  /** How many lines wait. */
+  get length(): number {
+    return this.#length
+  }
+
+  /**
+   * Adds a line: a name, two more pieces, and the numbers of a row of moments, which must stay there until it is written.
+   * The row's elements must be real, and the row plain (`isPlainRow`).
+   * @returns false if there is no room for it before the others have been written, or at all
+   */
+  add(name: number, second: string, third: string, row: Address): boolean {
+    if (this.#length === MAX_LINES) return false
+    const [a, b] = this.#last
+    if (!this.#keep(a, second) || !this.#keep(b, third)) return false
+    const nameByteLength = this.#names.byteLengths[name]!
+    const byteLength = nameByteLength + a.byteLength + b.byteLength + this.#restByteLength
+    if (this.#byteLength + byteLength > MAX_BYTES) return false
+    this.#byteLength += byteLength
+    const words = this.#lineWords
+    const at = this.#length++ * LINE_WORDS
+    words[at] = row
+    words[at + 1] = this.#names.addresses[name]!
+    words[at + 2] = nameByteLength
+    words[at + 3] = a.address
+    words[at + 4] = a.byteLength
+    words[at + 5] = b.address
+    words[at + 6] = b.byteLength
+    return true
+  }
+
+  /** Sees to it that a piece is there. @returns false if there is no room for it */
+  #keep(last: LastPiece, text: string): boolean {
+    if (last.text === text) return true
+    const { read, written } = encoder.encodeInto(text, this.#pieceBytes.subarray(this.#piecesByteLength))
+    if (read < text.length) return false
+    last.text = text
+    last.address = this.#pieces + this.#piecesByteLength
+    last.byteLength = written
+    this.#piecesByteLength += written
+    return true
+  }
+
+  /**
+   * Writes the lines that wait; numbers as `Number.prototype.toString` does but for -0.
+   * @returns views: the text, and where in it each line ends. They live until the next call of the core
+   */
+  write(): { readonly text: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } {
+    const { core, memory } = this.#place
+    const count = this.#length
+    const words = count * LINE_WORDS
+    memory.words(this.#lines, words).set(this.#lineWords.subarray(0, words))
+    memory.bytes(this.#pieces, this.#piecesByteLength).set(this.#pieceBytes.subarray(0, this.#piecesByteLength))
+    core.writeLines(
+      this.#lines,
+      count,
+      this.#columns,
+      this.#columnCount,
+      this.#end,
+      this.#endByteLength,
+      this.#isJson ? 1 : 0,
+      this.#text,
+      this.#ends,
+    )
+    this.#length = 0
+    this.#byteLength = 0
+    this.#piecesByteLength = 0
+    for (const last of this.#last) last.text = null
+    const ends = memory.words(this.#ends, count)
+    return { text: memory.bytes(this.#text, count === 0 ? 0 : ends[count - 1]!), ends }
+  }
+}
+
+class LastPiece {
+  text: string | null = null
+  address = 0
+  byteLength = 0
+}

@@ -127,7 +127,11 @@ it('gives back what it was given', () => {
   const files = new Map([
     ['index/a.json', { stamp: Float64Array.of(1, 2.25, 3), content }],
     ['index/b.json', { stamp: Float64Array.of(4, 5, 6), content: { ...content, eventFile: 'events/é', tensors } }],
+    ['index/c.json', { stamp: Float64Array.of(7, 8, 9), content: { ...content, eventFile: 'events/c', tensors } }],
   ])
-  expect(decodeIndexCache('t', encodeIndexCache('t', files))).toEqual(files)
+  const decoded = decodeIndexCache('t', encodeIndexCache('t', files))!
+  expect(decoded).toEqual(files)
+  // Steps that are alike share what they have in common.
+  expect(decoded.get('index/c.json')!.content.tensors).toBe(decoded.get('index/b.json')!.content.tensors)
   expect(decodeIndexCache('u', encodeIndexCache('t', files))).toBeNull()
 })

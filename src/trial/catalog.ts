@@ -5,6 +5,7 @@ import type { IndexFile, SavedShape, TensorLocation } from '../format/index-file
 import { parseReductionName } from '../format/reduction-name.js'
 import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { type Completeness, type Step, Steps } from './steps.js'
+import { inTurns } from './turns.js'
 
 /** What one worker saved of one tensor at one step. */
 export interface SavedTensor {
@@ -57,26 +58,39 @@ export class Catalog {
    * @param entries the index files, in any order
    * @param completeness `numWorkers`: null stands for as many as there are; `isTornasole`: who wrote the trial
    */
-  constructor(
+  static async of(
     entries: readonly IndexEntry[],
     {
       numWorkers,
       isTornasole,
       ...completeness
     }: Omit<Completeness, 'numWorkers'> & { readonly numWorkers: number | null; readonly isTornasole: boolean },
-  ) {
-    const workerSteps = entries.map(entry => workerStepOf(entry, isTornasole)).sort(compareWorkerSteps)
-    this.workers = [...new Set(entries.map(({ worker }) => worker))].sort()
-    this.steps = new Steps(stepsOf(workerSteps), {
-      ...completeness,
-      numWorkers: numWorkers ?? this.workers.length,
+  ): Promise<Catalog> {
+    const workerSteps: WorkerStep[] = []
+    const workers = new Set<Worker>()
+    await inTurns(entries, entry => {
+      workers.add(entry.worker)
+      workerSteps.push(workerStepOf(entry, isTornasole))
     })
+    workerSteps.sort(compareWorkerSteps)
+    const found = new StepsFound()
+    await inTurns(workerSteps, workerStep => found.add(workerStep))
+    const steps = await Steps.of(found.steps, { ...completeness, numWorkers: numWorkers ?? workers.size })
+    return new Catalog(workerSteps, [...workers].sort(), steps)
+  }
+
+  private constructor(workerSteps: readonly WorkerStep[], workers: readonly Worker[], steps: Steps) {
+    this.workers = workers
+    this.steps = steps
     // An index file that can't be read does not tell its mode; that of another worker may have.
-    this.workerSteps = workerSteps.map(workerStep => {
-      if (workerStep.error === null) return workerStep
-      const { mode, modeStep } = this.steps.get(workerStep.step)!
-      return { ...workerStep, mode, modeStep }
-    })
+    const hasBroken = workerSteps.some(({ error }) => error !== null)
+    this.workerSteps = hasBroken
+      ? workerSteps.map(workerStep => {
+          if (workerStep.error === null) return workerStep
+          const { mode, modeStep } = steps.get(workerStep.step)!
+          return { ...workerStep, mode, modeStep }
+        })
+      : workerSteps
   }
 
   /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */
@@ -176,22 +190,24 @@ function groupByTensor(locations: readonly TensorLocation[], shapes: readonly Sa
   return tensors
 }
 
-function stepsOf(workerSteps: readonly WorkerStep[]): Step[] {
-  const steps: (Step & { workers: Worker[] })[] = []
+/** The steps that workers wrote, told in the order of the steps. */
+class StepsFound {
+  readonly steps: (Step & { workers: Worker[] })[] = []
   // Of an index file that can't be read only the step is known, not the mode: another worker's file may tell it.
-  const broken = new Set<Step>()
-  for (const { step, worker, mode, modeStep, error } of workerSteps) {
+  readonly #broken = new Set<Step>()
+
+  add({ step, worker, mode, modeStep, error }: WorkerStep): void {
+    const { steps } = this
     const last = steps.at(-1)
     if (last?.globalStep !== step) {
       const added = { globalStep: step, mode, modeStep, workers: [worker] }
       steps.push(added)
-      if (error) broken.add(added)
-      continue
+      if (error) this.#broken.add(added)
+      return
     }
     last.workers.push(worker)
-    if (error === null && broken.delete(last)) steps[steps.length - 1] = { ...last, mode, modeStep }
+    if (error === null && this.#broken.delete(last)) steps[steps.length - 1] = { ...last, mode, modeStep }
   }
-  return steps
 }
 
 function compareWorkerSteps(a: WorkerStep, b: WorkerStep): number {

@@ -23,8 +23,9 @@ export interface CachedIndexFile {
 }
 
 /** Changes whenever the form does. */
-const FORM = 'trialscan index cache 2'
-const COLUMNS = ['stamps', 'modes', 'modeSteps', 'counts', 'names', 'starts', 'lengths'] as const
+const FORM = 'trialscan index cache 3'
+/** Numbers: of each file, of each list of tensors (steps that are alike share one), and of each tensor in a list. */
+const COLUMNS = ['stamps', 'modes', 'modeSteps', 'lists', 'counts', 'names', 'starts', 'lengths'] as const
 type Columns = Record<(typeof COLUMNS)[number], Float64Array<ArrayBuffer>>
 
 interface Header {
@@ -40,11 +41,13 @@ interface Header {
 /** The cache as bytes. `trial` names the trial it is of. */
 export function encodeIndexCache(trial: string, files: ReadonlyMap<string, CachedIndexFile>): Uint8Array {
   const tensors = new Interner()
+  const lists = new Map<IndexFile['tensors'], number>()
   const shapes: [number, readonly SavedShape[]][] = []
   const columns: Record<keyof Columns, number[]> = {
     stamps: [],
     modes: [],
     modeSteps: [],
+    lists: [],
     counts: [],
     names: [],
     starts: [],
@@ -55,12 +58,18 @@ export function encodeIndexCache(trial: string, files: ReadonlyMap<string, Cache
     columns.stamps.push(...stamp)
     columns.modes.push(MODES.indexOf(content.mode))
     columns.modeSteps.push(content.modeStep)
-    columns.counts.push(content.tensors.length)
-    for (const { name, startByte, byteLength } of content.tensors) {
-      columns.names.push(tensors.number(name))
-      columns.starts.push(startByte)
-      columns.lengths.push(byteLength)
+    let list = lists.get(content.tensors)
+    if (list === undefined) {
+      list = lists.size
+      lists.set(content.tensors, list)
+      columns.counts.push(content.tensors.length)
+      for (const { name, startByte, byteLength } of content.tensors) {
+        columns.names.push(tensors.number(name))
+        columns.starts.push(startByte)
+        columns.lengths.push(byteLength)
+      }
     }
+    columns.lists.push(list)
     if (content.shapes.length > 0) shapes.push([eventFiles.length, content.shapes])
     eventFiles.push(content.eventFile ?? '')
   }
@@ -107,30 +116,34 @@ function decode(trial: string, bytes: Uint8Array): Map<string, CachedIndexFile> 
   const isPlausible =
     eventFiles.length === paths.length &&
     columns.stamps.length === paths.length * STAMP_LENGTH &&
-    [columns.modes, columns.modeSteps, columns.counts].every(column => column.length === paths.length) &&
+    [columns.modes, columns.modeSteps, columns.lists].every(column => column.length === paths.length) &&
     [columns.starts, columns.lengths].every(column => column.length === columns.names.length) &&
     COLUMNS.every(name => name === 'stamps' || columns[name].every(isCount)) &&
     columns.counts.reduce((sum, count) => sum + count, 0) === columns.names.length &&
     columns.names.every(name => name < tensors.length) &&
+    columns.lists.every(list => list < columns.counts.length) &&
     columns.modes.every(mode => mode < MODES.length)
   if (!isPlausible) return null
   const shapes = new Map(header.shapes)
-  const files = new Map<string, CachedIndexFile>()
   let tensor = 0
+  const lists = Array.from(columns.counts, count => {
+    const first = tensor
+    tensor += count
+    return Array.from({ length: count }, (_, k) => ({
+      name: tensors[columns.names[first + k]!]!,
+      startByte: columns.starts[first + k]!,
+      byteLength: columns.lengths[first + k]!,
+    }))
+  })
+  const files = new Map<string, CachedIndexFile>()
   paths.forEach((path, i) => {
-    const end = tensor + columns.counts[i]!
     const content: IndexFile = {
       mode: MODES[columns.modes[i]!]!,
       modeStep: columns.modeSteps[i]!,
       eventFile: eventFiles[i] ? checkEventFileName(eventFiles[i], trial) : null,
-      tensors: Array.from({ length: end - tensor }, (_, k) => ({
-        name: tensors[columns.names[tensor + k]!]!,
-        startByte: columns.starts[tensor + k]!,
-        byteLength: columns.lengths[tensor + k]!,
-      })),
+      tensors: lists[columns.lists[i]!]!,
       shapes: shapes.get(i) ?? [],
     }
-    tensor = end
     files.set(path, { stamp: columns.stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH), content })
   })
   return files

@@ -21,6 +21,7 @@ import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
+import { inTurns } from './turns.js'
 import { UnindexedEvents } from './unindexed.js'
 
 /** Steps `[begin, end)`; null: no limit on that side. */
@@ -74,6 +75,9 @@ export class TrialLoader {
   #listed: readonly string[] = []
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
+  /** How many contents were begun to be put together, and of which of them `#contents` are. */
+  #turns = 0
+  #turnOfContents = 0
   /** Why the cache could not be written. */
   #cacheProblem: StoreError | null = null
 
@@ -116,8 +120,9 @@ export class TrialLoader {
     if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
     const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
-    this.#contents = {
-      catalog: new Catalog(entries, {
+    const turn = ++this.#turns
+    const contents = {
+      catalog: await Catalog.of(entries, {
         // Runs of TensorBoard know nothing of each other.
         numWorkers: isTensorBoard ? 1 : (collections?.numWorkers ?? null),
         isTornasole: tornasole.isThere,
@@ -134,7 +139,12 @@ export class TrialLoader {
         ...(this.#cacheProblem ? [this.#cacheProblem] : []),
       ],
     }
-    return this.#contents
+    // Of loads at the same time the one that knows most counts.
+    if (turn > this.#turnOfContents) {
+      this.#turnOfContents = turn
+      this.#contents = contents
+    }
+    return this.#contents!
   }
 
   /** Which of the files are there that tell something by being in the root. Asked for at once: one listing answers it. */
@@ -201,16 +211,16 @@ export class TrialLoader {
 
   /** Reads the index files that are new. @returns whether there was one */
   async #loadIndex(paths: readonly string[]): Promise<boolean> {
-    const unread = this.#unread(paths)
+    const unread = await this.#unread(paths)
     const cached = await this.#fromCache(unread)
-    for (const entry of cached) this.#entries.set(entry.path, entry)
+    await inTurns(cached, entry => this.#entries.set(entry.path, entry))
     const read = (await this.#read(unread.filter(({ path }) => !this.#isRead(path)))).filter(
       ({ path, content }) => !(content instanceof Error && this.#entries.has(path)),
     )
-    for (const entry of read) {
+    await inTurns(read, entry => {
       if (entry.path.endsWith('.json')) this.#entries.delete(entry.path.replace(/json$/, 'csv'))
       this.#entries.set(entry.path, entry)
-    }
+    })
     if (read.length > 0) this.#writeCache()
     return read.length + cached.length > 0
   }
@@ -296,17 +306,19 @@ export class TrialLoader {
   }
 
   /** Index files to be read. Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count. */
-  #unread(paths: readonly string[]): { path: string; name: IndexFileName }[] {
+  async #unread(paths: readonly string[]): Promise<{ path: string; name: IndexFileName }[]> {
     const unread: { path: string; name: IndexFileName }[] = []
-    const there = new Set(paths)
-    for (const path of paths) {
-      const known = this.#entries.get(path)
-      if (known !== undefined && !(known.content instanceof Error)) continue
+    let there: ReadonlySet<string> | undefined
+    await inTurns(paths, path => {
+      if (this.#isRead(path)) return
       const name = isTemporary(path) ? null : parseIndexFileName(path)
-      if (name === null || !isInRange(name.step, this.#options.rangeSteps)) continue
-      if (name.kind === 'csv' && there.has(path.replace(/csv$/, 'json'))) continue
+      if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
+      if (name.kind === 'csv') {
+        there ??= new Set(paths)
+        if (there.has(path.replace(/csv$/, 'json'))) return
+      }
       unread.push({ path, name })
-    }
+    })
     return unread
   }
 
@@ -316,25 +328,21 @@ export class TrialLoader {
     // Requests wait for answers, not for threads.
     const isInline = !many || this.#access.isRemote
     const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
-    const jobs: Promise<readonly IndexEntry['content'][]>[] = []
-    for (let first = 0; first < files.length; first += INDEX_FILES_PER_JOB) {
-      const paths = files.slice(first, first + INDEX_FILES_PER_JOB).map(({ path }) => path)
-      jobs.push(
-        runOnFiles(
-          paths,
-          some => runTwice(runner, { kind: 'index', store: this.#access.spec, paths: some }),
-          path => this.#access.store.url(path),
-        ),
+    const jobs: Promise<readonly IndexEntry[]>[] = []
+    const read = async (some: typeof files): Promise<readonly IndexEntry[]> => {
+      const contents = await runOnFiles(
+        some.map(({ path }) => path),
+        paths => runTwice(runner, { kind: 'index', store: this.#access.spec, paths }),
+        path => this.#access.store.url(path),
       )
+      return some.map(({ path, name: { step, worker } }, i) => {
+        return { path, step, worker, url: this.#access.store.url(path), content: contents[i]! }
+      })
     }
-    const contents = (await Promise.all(jobs)).flat()
-    return files.map(({ path, name }, i) => ({
-      path,
-      step: name.step,
-      worker: name.worker,
-      url: this.#access.store.url(path),
-      content: contents[i]!,
-    }))
+    for (let first = 0; first < files.length; first += INDEX_FILES_PER_JOB) {
+      jobs.push(read(files.slice(first, first + INDEX_FILES_PER_JOB)))
+    }
+    return (await Promise.all(jobs)).flat()
   }
 }
 

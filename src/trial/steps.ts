@@ -2,6 +2,7 @@
 
 import { UsageError } from '../errors.js'
 import { type GlobalStep, MODES, type Mode, type ModeStep, type Worker } from '../types.js'
+import { inTurns } from './turns.js'
 
 /** A step that at least one worker wrote. */
 export interface Step {
@@ -40,26 +41,31 @@ export class Steps {
   readonly all: readonly Step[]
   /** The last complete step; -1 if there is none. */
   readonly lastComplete: number
-  readonly #byGlobalStep: ReadonlyMap<number, Step>
-  readonly #byModeStep: ReadonlyMap<Mode, ReadonlyMap<number, Step>>
+  readonly #byGlobalStep = new Map<number, Step>()
+  readonly #byModeStep = new Map<Mode, Map<number, Step>>()
 
   /** @param all in ascending order */
-  constructor(all: readonly Step[], { numWorkers, ended, incompleteStepWindow }: Completeness) {
+  static async of(all: readonly Step[], completeness: Completeness): Promise<Steps> {
+    const steps = new Steps(all, completeness)
+    await inTurns(all, step => steps.#add(step))
+    return steps
+  }
+
+  private constructor(all: readonly Step[], { numWorkers, ended, incompleteStepWindow }: Completeness) {
     this.all = all
     const last = ended ? all.at(-1) : all.findLast(step => step.workers.length >= numWorkers)
     this.lastComplete = Math.max(last?.globalStep ?? -1, all.at(-1 - incompleteStepWindow)?.globalStep ?? -1)
-    this.#byGlobalStep = new Map(all.map(step => [step.globalStep, step]))
-    const byModeStep = new Map<Mode, Map<number, Step>>()
-    for (const step of all) {
-      let steps = byModeStep.get(step.mode)
-      if (steps === undefined) {
-        steps = new Map()
-        byModeStep.set(step.mode, steps)
-      }
-      // Two global steps with one mode step (a training that was resumed): the later one counts.
-      steps.set(step.modeStep, step)
+  }
+
+  #add(step: Step): void {
+    this.#byGlobalStep.set(step.globalStep, step)
+    let steps = this.#byModeStep.get(step.mode)
+    if (steps === undefined) {
+      steps = new Map()
+      this.#byModeStep.set(step.mode, steps)
     }
-    this.#byModeStep = byModeStep
+    // Two global steps with one mode step (a training that was resumed): the later one counts.
+    steps.set(step.modeStep, step)
   }
 
   /** The modes that steps were saved in, GLOBAL (no mode was set) left out. */

@@ -342,8 +342,8 @@ describe('the index cache', () => {
         forged(() => {}),
       )?.size,
     ).toBe(1)
-    // Stamps (3), mode, mode step, count, name, start, length: a number each.
-    const columns = { mode: 3, modeStep: 4, count: 5, name: 6, start: 7, length: 8 }
+    // Stamps (3), mode, mode step, list, count, name, start, length: a number each.
+    const columns = { mode: 3, modeStep: 4, list: 5, count: 6, name: 7, start: 8, length: 9 }
     for (const at of Object.values(columns)) {
       for (const number of [-1, 0.5, 1e9, 1e300, Number.NaN, Number.POSITIVE_INFINITY]) {
         const isPossible = number === 1e9 && (at === columns.start || at === columns.length || at === columns.modeStep)
@@ -354,7 +354,7 @@ describe('the index cache', () => {
         expect([at, number, decoded?.size ?? null]).toEqual([at, number, isPossible ? 1 : null])
       }
     }
-    for (const sections of [[], [-8, 8], [1e15], 'x', null, new Array(10).fill(0)]) {
+    for (const sections of [[], [-8, 8], [1e15], 'x', null, new Array(11).fill(0)]) {
       expect(
         decodeIndexCache(
           't',

@@ -1,0 +1,15 @@
+/** Long work on the main thread in pieces, so that whoever shares it is not kept waiting. */
+
+import { setImmediate as turnOfLoop } from 'node:timers/promises'
+
+/** Items that are done at once: some milliseconds. */
+const AT_ONCE = 4096
+
+/** Does something with each of some items, in order; of many, with a turn of the event loop now and then. */
+export async function inTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
+  for (const [i, item] of items.entries()) {
+    if (i > 0 && i % AT_ONCE === 0) await turnOfLoop()
+    work(item)
+  }
+  if (items.length > AT_ONCE) await turnOfLoop()
+}

@@ -81,6 +81,38 @@ it('has an error in the row where a reduction that was asked for by name is not 
   }
 })
 
+it('writes lines of any length in the order of their rows, those the core writes and those it does not', async () => {
+  const directory = join(scratch, 'mixed')
+  const workers = ['worker_0', 'ü".worker,1']
+  const writer = new TrialWriter(directory, { checksum: 'true', workers })
+  // Around what fits into the table of lines: 256 lines, 128 KiB.
+  const long = [100_000, 130_400, 130_500, 131_072, 200_000].map(length => `ß${'n'.repeat(length)}`)
+  for (const [i, worker] of workers.entries()) {
+    for (let step = 0; step < 3; step++) {
+      const tensors = Array.from({ length: 300 }, (_, k) => {
+        const name = k % 60 === 59 ? `${step}${long[Math.floor(k / 60)]}` : `t${k},"`
+        const values = Array.from({ length: 1 + (k % 5) }, (_, j) => (k - 150) / (j + step + i + 1))
+        const shape = k % 7 === 0 ? [1, values.length, 1] : [values.length]
+        if (k % 41 === 3) values[0] = Number.NaN
+        if (k % 43 === 5) values[0] = Number.POSITIVE_INFINITY
+        if (k % 47 === 7) return { name, dtype: 'int64', shape, values: values.map(Math.round) } as const
+        if (k % 53 === 9) return { name, dtype: 'float64', shape, values: values.map(x => x * 1e300) } as const
+        return { name, dtype: k % 2 ? 'float32' : 'float64', shape, values } as const
+      })
+      writer.step({ step, mode: 'TRAIN', worker, tensors })
+    }
+  }
+  writer.end()
+  const trial = await createTrial(directory)
+  for (const format of FORMATS) {
+    for (const reductions of [REDUCTIONS, ['mean', 'std'], ['min']] as const) {
+      const { text, scan } = await lines(trial, format, { threads: 0, reductions })
+      expect(scan.stats.rows).toBe(1800)
+      expect(text === (await writtenApart(trial, format, { threads: 0, reductions }))).toBe(true)
+    }
+  }
+})
+
 it('is once, and instead of the rows', async () => {
   const scan = (await createTrial(join(scratch, 'complex'))).scan()
   for await (const _ of scan.lines('csv')) break

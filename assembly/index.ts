@@ -1,6 +1,6 @@
 // The ABI: the full list of what TypeScript may call or read, and nothing else.
 
-import { Form, Holds, Kind, Known, Moments, Slot } from './layout'
+import { Column, Form, Holds, Kind, Known, Line, Moments, Slot } from './layout'
 import { UNCHECKED } from './tfrecord'
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
@@ -96,6 +96,13 @@ export const HOLDS_OTHER: i32 = Holds.OTHER
 export const HOLDS_TENSOR: i32 = Holds.TENSOR
 export const HOLDS_HISTOGRAM: i32 = Holds.HISTOGRAM
 export const UNCHECKED_CRC: u32 = UNCHECKED
+export const LINE_ROW: i32 = <i32>Line.ROW
+export const LINE_PIECES: i32 = <i32>Line.PIECES
+export const LINE_SIZE: i32 = <i32>Line.SIZE
+export const COLUMN_LABEL: i32 = <i32>Column.LABEL
+export const COLUMN_SLOT: i32 = <i32>Column.SLOT
+export const COLUMN_FORM: i32 = <i32>Column.FORM
+export const COLUMN_SIZE: i32 = <i32>Column.SIZE
 export const FORM_SLOT: i32 = Form.SLOT
 export const FORM_ROOT: i32 = Form.ROOT
 export const FORM_PER_COUNT: i32 = Form.PER_COUNT

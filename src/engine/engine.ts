@@ -6,7 +6,7 @@
 import { EngineError, QueryError, type TrialscanError } from '../errors.js'
 import type { DType } from '../types.js'
 import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
-import { type Layout, type MomentSlot, readLayout } from './layout.js'
+import { type Layout, readLayout } from './layout.js'
 import { LineTable, type LineTableOptions } from './lines.js'
 import { type Address, CoreMemory } from './memory.js'
 import { type Core, instantiateCore } from './module.js'
@@ -180,7 +180,7 @@ export class Engine {
       core: this.#core,
       memory: this.#memory,
       write: (texts: readonly string[]) => this.writeTags(texts),
-      slotOffset: (slot: MomentSlot) => this.layout.moments.at[slot] * 8,
+      layout: this.layout,
       powers: this.#powers,
       numberBytes: this.#numberBytes,
     }

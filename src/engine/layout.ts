@@ -93,9 +93,28 @@ export interface HoldsLayout {
   readonly histogram: number
 }
 
+/** Fields of a line to be written, in 32-bit words. */
+export interface LineLayout {
+  readonly words: number
+  readonly row: number
+  /** The first of three pairs of address and byte length. */
+  readonly pieces: number
+}
+
+/** Fields of a number of each line, in 32-bit words. */
+export interface ColumnLayout {
+  readonly words: number
+  /** Address and byte length. */
+  readonly label: number
+  readonly slot: number
+  readonly form: number
+}
+
 export interface Layout {
   readonly slot: SlotLayout
   readonly moments: MomentsLayout
+  readonly line: LineLayout
+  readonly column: ColumnLayout
   readonly kind: KindLayout
   readonly holds: HoldsLayout
 }
@@ -147,6 +166,13 @@ export function readLayout(constants: ReadonlyMap<string, number>): Layout {
       elementCount: double('ELEMENT_COUNT'),
     },
     moments: { doubles: constant('MOMENTS_SIZE') / 8, byteLength: constant('MOMENTS_SIZE'), at },
+    line: { words: constant('LINE_SIZE') / 4, row: constant('LINE_ROW') / 4, pieces: constant('LINE_PIECES') / 4 },
+    column: {
+      words: constant('COLUMN_SIZE') / 4,
+      label: constant('COLUMN_LABEL') / 4,
+      slot: constant('COLUMN_SLOT') / 4,
+      form: constant('COLUMN_FORM') / 4,
+    },
     kind: {
       none: constant('KIND_NONE'),
       content: constant('KIND_CONTENT'),

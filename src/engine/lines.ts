@@ -1,7 +1,7 @@
 /** Rows of moments as lines of text, many at a time: the core writes them (assembly/lines.ts). */
 
 import { decimalPowers, POWER_WORDS } from './decimal.js'
-import type { MomentSlot } from './layout.js'
+import type { Layout, MomentSlot } from './layout.js'
 import type { Address, CoreMemory } from './memory.js'
 import type { Core } from './module.js'
 
@@ -33,7 +33,7 @@ export interface LineTablePlace {
   readonly memory: CoreMemory
   /** Copies texts in. */
   readonly write: (texts: readonly string[]) => { readonly addresses: Uint32Array; readonly byteLengths: Uint32Array }
-  readonly slotOffset: (slot: MomentSlot) => number
+  readonly layout: Layout
   readonly powers: Address
   /** Bytes a number takes at most. */
   readonly numberBytes: number
@@ -44,9 +44,6 @@ const MAX_LINES = 256
 const MAX_BYTES = 128 << 10
 /** Bytes of the pieces that are not names. */
 const PIECE_BYTES = 16 << 10
-/** u32 words of the core's Line and Column. */
-const LINE_WORDS = 7
-const COLUMN_WORDS = 4
 
 const encoder = new TextEncoder()
 
@@ -66,7 +63,7 @@ export class LineTable {
   readonly #restByteLength: number
   readonly #endByteLength: number
   /** What will be copied to `#lines` and `#pieces`. */
-  readonly #lineWords = new Uint32Array(MAX_LINES * LINE_WORDS)
+  readonly #lineWords: Uint32Array
   readonly #pieceBytes = new Uint8Array(PIECE_BYTES)
   #length = 0
   #byteLength = 0
@@ -75,7 +72,8 @@ export class LineTable {
   readonly #last = [new LastPiece(), new LastPiece()] as const
 
   constructor(place: LineTablePlace, { columns, isJson, end, names }: LineTableOptions) {
-    const { memory, powers, numberBytes, slotOffset } = place
+    const { memory, powers, numberBytes, layout } = place
+    const { line, column, moments } = layout
     this.#place = place
     this.#isJson = isJson
     const table = memory.words(powers, POWER_WORDS)
@@ -86,15 +84,19 @@ export class LineTable {
     this.#endByteLength = labels.byteLengths.at(-1)!
     this.#restByteLength = labels.byteLengths.reduce((sum, length) => sum + length, columns.length * numberBytes)
     this.#columnCount = columns.length
-    this.#columns = memory.reserve(columns.length * COLUMN_WORDS * 4)
-    this.#lines = memory.reserve(MAX_LINES * LINE_WORDS * 4)
+    this.#columns = memory.reserve(columns.length * column.words * 4)
+    this.#lineWords = new Uint32Array(MAX_LINES * line.words)
+    this.#lines = memory.reserve(this.#lineWords.byteLength)
     this.#pieces = memory.reserve(PIECE_BYTES)
     // Texts are copied 16 bytes at a time.
     this.#text = memory.reserve(MAX_BYTES + 32)
     this.#ends = memory.reserve(MAX_LINES * 4)
-    const words = memory.words(this.#columns, columns.length * COLUMN_WORDS)
+    const words = memory.words(this.#columns, columns.length * column.words)
     columns.forEach(({ slot, form }, i) => {
-      words.set([labels.addresses[i]!, labels.byteLengths[i]!, slotOffset(slot), form], i * COLUMN_WORDS)
+      const at = i * column.words
+      words.set([labels.addresses[i]!, labels.byteLengths[i]!], at + column.label)
+      words[at + column.slot] = moments.at[slot] * 8
+      words[at + column.form] = form
     })
   }
 
@@ -117,14 +119,16 @@ export class LineTable {
     if (this.#byteLength + byteLength > MAX_BYTES) return false
     this.#byteLength += byteLength
     const words = this.#lineWords
-    const at = this.#length++ * LINE_WORDS
-    words[at] = row
-    words[at + 1] = this.#names.addresses[name]!
-    words[at + 2] = nameByteLength
-    words[at + 3] = a.address
-    words[at + 4] = a.byteLength
-    words[at + 5] = b.address
-    words[at + 6] = b.byteLength
+    const { line } = this.#place.layout
+    let at = this.#length++ * line.words
+    words[at + line.row] = row
+    at += line.pieces
+    words[at] = this.#names.addresses[name]!
+    words[at + 1] = nameByteLength
+    words[at + 2] = a.address
+    words[at + 3] = a.byteLength
+    words[at + 4] = b.address
+    words[at + 5] = b.byteLength
     return true
   }
 
@@ -145,9 +149,9 @@ export class LineTable {
    * @returns views: the text, and where in it each line ends. They live until the next call of the core
    */
   write(): { readonly text: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } {
-    const { core, memory } = this.#place
+    const { core, memory, layout } = this.#place
     const count = this.#length
-    const words = count * LINE_WORDS
+    const words = count * layout.line.words
     memory.words(this.#lines, words).set(this.#lineWords.subarray(0, words))
     memory.bytes(this.#pieces, this.#piecesByteLength).set(this.#pieceBytes.subarray(0, this.#piecesByteLength))
     core.writeLines(

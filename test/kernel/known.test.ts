@@ -2,6 +2,7 @@
 
 import { describe, expect, it, test } from 'vitest'
 import { Engine, KNOWN, type Known } from '#dist/engine/engine.js'
+import { FORM } from '#dist/engine/lines.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
 import { QueryError } from '#dist/errors.js'
 import { type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
@@ -33,8 +34,16 @@ function momentsOf(dtype: DType, values: readonly number[], known: Known): Momen
   return new Moments(engine.layout.moments, dtype, engine.rows(batch, 1).slice())
 }
 
-test('the bits are those of the core', () => {
+test('the bits, and the forms of numbers, are those of the core', () => {
   const { exports } = loadCore()
+  expect(FORM).toEqual({
+    slot: exports.FORM_SLOT.value,
+    root: exports.FORM_ROOT.value,
+    perCount: exports.FORM_PER_COUNT.value,
+    rootPerCount: exports.FORM_ROOT_PER_COUNT.value,
+    product: exports.FORM_PRODUCT.value,
+    absProduct: exports.FORM_ABS_PRODUCT.value,
+  })
   expect(KNOWN).toEqual({
     extremes: exports.KNOWN_EXTREMES.value,
     sum: exports.KNOWN_SUM.value,

@@ -100,17 +100,13 @@ export class LineTable {
     })
   }
 
-  /** How many lines wait. */
-  get length(): number {
-    return this.#length
-  }
-
   /**
    * Adds a line: a name, two more pieces, and the numbers of a row of moments, which must stay there until it is written.
    * The row's elements must be real, and the row plain (`isPlainRow`).
    * @returns false if there is no room for it before the others have been written, or at all
    */
   add(name: number, second: string, third: string, row: Address): boolean {
+    if (this.#length === 0) this.#clear()
     if (this.#length === MAX_LINES) return false
     const [a, b] = this.#last
     if (!this.#keep(a, second) || !this.#keep(b, third)) return false
@@ -145,7 +141,7 @@ export class LineTable {
   }
 
   /**
-   * Writes the lines that wait; numbers as `Number.prototype.toString` does but for -0.
+   * Writes the lines that wait, at least one; numbers as `Number.prototype.toString` does but for -0.
    * @returns views: the text, and where in it each line ends. They live until the next call of the core
    */
   write(): { readonly text: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } {
@@ -166,11 +162,14 @@ export class LineTable {
       this.#ends,
     )
     this.#length = 0
+    const ends = memory.words(this.#ends, count)
+    return { text: memory.bytes(this.#text, ends[count - 1]!), ends }
+  }
+
+  #clear(): void {
     this.#byteLength = 0
     this.#piecesByteLength = 0
     for (const last of this.#last) last.text = null
-    const ends = memory.words(this.#ends, count)
-    return { text: memory.bytes(this.#text, count === 0 ? 0 : ends[count - 1]!), ends }
   }
 }
 

@@ -300,6 +300,7 @@ class LinesWriter {
 
   /** Writes the lines that wait. */
   flush(): void {
+    if (this.#waiting.length === 0) return
     const { text, ends } = this.#table.write()
     let start = this.#text.length
     const base = start

@@ -128,6 +128,17 @@ describe.runIf(HAS_S3)('the command line gives what it gives on disk', () => {
     }
   })
 
+  it('on threads, too, each of which loads the SDK', async () => {
+    const { directory } = trials.find(({ name }) => name === 'mlp-vanishing')!
+    const args = ['--format', 'csv', '--threads', '2', '--stats']
+    const [local, remote] = await Promise.all([
+      trialscan('scan', directory, ...args),
+      trialscan('scan', `s3://${bucket}/trials/mlp-vanishing`, ...args, ...s3),
+    ])
+    expect(remote.stdout).toBe(local.stdout)
+    expect(remote.stderr).toMatch(/threads 2,.* failed rows 0,/)
+  })
+
   it('--stats tells requests and bytes', async () => {
     const { stderr } = await trialscan('scan', `s3://${bucket}/trials/mlp-vanishing`, ...s3, '--stats')
     expect(stderr).toMatch(/list requests 3, get requests 31, retries 0, bytes received 3,\d{3},\d{3}/)

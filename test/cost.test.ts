@@ -10,8 +10,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Engine } from '#dist/engine/engine.js'
+import { LineTable } from '#dist/engine/lines.js'
 import { createTrial, evaluate, UnchangedTensor, VanishingGradient } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local.js'
+import { inTurns } from '#dist/trial/turns.js'
 import { type Made, makeLarge, makeMany } from '../fixtures/make.js'
 import { CLI } from './cli/run.js'
 import { fixtureTrial, ROOT } from './support/golden.js'
@@ -44,12 +46,15 @@ async function counted(work: () => Promise<unknown>): Promise<{ reads: number; b
 }
 
 describe('a scan', () => {
-  it('reads a step of small tensors at once, and crosses the border once for it', async () => {
+  it('reads a step of small tensors at once, and crosses the border once for it, and once for its lines', async () => {
     const trial = await createTrial(manyDirectory)
     const scan = trial.scan({ threads: 0 })
+    const written = vi.spyOn(LineTable.prototype, 'write')
     const cost = await counted(async () => {
       for await (const _ of scan.lines('csv'));
     })
+    expect(written).toHaveBeenCalledTimes(20)
+    written.mockRestore()
     const records = many.steps.length * many.tensors.length
     expect(scan.stats).toMatchObject({ rows: records, records, reads: 20, jobs: 1 })
     expect(cost).toEqual({ reads: 20, bytes: scan.stats.readBytes, crossings: 20 })
@@ -91,6 +96,27 @@ describe('opening', () => {
     expect(read.mock.calls).toHaveLength(21)
     expect(cost).toEqual({ reads: 0, bytes: 0, crossings: 0 })
     read.mockRestore()
+  })
+
+  it('of many steps lets others on the thread have their turns', async () => {
+    const turnsDuring = async (items: number): Promise<number> => {
+      let turns = 0
+      let isOver = false
+      const turn = () => {
+        turns++
+        if (!isOver) setImmediate(turn)
+      }
+      setImmediate(turn)
+      let done = 0
+      await inTurns(Array(items).fill(1), one => {
+        done += one
+      })
+      isOver = true
+      expect(done).toBe(items)
+      return turns
+    }
+    expect(await turnsDuring(4000)).toBe(0)
+    expect(await turnsDuring(100_000)).toBeGreaterThanOrEqual(24)
   })
 
   it('reads again nothing but what is new', async () => {

@@ -150,7 +150,7 @@ describe('the package', () => {
     const again = copyTree('again')
     await run(process.execPath, [join(modules, 'assemblyscript/bin/asc.js'), '--target', 'release'], again)
     expect(sha256(join(installed, 'build/release.wasm'))).toBe(sha256(join(again, 'build/release.wasm')))
-  }, 120_000)
+  })
 
   it('can be used as a library', async () => {
     writeFileSync(

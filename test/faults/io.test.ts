@@ -48,7 +48,7 @@ beforeAll(() => {
 afterAll(async () => {
   await closePools()
   rmSync(scratch, { recursive: true, force: true })
-}, 60_000)
+})
 
 // Windows has neither ulimit nor /dev/full.
 const isUnix = process.platform !== 'win32'

@@ -47,7 +47,7 @@ beforeAll(() => {
   rmSync(join(bare, 'index'), { recursive: true })
 })
 
-afterAll(() => rmSync(scratch, { recursive: true, force: true }), 60_000)
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 interface End {
   readonly code: number | null

@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await closePools()
   rmSync(scratch, { recursive: true, force: true })
-}, 60_000)
+})
 
 /** Work of every kind, each with options of its own. */
 const kinds: readonly ((trial: Trial, threads: number) => Promise<unknown>)[] = [

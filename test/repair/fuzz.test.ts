@@ -68,7 +68,7 @@ function answerOf(row: ScanRow): unknown {
 const keyOf = ({ tensor, step, worker, saved }: ScanRow): string => `${tensor} ${step} ${worker} ${saved === true}`
 
 describe.each(['plain', 'dtypes-checksummed', 'modes', 'wire-forms'])('%s', name => {
-  it(`is repaired after ${SEEDS} kinds of damage`, { timeout: 120_000 }, async () => {
+  it(`is repaired after ${SEEDS} kinds of damage`, async () => {
     // Without true checksums the damage of an element is the element.
     const directory = join(scratch, name)
     await repairTrial(fixtureTrial(name).directory, directory, { checksums: true })

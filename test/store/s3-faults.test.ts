@@ -228,7 +228,7 @@ describe('a scan', () => {
     await expect(async () => {
       for await (const _ of scan);
     }).rejects.toThrow('enough')
-    expect(performance.now() - startedAt).toBeLessThan(1000)
+    expect(performance.now() - startedAt).toBeLessThan(5000)
     expect(server.seen.length).toBeGreaterThan(3)
     await expect.poll(() => server.inFlight).toBe(0)
   })

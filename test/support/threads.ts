@@ -52,6 +52,6 @@ export function packageWithThread(copy: string, change: (source: string) => stri
 /** Runs a module's text in a process of its own. @returns what it printed, from JSON */
 export async function runModule<T>(script: string, flags: readonly string[] = []): Promise<T> {
   const args = [...flags, '--input-type=module', '--eval', script]
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 40_000, maxBuffer: 1 << 26 })
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 150_000, maxBuffer: 1 << 26 })
   return JSON.parse(stdout) as T
 }

@@ -432,7 +432,7 @@ describe('trials of other kinds', () => {
     expect(places(await verifyTrial(directory))).toEqual([`TornRecord ${file} ${Buffer.concat(records).length}`])
   })
 
-  it('of TensorBoard, with more in a file than one job looks at', { timeout: 60_000 }, async () => {
+  it('of TensorBoard, with more in a file than one job looks at', async () => {
     const values = Array.from({ length: 10_000 }, (_, i) => ({ tag: `tag${i % 100}`, simpleValue: i }))
     const record = frameRecord(encodeEvent({ wallTime: 1, step: 1, values }), { checksum: 'true' })
     const records = Array.from({ length: 110 }, () => Buffer.from(record))
@@ -488,7 +488,7 @@ describe('the result', () => {
     return directory
   }
 
-  it('is the same on any number of threads', { timeout: 60_000 }, async () => {
+  it('is the same on any number of threads', async () => {
     largeTrial()
     const results: Verification[] = []
     for (const threads of [0, 1, 2]) results.push(await verifyTrial(directory, { threads }))
@@ -507,9 +507,7 @@ describe('the result', () => {
     ])
   })
 
-  it('of a file cut into ranges follows the records, not the index, where they disagree', {
-    timeout: 60_000,
-  }, async () => {
+  it('of a file cut into ranges follows the records, not the index, where they disagree', async () => {
     const writer = new TrialWriter(directory, { checksum: 'true' })
     const tensors = Array.from(
       { length: 40 },
@@ -566,7 +564,7 @@ describe('the result', () => {
     expect(problems.filter(({ code }) => code === 'RecordNotIndexed')).toHaveLength(100)
   })
 
-  it('is there soon for an index file that lies about 200,000 places', { timeout: 60_000 }, async () => {
+  it('is there soon for an index file that lies about 200,000 places', async () => {
     const index = readIndex(plain(), STEP)
     const far = Array.from({ length: 200_000 }, (_, i) => ({
       tensorname: `t${i}`,

@@ -1,4 +1,4 @@
-/** The golden answers of rules, on the command line: all in one run, and each in a run of its own. */
+/** The golden answers of rules, on the command line: from a file, and named one by one. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,12 +28,21 @@ describe.each(goldenRules)('$place $name', ({ place, trials, name, cases }) => {
     })
   })
 
-  it('fires where it should, each rule in a run of its own', async () => {
-    for (const { rule, parameters, other_trial: other, fires_at } of cases) {
+  it('fires where it should, named one by one on the command line', async () => {
+    const options: string[] = []
+    for (const [i, { rule, parameters, other_trial: other, fires_at }] of cases.entries()) {
       const text = [rule, ...Object.entries(parameters).map(([key, value]) => `${key}=${value}`)].join(',')
-      const others = other === undefined ? [] : ['--other-trials', join(trials, other)]
-      const found = await check(join(trials, name), '--rule', text, ...others)
-      expect(stepsOf(found), text).toEqual(fires_at)
+      if (other === undefined) options.push('--rule', `${text},name=${i}`)
+      else {
+        const found = await check(join(trials, name), '--rule', text, '--other-trials', join(trials, other))
+        expect(stepsOf(found), text).toEqual(fires_at)
+      }
+    }
+    const found = await check(join(trials, name), ...options)
+    for (const [i, { rule, parameters, other_trial: other, fires_at }] of cases.entries()) {
+      if (other !== undefined) continue
+      const own = found.filter(finding => finding.name === `${i}`)
+      expect(stepsOf(own), `${rule} ${JSON.stringify(parameters)}`).toEqual(fires_at)
     }
   })
 })

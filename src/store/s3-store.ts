@@ -156,13 +156,21 @@ export class S3Store implements Store {
     }
     if (this.#bucket.cache) await this.#knowEtag(inside)
     const count = byteLength <= this.#partByteLength * PART_SLACK ? 1 : Math.ceil(byteLength / this.#partByteLength)
-    const lengths = await Promise.all(
-      Array.from({ length: count }, (_, part) => {
-        const [from, end] = [part, part + 1].map(i => Math.floor((byteLength * i) / count)) as [number, number]
-        return this.#readPart(inside, startByte + from, end - from, () => view().subarray(from, end))
-      }),
-    )
-    return lengths.reduce((sum, length) => sum + length, 0)
+    // When one part has failed, the view is its owner's again: the others, still under way, have no place any more.
+    let failure: { readonly error: unknown } | undefined
+    const parts = Array.from({ length: count }, (_, part) => {
+      const [from, end] = [part, part + 1].map(i => Math.floor((byteLength * i) / count)) as [number, number]
+      return this.#readPart(inside, startByte + from, end - from, () => {
+        if (failure) throw failure.error
+        return view().subarray(from, end)
+      })
+    })
+    try {
+      return (await Promise.all(parts)).reduce((sum, length) => sum + length, 0)
+    } catch (error) {
+      failure = { error }
+      throw error
+    }
   }
 
   async #readPart(path: string, startByte: number, byteLength: number, view: () => Uint8Array): Promise<number> {

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, type S3Options } from '#dist/index.js'
 import { newTraffic, openStore, type Store, storeSpec } from '#dist/store/store.js'
 import {
+  type Fault,
   FaultyS3,
   failWith,
   hang,
@@ -199,6 +200,25 @@ describe('gives up', () => {
     }
     expect(server.seen).toEqual([])
   })
+})
+
+it('a read of which a part is lost writes no more: its memory is soon of another', async () => {
+  const isFirst = (range: string | undefined): boolean => range?.startsWith('bytes=0-') === true
+  const late: Fault = (answer, serve, { headers }) =>
+    void setTimeout(
+      isFirst(headers.range) ? () => failWith(403, 'AccessDenied')(answer) : serve,
+      isFirst(headers.range) ? 50 : 300,
+    )
+  server.faults.push(...new Array(8).fill(late))
+  const view = new Uint8Array(200_000)
+  await expect(open({ partByteLength: 64 << 10 }).readInto('events/a', 0, view)).rejects.toMatchObject({
+    code: 'Denied',
+  })
+  view.fill(7)
+  await expect.poll(() => server.inFlight).toBe(0)
+  await new Promise(resolve => setTimeout(resolve, 50))
+  expect(server.seen.length).toBeGreaterThan(3)
+  expect(view.every(byte => byte === 7)).toBe(true)
 })
 
 describe('a scan', () => {

@@ -12,6 +12,7 @@ import * as wire from './wire'
 /** TensorFlow allows no more dimensions. */
 const MAX_RANK: u32 = 254
 const MAX_ELEMENTS: f64 = 9007199254740992
+const TOO_MANY: f64 = 2 * MAX_ELEMENTS
 
 /** Keys of the fields we read: number << 3 | wire type. */
 const EVENT_WALL_TIME: u32 = (1 << 3) | wire.FIXED64
@@ -59,9 +60,11 @@ export function walkSparse(slot: usize, payloadLength: u32, tailAt: usize, tailB
   return walkEvent(slot, payloadLength)
 }
 
-// Where a survey that ran out of slots goes on: in the payload, and in the Summary that ends there.
+// Where a survey that ran out of slots goes on: in the payload, and in the Summary that ends there; and the step, if it
+// has come by then.
 let surveyPosition: u32 = 0
 let surveySummaryEnd: u32 = 0
+let surveyStep: f64 = 0
 
 /**
  * Walks all of an Event: a slot for each Value, or one that says NO_VALUE. Of each, FRAME and FRAME_LENGTH are those of
@@ -77,6 +80,7 @@ export function survey(slot: usize, capacity: u32, payloadLength: u32, tailAt: u
   tailPosition = payloadLength - tailBytes
   surveyPosition = 0
   surveySummaryEnd = 0
+  surveyStep = 0
   return surveyRest(slot, capacity, payloadLength)
 }
 
@@ -92,7 +96,7 @@ export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 
   openSlot(slot, frame, frameLength, tornasole)
   let count: u32 = 0
   let isFull = false
-  let step: f64 = 0
+  let step = surveyStep
   let summaryEnd = surveySummaryEnd
   while (!isFull && wire.more(end)) {
     if (wire.position < summaryEnd) {
@@ -110,6 +114,7 @@ export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 
       if (count == capacity && wire.more(end)) {
         surveyPosition = wire.position
         surveySummaryEnd = summaryEnd
+        surveyStep = step
         isFull = true
       }
       continue
@@ -392,7 +397,8 @@ function walkShape(slot: usize, end: u32): void {
       else wire.skip(dimKey, dimEnd)
     }
     store<f64>(dims + (i << 3), <f64>size)
-    count *= <f64>size
+    // Nothing times however much is nothing, and what is too much stays finite.
+    if (!isNaN(count)) count = size == 0 ? 0 : min(count, TOO_MANY) * <f64>size
     i++
     // A size of 2^53 or more is none even beside one of 0: float64 does not hold it.
     if (size < 0 || size >= <i64>MAX_ELEMENTS) {
@@ -438,12 +444,20 @@ function resolve(slot: usize): bool {
   }
   store<i32>(slot, Kind.VALUES, Slot.KIND)
   const values = readValues(slot, 0, 0xffffffff)
-  if (wire.status() != Status.OK) return refuse(slot, wire.status(), 0, 0, 0)
+  if (wire.status() != Status.OK) return refuse(slot, wire.status(), valuePosition(slot) + wire.faultOffset(), 0, 0)
+  if (isHalfRead) return refuse(slot, Status.SHAPE_MISMATCH, valuePosition(slot), count, <f64>values + 0.5)
   store<u32>(slot, 0, Slot.CURSOR)
   store<u32>(slot, 0, Slot.TENSOR_END)
   store<u32>(slot, 0, Slot.PACKED_END)
   store<u32>(slot, values, Slot.VALUE_COUNT)
   return checkCount(slot, count)
+}
+
+/** Where in the payload the slot's Value begins. */
+function valuePosition(slot: usize): u32 {
+  const value = <usize>load<u32>(slot, Slot.VALUE)
+  if (tail != 0 && value >= tail && value < tail + tailLength) return tailPosition + <u32>(value - tail)
+  return <u32>value - load<u32>(slot, Slot.FRAME) - HEADER_LENGTH
 }
 
 /** Tornasole called float16 int32. In any other trial, int32 of two bytes an element is corrupt. */
@@ -492,6 +506,9 @@ function nextTensorField(slot: usize, end: u32): u32 {
   }
   return 0
 }
+
+/** Whether the values that were read last end with half of a complex number. */
+let isHalfRead = false
 
 /**
  * Reads the next values of a tensor of KIND VALUES as dense little-endian elements, `capacity` of them at the most.
@@ -543,6 +560,7 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
   }
   store<u32>(slot, wire.position, Slot.CURSOR)
   store<u32>(slot, packedEnd, Slot.PACKED_END)
+  isHalfRead = count % parts != 0
   return <u32>(count / parts)
 }
 

@@ -243,6 +243,8 @@ describe('a tensor', () => {
       [{ dtype: 'float32', shape: [-1, -5], values: [1, 2, 3, 4, 5] }, 'BadShape'],
       [{ dtype: 'float32', shape: Array(255).fill(1), values: [1] }, 'BadShape'],
       [{ dtype: 'float32', shape: [2 ** 40, 2 ** 40], values: [1] }, 'BadShape'],
+      [{ dtype: 'complex64', shape: [1], values: [1, 2, 3], place: 'packed' }, 'ShapeMismatch'],
+      [{ dtype: 'complex128', shape: [2], values: [1, 2, 3], place: 'unpacked' }, 'ShapeMismatch'],
       [{ dtype: 'int8', dtypeNumber: 11, shape: [1], values: [1] }, 'UnknownDType'],
       [{ dtype: 'float32', dtypeNumber: -1, shape: [1], values: [1] }, 'UnknownDType'],
     ]
@@ -252,6 +254,31 @@ describe('a tensor', () => {
     const deepest: TensorSpec = { dtype: 'float32', shape: Array(254).fill(1), values: [1] }
     const decoded = expectAgreement(encodeEvent({ wallTime: 0, step: 0, tag: 't', tensor: deepest }), 't')
     expect(decoded.found?.shape.length).toBe(254)
+  })
+
+  it('is empty if one of its sizes is 0, however large the others are', () => {
+    for (const shape of [
+      [2 ** 52, 2 ** 52, 0],
+      [...Array<number>(30).fill(2 ** 52), 0, 2 ** 52],
+      [0, ...Array<number>(30).fill(2 ** 52)],
+    ]) {
+      const tensor: TensorSpec = { dtype: 'float32', shape, values: [] }
+      expect(expectAgreement(encodeEvent({ wallTime: 0, step: 0, tag: 't', tensor }), 't').found?.shape).toEqual(shape)
+    }
+  })
+
+  it('whose values are malformed is refused where they are', () => {
+    const padding = { tag: 'x'.repeat(3000), tensor: { dtype: 'float32', shape: [1], values: [1] } } as const
+    const tensor: TensorSpec = { dtype: 'int64', shape: [1], values: [-1n], place: 'packed' }
+    const good = encodeEvent({ wallTime: 0, step: 0, values: [padding, { tag: 't', tensor, plugins: [] }] })
+    // The last of the ten bytes of the -1: with it the varint does not end.
+    const last = Buffer.from(good).lastIndexOf(Buffer.from([0xff, 0x01])) + 1
+    const bad = Uint8Array.from(good, (byte, i) => (i === last ? 0xff : byte))
+    const { error } = decode(bad, { tag: 't' })
+    expect(error).toMatchObject({ code: 'MalformedEvent', fields: { offset: expect.any(Number) } })
+    const offset = error!.fields.offset as number
+    expect(offset).toBeGreaterThan(3000)
+    expect(offset).toBeLessThanOrEqual(12 + good.length)
   })
 
   it('is read although that of another tag beside it has a shape that is none', () => {

@@ -35,7 +35,7 @@ export function judge({ step, values }: EventView, tag: string | undefined): Jud
   }
   const { shape } = tensor
   // The core counts in doubles, dimension by dimension, so this does too.
-  const count = shape.reduce((product, size) => product * size, 1)
+  const count = shape.includes(0) ? 0 : shape.reduce((product, size) => product * size, 1)
   if (shape.some(size => size < 0 || size >= 2 ** 53) || shape.length > 254 || !(count <= 2 ** 53))
     return { code: 'BadShape' }
   const isEmpty = tensor.content.length === 0 && count === 0
@@ -67,10 +67,11 @@ function typedContent(tensor: TensorView, dtype: DTypeName, count: number): Uint
   const { parts, field } = DTYPES[dtype]
   const name = TYPED_FIELDS[[5, 6, 7, 9, 10, 11, 12, 13, 16, 17].indexOf(field)]!
   const values = tensor.typed[name] ?? []
-  const whole = Math.floor(values.length / parts)
-  if (!fits(whole, count)) return null
+  const whole = values.length / parts
+  // Half a complex number is none.
+  if (!Number.isInteger(whole) || !fits(whole, count)) return null
   const written = dtype === 'float16' || dtype === 'bfloat16' ? 'uint16' : dtype
-  const bytes = elementBytes(written, values.slice(0, whole * parts))
+  const bytes = elementBytes(written, values)
   if (count > 1e6 || count === 0) return bytes
   const size = DTYPES[dtype].byteLength
   const out = new Uint8Array(count * size)

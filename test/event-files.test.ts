@@ -390,6 +390,13 @@ describe('plain TensorBoard event files', () => {
     ])
   })
 
+  it('are told apart where they lie alike in two files, asked for together', async () => {
+    put('events.out.tfevents.1.host', Buffer.concat([version, scalar('x', 5, 50), scalar('y', 6, 60)]))
+    put('events.out.tfevents.2.host', Buffer.concat([version, scalar('x', 4, 40), scalar('y', 5, 55)]))
+    const y = (await createTrial(directory)).tensor('y')
+    expect(await Promise.all([y.reductionValue(5, 'mean'), y.reductionValue(6, 'mean')])).toEqual([55, 60])
+  })
+
   it('are refused record by record where a step is none', async () => {
     const negative = record({ wallTime: 1, step: -1, tag: 'a', simpleValue: 1 })
     put('events.out.tfevents.1.host', Buffer.concat([version, negative, scalar('a', 3, 2)]))

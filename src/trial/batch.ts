@@ -62,7 +62,9 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
   const byRecord = new Map<string, Request[]>()
   for (const request of batch) {
     const { workerStep, saved } = request.item
-    const key = `${workerStep.url}\n${saved.value!.startByte}\n${saved.value!.name}`
+    const { eventFile = workerStep.eventFile, startByte, name } = saved.value!
+    // The step is a part of what a record is held against.
+    const key = JSON.stringify([eventFile, workerStep.step, startByte, name])
     const sharing = byRecord.get(key)
     if (sharing === undefined) byRecord.set(key, [request])
     else sharing.push(request)

@@ -77,6 +77,40 @@ describe('refresh', () => {
     expect((await trial.tensor('loss').value(0, { worker: 'worker_1' })).data).toEqual(Float32Array.of(0, 1))
   })
 
+  it('never forgets what another that ran at the same time has found', async () => {
+    const { writer, directory } = await start()
+    await writer.step(0)
+    const trial = await createTrial(directory)
+    await writer.step(1)
+    // The second listing is late: what the first found is known by then.
+    const { list } = LocalStore.prototype
+    let listed = 0
+    vi.spyOn(LocalStore.prototype, 'list').mockImplementation(async function (this: LocalStore, path, options) {
+      if (path.startsWith('index') && ++listed === 2) await new Promise(resolve => setTimeout(resolve, 100))
+      return list.call(this, path, options)
+    })
+    const first = trial.refresh()
+    await new Promise(resolve => setImmediate(resolve))
+    const second = trial.refresh()
+    expect([await first, trial.steps()]).toEqual([true, [0, 1]])
+    await second
+    expect(trial.steps()).toEqual([0, 1])
+    expect(listed).toBe(2)
+  })
+
+  it('sees what was there when it was asked, also while another is under way', async () => {
+    const { writer, directory } = await start()
+    await writer.step(0)
+    const trial = await createTrial(directory)
+    for (let step = 1; step < 20; step++) {
+      const early = [trial.refresh(), trial.refresh()]
+      await new Promise(resolve => setImmediate(resolve))
+      await writer.step(step)
+      await Promise.all([trial.refresh(), ...early])
+      expect(trial.steps()).toHaveLength(step + 1)
+    }
+  })
+
   it('ignores files that are still being written', async () => {
     const { writer, directory } = await start()
     await writer.do({ do: 'put', file: 'event', step: 0, worker: 0 })
@@ -210,6 +244,17 @@ describe('waitForSteps', () => {
     await trial.waitForSteps([0], { pollMs: NEVER, timeoutMs: NEVER, onWait })
     await write
     expect(trial.steps()).toEqual([0])
+  })
+
+  it('waits for longer than a timer can', async () => {
+    const { directory } = await start()
+    const stop = new AbortController()
+    let looks = 0
+    const options = { pollMs: Number.POSITIVE_INFINITY, timeoutMs: 2 ** 40, signal: stop.signal, onWait: () => looks++ }
+    setTimeout(() => stop.abort(new Error('enough')), 100)
+    const trial = await createTrial(directory, { requireCollections: false })
+    expect(await rejectionOf(trial.waitForSteps([0], options))).toMatchObject({ message: 'enough' })
+    expect(looks).toBe(1)
   })
 
   it('ends at once when its signal says so, before or on the way', async () => {

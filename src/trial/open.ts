@@ -75,9 +75,9 @@ export class TrialLoader {
   #listed: readonly string[] = []
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
-  /** How many contents were begun to be put together, and of which of them `#contents` are. */
-  #turns = 0
-  #turnOfContents = 0
+  /** The load that begins when the one under way has ended. */
+  #next: Promise<TrialContents> | undefined
+  #current: Promise<unknown> = Promise.resolve()
   /** Why the cache could not be written. */
   #cacheProblem: StoreError | null = null
 
@@ -90,11 +90,24 @@ export class TrialLoader {
   /**
    * Lists the trial, reads the index files that are new, and those that could not be read before: they may have been
    * looked at while they were written. An index file that can't be read is kept as an error in the catalog, not thrown.
-   * Where there is no index, the event files are scanned.
+   * Where there is no index, the event files are scanned. One load at a time, since they add to the same entries: all who
+   * ask while one is under way, which may have listed already, get the next.
    * @returns the same object as before if nothing is new
    * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none
    */
-  async load(): Promise<TrialContents> {
+  load(): Promise<TrialContents> {
+    if (this.#next === undefined) {
+      const next = this.#current.then(() => {
+        this.#next = undefined
+        return this.#load()
+      })
+      this.#next = next
+      this.#current = next.catch(() => {})
+    }
+    return this.#next
+  }
+
+  async #load(): Promise<TrialContents> {
     const previous = this.#contents
     if (previous?.ended) return previous
     const { store } = this.#access
@@ -120,8 +133,7 @@ export class TrialLoader {
     if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
     const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
-    const turn = ++this.#turns
-    const contents = {
+    this.#contents = {
       catalog: await Catalog.of(entries, {
         // Runs of TensorBoard know nothing of each other.
         numWorkers: isTensorBoard ? 1 : (collections?.numWorkers ?? null),
@@ -139,12 +151,7 @@ export class TrialLoader {
         ...(this.#cacheProblem ? [this.#cacheProblem] : []),
       ],
     }
-    // Of loads at the same time the one that knows most counts.
-    if (turn > this.#turnOfContents) {
-      this.#turnOfContents = turn
-      this.#contents = contents
-    }
-    return this.#contents!
+    return this.#contents
   }
 
   /** Which of the files are there that tell something by being in the root. Asked for at once: one listing answers it. */

@@ -30,6 +30,8 @@ const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_POLL_MS = 2000
 const REMOTE_POLL_MS = 5000
 const LEAST_REMOTE_POLL_MS = 250
+/** With more Node.js does not wait at all. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Looks again and again until there is an answer.
@@ -58,7 +60,7 @@ export async function waitFor<T>(
       const elapsedMs = performance.now() - startedAt
       if (elapsedMs >= timeoutMs) throw new WaitTimeout(timeoutMs, seen.missing, seen.there)
       onWait?.({ ...seen, elapsedMs })
-      await changeOrTime(watcher.changed(), Math.min(pauseMs, timeoutMs - elapsedMs), signal)
+      await changeOrTime(watcher.changed(), Math.min(pauseMs, timeoutMs - elapsedMs, LONGEST_TIMER_MS), signal)
     }
   } finally {
     watcher.close()

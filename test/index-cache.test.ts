@@ -1,11 +1,12 @@
 /** The opt-in cache of index files: faster, and never believed blindly. */
 
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { createTrial, type Trial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local.js'
+import { openStore, storeSpec } from '#dist/store/store.js'
 import { decodeIndexCache, encodeIndexCache } from '#dist/trial/index-cache.js'
 import { fixtureTrials } from './support/golden.js'
 import { plainRows, rowsOf } from './support/scanning.js'
@@ -113,6 +114,19 @@ it('says so when the cache can not be written, and opens the trial all the same'
   const [problem] = opened.scan().problems
   expect(problem).toMatchObject({ name: 'StoreError', code: 'Unavailable' })
   expect(problem!.message).toMatch(/missing.cache can't be written: ENOENT/)
+})
+
+it('opens a trial of which a file can not be looked at as it does without', async () => {
+  const { trial, cache } = await cached()
+  const path = 'index/000000000/000000000001_worker_0.json'
+  rmSync(join(trial, path))
+  // Nothing can be told of it: it leads to itself.
+  symlinkSync(join(trial, path), join(trial, path))
+  const store = openStore(storeSpec(trial))
+  const [one, two] = [await store.stamps([path]), await store.stamps(['index/000000000/000000000002_worker_0.json'])]
+  expect([[...one], two[0]! > 0]).toEqual([[Number.NaN, Number.NaN, Number.NaN], true])
+  const [plain, opened] = [await createTrial(trial), await createTrial(trial, { cache })]
+  expect(opened.steps()).toEqual(plain.steps())
 })
 
 it('gives back what it was given', () => {

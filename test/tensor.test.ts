@@ -4,10 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createTrial, type ReductionBase, type Tensor, type Trial } from '#dist/index.js'
+import { createTrial, type ReductionBase, type Tensor, TensorUnavailableForStep, type Trial } from '#dist/index.js'
 import { InlineRunner } from '#dist/pool/inline.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
 import { writeSample } from './support/sample.js'
+import { rejectionOf } from './support/scanning.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-tensor-'))
 let trial: Trial
@@ -71,6 +72,33 @@ it('takes the first worker in sorted order, unless told', async () => {
   expect((await weight.value(10)).data[3]).toBe(0)
   expect((await weight.value(10, { worker: 'worker_1' })).data[3]).toBe(1)
   expect((await trial.tensor('only/worker_1').value(10)).data).toEqual(Int32Array.of(10, -10))
+})
+
+it('takes the first worker that has what is asked for', async () => {
+  const directory = join(scratch, 'uneven')
+  const writer = new TrialWriter(directory, { numWorkers: 3 })
+  writer.step({ step: 0, worker: 0, tensors: [{ name: 'x', savedShape: [1] }] })
+  writer.step({ step: 0, worker: 1, tensors: [{ name: 'x', reductions: { mean: 7 } }] })
+  writer.step({ step: 0, worker: 2, tensors: [{ name: 'x', dtype: 'float32', shape: [1], values: [42] }] })
+  writer.end()
+  const x = (await createTrial(directory)).tensor('x')
+  expect((await x.value(0)).data).toEqual(Float32Array.of(42))
+  expect([...(await x.values())].map(([step, { data }]) => [step, data[0]])).toEqual([[0, 42]])
+  expect([await x.reductionValue(0, 'mean'), await x.reductionValue(0, 'max')]).toEqual([7, 42])
+  expect([...(await x.reductionValues(0))]).toEqual([['mean', 7]])
+  expect([await x.shape(0), [...(await x.shapes())]]).toEqual([[1], [[0, [1]]]])
+  for (const worker of ['worker_0', 'worker_1']) {
+    expect(await rejectionOf(x.value(0, { worker }))).toBeInstanceOf(TensorUnavailableForStep)
+  }
+})
+
+it('gives bool as 0 and 1, whatever bytes were saved', async () => {
+  const directory = join(scratch, 'bools')
+  const writer = new TrialWriter(directory, {})
+  writer.step({ step: 0, tensors: [{ name: 'x', dtype: 'bool', shape: [5], data: Uint8Array.of(0, 1, 2, 255, 0) }] })
+  writer.end()
+  const { data, bytes } = await (await createTrial(directory)).tensor('x').value(0)
+  expect([data, bytes]).toEqual([Uint8Array.of(0, 1, 1, 1, 0), Uint8Array.of(0, 1, 2, 255, 0)])
 })
 
 it('gives the saved reductions and no others', async () => {

@@ -37,9 +37,9 @@ export async function show(path: string, name: string, flags: ShowFlags): Promis
   const output = await Output.open()
   try {
     const tensor = trial.tensor(name)
-    const options: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
-    const value = await readValue(tensor, step, options, npy !== undefined)
-    const worker = flags.worker ?? tensor.workers(step, { mode })[0]!
+    const asked: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
+    const { value, worker } = await readValue(tensor, step, asked, npy !== undefined)
+    const options = { mode, worker }
     const globalStep = mode === 'GLOBAL' ? step : trial.globalStep(mode, step)
     await output.write(headText(trial, name, globalStep, worker))
     if (value === null) await output.write(await savedText(tensor, step, options))
@@ -57,21 +57,30 @@ export async function show(path: string, name: string, flags: ShowFlags): Promis
   }
 }
 
-/** Null where the job saved only reductions, and they will do. */
+/** The value of the worker that is asked for, or the first that saved it; null where only reductions were, and they will do. */
 async function readValue(
   tensor: Tensor,
   step: number,
   options: ValueOptions,
   isNeeded: boolean,
-): Promise<TensorValue | null> {
-  try {
-    return await tensor.value(step, options)
-  } catch (error) {
-    if (isNeeded || !(error instanceof TensorUnavailableForStep)) throw error
-    const saved = await tensor.reductionValues(step, options).catch(() => new Map())
-    if (saved.size === 0) throw error
-    return null
+): Promise<{ readonly value: TensorValue | null; readonly worker: string }> {
+  const { mode = 'GLOBAL' } = options
+  const workers = options.worker !== undefined ? [options.worker] : tensor.workers(step, { mode })
+  let failure: unknown
+  for (const worker of workers) {
+    try {
+      return { value: await tensor.value(step, { mode, worker }), worker }
+    } catch (error) {
+      if (!(error instanceof TensorUnavailableForStep)) throw error
+      failure ??= error
+    }
   }
+  if (isNeeded) throw failure
+  for (const worker of workers) {
+    const saved = await tensor.reductionValues(step, { mode, worker }).catch(() => new Map())
+    if (saved.size > 0) return { value: null, worker }
+  }
+  throw failure
 }
 
 async function momentsOf(trial: Trial, tensor: string, step: number, worker: string): Promise<Moments | undefined> {

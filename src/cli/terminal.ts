@@ -42,12 +42,14 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u
 const VERY_WIDE = /[\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u
 const MARK = /\p{M}/u
+/** Colours are the only escape sequences that get into a text, and are ours: `safe` leaves none in what it is given. */
+const COLOUR = /\p{Cc}\[[\d;]*m/gu
 
-/** Columns a safe text takes on a terminal: two for the characters of East Asia, none for combining ones. */
+/** Columns a safe text takes on a terminal: two for the characters of East Asia, none for combining ones and colours. */
 export function widthOf(text: string): number {
   if (!MAYBE_UNSAFE.test(text)) return text.length
   let width = 0
-  for (const character of text) {
+  for (const character of text.replace(COLOUR, '')) {
     if (!MARK.test(character)) width += WIDE.test(character) || VERY_WIDE.test(character) ? 2 : 1
   }
   return width

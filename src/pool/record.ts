@@ -1,7 +1,7 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
 import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
-import { type ErrorData, FormatError, quote, TrialscanError } from '../errors.js'
+import { type ErrorData, FormatError, quote, StoreError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { RECORD_LIMIT, type RecordColumns } from '../plan.js'
 import { readShape, type Store, type StoreSpec } from '../store/store.js'
@@ -35,7 +35,7 @@ export function rawValue(
 
 /**
  * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
- * The core has checked the record by then.
+ * The core has checked the record by then. If it can't be read a second time, what the core said of it stands.
  */
 export async function readHistogram(
   { files, tags, records }: JobRecords,
@@ -46,7 +46,12 @@ export async function readHistogram(
   const byteLength = records.byteLength[record]!
   if ((code !== 'NoTensor' && code !== 'TagMismatch') || byteLength > MAX_HISTOGRAM_BYTES) return null
   const frame = new Uint8Array(byteLength)
-  await store.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
+  try {
+    await store.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
+  } catch (error) {
+    if (error instanceof StoreError) return null
+    throw error
+  }
   const event = frame.subarray(HEADER_LENGTH, byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
   return decodeHistogram(event, tags[records.tag[record]!]!)
 }

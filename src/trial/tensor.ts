@@ -44,6 +44,9 @@ interface Saved {
   readonly saved: SavedTensor
 }
 
+const hasValue = ({ value }: SavedTensor): boolean => value !== null
+const hasShape = ({ shape, value }: SavedTensor): boolean => shape !== null || value !== null
+
 /** Values that are read by one job, so that a thread's reply stays moderate. */
 const VALUE_BYTES_PER_JOB = 8 << 20
 
@@ -93,7 +96,7 @@ export class Tensor {
    */
   async value(step: number, options: ValueOptions = {}): Promise<TensorValue> {
     const { mode = 'GLOBAL', worker } = options
-    const found = await this.#find(step, mode, worker)
+    const found = await this.#find(step, mode, worker, hasValue)
     const ahead = options.check === undefined && this.#state.ahead?.value(found.workerStep, this.name)
     if (ahead) return ahead
     const place = this.#valuePlace(found, step, mode)
@@ -109,7 +112,7 @@ export class Tensor {
     const { mode = 'GLOBAL', worker } = options
     const numbers: number[] = []
     const places: RecordPlace[] = []
-    for (const [number, found] of this.#all(mode, worker)) {
+    for (const [number, found] of this.#all(mode, worker, hasValue)) {
       if (found.saved.value === null) continue
       numbers.push(number)
       places.push(recordPlace(found.workerStep, found.saved.value))
@@ -132,7 +135,7 @@ export class Tensor {
     const { mode = 'GLOBAL', worker, abs = false } = options
     if (name.startsWith('abs_')) throw new UsageError(`expected abs: true beside ${name.slice(4)}, got ${name}`)
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
-    const found = await this.#find(step, mode, worker)
+    const found = await this.#find(step, mode, worker, saved => hasValue(saved) || saved.reductions.has(reduction))
     const { workerStep, saved } = found
     const ahead = options.check === undefined && this.#state.ahead?.reduction(workerStep, this.name, reduction)
     if (ahead !== undefined && ahead !== false) return ahead
@@ -147,7 +150,7 @@ export class Tensor {
   /** The reductions that the hook saved at a step, as it saved them; none are computed. @throws as `value` */
   async reductionValues(step: number, options: ValueOptions = {}): Promise<Map<ReductionName, number>> {
     const { mode = 'GLOBAL', worker } = options
-    const found = await this.#find(step, mode, worker)
+    const found = await this.#find(step, mode, worker, ({ reductions }) => reductions.size > 0)
     const { workerStep, saved } = found
     const names = [...saved.reductions.keys()]
     const read = Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, options)))
@@ -161,7 +164,7 @@ export class Tensor {
    */
   async shape(step: number, options: ValueOptions = {}): Promise<readonly number[]> {
     const { mode = 'GLOBAL', worker } = options
-    const found = await this.#find(step, mode, worker)
+    const found = await this.#find(step, mode, worker, hasShape)
     const [shape] = await this.#reading(this.#shapes([found], options), found, step, mode)
     if (shape) return shape
     const kept = [...found.saved.reductions.keys()].join(', ')
@@ -171,7 +174,7 @@ export class Tensor {
   /** The shapes at all complete steps of a mode where they are known: step → shape. */
   async shapes(options: ValueOptions = {}): Promise<Map<number, readonly number[]>> {
     const { mode = 'GLOBAL', worker } = options
-    const all = this.#all(mode, worker)
+    const all = this.#all(mode, worker, hasShape)
     const shapes = await this.#shapes(
       all.map(([, found]) => found),
       options,
@@ -200,21 +203,30 @@ export class Tensor {
     return steps.all.filter(step => own.has(step.globalStep) && (mode === 'GLOBAL' || step.mode === mode))
   }
 
-  /** What was saved at each complete step of a mode, by one worker each. */
-  #all(mode: Mode, worker: Worker | undefined): (readonly [number, Saved])[] {
+  /** What was saved at each complete step of a mode, by one worker each: the first that has it, unless one is named. */
+  #all(mode: Mode, worker: Worker | undefined, has: (saved: SavedTensor) => boolean): (readonly [number, Saved])[] {
     const { steps } = this.#state.catalog
     return this.#ownSteps(mode)
       .filter(step => steps.isComplete(step))
       .flatMap(step => {
-        const found = this.#at(step).find(({ workerStep }) => worker === undefined || workerStep.worker === worker)
+        const all = this.#at(step).filter(({ workerStep }) => worker === undefined || workerStep.worker === worker)
+        const found = all.find(({ saved }) => has(saved)) ?? all[0]
         return found ? [[numberOf(step, mode), found] as const] : []
       })
   }
 
-  /** What a worker saved at a step; a step that is not known is looked for again first. */
-  async #find(step: number, mode: Mode, worker: Worker | undefined): Promise<Saved> {
+  /**
+   * What a worker saved at a step, without a name the first that has it; a step that is not known is looked for again
+   * first.
+   */
+  async #find(
+    step: number,
+    mode: Mode,
+    worker: Worker | undefined,
+    has: (saved: SavedTensor) => boolean,
+  ): Promise<Saved> {
     const found = this.#savedAt(await this.#state.step(step, mode), step, mode)
-    if (worker === undefined) return found[0]!
+    if (worker === undefined) return found.find(({ saved }) => has(saved)) ?? found[0]!
     const own = found.find(({ workerStep }) => workerStep.worker === worker)
     if (own !== undefined) return own
     throw new InvalidWorker(

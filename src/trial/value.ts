@@ -79,8 +79,10 @@ function typedArray(dtype: DType, bytes: Uint8Array<ArrayBuffer>): NumericArray 
       return new Uint32Array(buffer, byteOffset, byteLength >> 2)
     case 'uint64':
       return new BigUint64Array(buffer, byteOffset, byteLength >> 3)
+    case 'bool':
+      return bytes.every(byte => byte < 2) ? bytes : bytes.map(byte => (byte === 0 ? 0 : 1))
     default:
-      return new Uint8Array(buffer, byteOffset, byteLength)
+      return bytes
   }
 }
 

@@ -1,5 +1,7 @@
 /** The formats, apart from the processes they are printed by. */
 
+import { stripVTControlCharacters } from 'node:util'
+import pc from 'picocolors'
 import { describe, expect, it } from 'vitest'
 import { blocks, histogram, sparkline } from '#dist/cli/format/bars.js'
 import { csvFormat } from '#dist/cli/format/csv.js'
@@ -176,6 +178,19 @@ describe('terminal', () => {
       ),
     ).toBe('日本   1\na     22\n')
   })
+
+  it('aligns what is coloured', () => {
+    const { dim } = pc.createColors(true)
+    const table = columns(
+      [
+        [dim('file'), dim('n')],
+        ['events/a', '22'],
+      ],
+      [1],
+    )
+    expect(stripVTControlCharacters(table)).toBe('file       n\nevents/a  22\n')
+    expect(table).not.toBe(stripVTControlCharacters(table))
+  })
 })
 
 describe('npy', () => {
@@ -191,6 +206,11 @@ describe('npy', () => {
         `{'descr': '<f4', 'fortran_order': False, 'shape': ${tuple}, }`,
       )
     }
+  })
+
+  it('has bools that numpy knows', () => {
+    const value = { ...valueFrom('bool', [3], Uint8Array.of(0, 1, 1)), bytes: Uint8Array.of(0, 1, 255) }
+    expect(Buffer.concat([...npyChunks(value)]).subarray(-3)).toEqual(Buffer.of(0, 1, 1))
   })
 
   it('takes version 2.0 for a header beyond 64 KiB', () => {

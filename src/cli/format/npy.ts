@@ -31,9 +31,10 @@ export function* npyChunks({ dtype, shape, data, bytes }: TensorValue): Generato
     return
   }
   yield npyHeader(DESCR[dtype], shape)
-  if (dtype !== 'bfloat16') yield bytes
+  // numpy has no bfloat16, and no bool but 0 and 1.
+  if (dtype !== 'bfloat16' && dtype !== 'bool') yield bytes
   else {
-    const { buffer, byteOffset, byteLength } = data as Float32Array
+    const { buffer, byteOffset, byteLength } = data as Float32Array | Uint8Array
     yield new Uint8Array(buffer, byteOffset, byteLength)
   }
 }

@@ -16,8 +16,9 @@ import {
 import { EXIT, EXIT_HELP } from './exit.js'
 import { withS3Options } from './s3.js'
 
-/** After a signal this long is left to end in good order. */
+/** After a signal this long is left to end in good order; a repair removes thousands of files of its copy. */
 const GRACE_MS = 800
+const REPAIR_GRACE_MS = 60_000
 
 /** The reader is gone: nothing is left to do, and nothing is wrong. Other errors come with the write that failed. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -52,8 +53,8 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-/** Runs a command and sets the exit code. */
-async function run(command: string, work: (signal: AbortSignal) => Promise<number>): Promise<void> {
+/** Runs a command and sets the exit code. @param graceMs after a signal, before it is ended by force */
+async function run(command: string, work: (signal: AbortSignal) => Promise<number>, graceMs = GRACE_MS): Promise<void> {
   const interrupt = new AbortController()
   let signalled: number | undefined
   for (const [signal, code] of [
@@ -66,7 +67,7 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
       if (signalled !== undefined) process.exit(signalled)
       signalled = code
       interrupt.abort()
-      setTimeout(() => process.exit(code), GRACE_MS).unref()
+      setTimeout(() => process.exit(code), graceMs).unref()
     })
   }
   try {
@@ -429,7 +430,7 @@ Exit code 0: everything was kept. 4: something was left out; the copy is there a
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('repair', async signal => (await import('./repair.js')).repair(trial, options, signal)),
+    run('repair', async signal => (await import('./repair.js')).repair(trial, options, signal), REPAIR_GRACE_MS),
   )
 
 /** Options of the command are found under `--trial_dir` too: Python's argparse left no difference. */

@@ -25,20 +25,21 @@ export async function repair(path: string, flags: RepairFlags, signal: AbortSign
   })
   const format = flags.format ?? (process.stdout.isTTY ? 'table' : 'jsonl')
   const output = await Output.open()
-  await output.write(format === 'jsonl' ? jsonl(report) : table(report))
+  await output.write(format === 'jsonl' ? jsonl(path, out, report) : table(report))
   await output.end()
   note(`wrote ${out}`)
   return report.leftOutCount === 0 ? EXIT.ok : EXIT.format
 }
 
-function jsonl({ url, out, files, records, bytes, leftOut, leftOutCount, rebuilt, ignored }: RepairReport): string {
+function jsonl(trial: string, out: string, report: RepairReport): string {
+  const { files, records, bytes, leftOut, leftOutCount, rebuilt, ignored } = report
   const { leftOut: leftOutFiles, ...otherFiles } = files
   const lines = [
     ...leftOut.map(({ file, byteLength, ...one }) => ({ left_out: file, byte_length: byteLength, ...one })),
     ...rebuilt.map(({ file, reason }) => ({ rebuilt: file, reason })),
     ...ignored.map(file => ({ ignored: file })),
     {
-      trial: url,
+      trial,
       out,
       files: { ...otherFiles, left_out: leftOutFiles },
       records: { kept: records.kept, left_out: records.leftOut },

@@ -5,6 +5,7 @@ import { EXIT } from './exit.js'
 import { type VerifyFormat, verifyJsonl } from './format/verify-jsonl.js'
 import { verifyTable } from './format/verify-table.js'
 import { Output } from './output.js'
+import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor } from './terminal.js'
 
@@ -20,6 +21,7 @@ export interface VerifyFlags extends S3Flags {
 export async function verify(path: string, flags: VerifyFlags, signal: AbortSignal): Promise<number> {
   const { deep = false, threads, memory, out } = flags
   const format = verifyFormat(flags)
+  if (out !== undefined) await expectNoLinkOf(path, out)
   const output = await Output.open(out)
   let written = Promise.resolve()
   const write = (text: string): Promise<void> => {

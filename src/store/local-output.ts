@@ -83,6 +83,11 @@ export class LocalOutput {
     await written(target, () => writeFile(target, bytes, { flag: 'wx' }))
   }
 
+  /** Removes a file that was begun, be it there or not. @param target as `place` gave it */
+  async remove(target: string): Promise<void> {
+    await written(target, () => rm(target, { force: true }))
+  }
+
   /** All is written: gives it its name. */
   async commit(): Promise<void> {
     await written(this.#target, async () => {

@@ -20,12 +20,13 @@ import {
 } from '../format/paths.js'
 import { parseTornasoleCollections, parseTornasoleIndex, tornasoleIndexText } from '../format/tornasole.js'
 import type { CopiedFile } from '../pool/message.js'
-import type { Runner } from '../pool/runner.js'
+import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import { LocalOutput } from '../store/local-output.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, type Store, storeSpec } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { runOnFiles } from './failed-job.js'
 import { repairCollections } from './repair-collections.js'
 import { type FilePlan, type FoundFile, type KnownIndex, planFile } from './repair-file.js'
 import { findRecords } from './repair-find.js'
@@ -165,45 +166,48 @@ class Repair {
     const runner = await this.#runner(index.length > 4 * INDEX_FILES_PER_JOB ? Number.POSITIVE_INFINITY : 0)
     const parts: string[][] = []
     for (let i = 0; i < index.length; i += INDEX_FILES_PER_JOB) parts.push(index.slice(i, i + INDEX_FILES_PER_JOB))
-    const sources = await Promise.all(
-      parts.map(async paths => {
-        // Tornasole's are read here: a job would read the mode out of their event files, too.
-        const json = paths.filter(path => path.endsWith('.json'))
-        const { signal } = this.#options
-        const { files } = await runner.run({ kind: 'index', store: this.#access.spec, paths: json }, signal)
-        const read = new Map(json.map((path, i) => [path, files[i]!]))
-        return Promise.all(paths.map(path => this.#indexSource(path, read.get(path), eventsByName)))
-      }),
-    )
-    return sources.flat()
+    const sources = new Map<readonly string[], readonly IndexSource[]>()
+    await this.#inParallel(parts, runner, async paths => {
+      // Tornasole's are read here: a job would read the mode out of their event files, too.
+      const json = paths.filter(path => path.endsWith('.json'))
+      const { signal } = this.#options
+      const contents = await runOnFiles(
+        json,
+        some => runTwice(runner, { kind: 'index', store: this.#access.spec, paths: some }, signal),
+        path => this.#store.url(path),
+      )
+      const read = new Map(json.map((path, i) => [path, contents[i]!]))
+      sources.set(paths, await Promise.all(paths.map(path => this.#indexSource(path, read.get(path), eventsByName))))
+    })
+    return parts.flatMap(paths => sources.get(paths)!)
   }
 
   async #indexSource(
     path: string,
-    read: IndexFile | ErrorData | undefined,
+    read: IndexFile | TrialscanError | undefined,
     eventsByName: ReadonlyMap<string, string>,
   ): Promise<IndexSource> {
     const { step, worker, kind } = parseIndexFileName(path)!
     const tellsMode = kind === 'json'
     const named = eventsByName.get(nameKey(step, worker)) ?? null
     const content = read ?? (await this.#readTornasoleIndex(path, step))
-    if ('code' in content) {
-      const error = errorFromData(content)
-      this.#throwIfLater(error)
-      const { saved, isTorn } = await this.#save(path)
-      return { path, step, worker, content: null, saved, tellsMode, eventFile: named, fault: error.message, isTorn }
+    if (content instanceof TrialscanError) {
+      this.#throwIfLater(content)
+      // What has cost threads their lives is not tried on this one.
+      const { saved, isTorn } = isFaultOfJob(content) ? { saved: null, isTorn: true } : await this.#save(path)
+      return { path, step, worker, content: null, saved, tellsMode, eventFile: named, fault: content.message, isTorn }
     }
     const asked = content.eventFile === null ? null : normalize(content.eventFile)
     return { path, step, worker, content, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
   }
 
-  async #readTornasoleIndex(path: string, step: GlobalStep): Promise<IndexFile | ErrorData> {
+  async #readTornasoleIndex(path: string, step: GlobalStep): Promise<IndexFile | TrialscanError> {
     try {
       const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
       const { eventFile, tensors } = parseTornasoleIndex(new TextDecoder().decode(bytes), this.#store.url(path))
       return { mode: 'GLOBAL', modeStep: step, eventFile, tensors, shapes: [] }
     } catch (error) {
-      if (error instanceof TrialscanError) return error.toJSON()
+      if (error instanceof TrialscanError) return error
       throw error
     }
   }
@@ -287,20 +291,25 @@ class Repair {
     for (const { path } of withFile) total += await this.#store.byteLength(path!).catch(() => 0)
     const runner = await this.#runner(withFile.length > 2 * EVENT_FILES_PER_JOB ? Number.POSITIVE_INFINITY : total)
     const perJob = Math.max(1, Math.min(EVENT_FILES_PER_JOB, Math.ceil(withFile.length / (4 * runner.ahead))))
+    const parts: Group[][] = []
+    for (let i = 0; i < withFile.length; i += perJob) parts.push(withFile.slice(i, i + perJob))
+    await this.#inParallel(parts, runner, some => this.#copyEventFiles(some, runner, isTornasole))
+  }
+
+  /** Works on all parts, so many at once as keep a runner busy. */
+  async #inParallel<P>(parts: readonly P[], runner: Runner, work: (part: P) => Promise<void>): Promise<void> {
     let next = 0
-    const work = async (): Promise<void> => {
-      while (next < withFile.length) {
+    const goOn = async (): Promise<void> => {
+      while (next < parts.length) {
         this.#options.signal?.throwIfAborted()
-        const some = withFile.slice(next, next + perJob)
-        next += perJob
-        await this.#copyEventFiles(some, runner, isTornasole)
+        await work(parts[next++]!)
       }
     }
     // All of them have ended when this does, so that nothing is written any more once the output is discarded.
     const ended = await Promise.allSettled(
       Array.from({ length: runner.ahead }, () =>
-        work().catch(error => {
-          next = withFile.length
+        goOn().catch(error => {
+          next = parts.length
           throw error
         }),
       ),
@@ -341,8 +350,17 @@ class Repair {
       else this.#notes.countFile('leftOut')
       await this.#writeIndexes(group, plan)
     }
-    if (copied.length > 0)
-      await runner.run({ kind: 'copy', store: this.#access.spec, files: copied, checksums }, signal)
+    if (copied.length === 0) return
+    const job = { kind: 'copy', store: this.#access.spec, files: copied, checksums } as const
+    try {
+      await runner.run(job, signal)
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (!isFaultOfJob(error)) throw error
+      // Once more, from the start: what the thread that died has left of them is gone first.
+      await Promise.all(copied.map(({ target }) => this.#output.remove(target)))
+      await runner.run(job, signal)
+    }
   }
 
   /** An event file that is not there, or can't be read. */

@@ -1,6 +1,6 @@
 /** Threads that die, at any moment and for any reason: rows are right or say by name why not, and nothing ever hangs. */
 
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -184,15 +184,18 @@ const DEATHS = {
 
 describe('a job that costs every thread its life', () => {
   /** In a package whose threads die of one tensor. */
-  const poisoned = (name: string, death: string, condition: string, body: string) =>
+  const poisoned = (name: string, death: string, condition: string, body: string, head = '') =>
     runModule(
       `
       import { closePools, createTrial, evaluate, repairTrial, verifyTrial } from ${JSON.stringify(
-        packageWithThread(join(scratch, name), source =>
-          source.replace(
-            /export default async function run\(job\) \{/,
-            `export default async function run(job) { if (${condition}) { ${death} }`,
-          ),
+        packageWithThread(
+          join(scratch, name),
+          source =>
+            head +
+            source.replace(
+              /export default async function run\(job\) \{/,
+              `export default async function run(job) { if (${condition}) { ${death} }`,
+            ),
         ),
       )}
       const trial = await createTrial(${JSON.stringify(directory)})
@@ -298,6 +301,31 @@ describe('a job that costs every thread its life', () => {
     expect(problems.map(({ code, file }) => [code, file.includes('000000000004_')])).toEqual([['Unreadable', true]])
     expect(eventFiles).toBe(trial.steps().length - 1)
     expect(isRepaired).toBe(true)
+  })
+
+  const repair = (out: string): string => `
+      const { records, leftOut } = await repairTrial(${JSON.stringify(directory)}, ${JSON.stringify(out)}, { threads: 2 })
+      const { ok } = await verifyTrial(${JSON.stringify(out)})
+      console.log(JSON.stringify([records, leftOut.map(({ file, code }) => [file, code]), ok]))`
+
+  it('which repairs index files: that one is made anew', async () => {
+    const condition = "job.kind === 'index' && job.paths.some(path => path.includes('000000000004_'))"
+    const body = repair(join(scratch, 'new-index'))
+    expect(await poisoned('repair-index', DEATHS['that exits'], condition, body)).toEqual([
+      { kept: ROWS, leftOut: 0 },
+      [['index/000000000/000000000004_worker_0.json', 'BadIndexFile']],
+      true,
+    ])
+  })
+
+  it.each(['index', 'verify', 'copy'])('but once, while it repairs (%s): nothing is lost', async kind => {
+    const out = join(scratch, `once-${kind}`)
+    const mark = JSON.stringify(`${out}.died`)
+    const death = `fs.writeFileSync(${mark}, ''); process.exit(3)`
+    const condition = `job.kind === '${kind}' && !fs.existsSync(${mark})`
+    const got = await poisoned(`repair-once-${kind}`, death, condition, repair(out), "import fs from 'node:fs'\n")
+    expect(got).toEqual([{ kept: ROWS, leftOut: 0 }, [], true])
+    expect(existsSync(`${out}.died`)).toBe(true)
   })
 
   it('which reads a value: the error names the record', async () => {

@@ -97,6 +97,7 @@ describe('a link out of the trial', () => {
         ['scan', directory, '--out', file],
         ['check', directory, '--rule', 'AllZero,tensor_regex=.*', '--out', file],
         ['show', directory, 'good', '--step', '0', '--npy', file],
+        ['verify', directory, '--out', file],
       ]) {
         const { code, stderr } = await trialscan(...command)
         expect([code, stderr]).toEqual([3, expect.stringMatching(/cannot write .*: a symbolic link in the trial/)])

@@ -595,6 +595,33 @@ describe('the copy', () => {
     expect(others()).toEqual(['clean'])
   })
 
+  it('of thousands of index files gives no warning', async () => {
+    collections()
+    for (let n = 0; n < 3000; n++) step(n, [['a', value('a', n, n)]])
+    const warnings: string[] = []
+    const onWarning = (warning: Error): unknown => warnings.push(String(warning))
+    process.on('warning', onWarning)
+    const report = await repairTrial(dir, out, { threads: 2, signal: new AbortController().signal })
+    process.off('warning', onWarning)
+    expect([warnings, report.records]).toEqual([[], { kept: 3000, leftOut: 0 }])
+  })
+
+  it('keeps a record of more Values than are looked at in one go byte for byte', async () => {
+    collections()
+    for (const [n, count] of [4096, 4097, 9000].entries()) {
+      const names = Array.from({ length: count }, (_, i) => `t${i}`)
+      const tensor = { dtype: 'float32', shape: [], values: [1] } as const
+      const values = names.map(tag => ({ tag, mode: 'TRAIN', modeStep: n + 3, tensor }) as const)
+      const bytes = record({ wallTime: 1, step: n + 3, values })
+      const tensor_payload = names.map(tensorname => ({ tensorname, start_idx: 0, length: bytes.length }))
+      step(n + 3, [['t0', bytes]], { tensor_payload })
+    }
+    expect((await verifyTrial(dir)).problems).toEqual([])
+    const { leftOutCount } = await repairTrial(dir, out)
+    expect(leftOutCount).toBe(0)
+    expect(contentsOf(out)).toEqual(contentsOf(dir))
+  })
+
   it('is the same on threads', async () => {
     cpSync(fixtureTrial('modes').directory, dir, { recursive: true })
     const bytes = readdirSync(join(dir, 'events'), { recursive: true, encoding: 'utf8' }).filter(path =>

@@ -235,10 +235,18 @@ export class InsufficientInformationForRuleInvocation extends UsageError {
   }
 }
 
-/** Our own bug: the engine did what it promises never to do. The instance is thrown away. */
+/**
+ * Our own bug: the engine did what it promises never to do. The instance is thrown away. Or, as `NoCore`: there is no
+ * engine, since the package is not there as a whole.
+ */
 export class EngineError extends TrialscanError {
-  constructor(message: string, fields: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
-    super('Engine', message, fields, cause)
+  constructor(
+    message: string,
+    fields: Readonly<Record<string, unknown>> = {},
+    cause?: unknown,
+    code: 'Engine' | 'NoCore' = 'Engine',
+  ) {
+    super(code, message, fields, cause)
   }
 }
 
@@ -272,7 +280,7 @@ export function errorFromData(data: ErrorData): TrialscanError {
     case 'UsageError':
       return new UsageError(message, fields)
     case 'EngineError':
-      return new EngineError(message, fields)
+      return new EngineError(message, fields, undefined, code as EngineError['code'] as 'Engine')
     case 'ThreadError':
       return new ThreadError(code as ThreadError['code'] as 'ThreadDied', message, fields)
     default:

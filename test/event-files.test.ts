@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { closePools, createTrial, reindexTrial, type Trial } from '#dist/index.js'
+import { closePools, createTrial, reindexTrial, repairTrial, type Trial, verifyTrial } from '#dist/index.js'
 import {
   type EventSpec,
   encodeEvent,
@@ -458,6 +458,38 @@ describe('plain TensorBoard event files', () => {
       ['loss', 'float32'],
       ['weights', 'float64'],
     ])
+  })
+
+  it('are none of those of trials that lie below, or around', async () => {
+    const { directory: trial } = fixtureTrial('workers-4')
+    for (const job of ['b', 'a/c']) cpSync(trial, join(directory, job), { recursive: true })
+    cpSync(trial, join(directory, 'd'), { recursive: true })
+    for (const part of ['collections', 'index']) rmSync(join(directory, 'd', part), { recursive: true })
+    const cases = [
+      [directory, /there are trials below, each to be named: a\/c, b, d$/],
+      [join(trial, 'events'), /this is a part of one: name the directory above$/],
+      [join(trial, 'events/000000000000'), /this is a part of one: name the directory above$/],
+    ] as const
+    for (const [path, message] of cases) {
+      for (const open of [createTrial, verifyTrial, (path: string) => repairTrial(path, join(root, 'none'))]) {
+        const error = await rejectionOf(open(path))
+        expect(error).toMatchObject({ name: 'MissingCollectionFiles', message: expect.stringMatching(message) })
+      }
+    }
+    // A run of TensorBoard's beside them is one.
+    put('runs/events.out.tfevents.1.host', Buffer.concat([version, scalar('a', 0, 1)]))
+    expect((await createTrial(directory)).workers()).toEqual(['runs'])
+  })
+
+  it('are not looked for where a link leads: that is any directory', async () => {
+    mkdirSync(join(directory, 'a'), { recursive: true })
+    symlinkSync(join(ROOT, 'fixtures'), join(directory, 'a/link'))
+    for (const open of [createTrial, verifyTrial]) {
+      expect(await rejectionOf(open(directory))).toMatchObject({
+        name: 'MissingCollectionFiles',
+        message: expect.stringContaining('a symbolic link that leads out of it'),
+      })
+    }
   })
 
   it('are not looked for in a trial of smdebug, nor found where there are none', async () => {

@@ -44,7 +44,7 @@ function safeLines(text: string): string {
 }
 
 function hintFor(error: unknown, command: string | undefined): string | undefined {
-  if (!(error instanceof TrialscanError) || error instanceof EngineError) {
+  if (!(error instanceof TrialscanError) || (error instanceof EngineError && error.code !== 'NoCore')) {
     const bug = 'This is a bug of trialscan. Please report it, with the command and the trial if you can share it.'
     return process.argv.some(argument => argument.startsWith('--module')) ? `If it is none of your module: ${bug}` : bug
   }

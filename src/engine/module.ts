@@ -74,17 +74,14 @@ export type CompiledCore = object
 /** The compiled core. Compiles it on the first call. */
 export function coreModule(): CompiledCore {
   if (compiled === undefined) {
-    let bytes: Uint8Array<ArrayBuffer>
     try {
-      bytes = readFileSync(CORE_URL)
+      compiled = new WebAssembly.Module(readFileSync(CORE_URL))
     } catch (cause) {
-      throw new EngineError(
-        `expected the WebAssembly core at ${CORE_URL.pathname}, but it can't be read: run \`npm run build\``,
-        { url: CORE_URL.href },
-        cause,
-      )
+      const what = cause instanceof WebAssembly.CompileError ? 'this is none that can run here' : 'it could not be read'
+      const hint = 'a bundler leaves it behind (keep trialscan external); in a clone, `npm run build` makes it'
+      const message = `expected the WebAssembly core at ${CORE_URL.href}, but ${what}: ${hint}`
+      throw new EngineError(message, { url: CORE_URL.href }, cause, 'NoCore')
     }
-    compiled = new WebAssembly.Module(bytes)
   }
   return compiled
 }

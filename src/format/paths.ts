@@ -54,9 +54,22 @@ export function parseEventFileName(path: string): EventFileName | null {
   return match && step !== null ? { step, worker: unescapeWorker(match[2]!) } : null
 }
 
-/** Whether a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. */
+/**
+ * Whether a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. One of smdebug's
+ * is none, wherever it lies: without its index it would be taken for a run.
+ */
 export function isTensorBoardFile(path: string): boolean {
-  return baseName(path).includes('tfevents')
+  return baseName(path).includes('tfevents') && parseEventFileName(path) === null
+}
+
+/** The directories that hold a trial of smdebug's each, by the paths of all files below a directory that is none; sorted. */
+export function trialsAmong(paths: readonly string[]): string[] {
+  const trials = new Set<string>()
+  for (const path of paths) {
+    const trial = /^(.+)\/(?:events|index)\/\d+\/\d+_[^/]+\.(?:tfevents|json|csv)$/s.exec(path)?.[1]
+    if (trial !== undefined) trials.add(trial)
+  }
+  return [...trials].sort()
 }
 
 /** The run that one of TensorBoard's event files belongs to: its directory, `.` for the root. */

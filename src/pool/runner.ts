@@ -26,7 +26,10 @@ export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: A
   }
 }
 
-/** Whether an error costs one job, and others need not mind: not, if there are no threads to run any on. */
+/** Whether an error costs one job, and others need not mind: not, if there are no threads to run any on, or no engine. */
 export function isFaultOfJob(error: unknown): boolean {
-  return error instanceof EngineError || (error instanceof ThreadError && error.code === 'ThreadDied')
+  return (
+    (error instanceof EngineError && error.code !== 'NoCore') ||
+    (error instanceof ThreadError && error.code === 'ThreadDied')
+  )
 }

@@ -21,6 +21,7 @@ import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
+import { noTrial } from './no-trial.js'
 import { inTurns } from './turns.js'
 import { UnindexedEvents } from './unindexed.js'
 
@@ -122,9 +123,8 @@ export class TrialLoader {
     const tornasole = await this.#tornasoleFiles(paths, root)
     const collections = tornasole.collections ?? (await this.#readCollections())
     if (!isIndexed && this.#events.writer === null && collections === null) {
-      const wanted = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
-      const hint = ended ? 'the job has ended and saved nothing' : 'there are none'
-      throw new MissingCollectionFiles(store.url(''), `expected ${wanted}, but ${hint}`)
+      if (!ended) throw await noTrial(store)
+      throw new MissingCollectionFiles(store.url(''), 'expected a trial, but the job has ended and saved nothing')
     }
     const collectionProblems = [
       ...(collections?.problems ?? []),

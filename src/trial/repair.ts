@@ -1,7 +1,7 @@
 /** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
 
 import { normalize } from 'node:path/posix'
-import { type ErrorData, errorFromData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, errorFromData, StoreError, TrialscanError } from '../errors.js'
 import { type IndexFile, indexFileText, parseIndexFile } from '../format/index-file.js'
 import { parseJsonObject } from '../format/json.js'
 import {
@@ -27,6 +27,7 @@ import { openStore, type Store, storeSpec } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import { runOnFiles } from './failed-job.js'
+import { noTrial } from './no-trial.js'
 import { repairCollections } from './repair-collections.js'
 import { type FilePlan, type FoundFile, type KnownIndex, planFile } from './repair-file.js'
 import { findRecords } from './repair-find.js'
@@ -139,10 +140,7 @@ class Repair {
     const plain = isPlain
       ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path) && isPlainPath(path))
       : []
-    if (isPlain && plain.length === 0) {
-      const expected = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
-      throw new MissingCollectionFiles(this.#store.url(''), `expected ${expected}, but there are none`)
-    }
+    if (isPlain && plain.length === 0) throw await noTrial(this.#store)
     const indexes = await this.#readIndexes(files)
     const groups = isPlain ? plain.map(path => ({ path, indexes: [] })) : this.#group(files, indexes)
     const isTornasole =

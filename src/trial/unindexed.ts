@@ -16,6 +16,7 @@ import { type GlobalStep, MODES } from '../types.js'
 import type { Access } from './access.js'
 import type { IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
+import { listPlain } from './no-trial.js'
 
 /** Event files a job scans. */
 const FILES_PER_JOB = 32
@@ -60,7 +61,7 @@ export class UnindexedEvents {
    */
   async load(isPlain: boolean): Promise<boolean> {
     const { store } = this.#access
-    const paths = await store.list(isPlain ? '' : EVENTS_DIRECTORY, { recursive: true })
+    const paths = await (isPlain ? listPlain(store) : store.list(EVENTS_DIRECTORY, { recursive: true }))
     const jobs: { readonly file: KnownFile; readonly startByte: number }[] = []
     for (const path of paths) {
       if (isTemporary(path)) continue

@@ -1,6 +1,6 @@
 /** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
 
-import { type ErrorData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -31,6 +31,7 @@ import { openStore, type Store, storeSpec, type Traffic } from '../store/store.j
 import { MODES, type Worker } from '../types.js'
 import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import { runOnFiles } from './failed-job.js'
+import { listPlain, noTrial } from './no-trial.js'
 import {
   type Checked,
   CUT_BYTES,
@@ -174,12 +175,9 @@ class Verifier {
       !isTornasole &&
       !listing.events.some(path => !isTemporary(path) && parseEventFileName(path) !== null)
     const eventPaths = isPlain
-      ? (await this.#store.list('', { recursive: true })).filter(path => !isTemporary(path) && isTensorBoardFile(path))
+      ? (await listPlain(this.#store)).filter(path => !isTemporary(path) && isTensorBoardFile(path))
       : listing.events.filter(path => !isTemporary(path) && parseEventFileName(path) !== null)
-    if (isPlain && eventPaths.length === 0) {
-      const wanted = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
-      throw new MissingCollectionFiles(this.#store.url(''), `expected ${wanted}, but there are none`)
-    }
+    if (isPlain && eventPaths.length === 0) throw await noTrial(this.#store)
 
     this.#checkTemporaries(listing, ended)
     if (!ended && !isPlain) {

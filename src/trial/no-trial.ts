@@ -1,0 +1,35 @@
+/** Directories in which nothing of smdebug's lies: TensorBoard's files, or no trial at all. */
+
+import { MissingCollectionFiles, StoreError } from '../errors.js'
+import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY, parseEventFileName, trialsAmong } from '../format/paths.js'
+import type { Store } from '../store/store.js'
+
+const WANTED = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
+/** Trials that are named. */
+const MAX_NAMED = 5
+
+/** All files of a directory in which TensorBoard's may lie. If a link leads out of it, none: it is some directory or other. */
+export function listPlain(store: Store): Promise<string[]> {
+  return store.list('', { recursive: true }).catch(error => {
+    if (error instanceof StoreError && error.code === 'Denied') return []
+    throw error
+  })
+}
+
+/** The error for a directory that is no trial: it names those that lie in it, or says that it is a part of one. */
+export async function noTrial(store: Store): Promise<MissingCollectionFiles> {
+  let found = 'there are none'
+  try {
+    const paths = await store.list('', { recursive: true })
+    const trials = trialsAmong(paths)
+    const more = trials.length > MAX_NAMED ? ` and ${trials.length - MAX_NAMED} more` : ''
+    if (trials.length > 0)
+      found = `there are trials below, each to be named: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
+    else if (paths.some(path => parseEventFileName(path) !== null))
+      found = 'this is a part of one: name the directory above'
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    found = `there are none that can be listed (${error.message})`
+  }
+  return new MissingCollectionFiles(store.url(''), `expected ${WANTED}, but ${found}`)
+}

@@ -224,7 +224,10 @@ describe('follow', () => {
     expect((await steps.next()).value).toBe(6)
     expect(await rejectionOf(steps.next())).toMatchObject({ message: 'enough' })
     expect(waits).toMatchObject([
-      { missing: 'a complete step after 6, or the end of the job', there: expect.stringContaining('1 steps') },
+      {
+        missing: 'a complete PREDICT step after global step 6, or the end of the job',
+        there: expect.stringContaining('steps'),
+      },
     ])
     const late = trial.follow({ timeoutMs: 0 })
     await late.next()

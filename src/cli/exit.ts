@@ -22,4 +22,4 @@ Exit codes:
   4    some bytes are not what they claim to be, or a rule has failed; everything else was printed, findings too
   5    the trial does not hold what was asked for, or the directory is no trial
   70   a bug of ours, or threads that do not even start
-  130  interrupted; what was printed is whole lines`
+  129, 130, 143  ended by a hangup, Ctrl-C or SIGTERM; what was printed is whole lines`

@@ -94,7 +94,8 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
     await output.end()
     tellOddities(judging, judged, longestPauseMs)
     const isFailure = judging.failOnFinding && findings.length > 0
-    return { code: judged.problems.length > 0 ? EXIT.format : isFailure ? EXIT.findings : EXIT.ok, judged }
+    const code = isOutOfRange(judging, judged) ? EXIT.query : isFailure ? EXIT.findings : EXIT.ok
+    return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
   } catch (error) {
     await output.discard()
     throw error
@@ -231,20 +232,26 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
   return [...distinct.values()]
 }
 
+/** Whether steps were asked for of which there is none: nothing was judged, which must not look as if all were well. */
+function isOutOfRange({ steps: [begin, end], rules }: Judging, { steps }: Judged): boolean {
+  return steps === 0 && rules.length > 0 && (begin !== null || end !== null)
+}
+
 /** What the output doesn't tell, or not to everybody. */
-function tellOddities(
-  { trial, steps: [begin, end], rules, format }: Judging,
-  judged: Judged,
-  longestPauseMs: number,
-): void {
-  const { problems, steps, state } = judged
+function tellOddities(judging: Judging, judged: Judged, longestPauseMs: number): void {
+  const {
+    trial,
+    steps: [begin, end],
+    format,
+  } = judging
+  const { problems, state } = judged
   const numbers = trial.steps({ showIncompleteSteps: true })
   const last = numbers.at(-1)
   if (state === 'left' && !(end !== null && last !== undefined && last >= end - 1)) {
     const there = last === undefined ? 'there is none yet' : `the last is ${last}`
     note(`no step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: given up; ${there}`)
   }
-  if (steps === 0 && rules.length > 0 && (begin !== null || end !== null)) {
+  if (isOutOfRange(judging, judged)) {
     const there = numbers.length > 0 ? `steps ${numbers[0]} to ${last} (${countText(numbers.length)} of them)` : 'none'
     note(`no step is in ${begin ?? ''}:${end ?? ''}; the trial has ${there}`)
   }

@@ -84,7 +84,9 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     // What was not in a row is told here; a file without a readable record is in both.
     const untold = rows.problems.map(messageOf).filter(message => message !== firstError)
     for (const message of untold) note(message)
-    return firstError === null && untold.length === 0 ? EXIT.ok : EXIT.format
+    if (firstError !== null || untold.length > 0) return EXIT.format
+    const isAsked = tensor ?? collection ?? steps ?? mode ?? worker
+    return rows.stats.rows === 0 && isAsked !== undefined ? EXIT.query : EXIT.ok
   } catch (error) {
     await output.discard()
     throw error

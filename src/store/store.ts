@@ -176,7 +176,8 @@ export function storeSpec(
   { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
 ): StoreSpec {
   if (typeof pathOrUrl !== 'string' || pathOrUrl === '' || pathOrUrl.includes('\0')) {
-    throw new UsageError(`expected the path or URL of a trial, got ${JSON.stringify(pathOrUrl)}`, { pathOrUrl })
+    const got = typeof pathOrUrl === 'string' ? JSON.stringify(pathOrUrl) : `a value of type ${typeof pathOrUrl}`
+    throw new UsageError(`expected the path or URL of a trial, a text, got ${got}`, { pathOrUrl })
   }
   const local = (root: string): LocalStoreSpec => ({ kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) })
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(pathOrUrl)?.[1]?.toLowerCase()

@@ -71,8 +71,9 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
         const found = fresh()
         if (found.length > 0 || state.ended) return { answer: found }
         const last = state.catalog.steps.lastComplete
-        const missing = `a complete step${last < 0 ? '' : ` after ${last}`}, or the end of the job`
-        return { missing, there: state.describeSteps(mode) }
+        const kind = mode === 'GLOBAL' ? 'step' : `${mode} step`
+        const missing = `a complete ${kind}${last < 0 ? '' : ` after global step ${last}`}, or the end of the job`
+        return { missing, there: state.describeSteps('GLOBAL') }
       },
       options,
     )

@@ -10,6 +10,9 @@ import { REDUCTIONS, type ReductionName } from '../types.js'
  */
 export function parseReductions(asked: readonly string[] | 'all'): readonly ReductionName[] {
   if (asked === 'all') return REDUCTIONS
+  if (!Array.isArray(asked)) {
+    throw new UsageError(`expected names of reductions in an array, or all, got ${JSON.stringify(asked)}`, { asked })
+  }
   for (const name of asked) {
     if ((REDUCTIONS as readonly string[]).includes(name)) continue
     const nearest = nearestNames(name, REDUCTIONS)

@@ -9,6 +9,7 @@ import { Moments } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, faultError, OK, TRUNCATED } from '../engine/status.js'
 import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
 import { MalformedEvent, walkEventHead } from '../format/event-head.js'
+import { decodeHistogram } from '../format/histogram.js'
 import { Interner } from '../plan.js'
 import type { Store } from '../store/store.js'
 import { FilePieces } from './events.js'
@@ -124,6 +125,8 @@ class RangeVerifier {
   #rewindable: number
   /** Null where values are not to be looked at. */
   readonly #deep: DeepLook | null
+  /** Records that hold a histogram, to be decoded. */
+  readonly #histograms: { readonly tensor: string; readonly record: number; readonly event: Uint8Array }[] = []
   /** Headers that hold and lead nowhere. */
   readonly #deadEnds = new Set<number>()
 
@@ -146,6 +149,7 @@ class RangeVerifier {
         const count = engine.surveyRecords(room, window, this.#held, job.isTornasole)
         return this.#take(at, count, endByte ?? this.#fileLength)
       })
+      if (this.#histograms.length > 0) await this.#checkHistograms()
       if (next > at) {
         at = next
         continue
@@ -158,6 +162,7 @@ class RangeVerifier {
         at = await this.#broken(at, framed)
       }
     }
+    await this.#checkHistograms()
     this.#compareReductions()
     return {
       byteLength: this.#fileLength,
@@ -337,29 +342,51 @@ class RangeVerifier {
   #takeValue(slots: SlotReader, i: number): void {
     const held = slots.holds(i)
     if (held === this.#holds.noValue) return
-    const number = this.#common.tags.number(slots.tagBytes(i))
+    const tagBytes = slots.tagBytes(i)
+    const number = this.#common.tags.number(tagBytes)
     const kind = held === this.#holds.tensor ? 'tensor' : held === this.#holds.histogram ? 'histogram' : 'other'
     this.#value(number, slots.mode(i), slots.modeStep(i), kind)
     // Of a payload that is not what it was, nothing more needs to be said.
     if (this.#isSpoilt) return
+    const tensor = this.#common.tags.names[number]!
     if (slots.ok(i)) {
-      if (this.#deep !== null) this.#look(this.#deep, slots, i, number, held)
+      const last = this.#recordStart.length - 1
+      if (!this.#common.tags.isText(tagBytes)) {
+        this.#bad(this.#error('BadText', this.#recordStart[last]!, 'a tag in UTF-8', 'other bytes'), tensor)
+      } else if (kind === 'histogram') this.#keepHistogram(slots, i, tensor)
+      else if (this.#deep !== null) this.#look(this.#deep, slots, i, tensor, held)
       return
     }
-    const tensor = this.#common.tags.names[number]!
     this.#bad(slots.error(i, { url: this.#url, startByte: this.#recordStart.at(-1)!, tensor }), tensor)
   }
 
-  /** Decodes a value, and its tag. A record that streams is not in memory: see `#lookAtLarge`. */
-  #look(deep: DeepLook, slots: SlotReader, i: number, tag: number, held: number): void {
-    const { room, tags } = this.#common
-    const tensor = tags.names[tag]!
+  /** Copies what holds a histogram, which the core only skips. One that streams is read by nobody. */
+  #keepHistogram(slots: SlotReader, i: number, tensor: string): void {
+    const last = this.#recordStart.length - 1
+    const byteLength = slots.frameByteLength(i)
+    if (byteLength !== this.#recordByteLength[last]) return
+    const payload = (slots.frame(i) + HEADER_LENGTH) as Address
+    const event = this.#common.engine.view(payload, byteLength - FRAMING_LENGTH).slice()
+    this.#histograms.push({ tensor, record: last, event })
+  }
+
+  /** Decodes the histograms that were kept. */
+  async #checkHistograms(): Promise<void> {
+    for (const { tensor, record, event } of this.#histograms.splice(0)) {
+      if (this.#isBad[record] === 1 || (await decodeHistogram(event, tensor)) !== null) continue
+      const startByte = this.#recordStart[record]!
+      const error = this.#error('MalformedEvent', startByte, 'a well-formed histogram', 'bytes that are none')
+      const endByte = startByte + this.#recordByteLength[record]!
+      this.#isBad[record] = 1
+      this.#problems.add({ error: error.toJSON(), startByte, endByte, tag: tensor, step: this.#step[record]! })
+    }
+  }
+
+  /** Decodes a value. A record that streams is not in memory: see `#lookAtLarge`. */
+  #look(deep: DeepLook, slots: SlotReader, i: number, tensor: string, held: number): void {
+    const { room } = this.#common
     const last = this.#recordStart.length - 1
     const startByte = this.#recordStart[last]!
-    if (!tags.isText(tag)) {
-      this.#bad(this.#error('BadText', startByte, 'a tag in UTF-8', 'other bytes'), tensor)
-      return
-    }
     const isInMemory = slots.frameByteLength(i) === this.#recordByteLength[last]
     if (held !== this.#holds.tensor || !isInMemory) return
     const fault = deep.look(room, slots, i, tensor, last)
@@ -674,7 +701,7 @@ const decoder = new TextDecoder()
 class TagNumbers {
   readonly #tags = new Interner()
   readonly #byBytes = new Map<string, number>()
-  readonly #odd = new Set<number>()
+  readonly #odd = new Set<string>()
 
   get names(): readonly string[] {
     return this.#tags.names
@@ -686,15 +713,15 @@ class TagNumbers {
     if (number === undefined) {
       const utf8 = Buffer.from(bytes, 'latin1')
       number = this.#tags.number(decoder.decode(utf8))
-      if (!isText(utf8)) this.#odd.add(number)
+      if (!isText(utf8)) this.#odd.add(bytes)
       this.#byBytes.set(bytes, number)
     }
     return number
   }
 
-  /** Whether a tag is UTF-8. */
-  isText(number: number): boolean {
-    return !this.#odd.has(number)
+  /** Whether a tag is UTF-8. @param bytes of one that has a number */
+  isText(bytes: string): boolean {
+    return !this.#odd.has(bytes)
   }
 
   named(tag: string): number {

@@ -34,7 +34,7 @@ export class LocalOutput {
    */
   static async create(out: string, source: string | null): Promise<LocalOutput> {
     const target = outputPath(out)
-    const [real, there] = await Promise.all([realPath(target), stat(target).catch(noSuchFile)])
+    const [real, there] = await written(out, () => Promise.all([realPath(target), stat(target).catch(noSuchFile)]))
     if (source !== null) {
       const realSource = await realPath(source)
       if (real === realSource || real.startsWith(realSource.endsWith(sep) ? realSource : realSource + sep)) {

@@ -80,8 +80,20 @@ export class LocalStore implements Store {
     )
   }
 
-  async list(directory: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<string[]> {
+  async list(
+    directory: string,
+    {
+      recursive = false,
+      onError,
+    }: { readonly recursive?: boolean; readonly onError?: (path: string, error: StoreError) => void } = {},
+  ): Promise<string[]> {
     this.#resolve(directory)
+    const skip = (path: string, error: unknown): void => {
+      const failure = this.#translation(path, error)
+      const isTold = onError !== undefined && path !== directory && failure instanceof StoreError
+      if (!isTold || isOutOfDescriptors(failure.cause)) throw failure
+      onError(path, failure)
+    }
     const found: string[] = []
     // Real paths of the directories that links led to: a link to a directory above must not go round for ever.
     const linked = new Set<string>()
@@ -90,10 +102,23 @@ export class LocalStore implements Store {
       const next: string[] = []
       for (let i = 0; i < level.length; i += LISTED_AT_ONCE) {
         const batch = level.slice(i, i + LISTED_AT_ONCE)
-        const listings = await Promise.all(batch.map(path => this.#entries(path)))
+        const listings = await Promise.all(
+          batch.map(path =>
+            this.#entries(path).catch((error): Dirent[] => {
+              skip(path, error)
+              return []
+            }),
+          ),
+        )
         for (const [j, entries] of listings.entries()) {
           const prefix = batch[j] === '' ? '' : `${batch[j]}/`
-          for (const entry of entries) this.#sort(entry, prefix + entry.name, found, next, linked)
+          for (const entry of entries) {
+            try {
+              this.#sort(entry, prefix + entry.name, found, next, linked)
+            } catch (error) {
+              skip(prefix + entry.name, error)
+            }
+          }
         }
       }
       level = recursive ? next : []

@@ -2,7 +2,7 @@
 
 import { basename, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { UsageError } from '../errors.js'
+import { type StoreError, UsageError } from '../errors.js'
 import { LocalStore } from './local.js'
 import { S3_DEFAULTS, type S3Options, type S3StoreSpec, s3Spec } from './s3-spec.js'
 import { S3Store } from './s3-store.js'
@@ -76,9 +76,17 @@ export interface Store {
 
   /**
    * The paths of the regular files in a directory ('' is the root), sorted; none if there is no such directory.
-   * @param options after: only paths behind that one are wanted; a store may list the others, too
+   * @param options after: only paths behind that one are wanted; a store may list the others, too. onError: called for
+   *   what can't be listed or looked at below the directory, which then is left out
    */
-  list(directory: string, options?: { readonly recursive?: boolean; readonly after?: string }): Promise<string[]>
+  list(
+    directory: string,
+    options?: {
+      readonly recursive?: boolean
+      readonly after?: string
+      readonly onError?: (path: string, error: StoreError) => void
+    },
+  ): Promise<string[]>
 
   /** True where a regular file is. */
   exists(path: string): Promise<boolean>

@@ -1,6 +1,6 @@
 /** The collections files of a clean copy. */
 
-import { type ErrorData, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, FormatError, StoreError, TrialscanError } from '../errors.js'
 import { parseCollections } from '../format/collections.js'
 import { parseJsonObject, pythonJson } from '../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
@@ -10,6 +10,8 @@ import type { Worker } from '../types.js'
 import type { RepairNotes } from './repair-report.js'
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
+/** Of more, all of whom would owe a file, there is none: it is the number that is wrong. */
+const MAX_WORKERS = 10_000
 
 export interface CollectionsRepair {
   readonly store: Store
@@ -37,7 +39,14 @@ export async function repairCollections(
     let bytes: Uint8Array | null = null
     try {
       bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
-      numWorkers = Math.max(numWorkers, parseCollections(new TextDecoder().decode(bytes), store.url(path)).numWorkers)
+      const url = store.url(path)
+      const told = parseCollections(new TextDecoder().decode(bytes), url)
+      if (told.numWorkers > Math.max(MAX_WORKERS, workers.length)) {
+        const [expected, got] = [`at most ${MAX_WORKERS} workers`, `${told.numWorkers}`]
+        const message = `${url}: expected ${expected}, got ${got}`
+        throw new FormatError('BadCollectionsFile', message, { url, expected, got })
+      }
+      numWorkers = Math.max(numWorkers, told.numWorkers)
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
       if (store.readLater !== undefined && error instanceof StoreError && error.retryable) throw error

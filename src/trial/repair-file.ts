@@ -4,7 +4,8 @@
  */
 
 import type { IndexFile, TensorLocation } from '../format/index-file.js'
-import { MODES } from '../types.js'
+import { parseEventFileName } from '../format/paths.js'
+import { MODES, type Worker } from '../types.js'
 import { type LeftOut, MAX_TENSORS } from './repair-report.js'
 
 /** A whole record, all of which can be read. */
@@ -42,6 +43,7 @@ export interface FoundFile {
 /** What is known of an index file. */
 export interface KnownIndex {
   readonly step: number
+  readonly worker: Worker
   /** What it says; null where it can't be read, or is not there. */
   readonly content: IndexFile | null
   /** Whether that has the mode in it; in Tornasole's it stands in the records alone. */
@@ -68,8 +70,9 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
   const steps = new Set(known.map(({ step }) => step))
   const isOfStep = ({ step, values }: WholeRecord): boolean =>
     known.length === 0 || values.length === 0 || steps.has(step)
-  const candidates = found.records.filter(isOfStep)
-  const matched = known.map(index => match(index, candidates))
+  const name = parseEventFileName(path)
+  const isOwn = ({ step, worker }: KnownIndex): boolean => step === name?.step && worker === name.worker
+  const { matched, strays } = matchAll(known, found.records.filter(isOfStep), isOwn)
   const isStale = ({ step, values }: WholeRecord): boolean =>
     values.length > 0 &&
     known.some((index, i) => index.step === step && values.every(({ name }) => matched[i]!.gone.has(name)))
@@ -82,6 +85,10 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
     }
     if (isStale(record))
       return { code: 'LaterRecordLost', message: 'a later record of that name, which counts, is lost' }
+    if (strays.has(record)) {
+      const message = 'no index file tells of it, and another record of that name and step is the one that counts'
+      return { code: 'RecordNotIndexed', message }
+    }
     return isSilent ? { code: 'NoTensor', message: 'expected a tensor in some record of the file, got none' } : null
   }
   const reasons = found.records.map(reasonFor)
@@ -116,10 +123,15 @@ interface LostEntry extends TensorLocation {
   isTold: boolean
 }
 
+/** A tensor in a record. */
+interface Place extends TensorLocation {
+  readonly record: WholeRecord
+}
+
 /** An index file held against the records there are. */
 interface Match {
-  /** All tensors of the step, in the order of the file. */
-  readonly found: readonly TensorLocation[]
+  /** The tensors that are its own, in the order of the file. */
+  readonly found: readonly Place[]
   readonly lost: readonly LostEntry[]
   /** Names that nothing can be answered of: the last of several records counts, and it is lost. */
   readonly gone: ReadonlySet<string>
@@ -127,20 +139,90 @@ interface Match {
   readonly isRight: boolean
 }
 
-function match({ step, content }: KnownIndex, records: readonly WholeRecord[]): Match {
-  const told = content?.tensors ?? []
-  const found = records
-    .filter(record => record.step === step)
-    .flatMap(({ startByte, byteLength, values }) => values.map(({ name }) => ({ name, startByte, byteLength })))
-  const places = new Set(found.map(placeOf))
-  const right = told.filter(entry => places.has(placeOf(entry)))
-  const lost = lostEntries(told, right, found, step)
+/** An index file, and what it is known to have so far. */
+interface Draft {
+  readonly index: KnownIndex
+  readonly told: readonly TensorLocation[]
+  readonly right: readonly TensorLocation[]
+  readonly rightNames: ReadonlySet<string>
+  readonly found: Set<Place>
+  readonly lost: LostEntry[]
+}
+
+/**
+ * Brings index files and records together. First each has what it rightly tells of; then, for its other entries, records
+ * of their names that nobody tells of; what is left then goes to one that can't be read, else to one that has not answered
+ * for that name.
+ * @param isOwn whether the event file has the name of the index file's step and worker
+ * @returns one an index file, and the records that none of them can tell of without answering otherwise than before
+ */
+function matchAll(
+  known: readonly KnownIndex[],
+  records: readonly WholeRecord[],
+  isOwn: (index: KnownIndex) => boolean,
+): { readonly matched: readonly Match[]; readonly strays: ReadonlySet<WholeRecord> } {
+  const places = records.flatMap(record =>
+    record.values.map(
+      ({ name }): Place => ({ name, startByte: record.startByte, byteLength: record.byteLength, record }),
+    ),
+  )
+  const byPlace = new Map(places.map(place => [placeOf(place), place]))
+  const placeFor = (entry: TensorLocation, step: number): Place | undefined => {
+    const place = byPlace.get(placeOf(entry))
+    return place?.record.step === step ? place : undefined
+  }
+  const drafts = known.map((index): Draft => {
+    const told = index.content?.tensors ?? []
+    const right = told.filter(entry => placeFor(entry, index.step) !== undefined)
+    const found = new Set(right.map(entry => placeFor(entry, index.step)!))
+    return { index, told, right, rightNames: new Set(right.map(({ name }) => name)), found, lost: [] }
+  })
+  const taken = new Set(drafts.flatMap(({ found }) => [...found]))
+  const free = new Map<string, Place[]>()
+  for (const place of places) {
+    if (taken.has(place)) continue
+    const key = `${place.record.step} ${place.name}`
+    const others = free.get(key)
+    if (others) others.push(place)
+    else free.set(key, [place])
+  }
+  for (const { index, told, right, found, lost } of drafts) {
+    const isRight = new Set(right)
+    for (const entry of told) {
+      if (isRight.has(entry)) continue
+      const place = free.get(`${index.step} ${entry.name}`)?.shift()
+      if (place) found.add(place)
+      else lost.push({ ...entry, step: index.step, isTold: false })
+    }
+  }
+  const strays = new Map<WholeRecord, Place[]>()
+  const ownFirst = [...drafts].sort((a, b) => Number(isOwn(b.index)) - Number(isOwn(a.index)))
+  for (const places of free.values()) {
+    for (const place of places) {
+      const { name, record } = place
+      const ofStep = ownFirst.filter(({ index }) => index.step === record.step)
+      const owner = ofStep.find(({ index }) => index.content === null) ?? ofStep.find(one => !one.rightNames.has(name))
+      if (owner) owner.found.add(place)
+      else if (ofStep.length > 0) strays.set(record, [...(strays.get(record) ?? []), place])
+    }
+  }
+  // A record goes, or stays, as a whole: what else is in it is told of as well.
+  for (const { found } of strays.size > 0 ? ownFirst : []) {
+    for (const { record } of [...found]) {
+      for (const place of strays.get(record) ?? []) found.add(place)
+      strays.delete(record)
+    }
+  }
+  return { matched: drafts.map(matchOf), strays: new Set(strays.keys()) }
+}
+
+function matchOf({ index: { content }, told, right, found, lost }: Draft): Match {
   const last = new Map(told.map(entry => [entry.name, entry]))
   const gone = new Set(
     lost.filter(({ name, startByte }) => last.get(name)!.startByte === startByte).map(({ name }) => name),
   )
-  const isRight = content !== null && right.length === told.length && found.length === told.length
-  return { found, lost, gone, isRight }
+  const isRight = content !== null && right.length === told.length && found.size === told.length
+  return { found: [...found].sort((a, b) => a.startByte - b.startByte), lost, gone, isRight }
 }
 
 function placeOf({ name, startByte, byteLength }: TensorLocation): string {
@@ -166,27 +248,6 @@ function rewrite(
   const told = tellsMode ? content : null
   const { mode, modeStep } = told ?? modeOf(kept, step) ?? saved ?? { mode: 'GLOBAL', modeStep: step }
   return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
-}
-
-/** Entries whose records are nowhere: those that are not right, less the records of their names that no entry leads to. */
-function lostEntries(
-  told: readonly TensorLocation[],
-  right: readonly TensorLocation[],
-  found: readonly TensorLocation[],
-  step: number,
-): LostEntry[] {
-  const unclaimed = new Map<string, number>()
-  for (const { name } of found) unclaimed.set(name, (unclaimed.get(name) ?? 0) + 1)
-  for (const { name } of right) unclaimed.set(name, unclaimed.get(name)! - 1)
-  const isRight = new Set(right)
-  const lost: LostEntry[] = []
-  for (const entry of told) {
-    if (isRight.has(entry)) continue
-    const left = unclaimed.get(entry.name) ?? 0
-    if (left > 0) unclaimed.set(entry.name, left - 1)
-    else lost.push({ ...entry, step, isTold: false })
-  }
-  return lost
 }
 
 /** The mode that most of a step's records have: the hook can write a record under the mode that comes next. */

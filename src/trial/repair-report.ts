@@ -71,6 +71,10 @@ export class RepairNotes {
   readonly #bytes = { kept: 0, leftOut: 0 }
   #leftOutCount = 0
 
+  get keptRecords(): number {
+    return this.#records.kept
+  }
+
   leaveOut(one: LeftOut): void {
     this.#leftOutCount++
     this.#records.leftOut += one.records

@@ -1,7 +1,7 @@
 /** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
 
 import { normalize } from 'node:path/posix'
-import { type ErrorData, errorFromData, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, errorFromData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
 import { type IndexFile, indexFileText, parseIndexFile } from '../format/index-file.js'
 import { parseJsonObject } from '../format/json.js'
 import {
@@ -31,7 +31,7 @@ import { noTrial } from './no-trial.js'
 import { repairCollections } from './repair-collections.js'
 import { type FilePlan, type FoundFile, type KnownIndex, planFile } from './repair-file.js'
 import { findRecords } from './repair-find.js'
-import { RepairNotes, type RepairReport } from './repair-report.js'
+import { type LeftOut, RepairNotes, type RepairReport } from './repair-report.js'
 
 export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
   /**
@@ -62,6 +62,8 @@ interface IndexSource extends KnownIndex {
   readonly worker: Worker
   /** Where it says that the event file is, or where that was found. */
   readonly eventFile: string | null
+  /** The event file that has the name of its step and worker, where it says another. */
+  readonly own?: string
   /** Why it can't stay as it is; null: it can, as far as is known yet. */
   readonly fault: string | null
   /** Whether more may be lost of it than can be told. */
@@ -114,6 +116,8 @@ const NO_EVENT_FILE: ErrorData = {
   fields: { url: '' },
 }
 
+const NAMES_ANOTHER = { code: 'BadIndexEntry', message: 'the index file of its step does not name it' } as const
+
 interface WorkingOptions {
   readonly checksums: boolean
   readonly threads: number | undefined
@@ -126,6 +130,8 @@ class Repair {
   readonly #output: LocalOutput
   readonly #options: WorkingOptions
   readonly #notes = new RepairNotes()
+  /** Whether it is TensorBoard's: event files, and no index. */
+  #isPlain = false
 
   constructor(access: Access, output: LocalOutput, options: WorkingOptions) {
     this.#access = access
@@ -135,8 +141,16 @@ class Repair {
   }
 
   async run(): Promise<RepairNotes> {
-    const files = sortFiles(await this.#store.list('', { recursive: true }))
+    const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
+    const unlisted: [path: string, error: StoreError][] = []
+    const onError = (path: string, error: StoreError): unknown => unlisted.push([path, error])
+    const files = sortFiles(await this.#store.list('', { recursive: true, onError }))
+    for (const [path, error] of unlisted) {
+      if (parts.includes(path.split('/', 1)[0]!)) this.#leaveOutFile(path, error)
+      else this.#notes.ignore(path)
+    }
     const isPlain = files.index.length + files.events.length + files.collections.length + files.root.length === 0
+    this.#isPlain = isPlain
     const plain = isPlain
       ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path) && isPlainPath(path))
       : []
@@ -149,6 +163,10 @@ class Repair {
     const read = new Set(groups.map(({ path }) => path))
     for (const path of files.others) if (!read.has(path)) this.#notes.ignore(path)
     await this.#copyGroups(groups, isTornasole)
+    if (isPlain && this.#notes.keptRecords === 0) {
+      const found = 'there is none: nothing is left to copy'
+      throw new MissingCollectionFiles(this.#store.url(''), `expected event files with a whole record, but ${found}`)
+    }
     const workers = new Set(indexes.map(({ worker }) => worker))
     for (const { indexes } of groups) for (const { worker } of indexes) workers.add(worker)
     const areExpected = !isTornasole && END_MARKERS.some(marker => files.root.includes(marker))
@@ -247,34 +265,72 @@ class Repair {
       groups.set(path, group)
       return group
     }
-    const known = new Set<string>()
+    const known = new Set(indexes.map(({ step, worker }) => nameKey(step, worker)))
+    const named = new Set(indexes.map(({ eventFile }) => eventFile))
     for (const index of indexes) {
       const { step, worker, content, eventFile } = index
-      const key = nameKey(step, worker)
-      known.add(key)
-      const named = eventsByName.get(key)
-      if (content !== null && eventFile !== null && !there.has(eventFile) && named !== undefined) {
+      const own = eventsByName.get(nameKey(step, worker))
+      if (content === null || own === undefined || eventFile === own) groupOf(eventFile).indexes.push(index)
+      else if (eventFile === null ? !named.has(own) : !there.has(eventFile)) {
         // It has the right name; what the index file calls it is wrong.
-        const fault = `${this.#store.url(index.path)}: expected the name of its event file, got ${JSON.stringify(eventFile)}`
-        groupOf(named).indexes.push({ ...index, eventFile: named, fault })
-      } else groupOf(eventFile).indexes.push(index)
+        groupOf(own).indexes.push(this.#ownOf(index, own))
+      } else {
+        // Which of them is right the records tell.
+        groupOf(eventFile).indexes.push({ ...index, own })
+        if (eventFile !== null) groupOf(own)
+      }
     }
     for (const path of events) {
       if (groups.has(path)) continue
       const { step, worker } = parseEventFileName(path)!
       const key = nameKey(step, worker)
-      if (known.has(key)) {
-        this.#leaveOutFile(path, {
-          code: 'BadIndexEntry',
-          message: 'the index file of its step names another event file',
-        })
-        continue
-      }
+      if (known.has(key)) this.#leaveOutFile(path, NAMES_ANOTHER)
+      else groupOf(path).indexes.push(missingIndex(path))
       known.add(key)
-      const missing = { path: indexFilePath(step, worker), step, worker, content: null, saved: null, tellsMode: true }
-      groupOf(path).indexes.push({ ...missing, eventFile: path, fault: NO_INDEX, isTorn: false })
     }
     return [...groups.values()].sort((a, b) => ((a.path ?? '') < (b.path ?? '') ? -1 : 1))
+  }
+
+  /** An index file that names another event file than its own, turned to that. */
+  #ownOf(index: IndexSource, own: string): IndexSource {
+    const fault = `${this.#store.url(index.path)}: expected the name of its event file, got ${JSON.stringify(index.eventFile)}`
+    const { own: _, ...rest } = index
+    return { ...rest, eventFile: own, fault }
+  }
+
+  /**
+   * Has index files that name another event file than that of their step and worker follow their records: they move to
+   * their own where the other holds nothing that they tell of, or is that of another index file, and nobody else names
+   * theirs. An event file that is left without any gets a new one.
+   * @param found what the groups' files hold
+   */
+  #settle(groups: readonly Group[], found: readonly (FoundFile | ErrorData)[]): void {
+    const byPath = new Map(groups.map((group, i) => [group.path, { group, file: found[i]! }]))
+    const tellsOf = ({ step, content }: IndexSource, file: FoundFile | ErrorData): boolean => {
+      if ('code' in file) return false
+      const places = new Set(
+        file.records
+          .filter(record => record.step === step)
+          .map(({ startByte, byteLength }) => `${startByte} ${byteLength}`),
+      )
+      return content!.tensors.some(({ startByte, byteLength }) => places.has(`${startByte} ${byteLength}`))
+    }
+    for (const { group, file } of byPath.values()) {
+      for (const index of group.indexes.filter(({ own }) => own !== undefined)) {
+        const own = byPath.get(index.own!)!.group
+        const isOfAnother =
+          own.indexes.length === 0 && group.indexes.some(other => other !== index && other.own === undefined)
+        if (tellsOf(index, file) && !isOfAnother) continue
+        group.indexes.splice(group.indexes.indexOf(index), 1)
+        // What it says of the mode is as little about that one.
+        own.indexes.push({ ...this.#ownOf(index, index.own!), tellsMode: false })
+      }
+    }
+    const keys = new Set(groups.flatMap(({ indexes }) => indexes.map(({ step, worker }) => nameKey(step, worker))))
+    for (const { path, indexes } of groups) {
+      const name = indexes.length === 0 ? parseEventFileName(path!) : null
+      if (name !== null && !keys.has(nameKey(name.step, name.worker))) indexes.push(missingIndex(path!))
+    }
   }
 
   // ------------------------------------------------------------------------------------------------------ event files
@@ -290,7 +346,11 @@ class Repair {
     const runner = await this.#runner(withFile.length > 2 * EVENT_FILES_PER_JOB ? Number.POSITIVE_INFINITY : total)
     const perJob = Math.max(1, Math.min(EVENT_FILES_PER_JOB, Math.ceil(withFile.length / (4 * runner.ahead))))
     const parts: Group[][] = []
-    for (let i = 0; i < withFile.length; i += perJob) parts.push(withFile.slice(i, i + perJob))
+    for (const together of entangled(withFile)) {
+      const last = parts.at(-1)
+      if (last && last.length + together.length <= perJob) last.push(...together)
+      else parts.push(together)
+    }
     await this.#inParallel(parts, runner, some => this.#copyEventFiles(some, runner, isTornasole))
   }
 
@@ -321,6 +381,7 @@ class Repair {
     const { spec, store } = this.#access
     const urlOf = (path: string) => store.url(path)
     const found = await findRecords(places, { runner, store: spec, isTornasole, urlOf, signal })
+    if (!this.#isPlain) this.#settle(groups, found)
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
       const path = group.path!
@@ -329,6 +390,12 @@ class Repair {
         this.#throwIfLater(errorFromData(file))
         this.#loseEventFile(group, file)
         await this.#writeIndexes(group, null)
+        continue
+      }
+      if (group.indexes.length === 0 && !this.#isPlain) {
+        const { byteLength, records } = file
+        this.#notes.keep(0, 0, byteLength)
+        this.#leaveOutFile(path, NAMES_ANOTHER, { byteLength, records: records.length })
         continue
       }
       const plan = planFile(path, file, group.indexes)
@@ -422,9 +489,9 @@ class Repair {
     }
   }
 
-  #leaveOutFile(path: string, error: Pick<ErrorData, 'code' | 'message'>): void {
+  #leaveOutFile(path: string, error: Pick<ErrorData, 'code' | 'message'>, of: Partial<LeftOut> = {}): void {
     this.#notes.countFile('leftOut')
-    this.#notes.leaveOutFile(path, error)
+    this.#notes.leaveOutFile(path, error, of)
   }
 
   /** What a store could not give this time is not lost: a copy without it would say so. */
@@ -475,6 +542,29 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     else sorted.others.push(path)
   }
   return { ...sorted, all: there, eventsByName }
+}
+
+/** The index file that an event file should have. */
+function missingIndex(path: string): IndexSource {
+  const { step, worker } = parseEventFileName(path)!
+  const nothing = { content: null, saved: null, tellsMode: true, fault: NO_INDEX, isTorn: false }
+  return { path: indexFilePath(step, worker), step, worker, eventFile: path, ...nothing }
+}
+
+/** Groups whose index files may belong to one another's event files, together. */
+function entangled(groups: readonly Group[]): readonly Group[][] {
+  const byPath = new Map(groups.map(group => [group.path, group]))
+  const clusters = new Map(groups.map(group => [group, [group]]))
+  for (const group of groups) {
+    for (const { own } of group.indexes) {
+      const other = own === undefined ? undefined : clusters.get(byPath.get(own)!)
+      const mine = clusters.get(group)!
+      if (other === undefined || other === mine) continue
+      mine.push(...other)
+      for (const one of other) clusters.set(one, mine)
+    }
+  }
+  return [...new Set(clusters.values())]
 }
 
 /** Whether a path is one that leads from directory to directory, and nowhere else. */

@@ -1,5 +1,6 @@
 /** What a verification goes through: event files, what index files say of them, and the jobs that check them. */
 
+import { normalize } from 'node:path/posix'
 import type { IndexFile, TensorLocation } from '../format/index-file.js'
 import type { EventFileName } from '../format/paths.js'
 import type { VerifiedRange, VerifyJob, VerifyRange } from '../pool/message.js'
@@ -94,9 +95,11 @@ export function eventFilesOf(paths: readonly string[], indexes: readonly ReadInd
   for (const index of indexes) {
     const { eventFile, tensors } = index.content ?? NOTHING
     if (eventFile === null || tensors.length === 0) continue
-    const ofFile = byPath.get(eventFile)
+    // One that goes round about (`./events/…`) leads there as well.
+    const path = normalize(eventFile)
+    const ofFile = byPath.get(path)
     if (ofFile) ofFile.push(index)
-    else byPath.set(eventFile, [index])
+    else byPath.set(path, [index])
   }
   const listed = new Set(paths)
   return [...byPath]

@@ -161,6 +161,7 @@ class Verifier {
     await this.#store.open()
     const listing = await this.#list()
     const ended = END_MARKERS.some(marker => listing.root.has(marker))
+    await this.#checkEndMarkers()
     const isTornasole =
       listing.root.has(TORNASOLE_COLLECTIONS_FILE) ||
       listing.root.has(TORNASOLE_END_MARKER) ||
@@ -278,6 +279,18 @@ class Verifier {
     const collections = await list(COLLECTIONS_DIRECTORY, true)
     if (errors.length === 3) throw errors[0]
     return { root: new Set(root), index, events, collections }
+  }
+
+  /** One that is there and can't be looked at keeps readers from opening the trial. */
+  async #checkEndMarkers(): Promise<void> {
+    for (const marker of END_MARKERS) {
+      try {
+        if (await this.#store.exists(marker)) await this.#store.byteLength(marker)
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error
+        this.#problemOf(error.toJSON(), marker, 'Unreadable', 'whether the job has ended')
+      }
+    }
   }
 
   #checkTemporaries({ root, index, events, collections }: Listing, ended: boolean): void {
@@ -597,6 +610,7 @@ class Verifier {
       this.#compare(file, checked)
       return
     }
+    if (name !== null) this.#compareSteps(file, name.step, checked)
     if (!this.#indexes.isThere || name === null || this.#indexes.has(name)) return
     const expected = `the index file ${indexFilePath(name.step, name.worker)}`
     const finding = { file: path, step: name.step, expected }
@@ -607,6 +621,27 @@ class Verifier {
       this.#problem({ ...finding, code: 'IndexFileMissing', found: 'none', lost })
     } else {
       this.#note({ ...finding, code: 'IndexFileMissing', found: 'none; the job may still write it' })
+    }
+  }
+
+  /** Where no index file tells of them, records are of the step that the event file's name says. */
+  #compareSteps({ path }: EventFile, fileStep: number, checked: readonly Checked[]): void {
+    for (const { range, tags } of checked) {
+      const { recordStart, isBad, record, tag, step } = range
+      for (const [value, i] of record.entries()) {
+        if (isBad[i] === 1 || step[i] === fileStep || record[value - 1] === i) continue
+        const tensor = tags[tag[value]!]!
+        this.#problem({
+          code: 'EntryStepMismatch',
+          file: path,
+          offset: recordStart[i]!,
+          tensor,
+          step: fileStep,
+          expected: `a record of step ${fileStep}, as the file is named`,
+          found: `one of step ${step[i]}`,
+          lost: lostTensors([tensor], step[i]!),
+        })
+      }
     }
   }
 

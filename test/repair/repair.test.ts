@@ -562,6 +562,29 @@ describe('the copy', () => {
     expect(contentsOf(dirname(dir))).toEqual(before)
   })
 
+  it.each([
+    ['below a file', 'file/x', 'NotFound'],
+    ['below a link that leads to itself', 'loop/x', 'Unavailable'],
+    ['of a name that no file can have', 'n'.repeat(256), 'Unavailable'],
+  ])('can not be written %s', async (_, path, code) => {
+    collections()
+    step(1, [['a', value('a', 1, 1)]])
+    writeFileSync(join(dirname(dir), 'file'), '')
+    symlinkSync('loop', join(dirname(dir), 'loop'))
+    const error = await rejectionOf(repairTrial(dir, join(dirname(dir), path)))
+    expect(error).toMatchObject({ name: 'StoreError', code, message: expect.stringMatching(/^cannot write /) })
+    expect(others().sort()).toEqual(['file', 'loop'])
+  })
+
+  it('is none of a directory of TensorBoard without a whole record', async () => {
+    for (const bytes of ['', 'abc']) {
+      put('events.out.tfevents.1.host', bytes)
+      const error = await rejectionOf(repair())
+      expect(error).toMatchObject({ name: 'MissingCollectionFiles', message: expect.stringMatching(/whole record/) })
+      expect(others()).toEqual([])
+    }
+  })
+
   it('can be an empty directory, have directories above it made, and be named by a URL', async () => {
     collections()
     step(1, [['a', value('a', 1, 1)]])

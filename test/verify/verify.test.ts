@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -605,6 +606,73 @@ describe('the result', () => {
     const before = state()
     await verifyTrial(directory, { deep: true })
     expect(state()).toEqual(before)
+  })
+})
+
+describe('what readers stumble over', () => {
+  /** A record behind those of the step, and an index entry for it. */
+  function append(payload: Uint8Array, tensorname: string): void {
+    const bytes = frameRecord(payload, { checksum: 'true' })
+    const start_idx = statSync(join(directory, EVENTS)).size
+    appendFileSync(join(directory, EVENTS), bytes)
+    const index = readIndex(directory, STEP)
+    const tensor_payload = [...index.tensor_payload, { tensorname, start_idx, length: bytes.length }]
+    writeIndex(directory, STEP, { ...index, tensor_payload })
+  }
+  const tensor = { dtype: 'float32', shape: [], values: [1], dimNames: false } as const
+  const event = encodeEvent({ wallTime: 1, step: STEP, tag: 'zzzz', mode: 'TRAIN', modeStep: STEP, tensor })
+
+  it('is a tag that is not UTF-8, and not one with a replacement character', async () => {
+    plain()
+    const at = Buffer.from(event).indexOf('zzzz')
+    append(
+      encodeEvent({ wallTime: 1, step: STEP, tag: '\ufffdzzz', mode: 'TRAIN', modeStep: STEP, tensor }),
+      '\ufffdzzz',
+    )
+    expect((await verifyTrial(directory)).problems.map(({ code }) => code)).toEqual([])
+    append(
+      event.map((byte, i) => (i === at ? 0xff : byte)),
+      '\ufffdzzz',
+    )
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['BadText', '\ufffdzzz']])
+  })
+
+  it('is a histogram that is none', async () => {
+    plain()
+    const histogram = { min: 0, max: 1, num: 1, sum: 1, sumSquares: 1, bucketLimit: [1, 2], bucket: [0, 1] }
+    const good = encodeEvent({ wallTime: 1, step: STEP, tag: 'h', mode: 'TRAIN', modeStep: STEP, histogram })
+    append(good, 'h')
+    expect((await verifyTrial(directory)).ok).toBe(true)
+    // The length of the packed bucket limits: more than there is.
+    const at = Buffer.from(good).lastIndexOf(Buffer.of(0x32, 16))
+    append(
+      good.map((byte, i) => (i === at + 1 ? 127 : byte)),
+      'h',
+    )
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['MalformedEvent', 'h']])
+  })
+
+  it('is a record of another step where there is no index', async () => {
+    plain()
+    rmSync(join(directory, 'index'), { recursive: true })
+    const before = statSync(join(directory, EVENTS)).size
+    const other = encodeEvent({ wallTime: 1, step: 7, tag: 'z', mode: 'TRAIN', modeStep: 7, tensor })
+    appendFileSync(join(directory, EVENTS), frameRecord(other, { checksum: 'true' }))
+    expect(places(await verifyTrial(directory))).toEqual([`EntryStepMismatch E ${before}`])
+  })
+
+  it.each([
+    ['leads out', '/etc/passwd'],
+    ['leads to a device', '/dev/zero'],
+    ['leads to itself', 'training_job_end.ts'],
+  ])('is an end marker that %s', async (_, target) => {
+    plain()
+    rmSync(join(directory, 'training_job_end.ts'))
+    symlinkSync(target, join(directory, 'training_job_end.ts'))
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, file }) => [code, file])).toEqual([['Unreadable', 'training_job_end.ts']])
   })
 })
 

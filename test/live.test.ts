@@ -225,7 +225,7 @@ describe('follow', () => {
     expect(await rejectionOf(steps.next())).toMatchObject({ message: 'enough' })
     expect(waits).toMatchObject([
       {
-        missing: 'a complete PREDICT step after global step 6, or the end of the job',
+        missing: 'a complete step after global step 6, or the end of the job',
         there: expect.stringContaining('steps'),
       },
     ])

@@ -3,7 +3,7 @@
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { StoreError } from '../index.js'
+import { StoreError, UsageError } from '../index.js'
 
 /** The real path of something that is perhaps not there yet. */
 export async function realPath(path: string): Promise<string> {
@@ -22,6 +22,20 @@ export function isInside(path: string, directory: string): boolean {
 export function localTrial(trial: string): string | null {
   if (/^s3:/i.test(trial)) return null
   return resolve(trial.startsWith('file:') ? fileURLToPath(trial) : trial)
+}
+
+/**
+ * What is verified is not added to: the report would be a file that does not belong there.
+ * @throws UsageError
+ */
+export async function expectOutsideOf(trial: string, path: string): Promise<void> {
+  const directory = localTrial(trial)
+  if (directory === null) return
+  const [realTrial, real, realParent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
+  const isInTrial =
+    isInside(resolve(path), directory) || isInside(real!, realTrial!) || isInside(realParent!, realTrial!)
+  if (!isInTrial) return
+  throw new UsageError(`expected --out to be a file outside of the trial, got ${path}`)
 }
 
 /**

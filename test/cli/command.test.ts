@@ -114,7 +114,7 @@ describe('scan', () => {
 
   it('says what there is when nothing is selected', async () => {
     const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'fc.wieght', '--steps', '70:')
-    expect([code, stdout]).toEqual([0, ''])
+    expect([code, stdout]).toEqual([5, ''])
     expect(stderr).toMatch(/tensors that match "fc.wieght", steps 70:.*5 tensors.*"fc.weight".*steps 0 to 2/)
   })
 

@@ -1,6 +1,6 @@
 /** `trialscan verify`: what it prints, and its exit codes. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -78,6 +78,16 @@ describe('trialscan verify', () => {
     const missing = await trialscan('verify', join(scratch, 'nowhere'), '--out', join(scratch, 'nothing.jsonl'))
     expect(missing.code).toBe(3)
     expect(readdirSync(scratch).some(name => name.includes('nothing'))).toBe(false)
+  })
+
+  it('writes nothing into the trial', async () => {
+    const directory = corrupted('index file cut')
+    symlinkSync(directory, join(scratch, 'link'))
+    for (const out of [join(directory, 'report'), join(scratch, 'link', 'report')]) {
+      const { code, stderr } = await trialscan('verify', directory, '--out', out)
+      expect([code, stderr]).toEqual([2, expect.stringContaining('outside of the trial')])
+      expect(existsSync(out)).toBe(false)
+    }
   })
 
   it('says what is no trial, and what is no option', async () => {

@@ -2,7 +2,7 @@
 
 import { Piscina } from 'piscina'
 import { coreModule } from '../engine/module.js'
-import { errorFromData, ThreadError } from '../errors.js'
+import { EngineError, errorFromData, ThreadError } from '../errors.js'
 import type { Job, ReplyTo } from './message.js'
 import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
@@ -36,7 +36,7 @@ export class ThreadRunner implements Runner {
         reply = await pool.run(job, signal ? { signal } : {})
       } catch (cause) {
         signal?.throwIfAborted()
-        if (cause instanceof ThreadError) throw cause
+        if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code === 'NoCore')) throw cause
         if (this.#isClosed) throw closed()
         // The pool was given up while the job was in it, which says nothing about the job.
         if (this.#pool !== own) continue
@@ -71,6 +71,8 @@ export class ThreadRunner implements Runner {
         },
         (cause: unknown) => {
           forget(this)
+          // There is nothing for them to run.
+          if (cause instanceof EngineError) throw cause
           const message = `expected ${this.threads} threads to start, but they do not: ${reasonOf(cause)}`
           throw new ThreadError('ThreadsNotStarted', message, {}, cause)
         },

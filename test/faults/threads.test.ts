@@ -1,6 +1,15 @@
 /** Threads that die, at any moment and for any reason: rows are right or say by name why not, and nothing ever hangs. */
 
-import { appendFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -428,6 +437,33 @@ describe('a heap that one file fills', () => {
     void threads.kill(1)
     expect((await indexing).length).toBe(readdirSync(join(many, 'events')).length)
   })
+})
+
+test.each(['is missing', 'is cut off'])('a core that %s is no fault of the trial', async how => {
+  const copy = join(scratch, `core-${how}`)
+  const index = packageWithThread(copy, source => source)
+  if (how === 'is missing') rmSync(join(copy, 'build/release.wasm'))
+  else truncateSync(join(copy, 'build/release.wasm'), 1000)
+  const out = JSON.stringify(join(scratch, 'without-core'))
+  const path = JSON.stringify(directory)
+  const errors = await runModule<{ name: string; code: string; message: string }[]>(`
+    const { createTrial, reindexTrial, repairTrial, verifyTrial } = await import(${JSON.stringify(index)})
+    const errors = []
+    for (const threads of [0, 2]) {
+      for (const work of [
+        () => createTrial(${path}, { threads }), () => verifyTrial(${path}, { threads }),
+        () => reindexTrial(${path}, { threads }), () => repairTrial(${path}, ${out}, { threads }),
+      ]) errors.push(await work().then(() => ({}), error => error.toJSON()))
+    }
+    console.log(JSON.stringify(errors))`)
+  expect(errors).toHaveLength(8)
+  for (const error of errors) {
+    expect(error).toMatchObject({
+      name: 'EngineError',
+      code: 'NoCore',
+      message: expect.stringContaining('release.wasm'),
+    })
+  }
 })
 
 // Node.js 20 aborts the process when a thread is ended while it is at `require` of an ES module.

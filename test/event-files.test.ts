@@ -390,6 +390,14 @@ describe('plain TensorBoard event files', () => {
     ])
   })
 
+  it('are refused by name where a tag is none any more', async () => {
+    put('events.out.tfevents.1.host', Buffer.concat([version, scalar('t'.repeat(40_000), 5, 50), scalar('y', 6, 60)]))
+    const trial = await createTrial(directory)
+    expect(trial.tensorNames()).toEqual(['y'])
+    const message = expect.stringMatching(/offset \d+: expected a name of at most 32768 bytes, got one of 40000$/)
+    expect(trial.problems).toMatchObject([{ code: 'MalformedEvent', message }])
+  })
+
   it('are told apart where they lie alike in two files, asked for together', async () => {
     put('events.out.tfevents.1.host', Buffer.concat([version, scalar('x', 5, 50), scalar('y', 6, 60)]))
     put('events.out.tfevents.2.host', Buffer.concat([version, scalar('x', 4, 40), scalar('y', 5, 55)]))

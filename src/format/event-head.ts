@@ -35,9 +35,13 @@ export interface EventHead {
   readonly values: readonly EventValue[]
 }
 
-/** The bytes are no Event. */
+/** The bytes are no Event, or one of a kind that is refused. */
 export class MalformedEvent extends Error {
-  constructor(readonly at: number) {
+  constructor(
+    readonly at: number,
+    readonly expected = 'a well-formed Event message',
+    readonly got = 'bytes that are none',
+  ) {
     super('malformed Event')
   }
 }
@@ -187,7 +191,9 @@ class Cursor {
 
   /** The field as text. */
   *text(): Walk<string> {
-    if (this.byteLength > MAX_TEXT_BYTES) throw new MalformedEvent(this.#start)
+    if (this.byteLength > MAX_TEXT_BYTES) {
+      throw new MalformedEvent(this.#start, `a name of at most ${MAX_TEXT_BYTES} bytes`, `one of ${this.byteLength}`)
+    }
     const needed = { at: this.#start, byteLength: this.byteLength }
     if (!this.#bytes.has(needed.at, needed.byteLength)) yield needed
     return decoder.decode(this.#bytes.slice(needed.at, needed.byteLength))

@@ -5,7 +5,7 @@
 
 import type { Batch, Engine, Tags } from '../engine/engine.js'
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
-import { faultError, MALFORMED_EVENT, TRUNCATED } from '../engine/status.js'
+import { faultError, TRUNCATED } from '../engine/status.js'
 import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
 import type { IndexFile, TensorLocation } from '../format/index-file.js'
@@ -138,8 +138,9 @@ async function readHead(file: FilePieces, url: string, startByte: number, byteLe
     }
   } catch (error) {
     if (!(error instanceof MalformedEvent)) throw error
-    const fault = { status: MALFORMED_EVENT, faultOffset: error.at - startByte, expected: 0, got: 0, tag: '' }
-    throw faultError(fault, { url, startByte, tensor: '' })
+    const { at: offset, expected, got } = error
+    const message = `${url}, offset ${offset}: expected ${expected}, got ${got}`
+    throw new FormatError('MalformedEvent', message, { url, offset, expected, got })
   }
 }
 

@@ -554,9 +554,7 @@ class RangeVerifier {
       }
     } catch (error) {
       if (!(error instanceof MalformedEvent)) throw error
-      const [expected, got] = ['a well-formed Event message', 'bytes that are none']
-      const message = `${this.#url}, offset ${error.at}: expected ${expected}, got ${got}`
-      this.#bad(new FormatError('MalformedEvent', message, { url: this.#url, offset: error.at, expected, got }), null)
+      this.#bad(this.#error('MalformedEvent', error.at, error.expected, error.got), null)
     }
   }
 

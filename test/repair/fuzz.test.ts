@@ -10,6 +10,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, repairTrial, type ScanRow, verifyTrial } from '#dist/index.js'
 import { copyTrial } from '../../fixtures/corrupt.js'
+import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'
 import { plainRow, rowsOf } from '../support/scanning.js'
 
@@ -103,8 +104,8 @@ describe.each(['plain', 'dtypes-checksummed', 'modes', 'wire-forms'])('%s', name
         else if (row.saved) expect(wanted, `seed ${seed}`).toMatchObject(answerOf(row) as object)
         else if (!isDeepStrictEqual(answerOf(row), wanted)) {
           // Which record of several of one name is the last, only the index can tell once one of them is lost.
-          const step = String(row.step).padStart(12, '0')
-          const both = [...spoilt].filter(path => path.includes(`${step}_${row.worker}`))
+          const names = [eventFilePath(row.step, row.worker), indexFilePath(row.step, row.worker)]
+          const both = [...spoilt].filter(path => names.includes(relative(dir, path)))
           expect(both.map(path => extname(path)).sort(), `seed ${seed}, ${keyOf(row)}`).toEqual(['.json', '.tfevents'])
           expect(report.leftOut.map(({ file }) => file)).toContain(
             relative(dir, both.find(path => path.endsWith('s'))!),

@@ -72,7 +72,8 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
     known.length === 0 || values.length === 0 || steps.has(step)
   const name = parseEventFileName(path)
   const isOwn = ({ step, worker }: KnownIndex): boolean => step === name?.step && worker === name.worker
-  const { matched, strays } = matchAll(known, found.records.filter(isOfStep), isOwn)
+  const isWhole = found.problems.length === 0
+  const { matched, strays } = matchAll(known, found.records.filter(isOfStep), { isOwn, isWhole })
   const isStale = ({ step, values }: WholeRecord): boolean =>
     values.length > 0 &&
     known.some((index, i) => index.step === step && values.every(({ name }) => matched[i]!.gone.has(name)))
@@ -143,6 +144,8 @@ interface Match {
 interface Draft {
   readonly index: KnownIndex
   readonly told: readonly TensorLocation[]
+  /** How often it tells of each name. */
+  readonly times: ReadonlyMap<string, number>
   readonly right: readonly TensorLocation[]
   readonly rightNames: ReadonlySet<string>
   readonly found: Set<Place>
@@ -153,13 +156,14 @@ interface Draft {
  * Brings index files and records together. First each has what it rightly tells of; then, for its other entries, records
  * of their names that nobody tells of; what is left then goes to one that can't be read, else to one that has not answered
  * for that name.
- * @param isOwn whether the event file has the name of the index file's step and worker
+ * @param options isOwn: whether the event file has the name of the index file's step and worker; isWhole: whether nothing is
+ *   wrong in the event file
  * @returns one an index file, and the records that none of them can tell of without answering otherwise than before
  */
 function matchAll(
   known: readonly KnownIndex[],
   records: readonly WholeRecord[],
-  isOwn: (index: KnownIndex) => boolean,
+  { isOwn, isWhole }: { readonly isOwn: (index: KnownIndex) => boolean; readonly isWhole: boolean },
 ): { readonly matched: readonly Match[]; readonly strays: ReadonlySet<WholeRecord> } {
   const places = records.flatMap(record =>
     record.values.map(
@@ -175,7 +179,9 @@ function matchAll(
     const told = index.content?.tensors ?? []
     const right = told.filter(entry => placeFor(entry, index.step) !== undefined)
     const found = new Set(right.map(entry => placeFor(entry, index.step)!))
-    return { index, told, right, rightNames: new Set(right.map(({ name }) => name)), found, lost: [] }
+    const times = new Map<string, number>()
+    for (const { name } of told) times.set(name, (times.get(name) ?? 0) + 1)
+    return { index, told, times, right, rightNames: new Set(right.map(({ name }) => name)), found, lost: [] }
   })
   const taken = new Set(drafts.flatMap(({ found }) => [...found]))
   const free = new Map<string, Place[]>()
@@ -186,11 +192,12 @@ function matchAll(
     if (others) others.push(place)
     else free.set(key, [place])
   }
-  for (const { index, told, right, found, lost } of drafts) {
+  for (const { index, told, right, times, found, lost } of drafts) {
     const isRight = new Set(right)
     for (const entry of told) {
       if (isRight.has(entry)) continue
-      const place = free.get(`${index.step} ${entry.name}`)?.shift()
+      // Of several of a name nobody knows which of them a record elsewhere is, and the last one counts.
+      const place = times.get(entry.name) === 1 ? free.get(`${index.step} ${entry.name}`)?.shift() : undefined
       if (place) found.add(place)
       else lost.push({ ...entry, step: index.step, isTold: false })
     }
@@ -201,7 +208,12 @@ function matchAll(
     for (const place of places) {
       const { name, record } = place
       const ofStep = ownFirst.filter(({ index }) => index.step === record.step)
-      const owner = ofStep.find(({ index }) => index.content === null) ?? ofStep.find(one => !one.rightNames.has(name))
+      const owner =
+        ofStep.find(({ index }) => index.content === null) ??
+        ofStep.find(({ rightNames }) => !rightNames.has(name)) ??
+        // One that also tells of what is nowhere may have told of this one otherwise. Where the event file is damaged, too,
+        // this can be a copy of an earlier one, which must not take the last one's place.
+        ofStep.find(({ times, lost }) => lost.length > 0 && (isWhole || times.get(name) === 1))
       if (owner) owner.found.add(place)
       else if (ofStep.length > 0) strays.set(record, [...(strays.get(record) ?? []), place])
     }

@@ -653,6 +653,13 @@ export class SlotReader {
     return byteLength === 0 ? '' : this.#memory.latin1(this.#words[i * slot.words + slot.tag]! as Address, byteLength)
   }
 
+  /** A copy of the record's Value as it lies in the Event. */
+  valueBytes(i: number): Uint8Array {
+    const { slot } = this.#layout
+    const at = i * slot.words
+    return this.#memory.bytes(this.#words[at + slot.value]! as Address, this.#words[at + slot.valueLength]!).slice()
+  }
+
   dataOffset(i: number): number {
     return this.#words[i * this.#layout.slot.words + this.#layout.slot.dataOffset]!
   }

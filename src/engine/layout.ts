@@ -24,6 +24,8 @@ export interface SlotLayout {
   readonly rank: number
   readonly kind: number
   readonly valueCount: number
+  readonly value: number
+  readonly valueLength: number
   readonly data: number
   readonly dataLength: number
   readonly dataOffset: number
@@ -152,6 +154,8 @@ export function readLayout(constants: ReadonlyMap<string, number>): Layout {
       rank: word('RANK'),
       kind: word('KIND'),
       valueCount: word('VALUE_COUNT'),
+      value: word('VALUE'),
+      valueLength: word('VALUE_LENGTH'),
       data: word('DATA'),
       dataLength: word('DATA_LENGTH'),
       dataOffset: word('DATA_OFFSET'),

@@ -43,6 +43,16 @@ export async function decodeHistogram(event: Uint8Array, tag: string): Promise<H
   }
 }
 
+/** Whether a Value whose field says so holds a histogram. */
+export async function isHistogram(value: Uint8Array): Promise<boolean> {
+  const { default: protobuf } = await import('protobufjs/minimal.js')
+  try {
+    return readValue(protobuf.Reader.create(value), value.length, null) !== null
+  } catch {
+    return false
+  }
+}
+
 function findHistogram(reader: Reader, tag: string): Histogram | null {
   let found: Histogram | null = null
   eachMessage(reader, reader.len, EVENT_SUMMARY, summaryEnd =>
@@ -53,7 +63,8 @@ function findHistogram(reader: Reader, tag: string): Histogram | null {
   return found
 }
 
-function readValue(reader: Reader, end: number, tag: string): Histogram | null {
+/** @param tag the Value's, if it matters */
+function readValue(reader: Reader, end: number, tag: string | null): Histogram | null {
   let ownTag = ''
   let content: Content | null = null
   eachField(reader, end, (field, wireType) => {
@@ -66,7 +77,7 @@ function readValue(reader: Reader, end: number, tag: string): Histogram | null {
     } else return false
     return true
   })
-  return ownTag === tag && content !== null ? histogramOf(content) : null
+  return (tag === null || ownTag === tag) && content !== null ? histogramOf(content) : null
 }
 
 function readContent(reader: Reader, end: number, { scalars, limits, counts }: Content): void {

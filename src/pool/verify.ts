@@ -9,7 +9,7 @@ import { Moments } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, faultError, OK, TRUNCATED } from '../engine/status.js'
 import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
 import { MalformedEvent, walkEventHead } from '../format/event-head.js'
-import { decodeHistogram } from '../format/histogram.js'
+import { isHistogram } from '../format/histogram.js'
 import { Interner } from '../plan.js'
 import type { Store } from '../store/store.js'
 import { FilePieces } from './events.js'
@@ -126,7 +126,9 @@ class RangeVerifier {
   /** Null where values are not to be looked at. */
   readonly #deep: DeepLook | null
   /** Records that hold a histogram, to be decoded. */
-  readonly #histograms: { readonly tensor: string; readonly record: number; readonly event: Uint8Array }[] = []
+  readonly #histograms: { readonly tensor: string; readonly record: number; readonly value: Uint8Array }[] = []
+  /** Of the last of these records. */
+  readonly #histogramTags = new Set<string>()
   /** Headers that hold and lead nowhere. */
   readonly #deadEnds = new Set<number>()
 
@@ -178,9 +180,9 @@ class RangeVerifier {
       modeStep: Float64Array.from(this.#modeStep),
       kind: Uint8Array.from(this.#kind),
       skipped: Float64Array.from(this.#skipped),
-      problems: this.#problems.told,
+      problems: this.#problems.inOrder,
       problemCounts: this.#problems.counts,
-      notes: this.#notes.told,
+      notes: this.#notes.inOrder,
       noteCounts: this.#notes.counts,
     }
   }
@@ -360,20 +362,20 @@ class RangeVerifier {
     this.#bad(slots.error(i, { url: this.#url, startByte: this.#recordStart.at(-1)!, tensor }), tensor)
   }
 
-  /** Copies what holds a histogram, which the core only skips. One that streams is read by nobody. */
+  /** Copies a histogram, which the core only skips. One that streams is read by nobody, nor is the second of a tag. */
   #keepHistogram(slots: SlotReader, i: number, tensor: string): void {
-    const last = this.#recordStart.length - 1
-    const byteLength = slots.frameByteLength(i)
-    if (byteLength !== this.#recordByteLength[last]) return
-    const payload = (slots.frame(i) + HEADER_LENGTH) as Address
-    const event = this.#common.engine.view(payload, byteLength - FRAMING_LENGTH).slice()
-    this.#histograms.push({ tensor, record: last, event })
+    const record = this.#recordStart.length - 1
+    if (slots.frameByteLength(i) !== this.#recordByteLength[record]) return
+    if (this.#histograms.at(-1)?.record !== record) this.#histogramTags.clear()
+    if (this.#histogramTags.has(tensor)) return
+    this.#histogramTags.add(tensor)
+    this.#histograms.push({ tensor, record, value: slots.valueBytes(i) })
   }
 
   /** Decodes the histograms that were kept. */
   async #checkHistograms(): Promise<void> {
-    for (const { tensor, record, event } of this.#histograms.splice(0)) {
-      if (this.#isBad[record] === 1 || (await decodeHistogram(event, tensor)) !== null) continue
+    for (const { tensor, record, value } of this.#histograms.splice(0)) {
+      if (this.#isBad[record] === 1 || (await isHistogram(value))) continue
       const startByte = this.#recordStart[record]!
       const error = this.#error('MalformedEvent', startByte, 'a well-formed histogram', 'bytes that are none')
       const endByte = startByte + this.#recordByteLength[record]!
@@ -575,11 +577,12 @@ class RangeVerifier {
     const { engine, room } = this.#common
     // What the header says must be read now: looking for the next one takes its place.
     const headerError = framed === null ? engine.slots(room, 1).error(0, this.#place(at)) : null
-    const last = this.#problems.told.at(-1)
     // A record that is not what it was, and none behind it: its length is wrong, or bytes have come or gone. Then the next
     // one may begin before the end of this.
-    const before = last?.error.code === 'BadPayloadChecksum' && last.endByte === at ? last : null
-    const isRewound = before !== null && this.#rewindable >= at - before.startByte
+    const before = this.#problems.told.findLast(
+      ({ error, endByte }) => error.code === 'BadPayloadChecksum' && endByte === at,
+    )
+    const isRewound = before !== undefined && this.#rewindable >= at - before.startByte
     if (isRewound) this.#rewindable -= at - before.startByte
     const next = await this.#nextFrame(isRewound ? before.startByte : at)
     const end = next ?? this.#fileLength
@@ -601,12 +604,12 @@ class RangeVerifier {
       )
     }
     if (end > at) this.#skipped.push(at, end)
-    if (!isTorn && before !== null) {
+    if (!isTorn && before !== undefined) {
       const { startByte } = before
       this.#recordByteLength[this.#recordByteLength.length - 1] = Math.min(at, end) - startByte
       const expected = `another record behind the ${at - startByte} bytes of this one`
       const frame = this.#error('BrokenFrame', startByte, expected, 'none, and another payload than was written')
-      this.#problems.replaceLast({ ...before, error: frame.toJSON(), endByte: end })
+      this.#problems.replace(before, { ...before, error: frame.toJSON(), endByte: end })
     } else {
       this.#problems.add({ error: error.toJSON(), startByte: at, endByte: end, tag: null, step: Number.NaN })
     }
@@ -685,15 +688,20 @@ class Problems {
     if (this.told.length < MAX_PROBLEMS) this.told.push(problem)
   }
 
-  /** Puts another problem in place of the one that was told last. */
-  replaceLast(problem: RecordProblem): void {
-    const last = this.told.pop()!
-    this.counts[last.error.code]!--
+  /** Puts another problem in place of one that was told. */
+  replace(before: RecordProblem, problem: RecordProblem): void {
+    this.told.splice(this.told.indexOf(before), 1)
+    this.counts[before.error.code]!--
     this.add(problem)
+  }
+
+  /** Those that are told, in the order of the file. */
+  get inOrder(): RecordProblem[] {
+    return this.told.sort((a, b) => a.startByte - b.startByte)
   }
 }
 
-const decoder = new TextDecoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Tags by numbers, looked up by their bytes. */
 class TagNumbers {

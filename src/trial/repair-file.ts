@@ -48,6 +48,8 @@ export interface KnownIndex {
   readonly content: IndexFile | null
   /** Whether that has the mode in it; in Tornasole's it stands in the records alone. */
   readonly tellsMode: boolean
+  /** Whether it was about another event file. */
+  readonly isMoved?: boolean
   /** What could be saved of one that can't be read: mode and shapes. */
   readonly saved: Pick<IndexFile, 'mode' | 'modeStep' | 'shapes'> | null
 }
@@ -74,9 +76,12 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
   const isOwn = ({ step, worker }: KnownIndex): boolean => step === name?.step && worker === name.worker
   const isWhole = found.problems.length === 0
   const { matched, strays } = matchAll(known, found.records.filter(isOfStep), { isOwn, isWhole })
-  const isStale = ({ step, values }: WholeRecord): boolean =>
-    values.length > 0 &&
-    known.some((index, i) => index.step === step && values.every(({ name }) => matched[i]!.gone.has(name)))
+  const isStale = (record: WholeRecord): boolean =>
+    record.values.length > 0 &&
+    known.some(
+      (index, i) => index.step === record.step && record.values.every(({ name }) => matched[i]!.gone.has(name)),
+    ) &&
+    !matched.some(({ firm }) => firm.has(record))
   // Of what no index file can tell nobody would ever know.
   const isSilent = known.length > 0 && matched.every(({ isRight, found }) => !isRight && found.length === 0)
   const reasonFor = (record: WholeRecord): Pick<FoundProblem, 'code' | 'message'> | null => {
@@ -127,6 +132,8 @@ interface LostEntry extends TensorLocation {
 /** A tensor in a record. */
 interface Place extends TensorLocation {
   readonly record: WholeRecord
+  /** Whether it must not answer: another record of the name is the one that counts. */
+  isStray: boolean
 }
 
 /** An index file held against the records there are. */
@@ -136,6 +143,8 @@ interface Match {
   readonly lost: readonly LostEntry[]
   /** Names that nothing can be answered of: the last of several records counts, and it is lost. */
   readonly gone: ReadonlySet<string>
+  /** Records that it answers by. */
+  readonly firm: ReadonlySet<WholeRecord>
   /** Whether it tells of just these tensors. */
   readonly isRight: boolean
 }
@@ -167,7 +176,13 @@ function matchAll(
 ): { readonly matched: readonly Match[]; readonly strays: ReadonlySet<WholeRecord> } {
   const places = records.flatMap(record =>
     record.values.map(
-      ({ name }): Place => ({ name, startByte: record.startByte, byteLength: record.byteLength, record }),
+      ({ name }): Place => ({
+        name,
+        startByte: record.startByte,
+        byteLength: record.byteLength,
+        record,
+        isStray: false,
+      }),
     ),
   )
   const byPlace = new Map(places.map(place => [placeOf(place), place]))
@@ -192,40 +207,63 @@ function matchAll(
     if (others) others.push(place)
     else free.set(key, [place])
   }
+  // Taken from the end, in the order of the file.
+  for (const places of free.values()) places.reverse()
   for (const { index, told, right, times, found, lost } of drafts) {
     const isRight = new Set(right)
     for (const entry of told) {
       if (isRight.has(entry)) continue
       // Of several of a name nobody knows which of them a record elsewhere is, and the last one counts.
-      const place = times.get(entry.name) === 1 ? free.get(`${index.step} ${entry.name}`)?.shift() : undefined
+      const place = times.get(entry.name) === 1 ? free.get(`${index.step} ${entry.name}`)?.pop() : undefined
       if (place) found.add(place)
       else lost.push({ ...entry, step: index.step, isTold: false })
     }
   }
-  const strays = new Map<WholeRecord, Place[]>()
   const ownFirst = [...drafts].sort((a, b) => Number(isOwn(b.index)) - Number(isOwn(a.index)))
+  const byStep = new Map<number, Draft[]>()
+  for (const draft of ownFirst) byStep.set(draft.index.step, [])
+  for (const draft of ownFirst) byStep.get(draft.index.step)!.push(draft)
+  const strays = new Set<WholeRecord>()
   for (const places of free.values()) {
     for (const place of places) {
       const { name, record } = place
-      const ofStep = ownFirst.filter(({ index }) => index.step === record.step)
+      const ofStep = byStep.get(record.step) ?? []
       const owner =
         ofStep.find(({ index }) => index.content === null) ??
         ofStep.find(({ rightNames }) => !rightNames.has(name)) ??
         // One that also tells of what is nowhere may have told of this one otherwise. Where the event file is damaged, too,
         // this can be a copy of an earlier one, which must not take the last one's place.
-        ofStep.find(({ times, lost }) => lost.length > 0 && (isWhole || times.get(name) === 1))
+        ofStep.find(({ lost }) => lost.length > 0 && isWhole)
       if (owner) owner.found.add(place)
-      else if (ofStep.length > 0) strays.set(record, [...(strays.get(record) ?? []), place])
+      else if (ofStep.length > 0) {
+        place.isStray = true
+        strays.add(record)
+      }
     }
   }
-  // A record goes, or stays, as a whole: what else is in it is told of as well.
-  for (const { found } of strays.size > 0 ? ownFirst : []) {
-    for (const { record } of [...found]) {
-      for (const place of strays.get(record) ?? []) found.add(place)
-      strays.delete(record)
+  if (strays.size > 0) settleStrays(strays, ownFirst, places, placeFor)
+  return { matched: drafts.map(matchOf), strays }
+}
+
+/** A record goes, or stays, as a whole. It stays where an index file is right about one of its tensors. */
+function settleStrays(
+  strays: Set<WholeRecord>,
+  drafts: readonly Draft[],
+  places: readonly Place[],
+  placeFor: (entry: TensorLocation, step: number) => Place | undefined,
+): void {
+  const stay = new Map<WholeRecord, Draft>()
+  for (const draft of drafts) {
+    for (const entry of draft.right) {
+      const { record } = placeFor(entry, draft.index.step)!
+      if (strays.has(record) && !stay.has(record)) stay.set(record, draft)
     }
   }
-  return { matched: drafts.map(matchOf), strays: new Set(strays.keys()) }
+  for (const draft of drafts) {
+    for (const place of draft.found) if (strays.has(place.record) && !stay.has(place.record)) draft.found.delete(place)
+  }
+  for (const place of places) if (place.isStray) stay.get(place.record)?.found.add(place)
+  for (const record of stay.keys()) strays.delete(record)
 }
 
 function matchOf({ index: { content }, told, right, found, lost }: Draft): Match {
@@ -233,8 +271,10 @@ function matchOf({ index: { content }, told, right, found, lost }: Draft): Match
   const gone = new Set(
     lost.filter(({ name, startByte }) => last.get(name)!.startByte === startByte).map(({ name }) => name),
   )
+  const firm = new Set<WholeRecord>()
+  for (const { name, record } of found) if (!gone.has(name)) firm.add(record)
   const isRight = content !== null && right.length === told.length && found.size === told.length
-  return { found: [...found].sort((a, b) => a.startByte - b.startByte), lost, gone, isRight }
+  return { found: [...found].sort((a, b) => a.startByte - b.startByte), lost, gone, firm, isRight }
 }
 
 function placeOf({ name, startByte, byteLength }: TensorLocation): string {
@@ -242,18 +282,20 @@ function placeOf({ name, startByte, byteLength }: TensorLocation): string {
 }
 
 function rewrite(
-  { step, content, saved, tellsMode }: KnownIndex,
+  { step, content, saved, tellsMode, isMoved = false }: KnownIndex,
   { found, isRight }: Match,
   path: string,
   kept: readonly WholeRecord[],
   newStart: ReadonlyMap<number, number>,
 ): FilePlan['indexes'][number] {
-  if (isRight && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
+  if (isRight && !isMoved && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
   const rank = new Map(content?.tensors.map(({ name }, i) => [name, i]))
   const rankOf = (name: string): number => rank.get(name) ?? rank.size
   const tensors = found
     .filter(({ startByte }) => newStart.has(startByte))
-    .sort((a, b) => rankOf(a.name) - rankOf(b.name) || a.startByte - b.startByte)
+    .sort(
+      (a, b) => rankOf(a.name) - rankOf(b.name) || Number(b.isStray) - Number(a.isStray) || a.startByte - b.startByte,
+    )
     .map(({ name, startByte, byteLength }) => ({ name, startByte: newStart.get(startByte)!, byteLength }))
   const shapes = content?.shapes ?? saved?.shapes ?? []
   if (tensors.length === 0 && shapes.length === 0) return null
@@ -289,6 +331,9 @@ function* stretchesLeftOut(
 ): Generator<LeftOut> {
   let at = 0
   let next = 0
+  const entries = [...lost].sort((a, b) => a.startByte - b.startByte)
+  let nextEntry = 0
+  let open: LostEntry[] = []
   for (const { startByte: gapEnd, byteLength: keptLength } of [...kept, { startByte: byteLength, byteLength: 0 }]) {
     const gapStart = at
     at = gapEnd + keptLength
@@ -300,10 +345,10 @@ function* stretchesLeftOut(
       // Several of one place are one.
       while (next < problems.length && problems[next]!.offset <= start) next++
       const end = Math.min(gapEnd, problems[next]?.offset ?? gapEnd)
-      const gone = lost.filter(
-        entry => entry.startByte < end && entry.startByte + entry.byteLength > start && !entry.isTold,
-      )
+      while (nextEntry < entries.length && entries[nextEntry]!.startByte < end) open.push(entries[nextEntry++]!)
+      const gone = open.filter(({ startByte, byteLength }) => startByte + byteLength > start)
       for (const entry of gone) entry.isTold = true
+      open = []
       yield {
         file: path,
         offset: start,

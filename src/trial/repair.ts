@@ -52,6 +52,9 @@ const INDEX_FILES_PER_JOB = 256
 const EVENT_FILES_PER_JOB = 32
 const MAX_INDEX_BYTES = 256 << 20
 
+/** Event files that are looked at together since their index files name one another's. */
+const MAX_ENTANGLED = 10_000
+
 const NO_INDEX = 'there was no index file'
 
 /** An index file, or one that is missing. */
@@ -75,7 +78,7 @@ interface Group {
   readonly path: string | null
   /** An index file calls that its event file which is another part of the trial, or is not finished. */
   readonly isOther?: boolean
-  readonly indexes: IndexSource[]
+  indexes: IndexSource[]
 }
 
 /**
@@ -132,6 +135,8 @@ class Repair {
   readonly #notes = new RepairNotes()
   /** Whether it is TensorBoard's: event files, and no index. */
   #isPlain = false
+  /** Steps and workers that have an index file, or are to get one. */
+  readonly #known = new Set<string>()
 
   constructor(access: Access, output: LocalOutput, options: WorkingOptions) {
     this.#access = access
@@ -265,28 +270,28 @@ class Repair {
       groups.set(path, group)
       return group
     }
-    const known = new Set(indexes.map(({ step, worker }) => nameKey(step, worker)))
+    for (const { step, worker } of indexes) this.#known.add(nameKey(step, worker))
     const named = new Set(indexes.map(({ eventFile }) => eventFile))
     for (const index of indexes) {
       const { step, worker, content, eventFile } = index
       const own = eventsByName.get(nameKey(step, worker))
       if (content === null || own === undefined || eventFile === own) groupOf(eventFile).indexes.push(index)
-      else if (eventFile === null ? !named.has(own) : !there.has(eventFile)) {
+      else if (eventFile !== null && !there.has(eventFile)) {
         // It has the right name; what the index file calls it is wrong.
         groupOf(own).indexes.push(this.#ownOf(index, own))
-      } else {
+      } else if (eventFile !== null || !named.has(own)) {
         // Which of them is right the records tell.
-        groupOf(eventFile).indexes.push({ ...index, own })
-        if (eventFile !== null) groupOf(own)
-      }
+        groupOf(eventFile ?? own).indexes.push({ ...index, own })
+        groupOf(own)
+      } else groupOf(null).indexes.push(index)
     }
     for (const path of events) {
       if (groups.has(path)) continue
       const { step, worker } = parseEventFileName(path)!
       const key = nameKey(step, worker)
-      if (known.has(key)) this.#leaveOutFile(path, NAMES_ANOTHER)
+      if (this.#known.has(key)) this.#leaveOutFile(path, NAMES_ANOTHER)
       else groupOf(path).indexes.push(missingIndex(path))
-      known.add(key)
+      this.#known.add(key)
     }
     return [...groups.values()].sort((a, b) => ((a.path ?? '') < (b.path ?? '') ? -1 : 1))
   }
@@ -299,37 +304,48 @@ class Repair {
   }
 
   /**
-   * Has index files that name another event file than that of their step and worker follow their records: they move to
-   * their own where the other holds nothing that they tell of, or is that of another index file, and nobody else names
-   * theirs. An event file that is left without any gets a new one.
+   * Has index files that name another event file than that of their step and worker, or none, follow their records: they
+   * move to their own where that holds as much of what they tell of, and the other nothing, or it is that of another index
+   * file and nobody else names theirs. An event file that is left without any gets a new one.
    * @param found what the groups' files hold
    */
   #settle(groups: readonly Group[], found: readonly (FoundFile | ErrorData)[]): void {
-    const byPath = new Map(groups.map((group, i) => [group.path, { group, file: found[i]! }]))
-    const tellsOf = ({ step, content }: IndexSource, file: FoundFile | ErrorData): boolean => {
-      if ('code' in file) return false
-      const places = new Set(
-        file.records
-          .filter(record => record.step === step)
-          .map(({ startByte, byteLength }) => `${startByte} ${byteLength}`),
-      )
-      return content!.tensors.some(({ startByte, byteLength }) => places.has(`${startByte} ${byteLength}`))
-    }
-    for (const { group, file } of byPath.values()) {
-      for (const index of group.indexes.filter(({ own }) => own !== undefined)) {
-        const own = byPath.get(index.own!)!.group
-        const isOfAnother =
-          own.indexes.length === 0 && group.indexes.some(other => other !== index && other.own === undefined)
-        if (tellsOf(index, file) && !isOfAnother) continue
-        group.indexes.splice(group.indexes.indexOf(index), 1)
-        // What it says of the mode is as little about that one.
-        own.indexes.push({ ...this.#ownOf(index, index.own!), tellsMode: false })
+    const byPath = new Map(groups.map((group, i) => [group.path, { group, tells: tellsOf(found[i]!) }]))
+    const pass = (isToMove: (index: IndexSource, group: Group, own: Group) => boolean): void => {
+      const moved: [to: Group, index: IndexSource][] = []
+      for (const group of groups) {
+        group.indexes = group.indexes.filter(index => {
+          const own = index.own === undefined ? undefined : byPath.get(index.own)?.group
+          if (own === undefined || !isToMove(index, group, own)) return true
+          // What it says of the mode is as little about that one.
+          moved.push([own, { ...this.#ownOf(index, index.own!), tellsMode: false, isMoved: true }])
+          return false
+        })
       }
+      for (const [to, index] of moved) to.indexes.push(index)
     }
-    const keys = new Set(groups.flatMap(({ indexes }) => indexes.map(({ step, worker }) => nameKey(step, worker))))
-    for (const { path, indexes } of groups) {
-      const name = indexes.length === 0 ? parseEventFileName(path!) : null
-      if (name !== null && !keys.has(nameKey(name.step, name.worker))) indexes.push(missingIndex(path!))
+    const tells = (index: IndexSource, { path }: Group): number => byPath.get(path)!.tells(index)
+    for (const [i, group] of groups.entries()) {
+      const file = found[i]!
+      const isEmpty = 'code' in file || file.records.length === 0
+      group.indexes = group.indexes.map(index => {
+        if (index.own === undefined || index.eventFile !== null) return index
+        const { own, ...rest } = index
+        return isEmpty ? rest : this.#ownOf(index, own)
+      })
+    }
+    pass((index, group) => tells(index, group) === 0)
+    const hasOwn = new Set(groups.filter(({ indexes }) => indexes.some(({ own }) => own === undefined)))
+    const isFree = new Set(groups.filter(({ indexes }) => indexes.length === 0))
+    pass((index, group, own) => {
+      if (!hasOwn.has(group) || tells(index, own) < tells(index, group)) return false
+      return isFree.delete(own)
+    })
+    for (const group of groups) {
+      const name = group.indexes.length === 0 ? parseEventFileName(group.path!) : null
+      if (name === null || this.#known.has(nameKey(name.step, name.worker))) continue
+      this.#known.add(nameKey(name.step, name.worker))
+      group.indexes = [missingIndex(group.path!)]
     }
   }
 
@@ -395,7 +411,8 @@ class Repair {
       if (group.indexes.length === 0 && !this.#isPlain) {
         const { byteLength, records } = file
         this.#notes.keep(0, 0, byteLength)
-        this.#leaveOutFile(path, NAMES_ANOTHER, { byteLength, records: records.length })
+        if (byteLength === 0) this.#notes.ignore(path)
+        else this.#leaveOutFile(path, NAMES_ANOTHER, { byteLength, records: records.length })
         continue
       }
       const plan = planFile(path, file, group.indexes)
@@ -431,6 +448,7 @@ class Repair {
   /** An event file that is not there, or can't be read. */
   #loseEventFile({ path, indexes }: Group, error: ErrorData): void {
     this.#notes.countFile('leftOut')
+    if (indexes.length === 0) this.#notes.leaveOutFile(path!, error)
     for (const { step, content } of indexes) {
       const tensors = content?.tensors.map(({ name }) => name) ?? []
       const { code, message } = error
@@ -551,20 +569,57 @@ function missingIndex(path: string): IndexSource {
   return { path: indexFilePath(step, worker), step, worker, eventFile: path, ...nothing }
 }
 
-/** Groups whose index files may belong to one another's event files, together. */
+/** How many of an index file's entries lead to a record of its step in an event file. */
+function tellsOf(file: FoundFile | ErrorData): (index: IndexSource) => number {
+  let byStep: Map<number, Set<string>> | undefined
+  return ({ step, content }) => {
+    if ('code' in file) return 0
+    if (byStep === undefined) {
+      byStep = new Map()
+      for (const record of file.records) {
+        const places = byStep.get(record.step) ?? new Set()
+        byStep.set(record.step, places.add(`${record.startByte} ${record.byteLength}`))
+      }
+    }
+    const places = byStep.get(step)
+    return places ? content!.tensors.filter(entry => places.has(`${entry.startByte} ${entry.byteLength}`)).length : 0
+  }
+}
+
+/**
+ * Groups whose index files may belong to one another's event files, together: sets of them, joined where an index file leads
+ * from one to another. Of a larger one than there is any reason for, the parts are taken for themselves.
+ */
 function entangled(groups: readonly Group[]): readonly Group[][] {
-  const byPath = new Map(groups.map(group => [group.path, group]))
-  const clusters = new Map(groups.map(group => [group, [group]]))
-  for (const group of groups) {
-    for (const { own } of group.indexes) {
-      const other = own === undefined ? undefined : clusters.get(byPath.get(own)!)
-      const mine = clusters.get(group)!
-      if (other === undefined || other === mine) continue
-      mine.push(...other)
-      for (const one of other) clusters.set(one, mine)
+  const number = new Map(groups.map(({ path }, i) => [path, i]))
+  const parent = groups.map((_, i) => i)
+  const rootOf = (i: number): number => {
+    let root = i
+    while (parent[root] !== root) {
+      parent[root] = parent[parent[root]!]!
+      root = parent[root]!
+    }
+    return root
+  }
+  for (const [i, { indexes }] of groups.entries()) {
+    for (const { own } of indexes) {
+      if (own === undefined) continue
+      const [a, b] = [rootOf(i), rootOf(number.get(own)!)]
+      parent[Math.max(a, b)] = Math.min(a, b)
     }
   }
-  return [...new Set(clusters.values())]
+  const sets = new Map<number, Group[]>()
+  const all: Group[][] = []
+  for (const [i, group] of groups.entries()) {
+    const root = rootOf(i)
+    const set = sets.get(root)
+    if (set !== undefined && set.length < MAX_ENTANGLED) set.push(group)
+    else {
+      sets.set(root, [group])
+      all.push(sets.get(root)!)
+    }
+  }
+  return all
 }
 
 /** Whether a path is one that leads from directory to directory, and nowhere else. */

@@ -1,6 +1,16 @@
 /** Index files and event files that don't belong together as their names say: what the records tell counts. */
 
-import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -15,7 +25,7 @@ let number = 0
 let dir: string
 let out: string
 
-/** Two workers, steps 0 and 1, tensors x and y. */
+/** Two workers, tensors x and y, two steps: 1 and 2, which are called 0 and 1 below. Records of a name are of one length. */
 beforeEach(() => {
   dir = join(scratch, `${number++}`, 'trial')
   out = `${dir}-clean`
@@ -28,7 +38,7 @@ beforeEach(() => {
         shape: [1],
         values: [1 + 10 * step + 100 * worker + 4 * i],
       }))
-      writer.step({ step, mode: 'TRAIN', worker, tensors })
+      writer.step({ step: step + 1, mode: 'TRAIN', worker, tensors })
     }
   }
   writer.end()
@@ -39,8 +49,8 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true })
 })
 
-const event = (worker: number, step: number): string => join(dir, eventFilePath(step, `worker_${worker}`))
-const index = (worker: number, step: number): string => join(dir, indexFilePath(step, `worker_${worker}`))
+const event = (worker: number, step: number): string => join(dir, eventFilePath(step + 1, `worker_${worker}`))
+const index = (worker: number, step: number): string => join(dir, indexFilePath(step + 1, `worker_${worker}`))
 
 interface IndexJson {
   meta: { mode_step: number; event_file_name?: string }
@@ -58,7 +68,7 @@ async function answers(directory: string): Promise<Record<string, number | strin
   const rows = await rowsOf(await createTrial(directory), { check: 'full', reductions: ['max'] })
   return Object.fromEntries(
     rows.map(row => [
-      `${row.step} ${row.worker} ${row.tensor}`,
+      `${row.step - 1} ${row.worker} ${row.tensor}`,
       row.error ? row.error.code : (row.reductions.max as number),
     ]),
   )
@@ -73,15 +83,17 @@ for (const step of [0, 1]) {
   }
 }
 
+const one = { dtype: 'float32', shape: [1] } as const
+
 const unindexed = (tag: string, number: number): Uint8Array =>
   frameRecord(
     encodeEvent({
       wallTime: 1,
-      step: 0,
+      step: 1,
       tag,
       mode: 'TRAIN',
-      modeStep: 0,
-      tensor: { dtype: 'float32', shape: [1], values: [number] },
+      modeStep: 1,
+      tensor: { ...one, values: [number] },
     }),
     { checksum: 'true' },
   )
@@ -92,7 +104,7 @@ function share(): void {
   writeFileSync(event(0, 0), Buffer.concat([mine, others]))
   rmSync(event(1, 0))
   editIndex(1, 0, json => {
-    json.meta.event_file_name = eventFilePath(0, 'worker_0')
+    json.meta.event_file_name = eventFilePath(1, 'worker_0')
     for (const entry of json.tensor_payload) entry.start_idx += mine.length
   })
 }
@@ -152,6 +164,60 @@ const cases: [name: string, damage: () => void, leftOut: string[], answers?: Rec
     ['RecordNotIndexed'],
   ],
   [
+    'a record that no index file tells of, of that name and another',
+    () => {
+      const values = ['x', 'z'].map(tag => ({
+        tag,
+        mode: 'TRAIN' as const,
+        modeStep: 1,
+        tensor: { ...one, values: [777] },
+      }))
+      const record = frameRecord(encodeEvent({ wallTime: 1, step: 1, values }), { checksum: 'true' })
+      writeFileSync(event(0, 0), Buffer.concat([readFileSync(event(0, 0)), record]))
+    },
+    ['RecordNotIndexed'],
+  ],
+  [
+    'two index files of one event file, and another with the name of one, of no bytes',
+    () => {
+      share()
+      writeFileSync(event(1, 0), '')
+    },
+    [],
+  ],
+  [
+    'two index files of one event file, and another with the name of one, that is none',
+    () => {
+      share()
+      writeFileSync(event(1, 0), 'x'.repeat(500))
+    },
+    ['BadIndexEntry'],
+  ],
+  [
+    'an index file that names another worker’s event file, and is wrong about a record in it',
+    () => {
+      rmSync(event(1, 0))
+      editIndex(1, 0, json => {
+        json.meta.event_file_name = eventFilePath(1, 'worker_0')
+        json.tensor_payload[0]!.start_idx += 3
+      })
+    },
+    ['EntryNotARecord'],
+    Object.fromEntries(Object.entries(ALL).filter(([key]) => !key.startsWith('0 worker_1'))),
+  ],
+  [
+    'an index file of nothing, and an event file of no bytes',
+    () => {
+      writeFileSync(event(0, 0), '')
+      editIndex(0, 0, json => {
+        json.tensor_payload = []
+        delete json.meta.event_file_name
+      })
+    },
+    [],
+    Object.fromEntries(Object.entries(ALL).filter(([key]) => !key.startsWith('0 worker_0'))),
+  ],
+  [
     'a record that no index file tells of, of another name',
     () => writeFileSync(event(0, 0), Buffer.concat([readFileSync(event(0, 0)), unindexed('z', 777)])),
     [],
@@ -172,7 +238,14 @@ describe('a repair', () => {
     for (const [key, number] of Object.entries(before)) {
       if (typeof number === 'number' && number === ALL[key]) expect([key, after[key]]).toEqual([key, number])
     }
-    if ((await verifyTrial(dir)).ok) expect(contentsOf(out)).toEqual(contentsOf(dir))
+    const copy = await createTrial(out)
+    for (const step of copy.steps()) expect([copy.mode(step), copy.modeStep(step)]).toEqual(['TRAIN', step])
+    if ((await verifyTrial(dir)).ok) {
+      const [original, copied] = [contentsOf(dir), contentsOf(out)]
+      expect(original).toMatchObject(copied)
+      // Event files of no bytes are no part of a trial.
+      for (const path of Object.keys(original)) if (!(path in copied)) expect(statSync(join(dir, path)).size).toBe(0)
+    }
     await repairTrial(out, `${out}-again`)
     expect(contentsOf(`${out}-again`)).toEqual(contentsOf(out))
   })
@@ -200,11 +273,11 @@ describe('a repair', () => {
 
   it('of a trial with a directory that leads out leaves out that, and no more', async () => {
     const elsewhere = `${dir}-elsewhere`
-    renameSync(join(dir, 'events/000000000001'), elsewhere)
-    symlinkSync(elsewhere, join(dir, 'events/000000000001'))
+    renameSync(join(dir, 'events/000000000002'), elsewhere)
+    symlinkSync(elsewhere, join(dir, 'events/000000000002'))
     const { leftOut, records } = await repairTrial(dir, out)
     expect(records).toEqual({ kept: 4, leftOut: 4 })
-    expect(leftOut[0]).toMatchObject({ file: 'events/000000000001', code: 'Denied' })
+    expect(leftOut[0]).toMatchObject({ file: 'events/000000000002', code: 'Denied' })
     expect((await verifyTrial(out)).problems).toEqual([])
     const after = await answers(out)
     expect(after).toEqual(Object.fromEntries(Object.entries(ALL).filter(([key]) => key.startsWith('0 '))))

@@ -654,6 +654,38 @@ describe('what readers stumble over', () => {
     expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['MalformedEvent', 'h']])
   })
 
+  it('is no histogram whose tag begins with a byte order mark', async () => {
+    plain()
+    const histogram = { min: 0, max: 1, num: 1, sum: 1, sumSquares: 1, bucketLimit: [1], bucket: [1] }
+    append(
+      encodeEvent({ wallTime: 1, step: STEP, tag: '\ufeffh', mode: 'TRAIN', modeStep: STEP, histogram }),
+      '\ufeffh',
+    )
+    expect((await verifyTrial(directory)).problems).toEqual([])
+  })
+
+  it('is told in the order of the file, and hides no record behind it', async () => {
+    const histogram = { min: 0, max: 1, num: 1, sum: 1, sumSquares: 1, bucketLimit: [1, 2], bucket: [0, 1] }
+    const good = encodeEvent({ wallTime: 1, step: 1, values: [{ tag: 'h', histogram }] })
+    const at = Buffer.from(good).lastIndexOf(Buffer.of(0x32, 16))
+    const bad = good.map((byte, i) => (i === at + 1 ? 127 : byte))
+    const numbers = [1, 2, 3, 4].map(simpleValue =>
+      encodeEvent({ wallTime: 1, step: 1, values: [{ tag: `t${simpleValue}`, simpleValue }] }),
+    )
+    const [first, cut, ...others] = [bad, ...numbers].map(payload => frameRecord(payload, { checksum: 'true' }))
+    mkdirSync(directory)
+    // The second has lost some bytes: it reaches into the third, which is whole.
+    writeFileSync(
+      join(directory, 'events.out.tfevents.1.host'),
+      Buffer.concat([first!, cut!.subarray(0, 14), cut!.subarray(18), ...others]),
+    )
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, offset }) => [code, offset])).toEqual([
+      ['MalformedEvent', 0],
+      ['BrokenFrame', first!.length],
+    ])
+  })
+
   it('is a record of another step where there is no index', async () => {
     plain()
     rmSync(join(directory, 'index'), { recursive: true })

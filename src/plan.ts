@@ -590,6 +590,31 @@ function readingOrder(records: readonly MeasuredPlace[]): number[] {
   )
 }
 
+/** Numbers in sets that are joined, each known by one of its numbers. */
+export class DisjointSets {
+  readonly #parent: Int32Array
+
+  /** @param count of numbers, each in a set of its own */
+  constructor(count: number) {
+    this.#parent = new Int32Array(count).map((_, i) => i)
+  }
+
+  rootOf(number: number): number {
+    const parent = this.#parent
+    let at = number
+    while (parent[at] !== at) {
+      parent[at] = parent[parent[at]!]!
+      at = parent[at]!
+    }
+    return at
+  }
+
+  /** The first one's root is that of both. */
+  join(a: number, b: number): void {
+    this.#parent[this.rootOf(b)] = this.rootOf(a)
+  }
+}
+
 /** Records that have to be in one job, in the order of the first of each group: all of the series that are compared. */
 function groupsOf(
   records: readonly MeasuredPlace[],
@@ -598,23 +623,14 @@ function groupsOf(
   lanes: boolean,
 ): number[][] {
   if (!lanes) return order.map(record => [record])
-  const parent = new Int32Array(records.reduce((count, { series }) => Math.max(count, series + 1), 0)).map((_, i) => i)
-  const root = (series: number): number => {
-    let at = series
-    while (parent[at] !== at) {
-      parent[at] = parent[parent[at]!]!
-      at = parent[at]!
-    }
-    return at
-  }
+  const sets = new DisjointSets(records.reduce((count, { series }) => Math.max(count, series + 1), 0))
   for (const { first, second } of tasks) {
     if (second < 0) continue
-    const [a, b] = [records[first]!.series, records[second]!.series]
-    if (a !== b) parent[root(b)] = root(a)
+    sets.join(records[first]!.series, records[second]!.series)
   }
   const groups = new Map<number, number[]>()
   for (const record of order) {
-    const own = root(records[record]!.series)
+    const own = sets.rootOf(records[record]!.series)
     const group = groups.get(own)
     if (group === undefined) groups.set(own, [record])
     else group.push(record)

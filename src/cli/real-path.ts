@@ -24,18 +24,24 @@ export function localTrial(trial: string): string | null {
   return resolve(trial.startsWith('file:') ? fileURLToPath(trial) : trial)
 }
 
+/** Whether a path lies in a trial by its name or in truth, and where it leads; null for a trial that is not on this disk. */
+async function placeIn(trial: string, path: string) {
+  const directory = localTrial(trial)
+  if (directory === null) return null
+  const [realTrial, real, realParent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
+  const isNamedThere = isInside(resolve(path), directory) || isInside(realParent!, realTrial!)
+  return { real: real!, isNamedThere, leadsThere: isInside(real!, realTrial!) }
+}
+
 /**
- * What is verified is not added to: the report would be a file that does not belong there.
+ * A trial that is verified or indexed anew is not added to: what is in it may be all that is left of a job.
+ * @param kind of the output: `a file`, `a directory`
  * @throws UsageError
  */
-export async function expectOutsideOf(trial: string, path: string): Promise<void> {
-  const directory = localTrial(trial)
-  if (directory === null) return
-  const [realTrial, real, realParent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
-  const isInTrial =
-    isInside(resolve(path), directory) || isInside(real!, realTrial!) || isInside(realParent!, realTrial!)
-  if (!isInTrial) return
-  throw new UsageError(`expected --out to be a file outside of the trial, got ${path}`)
+export async function expectOutside(trial: string, path: string, kind: string): Promise<void> {
+  const place = await placeIn(trial, path)
+  if (place === null || !(place.isNamedThere || place.leadsThere)) return
+  throw new UsageError(`expected --out to be ${kind} outside of the trial, got ${path}`)
 }
 
 /**
@@ -44,11 +50,8 @@ export async function expectOutsideOf(trial: string, path: string): Promise<void
  * @throws StoreError
  */
 export async function expectNoLinkOf(trial: string, path: string): Promise<void> {
-  const directory = localTrial(trial)
-  if (directory === null) return
-  const [realTrial, real, realParent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
-  const isInTrial = isInside(resolve(path), directory) || isInside(realParent!, realTrial!)
-  if (!isInTrial || isInside(real!, realTrial!)) return
-  const message = `cannot write ${path}: a symbolic link in the trial leads out of it, to ${real}`
+  const place = await placeIn(trial, path)
+  if (place === null || !place.isNamedThere || place.leadsThere) return
+  const message = `cannot write ${path}: a symbolic link in the trial leads out of it, to ${place.real}`
   throw new StoreError('Denied', message, { url: pathToFileURL(path).href })
 }

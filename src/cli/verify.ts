@@ -5,7 +5,7 @@ import { EXIT } from './exit.js'
 import { type VerifyFormat, verifyJsonl } from './format/verify-jsonl.js'
 import { verifyTable } from './format/verify-table.js'
 import { Output } from './output.js'
-import { expectOutsideOf } from './real-path.js'
+import { expectOutside } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor } from './terminal.js'
 
@@ -21,7 +21,7 @@ export interface VerifyFlags extends S3Flags {
 export async function verify(path: string, flags: VerifyFlags, signal: AbortSignal): Promise<number> {
   const { deep = false, threads, memory, out } = flags
   const format = verifyFormat(flags)
-  if (out !== undefined) await expectOutsideOf(path, out)
+  if (out !== undefined) await expectOutside(path, out, 'a file')
   const output = await Output.open(out)
   let written = Promise.resolve()
   const write = (text: string): Promise<void> => {

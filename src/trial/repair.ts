@@ -19,6 +19,7 @@ import {
   TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseTornasoleCollections, parseTornasoleIndex, tornasoleIndexText } from '../format/tornasole.js'
+import { DisjointSets } from '../plan.js'
 import type { CopiedFile } from '../pool/message.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import { LocalOutput } from '../store/local-output.js'
@@ -592,26 +593,14 @@ function tellsOf(file: FoundFile | ErrorData): (index: IndexSource) => number {
  */
 function entangled(groups: readonly Group[]): readonly Group[][] {
   const number = new Map(groups.map(({ path }, i) => [path, i]))
-  const parent = groups.map((_, i) => i)
-  const rootOf = (i: number): number => {
-    let root = i
-    while (parent[root] !== root) {
-      parent[root] = parent[parent[root]!]!
-      root = parent[root]!
-    }
-    return root
-  }
+  const joined = new DisjointSets(groups.length)
   for (const [i, { indexes }] of groups.entries()) {
-    for (const { own } of indexes) {
-      if (own === undefined) continue
-      const [a, b] = [rootOf(i), rootOf(number.get(own)!)]
-      parent[Math.max(a, b)] = Math.min(a, b)
-    }
+    for (const { own } of indexes) if (own !== undefined) joined.join(i, number.get(own)!)
   }
   const sets = new Map<number, Group[]>()
   const all: Group[][] = []
   for (const [i, group] of groups.entries()) {
-    const root = rootOf(i)
+    const root = joined.rootOf(i)
     const set = sets.get(root)
     if (set !== undefined && set.length < MAX_ENTANGLED) set.push(group)
     else {

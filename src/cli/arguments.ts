@@ -9,7 +9,7 @@ export function collect(value: string, previous: readonly string[] = []): readon
 
 export function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) {
-    throw new InvalidArgumentError('Expected a whole number.')
+    throw new InvalidArgumentError('Expected a whole number below 2^53.')
   }
   return Number(text)
 }
@@ -24,7 +24,7 @@ export function stepRange(text: string): readonly [number | null, number | null]
   const isSafe = [begin, end].every(bound => bound === null || Number.isSafeInteger(bound))
   if (!match || !isSafe || (!match[2] && begin === null)) {
     throw new InvalidArgumentError(
-      'Expected A:B (from A up to, but not including, B), A:, :B or A; all of them whole numbers.',
+      'Expected A:B (from A up to, but not including, B), A:, :B or A; all of them whole numbers below 2^53.',
     )
   }
   if (!match[2]) return [begin, begin! + 1]

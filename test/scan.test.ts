@@ -151,6 +151,69 @@ describe('a row', () => {
     expect(asked!.reductions).toEqual({ mean: 0 })
   })
 
+  it('of saved reductions has all digits and both parts, whatever they were saved as', async () => {
+    const saved = (op: string, dtype: DTypeName, ...values: (number | bigint)[]) => ({
+      name: `smdebug/reductions/${op}/t`,
+      dtype,
+      shape: op === 'min' ? [1] : [],
+      values,
+    })
+    const path = join(scratch, 'saved-as')
+    const writer = new TrialWriter(path)
+    const tensors = [
+      saved('min', 'int64', 9007199254740993n),
+      saved('max', 'uint64', 18446744073709551615n),
+      saved('mean', 'complex64', 1.5, 2),
+      saved('sum', 'complex128', -3, Number.NaN),
+      saved('std', 'float16', 0.5),
+      saved('abs_min', 'int8', -5),
+    ]
+    writer.step({ step: 0, tensors })
+    writer.end()
+    const trial = await createTrial(path, { requireCollections: false })
+    const [row] = await rowsOf(trial)
+    const reductions = {
+      min: 2 ** 53,
+      max: 2 ** 64,
+      mean: { re: 1.5, im: 2 },
+      sum: { re: Number.NaN, im: Number.NaN },
+      std: 0.5,
+      abs_min: -5,
+    }
+    expect(row).toMatchObject({ saved: true, reductions })
+    expect(row!.error).toBeUndefined()
+    expect(row!.exact).toEqual({ min: 9007199254740993n, max: 18446744073709551615n })
+    expect(await trial.tensor('t').reductionValues(0)).toEqual(new Map(Object.entries(reductions)))
+    expect(await trial.tensor('t').reductionValue(0, 'mean')).toEqual({ re: 1.5, im: 2 })
+    let text = ''
+    for await (const lines of trial.scan().lines('jsonl')) text += Buffer.from(lines)
+    expect(text).toContain('"min":9007199254740993,"max":18446744073709551615,"mean":{"re":1.5,"im":2},"std":0.5')
+  })
+
+  it('of what is saved under a reduction’s name, and is not one number, has an error', async () => {
+    const path = join(scratch, 'saved-not-one')
+    const writer = new TrialWriter(path)
+    const odd: StepTensor[] = [
+      { name: 'smdebug/reductions/min/t', dtype: 'float32', shape: [2], values: [1, 2] },
+      { name: 'smdebug/reductions/max/t', dtype: 'float32', shape: [0], values: [] },
+      { name: 'smdebug/reductions/mean/t', dtype: 'string', shape: [], strings: ['3'] },
+      { name: 'smdebug/reductions/std/t', dtype: 'float32', shape: [], values: [3] },
+    ]
+    writer.step({ step: 0, tensors: odd })
+    writer.end()
+    const trial = await createTrial(path, { requireCollections: false })
+    const [row] = await rowsOf(trial)
+    expect(row).toMatchObject({ saved: true, reductions: { std: 3 }, error: { code: 'ReductionUndefined' } })
+    expect(row!.error!.message).toContain('expected one number, as it was saved, got 2 numbers')
+    for (const [name, got] of [
+      ['min', '2 numbers'],
+      ['max', '0 numbers'],
+      ['mean', 'text'],
+    ] as const) {
+      await expect(trial.tensor('t').reductionValue(0, name)).rejects.toThrow(`got ${got}`)
+    }
+  })
+
   it('of odd saved reductions has those: NaN, infinities, negative zero', async () => {
     const reductions = { min: -Infinity, max: Infinity, std: Number.NaN, mean: -0, sum: 1e-45 }
     const row = (await scanned([{ name: 't', reductions, savedShape: [4, 5] }])).get('t')!

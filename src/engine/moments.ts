@@ -12,7 +12,7 @@ export interface Complex {
   readonly im: number
 }
 
-/** The value of a reduction. Complex only for `mean` and `sum` of complex tensors. */
+/** The value of a reduction. Complex only for `mean` and `sum` of complex tensors, and what a job saved as complex. */
 export type ReductionValue = number | Complex
 
 /** Exact extremes of a 64-bit integer tensor, where a number may be off by rounding. */

@@ -24,8 +24,8 @@ export interface ScanRow {
    * reductions are those of the data it was made from, as far as it tells them.
    */
   readonly saved: boolean
-  /** int64 and uint64: min and max to the last digit. */
-  readonly exact?: ExactExtremes
+  /** To the last digit: min and max of int64 and uint64, and what was saved as such. */
+  readonly exact?: ExactExtremes | Readonly<Partial<Record<ReductionName, bigint>>>
   /** What the reductions were made from; absent where they were saved or the record could not be read. */
   readonly moments?: Moments
   /** Why the tensor, or some asked reduction of it, could not be had. */
@@ -240,7 +240,7 @@ function quote(value: string): string {
 /** The reduction of a row; the extremes of 64-bit integers to the last digit. */
 export function reductionOf(row: ScanRow, name: ReductionName): ReductionValue | bigint | undefined {
   const { exact } = row
-  if (exact && name in exact) return exact[name as keyof typeof exact]
+  if (exact && name in exact) return exact[name as keyof ExactExtremes]
   return row.reductions[name]
 }
 

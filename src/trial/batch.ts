@@ -5,7 +5,7 @@ import { ReductionUndefined } from '../errors.js'
 import type { CheckLevel, ReductionName } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { checkLevelNumber, OF_SCALAR, Scan, type ScanItem, scalarOf } from './scan.js'
+import { checkLevelNumber, notOneNumber, OF_SCALAR, Scan, type ScanItem, scalarOf } from './scan.js'
 import type { TrialState } from './state.js'
 
 interface Request {
@@ -100,8 +100,11 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
         const told = read[reduction]
         if (told !== undefined) resolve(told)
         else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
-      } else if (isSaved) resolve(scalarOf(moments))
-      else if (isDefined(reduction, moments.dtype)) resolve(moments.reduction(reduction))
+      } else if (isSaved) {
+        const notOne = notOneNumber(moments, reduction)
+        if (notOne) reject(notOne)
+        else resolve(scalarOf(moments))
+      } else if (isDefined(reduction, moments.dtype)) resolve(moments.reduction(reduction))
       else reject(undefinedReduction(reduction, moments.dtype))
     }
   }

@@ -9,6 +9,7 @@ import {
   type ErrorData,
   errorFromData,
   errorToData,
+  ReductionUndefined,
   ThreadError,
   type TrialscanError,
   UsageError,
@@ -425,22 +426,46 @@ function savedRow(
   place: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>,
 ): ScanRow {
   const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
+  const exact: Partial<Record<ReductionName, bigint>> = {}
   let error: TrialscanError | undefined
   names.forEach((name, i) => {
     const result = results[i]!
     if ('error' in result) error ??= result.error
-    else if ('moments' in result) reductions[name] = scalarOf(result.moments)
+    else if ('moments' in result) {
+      const { moments } = result
+      const notOne = notOneNumber(moments, name)
+      if (notOne) error ??= notOne
+      else reductions[name] = scalarOf(moments)
+      if (!notOne && moments.exact) exact[name] = moments.exact.min
+    }
   })
-  const shape = saved.shape?.shape ?? null
-  return { tensor: saved.tensor, ...place, dtype: null, shape, reductions, saved: true, ...(error && { error }) }
+  return {
+    tensor: saved.tensor,
+    ...place,
+    dtype: null,
+    shape: saved.shape?.shape ?? null,
+    reductions,
+    saved: true,
+    ...(Object.keys(exact).length > 0 && { exact }),
+    ...(error && { error }),
+  }
 }
 
 /** What moments must know for `scalarOf`. */
-export const OF_SCALAR: Known = KNOWN.extremes
+export const OF_SCALAR: Known = KNOWN.extremes | KNOWN.sum
 
-/** The value of a tensor of one element, bit for bit. */
-export function scalarOf(moments: Moments): number {
-  return moments.nanCount > 0 ? Number.NaN : moments.slot('min')
+/** The value of a tensor of one element: a saved reduction. */
+export function scalarOf(moments: Moments): ReductionValue {
+  const { dtype, nanCount } = moments
+  if (dtype === 'complex64' || dtype === 'complex128') return moments.reduction('sum')
+  return nanCount > 0 ? Number.NaN : moments.slot('min')
+}
+
+/** Why moments are not those of a saved reduction, if they are none. */
+export function notOneNumber({ dtype, count }: Moments, name: ReductionName): ReductionUndefined | undefined {
+  if (count === 1 && dtype !== 'string') return undefined
+  const got = dtype === 'string' ? 'text' : `${count} numbers`
+  return new ReductionUndefined(name, dtype, `expected one number, as it was saved, got ${got}`)
 }
 
 /** What there is to do, and whether saved reductions are among it. */

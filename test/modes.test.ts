@@ -73,6 +73,47 @@ describe('the worked example', () => {
   })
 })
 
+describe('two global steps with one mode step', () => {
+  /** Scalars are written when a step is closed, and have the mode that is set by then: smdebug does that. */
+  function written(): string {
+    const directory = join(scratch, String(count++))
+    const writer = new TrialWriter(directory)
+    const save = (step: number, mode: Mode, modeStep: number, names: readonly string[]) =>
+      writer.step({
+        step,
+        mode,
+        modeStep,
+        tensors: names.map(name => ({ name, dtype: 'float32', shape: [1], values: [step] })),
+      })
+    save(1, 'EVAL', 1, ['loss', 'accuracy'])
+    save(2, 'EVAL', 1, ['scalar', 'accuracy'])
+    save(3, 'EVAL', 2, ['loss'])
+    writer.end()
+    return directory
+  }
+
+  it('give each tensor what the last that has it has', async () => {
+    const trial = await createTrial(written(), { requireCollections: false })
+    expect([trial.steps({ mode: 'EVAL' }), trial.globalStep('EVAL', 1)]).toEqual([[1, 2], 2])
+    for (const [name, steps, values] of [
+      ['loss', [1, 2], [1, 3]],
+      ['scalar', [1], [2]],
+      ['accuracy', [1], [2]],
+    ] as const) {
+      const tensor = trial.tensor(name)
+      expect(tensor.steps({ mode: 'EVAL' })).toEqual(steps)
+      expect([...(await tensor.values({ mode: 'EVAL' })).values()].map(({ data }) => data[0])).toEqual(values)
+      for (const [i, step] of steps.entries()) {
+        expect((await tensor.value(step, { mode: 'EVAL' })).data[0]).toBe(values[i])
+        expect(await tensor.reductionValue(step, 'max', { mode: 'EVAL' })).toBe(values[i])
+        expect(await tensor.shape(step, { mode: 'EVAL' })).toEqual([1])
+        expect(tensor.workers(step, { mode: 'EVAL' })).toEqual(['worker_0'])
+      }
+    }
+    await expect(trial.tensor('scalar').value(2, { mode: 'EVAL' })).rejects.toThrow('steps that have it: 1')
+  })
+})
+
 describe('hasPassedStep', () => {
   /** Two workers; the second has not written steps 4 and 30. */
   const steps: readonly Written[] = [

@@ -4,6 +4,8 @@ import {
   createTrial,
   type Mode,
   type Moments,
+  REDUCTIONS,
+  type ScanRow,
   type Tensor,
   TensorUnavailableForStep,
   type TensorValue,
@@ -14,7 +16,7 @@ import { EXIT } from './exit.js'
 import { blocks, histogram } from './format/bars.js'
 import { excerpt } from './format/excerpt.js'
 import { npyChunks } from './format/npy.js'
-import { complexText, counted, countText, isComplex, plainNumber, shortNumber } from './format/number.js'
+import { complexText, counted, countText, isComplex, plainNumber, reductionOf, shortNumber } from './format/number.js'
 import { shapeText } from './format/row-format.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
@@ -40,15 +42,15 @@ export async function show(path: string, name: string, flags: ShowFlags): Promis
     const asked: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
     const { value, worker } = await readValue(tensor, step, asked, npy !== undefined)
     const options = { mode, worker }
-    const globalStep = mode === 'GLOBAL' ? step : trial.globalStep(mode, step)
-    await output.write(headText(trial, name, globalStep, worker))
-    if (value === null) await output.write(await savedText(tensor, step, options))
+    const row = await rowOf(trial, name, { ...options, step })
+    await output.write(headText(row))
+    if (value === null) await output.write(savedText(row, await tensor.shape(step, options).catch(() => null)))
     else {
       if (npy !== undefined) {
         await expectNoLinkOf(path, npy)
         await writeNpy(npy, value)
       }
-      await output.write(valueText(value, await momentsOf(trial, name, globalStep, worker)))
+      await output.write(valueText(value, row.moments))
     }
     await output.end()
     return EXIT.ok
@@ -83,25 +85,36 @@ async function readValue(
   throw failure
 }
 
-async function momentsOf(trial: Trial, tensor: string, step: number, worker: string): Promise<Moments | undefined> {
-  for await (const row of trial.scan({ tensors: [tensor], steps: [step, step + 1], workers: worker, threads: 0 })) {
-    if (row.error) throw row.error
-    return row.moments
+/** What a scan tells of it. */
+async function rowOf(
+  trial: Trial,
+  tensor: string,
+  { step, mode, worker }: { readonly step: number; readonly mode: Mode; readonly worker: string },
+): Promise<ScanRow> {
+  // Several global steps can have one mode step: the last that has the tensor counts, as for values.
+  const all = trial.steps({ showIncompleteSteps: true })
+  const meant = mode === 'GLOBAL' ? [step] : all.filter(at => trial.mode(at) === mode && trial.modeStep(at) === step)
+  for (const at of meant.reverse()) {
+    for await (const row of trial.scan({ tensors: [tensor], steps: [at, at + 1], workers: worker, threads: 0 })) {
+      if (row.error) throw row.error
+      return row
+    }
   }
-  return undefined
+  throw new Error(`no row of ${tensor}, whose value is there`)
 }
 
-function headText(trial: Trial, name: string, step: number, worker: string): string {
-  const mode = trial.mode(step)
-  const modeStep = mode === 'GLOBAL' ? '' : ` (${mode} ${trial.modeStep(step)})`
-  return `${colorsFor(process.stdout).bold(safeName(name))} at step ${step}${modeStep}, ${safe(worker)}\n`
+function headText({ tensor, step, mode, modeStep, worker }: ScanRow): string {
+  const ofMode = mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`
+  return `${colorsFor(process.stdout).bold(safeName(tensor!))} at step ${step}${ofMode}, ${safe(worker)}\n`
 }
 
-async function savedText(tensor: Tensor, step: number, options: ValueOptions): Promise<string> {
-  const saved = await tensor.reductionValues(step, options)
-  const shape = await tensor.shape(step, options).catch(() => null)
+function savedText(row: ScanRow, shape: readonly number[] | null): string {
   const head = `only reductions were saved${shape ? `, of shape ${shapeText(shape)}` : ''}`
-  return `${head}\n\n${columns([...saved].map(([name, value]) => [`  ${name}`, plainNumber(value)]))}`
+  const saved = REDUCTIONS.flatMap(name => {
+    const value = reductionOf(row, name)
+    return value === undefined ? [] : [[`  ${name}`, isComplex(value) ? complexText(value) : plainNumber(value)]]
+  })
+  return `${head}\n\n${columns(saved)}`
 }
 
 function valueText(value: TensorValue, moments: Moments | undefined): string {

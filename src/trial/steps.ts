@@ -43,6 +43,8 @@ export class Steps {
   readonly lastComplete: number
   readonly #byGlobalStep = new Map<number, Step>()
   readonly #byModeStep = new Map<Mode, Map<number, Step>>()
+  /** Of steps that have one mode step: the one before. */
+  readonly #earlier = new Map<Step, Step>()
 
   /** @param all in ascending order */
   static async of(all: readonly Step[], completeness: Completeness): Promise<Steps> {
@@ -64,7 +66,10 @@ export class Steps {
       steps = new Map()
       this.#byModeStep.set(step.mode, steps)
     }
-    // Two global steps with one mode step (a training that was resumed): the later one counts.
+    // Two global steps with one mode step (a training that was resumed, scalars saved after the mode has changed): the later
+    // one counts.
+    const earlier = steps.get(step.modeStep)
+    if (earlier) this.#earlier.set(step, earlier)
     steps.set(step.modeStep, step)
   }
 
@@ -80,6 +85,11 @@ export class Steps {
   /** The step of that number: a global step for GLOBAL, whatever mode it was saved in, else a mode step. */
   find(step: number, mode: Mode): Step | undefined {
     return checkMode(mode) === 'GLOBAL' ? this.get(step) : this.#byModeStep.get(mode)?.get(step)
+  }
+
+  /** The last step before it that has the same number in its mode; seldom there is one. */
+  earlier(step: Step): Step | undefined {
+    return this.#earlier.get(step)
   }
 
   /** Step numbers in ascending order: global steps for GLOBAL, else mode steps of the mode. */

@@ -148,14 +148,14 @@ export class Tensor {
   }
 
   /** The reductions that the hook saved at a step, as it saved them; none are computed. @throws as `value` */
-  async reductionValues(step: number, options: ValueOptions = {}): Promise<Map<ReductionName, number>> {
+  async reductionValues(step: number, options: ValueOptions = {}): Promise<Map<ReductionName, ReductionValue>> {
     const { mode = 'GLOBAL', worker } = options
     const found = await this.#find(step, mode, worker, ({ reductions }) => reductions.size > 0)
     const { workerStep, saved } = found
     const names = [...saved.reductions.keys()]
     const read = Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, options)))
     const values = await this.#reading(read, found, step, mode)
-    return new Map(names.map((name, i) => [name, values[i] as number]))
+    return new Map(names.map((name, i) => [name, values[i]!]))
   }
 
   /**
@@ -237,8 +237,12 @@ export class Tensor {
 
   /** What the workers saved at a step: at least one. @throws TensorUnavailableForStep */
   #savedAt(known: Step, step: number, mode: Mode): Saved[] {
-    const found = this.#at(known)
-    if (found.length > 0) return found
+    const { steps } = this.#state.catalog
+    // Of several global steps with that mode step the last that has the tensor.
+    for (let at: Step | undefined = known; at; at = mode === 'GLOBAL' ? undefined : steps.earlier(at)) {
+      const found = this.#at(at)
+      if (found.length > 0) return found
+    }
     const broken = this.#state.catalog.atStep(known.globalStep).find(({ error }) => error !== null)
     if (broken?.error) throw broken.error
     const own = this.steps({ mode, showIncompleteSteps: true })

@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { closePools, createTrial, reindexTrial, repairTrial, type Trial, verifyTrial } from '#dist/index.js'
+import { closePools, createTrial, type Mode, reindexTrial, repairTrial, type Trial, verifyTrial } from '#dist/index.js'
 import {
   type EventSpec,
   encodeEvent,
@@ -181,6 +181,19 @@ describe('a trial whose index is lost', () => {
     const trial = await createTrial(directory)
     expect([trial.tensorNames(), trial.mode(9), trial.modeStep(9)]).toEqual([['x', 'y', 'z'], 'EVAL', 4])
     expect((await rowsOf(trial)).map(({ reductions }) => reductions.sum)).toEqual([900_000, 900_000, 7])
+  })
+
+  it('has the mode of the first record: scalars come last, and may have the mode that comes next', async () => {
+    const tensor = { dtype: 'float32', shape: [1], values: [1] } as const
+    const saved = (tag: string, mode: Mode, modeStep: number) =>
+      record({ wallTime: 1, step: 7, tag, mode, modeStep, tensor })
+    put(
+      'events/7/7_w.tfevents',
+      Buffer.concat([saved('loss', 'TRAIN', 5), saved('lr', 'EVAL', 1), saved('scalar', 'EVAL', 1)]),
+    )
+    const trial = await createTrial(directory)
+    expect([trial.modes(), trial.mode(7), trial.modeStep(7)]).toEqual([['TRAIN'], 'TRAIN', 5])
+    expect(trial.tensor('scalar').steps({ mode: 'TRAIN' })).toEqual([5])
   })
 
   it('does not call a file new that can be read no more than before', async () => {

@@ -65,6 +65,18 @@ export function parseIndexFile(text: string, url: string): IndexFile {
   return indexFile(meta, tensors, shapes, root)
 }
 
+/**
+ * What an index file says of the mode where its first record, or none, tells of one: `mode` as MODES counts, from 1 on, and
+ * -1 for a mode step that is not told.
+ */
+export function modeOfRecord(
+  told: { readonly mode: number; readonly modeStep: number } | undefined,
+  step: number,
+): Pick<IndexFile, 'mode' | 'modeStep'> {
+  const { mode, modeStep } = told ?? { mode: 0, modeStep: -1 }
+  return { mode: MODES[mode - 1] ?? 'GLOBAL', modeStep: modeStep < 0 ? step : modeStep }
+}
+
 function indexFile(
   meta: JsonObject,
   tensors: readonly TensorLocation[],

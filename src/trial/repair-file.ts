@@ -3,9 +3,9 @@
  * what the index file told; pure.
  */
 
-import type { IndexFile, TensorLocation } from '../format/index-file.js'
+import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import { parseEventFileName } from '../format/paths.js'
-import { MODES, type Worker } from '../types.js'
+import type { Worker } from '../types.js'
 import { type LeftOut, MAX_TENSORS } from './repair-report.js'
 
 /** A whole record, all of which can be read. */
@@ -304,21 +304,13 @@ function rewrite(
   return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
 }
 
-/** The mode that most of a step's records have: the hook can write a record under the mode that comes next. */
+/** The mode of a step's first record, as in smdebug's index: scalars come last, and may have the mode that comes next. */
 function modeOf(records: readonly WholeRecord[], step: number): Pick<IndexFile, 'mode' | 'modeStep'> | null {
-  const counts = new Map<string, { mode: number; modeStep: number; count: number }>()
   for (const record of records) {
-    if (record.step !== step) continue
-    for (const { mode, modeStep } of record.values) {
-      if (mode === 0) continue
-      const key = `${mode} ${modeStep}`
-      counts.set(key, { mode, modeStep, count: (counts.get(key)?.count ?? 0) + 1 })
-    }
+    const told = record.step === step && record.values.find(({ mode }) => mode !== 0)
+    if (told) return modeOfRecord(told, step)
   }
-  const [first, ...others] = counts.values()
-  if (first === undefined) return null
-  const { mode, modeStep } = others.reduce((best, next) => (next.count > best.count ? next : best), first)
-  return { mode: MODES[mode - 1] ?? 'GLOBAL', modeStep: modeStep < 0 ? step : modeStep }
+  return null
 }
 
 /** What lies between the records that are kept: a stretch for each problem. */

@@ -1,7 +1,7 @@
 /** Trials without index files: a catalog's entries made from what stands in the event files themselves. */
 
 import { errorFromData, type TrialscanError } from '../errors.js'
-import type { IndexFile, TensorLocation } from '../format/index-file.js'
+import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import {
   EVENTS_DIRECTORY,
   type EventFileName,
@@ -12,7 +12,7 @@ import {
 } from '../format/paths.js'
 import type { EventFileScan } from '../pool/message.js'
 import { runTwice } from '../pool/runner.js'
-import { type GlobalStep, MODES } from '../types.js'
+import type { GlobalStep } from '../types.js'
 import type { Access } from './access.js'
 import type { IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
@@ -148,22 +148,18 @@ export class UnindexedEvents {
   #entryOf({ path, name, scans, error }: KnownFile): IndexEntry {
     const { step, worker } = name!
     const tensors: TensorLocation[] = []
-    const modes = new Map<string, { mode: number; modeStep: number; count: number }>()
+    let told: { readonly mode: number; readonly modeStep: number } | undefined
     for (const scan of scans) {
       for (let i = 0; i < scan.tag.length; i++) {
         tensors.push(locationOf(scan, i))
+        // smdebug's index has the mode of the first record: scalars come last, and may have the mode that comes next.
         const [mode, modeStep] = [scan.mode[i]!, scan.modeStep[i]!]
-        if (mode === 0) continue
-        const key = `${mode} ${modeStep}`
-        modes.set(key, { mode, modeStep, count: (modes.get(key)?.count ?? 0) + 1 })
+        if (mode !== 0) told ??= { mode, modeStep }
       }
     }
-    // The hook can write a record under the mode that comes next: most of them have the right one.
-    const told = [...modes.values()].reduce((best, next) => (next.count > best.count ? next : best), NO_MODE)
     const failure = error ?? firstProblem(scans)
     const content: IndexFile = {
-      mode: MODES[told.mode - 1] ?? 'GLOBAL',
-      modeStep: told.modeStep < 0 ? step : told.modeStep,
+      ...modeOfRecord(told, step),
       eventFile: path,
       tensors,
       shapes: [],
@@ -205,8 +201,6 @@ export class UnindexedEvents {
     )
   }
 }
-
-const NO_MODE = { mode: 0, modeStep: -1, count: 0 }
 
 function firstProblem(scans: readonly EventFileScan[]): TrialscanError | null {
   const problem = scans.flatMap(({ problems }) => problems)[0]

@@ -419,14 +419,14 @@ class RangeVerifier {
         windowByteLength: job.windowByteLength,
         aheadByteLength: 0,
       })
-      const { dtype, kind } = record.found
+      const { dtype, shape, kind } = record.found
       if (kind !== 'content') return
       const row = engine.reserveBatch(1)
       engine.resetRow(row)
       await record.streamPart(0, 1, (address, count) => engine.addToRow(row, dtype, address, count))
       this.readBytes += record.readBytes
       const moments = new Moments(engine.layout.moments, dtype, engine.rows(row, 1).slice())
-      deep.keep(moments, tags.names[this.#tag[value]!]!, this.#step[last]!, last)
+      deep.keep(moments, shape, tags.names[this.#tag[value]!]!, this.#step[last]!, last)
     } finally {
       engine.release(mark)
     }

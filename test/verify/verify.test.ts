@@ -766,6 +766,72 @@ describe('a deep look', () => {
   })
 })
 
+describe('a deep look at reductions as frameworks compute them', () => {
+  const step = (...tensors: StepTensor[]) => {
+    const writer = new TrialWriter(directory)
+    writer.step({ step: 0, tensors })
+    writer.end()
+  }
+  const mismatches = async () => (await verifyTrial(directory, { deep: true })).problems.map(({ expected }) => expected)
+  const matrix = { name: 'm', dtype: 'float32', shape: [2, 2], values: [1, 2, 3, 4] } as const
+
+  it.each<[string, StepTensor]>([
+    // numpy.linalg.norm of [[1, 2], [3, 4]] with ord=1 and ord=2.
+    ['numpy’s norms of a matrix', { ...matrix, reductions: { l1: 6, l2: 5.4649857 } }],
+    ['norms of its elements', { ...matrix, reductions: { l1: 10, l2: Math.sqrt(30), abs_l1: 10 } }],
+    [
+      'the absolute value of the lowest int8',
+      {
+        name: 'i',
+        dtype: 'int8',
+        shape: [2],
+        values: [-128, 1],
+        reductions: { abs_min: -128, abs_sum: -127, abs_mean: -63.5 },
+      },
+    ],
+    [
+      'a product of int64 that wraps',
+      { name: 'i', dtype: 'int64', shape: [2], values: [2n ** 40n, 2n ** 30n], reductions: { prod: 0 } },
+    ],
+    ['a sum of uint8 in uint8', { name: 'u', dtype: 'uint8', shape: [2], values: [200, 100], reductions: { sum: 44 } }],
+    [
+      'a sum of uint8 in int64',
+      { name: 'u', dtype: 'uint8', shape: [2], values: [200, 100], reductions: { sum: 300 } },
+    ],
+  ])('lets %s pass', async (_, tensor) => {
+    step(tensor)
+    expect(await mismatches()).toEqual([])
+  })
+
+  it.each<[string, StepTensor, string]>([
+    ['norms that no matrix of these has', { ...matrix, reductions: { l1: 3.9 } }, 'l1 10'],
+    ['norms that are too large', { ...matrix, reductions: { l2: 5.6 } }, 'l2 5.47'],
+    ['norms of a vector that would do for a matrix', { ...matrix, shape: [4], reductions: { l1: 6 } }, 'l1 10'],
+    [
+      'a sum of integers',
+      { name: 'u', dtype: 'uint8', shape: [2], values: [20, 10], reductions: { sum: 44 } },
+      'sum 30',
+    ],
+    [
+      'an absolute value of int8',
+      { name: 'i', dtype: 'int8', shape: [2], values: [-127, 1], reductions: { abs_max: -127 } },
+      'abs_max 127',
+    ],
+  ])('finds %s', async (_, tensor, expected) => {
+    step(tensor)
+    expect(await mismatches()).toEqual([expect.stringContaining(expected)])
+  })
+
+  it('holds those of a tensor that is saved twice in a step against either', async () => {
+    const named = { name: 'a', dtype: 'float32', shape: [1] } as const
+    step({ ...named, values: [1], reductions: { max: 1 } }, { ...named, values: [2], reductions: { max: 2 } })
+    expect(await mismatches()).toEqual([])
+    rmSync(directory, { recursive: true })
+    step({ ...named, values: [1], reductions: { max: 1 } }, { ...named, values: [2], reductions: { max: 3 } })
+    expect(await mismatches()).toEqual([expect.stringContaining('max 2')])
+  })
+})
+
 describe('docs/verify.md', () => {
   it('has every code in its table', () => {
     const text = readFileSync(join(ROOT, 'docs/verify.md'), 'utf8')

@@ -213,6 +213,36 @@ describe('what is missing', () => {
   })
 })
 
+describe('a pattern of a collection that is refused', () => {
+  const written = async (collections: Readonly<Record<string, { includeRegex: string[] }>>) => {
+    const directory = mkdtempSync(join(scratch, 'refused-'))
+    const writer = new TrialWriter(directory, { collections })
+    writer.step({ step: 0, tensors: [scalar('loss', 1), { ...scalar('gradient/fc.weight', 0) }] })
+    writer.end()
+    return createTrial(directory)
+  }
+
+  it('is no matter for rules that don’t ask for it', async () => {
+    const trial = await written({ ...COLLECTIONS, custom: { includeRegex: ['(a)\\1'] } })
+    const { findings, missing, problems } = await evaluate([new DeadRelu(trial), new VanishingGradient(trial)])
+    expect(findings.map(({ rule }) => rule)).toEqual(['VanishingGradient'])
+    expect(missing.map(({ rule, missing }) => [rule, missing])).toEqual([
+      ['DeadRelu', expect.stringContaining('collections gradients (1)')],
+    ])
+    expect(problems).toEqual([])
+  })
+
+  it('ends the rules that do, and no others', async () => {
+    const trial = await written({ losses: { includeRegex: ['loss'] }, gradients: { includeRegex: ['(a)\\1'] } })
+    const rules = [new VanishingGradient(trial), new Always(trial)]
+    const { findings, missing, problems } = await evaluate(rules)
+    expect(findings.map(({ rule }) => rule)).toEqual(['Always'])
+    const refusal = expect.stringContaining('backreference is not supported')
+    expect(missing).toMatchObject([{ rule: 'VanishingGradient', missing: refusal }])
+    expect(problems.map(({ error }) => error.code)).toEqual(['RuleFailed'])
+  })
+})
+
 describe('what goes wrong', () => {
   const damage = corruptions.find(({ expect: { when, error, tensors, noticedAt } }) => {
     return when === 'read' && error === 'FormatError' && tensors.length === 1 && noticedAt !== 'full'

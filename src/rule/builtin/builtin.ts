@@ -1,12 +1,18 @@
 /** What the built-in rules share: parameters, the choice of tensors, and one judgement after the other. */
 
-import { InsufficientInformationForRuleInvocation, nearestNames, QueryError, TrialscanError } from '../../errors.js'
+import {
+  InsufficientInformationForRuleInvocation,
+  nearestNames,
+  QueryError,
+  TrialscanError,
+  UsageError,
+} from '../../errors.js'
 import { compilePattern } from '../../format/pattern.js'
 import type { Catalog } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
 import type { TrialContents } from '../../trial/open.js'
 import type { Step } from '../../trial/steps.js'
-import { stateOf, type Trial } from '../../trial/trial.js'
+import { type Collection, stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode } from '../../types.js'
 import { type Problem, problemAt } from '../finding.js'
 import { type Arguments, type Parameters, readParameters, type Values } from '../parameters.js'
@@ -261,15 +267,26 @@ export class Selection {
   get names(): readonly string[] {
     const { contents } = stateOf(this.#rule.baseTrial)
     if (this.#contents !== contents) {
-      this.#contents = contents
       this.#names = namesOf(this.#rule.baseTrial, this.#choice)
+      this.#contents = contents
     }
     return this.#names
   }
 
+  /** Why the names can't be had: a pattern of a collection can be one that is refused. */
+  get #refusal(): UsageError | null {
+    try {
+      this.names
+      return null
+    } catch (error) {
+      if (error instanceof UsageError) return error
+      throw error
+    }
+  }
+
   /** Whether there is nothing to look at, or nothing of it that would do. */
   get isEmpty(): boolean {
-    return this.names.length === 0 || (this.#choice.value === true && !this.#hasValues())
+    return this.#refusal !== null || this.names.length === 0 || (this.#choice.value === true && !this.#hasValues())
   }
 
   /** What was wanted and is not there, a sentence each. */
@@ -277,6 +294,9 @@ export class Selection {
     const { collections = [], names = [], regex = [], value, quiet } = this.#choice
     if (quiet) return []
     const trial = this.#rule.baseTrial
+    const refusal = this.#refusal
+    if (refusal)
+      return [`tensors of the collection ${collections.map(name => JSON.stringify(name))}: ${refusal.message}`]
     if (this.names.length > 0) {
       if (!value || this.#hasValues()) return []
       const [name] = this.names
@@ -327,11 +347,14 @@ function namesOf(trial: Trial, choice: Choice): readonly string[] {
 function describe(trial: Trial, collections: readonly string[], names: readonly string[]): string {
   const all = trial.tensorNames()
   if (all.length === 0) return 'the trial has no tensors'
-  const saved = [...trial.collections().values()].filter(({ members }) => members.length > 0)
+  const saved = [...trial.collections().values()].flatMap(collection => {
+    const count = memberCount(collection)
+    return count > 0 ? [{ name: collection.name, count }] : []
+  })
   const listed = saved
     .filter(({ name }) => name !== 'all')
     .slice(0, 8)
-    .map(({ name, members }) => `${name} (${members.length})`)
+    .map(({ name, count }) => `${name} (${count})`)
   const nearest = [
     ...collections.flatMap(name =>
       nearestNames(
@@ -351,6 +374,16 @@ function describe(trial: Trial, collections: readonly string[], names: readonly 
       ? `tensors saved in the collections ${listed.join(', ')}`
       : `${all.length} tensors: ${some}${all.length > 3 ? ', …' : ''}`
   return `the trial has ${has}${hint}`
+}
+
+/** Of those that can be had: a pattern can be one that is refused, which is no matter for who does not ask for it. */
+function memberCount(collection: Collection): number {
+  try {
+    return collection.members.length
+  } catch (error) {
+    if (error instanceof UsageError) return 0
+    throw error
+  }
 }
 
 /** All rules over a trial ask for the same steps. */

@@ -224,7 +224,7 @@ describe('index files', () => {
     ['nested deep', deep],
     ['nested deep and cut', '['.repeat(1_000_000)],
     ['a mode step beyond 2^53', '{"meta": {"mode": "TRAIN", "mode_step": 1e300}, "shape_payload": []}'],
-    ['a negative mode step', '{"meta": {"mode": "TRAIN", "mode_step": -1}, "shape_payload": []}'],
+    ['a negative mode step', '{"meta": {"mode": "TRAIN", "mode_step": -2}, "shape_payload": []}'],
     ['a mode step in quotes', '{"meta": {"mode": "TRAIN", "mode_step": "1"}, "shape_payload": []}'],
     ['a mode of its prototype', '{"meta": {"mode": "__proto__", "mode_step": 1}, "shape_payload": []}'],
     ['an entry that is null', entry('null')],

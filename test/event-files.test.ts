@@ -6,6 +6,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -301,6 +302,19 @@ describe('reindexTrial', () => {
     for (const name of ['mlp-all-zero', 'workers-4', 'workers-tf-devices', 'cnn-raw-and-reductions']) {
       const from = fixtureTrial(name).directory
       const files = await reindexTrial(from)
+      expect(files.length).toBeGreaterThan(0)
+      for (const { path, text } of files) expect(text).toBe(readFileSync(join(from, path), 'utf8'))
+    }
+  })
+
+  it('does not care for collections files that can’t be read, or are missing', async () => {
+    const from = copyOf('mlp-all-zero')
+    const [file] = readdirSync(join(directory, 'collections/000000000'))
+    for (const text of ['{', null]) {
+      const path = join(directory, 'collections/000000000', file!)
+      if (text === null) rmSync(path)
+      else writeFileSync(path, text)
+      const files = await reindexTrial(directory)
       expect(files.length).toBeGreaterThan(0)
       for (const { path, text } of files) expect(text).toBe(readFileSync(join(from, path), 'utf8'))
     }

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createTrial, type Mode, modes } from '#dist/index.js'
+import { createTrial, type Mode, modes, verifyTrial } from '#dist/index.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-modes-'))
@@ -112,6 +112,22 @@ describe('two global steps with one mode step', () => {
     }
     await expect(trial.tensor('scalar').value(2, { mode: 'EVAL' })).rejects.toThrow('steps that have it: 1')
   })
+})
+
+it('a step of a mode that had none yet is of no mode', async () => {
+  const directory = write([
+    [4, 'EVAL', -1, [0]],
+    [5, 'EVAL', 0, [0]],
+  ])
+  const trial = await createTrial(directory)
+  expect([trial.steps(), trial.steps({ mode: 'EVAL' }), trial.mode(4), trial.modeStep(4)]).toEqual([
+    [4, 5],
+    [0],
+    'GLOBAL',
+    4,
+  ])
+  expect((await trial.tensor('loss').value(4)).data[0]).toBe(4)
+  expect((await verifyTrial(directory)).problems).toEqual([])
 })
 
 describe('hasPassedStep', () => {

@@ -188,13 +188,20 @@ function parseModeSaveConfig(value: unknown, place: Place): SaveConfig | null {
   return value === undefined || value === null ? null : parseSaveConfig(expectObject(value, place), place)
 }
 
-/** What is left out has smdebug's default (its `SaveConfigMode`): every 500th step from step 0, without end. */
+/**
+ * What is left out has smdebug's default (its `SaveConfigMode`): every 500th step from step 0, without end. Any whole number
+ * will do, as it does for smdebug's hook: an end step of -1 is a mode that is never saved.
+ */
 function parseSaveConfig(entry: JsonObject, place: Place): SaveConfig {
   const endStep = entry.end_step ?? null
   return {
-    saveInterval: expectInteger(entry.save_interval ?? 500, inside(place, 'save_interval'), 1),
-    saveSteps: expectList(entry.save_steps, inside(place, 'save_steps'), (step, at) => expectInteger(step, at)),
-    startStep: expectInteger(entry.start_step ?? 0, inside(place, 'start_step')),
-    endStep: endStep === null ? null : expectInteger(endStep, inside(place, 'end_step')),
+    saveInterval: anyInteger(entry.save_interval ?? 500, inside(place, 'save_interval')),
+    saveSteps: expectList(entry.save_steps, inside(place, 'save_steps'), anyInteger),
+    startStep: anyInteger(entry.start_step ?? 0, inside(place, 'start_step')),
+    endStep: endStep === null ? null : anyInteger(endStep, inside(place, 'end_step')),
   }
+}
+
+function anyInteger(value: unknown, place: Place): number {
+  return expectInteger(value, place, Number.MIN_SAFE_INTEGER)
 }

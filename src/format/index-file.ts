@@ -38,7 +38,10 @@ export interface SavedShape {
 
 export interface IndexFile {
   readonly mode: Mode
-  /** Counts within the mode; for GLOBAL it is the global step. */
+  /**
+   * Counts within the mode; for GLOBAL it is the global step. -1: nothing but scalars was saved before the first step of the
+   * mode, so that the step is of none.
+   */
   readonly modeStep: number
   /** Relative to the trial and checked to lie in it; null where only shapes were saved. */
   readonly eventFile: string | null
@@ -90,7 +93,7 @@ function indexFile(
   }
   return {
     mode: parseMode(meta.mode, inside(metaPlace, 'mode')),
-    modeStep: expectInteger(meta.mode_step, inside(metaPlace, 'mode_step')),
+    modeStep: expectInteger(meta.mode_step, inside(metaPlace, 'mode_step'), -1),
     eventFile: isNothing(meta.event_file_name)
       ? null
       : checkEventFileName(expectString(meta.event_file_name, eventFilePlace), root.url),

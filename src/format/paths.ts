@@ -59,7 +59,16 @@ export function parseEventFileName(path: string): EventFileName | null {
  * is none, wherever it lies: without its index it would be taken for a run.
  */
 export function isTensorBoardFile(path: string): boolean {
-  return baseName(path).includes('tfevents') && parseEventFileName(path) === null
+  return baseName(path).includes('tfevents') && parseEventFileName(path) === null && !isOfNoStep(path)
+}
+
+/**
+ * Whether a file would be an index or event file, but for its step: a hook that was never given a step writes scalars as
+ * those of step -1.
+ */
+export function isOfNoStep(path: string): boolean {
+  const digits = /^(-?\d+)_.+\.(?:json|csv|tfevents)$/s.exec(baseName(path))?.[1]
+  return digits !== undefined && (digits.startsWith('-') || parseStep(digits) === null)
 }
 
 /** The directories that hold a trial of smdebug's each, by the paths of all files below a directory that is none; sorted. */
@@ -79,8 +88,8 @@ export function runOf(path: string): string {
 
 /** The worker that wrote a collections file, '' where the name has none, or null where it is no collections file. */
 export function parseCollectionsFileName(path: string): Worker | null {
-  const match = /^(?:(.+)_|)collections\.json$/s.exec(baseName(path))
-  return match && unescapeWorker(match[1] ?? '')
+  const match = /^(.*?)_?collections\.json$/s.exec(baseName(path))
+  return match && unescapeWorker(match[1]!)
 }
 
 /** True for a file that is still being written: it is renamed when it is closed. */

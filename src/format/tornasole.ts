@@ -13,8 +13,14 @@ export interface TornasoleIndexFile {
   readonly tensors: readonly TensorLocation[]
 }
 
-/** `tensor name, event file path, start,length`. A name may hold commas, a path may not. */
-const INDEX_LINE = /^(.+), ([^,]+), (\d+), ?(\d+)$/s
+/** `tensor name, event file path, start,length`. */
+const INDEX_LINE = /^(.+), (\d+), ?(\d+)$/s
+/** Where a name ends and its path begins: both may hold commas, paths hardly do. The first that fits counts. */
+const PLACES = [
+  /^(.+), ((?:[a-z0-9]+:\/)?\/[^,]+|events\/[^,]+)$/s,
+  /^(.+?), ((?:[a-z0-9]+:\/)?\/.*\/events\/.+)$/s,
+  /^(.+), ([^,]+)$/s,
+]
 
 /**
  * Reads an index file, line by line.
@@ -25,7 +31,8 @@ const INDEX_LINE = /^(.+), ([^,]+), (\d+), ?(\d+)$/s
 export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFile {
   let eventFile: string | null = null
   const tensors = linesOf(text).map(([line, number]): TensorLocation => {
-    const [, name, path, start, length] = INDEX_LINE.exec(line) ?? []
+    const [, place = '', start, length] = INDEX_LINE.exec(line) ?? []
+    const [, name, path] = PLACES.map(pattern => pattern.exec(place)).find(found => found) ?? []
     const [startByte, byteLength] = [Number(start), Number(length)]
     if (name === undefined || !Number.isSafeInteger(startByte + byteLength)) {
       throw fault('BadIndexFile', url, number, '`tensor name, event file, start,length`', line)

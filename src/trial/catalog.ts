@@ -134,8 +134,8 @@ function workerStepOf({ step, worker, url, content }: IndexEntry, isTornasole: b
   return {
     step,
     worker,
-    mode,
-    modeStep: modeStep as ModeStep,
+    mode: modeStep < 0 ? 'GLOBAL' : mode,
+    modeStep: (modeStep < 0 ? step : modeStep) as number as ModeStep,
     eventFile: eventFile ?? '',
     tensors: tensorsOf(tensors, shapes),
     url,

@@ -39,6 +39,8 @@ export interface TrialContents {
   readonly isTensorBoard: boolean
   /** Collections files that are missing or can't be read, records of event files that have no index, a cache not written. */
   readonly problems: readonly TrialscanError[]
+  /** Those of them that are of event files. */
+  readonly recordProblems: readonly TrialscanError[]
 }
 
 export interface LoadOptions {
@@ -133,6 +135,7 @@ export class TrialLoader {
     if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
     const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
+    const recordProblems = isIndexed ? [] : this.#events.problems()
     this.#contents = {
       catalog: await Catalog.of(entries, {
         // Runs of TensorBoard know nothing of each other.
@@ -145,11 +148,8 @@ export class TrialLoader {
       ended,
       entries,
       isTensorBoard,
-      problems: [
-        ...collectionProblems,
-        ...(isIndexed ? [] : this.#events.problems()),
-        ...(this.#cacheProblem ? [this.#cacheProblem] : []),
-      ],
+      problems: [...collectionProblems, ...recordProblems, ...(this.#cacheProblem ? [this.#cacheProblem] : [])],
+      recordProblems,
     }
     return this.#contents
   }

@@ -26,7 +26,7 @@ export interface ReindexedFile {
  * The index files of a trial, made from those it has or, where it has none, from its event files; these tell of no saved
  * shapes. Writes nothing.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
- * @throws as `createTrial`; FormatError or StoreError at the first file that can't be read; UsageError for plain
+ * @throws as `createTrial`; FormatError or StoreError at the first index or event file that can't be read; UsageError for plain
  *   TensorBoard files, of whose steps several lie in one file, which no index file can tell
  */
 export async function reindexTrial(path: string, options: ReindexOptions = {}): Promise<ReindexedFile[]> {
@@ -41,13 +41,14 @@ export async function reindexTrial(path: string, options: ReindexOptions = {}): 
     requireCollections: false,
     cache: null,
   })
-  const { entries, isTensorBoard, problems } = await loader.load()
+  const { entries, isTensorBoard, recordProblems } = await loader.load()
   await store.close()
   if (isTensorBoard) {
     const wanted = 'a trial with an event file a step and worker'
     throw new UsageError(`${store.url('')}: expected ${wanted}, got plain TensorBoard event files`, { path })
   }
-  if (problems[0]) throw problems[0]
+  // What is wrong with collections files is no matter here.
+  if (recordProblems[0]) throw recordProblems[0]
   return entries.map(({ step, worker, content }) => {
     if (content instanceof Error) throw content
     return { path: indexFilePath(step, worker), text: indexFileText(content) }

@@ -8,6 +8,7 @@ import {
   EVENTS_DIRECTORY,
   INDEX_DIRECTORY,
   indexFilePath,
+  isOfNoStep,
   isTemporary,
   isTensorBoardFile,
   parseCollectionsFileName,
@@ -181,6 +182,10 @@ class Verifier {
     if (isPlain && eventPaths.length === 0) throw await noTrial(this.#store)
 
     this.#checkTemporaries(listing, ended)
+    for (const file of [...listing.index, ...listing.events].filter(isOfNoStep)) {
+      const expected = 'a file of a step from 0 to 2^53 - 1'
+      this.#problem({ code: 'BadStep', file, expected, found: 'its name', lost: 'what is in it: nobody reads it' })
+    }
     if (!ended && !isPlain) {
       const expected = `${END_MARKERS[0]}, which a job leaves when it ends`
       this.#note({ code: 'NoEndMarker', file: '', expected, found: 'none: the job still runs, or was stopped' })
@@ -840,7 +845,12 @@ class Verifier {
     if (content?.mode === undefined || mode === undefined) return
     if (mode !== content.mode || (modeStep >= 0 && modeStep !== content.modeStep)) {
       const expected = `a record of ${content.mode} step ${content.modeStep}, as the index says`
-      this.#note({ ...place, code: 'ModeMismatch', expected, found: `one of ${mode} step ${modeStep} in ${path}` })
+      this.#note({
+        ...place,
+        code: 'ModeMismatch',
+        expected,
+        found: `one of ${mode}${modeStep < 0 ? '' : ` step ${modeStep}`} in ${path}`,
+      })
     }
   }
 }

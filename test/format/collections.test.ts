@@ -77,6 +77,13 @@ it('what can be written in several ways is read in all', () => {
   expect(single?.TRAIN).toEqual({ saveInterval: 3, saveSteps: [1, 7], startStep: 0, endStep: 9 })
   expect(single?.GLOBAL).toEqual(single?.TRAIN)
   expect(only({ save_config: { EVAL: {} } }).saveConfig?.EVAL?.saveInterval).toBe(500)
+  const never = { save_interval: 0, save_steps: [-1], start_step: -5, end_step: -1 }
+  expect(only({ save_config: { EVAL: never } }).saveConfig?.EVAL).toEqual({
+    saveInterval: 0,
+    saveSteps: [-1],
+    startStep: -5,
+    endStep: -1,
+  })
 })
 
 it('a collection may be called __proto__', () => {
@@ -95,7 +102,7 @@ describe('refuses', () => {
     [{ c: { tensor_names: 'x' } }, {}, 'collections.c.tensor_names: expected a list'],
     [{ c: { reduction_config: 'mean' } }, {}, 'reduction_config: expected an object'],
     [{ c: { save_config: { TRIAN: {} } } }, {}, 'got "TRIAN"'],
-    [{ c: { save_config: { TRAIN: { save_interval: 0 } } } }, {}, 'save_config.TRAIN.save_interval'],
+    [{ c: { save_config: { TRAIN: { save_interval: 0.5 } } } }, {}, 'save_config.TRAIN.save_interval'],
     [{ c: { save_histogram: 'yes' } }, {}, 'save_histogram: expected true or false'],
     [{}, { num_workers: 0 }, '_meta.num_workers: expected a whole number from 1'],
     [{}, [], '_meta: expected an object'],

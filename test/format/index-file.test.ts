@@ -51,7 +51,7 @@ describe('refuses', () => {
     ['no mode', { meta: { ...META, mode: undefined }, tensor_payload: [] }, 'meta.mode: expected one of TRAIN'],
     ['unknown mode', { meta: { ...META, mode: 'train' }, tensor_payload: [] }, 'got "train"'],
     ['mode from a prototype', { meta: { ...META, mode: 'length' }, tensor_payload: [] }, 'got "length"'],
-    ['mode_step', { meta: { ...META, mode_step: -1 }, tensor_payload: [] }, 'meta.mode_step: expected a whole number'],
+    ['mode_step', { meta: { ...META, mode_step: -2 }, tensor_payload: [] }, 'meta.mode_step: expected a whole number'],
     ['no event file', { meta: { ...META, event_file_name: null }, tensor_payload: [TENSOR] }, 'meta.event_file_name'],
     ['event file 7', { meta: { ...META, event_file_name: 7 }, tensor_payload: [TENSOR] }, 'expected a string, got 7'],
     ['entry', { meta: META, tensor_payload: ['x'] }, 'tensor_payload[0]: expected an object, got "x"'],

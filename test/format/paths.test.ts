@@ -64,7 +64,7 @@ it('collections file names tell the worker', () => {
     '/replica:0/task:0/device:GPU:1',
   )
   expect(parseCollectionsFileName('collections/000000000/collections.json')).toBe('')
-  expect(parseCollectionsFileName('collections/000000000/mycollections.json')).toBeNull()
+  expect(parseCollectionsFileName('collections/000000000/worker0-collections.json')).toBe('worker0-')
   expect(parseCollectionsFileName('collections/000000000/worker_0_collections.json.tmp')).toBeNull()
   expect(parseCollectionsFileName('collections.ts')).toBeNull()
 })

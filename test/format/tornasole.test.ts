@@ -18,6 +18,21 @@ describe('the CSV index', () => {
     })
   })
 
+  it.each([
+    ['/data/a,b/events/1/1_w.tfevents'],
+    ['/data/a, b/events/1/1_w.tfevents'],
+    ['runs/x/events/1/1_w.tfevents'],
+    ['s3://bucket/run/events/1/1_w.tfevents'],
+    ['/events/x/events/1/1_w.tfevents'],
+  ])('takes what follows events/ of %s', path => {
+    for (const name of ['fc.weight', 'a,b', 'a, b/c']) {
+      expect(parseTornasoleIndex(`${name}, ${path}, 0,20\n`, URL)).toEqual({
+        eventFile: 'events/1/1_w.tfevents',
+        tensors: [{ name: path.includes(', ') ? name.split(', /')[0] : name, startByte: 0, byteLength: 20 }],
+      })
+    }
+  })
+
   it('takes a path that is relative already, line ends of Windows, and nothing at all', () => {
     expect(parseTornasoleIndex('a, events/1/1_w.tfevents, 0, 20\r\n', URL)).toEqual({
       eventFile: 'events/1/1_w.tfevents',

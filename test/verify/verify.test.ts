@@ -832,6 +832,25 @@ describe('a deep look at reductions as frameworks compute them', () => {
   })
 })
 
+it('a file of a step that can’t be is named', async () => {
+  plain()
+  const [index, events] = [INDEX, EVENTS]
+  for (const [from, to] of [
+    [index, 'index/000000000/-00000000001_algo-1.json'],
+    [events, 'events/-00000000001/-00000000001_algo-1.tfevents'],
+    [events, `events/0/${'9'.repeat(20)}_algo-1.tfevents`],
+  ] as const) {
+    mkdirSync(dirname(join(directory, to)), { recursive: true })
+    cpSync(join(directory, from), join(directory, to))
+  }
+  const { problems } = await verifyTrial(directory)
+  expect(problems.map(({ code, file }) => [code, file])).toEqual([
+    ['BadStep', 'index/000000000/-00000000001_algo-1.json'],
+    ['BadStep', 'events/-00000000001/-00000000001_algo-1.tfevents'],
+    ['BadStep', `events/0/${'9'.repeat(20)}_algo-1.tfevents`],
+  ])
+})
+
 describe('docs/verify.md', () => {
   it('has every code in its table', () => {
     const text = readFileSync(join(ROOT, 'docs/verify.md'), 'utf8')

@@ -28,9 +28,13 @@ export function localTrial(trial: string): string | null {
 async function placeIn(trial: string, path: string) {
   const directory = localTrial(trial)
   if (directory === null) return null
-  const [realTrial, real, realParent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
-  const isNamedThere = isInside(resolve(path), directory) || isInside(realParent!, realTrial!)
-  return { real: real!, isNamedThere, leadsThere: isInside(real!, realTrial!) }
+  const [realTrial, real] = (await Promise.all([directory, path].map(realPath))) as [string, string]
+  // A directory on the way that lies in the trial can be a link that leads out of it.
+  let isNamedThere = false
+  for (let at = dirname(resolve(path)); !isNamedThere && at !== dirname(at); at = dirname(at)) {
+    isNamedThere = isInside(await realPath(at), realTrial)
+  }
+  return { real, isNamedThere, leadsThere: isInside(real, realTrial) }
 }
 
 /**

@@ -36,6 +36,8 @@ export async function copyRecords(job: CopyJob, engine: Engine, store: Store): P
       }
     } finally {
       output.close()
+      // It is not read again.
+      store.release?.()
     }
   }
   return { kind: 'copy', byteLength }

@@ -4,12 +4,12 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, promises, writeSync } from 'node:fs'
+import { closeSync, openSync, promises, rmSync, writeSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../errors.js'
 
-const { mkdir, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+const { chmod, mkdir, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
 /** A directory under way. */
 export class LocalOutput {
@@ -19,11 +19,20 @@ export class LocalOutput {
   /** Directories above it that were made for it, the innermost first. */
   readonly #parents: readonly string[]
   readonly #made = new Map<string, Promise<unknown>>()
+  /** However the process ends, short of being killed, no temporary directory is left. */
+  readonly #remove = (): void => {
+    try {
+      rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
+    } catch {
+      // What went wrong before is what is told.
+    }
+  }
 
   private constructor(root: string, target: string, parents: readonly string[]) {
     this.root = root
     this.#target = target
     this.#parents = parents
+    process.once('exit', this.#remove)
   }
 
   /**
@@ -37,9 +46,8 @@ export class LocalOutput {
     const [real, there] = await written(out, () => Promise.all([realPath(target), stat(target).catch(noSuchFile)]))
     if (source !== null) {
       const realSource = await realPath(source)
-      if (real === realSource || real.startsWith(realSource.endsWith(sep) ? realSource : realSource + sep)) {
-        throw usage(out, 'outside of the trial', 'one in it')
-      }
+      if (isInside(real, realSource)) throw usage(out, 'outside of the trial', 'one in it')
+      if (await passes(target, realSource)) throw usage(out, 'outside of the trial', 'one that a link in it leads to')
     }
     if (there !== null) {
       if (!there.isDirectory()) throw usage(out, 'that is new or empty', 'a file')
@@ -55,6 +63,8 @@ export class LocalOutput {
     if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
     const root = join(parent, `.${basename(real).slice(0, 100)}.${randomBytes(4).toString('hex')}.tmp`)
     await written(out, () => mkdir(root))
+    // It takes the place of one that may be private.
+    if (there !== null) await written(out, () => chmod(root, there.mode))
     return new LocalOutput(root, real, parents)
   }
 
@@ -94,6 +104,7 @@ export class LocalOutput {
       // What was put there meanwhile is not replaced: only an empty directory can be removed so.
       await rmdir(this.#target).catch(noSuchFile)
       await rename(this.root, this.#target)
+      process.removeListener('exit', this.#remove)
     })
   }
 
@@ -101,6 +112,7 @@ export class LocalOutput {
   async discard(): Promise<void> {
     // A thread may still write its last piece. Whatever happens here, what went wrong before is what is told.
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+    process.removeListener('exit', this.#remove)
     for (const parent of this.#parents) await rmdir(parent).catch(() => {})
   }
 }
@@ -173,6 +185,16 @@ function writeError(path: string, cause: unknown): StoreError {
 function noSuchFile(error: unknown): null {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
   throw error
+}
+
+/** Whether a path leads into a directory, were it only to leave it again by a link that lies there. */
+async function passes(path: string, directory: string): Promise<boolean> {
+  for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
+  return false
+}
+
+function isInside(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
 /** The real path of something that is perhaps not there yet. */

@@ -1,7 +1,7 @@
 /** `trialscan repair`: what it prints, how it exits, and what is left when it can't go on. */
 
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -131,6 +131,33 @@ describe('trialscan repair', () => {
     expect(left).toEqual(['trial'])
     expect((await trialscan('repair', dir, '--out', out)).code).toBe(0)
   })
+})
+
+it('leaves nothing after a second signal, which ends it at once', async () => {
+  makeMany(dir, { steps: 300 })
+  const child = spawn(process.execPath, [CLI, 'repair', dir, '--out', out], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const outcome = outcomeOf(child)
+  while (readdirSync(own).length < 2 && child.exitCode === null) await new Promise(done => setTimeout(done, 2))
+  child.kill('SIGINT')
+  await new Promise(done => setTimeout(done, 10))
+  child.kill('SIGINT')
+  expect((await outcome).code).toBe(130)
+  expect(readdirSync(own)).toEqual(['trial'])
+})
+
+it('takes the place of an empty directory, and who may read that', async () => {
+  copyTrial(PLAIN, dir)
+  mkdirSync(out, { mode: 0o700 })
+  expect((await trialscan('repair', dir, '--out', out)).code).toBe(0)
+  expect(statSync(out).mode & 0o777).toBe(0o700)
+})
+
+it('is content with few descriptors', async () => {
+  makeMany(dir, { steps: 100 })
+  const command = `ulimit -n 40; exec "${process.execPath}" "${CLI}" repair "${dir}" --out "${out}" --threads 2`
+  const { code, stderr } = await outcomeOf(spawn('bash', ['-c', command], { stdio: ['ignore', 'pipe', 'pipe'] }))
+  expect([code, stderr]).toEqual([0, `trialscan: wrote ${out}\n`])
+  expect((await trialscan('verify', out)).code).toBe(0)
 })
 
 function scratchEmpty(): string {

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -109,6 +110,35 @@ describe('a link out of the trial', () => {
     symlinkSync(precious, own)
     expect((await trialscan('scan', directory, '--out', own)).code).toBe(0)
     expect(readFileSync(precious, 'utf8')).toContain('"tensor":"good"')
+  })
+
+  it('to a directory is not gone through by what makes one, whatever the trial is called', async () => {
+    const directory = goodTrial()
+    const victim = place()
+    symlinkSync(victim, join(directory, 'out'))
+    const alias = join(place(), 'alias')
+    symlinkSync(directory, alias)
+    for (const trial of [directory, alias]) {
+      for (const out of [
+        join(directory, 'out'),
+        join(directory, 'out/new'),
+        join(alias, 'out'),
+        join(alias, 'out/a/b'),
+      ]) {
+        for (const command of ['repair', 'reindex']) {
+          const { code, stderr } = await trialscan(command, trial, '--out', out)
+          expect([code, stderr]).toEqual([2, expect.stringContaining('outside of the trial')])
+        }
+      }
+      const { code } = await trialscan('scan', trial, '--out', join(alias, 'out', 'rows'))
+      expect(code).toBe(3)
+    }
+    expect(readdirSync(victim)).toEqual([])
+    // What leads there from elsewhere is one's own.
+    const own = join(place(), 'own')
+    symlinkSync(victim, own)
+    expect((await trialscan('repair', directory, '--out', join(own, 'new'))).code).toBe(0)
+    expect(readdirSync(victim)).toEqual(['new'])
   })
 
   it('in the directory for new index files is not followed either', async () => {

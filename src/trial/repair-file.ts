@@ -300,7 +300,7 @@ function rewrite(
   const shapes = content?.shapes ?? saved?.shapes ?? []
   if (tensors.length === 0 && shapes.length === 0) return null
   const told = tellsMode ? content : null
-  const { mode, modeStep } = told ?? modeOf(kept, step) ?? saved ?? { mode: 'GLOBAL', modeStep: step }
+  const { mode, modeStep } = told ?? saved ?? modeOf(kept, step) ?? { mode: 'GLOBAL', modeStep: step }
   return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
 }
 

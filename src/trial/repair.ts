@@ -72,6 +72,8 @@ interface IndexSource extends KnownIndex {
   readonly fault: string | null
   /** Whether more may be lost of it than can be told. */
   readonly isTorn: boolean
+  /** Of one that can't be read: whether it tells of records. */
+  readonly hasEntries?: boolean
 }
 
 /** An event file and the index files that speak of it; null: index files of no event file. */
@@ -216,8 +218,8 @@ class Repair {
     if (content instanceof TrialscanError) {
       this.#throwIfLater(content)
       // What has cost threads their lives is not tried on this one.
-      const { saved, isTorn } = isFaultOfJob(content) ? { saved: null, isTorn: true } : await this.#save(path)
-      return { path, step, worker, content: null, saved, tellsMode, eventFile: named, fault: content.message, isTorn }
+      const left = isFaultOfJob(content) ? { saved: null, isTorn: true } : await this.#save(path)
+      return { path, step, worker, content: null, ...left, tellsMode, eventFile: named, fault: content.message }
     }
     const asked = content.eventFile === null ? null : normalize(content.eventFile)
     return { path, step, worker, content, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
@@ -235,12 +237,14 @@ class Repair {
   }
 
   /** What stands for itself in an index file that is not all right: mode and shapes. */
-  async #save(path: string): Promise<Pick<IndexSource, 'saved' | 'isTorn'>> {
-    if (path.endsWith('.csv')) return { saved: null, isTorn: false }
+  async #save(path: string): Promise<Pick<IndexSource, 'saved' | 'isTorn' | 'hasEntries'>> {
+    if (path.endsWith('.csv')) return { saved: null, isTorn: false, hasEntries: true }
     const url = this.#store.url(path)
     try {
       const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
-      const { meta, shape_payload = [] } = parseJsonObject(new TextDecoder().decode(bytes), url, 'BadIndexFile')
+      const file = parseJsonObject(new TextDecoder().decode(bytes), url, 'BadIndexFile')
+      const { meta, tensor_payload = [], shape_payload = [] } = file
+      const hasEntries = !Array.isArray(tensor_payload) || tensor_payload.length > 0
       // The tensors stand in the records, and the event file is known by its name.
       const { mode, mode_step } = (meta ?? {}) as Record<string, unknown>
       const read = (said: object): IndexFile | null => {
@@ -251,10 +255,10 @@ class Repair {
         }
       }
       const saved = read({ mode, mode_step })
-      if (saved !== null) return { saved, isTorn: false }
+      if (saved !== null) return { saved, isTorn: false, hasEntries }
       // Not the mode, then; but there may be nothing else to lose.
       const shapes = read({ mode: 'GLOBAL', mode_step: 0 })?.shapes
-      return { saved: null, isTorn: shapes === undefined || shapes.length > 0 }
+      return { saved: null, isTorn: shapes === undefined || shapes.length > 0, hasEntries }
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
       return { saved: null, isTorn: true }
@@ -462,10 +466,16 @@ class Repair {
   async #writeIndexes({ path: eventFile, indexes }: Group, plan: FilePlan | null): Promise<void> {
     const nothing: FoundFile = { byteLength: 0, records: [], problems: [] }
     const { indexes: rewritten } = plan ?? planFile(eventFile ?? '', nothing, indexes)
-    for (const [i, { path, content, fault, isTorn, step }] of indexes.entries()) {
+    // Of an event file that is lost, or parts of it, that was told for each of its index files.
+    const isTold = eventFile !== null && (plan === null || plan.kept.length + plan.leftOut.length > 0)
+    for (const [i, { path, content, fault, isTorn, hasEntries, step }] of indexes.entries()) {
       const index = rewritten[i]!
-      if (isTorn)
-        this.#notes.leaveOutFile(path, { code: 'BadIndexFile', message: `${fault}; shapes in it are lost` }, { step })
+      if (isTorn || (hasEntries && !isTold)) {
+        const lost = isTorn
+          ? 'shapes in it are lost'
+          : 'what it tells of is lost: there is nothing in an event file of its step'
+        this.#notes.leaveOutFile(path, { code: 'BadIndexFile', message: `${fault}; ${lost}` }, { step })
+      }
       if (index === 'same' && fault === null) {
         await this.#output.write(path, await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES }))
         this.#notes.countFile('copied')

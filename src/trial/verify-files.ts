@@ -65,12 +65,15 @@ export class IndexState {
   readonly #all = new Set<string>()
   readonly #last = new Map<Worker, number>()
 
-  constructor(indexes: readonly ReadIndex[], ended: boolean) {
+  /** @param events that were listed before the indexes were: the last of a worker has perhaps no index file yet */
+  constructor(indexes: readonly ReadIndex[], events: readonly EventFileName[], ended: boolean) {
     this.isThere = indexes.length > 0
     this.#ended = ended
     for (const { step, worker, content } of indexes) {
       this.#all.add(`${step} ${worker}`)
       if (content !== null) this.#readable.add(`${step} ${worker}`)
+    }
+    for (const { step, worker } of [...indexes, ...events]) {
       this.#last.set(worker, Math.max(step, this.#last.get(worker) ?? 0))
     }
   }

@@ -140,7 +140,7 @@ class Verifier {
   readonly #noteCounts: Partial<Record<VerifyCode, number>> = {}
   /** How many were told of the event file that is being looked at and its index files, or of what comes before these. */
   readonly #told = new Map<string, number>()
-  #indexes = new IndexState([], false)
+  #indexes = new IndexState([], [], false)
   readonly #savedNames = new Set<string>()
   readonly #seenPayloads = new WeakSet<object>()
   readonly #stats = { eventFiles: 0, indexFiles: 0, records: 0, tensors: 0, readBytes: 0 }
@@ -200,7 +200,7 @@ class Verifier {
       this.#note({ code: 'NoIndex', file: '', expected, found: 'none' })
     }
     this.#checkWorkers(indexes, collections)
-    this.#indexes = new IndexState(indexes, ended)
+    this.#indexes = new IndexState(indexes, isPlain ? [] : eventPaths.map(path => parseEventFileName(path)!), ended)
     const threads = await this.#checkEventFiles(eventFilesOf(eventPaths, indexes), isTornasole)
     this.#checkMembers(collections)
 
@@ -279,8 +279,9 @@ class Verifier {
     }
     const root = await list('', false)
     if (errors[0]) throw errors[0]
-    const index = await list(INDEX_DIRECTORY, true)
+    // In this order: of a job that runs, the index files of all these but the last are then there.
     const events = await list(EVENTS_DIRECTORY, true)
+    const index = await list(INDEX_DIRECTORY, true)
     const collections = await list(COLLECTIONS_DIRECTORY, true)
     if (errors.length === 3) throw errors[0]
     return { root: new Set(root), index, events, collections }

@@ -154,7 +154,7 @@ it('takes the place of an empty directory, and who may read that', async () => {
 
 it('is content with few descriptors', async () => {
   makeMany(dir, { steps: 100 })
-  const command = `ulimit -n 40; exec "${process.execPath}" "${CLI}" repair "${dir}" --out "${out}" --threads 2`
+  const command = `ulimit -n 48; exec "${process.execPath}" "${CLI}" repair "${dir}" --out "${out}" --threads 2`
   const { code, stderr } = await outcomeOf(spawn('bash', ['-c', command], { stdio: ['ignore', 'pipe', 'pipe'] }))
   expect([code, stderr]).toEqual([0, `trialscan: wrote ${out}\n`])
   expect((await trialscan('verify', out)).code).toBe(0)

@@ -200,6 +200,29 @@ describe('an index file', () => {
     expect(await numbers()).toEqual([['a', 1, 'TRAIN', 1, 1]])
   })
 
+  it.each<[string, string, string]>([
+    ['entries that can’t be', '"start_idx": 0', '"start_idx": -1'],
+    ['no meta', '"meta"', '"mate"'],
+    ['an event file outside of the trial', '"event_file_name": "', '"event_file_name": "../'],
+    ['no JSON', '{"meta"', '{"meta'],
+  ])('tells that all is lost of an event file that is gone and whose index file has %s', async (_, from, to) => {
+    collections()
+    step(1, [['a', value('a', 1, 1)]])
+    step(2, [['a', value('a', 2, 2)]])
+    const index = indexFilePath(1, WORKER)
+    const text = readFileSync(join(dir, index), 'utf8')
+    expect(text).toContain(from)
+    put(index, text.replace(from, to))
+    for (const makeEmpty of [false, true]) {
+      if (makeEmpty) put(eventFilePath(1, WORKER))
+      else rmSync(join(dir, eventFilePath(1, WORKER)))
+      rmSync(out, { recursive: true, force: true })
+      const report = await repair()
+      expect(report.leftOut).toMatchObject([{ file: index, step: 1, code: expect.stringMatching(/BadIndexFile/) }])
+      expect(await numbers()).toEqual([['a', 2, 'TRAIN', 2, 2]])
+    }
+  })
+
   it('keeps the shapes of an event file that is gone', async () => {
     collections()
     step(1, [['a', value('a', 1, 1)]], { shape_payload: [{ tensorname: 'b', originalname: 'b', shape: [4] }] })

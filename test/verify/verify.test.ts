@@ -317,6 +317,27 @@ describe('of a trial it checks', () => {
     expect(running.notes.map(({ code }) => code).sort()).toEqual(['IndexFileMissing', 'NoEndMarker'])
   })
 
+  it('index files of a running job, of which only a worker’s last one may still come', async () => {
+    const writer = new TrialWriter(directory, { numWorkers: 2 })
+    for (let step = 0; step < 4; step++) {
+      for (const worker of [0, 1])
+        writer.step({ step, worker, tensors: [{ name: 'a', dtype: 'int8', shape: [1], values: [1] }] })
+    }
+    for (const step of [0, 1, 2, 3]) rmSync(join(directory, indexFilePath(step, 'worker_1')))
+    rmSync(join(directory, indexFilePath(2, 'worker_0')))
+    rmSync(join(directory, indexFilePath(3, 'worker_0')))
+    const { problems, notes } = await verifyTrial(directory)
+    const missing = (found: Verification['problems']) =>
+      found.filter(({ code }) => code === 'IndexFileMissing').map(({ file }) => file)
+    expect(missing(problems)).toEqual([
+      eventFilePath(0, 'worker_1'),
+      eventFilePath(1, 'worker_1'),
+      eventFilePath(2, 'worker_0'),
+      eventFilePath(2, 'worker_1'),
+    ])
+    expect(missing(notes)).toEqual([eventFilePath(3, 'worker_0'), eventFilePath(3, 'worker_1')])
+  })
+
   it('gaps between the entries', async () => {
     const index = readIndex(plain(), STEP)
     const tensor_payload = index.tensor_payload.filter(({ tensorname }) => tensorname !== 'words')

@@ -1,7 +1,11 @@
 /** The names of files in a trial: what they tell, and which of them may be believed. Source: format.md "Tree". */
 
+import { createHash } from 'node:crypto'
 import { FormatError } from '../errors.js'
 import type { GlobalStep, Worker } from '../types.js'
+
+/** What file systems allow. */
+const MAX_NAME_BYTES = 255
 
 export const INDEX_DIRECTORY = 'index'
 export const EVENTS_DIRECTORY = 'events'
@@ -32,12 +36,19 @@ export interface EventFileName {
 /** Where the index file of a worker's step lies in a trial of smdebug. */
 export function indexFilePath(step: number, worker: Worker): string {
   const part = String(Math.floor(step / 1000)).padStart(9, '0')
-  return `${INDEX_DIRECTORY}/${part}/${String(step).padStart(12, '0')}_${escapeWorker(worker)}.json`
+  const name = `_${escapeWorker(worker)}.json`
+  // The width of a number is nobody's promise; where there is no room, that of the event file is enough.
+  const padded = String(step).padStart(12, '0')
+  const number = Buffer.byteLength(name) + padded.length <= MAX_NAME_BYTES ? padded : step
+  return `${INDEX_DIRECTORY}/${part}/${number}${name}`
 }
 
 /** Where a worker's collections file lies in a trial of smdebug. */
 export function collectionsFilePath(worker: Worker): string {
-  return `${COLLECTIONS_DIRECTORY}/000000000/${escapeWorker(worker)}_collections.json`
+  const name = `${escapeWorker(worker)}_collections.json`
+  // There is no more than a count of these to be told by their names.
+  const digest = Buffer.byteLength(name) > MAX_NAME_BYTES && createHash('sha256').update(worker).digest('hex')
+  return `${COLLECTIONS_DIRECTORY}/000000000/${digest ? `${digest}_collections.json` : name}`
 }
 
 /** What an index file's name tells, or null where it is none (a temporary file, another extension, no step). */

@@ -87,6 +87,12 @@ export class LocalOutput {
     return target
   }
 
+  /** Whether a path can be had here: no name of more than 255 bytes, and 4,095 in all. @param path relative, with `/` */
+  fits(path: string): boolean {
+    const names = path.split('/')
+    return Buffer.byteLength(join(this.root, path)) < 4096 && names.every(name => Buffer.byteLength(name) <= 255)
+  }
+
   /** Writes a file. @param path relative, with `/` */
   async write(path: string, bytes: Uint8Array | string): Promise<void> {
     const target = await this.place(path)

@@ -285,7 +285,9 @@ export class TrialLoader {
     const isNew = await this.#events.load(false)
     if (this.#events.writer !== null) return isNew
     const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
-    if (collections.length > 0 || root.has(TORNASOLE_COLLECTIONS_FILE)) return isNew
+    // One that is not finished yet tells as much of whose trial it is; a run of TensorBoard can have that name, too.
+    const isSmdebug = collections.some(path => parseCollectionsFileName(path.replace(/\.tmp$/, '')) !== null)
+    if (isSmdebug || root.has(TORNASOLE_COLLECTIONS_FILE)) return isNew
     return this.#events.load(true)
   }
 

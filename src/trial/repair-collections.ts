@@ -12,6 +12,8 @@ import type { RepairNotes } from './repair-report.js'
 const MAX_COLLECTIONS_BYTES = 256 << 20
 /** Of more, all of whom would owe a file, there is none: it is the number that is wrong. */
 const MAX_WORKERS = 10_000
+/** What copies of a good file may take in place of those that are missing. */
+const MAX_SUBSTITUTES_BYTES = 16 << 20
 
 export interface CollectionsRepair {
   readonly store: Store
@@ -32,7 +34,7 @@ export async function repairCollections(
   workers: readonly Worker[],
   { store, output, notes, areExpected }: CollectionsRepair,
 ): Promise<void> {
-  const good: Uint8Array[] = []
+  let good: Uint8Array | null = null
   const bad: { readonly path: string; readonly error: ErrorData; readonly bytes: Uint8Array | null }[] = []
   let numWorkers = 0
   for (const path of paths) {
@@ -53,15 +55,18 @@ export async function repairCollections(
       bad.push({ path, error: error.toJSON(), bytes })
       continue
     }
-    good.push(bytes)
-    await output.write(path, bytes)
+    good ??= bytes
+    await output.write(placeOf(path, output), bytes)
     notes.countFile('copied')
   }
   if (numWorkers === 0) numWorkers = Math.max(1, workers.length)
-  const substitute = good[0] ?? pythonJson({ collections: {}, _meta: { num_workers: numWorkers } })
+  const empty = pythonJson({ collections: {}, _meta: { num_workers: numWorkers } })
+  const missing = bad.length + (areExpected ? Math.max(0, numWorkers - paths.length) : 0)
+  // A reader of all of them needs no more than one that is good; what a file claims shall not fill the disk.
+  const substitute = good !== null && good.length * missing <= MAX_SUBSTITUTES_BYTES ? good : empty
   for (const { path, error, bytes } of bad) {
     const saved = bytes && withNumWorkers(bytes, numWorkers)
-    await output.write(path, saved ?? substitute)
+    await output.write(placeOf(path, output), saved ?? substitute)
     notes.rebuild(path, error.message)
     if (saved === null) notes.leaveOutFile(path, error)
   }
@@ -78,6 +83,11 @@ export async function repairCollections(
     notes.rebuild(path, message)
     notes.leaveOutFile(path, { code: 'CollectionsFileMissing', message })
   }
+}
+
+/** Where a file comes to lie: where it was, or where there is room for its name. */
+function placeOf(path: string, output: LocalOutput): string {
+  return output.fits(path) ? path : collectionsFilePath(parseCollectionsFileName(path)!)
 }
 
 /** The text of a file in which nothing but the number of workers is wrong; null for any other. */

@@ -71,8 +71,9 @@ export class RepairNotes {
   readonly #bytes = { kept: 0, leftOut: 0 }
   #leftOutCount = 0
 
-  get keptRecords(): number {
-    return this.#records.kept
+  /** Whether there is anything in the copy that makes it a trial: a record, an index or a collections file. */
+  get hasKept(): boolean {
+    return this.#files.copied + this.#files.rebuilt > 0
   }
 
   leaveOut(one: LeftOut): void {

@@ -122,6 +122,15 @@ const NO_EVENT_FILE: ErrorData = {
   fields: { url: '' },
 }
 
+const NAME_TOO_LONG: ErrorData = {
+  name: 'StoreError',
+  code: 'NameTooLong',
+  message: 'its path would be longer than a path can be, where the copy is made',
+  fields: { url: '' },
+}
+
+const UNSAFE_NAME = { code: 'UnsafePath', message: 'its path is not such as every disk can have' } as const
+
 const NAMES_ANOTHER = { code: 'BadIndexEntry', message: 'the index file of its step does not name it' } as const
 
 interface WorkingOptions {
@@ -153,34 +162,37 @@ class Repair {
     const unlisted: [path: string, error: StoreError][] = []
     const onError = (path: string, error: StoreError): unknown => unlisted.push([path, error])
     const files = sortFiles(await this.#store.list('', { recursive: true, onError }))
+    const ofTornasole = files.root.some(file => file === TORNASOLE_COLLECTIONS_FILE || file === TORNASOLE_END_MARKER)
+    const isPlain = files.index.length + files.events.length + files.collections.length === 0 && !ofTornasole
+    this.#isPlain = isPlain
+    const plain = isPlain ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path)) : []
+    if (isPlain && plain.length === 0) throw await noTrial(this.#store)
     for (const [path, error] of unlisted) {
-      if (parts.includes(path.split('/', 1)[0]!)) this.#leaveOutFile(path, error)
+      if (isPlain || parts.includes(path.split('/', 1)[0]!)) this.#leaveOutFile(path, error)
       else this.#notes.ignore(path)
     }
-    const isPlain = files.index.length + files.events.length + files.collections.length + files.root.length === 0
-    this.#isPlain = isPlain
-    const plain = isPlain
-      ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path) && isPlainPath(path))
-      : []
-    if (isPlain && plain.length === 0) throw await noTrial(this.#store)
+    await this.#checkEndMarkers(files.root)
     const indexes = await this.#readIndexes(files)
     const groups = isPlain ? plain.map(path => ({ path, indexes: [] })) : this.#group(files, indexes)
-    const isTornasole =
-      files.root.some(file => file === TORNASOLE_COLLECTIONS_FILE || file === TORNASOLE_END_MARKER) ||
-      indexes.some(({ path }) => path.endsWith('.csv'))
+    const isTornasole = ofTornasole || indexes.some(({ path }) => path.endsWith('.csv'))
     const read = new Set(groups.map(({ path }) => path))
+    for (const path of files.unsafe) {
+      if (isPlain ? isTensorBoardFile(path) : !isTensorBoardFile(path)) this.#leaveOutFile(path, UNSAFE_NAME)
+      else this.#notes.ignore(path)
+    }
     for (const path of files.others) if (!read.has(path)) this.#notes.ignore(path)
     await this.#copyGroups(groups, isTornasole)
-    if (isPlain && this.#notes.keptRecords === 0) {
-      const found = 'there is none: nothing is left to copy'
-      throw new MissingCollectionFiles(this.#store.url(''), `expected event files with a whole record, but ${found}`)
-    }
     const workers = new Set(indexes.map(({ worker }) => worker))
     for (const { indexes } of groups) for (const { worker } of indexes) workers.add(worker)
     const areExpected = !isTornasole && END_MARKERS.some(marker => files.root.includes(marker))
     const context = { store: this.#store, output: this.#output, notes: this.#notes, areExpected }
-    await repairCollections(files.collections, [...workers].sort(), context)
-    await this.#copyRoot(files.root)
+    if (!isPlain) await repairCollections(files.collections, [...workers].sort(), context)
+    await this.#copyRoot(files.root.filter(path => !END_MARKERS.includes(path)))
+    if (!this.#notes.hasKept) {
+      const found = 'there is none: nothing is left to copy'
+      throw new MissingCollectionFiles(this.#store.url(''), `expected event files with a whole record, but ${found}`)
+    }
+    await this.#copyRoot(files.root.filter(path => END_MARKERS.includes(path)))
     return this.#notes
   }
 
@@ -406,7 +418,7 @@ class Repair {
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
       const path = group.path!
-      const file = group.isOther ? NO_EVENT_FILE : found[i]!
+      const file = group.isOther ? NO_EVENT_FILE : this.#output.fits(path) ? found[i]! : NAME_TOO_LONG
       if ('code' in file) {
         this.#throwIfLater(errorFromData(file))
         this.#loseEventFile(group, file)
@@ -468,8 +480,9 @@ class Repair {
     const { indexes: rewritten } = plan ?? planFile(eventFile ?? '', nothing, indexes)
     // Of an event file that is lost, or parts of it, that was told for each of its index files.
     const isTold = eventFile !== null && (plan === null || plan.kept.length + plan.leftOut.length > 0)
-    for (const [i, { path, content, fault, isTorn, hasEntries, step }] of indexes.entries()) {
+    for (const [i, { path, content, fault, isTorn, hasEntries, step, worker }] of indexes.entries()) {
       const index = rewritten[i]!
+      const target = this.#output.fits(path) ? path : indexFilePath(step, worker)
       if (isTorn || (hasEntries && !isTold)) {
         const lost = isTorn
           ? 'shapes in it are lost'
@@ -477,7 +490,7 @@ class Repair {
         this.#notes.leaveOutFile(path, { code: 'BadIndexFile', message: `${fault}; ${lost}` }, { step })
       }
       if (index === 'same' && fault === null) {
-        await this.#output.write(path, await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES }))
+        await this.#output.write(target, await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES }))
         this.#notes.countFile('copied')
         continue
       }
@@ -488,9 +501,9 @@ class Repair {
         continue
       }
       // A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any.
-      const isCsv = path.endsWith('.csv') && !said.tensors.some(({ name }) => /[\r\n]/.test(name))
+      const isCsv = target.endsWith('.csv') && !said.tensors.some(({ name }) => /[\r\n]/.test(name))
       await this.#output.write(
-        isCsv ? path : path.replace(/csv$/, 'json'),
+        isCsv ? target : target.replace(/csv$/, 'json'),
         isCsv ? tornasoleIndexText(said) : indexFileText(said),
       )
       this.#notes.rebuild(path, fault ?? 'it told of records that were left out, or where others lay')
@@ -515,6 +528,20 @@ class Repair {
       }
       await this.#output.write(path, bytes)
       this.#notes.countFile('copied')
+    }
+  }
+
+  /** One that can't be looked at is in no listing, and keeps readers from opening the trial. */
+  async #checkEndMarkers(listed: readonly string[]): Promise<void> {
+    for (const marker of END_MARKERS) {
+      if (listed.includes(marker)) continue
+      try {
+        if (await this.#store.exists(marker)) await this.#store.byteLength(marker)
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error
+        this.#throwIfLater(error)
+        this.#leaveOutFile(marker, error)
+      }
     }
   }
 
@@ -543,12 +570,14 @@ interface SortedFiles {
   readonly collections: readonly string[]
   /** In the root: end markers, and the collections of Tornasole. */
   readonly root: readonly string[]
+  /** Such as would be a part of a trial, but for what their paths hold: the names of a store need not be such as a disk's. */
+  readonly unsafe: readonly string[]
   readonly others: readonly string[]
 }
 
 function sortFiles(paths: readonly string[]): SortedFiles {
-  const sorted = { index: [], events: [], collections: [], root: [], others: [] } as Record<
-    'index' | 'events' | 'collections' | 'root' | 'others',
+  const sorted = { index: [], events: [], collections: [], root: [], unsafe: [], others: [] } as Record<
+    'index' | 'events' | 'collections' | 'root' | 'unsafe' | 'others',
     string[]
   >
   const eventsByName = new Map<string, string>()
@@ -556,9 +585,15 @@ function sortFiles(paths: readonly string[]): SortedFiles {
   for (const path of paths) {
     const [directory] = path.split('/', 1)
     const isIn = (name: string): boolean => directory === name && path !== name
-    // The names of a store need not be such as a disk can have.
-    if (isTemporary(path) || !isPlainPath(path)) sorted.others.push(path)
-    else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
+    if (isTemporary(path)) sorted.others.push(path)
+    else if (!isPlainPath(path)) {
+      const isPart =
+        (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) ||
+        (isIn(EVENTS_DIRECTORY) && parseEventFileName(path) !== null) ||
+        (isIn(COLLECTIONS_DIRECTORY) && parseCollectionsFileName(path) !== null) ||
+        isTensorBoardFile(path)
+      sorted[isPart ? 'unsafe' : 'others'].push(path)
+    } else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
       // Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count.
       const isSuperseded = path.endsWith('.csv') && there.has(path.replace(/csv$/, 'json'))
       sorted[isSuperseded ? 'others' : 'index'].push(path)

@@ -219,7 +219,7 @@ export const EXHIBITS: readonly Exhibit[] = [
   numbered('start_idx', '-1'),
   numbered('start_idx', '1e21'),
   numbered('start_idx', '9007199254740990'),
-  indexed('mode_step of -1', 'BadIndexFile', { meta: { mode_step: -1 } }),
+  indexed('mode_step of -2', 'BadIndexFile', { meta: { mode_step: -2 } }),
   indexed('mode_step of 1e21', 'BadIndexFile', { meta: { mode_step: 1e21 } }),
   indexed('a mode called __proto__', 'BadIndexFile', { meta: { mode: '__proto__' } }),
   indexed(`JSON nested ${NESTED} deep`, 'BadIndexFile', {

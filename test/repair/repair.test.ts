@@ -19,6 +19,7 @@ import {
   closePools,
   createTrial,
   type RepairOptions,
+  reindexTrial,
   repairTrial,
   type ScanRow,
   UsageError,
@@ -428,6 +429,30 @@ describe('collections files', () => {
     expect(trial.steps()).toEqual(wanted.steps())
   })
 
+  it('that are owed by many are copies of one that is good, unless these would fill the disk', async () => {
+    step(1, [['a', value('a', 1, 1)]])
+    put('training_job_end.ts')
+    for (const [names, isCopied] of [
+      [10, true],
+      [1000, false],
+    ] as const) {
+      const all = {
+        name: 'all',
+        include_regex: ['a'],
+        tensor_names: Array.from({ length: names }, (_, i) => `tensor ${i}`),
+      }
+      const text = JSON.stringify({ collections: { all }, _meta: { num_workers: 2000 } })
+      put(`collections/000000000/${WORKER}_collections.json`, text)
+      rmSync(out, { recursive: true, force: true })
+      expect(await repair()).toMatchObject({ leftOutCount: 1999 })
+      const other = copied('collections/000000000/worker_1999_collections.json')
+      expect(other === text).toBe(isCopied)
+      const trial = await createTrial(out)
+      expect(trial.collection('all').members).toEqual(['a'])
+      await trial.close()
+    }
+  })
+
   it('are not made up for a job that runs', async () => {
     step(1, [['a', value('a', 1, 1)]])
     expect((await repair()).leftOut).toEqual([])
@@ -496,6 +521,82 @@ describe('other trials', () => {
       ['loss', 2],
       ['acc', 2],
     ])
+  })
+
+  describe('TensorBoard’s', () => {
+    const name = 'events.out.tfevents.1.host'
+    const run = () => [record({ wallTime: 1, step: 4, tag: 'loss', simpleValue: 0.5 })]
+    const lossOf = async () => (await numbers()).map(row => (row as unknown[]).slice(0, 2))
+
+    it('may have an end marker', async () => {
+      put(name, ...run())
+      put('training_job_end.ts')
+      expect(await repair()).toMatchObject({ leftOut: [], rebuilt: [], ignored: [] })
+      expect(contentsOf(out)).toEqual(contentsOf(dir))
+      expect(await lossOf()).toEqual([['loss', 4]])
+    })
+
+    it('may have runs that are called as a part of a trial', async () => {
+      for (const path of ['train', 'index', 'collections']) put(`${path}/${name}`, ...run())
+      expect((await rowsIn(dir)).map(({ worker }) => worker)).toEqual(['collections', 'index', 'train'])
+      expect(await repair()).toMatchObject({ leftOut: [], ignored: [] })
+      expect(contentsOf(out)).toEqual(contentsOf(dir))
+    })
+
+    it('are left out, and told of, where no other disk could have their names', async () => {
+      put(name, ...run())
+      put(`run\\2/${name}`, ...run())
+      const report = await repair()
+      expect(report.leftOut).toMatchObject([{ file: `run\\2/${name}`, code: 'UnsafePath' }])
+      expect(await lossOf()).toEqual([['loss', 4]])
+    })
+  })
+
+  it('with a worker’s name that no other disk can have are copied without that, which is told', async () => {
+    collections()
+    step(1, [['a', value('a', 1, 1)]])
+    put(eventFilePath(1, 'w\\0'), value('b', 1, 1))
+    const report = await repair()
+    expect(report.leftOut).toMatchObject([{ file: eventFilePath(1, 'w\\0'), code: 'UnsafePath' }])
+    expect(await numbers()).toEqual([['a', 1, 'TRAIN', 1, 1]])
+  })
+
+  it('with names as long as can be are copied whole', async () => {
+    const worker = 'w'.repeat(244)
+    collections(WORKER, 2)
+    step(1, [['a', value('a', 1, 1)]])
+    put(`events/000000000007/7_${worker}.tfevents`, value('b', 7, 2, 'EVAL', 0))
+    put('training_job_end.ts')
+    const report = await repair()
+    expect(report.leftOut.map(({ code }) => code)).toEqual(['CollectionsFileMissing'])
+    expect(await numbers()).toEqual([
+      ['a', 1, 'TRAIN', 1, 1],
+      ['b', 7, 'EVAL', 0, 2],
+    ])
+    rmSync(join(dir, 'index'), { recursive: true })
+    const paths = (await reindexTrial(dir)).map(({ path }) => path)
+    expect(paths).toEqual([indexFilePath(1, WORKER), `index/000000000/7_${worker}.json`])
+  })
+
+  it('with paths as long as can be are copied without these, which is told', async () => {
+    collections()
+    step(1, [['a', value('a', 1, 1)]])
+    const deep = `events/${Array(19).fill('d'.repeat(200)).join('/')}`
+    // No path of the copy is as short as the trial's until it has its name.
+    const long = `${deep}/${'d'.repeat(4095 - join(dir, deep).length - 20 - 1)}/1_${'w'.repeat(6)}.tfevents`
+    expect(join(dir, long).length).toBeLessThan(4096)
+    put(long, value('b', 1, 2))
+    const report = await repair()
+    expect(report.leftOut).toMatchObject([{ file: long, code: 'NameTooLong' }])
+    expect(await numbers()).toEqual([['a', 1, 'TRAIN', 1, 1]])
+  })
+
+  it('whose end marker can’t be looked at are copied without it, which is told', async () => {
+    collections()
+    step(1, [['a', value('a', 1, 1)]])
+    symlinkSync('training_job_end.ts', join(dir, 'training_job_end.ts'))
+    expect((await repair()).leftOut).toMatchObject([{ file: 'training_job_end.ts' }])
+    expect(await numbers()).toEqual([['a', 1, 'TRAIN', 1, 1]])
   })
 
   it("Tornasole's keep their own index files, and what tells their float16 from int32", async () => {
@@ -606,6 +707,17 @@ describe('the copy', () => {
       expect(error).toMatchObject({ name: 'MissingCollectionFiles', message: expect.stringMatching(/whole record/) })
       expect(others()).toEqual([])
     }
+  })
+
+  it.each<[string, () => void]>([
+    ['event files that are cut', () => put(eventFilePath(1, WORKER), value('a', 1, 1).subarray(0, 20))],
+    ['empty index files', () => put(indexFilePath(1, WORKER), '')],
+    ['an end marker', () => put('training_job_end.ts')],
+    ['Tornasole’s end marker', () => put('END_OF_JOB.ts')],
+  ])('is none of a directory in which there is nothing but %s', async (_, make) => {
+    make()
+    expect(await rejectionOf(repair())).toMatchObject({ name: 'MissingCollectionFiles' })
+    expect(others()).toEqual([])
   })
 
   it('can be an empty directory, have directories above it made, and be named by a URL', async () => {

@@ -316,7 +316,8 @@ export class LocalStore implements Store {
       if (stats?.isFile()) files.push(path)
       if (!stats?.isDirectory()) return
       const real = realpathSync(absolute)
-      if (linked.has(real) || isInside(absolute, real)) return
+      // The trial may itself be called by the name of a link, or lie behind one.
+      if (linked.has(real) || isInside(realpathSync(dirname(absolute)), real)) return
       linked.add(real)
       directories.push(path)
     }

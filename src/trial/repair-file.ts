@@ -76,18 +76,18 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
   const isOwn = ({ step, worker }: KnownIndex): boolean => step === name?.step && worker === name.worker
   const isWhole = found.problems.length === 0
   const { matched, strays } = matchAll(known, found.records.filter(isOfStep), { isOwn, isWhole })
+  const gone = new Set(matched.flatMap(({ gone }, i) => [...gone].map(name => keyOf(known[i]!.step, name))))
+  const firm = new Set(matched.flatMap(({ firm }) => [...firm]))
   const isStale = (record: WholeRecord): boolean =>
     record.values.length > 0 &&
-    known.some(
-      (index, i) => index.step === record.step && record.values.every(({ name }) => matched[i]!.gone.has(name)),
-    ) &&
-    !matched.some(({ firm }) => firm.has(record))
+    record.values.every(({ name }) => gone.has(keyOf(record.step, name))) &&
+    !firm.has(record)
   // Of what no index file can tell nobody would ever know.
   const isSilent = known.length > 0 && matched.every(({ isRight, found }) => !isRight && found.length === 0)
+  const wanted = `${[...steps].slice(0, 3).join(' or ')}${steps.size > 3 ? ` or ${steps.size - 3} others` : ''}`
   const reasonFor = (record: WholeRecord): Pick<FoundProblem, 'code' | 'message'> | null => {
     if (!isOfStep(record)) {
-      const expected = `expected a record of step ${[...steps].join(' or ')}`
-      return { code: 'StepMismatch', message: `${expected}, got one of step ${record.step}` }
+      return { code: 'StepMismatch', message: `expected a record of step ${wanted}, got one of step ${record.step}` }
     }
     if (isStale(record))
       return { code: 'LaterRecordLost', message: 'a later record of that name, which counts, is lost' }
@@ -114,7 +114,8 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
     ...stretchesLeftOut(path, found.byteLength, kept, problems, lost),
     ...entriesLeftOut(path, found, lost),
   ]
-  const indexes = known.map((index, i) => rewrite(index, matched[i]!, path, kept, newStart))
+  const modes = modesOf(kept)
+  const indexes = known.map((index, i) => rewrite(index, matched[i]!, path, modes, newStart))
   return { kept, keptByteLength, indexes, leftOut }
 }
 
@@ -202,7 +203,7 @@ function matchAll(
   const free = new Map<string, Place[]>()
   for (const place of places) {
     if (taken.has(place)) continue
-    const key = `${place.record.step} ${place.name}`
+    const key = keyOf(place.record.step, place.name)
     const others = free.get(key)
     if (others) others.push(place)
     else free.set(key, [place])
@@ -214,7 +215,7 @@ function matchAll(
     for (const entry of told) {
       if (isRight.has(entry)) continue
       // Of several of a name nobody knows which of them a record elsewhere is, and the last one counts.
-      const place = times.get(entry.name) === 1 ? free.get(`${index.step} ${entry.name}`)?.pop() : undefined
+      const place = times.get(entry.name) === 1 ? free.get(keyOf(index.step, entry.name))?.pop() : undefined
       if (place) found.add(place)
       else lost.push({ ...entry, step: index.step, isTold: false })
     }
@@ -224,20 +225,33 @@ function matchAll(
   for (const draft of ownFirst) byStep.set(draft.index.step, [])
   for (const draft of ownFirst) byStep.get(draft.index.step)!.push(draft)
   const strays = new Set<WholeRecord>()
+  const unreadable = new Map<number, Draft>()
+  const lossy = new Map<number, Draft>()
+  for (const [step, ofStep] of byStep) {
+    const [first, second] = [
+      ofStep.find(({ index }) => index.content === null),
+      ofStep.find(({ lost }) => lost.length > 0),
+    ]
+    if (first) unreadable.set(step, first)
+    if (second && isWhole) lossy.set(step, second)
+  }
+  // Of one step and name each.
   for (const places of free.values()) {
+    const [first] = places
+    if (first === undefined) continue
+    const { name, record } = first
+    const ofStep = byStep.get(record.step) ?? []
+    const owner =
+      unreadable.get(record.step) ??
+      ofStep.find(({ rightNames }) => !rightNames.has(name)) ??
+      // One that also tells of what is nowhere may have told of this one otherwise. Where the event file is damaged, too,
+      // this can be a copy of an earlier one, which must not take the last one's place.
+      lossy.get(record.step)
     for (const place of places) {
-      const { name, record } = place
-      const ofStep = byStep.get(record.step) ?? []
-      const owner =
-        ofStep.find(({ index }) => index.content === null) ??
-        ofStep.find(({ rightNames }) => !rightNames.has(name)) ??
-        // One that also tells of what is nowhere may have told of this one otherwise. Where the event file is damaged, too,
-        // this can be a copy of an earlier one, which must not take the last one's place.
-        ofStep.find(({ lost }) => lost.length > 0 && isWhole)
       if (owner) owner.found.add(place)
       else if (ofStep.length > 0) {
         place.isStray = true
-        strays.add(record)
+        strays.add(place.record)
       }
     }
   }
@@ -277,6 +291,10 @@ function matchOf({ index: { content }, told, right, found, lost }: Draft): Match
   return { found: [...found].sort((a, b) => a.startByte - b.startByte), lost, gone, firm, isRight }
 }
 
+function keyOf(step: number, name: string): string {
+  return `${step} ${name}`
+}
+
 function placeOf({ name, startByte, byteLength }: TensorLocation): string {
   return `${startByte} ${byteLength} ${name}`
 }
@@ -285,7 +303,7 @@ function rewrite(
   { step, content, saved, tellsMode, isMoved = false }: KnownIndex,
   { found, isRight }: Match,
   path: string,
-  kept: readonly WholeRecord[],
+  modes: ReadonlyMap<number, ModeOfStep>,
   newStart: ReadonlyMap<number, number>,
 ): FilePlan['indexes'][number] {
   if (isRight && !isMoved && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
@@ -300,17 +318,21 @@ function rewrite(
   const shapes = content?.shapes ?? saved?.shapes ?? []
   if (tensors.length === 0 && shapes.length === 0) return null
   const told = tellsMode ? content : null
-  const { mode, modeStep } = told ?? saved ?? modeOf(kept, step) ?? { mode: 'GLOBAL', modeStep: step }
+  const { mode, modeStep } = told ?? saved ?? modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
   return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
 }
 
-/** The mode of a step's first record, as in smdebug's index: scalars come last, and may have the mode that comes next. */
-function modeOf(records: readonly WholeRecord[], step: number): Pick<IndexFile, 'mode' | 'modeStep'> | null {
-  for (const record of records) {
-    const told = record.step === step && record.values.find(({ mode }) => mode !== 0)
-    if (told) return modeOfRecord(told, step)
+type ModeOfStep = Pick<IndexFile, 'mode' | 'modeStep'>
+
+/** The mode of each step's first record, as in smdebug's index: scalars come last, and may have the mode that comes next. */
+function modesOf(records: readonly WholeRecord[]): ReadonlyMap<number, ModeOfStep> {
+  const modes = new Map<number, ModeOfStep>()
+  for (const { step, values } of records) {
+    if (modes.has(step)) continue
+    const told = values.find(({ mode }) => mode !== 0)
+    if (told) modes.set(step, modeOfRecord(told, step))
   }
-  return null
+  return modes
 }
 
 /** What lies between the records that are kept: a stretch for each problem. */

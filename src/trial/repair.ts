@@ -481,6 +481,7 @@ class Repair {
     // Of an event file that is lost, or parts of it, that was told for each of its index files.
     const isTold = eventFile !== null && (plan === null || plan.kept.length + plan.leftOut.length > 0)
     for (const [i, { path, content, fault, isTorn, hasEntries, step, worker }] of indexes.entries()) {
+      this.#options.signal?.throwIfAborted()
       const index = rewritten[i]!
       const target = this.#output.fits(path) ? path : indexFilePath(step, worker)
       if (isTorn || (hasEntries && !isTold)) {

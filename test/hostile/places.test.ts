@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { closePools, createTrial, StoreError, type Trial } from '#dist/index.js'
+import { closePools, createTrial, StoreError, type Trial, verifyTrial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local.js'
 import { decodeIndexCache, encodeIndexCache } from '#dist/trial/index-cache.js'
 import { collectionsFileText, frameRecord, TrialWriter } from '../../fixtures/event-writer.js'
@@ -74,6 +74,18 @@ describe('a link out of the trial', () => {
       expect(plainRows(await rowsOf(allowed, { threads: 2 }))).toEqual(good)
     },
   )
+
+  it('or round in circles ends where the trial is itself behind a link', async () => {
+    const directory = goodTrial()
+    const good = plainRows(await rowsOf(await createTrial(directory)))
+    symlinkSync('..', join(directory, 'index/loop'))
+    symlinkSync('../..', join(directory, 'events/000000000000/loop'))
+    const alias = join(place(), 'alias')
+    symlinkSync(directory, alias)
+    expect(plainRows(await rowsOf(await createTrial(alias)))).toEqual(good)
+    const { ok, stats } = await verifyTrial(alias)
+    expect([ok, stats.indexFiles, stats.eventFiles]).toEqual([true, 3, 3])
+  })
 
   it.each(['.', '..', '../..', 'loop'])('or round in circles (%s) ends', async target => {
     const directory = goodTrial()

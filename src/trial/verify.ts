@@ -658,8 +658,11 @@ class Verifier {
       counts: Readonly<Record<string, number>>,
     ): void => {
       const untold = { ...counts }
-      for (const { error, startByte, endByte, tag, step } of told) {
+      for (const { error, startByte, endByte, tag, step: said } of told) {
         untold[error.code]!--
+        const at = entries.find(({ location }) => location.startByte >= startByte && location.startByte < endByte)
+        // What a damaged record says of itself is not to be trusted where the index file knows better.
+        const step = at?.index.step ?? (tag === null ? Number.NaN : said)
         const { offset, expected, got } = error.fields
         this.#tell(severity, {
           code: error.code as VerifyCode,

@@ -54,7 +54,7 @@ describe('trialscan verify', () => {
     const lines = stdout.split('\n')
     expect(lines[0]).toContain('1 problem in 1 file')
     expect(lines).toContain(EVENTS)
-    expect(lines).toContain('  BadLengthChecksum  offset 203')
+    expect(lines).toContain('  BadLengthChecksum  offset 203, step 1')
     expect(lines.find(line => line.startsWith('    expected'))).toContain("of the record's length")
     expect(lines.find(line => line.startsWith('    found'))).toContain('0x')
     expect(lines).toContain('    lost        tensor "fc.bias" at step 1')

@@ -519,13 +519,13 @@ describe('the result', () => {
     const tensorAt = (step: number, offset: number): string =>
       readIndex(directory, step).tensor_payload.findLast(({ start_idx }) => start_idx <= offset)!.tensorname
     expect(results[0]!.problems.map(({ code, tensor, step, lost }) => [code, tensor ?? lost, step])).toEqual([
-      ['BadLengthChecksum', 'tensor "t8" at step 0', null],
+      ['BadLengthChecksum', 'tensor "t8" at step 0', 0],
       ['BadPayloadChecksum', tensorAt(0, 25 * MIB), 0],
       ['RecordNotIndexed', 't30', 0],
       ['EntryNotARecord', 't30', 0],
       ['EntriesOverlap', 't31', 0],
       ['BadPayloadChecksum', 'parts', 1],
-      ['TornRecord', 'tensors "t1", "t2" at step 2', null],
+      ['TornRecord', 'tensors "t1", "t2" at step 2', 2],
     ])
   })
 
@@ -727,6 +727,17 @@ describe('what readers stumble over', () => {
     const { problems } = await verifyTrial(directory)
     expect(problems.map(({ code, file }) => [code, file])).toEqual([['Unreadable', 'training_job_end.ts']])
   })
+})
+
+it('the step of a damaged record is what its index file says, wherever a bit flips', async () => {
+  plain()
+  const { start_idx, length } = locate(directory, STEP, 'fc.bias')
+  for (let at = start_idx + 12; at < start_idx + length - 4; at++) {
+    editEventFile(directory, STEP, bytes => bytes.writeUInt8(bytes.readUInt8(at) ^ 0x10, at))
+    const { problems } = await verifyTrial(directory, { threads: 0 })
+    expect(problems.map(({ code, step }) => [code, step])).toEqual([['BadPayloadChecksum', STEP]])
+    editEventFile(directory, STEP, bytes => bytes.writeUInt8(bytes.readUInt8(at) ^ 0x10, at))
+  }
 })
 
 describe('a deep look', () => {

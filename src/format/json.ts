@@ -39,10 +39,14 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    // Not as its cause: V8's error holds all of the text, for as long as somebody holds the error.
-    throw fault(place, 'JSON', reason, undefined, faultOffset(text, reason))
+  } catch {
+    // Not with its cause: V8's error holds all of the text, for as long as somebody holds the error.
+    const at = syntaxErrorAt(text)
+    const before = text.slice(0, at)
+    // Of bytes that are no UTF-8 nobody knows how many there were.
+    const offset = before.includes('\ufffd') ? undefined : Buffer.byteLength(before)
+    const got = at < text.length ? JSON.stringify(text.slice(at, at + 20)) : 'the end of the file'
+    throw fault(place, 'JSON', got, undefined, offset)
   }
   return expectObject(value, place)
 }
@@ -147,11 +151,64 @@ export function show(value: unknown): string {
 }
 
 /**
- * The byte offset of a syntax error. V8 tells it for most errors (Node 20: "at position 5", Node 24 adds "(line 1
- * column 6)"), in UTF-16 units; for an unexpected token Node 20 tells only the text around it.
+ * Where a text ceases to be JSON, in UTF-16 units; its length where it ends too soon. V8 tells that for some errors, and in
+ * words that change.
  */
-function faultOffset(text: string, reason: string): number | undefined {
-  const position = /at position (\d+)/.exec(reason)?.[1]
-  if (position === undefined && !/end of JSON input/.test(reason)) return undefined
-  return new TextEncoder().encode(text.slice(0, position === undefined ? text.length : Number(position))).length
+function syntaxErrorAt(text: string): number {
+  /** What closes the objects and lists that are open, the innermost last. */
+  const open: string[] = []
+  let wanted: 'value' | 'value or ]' | 'key' | 'key or }' | ':' | 'more' = 'value'
+  for (let at = 0; at < text.length; ) {
+    const char = text[at]!
+    const closes = char === open.at(-1)
+    if (BLANKS.has(char)) at++
+    else if (closes && (wanted === 'more' || wanted.endsWith(` ${char}`))) {
+      open.pop()
+      wanted = 'more'
+      at++
+    } else if (wanted === 'more' && char === ',' && open.length > 0) {
+      wanted = open.at(-1) === '}' ? 'key' : 'value'
+      at++
+    } else if (wanted === ':' && char === ':') {
+      wanted = 'value'
+      at++
+    } else if (wanted === 'more' || wanted === ':') return at
+    else if (char === '"') {
+      const end = stringEnd(text, at)
+      const wrong = wrongInString(text, at + 1, end)
+      if (wrong !== null) return wrong
+      wanted = wanted.startsWith('key') ? ':' : 'more'
+      at = end + 1
+    } else if (wanted.startsWith('key')) return at
+    else if (char === '{' || char === '[') {
+      open.push(char === '{' ? '}' : ']')
+      wanted = char === '{' ? 'key or }' : 'value or ]'
+      at++
+    } else {
+      SCALAR.lastIndex = at
+      if (!SCALAR.test(text)) return at
+      wanted = 'more'
+      at = SCALAR.lastIndex
+    }
+  }
+  return text.length
+}
+
+const BLANKS: ReadonlySet<string> = new Set(' \n\r\t')
+const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y
+const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+
+/** Where the inside of a string holds what it may not, from `start` to `end`; `end` where it has no last quote; else null. */
+function wrongInString(text: string, start: number, end: number): number | null {
+  for (let at = start; at < end; ) {
+    const code = text.charCodeAt(at)
+    if (code < 0x20) return at
+    if (code === 0x5c) {
+      ESCAPE.lastIndex = at
+      if (!ESCAPE.test(text)) return CUT_ESCAPE.test(text.slice(at, at + 6)) ? text.length : at
+      at = ESCAPE.lastIndex
+    } else at++
+  }
+  return end >= text.length ? text.length : null
 }

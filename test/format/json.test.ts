@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { FormatError } from '#dist/errors.js'
 import {
   expectBoolean,
   expectInteger,
@@ -9,6 +10,7 @@ import {
   parseJsonObject,
   show,
 } from '#dist/format/json.js'
+import { uniform } from '../../fixtures/random.js'
 
 const PLACE = { url: 'file:///x.json', code: 'Bad', at: 'a' }
 
@@ -34,11 +36,68 @@ it.each(['', ' \n', 'x', '{', '{"a":1,}', '[]', '1', 'null', '"x"', '{"a":1} x']
   })
 })
 
-it('tells the byte offset where the engine tells the place', () => {
-  // Every Node tells the place of these two; é has two bytes.
-  expect(thrownBy(() => parseJsonObject('{"é": 1 "b"}', 'u', 'Bad'))).toMatchObject({ offset: 9 })
-  expect(thrownBy(() => parseJsonObject('{"é": 1', 'u', 'Bad'))).toMatchObject({ offset: 8 })
-  expect(thrownBy(() => parseJsonObject('', 'u', 'Bad'))).toMatchObject({ offset: 0, got: 'an empty file' })
+const faultOf = (text: string) => thrownBy(() => parseJsonObject(text, 'u', 'Bad')) as FormatError
+
+it.each<[string, number, string]>([
+  ['{"é": 1 "b"}', 9, '"\\"b\\"}"'],
+  ['{"é": 1', 8, 'the end of the file'],
+  ['x', 0, '"x"'],
+  ['{"a": 1,}', 8, '"}"'],
+  ['{"a": [1,]}', 9, '"]}"'],
+  ['{"a" 1}', 5, '"1}"'],
+  ['{a: 1}', 1, '"a: 1}"'],
+  ['{"a": 1} {', 9, '"{"'],
+  ['{"a": 1]', 7, '"]"'],
+  ['{"a": 01}', 7, '"1}"'],
+  ['{"a": -}', 6, '"-}"'],
+  ['{"a": tru}', 6, '"tru}"'],
+  ['{"a": NaN}', 6, '"NaN}"'],
+  ['{"a": "b\\x"}', 8, '"\\\\x\\"}"'],
+  ['{"a": "b\n"}', 8, '"\\n\\"}"'],
+  ['{"a": "b', 8, 'the end of the file'],
+  ['{"a": "b\\', 9, 'the end of the file'],
+  ['{"a": "b\\"', 10, 'the end of the file'],
+  ['{"a": {"b": [[], {}, {"c": "d"} }', 32, '"}"'],
+])('tells where %j is none', (text, offset, got) => {
+  expect(faultOf(text)).toMatchObject({ offset, got, expected: 'JSON' })
+})
+
+it('tells of an empty file', () => {
+  expect(faultOf('')).toMatchObject({ offset: 0, got: 'an empty file' })
+})
+
+it('tells no offset behind bytes that are no UTF-8', () => {
+  expect(faultOf('{"\ufffd": x}').offset).toBeUndefined()
+})
+
+it('tells of every text that is no JSON where it ceases to be some, as V8 does where it tells', () => {
+  const random = uniform(20191113)
+  const seed = '{"a": [1, -2.5e3, "x\\u00e9\\n", true, null, {"b": {}}], "c": [[], ""]}'
+  let compared = 0
+  for (let i = 0; i < 20_000; i++) {
+    const at = Math.floor(random() * seed.length)
+    const other = '{}[]",:0-.eE\\utnx \t'[Math.floor(random() * 20)]!
+    const text = [
+      seed.slice(0, at) + other + seed.slice(at),
+      seed.slice(0, at) + other + seed.slice(at + 1),
+      seed.slice(0, at) + seed.slice(at + 1),
+      seed.slice(0, at),
+    ][i % 4]!
+    let reason: string | undefined
+    try {
+      JSON.parse(text)
+    } catch (error) {
+      reason = (error as Error).message
+    }
+    if (reason === undefined) continue
+    const { offset } = faultOf(text)
+    const position = /at position (\d+)/.exec(reason)?.[1]
+    // Of words, numbers and escapes V8 tells how far into them it came.
+    if (position === undefined || !/^Expected|non-whitespace|control character/.test(reason)) continue
+    compared++
+    expect([text, offset]).toEqual([text, Number(position)])
+  }
+  expect(compared).toBeGreaterThan(1000)
 })
 
 it('values are what they should be, or the error says where they are not', () => {

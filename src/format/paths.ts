@@ -82,6 +82,22 @@ export function isOfNoStep(path: string): boolean {
   return digits !== undefined && (digits.startsWith('-') || parseStep(digits) === null)
 }
 
+/** Whether a path is that of an index, event or collections file, or of an end marker. */
+export function isPartOfTrial(path: string): boolean {
+  switch (path.slice(0, Math.max(0, path.indexOf('/')))) {
+    case '':
+      return END_MARKERS.includes(path) || path === TORNASOLE_COLLECTIONS_FILE
+    case INDEX_DIRECTORY:
+      return parseIndexFileName(path) !== null
+    case EVENTS_DIRECTORY:
+      return parseEventFileName(path) !== null
+    case COLLECTIONS_DIRECTORY:
+      return parseCollectionsFileName(path) !== null
+    default:
+      return false
+  }
+}
+
 /** The directories that hold a trial of smdebug's each, by the paths of all files below a directory that is none; sorted. */
 export function trialsAmong(paths: readonly string[]): string[] {
   const trials = new Set<string>()

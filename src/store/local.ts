@@ -114,7 +114,9 @@ export class LocalStore implements Store {
           const prefix = batch[j] === '' ? '' : `${batch[j]}/`
           for (const entry of entries) {
             try {
-              this.#sort(entry, prefix + entry.name, found, next, linked)
+              const path = prefix + entry.name
+              const odd = this.#sort(entry, path, found, next, linked)
+              if (odd !== null) onError?.(path, odd)
             } catch (error) {
               skip(prefix + entry.name, error)
             }
@@ -305,22 +307,31 @@ export class LocalStore implements Store {
     }
   }
 
-  /** Puts an entry where it belongs: to the files found, or to the directories still to be listed. */
-  #sort(entry: Dirent, path: string, files: string[], directories: string[], linked: Set<string>): void {
+  /**
+   * Puts an entry where it belongs: to the files found, or to the directories still to be listed.
+   * @returns what is wrong with one that is neither
+   */
+  #sort(entry: Dirent, path: string, files: string[], directories: string[], linked: Set<string>): StoreError | null {
     if (entry.isFile()) files.push(path)
     else if (entry.isDirectory()) directories.push(path)
-    else if (entry.isSymbolicLink()) {
+    else {
       const absolute = this.#resolve(path)
       const stats = this.#translated(path, () => behindLink(absolute))
       // A link to a file is listed wherever it leads, so that reading it says what is wrong with it.
-      if (stats?.isFile()) files.push(path)
-      if (!stats?.isDirectory()) return
+      if (entry.isSymbolicLink() && stats?.isFile()) files.push(path)
+      else if (stats === undefined)
+        return this.#error('NotFound', path, 'expected a file, got a link that leads nowhere')
+      else if (!stats.isDirectory()) {
+        return this.#error('NotAFile', path, `expected a regular file, got ${kindOf(stats)}`)
+      }
+      if (!stats.isDirectory()) return null
       const real = realpathSync(absolute)
       // The trial may itself be called by the name of a link, or lie behind one.
-      if (linked.has(real) || isInside(realpathSync(dirname(absolute)), real)) return
+      if (linked.has(real) || isInside(realpathSync(dirname(absolute)), real)) return null
       linked.add(real)
       directories.push(path)
     }
+    return null
   }
 
   /** The absolute path of a file of the trial. */

@@ -77,7 +77,8 @@ export interface Store {
   /**
    * The paths of the regular files in a directory ('' is the root), sorted; none if there is no such directory.
    * @param options after: only paths behind that one are wanted; a store may list the others, too. onError: called for
-   *   what can't be listed or looked at below the directory, which then is left out
+   *   what can't be listed or looked at below the directory, which then is left out; also for what is neither a file nor a
+   *   directory (NotAFile, NotFound for a link that leads nowhere), which is left out in any case
    */
   list(
     directory: string,

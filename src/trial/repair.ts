@@ -10,6 +10,7 @@ import {
   EVENTS_DIRECTORY,
   INDEX_DIRECTORY,
   indexFilePath,
+  isPartOfTrial,
   isTemporary,
   isTensorBoardFile,
   parseCollectionsFileName,
@@ -168,10 +169,15 @@ class Repair {
     const plain = isPlain ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path)) : []
     if (isPlain && plain.length === 0) throw await noTrial(this.#store)
     for (const [path, error] of unlisted) {
-      if (isPlain || parts.includes(path.split('/', 1)[0]!)) this.#leaveOutFile(path, error)
+      const isOdd = error.code === 'NotAFile' || error.code === 'NotFound'
+      const isPart = isPlain
+        ? !isOdd || isTensorBoardFile(path)
+        : isOdd
+          ? isPartOfTrial(path)
+          : parts.includes(path.split('/', 1)[0]!)
+      if (isPart) this.#leaveOutFile(path, error)
       else this.#notes.ignore(path)
     }
-    await this.#checkEndMarkers(files.root)
     const indexes = await this.#readIndexes(files)
     const groups = isPlain ? plain.map(path => ({ path, indexes: [] })) : this.#group(files, indexes)
     const isTornasole = ofTornasole || indexes.some(({ path }) => path.endsWith('.csv'))
@@ -532,20 +538,6 @@ class Repair {
     }
   }
 
-  /** One that can't be looked at is in no listing, and keeps readers from opening the trial. */
-  async #checkEndMarkers(listed: readonly string[]): Promise<void> {
-    for (const marker of END_MARKERS) {
-      if (listed.includes(marker)) continue
-      try {
-        if (await this.#store.exists(marker)) await this.#store.byteLength(marker)
-      } catch (error) {
-        if (!(error instanceof StoreError)) throw error
-        this.#throwIfLater(error)
-        this.#leaveOutFile(marker, error)
-      }
-    }
-  }
-
   #leaveOutFile(path: string, error: Pick<ErrorData, 'code' | 'message'>, of: Partial<LeftOut> = {}): void {
     this.#notes.countFile('leftOut')
     this.#notes.leaveOutFile(path, error, of)
@@ -588,12 +580,7 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     const isIn = (name: string): boolean => directory === name && path !== name
     if (isTemporary(path)) sorted.others.push(path)
     else if (!isPlainPath(path)) {
-      const isPart =
-        (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) ||
-        (isIn(EVENTS_DIRECTORY) && parseEventFileName(path) !== null) ||
-        (isIn(COLLECTIONS_DIRECTORY) && parseCollectionsFileName(path) !== null) ||
-        isTensorBoardFile(path)
-      sorted[isPart ? 'unsafe' : 'others'].push(path)
+      sorted[isPartOfTrial(path) || isTensorBoardFile(path) ? 'unsafe' : 'others'].push(path)
     } else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
       // Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count.
       const isSuperseded = path.endsWith('.csv') && there.has(path.replace(/csv$/, 'json'))

@@ -9,6 +9,7 @@ import {
   INDEX_DIRECTORY,
   indexFilePath,
   isOfNoStep,
+  isPartOfTrial,
   isTemporary,
   isTensorBoardFile,
   parseCollectionsFileName,
@@ -141,6 +142,8 @@ class Verifier {
   /** How many were told of the event file that is being looked at and its index files, or of what comes before these. */
   readonly #told = new Map<string, number>()
   #indexes = new IndexState([], [], false)
+  /** What is no file, where one should be. */
+  readonly #odd = new Map<string, ErrorData>()
   readonly #savedNames = new Set<string>()
   readonly #seenPayloads = new WeakSet<object>()
   readonly #stats = { eventFiles: 0, indexFiles: 0, records: 0, tensors: 0, readBytes: 0 }
@@ -203,6 +206,7 @@ class Verifier {
     this.#indexes = new IndexState(indexes, isPlain ? [] : eventPaths.map(path => parseEventFileName(path)!), ended)
     const threads = await this.#checkEventFiles(eventFilesOf(eventPaths, indexes), isTornasole)
     this.#checkMembers(collections)
+    for (const [path, error] of this.#odd) this.#problemOf(error, path, 'Unreadable', 'what is in it')
 
     return {
       ok: Object.keys(this.#problemCounts).length === 0,
@@ -250,6 +254,8 @@ class Verifier {
 
   /** An error of a file as a problem. */
   #problemOf(error: ErrorData, file: string, code: VerifyCode, lost = ''): void {
+    // Once is enough.
+    if (code === 'Unreadable') this.#odd.delete(file)
     const { offset, expected, got, at } = error.fields
     const text = error.message.replace(`${this.#store.url(file)}: `, '')
     this.#problem({
@@ -267,9 +273,14 @@ class Verifier {
   /** What there is. A directory that can't be listed is a problem; where none can, there is no trial to be had. */
   async #list(): Promise<Listing> {
     const errors: StoreError[] = []
+    const onError = (path: string, error: StoreError): void => {
+      if (error.code !== 'NotAFile' && error.code !== 'NotFound') {
+        if (path.includes('/')) this.#problemOf(error.toJSON(), path, 'Unreadable', 'all files in it')
+      } else if (isPartOfTrial(path)) this.#odd.set(path, error.toJSON())
+    }
     const list = async (directory: string, recursive: boolean): Promise<string[]> => {
       try {
-        return await this.#store.list(directory, { recursive })
+        return await this.#store.list(directory, { recursive, onError })
       } catch (error) {
         if (!(error instanceof StoreError)) throw error
         errors.push(error)

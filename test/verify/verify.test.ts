@@ -1,5 +1,6 @@
 /** verifyTrial: what it says of trials good and bad. */
 
+import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
   cpSync,
@@ -16,7 +17,14 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { closePools, VERIFY_CODES, type Verification, type VerifyProblem, verifyTrial } from '#dist/index.js'
+import {
+  closePools,
+  repairTrial,
+  VERIFY_CODES,
+  type Verification,
+  type VerifyProblem,
+  verifyTrial,
+} from '#dist/index.js'
 import {
   copyTrial,
   corruptions,
@@ -862,6 +870,31 @@ describe('a deep look at reductions as frameworks compute them', () => {
     step({ ...named, values: [1], reductions: { max: 1 } }, { ...named, values: [2], reductions: { max: 3 } })
     expect(await mismatches()).toEqual([expect.stringContaining('max 2')])
   })
+})
+
+it('what is no file, where one should be, is named', async () => {
+  plain()
+  const collections = readdirSync(join(directory, 'collections/000000000'))[0]!
+  const paths = [INDEX, EVENTS, `collections/000000000/${collections}`, 'training_job_end.ts']
+  for (const path of paths) {
+    rmSync(join(directory, path))
+    execFileSync('mkfifo', [join(directory, path)])
+  }
+  mkdirSync(dirname(join(directory, eventFilePath(9, WORKER))), { recursive: true })
+  symlinkSync('nowhere', join(directory, eventFilePath(9, WORKER)))
+  symlinkSync('/dev/zero', join(directory, 'index/000000000/000000000007_worker_0.json'))
+  execFileSync('mkfifo', [join(directory, 'events/other')])
+  const { problems } = await verifyTrial(directory)
+  const unreadable = problems.filter(({ code }) => code === 'Unreadable').map(({ file }) => file)
+  expect(unreadable.sort()).toEqual(
+    [...paths, eventFilePath(9, WORKER), 'index/000000000/000000000007_worker_0.json'].sort(),
+  )
+  expect(problems.find(({ file }) => file === INDEX)?.found).toBe('a FIFO')
+  // A copy of what is left.
+  const out = `${directory}-clean`
+  const { leftOut } = await repairTrial(directory, out)
+  expect(new Set(leftOut.map(({ file }) => file))).toEqual(new Set(unreadable))
+  expect((await verifyTrial(out)).ok).toBe(true)
 })
 
 it('a file of a step that can’t be is named', async () => {

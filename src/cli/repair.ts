@@ -1,5 +1,6 @@
 /** `trialscan repair`: a clean copy of what is whole in a trial. */
 
+import { rmSync } from 'node:fs'
 import { type LeftOut, type RepairReport, repairTrial } from '../index.js'
 import { EXIT } from './exit.js'
 import { bytesText, counted, countText } from './format/number.js'
@@ -22,6 +23,8 @@ export async function repair(path: string, flags: RepairFlags, signal: AbortSign
     ...(threads !== undefined && { threads }),
     checksums,
     signal,
+    // However the process ends, short of being killed: a second signal does not wait.
+    onTemporary: directory => void process.once('exit', () => remove(directory)),
   })
   const format = flags.format ?? (process.stdout.isTTY ? 'table' : 'jsonl')
   const output = await Output.open()
@@ -29,6 +32,14 @@ export async function repair(path: string, flags: RepairFlags, signal: AbortSign
   await output.end()
   note(`wrote ${out}`)
   return report.leftOutCount === 0 ? EXIT.ok : EXIT.format
+}
+
+function remove(directory: string): void {
+  try {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+  } catch {
+    // Threads that still write into it are ended after this.
+  }
 }
 
 function jsonl(trial: string, out: string, report: RepairReport): string {

@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, promises, rmSync, writeSync } from 'node:fs'
+import { closeSync, openSync, promises, writeSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../errors.js'
@@ -19,20 +19,11 @@ export class LocalOutput {
   /** Directories above it that were made for it, the innermost first. */
   readonly #parents: readonly string[]
   readonly #made = new Map<string, Promise<unknown>>()
-  /** However the process ends, short of being killed, no temporary directory is left. */
-  readonly #remove = (): void => {
-    try {
-      rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
-    } catch {
-      // What went wrong before is what is told.
-    }
-  }
 
   private constructor(root: string, target: string, parents: readonly string[]) {
     this.root = root
     this.#target = target
     this.#parents = parents
-    process.once('exit', this.#remove)
   }
 
   /**
@@ -110,7 +101,6 @@ export class LocalOutput {
       // What was put there meanwhile is not replaced: only an empty directory can be removed so.
       await rmdir(this.#target).catch(noSuchFile)
       await rename(this.root, this.#target)
-      process.removeListener('exit', this.#remove)
     })
   }
 
@@ -118,7 +108,6 @@ export class LocalOutput {
   async discard(): Promise<void> {
     // A thread may still write its last piece. Whatever happens here, what went wrong before is what is told.
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
-    process.removeListener('exit', this.#remove)
     for (const parent of this.#parents) await rmdir(parent).catch(() => {})
   }
 }

@@ -47,6 +47,11 @@ export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
   readonly s3?: S3Options
   /** Ends the repair; nothing is left of the copy then. */
   readonly signal?: AbortSignal
+  /**
+   * Called with the path of the directory in which the copy grows, before anything is written: whoever ends the process
+   * without waiting can remove it. It is gone once the promise is settled.
+   */
+  readonly onTemporary?: (directory: string) => void
 }
 
 /** Index files that a job reads, and event files at the most. */
@@ -102,6 +107,7 @@ export async function repairTrial(path: string, out: string, options: RepairOpti
     await access.store.open()
     const output = await LocalOutput.create(out, spec.kind === 'local' ? spec.root : null)
     try {
+      options.onTemporary?.(output.root)
       const repair = new Repair(access, output, { checksums, threads, signal })
       const notes = await repair.run()
       signal?.throwIfAborted()

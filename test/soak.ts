@@ -294,7 +294,7 @@ const QUANTITIES: readonly Quantity[] = [
     unit: 'MB',
     measure: process.memoryUsage.rss,
     // malloc keeps what each thread has freed: a dozen rounds are still its warm-up, and grow by up to 80 MB.
-    tolerance: (rss, rounds) => (rounds < 60 ? 256 : 64) * MB + rss / 10,
+    tolerance: (rss, rounds) => (rounds < 60 ? 128 : 64) * MB + rss / 10,
   },
   { name: 'heap', unit: 'MB', measure: () => process.memoryUsage().heapUsed, tolerance: heap => 2 * MB + heap / 20 },
   { name: 'buffers', unit: 'MB', measure: () => process.memoryUsage().external, tolerance: size => 2 * MB + size / 20 },

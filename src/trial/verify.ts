@@ -262,6 +262,7 @@ class Verifier {
       code,
       file,
       offset: typeof offset === 'number' ? offset : null,
+      step: (parseIndexFileName(file) ?? parseEventFileName(file))?.step ?? null,
       expected: `${typeof expected === 'string' ? expected : 'a file that can be read'}${typeof at === 'string' ? ` as ${at}` : ''}`,
       found: typeof got === 'string' ? got : text.replace(/^expected .*, got /, ''),
       lost,

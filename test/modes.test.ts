@@ -128,6 +128,10 @@ it('a step of a mode that had none yet is of no mode', async () => {
   ])
   expect((await trial.tensor('loss').value(4)).data[0]).toBe(4)
   expect((await verifyTrial(directory)).problems).toEqual([])
+  // The same where nothing but the records tells.
+  rmSync(join(directory, 'index'), { recursive: true })
+  const unindexed = await createTrial(directory)
+  expect([unindexed.steps({ mode: 'EVAL' }), unindexed.mode(4), unindexed.modeStep(4)]).toEqual([[0], 'GLOBAL', 4])
 })
 
 describe('hasPassedStep', () => {

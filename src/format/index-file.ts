@@ -69,15 +69,15 @@ export function parseIndexFile(text: string, url: string): IndexFile {
 }
 
 /**
- * What an index file says of the mode where its first record, or none, tells of one: `mode` as MODES counts, from 1 on, and
- * -1 for a mode step that is not told.
+ * What an index file says of the mode where its first record, or none, tells of one: `mode` as MODES counts, from 1 on.
+ * A mode step of -1, or none, is a step of no mode.
  */
 export function modeOfRecord(
   told: { readonly mode: number; readonly modeStep: number } | undefined,
   step: number,
 ): Pick<IndexFile, 'mode' | 'modeStep'> {
-  const { mode, modeStep } = told ?? { mode: 0, modeStep: -1 }
-  return { mode: MODES[mode - 1] ?? 'GLOBAL', modeStep: modeStep < 0 ? step : modeStep }
+  const mode = told && MODES[told.mode - 1]
+  return mode && told.modeStep >= 0 ? { mode, modeStep: told.modeStep } : { mode: 'GLOBAL', modeStep: step }
 }
 
 function indexFile(

@@ -8,11 +8,10 @@ import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
 import { faultError, TRUNCATED } from '../engine/status.js'
 import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
-import type { IndexFile, TensorLocation } from '../format/index-file.js'
+import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import type { TornasoleIndexFile } from '../format/tornasole.js'
 import { Interner } from '../plan.js'
 import type { Store } from '../store/store.js'
-import { MODES } from '../types.js'
 import type { EventFileScan, EventsJob, EventsReply } from './message.js'
 
 /** Read at once: a large record costs one such piece, small ones come by the hundred. */
@@ -98,9 +97,7 @@ export async function withModeOfEvents(
   step: number,
   store: Store,
 ): Promise<IndexFile> {
-  const { mode, modeStep } = await readMode(eventFile, tensors, store)
-  const named = MODES[mode - 1] ?? 'GLOBAL'
-  return { mode: named, modeStep: modeStep < 0 ? step : modeStep, eventFile, tensors, shapes: [] }
+  return { ...modeOfRecord(await readMode(eventFile, tensors, store), step), eventFile, tensors, shapes: [] }
 }
 
 async function readMode(eventFile: string | null, tensors: readonly TensorLocation[], store: Store) {

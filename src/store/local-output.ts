@@ -8,6 +8,7 @@ import { closeSync, openSync, promises, writeSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../errors.js'
+import { isInside } from './local.js'
 
 const { chmod, mkdir, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
@@ -186,10 +187,6 @@ function noSuchFile(error: unknown): null {
 async function passes(path: string, directory: string): Promise<boolean> {
   for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
   return false
-}
-
-function isInside(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
 /** The real path of something that is perhaps not there yet. */

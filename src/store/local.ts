@@ -386,7 +386,8 @@ export class LocalStore implements Store {
   }
 }
 
-function isInside(path: string, directory: string): boolean {
+/** Whether an absolute path is that of a directory or of something below it. */
+export function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 

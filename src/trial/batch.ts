@@ -5,7 +5,7 @@ import { ReductionUndefined } from '../errors.js'
 import type { CheckLevel, ReductionName } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { checkLevelNumber, notOneNumber, OF_SCALAR, Scan, type ScanItem, scalarOf } from './scan.js'
+import { checkLevelNumber, OF_SCALAR, Scan, type ScanItem, savedNumber } from './scan.js'
 import type { TrialState } from './state.js'
 
 interface Request {
@@ -101,9 +101,9 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
         if (told !== undefined) resolve(told)
         else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
       } else if (isSaved) {
-        const notOne = notOneNumber(moments, reduction)
-        if (notOne) reject(notOne)
-        else resolve(scalarOf(moments))
+        const value = savedNumber(moments, reduction)
+        if (value instanceof ReductionUndefined) reject(value)
+        else resolve(value)
       } else if (isDefined(reduction, moments.dtype)) resolve(moments.reduction(reduction))
       else reject(undefinedReduction(reduction, moments.dtype))
     }

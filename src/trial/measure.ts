@@ -27,7 +27,7 @@ import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } fr
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { Catalog, SavedTensor, WorkerStep } from './catalog.js'
 import { failureOfRecord } from './failed-job.js'
-import { checkLevelNumber, checksumError, noAnswer, notOneNumber, OF_SCALAR, scalarOf } from './scan.js'
+import { checkLevelNumber, checksumError, noAnswer, OF_SCALAR, savedNumber } from './scan.js'
 import type { Ahead, TrialState } from './state.js'
 import { type TensorValue, type Tolerance, tensorValue } from './value.js'
 
@@ -466,10 +466,9 @@ function readReduction(told: Told, tensor: TensorAtStep, name: ReductionName): R
 }
 
 function readSaved(told: Told, tensor: TensorAtStep, name: ReductionName): ReductionValue {
-  const moments = readMoments(told, tensor)
-  const notOne = notOneNumber(moments, name)
-  if (notOne) throw notOne
-  return scalarOf(moments)
+  const value = savedNumber(readMoments(told, tensor), name)
+  if (value instanceof ReductionUndefined) throw value
+  return value
 }
 
 function numbersOf(result: TaskResult, tensor: TensorAtStep): readonly number[] {

@@ -433,10 +433,12 @@ function savedRow(
     if ('error' in result) error ??= result.error
     else if ('moments' in result) {
       const { moments } = result
-      const notOne = notOneNumber(moments, name)
-      if (notOne) error ??= notOne
-      else reductions[name] = scalarOf(moments)
-      if (!notOne && moments.exact) exact[name] = moments.exact.min
+      const value = savedNumber(moments, name)
+      if (value instanceof ReductionUndefined) error ??= value
+      else {
+        reductions[name] = value
+        if (moments.exact) exact[name] = moments.exact.min
+      }
     }
   })
   return {
@@ -451,21 +453,18 @@ function savedRow(
   }
 }
 
-/** What moments must know for `scalarOf`. */
+/** What moments must know for `savedNumber`. */
 export const OF_SCALAR: Known = KNOWN.extremes | KNOWN.sum
 
-/** The value of a tensor of one element: a saved reduction. */
-export function scalarOf(moments: Moments): ReductionValue {
-  const { dtype, nanCount } = moments
+/** The value of a tensor of one element, as a reduction is saved; or why it is none. */
+export function savedNumber(moments: Moments, name: ReductionName): ReductionValue | ReductionUndefined {
+  const { dtype, count, nanCount } = moments
+  if (count !== 1 || dtype === 'string') {
+    const got = dtype === 'string' ? 'text' : `${count} numbers`
+    return new ReductionUndefined(name, dtype, `expected one number, as it was saved, got ${got}`)
+  }
   if (dtype === 'complex64' || dtype === 'complex128') return moments.reduction('sum')
   return nanCount > 0 ? Number.NaN : moments.slot('min')
-}
-
-/** Why moments are not those of a saved reduction, if they are none. */
-export function notOneNumber({ dtype, count }: Moments, name: ReductionName): ReductionUndefined | undefined {
-  if (count === 1 && dtype !== 'string') return undefined
-  const got = dtype === 'string' ? 'text' : `${count} numbers`
-  return new ReductionUndefined(name, dtype, `expected one number, as it was saved, got ${got}`)
 }
 
 /** What there is to do, and whether saved reductions are among it. */

@@ -347,7 +347,7 @@ class Evaluator {
 }
 
 function prepare(rule: Rule, step: number, inquiry: Inquiry): Prepared {
-  const required = new RequiredTensors(rule.trials, inquiry)
+  const required = new RequiredTensors(rule.trials, inquiry, rule.workers)
   try {
     rule.reqTensors = required
     rule.setRequiredTensors(step)

@@ -128,6 +128,13 @@ export function choice<W extends string>(...words: readonly W[]): Parameter<W | 
   }
 }
 
+/** Which steps a rule takes for one sequence: see `Sequence`. */
+export const MODE_CHOICE = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL', 'each', 'training'] as const
+
+export function mode(): Parameter<(typeof MODE_CHOICE)[number] | null, (typeof MODE_CHOICE)[number]> {
+  return choice(...MODE_CHOICE)
+}
+
 export function splitList(text: string): string[] {
   return text
     .split(',')

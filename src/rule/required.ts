@@ -1,18 +1,20 @@
 /** What a rule needs at a step (smdebug's RequiredTensors, rules.md §3). */
 
-import { TensorUnavailableForStep, type TrialscanError, UsageError } from '../errors.js'
+import { InvalidWorker, TensorUnavailableForStep, type TrialscanError, UsageError } from '../errors.js'
 import { Inquiry, type MeasureOptions, type Question, type TensorAtStep } from '../trial/measure.js'
 import { parseReductions } from '../trial/reduction.js'
 import type { Tensor } from '../trial/tensor.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { WaitOptions } from '../trial/wait.js'
-import type { ReductionName } from '../types.js'
+import type { ReductionName, Worker } from '../types.js'
 
 export interface RequireOptions {
   /** Default: the rule's base trial. */
   readonly trial?: Trial | null | undefined
   /** Whether `name` is a Python pattern, which stands for every tensor it matches somewhere in the name. */
   readonly regex?: boolean
+  /** Default: of several workers, the first in sorted order that has it. */
+  readonly worker?: string | null | undefined
   /** Only these reductions (`mean`, `abs_max`, …) are needed. Default: the value. */
   readonly reductions?: readonly string[]
 }
@@ -20,6 +22,8 @@ export interface RequireOptions {
 interface Required {
   readonly trial: Trial
   readonly name: string
+  /** Null: the first that has it. */
+  readonly worker: string | null
   readonly steps: Set<number>
   /** Null: the value. */
   readonly reductions: readonly ReductionName[] | null
@@ -28,16 +32,19 @@ interface Required {
 export class RequiredTensors {
   readonly #trials: readonly Trial[]
   readonly #inquiry: Inquiry
+  readonly #workers: ReadonlySet<string> | null
   readonly #required: Required[] = []
   #questions: Question<unknown>[] = []
 
   /**
    * @param trials the rule's, the base trial first
    * @param inquiry where questions are gathered that are answered together
+   * @param workers of the base trial, these only; null: all
    */
-  constructor(trials: readonly Trial[], inquiry = new Inquiry()) {
+  constructor(trials: readonly Trial[], inquiry = new Inquiry(), workers: ReadonlySet<string> | null = null) {
     this.#trials = trials
     this.#inquiry = inquiry
+    this.#workers = workers
   }
 
   /**
@@ -45,16 +52,20 @@ export class RequiredTensors {
    * @throws TensorUnavailable for a name that was not saved, UsageError for a reduction that is none
    */
   add(name: string, steps: readonly number[], options: RequireOptions = {}): void {
-    const { trial = null, regex = false, reductions } = options
+    const { trial = null, regex = false, worker = null, reductions } = options
     const from = this.#trial(trial)
     const asked = reductions === undefined ? null : parseReductions(reductions)
     const names = regex ? from.tensorNames({ regex: name }) : [from.tensor(name).name]
     for (const one of names) {
       const same = this.#required.find(
-        known => known.trial === from && known.name === one && String(known.reductions) === String(asked),
+        known =>
+          known.trial === from &&
+          known.name === one &&
+          known.worker === worker &&
+          String(known.reductions) === String(asked),
       )
       if (same) for (const step of steps) same.steps.add(step)
-      else this.#required.push({ trial: from, name: one, steps: new Set(steps), reductions: asked })
+      else this.#required.push({ trial: from, name: one, worker, steps: new Set(steps), reductions: asked })
     }
   }
 
@@ -84,41 +95,59 @@ export class RequiredTensors {
 
   /**
    * A tensor at a step, to ask more about than values and reductions: in `setRequiredTensors` this poses the question,
-   * in `invokeAtStep` the same call has the answer. Of several workers, the first in sorted order that has it.
-   * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailable, TensorUnavailableForStep
+   * in `invokeAtStep` the same call has the answer.
+   * @param worker default: of several workers, the first in sorted order that has it
+   * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailable, TensorUnavailableForStep, InvalidWorker
    */
-  at(name: string, step: number, trial?: Trial | null): TensorAtStep {
+  at(name: string, step: number, trial?: Trial | null, worker?: string | null): TensorAtStep {
     const from = this.#trial(trial)
-    const found = this.find(name, step, from)
+    const found = this.find(name, step, from, worker)
     if (found) return found
     const { name: known } = from.tensor(name)
+    const { catalog } = stateOf(from)
+    if (worker && !catalog.workers.includes(worker as Worker)) throw new InvalidWorker(worker, catalog.workers)
     stateOf(from).knownStep(step, 'GLOBAL')
-    const steps = from.tensor(known).steps({ showIncompleteSteps: true })
-    const nearest = steps.filter(saved => saved <= step).at(-1) ?? steps[0]
-    throw new TensorUnavailableForStep(
-      name,
-      step,
-      'GLOBAL',
-      `it was not saved then; the nearest step with it: ${nearest}`,
-    )
+    const steps = catalog.byTensor.get(known)!.filter(saved => !worker || saved.worker === worker)
+    const nearest = steps.filter(saved => saved.step <= step).at(-1)?.step ?? steps[0]?.step
+    const detail = `it was not saved then${worker ? ` by ${worker}` : ''}; the nearest step with it: ${nearest ?? 'none'}`
+    throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
   }
 
   /** As `at`; undefined where there is no such thing. */
-  find(name: string, step: number, trial?: Trial | null): TensorAtStep | undefined {
-    return this.#inquiry.atStep(stateOf(this.#trial(trial)), step).get(name)
+  find(name: string, step: number, trial?: Trial | null, worker?: string | null): TensorAtStep | undefined {
+    const from = this.#trial(trial)
+    const tensors = this.#inquiry.atStep(stateOf(from), step)
+    return worker ? tensors.of(worker)?.get(name) : tensors.get(name, this.#among(from))
   }
 
   /** As `at`, of many tensors; without those that were not saved at the step. */
-  select(names: readonly string[], step: number, trial?: Trial | null): readonly TensorAtStep[] {
-    return this.#inquiry.atStep(stateOf(this.#trial(trial)), step).select(names)
+  select(
+    names: readonly string[],
+    step: number,
+    trial?: Trial | null,
+    worker?: string | null,
+  ): readonly TensorAtStep[] {
+    const from = this.#trial(trial)
+    const tensors = this.#inquiry.atStep(stateOf(from), step)
+    return worker ? (tensors.of(worker)?.select(names) ?? []) : tensors.select(names, this.#among(from))
+  }
+
+  /** The workers that wrote a step, sorted: those to ask `at`, `find` and `select` for. */
+  workers(step: number, trial?: Trial | null): Worker[] {
+    const from = this.#trial(trial)
+    const among = this.#among(from)
+    const workers = stateOf(from)
+      .catalog.atStep(step)
+      .map(({ worker }) => worker)
+    return among === null ? workers : workers.filter(worker => among.has(worker))
   }
 
   /** Turns what was added into questions. @throws as `at` */
   pose(): void {
     this.#questions = []
-    for (const { trial, name, steps, reductions } of this.#required) {
+    for (const { trial, name, worker, steps, reductions } of this.#required) {
       for (const step of steps) {
-        const tensor = this.at(name, step, trial)
+        const tensor = this.at(name, step, trial, worker)
         if (reductions === null) {
           this.#questions.push(tensor.value())
           // Costs nothing beside the value, and spares a second read where a reduction is asked for after all.
@@ -157,6 +186,11 @@ export class RequiredTensors {
     } finally {
       for (const state of states) state.ahead = null
     }
+  }
+
+  /** The workers that count; null: all. */
+  #among(trial: Trial): ReadonlySet<string> | null {
+    return trial === this.#trials[0] ? this.#workers : null
   }
 
   #trial(trial: Trial | null | undefined): Trial {

@@ -1,11 +1,12 @@
 /** The base class of all rules (rules.md §3). */
 
-import { NoMoreData, RuleEvaluationConditionMet, StepUnavailable } from '../errors.js'
+import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../errors.js'
 import type { MeasureOptions } from '../trial/measure.js'
-import { noRefresh, type Trial } from '../trial/trial.js'
+import { noRefresh, stateOf, type Trial } from '../trial/trial.js'
 import type { WaitOptions } from '../trial/wait.js'
 import { type Action, type Actions, actionsOf, runActions } from './action.js'
 import { type Finding, type Logger, type Problem, silent } from './finding.js'
+import { splitList } from './parameters.js'
 import { RequiredTensors } from './required.js'
 
 export interface RuleOptions {
@@ -16,6 +17,8 @@ export interface RuleOptions {
   readonly name?: string | undefined
   /** Default: one that says nothing. */
   readonly logger?: Logger | undefined
+  /** Only what these workers saved is judged: names, in an array or with commas between them. Default: of all. */
+  readonly workers?: string | readonly string[] | null | undefined
   /** Global steps `[startStep, endStep)` that the rule is about, where that is fewer than what is evaluated. */
   readonly startStep?: number | null | undefined
   readonly endStep?: number | null | undefined
@@ -49,6 +52,8 @@ export abstract class Rule {
   readonly name: string
   readonly logger: Logger
   readonly actions: readonly Action[]
+  /** Null: all. */
+  readonly workers: ReadonlySet<string> | null
   readonly startStep: number
   /** Exclusive. */
   readonly endStep: number
@@ -65,10 +70,11 @@ export abstract class Rule {
     this.name = options.name ?? this.ruleName
     this.logger = options.logger ?? silent
     this.actions = options.actions ? actionsOf(options.actions) : []
+    this.workers = workersOf(baseTrial, options.workers)
     this.startStep = options.startStep ?? 0
     this.endStep = options.endStep ?? Number.POSITIVE_INFINITY
     this.report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
-    this.reqTensors = new RequiredTensors(this.trials)
+    this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
   }
 
   /**
@@ -92,7 +98,7 @@ export abstract class Rule {
   async invoke(step: number, options: WaitOptions & MeasureOptions = {}): Promise<void> {
     await this.baseTrial.waitForSteps([step], options)
     for (const other of this.otherTrials) await untilKnown(other, step, options)
-    this.reqTensors = new RequiredTensors(this.trials)
+    this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
     this.setRequiredTensors(step)
     await this.reqTensors.fetch(options)
     const findings = await noRefresh(this.trials, () => this.judge(step))
@@ -145,13 +151,16 @@ export abstract class Rule {
   /** A finding at a step. */
   protected finding(step: number, { tensor, worker, value, threshold, message }: Found): Finding {
     const { baseTrial } = this
+    const { catalog } = stateOf(baseTrial)
+    // A worker's mode is its own: another one may evaluate at the same global step.
+    const own = worker == null ? undefined : catalog.atStep(step).find(saved => saved.worker === worker)
     return {
       rule: this.ruleName,
       name: this.name,
       trial: baseTrial.name,
       step: step as Finding['step'],
-      mode: baseTrial.mode(step),
-      modeStep: baseTrial.modeStep(step),
+      mode: own?.mode ?? baseTrial.mode(step),
+      modeStep: own?.modeStep ?? baseTrial.modeStep(step),
       tensor: tensor ?? null,
       worker: worker ?? null,
       value: value ?? null,
@@ -182,6 +191,16 @@ export abstract class Rule {
   whileWaiting(): readonly Finding[] {
     return []
   }
+}
+
+/** @throws InvalidWorker for one that the trial does not have, UsageError for none at all */
+function workersOf(trial: Trial, given: RuleOptions['workers']): ReadonlySet<string> | null {
+  if (given === undefined || given === null) return null
+  const workers = typeof given === 'string' ? splitList(given) : given
+  if (workers.length === 0) throw new UsageError('expected workers to be names of workers, got none')
+  const known = trial.workers()
+  for (const worker of workers) if (!known.some(name => name === worker)) throw new InvalidWorker(worker, known)
+  return new Set(workers)
 }
 
 /** Waits until a trial has a step, or it is known that it won't. */

@@ -527,32 +527,29 @@ export interface MeasureStats {
 /** Merges moments of parts; apart from the engine that may be busy with a job. */
 let merging: Engine | undefined
 
-/** The tensors of a trial at a step. Of several workers, the first in sorted order that has one. */
-export class StepTensors {
+/** What one worker saved at a step. */
+export class WorkerTensors {
   readonly #inquiry: Inquiry
   readonly #state: TrialState
-  readonly #workerSteps: readonly WorkerStep[]
   readonly #known = new Map<string, TensorAtStep>()
   readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
+  readonly #workerStep: WorkerStep
 
   /** Use `inquiry.atStep`. */
-  constructor(inquiry: Inquiry, state: TrialState, workerSteps: readonly WorkerStep[]) {
+  constructor(inquiry: Inquiry, state: TrialState, workerStep: WorkerStep) {
     this.#inquiry = inquiry
     this.#state = state
-    this.#workerSteps = workerSteps
+    this.#workerStep = workerStep
   }
 
   get(name: string): TensorAtStep | undefined {
     const known = this.#known.get(name)
     if (known) return known
-    for (const workerStep of this.#workerSteps) {
-      const saved = workerStep.tensors.get(name)
-      if (saved === undefined) continue
-      const tensor = new TensorAtStep(this.#inquiry, this.#state, workerStep, saved)
-      this.#known.set(name, tensor)
-      return tensor
-    }
-    return undefined
+    const saved = this.#workerStep.tensors.get(name)
+    if (saved === undefined) return undefined
+    const tensor = new TensorAtStep(this.#inquiry, this.#state, this.#workerStep, saved)
+    this.#known.set(name, tensor)
+    return tensor
   }
 
   /** Those of some names that there are; the same list for the same list of names. */
@@ -568,6 +565,38 @@ export class StepTensors {
   /** One that was asked about. */
   asked(name: string): TensorAtStep | undefined {
     return this.#known.get(name)
+  }
+}
+
+/** The tensors of a trial at a step. */
+export class StepTensors {
+  /** In the order of the workers' names. */
+  readonly #workers: ReadonlyMap<string, WorkerTensors>
+
+  /** Use `inquiry.atStep`. */
+  constructor(inquiry: Inquiry, state: TrialState, workerSteps: readonly WorkerStep[]) {
+    this.#workers = new Map(
+      workerSteps.map(workerStep => [workerStep.worker, new WorkerTensors(inquiry, state, workerStep)]),
+    )
+  }
+
+  /** What a worker saved; undefined: it saved nothing then. */
+  of(worker: string): WorkerTensors | undefined {
+    return this.#workers.get(worker)
+  }
+
+  /** Of several workers, the first that has it. @param among of these only; null: of all */
+  get(name: string, among: ReadonlySet<string> | null = null): TensorAtStep | undefined {
+    for (const [worker, tensors] of this.#workers) {
+      const tensor = among === null || among.has(worker) ? tensors.get(name) : undefined
+      if (tensor) return tensor
+    }
+    return undefined
+  }
+
+  /** Those of some names that there are, each as `get` finds it. */
+  select(names: readonly string[], among: ReadonlySet<string> | null = null): readonly TensorAtStep[] {
+    return names.map(name => this.get(name, among)).filter(tensor => tensor !== undefined)
   }
 }
 
@@ -639,7 +668,7 @@ export class Inquiry implements Ahead {
 
   #tensor(workerStep: WorkerStep, name: string): TensorAtStep | undefined {
     for (const steps of this.#steps.values()) {
-      const tensor = steps.get(workerStep.step)?.asked(name)
+      const tensor = steps.get(workerStep.step)?.of(workerStep.worker)?.asked(name)
       if (tensor?.isOf(workerStep)) return tensor
     }
     return undefined

@@ -178,16 +178,18 @@ describe('which tensors', () => {
     expect(await tensorsOf(new AllZero(trial, { tensor_regex: ['^a{2,3}$'] }))).toEqual(['aa'])
   })
 
-  it('are those of the first worker by name', async () => {
+  it('are those of every worker, in the order of their names', async () => {
     const directory = mkdtempSync(join(scratch, 'trial-'))
     const writer = new TrialWriter(directory, { workers: ['b', 'a'] })
     writer.step({ step: 0, worker: 'b', tensors: [zero('t')] })
     writer.step({ step: 0, worker: 'a', tensors: [floats('t', [1])] })
     writer.step({ step: 1, worker: 'b', tensors: [floats('t', [1])] })
     writer.step({ step: 1, worker: 'a', tensors: [zero('t')] })
+    writer.step({ step: 2, worker: 'b', tensors: [zero('t')] })
+    writer.step({ step: 2, worker: 'a', tensors: [zero('t')] })
     writer.end()
     const { findings } = await evaluate(new AllZero(await createTrial(directory), EVERYTHING))
-    expect(findings.map(({ step, worker }) => [step, worker])).toEqual([[1, 'a']])
+    expect(findings.map(({ step, worker }) => `${step} ${worker}`)).toEqual(['0 b', '1 a', '2 a', '2 b'])
   })
 })
 

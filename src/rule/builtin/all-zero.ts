@@ -3,7 +3,7 @@
 import type { Moments, ReductionValue } from '../../engine/moments.js'
 import type { Question, TensorAtStep } from '../../trial/measure.js'
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
 
 /** Fires where at least `threshold` percent of a tensor's elements are zero. */
 export class AllZero extends builtin({
@@ -22,9 +22,9 @@ export class AllZero extends builtin({
     if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
   }
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const { threshold } = this.parameters
-    yield each(this.#tensors.at(step), askAboutZeros, (asked, { name, worker }) => {
+    yield each(this.#tensors.at(moment), askAboutZeros, (asked, { name, worker }) => {
       const value = percentOfZeros(asked)
       if (!(value >= threshold)) return null
       const message = `${figure(value)} % of the elements of ${name} are zero`

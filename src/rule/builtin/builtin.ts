@@ -8,14 +8,19 @@ import {
   UsageError,
 } from '../../errors.js'
 import { compilePattern } from '../../format/pattern.js'
-import type { Catalog } from '../../trial/catalog.js'
+import type { Catalog, WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
 import type { TrialContents } from '../../trial/open.js'
-import type { Step } from '../../trial/steps.js'
 import { type Collection, stateOf, type Trial } from '../../trial/trial.js'
-import type { Mode } from '../../types.js'
+import type { GlobalStep, Mode, Worker } from '../../types.js'
 import { type Problem, problemAt } from '../finding.js'
-import { type Arguments, type Parameters, readParameters, type Values } from '../parameters.js'
+import {
+  type Arguments,
+  type mode as modeParameter,
+  type Parameters,
+  readParameters,
+  type Values,
+} from '../parameters.js'
 import type { RuleClass } from '../registry.js'
 import { type Found, Rule, type RuleOptions } from '../rule.js'
 
@@ -45,6 +50,41 @@ export function each<A>(
       const own = asked[i]
       return own !== undefined && judge(own, tensors[i]!)
     },
+  }
+}
+
+/**
+ * Which steps of a worker are judged as one sequence: those of one mode, or all of them. Steps of the mode GLOBAL are
+ * those for which the job set none.
+ */
+export type Sequence = Mode | 'all'
+
+/** A step of one worker, which is what a rule judges, and the sequence that it is judged in. */
+export interface Moment {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly mode: Mode
+  readonly sequence: Sequence
+  /** Names worker and sequence. */
+  readonly key: string
+}
+
+/** What a rule remembers of each sequence of each worker. */
+export class Memory<S> {
+  readonly #make: () => S
+  readonly #known = new Map<string, S>()
+
+  constructor(make: () => S) {
+    this.#make = make
+  }
+
+  of({ key }: Moment): S {
+    let known = this.#known.get(key)
+    if (known === undefined) {
+      known = this.#make()
+      this.#known.set(key, known)
+    }
+    return known
   }
 }
 
@@ -111,15 +151,15 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected readonly parameters: Values<P>
   readonly #selections: Selection[] = []
   /** As they were asked for last. */
-  #steps: { catalog?: Catalog; mode?: Mode; byName: Map<string, readonly Step[]> } = { byName: new Map() }
+  #steps: { catalog?: Catalog; key?: string; byName: Map<string, readonly WorkerStep[]> } = { byName: new Map() }
   readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
   /** Tensors that could never be judged, and why not; those that could at least once. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
-    const { otherTrials, actions, name, logger, startStep, endStep, ...given } = options as RuleOptions
-    super(baseTrial, { otherTrials, actions, name, logger, startStep, endStep })
+    const { otherTrials, actions, name, logger, workers, startStep, endStep, ...given } = options as RuleOptions
+    super(baseTrial, { otherTrials, actions, name, logger, workers, startStep, endStep })
     this.parameters = readParameters(this.ruleName, parameters, given as Readonly<Record<string, unknown>>)
     this.report.ruleParameters = JSON.stringify(this.parameters)
     this.check()
@@ -128,11 +168,33 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** Makes sure that the parameters make sense together. @throws InsufficientInformationForRuleInvocation */
   protected check(): void {}
 
-  /** Asks about tensors at a step, and says how the answers are judged. Called for the steps in ascending order. */
-  protected abstract examine(step: number): Iterable<Judgement | Judgements>
+  /** Asks about what a worker saved at a step, and says how the answers are judged. Called in the order of steps. */
+  protected abstract examine(moment: Moment): Iterable<Judgement | Judgements>
+
+  /** Which steps one of a worker's is judged with; undefined: it is not judged. */
+  protected sequenceOf({ mode }: WorkerStep): Sequence | undefined {
+    const { mode: wanted = null } = this.parameters as { readonly mode?: ReturnType<typeof modeParameter>['default'] }
+    switch (wanted) {
+      case null:
+      case 'GLOBAL':
+        return 'all'
+      case 'each':
+        return mode
+      case 'training':
+        return mode === (hasTraining(this.baseTrial) ? 'TRAIN' : 'GLOBAL') ? mode : undefined
+      default:
+        return mode === wanted ? mode : undefined
+    }
+  }
 
   override setRequiredTensors(step: number): void {
-    this.#judgements.set(this.reqTensors, [...this.examine(step)])
+    const judgements: (Judgement | Judgements)[] = []
+    for (const workerStep of stateOf(this.baseTrial).catalog.atStep(step)) {
+      if (this.workers !== null && !this.workers.has(workerStep.worker)) continue
+      const sequence = this.sequenceOf(workerStep)
+      if (sequence !== undefined) judgements.push(...this.examine(momentOf(workerStep, sequence)))
+    }
+    this.#judgements.set(this.reqTensors, judgements)
   }
 
   override invokeAtStep(step: number): boolean {
@@ -163,19 +225,24 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     else if (!this.#unavailable.has(problem.tensor ?? '')) this.#unavailable.set(problem.tensor ?? '', error.message)
   }
 
-  /** The steps at which a tensor was saved, ascending; of a mode, if it is not GLOBAL. */
-  protected stepsOf(name: string, mode: Mode = 'GLOBAL'): readonly Step[] {
+  /** The steps of a moment's sequence at which its worker saved a tensor, ascending. */
+  protected stepsOf(name: string, { worker, sequence, key }: Moment): readonly WorkerStep[] {
     const { catalog } = stateOf(this.baseTrial)
-    if (this.#steps.catalog !== catalog || this.#steps.mode !== mode) {
-      this.#steps = { catalog, mode, byName: stepsByName(catalog, mode) }
+    if (this.#steps.catalog !== catalog || this.#steps.key !== key) {
+      this.#steps = { catalog, key, byName: stepsByName(catalog, key) }
     }
     let own = this.#steps.byName.get(name)
     if (own === undefined) {
-      const steps = new Set((catalog.byTensor.get(name) ?? []).map(({ step }) => step))
-      own = [...steps].map(step => catalog.steps.get(step)!).filter(step => mode === 'GLOBAL' || step.mode === mode)
+      const all = stepsOfWorkers(catalog, name).get(worker) ?? []
+      own = sequence === 'all' ? all : all.filter(({ mode }) => mode === sequence)
       this.#steps.byName.set(name, own)
     }
     return own
+  }
+
+  /** The tensor as its worker saved it at an earlier step. */
+  protected earlier({ name, worker }: TensorAtStep, { step }: WorkerStep): TensorAtStep | undefined {
+    return this.reqTensors.find(name, step, null, worker)
   }
 
   /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
@@ -258,9 +325,9 @@ export class Selection {
     for (const pattern of choice.regex ?? []) compilePattern(pattern)
   }
 
-  /** Those that were saved at a step, by name. */
-  at(step: number): readonly TensorAtStep[] {
-    return this.#rule.reqTensors.select(this.names, step)
+  /** Those that the worker saved at the step, by name. */
+  at({ step, worker }: Moment): readonly TensorAtStep[] {
+    return this.#rule.reqTensors.select(this.names, step, null, worker)
   }
 
   /** The names of all that were saved so far, sorted. */
@@ -386,34 +453,80 @@ function memberCount(collection: Collection): number {
   }
 }
 
-/** All rules over a trial ask for the same steps. */
-const stepsOfTensors = new WeakMap<Catalog, Map<Mode, Map<string, readonly Step[]>>>()
+/** A worker's step, judged in a sequence. */
+export function momentOf({ step, worker, mode }: WorkerStep | Moment, sequence: Sequence): Moment {
+  return { step, worker, mode, sequence, key: `${sequence} ${worker}` }
+}
+
+/** The number by which steps of a sequence are counted. */
+export function numberOf({ step, modeStep }: WorkerStep, sequence: Sequence): number {
+  return sequence === 'all' ? step : modeStep
+}
+
+/** Whether there are steps of TRAIN. */
+export function hasTraining(trial: Trial): boolean {
+  const { catalog } = stateOf(trial)
+  let known = trained.get(catalog)
+  if (known === undefined) {
+    known = catalog.workerSteps.some(({ mode }) => mode === 'TRAIN')
+    trained.set(catalog, known)
+  }
+  return known
+}
+
+const trained = new WeakMap<Catalog, boolean>()
+
+/** All rules over a trial ask for the same steps: by sequence and worker, then by tensor. */
+const stepsOfTensors = new WeakMap<Catalog, Map<string, Map<string, readonly WorkerStep[]>>>()
 
 /** Of each tensor that was asked about. */
-function stepsByName(catalog: Catalog, mode: Mode): Map<string, readonly Step[]> {
+function stepsByName(catalog: Catalog, key: string): Map<string, readonly WorkerStep[]> {
   let ofCatalog = stepsOfTensors.get(catalog)
   if (ofCatalog === undefined) {
     ofCatalog = new Map()
     stepsOfTensors.set(catalog, ofCatalog)
   }
-  let ofMode = ofCatalog.get(mode)
-  if (ofMode === undefined) {
-    ofMode = new Map()
-    ofCatalog.set(mode, ofMode)
+  let ofKey = ofCatalog.get(key)
+  if (ofKey === undefined) {
+    ofKey = new Map()
+    ofCatalog.set(key, ofKey)
   }
-  return ofMode
+  return ofKey
+}
+
+const workersOfTensors = new WeakMap<Catalog, Map<string, ReadonlyMap<Worker, readonly WorkerStep[]>>>()
+
+/** What each worker saved of a tensor. */
+function stepsOfWorkers(catalog: Catalog, name: string): ReadonlyMap<Worker, readonly WorkerStep[]> {
+  let ofCatalog = workersOfTensors.get(catalog)
+  if (ofCatalog === undefined) {
+    ofCatalog = new Map()
+    workersOfTensors.set(catalog, ofCatalog)
+  }
+  let ofName = ofCatalog.get(name)
+  if (ofName === undefined) {
+    const byWorker = new Map<Worker, WorkerStep[]>()
+    for (const workerStep of catalog.byTensor.get(name) ?? []) {
+      const own = byWorker.get(workerStep.worker)
+      if (own) own.push(workerStep)
+      else byWorker.set(workerStep.worker, [workerStep])
+    }
+    ofName = byWorker
+    ofCatalog.set(name, ofName)
+  }
+  return ofName
 }
 
 /** Where a global step is among ascending ones; -1: nowhere. */
-export function positionOf(step: number, steps: readonly Step[]): number {
+export function positionOf(step: number, steps: readonly WorkerStep[]): number {
   let low = 0
   let high = steps.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (steps[middle]!.globalStep < step) low = middle + 1
+    if (steps[middle]!.step < step) low = middle + 1
     else high = middle
   }
-  return steps[low]?.globalStep === step ? low : -1
+  return steps[low]?.step === step ? low : -1
 }
 
 /** A number as findings print it. */

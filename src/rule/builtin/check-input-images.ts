@@ -1,7 +1,7 @@
 /** CheckInputImages (rules.md §2.16). */
 
 import { integer, number, text } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
 
 /**
  * Gathers input images over the steps. Once there are `threshold_samples` of them, fires where the mean of a channel is
@@ -18,34 +18,33 @@ export class CheckInputImages extends builtin({
   },
 }) {
   readonly #images = this.select({ regex: [this.parameters.regex], value: true })
-  #samples = 0
   /** Of each channel. */
-  readonly #sums: number[] = []
-  readonly #counts: number[] = []
+  readonly #seen = new Memory(() => ({ samples: 0, sums: [] as number[], counts: [] as number[] }))
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { threshold_mean, threshold_samples, channel } = this.parameters
+    const seen = this.#seen.of(moment)
     let isThere = false
-    for (const tensor of this.#images.at(step)) {
+    for (const tensor of this.#images.at(moment)) {
       const asked = tensor.channelSums(channel)
       yield () => {
         const { samples, sums, count } = asked.value
         isThere = true
-        this.#samples += samples
+        seen.samples += samples
         sums.forEach((sum, i) => {
-          this.#sums[i] = (this.#sums[i] ?? 0) + sum
-          this.#counts[i] = (this.#counts[i] ?? 0) + count
+          seen.sums[i] = (seen.sums[i] ?? 0) + sum
+          seen.counts[i] = (seen.counts[i] ?? 0) + count
         })
         return null
       }
     }
     yield () => {
-      if (!isThere || this.#samples < threshold_samples) return null
-      const means = this.#sums.map((sum, i) => Math.abs(sum / this.#counts[i]!))
+      if (!isThere || seen.samples < threshold_samples) return null
+      const means = seen.sums.map((sum, i) => Math.abs(sum / seen.counts[i]!))
       const value = means.reduce((most, mean) => (mean > most ? mean : most), 0)
       if (!(value > threshold_mean)) return null
-      const message = `the mean of channel ${means.indexOf(value)} over ${this.#samples} images is ${figure(value)} from zero, more than ${figure(threshold_mean)}`
-      return { value, threshold: threshold_mean, message }
+      const message = `the mean of channel ${means.indexOf(value)} over ${seen.samples} images is ${figure(value)} from zero, more than ${figure(threshold_mean)}`
+      return { worker: moment.worker, value, threshold: threshold_mean, message }
     }
   }
 }

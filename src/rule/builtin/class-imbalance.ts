@@ -2,8 +2,15 @@
 
 import type { TensorValue } from '../../trial/value.js'
 import { flag, integer, number, text } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import type { Found } from '../rule.js'
+import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
 import { argmax, elements } from './labels.js'
+
+/** Of each class: how many labels, and how many of them were predicted to be another. */
+interface Seen {
+  readonly count: Map<number, number>
+  readonly wrong: Map<number, number>
+}
 
 /**
  * Counts labels over the steps. Once there are `samples` of them, fires where the largest class has more than
@@ -24,41 +31,41 @@ export class ClassImbalance extends builtin({
 }) {
   readonly #labels = this.select({ regex: [this.parameters.labels_regex], value: true })
   readonly #predictions = this.select({ regex: [this.parameters.predictions_regex], value: true, optional: true })
-  readonly #count = new Map<number, number>()
-  readonly #wrong = new Map<number, number>()
+  readonly #seen = new Memory((): Seen => ({ count: new Map(), wrong: new Map() }))
 
-  protected override *examine(step: number): Iterable<Judgement> {
-    const predictions = this.#predictions.at(step)
+  protected override *examine(moment: Moment): Iterable<Judgement> {
+    const seen = this.#seen.of(moment)
+    const predictions = this.#predictions.at(moment)
     let isThere = false
-    for (const [i, tensor] of this.#labels.at(step).entries()) {
+    for (const [i, tensor] of this.#labels.at(moment).entries()) {
       const [labels, predicted] = [tensor.value(), predictions[i]?.value()]
       yield () => {
-        this.#add(labels.value, predicted?.answer)
+        this.#add(seen, labels.value, predicted?.answer)
         isThere = true
         return null
       }
     }
-    yield () => isThere && this.#judge()
+    yield () => isThere && this.#judge(seen).map(found => ({ worker: moment.worker, ...found }))
   }
 
-  #add(labels: TensorValue, predictions: TensorValue | undefined): void {
+  #add({ count, wrong }: Seen, labels: TensorValue, predictions: TensorValue | undefined): void {
     const isOneHot =
       this.parameters.argmax && labels.shape.length > 1 && labels.shape.length === predictions?.shape.length
     const classes = isOneHot ? argmax(labels) : elements(labels)
     const predicted = predictions && (this.parameters.argmax ? argmax(predictions) : elements(predictions))
     for (let i = 0; i < classes.length; i++) {
       const label = Math.trunc(classes[i]!)
-      this.#count.set(label, (this.#count.get(label) ?? 0) + 1)
+      count.set(label, (count.get(label) ?? 0) + 1)
       const isWrong = predicted !== undefined && i < predicted.length && Math.trunc(predicted[i]!) !== label
-      if (isWrong) this.#wrong.set(label, (this.#wrong.get(label) ?? 0) + 1)
+      if (isWrong) wrong.set(label, (wrong.get(label) ?? 0) + 1)
     }
   }
 
-  #judge() {
+  #judge({ count, wrong }: Seen): Found[] {
     const { samples, threshold_imbalance, threshold_misprediction } = this.parameters
-    const counts = [...this.#count].sort(([, a], [, b]) => a - b)
-    if (counts.length === 0 || counts.reduce((sum, [, count]) => sum + count, 0) < samples) return null
-    const found = []
+    const counts = [...count].sort(([, a], [, b]) => a - b)
+    if (counts.length === 0 || counts.reduce((sum, [, count]) => sum + count, 0) < samples) return []
+    const found: Found[] = []
     const [[smallest, fewest], [largest, most]] = [counts[0]!, counts.at(-1)!]
     const ratio = most / fewest
     if (counts.length > 1 && ratio > threshold_imbalance) {
@@ -66,7 +73,7 @@ export class ClassImbalance extends builtin({
       found.push({ value: ratio, threshold: threshold_imbalance, message })
     }
     for (const [label, count] of counts) {
-      const value = (this.#wrong.get(label) ?? 0) / count
+      const value = (wrong.get(label) ?? 0) / count
       if (!(value > threshold_misprediction)) continue
       const message = `${figure(100 * value)} % of class ${label} are predicted wrongly, more than ${figure(100 * threshold_misprediction)} %`
       found.push({ value, threshold: threshold_misprediction, message })

@@ -3,7 +3,7 @@
 import type { TensorAtStep } from '../../trial/measure.js'
 import type { TensorValue } from '../../trial/value.js'
 import { integer, number, text } from '../parameters.js'
-import { builtin, figure, type Judgement, type Selection } from './builtin.js'
+import { builtin, figure, type Judgement, type Moment, type Selection } from './builtin.js'
 import { argmax, elements } from './labels.js'
 
 /**
@@ -26,9 +26,9 @@ export class Confusion extends builtin({
   readonly #labels = this.#pair(this.parameters.labels, this.parameters.labels_collection)
   readonly #predictions = this.#pair(this.parameters.predictions, this.parameters.predictions_collection)
 
-  protected override *examine(step: number): Iterable<Judgement> {
-    const labels = one(this.#labels, step)
-    const predictions = one(this.#predictions, step)
+  protected override *examine(moment: Moment): Iterable<Judgement> {
+    const labels = one(this.#labels, moment)
+    const predictions = one(this.#predictions, moment)
     if (labels === undefined || predictions === undefined) return
     const [asked, answered] = [labels.value(), predictions.value()]
     yield () => this.#judge(classesOf(asked.value), classesOf(answered.value), predictions)
@@ -72,10 +72,10 @@ export class Confusion extends builtin({
   }
 }
 
-function one([named, collected]: readonly [Selection, Selection], step: number): TensorAtStep | undefined {
-  const [tensor] = named.at(step)
+function one([named, collected]: readonly [Selection, Selection], moment: Moment): TensorAtStep | undefined {
+  const [tensor] = named.at(moment)
   if (tensor) return tensor
-  const members = collected.at(step)
+  const members = collected.at(moment)
   return members.length === 1 ? members[0] : undefined
 }
 

@@ -1,7 +1,7 @@
 /** DeadRelu (rules.md §2.5). */
 
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than
@@ -14,10 +14,10 @@ export class DeadRelu extends builtin({
 }) {
   readonly #outputs = this.select({ regex: this.parameters.tensor_regex, except: /gradient/, value: true })
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const { threshold_inactivity, threshold_layer } = this.parameters
     yield each(
-      this.#outputs.at(step),
+      this.#outputs.at(moment),
       // Without an upper bound: an output of Infinity is active, too.
       tensor => tensor.activity(0, Number.NaN, threshold_inactivity),
       ({ value: { nodes, inactive } }, { name, worker }) => {

@@ -1,7 +1,7 @@
 /** ExplodingTensor (rules.md §2.2). */
 
 import { flag, list } from '../parameters.js'
-import { builtin, each, type Judgements } from './builtin.js'
+import { builtin, each, type Judgements, type Moment } from './builtin.js'
 
 /** Fires where an element is NaN, or, unless `only_nan`, infinite. */
 export class ExplodingTensor extends builtin({
@@ -18,9 +18,9 @@ export class ExplodingTensor extends builtin({
     all: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
   })
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const onlyNan = this.parameters.only_nan
-    const tensors = this.#tensors.at(step)
+    const tensors = this.#tensors.at(moment)
     yield each(
       tensors,
       tensor => (tensor.hasValue ? tensor.counts() : undefined),

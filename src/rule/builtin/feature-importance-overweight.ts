@@ -1,7 +1,7 @@
 /** FeatureImportanceOverweight (rules.md §2.19). */
 
 import { integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, type Moment } from './builtin.js'
 import { scalar } from './scalar.js'
 
 /** Fires where the `nfeatures` most important features have more than `threshold` of all importance. */
@@ -16,9 +16,9 @@ export class FeatureImportanceOverweight extends builtin({
 }) {
   readonly #features = this.select({ regex: this.parameters.tensor_regex })
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { threshold, nfeatures } = this.parameters
-    const features = this.#features.at(step).map(tensor => ({ tensor, read: scalar(tensor) }))
+    const features = this.#features.at(moment).map(tensor => ({ tensor, read: scalar(tensor) }))
     yield () => {
       const weights = features
         .flatMap(({ tensor, read }) => {

@@ -1,9 +1,18 @@
 /** LossNotDecreasing (rules.md §2.9). */
 
+import type { WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
-import type { Mode } from '../../types.js'
 import { choice, flag, integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement, positionOf } from './builtin.js'
+import {
+  builtin,
+  figure,
+  type Judgement,
+  type Moment,
+  momentOf,
+  numberOf,
+  positionOf,
+  type Sequence,
+} from './builtin.js'
 import { scalar } from './scalar.js'
 
 /**
@@ -32,17 +41,17 @@ export class LossNotDecreasing extends builtin({
     quiet: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
   })
   readonly #all = this.select({ all: true })
-  /** The last step at which each loss was judged. */
+  /** The last step at which each loss of each worker was judged. */
   readonly #judged = new Map<string, number>()
   /** Tensors of which it is known whether they have one element, as a loss has. */
   readonly #known = new Set<string>()
   #hasLoss = false
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { diff_percent, increase_threshold_percent } = this.parameters
     // Where nothing was chosen, or nothing of it was saved, every tensor of one element is taken for a loss.
     const losses = this.#chosen.names.length > 0 ? this.#chosen : this.#all
-    for (const tensor of losses.at(step)) {
+    for (const tensor of losses.at(moment)) {
       if (!this.#hasLoss && !this.#known.has(tensor.name)) {
         this.#known.add(tensor.name)
         const first = scalar(tensor)
@@ -51,7 +60,7 @@ export class LossNotDecreasing extends builtin({
           return null
         }
       }
-      const older = tensor.isSmall ? this.#older(tensor) : undefined
+      const older = tensor.isSmall ? this.#older(tensor, moment) : undefined
       if (older === undefined) continue
       const [oldLoss, newLoss] = [scalar(older), scalar(tensor)]
       yield () => {
@@ -80,24 +89,33 @@ export class LossNotDecreasing extends builtin({
     return [`a tensor of one element, as a loss is; looked at were ${JSON.stringify(name)}${more}`]
   }
 
+  /** Steps of all modes, until it is known of which tensor: each has a mode of its own. */
+  protected override sequenceOf(workerStep: WorkerStep): Sequence | undefined {
+    const { mode } = this.parameters
+    return mode === null || mode === 'GLOBAL' ? 'all' : workerStep.mode === mode ? mode : undefined
+  }
+
   /** The loss that one is to be held against at this step; undefined: it is not judged now. */
-  #older({ name, step }: TensorAtStep): TensorAtStep | undefined {
-    const { num_steps } = this.parameters
-    const mode = this.parameters.mode ?? this.#modeOf(name)
-    const steps = this.stepsOf(name, mode)
-    const number = (i: number): number => (mode === 'GLOBAL' ? steps[i]!.globalStep : steps[i]!.modeStep)
-    const at = positionOf(step, steps)
-    const last = this.#judged.get(name)
+  #older(tensor: TensorAtStep, moment: Moment): TensorAtStep | undefined {
+    const { num_steps, mode } = this.parameters
+    const { name } = tensor
+    const own = mode === null ? momentOf(moment, this.#sequenceOf(name, moment)) : moment
+    const steps = this.stepsOf(name, own)
+    const number = (i: number): number => numberOf(steps[i]!, own.sequence)
+    const at = positionOf(moment.step, steps)
+    const key = `${own.key} ${name}`
+    const last = this.#judged.get(key)
     if (at < 0 || (last !== undefined && number(at) - last < num_steps)) return undefined
     let older = at - 1
     while (older >= 0 && number(older) > number(at) - num_steps) older--
     if (older < 0) return undefined
-    this.#judged.set(name, number(at))
-    return this.reqTensors.find(name, steps[older]!.globalStep)
+    this.#judged.set(key, number(at))
+    return this.earlier(tensor, steps[older]!)
   }
 
-  #modeOf(name: string): Mode {
-    return (['EVAL', 'TRAIN'] as const).find(mode => this.stepsOf(name, mode).length > 0) ?? 'GLOBAL'
+  #sequenceOf(name: string, moment: Moment): Sequence {
+    const modes = ['EVAL', 'TRAIN'] as const
+    return modes.find(mode => this.stepsOf(name, momentOf(moment, mode)).length > 0) ?? 'all'
   }
 }
 

@@ -1,7 +1,7 @@
 /** Losses of training and of validation, whether modes tell them apart or, as in XGBoost's trials, names. */
 
 import type { Rule } from '../rule.js'
-import type { Choice, Selection } from './builtin.js'
+import type { Choice, Moment, Selection } from './builtin.js'
 import { scalar } from './scalar.js'
 
 /** XGBoost's metrics that are better the larger they are. */
@@ -33,15 +33,15 @@ export class Losses {
   }
 
   /** Asks for the losses at a step. */
-  at(step: number): () => StepLosses {
+  at(moment: Moment): () => StepLosses {
     if (!this.hasModes) {
-      const metrics = this.#metrics.at(step).filter(({ name }) => !NOT_A_LOSS.test(name))
+      const metrics = this.#metrics.at(moment).filter(({ name }) => !NOT_A_LOSS.test(name))
       const training = metrics.filter(({ name }) => name.startsWith('train-')).map(scalar)
       const validation = metrics.filter(({ name }) => /^(validation|eval|test)-/.test(name)).map(scalar)
       return () => this.#see({ training: there(training), validation: there(validation) })
     }
-    const mode = this.#rule.baseTrial.mode(step)
-    const losses = this.#losses.at(step).map(scalar)
+    const { mode } = moment
+    const losses = this.#losses.at(moment).map(scalar)
     return () => {
       const own = there(losses)
       return this.#see({ training: mode === 'TRAIN' ? own : [], validation: mode === 'EVAL' ? own : [] })

@@ -2,7 +2,7 @@
 
 import { UsageError } from '../../errors.js'
 import { list, numbers } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, type Moment } from './builtin.js'
 
 /** Fires where more than `token_thresholds_percent` of the tokens of the input sequences are a certain one. */
 export class NLPSequenceRatio extends builtin({
@@ -25,9 +25,9 @@ export class NLPSequenceRatio extends builtin({
     )
   }
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { token_values, token_thresholds_percent } = this.parameters
-    for (const tensor of this.#sequences.at(step)) {
+    for (const tensor of this.#sequences.at(moment)) {
       const { name, worker } = tensor
       for (const [i, token] of token_values.entries()) {
         const threshold = token_thresholds_percent[i] ?? token_thresholds_percent[0]!

@@ -1,9 +1,18 @@
 /** Overfit (rules.md §2.10). */
 
+import type { Mode } from '../../types.js'
 import { integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
 import { Losses } from './losses.js'
 import { meanOf } from './scalar.js'
+
+/** Losses of the last run of steps of training, and of the run of validation that goes on. */
+interface Runs {
+  training: readonly number[]
+  validation: readonly number[]
+  lastMode: Mode | null
+  waited: number
+}
 
 /**
  * Fires where the mean loss of validation exceeds that of the training before it by more than `ratio_threshold` of the
@@ -20,32 +29,29 @@ export class Overfit extends builtin({
   },
 }) {
   readonly #losses = new Losses(this, choice => this.select(choice), this.parameters.tensor_regex)
-  /** Losses of the last run of steps of training, and of the run of validation that goes on. */
-  #training: number[] = []
-  #validation: number[] = []
-  #lastMode: string | undefined
-  #waited = 0
+  readonly #runs = new Memory((): Runs => ({ training: [], validation: [], lastMode: null, waited: 0 }))
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { start_step, patience, ratio_threshold } = this.parameters
-    const losses = this.#losses.at(step)
+    const losses = this.#losses.at(moment)
     const { hasModes } = this.#losses
-    const mode = this.baseTrial.mode(step)
+    const { step, mode, worker } = moment
+    const runs = this.#runs.of(moment)
     yield () => {
       const { training, validation } = losses()
-      const isNewRun = !hasModes || mode !== this.#lastMode
-      this.#lastMode = mode
-      if (!hasModes || mode === 'TRAIN') this.#training = isNewRun ? [...training] : [...this.#training, ...training]
+      const isNewRun = !hasModes || mode !== runs.lastMode
+      runs.lastMode = mode
+      if (!hasModes || mode === 'TRAIN') runs.training = isNewRun ? [...training] : [...runs.training, ...training]
       if (!hasModes || mode === 'EVAL')
-        this.#validation = isNewRun ? [...validation] : [...this.#validation, ...validation]
+        runs.validation = isNewRun ? [...validation] : [...runs.validation, ...validation]
       if ((hasModes && mode !== 'EVAL') || step < start_step) return null
-      const [T, V] = [meanOf(this.#training), meanOf(this.#validation)]
+      const [T, V] = [meanOf(runs.training), meanOf(runs.validation)]
       if (T === null || V === null || T === 0) return null
       const value = (V - T) / Math.abs(T)
-      this.#waited = value > ratio_threshold ? this.#waited + 1 : 0
-      if (this.#waited < patience) return null
+      runs.waited = value > ratio_threshold ? runs.waited + 1 : 0
+      if (runs.waited < patience) return null
       const message = `the validation loss ${figure(V)} is ${figure(100 * value)} % above the training loss ${figure(T)}, more than ${figure(100 * ratio_threshold)} %`
-      return { value, threshold: ratio_threshold, message }
+      return { worker, value, threshold: ratio_threshold, message }
     }
   }
 

@@ -1,7 +1,7 @@
 /** Overtraining (rules.md §2.11). */
 
 import { integer, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
 import { Losses } from './losses.js'
 import { meanOf } from './scalar.js'
 
@@ -34,22 +34,23 @@ export class Overtraining extends builtin({
   },
 }) {
   readonly #losses = new Losses(this, choice => this.select(choice))
-  readonly #training = new Best()
-  readonly #validation = new Best()
+  readonly #best = new Memory(() => ({ training: new Best(), validation: new Best() }))
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { patience_train, patience_validation, delta } = this.parameters
-    const losses = this.#losses.at(step)
+    const losses = this.#losses.at(moment)
+    const best = this.#best.of(moment)
     yield () => {
       const [training, validation] = [meanOf(losses().training), meanOf(losses().validation)]
       if (training === null && validation === null) return null
-      this.#training.see(training, delta)
-      this.#validation.see(validation, delta)
+      best.training.see(training, delta)
+      best.validation.see(validation, delta)
       const stuck = [
-        ['training', this.#training, patience_train] as const,
-        ['validation', this.#validation, patience_validation] as const,
+        ['training', best.training, patience_train] as const,
+        ['validation', best.validation, patience_validation] as const,
       ].filter(([, { waited }, patience]) => waited >= patience)
       return stuck.map(([which, { loss, waited }, patience]) => ({
+        worker: moment.worker,
         value: waited,
         threshold: patience,
         message: `the ${which} loss has not got better than ${figure(loss)} for ${waited} steps`,

@@ -1,8 +1,10 @@
 /** PoorWeightInitialization (rules.md §2.3). */
 
-import { stateOf } from '../../trial/trial.js'
+import type { Catalog } from '../../trial/catalog.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import type { Mode, Worker } from '../../types.js'
 import { integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
 import { meanOf, scalar } from './scalar.js'
 
 /**
@@ -29,14 +31,13 @@ export class PoorWeightInitialization extends builtin({
   })
   readonly #gradients = this.select({ collections: ['gradients'], optional: true, value: true })
   readonly #losses = this.select({ collections: ['losses'], optional: true })
-  #bestLoss = Number.POSITIVE_INFINITY
-  #waited = 0
+  readonly #loss = new Memory(() => ({ best: Number.POSITIVE_INFINITY, waited: 0 }))
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { threshold, distribution_range, patience } = this.parameters
-    if (!this.#isEarly(step)) return
+    if (!this.#isEarly(moment)) return
 
-    const variances = this.#inputs.at(step).map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
+    const variances = this.#inputs.at(moment).map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     yield () => {
       const known = variances.filter(({ variance }) => Number.isFinite(variance.answer))
       if (known.length < 2) return null
@@ -49,7 +50,7 @@ export class PoorWeightInitialization extends builtin({
       return { tensor: name, worker, value, threshold, message }
     }
 
-    const spreads = this.#gradients.at(step).map(tensor => ({ tensor, percentiles: tensor.percentiles(5, 95) }))
+    const spreads = this.#gradients.at(moment).map(tensor => ({ tensor, percentiles: tensor.percentiles(5, 95) }))
     yield () => {
       const narrow = spreads
         .filter(({ percentiles }) => percentiles.answer)
@@ -63,24 +64,41 @@ export class PoorWeightInitialization extends builtin({
       return { tensor: tensor.name, worker: tensor.worker, value, threshold: distribution_range, message }
     }
 
-    const losses = this.#losses.at(step).map(scalar)
+    const losses = this.#losses.at(moment).map(scalar)
+    const kept = this.#loss.of(moment)
     yield () => {
       const loss = meanOf(losses.map(loss => loss()))
       if (loss === null) return null
-      if (loss < this.#bestLoss) {
-        this.#bestLoss = loss
-        this.#waited = 0
-      } else this.#waited++
-      if (this.#waited < patience) return null
-      const message = `the loss has not decreased for ${this.#waited} steps; its best was ${figure(this.#bestLoss)}`
-      return { value: this.#waited, threshold: patience, message }
+      if (loss < kept.best) {
+        kept.best = loss
+        kept.waited = 0
+      } else kept.waited++
+      if (kept.waited < patience) return null
+      const message = `the loss has not decreased for ${kept.waited} steps; its best was ${figure(kept.best)}`
+      return { worker: moment.worker, value: kept.waited, threshold: patience, message }
     }
   }
 
-  /** Whether a step is among the first of the training. */
-  #isEarly(step: number): boolean {
-    const { steps } = stateOf(this.baseTrial).catalog
-    const ofTraining = steps.modes.length > 0 ? steps.all.filter(({ mode }) => mode === 'TRAIN') : steps.all
-    return ofTraining.slice(0, this.parameters.steps).some(({ globalStep }) => globalStep === step)
+  /** Whether a step is among the first of its worker's training. */
+  #isEarly({ step, worker }: Moment): boolean {
+    return firstSteps(this.baseTrial, worker, this.parameters.steps).has(step)
   }
+}
+
+const first = new WeakMap<Catalog, Map<string, ReadonlySet<number>>>()
+
+/** The first steps of a worker's training. */
+function firstSteps(trial: Trial, worker: Worker, count: number): ReadonlySet<number> {
+  const { catalog } = stateOf(trial)
+  const known = first.get(catalog) ?? new Map<string, ReadonlySet<number>>()
+  first.set(catalog, known)
+  const key = `${count} ${worker}`
+  let steps = known.get(key)
+  if (steps === undefined) {
+    const isTraining = catalog.steps.modes.length > 0 ? (mode: Mode) => mode === 'TRAIN' : () => true
+    const own = catalog.workerSteps.filter(saved => saved.worker === worker && isTraining(saved.mode))
+    steps = new Set(own.slice(0, count).map(({ step }) => step))
+    known.set(key, steps)
+  }
+  return steps
 }

@@ -1,7 +1,7 @@
 /** SaturatedActivation (rules.md §2.4). */
 
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds
@@ -29,10 +29,10 @@ export class SaturatedActivation extends builtin({
     value: true,
   })
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const { threshold_inactivity, threshold_layer, ...bounds } = this.parameters
     yield each(
-      this.#inputs.at(step),
+      this.#inputs.at(moment),
       tensor =>
         tensor.name.toLowerCase().includes('sigmoid')
           ? tensor.activity(bounds.threshold_sigmoid_min, bounds.threshold_sigmoid_max, threshold_inactivity)

@@ -1,7 +1,7 @@
 /** SimilarAcrossRuns (rules.md §2.12). */
 
 import { list } from '../parameters.js'
-import { builtin, type Judgement } from './builtin.js'
+import { builtin, type Judgement, type Moment } from './builtin.js'
 
 /** Fires where a tensor differs (is not all close) between two trials at the same global step, in spite of the name. */
 export class SimilarAcrossRuns extends builtin({
@@ -24,11 +24,13 @@ export class SimilarAcrossRuns extends builtin({
       throw this.insufficient(`expected one other trial to compare with, got ${length === 0 ? 'none' : length}`)
   }
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const [other] = this.otherTrials
-    for (const tensor of this.#tensors.at(step)) {
+    // What is called otherwise there is held against the first worker.
+    const namesake = other!.workers().find(worker => worker === moment.worker)
+    for (const tensor of this.#tensors.at(moment)) {
       const { name, worker } = tensor
-      const twin = this.reqTensors.find(name, step, other)
+      const twin = this.reqTensors.find(name, moment.step, other, namesake)
       if (twin === undefined) continue
       this.#hasCompared = true
       const isClose = tensor.allclose(twin, { equalNan: true })

@@ -8,7 +8,7 @@ import { type Action, parseActions } from '../action.js'
 import type { Finding } from '../finding.js'
 import { type Arguments, flag, integer, text } from '../parameters.js'
 import type { RuleOptions } from '../rule.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, type Moment } from './builtin.js'
 
 const parameters = {
   threshold: integer(1800, { min: 1 }),
@@ -51,7 +51,7 @@ export class StalledTrainingRule extends builtin({
   }
 
   /** No step is a sign of a stall. */
-  protected override *examine(_step: number): Iterable<Judgement> {}
+  protected override *examine(_moment: Moment): Iterable<Judgement> {}
 
   override get patienceMs(): number {
     return this.parameters.threshold * 1000

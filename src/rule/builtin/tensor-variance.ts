@@ -1,7 +1,7 @@
 /** TensorVariance (rules.md §2.14). */
 
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
 
 /** Fires where the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */
 export class TensorVariance extends builtin({
@@ -29,10 +29,10 @@ export class TensorVariance extends builtin({
     }
   }
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const { max_threshold, min_threshold } = this.parameters
     yield each(
-      this.#tensors.at(step),
+      this.#tensors.at(moment),
       tensor => {
         if (tensor.hasValue) tensor.counts()
         return tensor.reduction('variance')

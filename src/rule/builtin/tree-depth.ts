@@ -1,7 +1,7 @@
 /** TreeDepth (rules.md §2.20). */
 
 import { number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, figure, type Judgement, type Moment } from './builtin.js'
 
 /** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, ids numbered as in a heap from the root's 0. */
 export class TreeDepth extends builtin({
@@ -11,9 +11,9 @@ export class TreeDepth extends builtin({
 }) {
   readonly #nodes = this.select({ names: ['trees/Node'] })
 
-  protected override *examine(step: number): Iterable<Judgement> {
+  protected override *examine(moment: Moment): Iterable<Judgement> {
     const { depth } = this.parameters
-    for (const tensor of this.#nodes.at(step)) {
+    for (const tensor of this.#nodes.at(moment)) {
       const largest = tensor.reduction('max')
       yield () => {
         const value = Math.floor(Math.log2((largest.value as number) + 1))

@@ -2,7 +2,7 @@
 
 import type { Question } from '../../trial/measure.js'
 import { flag, integer, list, number } from '../parameters.js'
-import { builtin, each, type Judgements, positionOf } from './builtin.js'
+import { builtin, each, type Judgements, type Moment, positionOf } from './builtin.js'
 
 /** Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it. */
 export class UnchangedTensor extends builtin({
@@ -30,21 +30,21 @@ export class UnchangedTensor extends builtin({
     if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
   }
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const { num_steps, rtol, atol, equal_nan } = this.parameters
     const tolerance = { rtol, atol, equalNan: equal_nan }
     yield each(
-      this.#tensors.at(step),
+      this.#tensors.at(moment),
       tensor => {
         const { name } = tensor
-        const steps = this.stepsOf(name)
-        const at = positionOf(step, steps)
+        const steps = this.stepsOf(name, moment)
+        const at = positionOf(moment.step, steps)
         if (at + 1 < num_steps) return undefined
         tensor.counts()
         const pairs = new Array<Question<boolean>>(num_steps - 1)
         let newer = tensor
         for (let i = 1; i < num_steps; i++) {
-          const older = this.reqTensors.find(name, steps[at - i]!.globalStep)!
+          const older = this.earlier(tensor, steps[at - i]!)!
           pairs[num_steps - 1 - i] = older.allclose(newer, tolerance)
           newer = older
         }
@@ -53,9 +53,9 @@ export class UnchangedTensor extends builtin({
       (pairs, tensor) => {
         if (tensor.counts().value.count === 0 || !pairs.every(({ value }) => value)) return null
         const { name, worker } = tensor
-        const steps = this.stepsOf(name).map(({ globalStep }) => globalStep as number)
-        const end = steps.indexOf(step) + 1
-        const last = steps.slice(end - num_steps, end)
+        const steps = this.stepsOf(name, moment)
+        const end = positionOf(moment.step, steps) + 1
+        const last = steps.slice(end - num_steps, end).map(({ step }) => step)
         const message = `${name} has not changed over the steps ${last.join(', ')}`
         return { tensor: name, worker, value: num_steps, threshold: num_steps, message }
       },

@@ -1,7 +1,7 @@
 /** VanishingGradient (rules.md §2.1). */
 
 import { number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
 
 /** Fires where the mean of the absolute values of a gradient is below `threshold`. */
 export class VanishingGradient extends builtin({
@@ -12,10 +12,10 @@ export class VanishingGradient extends builtin({
 }) {
   readonly #gradients = this.select({ collections: ['gradients'] })
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const { threshold } = this.parameters
     yield each(
-      this.#gradients.at(step),
+      this.#gradients.at(moment),
       tensor => tensor.reduction('abs_mean'),
       (mean, { name, worker }) => {
         const value = mean.value as number

@@ -1,8 +1,18 @@
 /** WeightUpdateRatio (rules.md §2.6). */
 
-import type { Step } from '../../trial/steps.js'
+import type { WorkerStep } from '../../trial/catalog.js'
 import { integer, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements, positionOf } from './builtin.js'
+import {
+  builtin,
+  each,
+  figure,
+  hasTraining,
+  type Judgements,
+  type Moment,
+  numberOf,
+  positionOf,
+  type Sequence,
+} from './builtin.js'
 
 /**
  * Fires where mean |W − W₀| / (mean |W₀| + epsilon), W₀ the same weights earlier, is above `large_threshold` or below
@@ -21,25 +31,28 @@ export class WeightUpdateRatio extends builtin({
 }) {
   readonly #weights = this.select({ collections: ['weights'], value: true })
 
-  protected override *examine(step: number): Iterable<Judgements> {
+  protected override sequenceOf({ mode }: WorkerStep): Sequence | undefined {
+    if (!hasTraining(this.baseTrial)) return 'all'
+    return mode === 'TRAIN' ? mode : undefined
+  }
+
+  protected override *examine(moment: Moment): Iterable<Judgements> {
     const { num_steps, large_threshold, small_threshold, epsilon } = this.parameters
-    const mode = this.baseTrial.steps({ mode: 'TRAIN' }).length > 0 ? 'TRAIN' : 'GLOBAL'
-    const number = (saved: Step): number => (mode === 'TRAIN' ? saved.modeStep : saved.globalStep)
     yield each(
-      this.#weights.at(step),
+      this.#weights.at(moment),
       tensor => {
         const { name } = tensor
-        const steps = this.stepsOf(name, mode)
-        const at = positionOf(step, steps)
-        if (at < 0) return undefined
+        const steps = this.stepsOf(name, moment)
+        const number = (i: number): number => numberOf(steps[i]!, moment.sequence)
+        const at = positionOf(moment.step, steps)
         let earlier = at - 1
         // The first that is not more than so many steps back.
         if (num_steps !== null) {
-          const from = number(steps[at]!) - num_steps
-          while (earlier > 0 && number(steps[earlier - 1]!) >= from) earlier--
-          if (earlier >= 0 && number(steps[earlier]!) < from) return undefined
+          const from = number(at) - num_steps
+          while (earlier > 0 && number(earlier - 1) >= from) earlier--
+          if (earlier >= 0 && number(earlier) < from) return undefined
         }
-        const older = earlier < 0 ? undefined : this.reqTensors.find(name, steps[earlier]!.globalStep)
+        const older = earlier < 0 ? undefined : this.earlier(tensor, steps[earlier]!)
         if (older === undefined) return undefined
         older.moments('abs_mean')
         return { older, change: tensor.meanAbsChange(older) }

@@ -4,6 +4,8 @@
  * keeps only the message of a thrown error.
  */
 
+import { fileURLToPath } from 'node:url'
+
 /** An error as data: what crosses a thread, and what `toJSON` gives. */
 export interface ErrorData {
   readonly name: string
@@ -12,14 +14,17 @@ export interface ErrorData {
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-/** Base of every error that trialscan throws. `code` is stable and made for programs, `message` for people. */
+/**
+ * Base of every error that trialscan throws. `code` is stable and made for programs, `message` for people: a file on the
+ * local disk has its path there, and its URL in the field `url`.
+ */
 export class TrialscanError extends Error {
   readonly code: string
   /** Plain facts about the error (file, offset, expected, got, …); also set as properties of the subclasses. */
   readonly fields: Readonly<Record<string, unknown>>
 
   constructor(code: string, message: string, fields: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause })
+    super(withPath(message, fields.url), cause === undefined ? undefined : { cause })
     this.name = new.target.name
     this.code = code
     this.fields = fields
@@ -325,6 +330,19 @@ function slips(a: string, b: string, limit: number): number {
     last = row
   }
   return last[b.length]!
+}
+
+function withPath(message: string, url: unknown): string {
+  return typeof url === 'string' && url !== '' ? message.replaceAll(url, () => pathOfUrl(url)) : message
+}
+
+/** The path of a `file://` URL; others as they are. */
+export function pathOfUrl(url: string): string {
+  try {
+    return url.startsWith('file:') ? fileURLToPath(url) : url
+  } catch {
+    return url
+  }
 }
 
 /** A name as a message shows it, cut if it is endless: names can be of any length. */

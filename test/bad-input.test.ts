@@ -4,7 +4,6 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type CheckLevel,
@@ -71,7 +70,7 @@ function expectError(error: unknown, { hint }: Corruption['expect'], dir: string
   expect(['FormatError', 'StoreError', 'MissingCollectionFiles']).toContain(name)
   expect(`${code}: ${message}`).toMatch(hint)
   // The file and, of bytes that are wrong, where.
-  expect(message).toContain(pathToFileURL(dir).href)
+  expect(message).toContain(dir)
 }
 
 const usable = corruptions.filter(({ needsUnprivilegedUser }) => !(needsUnprivilegedUser && isRoot))
@@ -194,9 +193,18 @@ describe('createTrial', () => {
     mkdirSync(join(empty, 'events'))
     const failure = await rejectionOf(createTrial(empty))
     expect(failure).toBeInstanceOf(MissingCollectionFiles)
-    expect((failure as Error).message).toContain(pathToFileURL(empty).href)
+    expect((failure as Error).message).toContain(`${empty}: expected a trial`)
     writeFileSync(join(empty, 'training_job_end.ts'), '')
     expect(((await rejectionOf(createTrial(empty))) as Error).message).toMatch(/ended and saved nothing/)
+  })
+
+  it('of nothing, told as that', async () => {
+    for (const path of ['', ' ', '\t\n']) {
+      expect(await rejectionOf(createTrial(path))).toMatchObject({
+        name: 'UsageError',
+        message: `expected the path or URL of a trial, a text that is not empty, got ${JSON.stringify(path)}`,
+      })
+    }
   })
 
   it.each(['', 'a\0b', 's3:///x', 'https://host/x', 'file://host/x'])('of %j', async path => {

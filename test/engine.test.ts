@@ -66,7 +66,7 @@ describe('the core', () => {
     for (const [, name, number] of statuses) {
       const fault = { status: Number(number), faultOffset: 7, expected: 3, got: 4, tag: 'other' }
       const error = faultError(fault, { url: 'file:///x', startByte: 100, tensor: 't' })
-      expect(error.message).toContain('file:///x')
+      expect(error.message).toMatch(/^\/x[,:] /)
       if (name === 'OUT_OF_MEMORY') expect(error).toBeInstanceOf(EngineError)
       else expect(error).toMatchObject({ offset: 107, expected: expect.any(String), got: expect.any(String) })
     }
@@ -429,5 +429,5 @@ it('an error of a record says where and what', () => {
   const { error } = decodeFrame(engine, frame, { tag: 't' })
   expect(error).toBeInstanceOf(FormatError)
   expect(error).toMatchObject({ code: 'BadLengthChecksum', offset: 8, url: 'file:///x' })
-  expect(error?.message).toMatch(/^file:\/\/\/x, offset 8, tensor "t": expected checksum 0x[0-9a-f]{8} .*, got 0x/)
+  expect(error?.message).toMatch(/^\/x, offset 8, tensor "t": expected checksum 0x[0-9a-f]{8} .*, got 0x/)
 })

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -13,6 +13,7 @@ import {
   EngineError,
   type GlobalStep,
   type ModeStep,
+  maxThreads,
   type ScanProgress,
   type Trial,
   UsageError,
@@ -29,7 +30,7 @@ import { eventFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { normals } from '../fixtures/random.js'
 import { ROOT } from './support/golden.js'
 import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
-import { packageWithThread, runModule } from './support/threads.js'
+import { packageWithThread, runModule, Threads } from './support/threads.js'
 
 const run = promisify(execFile)
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-pool-'))
@@ -362,6 +363,24 @@ describe('a job that fails as an engine does', () => {
     const runner = new DyingRunner(Number.POSITIVE_INFINITY)
     expect(await scanWith(runner)).toEqual({ rows: 20, failed: 20 })
     expect(runner.runs).toBeLessThan(100)
+  })
+})
+
+describe('threads that would not help', () => {
+  it('are not started', async () => {
+    const most = maxThreads(directory)
+    expect(most).toBe(2 * availableParallelism())
+    expect(maxThreads('s3://bucket/trial')).toBe(4 * most)
+    const threads = new Threads()
+    try {
+      const scan = trial.scan({ threads: 1000 })
+      for await (const { error } of scan) expect(error).toBeUndefined()
+      expect(scan.stats.threads).toBe(most)
+      await trial.summary({ threads: 999 })
+      expect(threads.started).toBeLessThanOrEqual(most)
+    } finally {
+      threads.stop()
+    }
   })
 })
 

@@ -63,6 +63,7 @@ it('exports these names', () => {
       "invokeRule",
       "logAction",
       "makeRules",
+      "maxThreads",
       "mergeMoments",
       "modes",
       "momentsOf",

@@ -7,6 +7,17 @@ export function collect(value: string, previous: readonly string[] = []): readon
   return [...previous, value]
 }
 
+/** A path, without the blanks that came along when it was copied. */
+export function pathText(text: string): string {
+  const path = text.trim()
+  if (path === '') throw new InvalidArgumentError('Expected a path, got an empty text.')
+  return path
+}
+
+export function paths(text: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, pathText(text)]
+}
+
 export function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) {
     throw new InvalidArgumentError('Expected a whole number below 2^53.')

@@ -6,6 +6,8 @@ import { Command, CommanderError, Option } from 'commander'
 import {
   collect,
   commaSeparated,
+  paths,
+  pathText,
   reductionList,
   ruleTexts,
   seconds,
@@ -79,6 +81,11 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
   if (signalled !== undefined) process.exit(signalled)
 }
 
+/** The options, with no more threads than can help. */
+async function helpful<T extends { readonly threads?: number }>(trial: string, options: T): Promise<T> {
+  return options.threads === undefined ? options : (await import('./threads.js')).withHelpfulThreads(trial, options)
+}
+
 const TRIAL = 'the directory of the trial, the one that holds collections/, index/ and events/; or s3://bucket/prefix'
 
 const program = new Command('trialscan')
@@ -110,7 +117,7 @@ withS3Options(
   program
     .command('ls')
     .description('What a trial holds: steps a mode, workers, collections, tensors.')
-    .argument('<TRIAL>', TRIAL)
+    .argument('<TRIAL>', TRIAL, pathText)
     .option('--json', 'one JSON object with all of it'),
 )
   .showHelpAfterError('See trialscan ls --help.')
@@ -139,7 +146,7 @@ withS3Options(
   program
     .command('scan')
     .description('Reductions of many tensors, in one pass over their bytes: a row a tensor, step and worker.')
-    .argument('<TRIAL>', TRIAL)
+    .argument('<TRIAL>', TRIAL, pathText)
     .option(
       '--tensor <REGEX>',
       'tensors whose name matches (a Python pattern, anywhere in the name); repeatable',
@@ -168,7 +175,7 @@ withS3Options(
     .addOption(
       new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl', 'csv']),
     )
-    .option('--out <FILE>', 'write there instead; the file appears when it is whole')
+    .option('--out <FILE>', 'write there instead; the file appears when it is whole', pathText)
     .option('--stats', 'say on standard error what it has cost'),
 )
   .showHelpAfterError('See trialscan scan --help.')
@@ -191,19 +198,19 @@ csv: the same columns, and saved, error_code, error_message; shapes as 3x5 or sc
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('scan', async signal => (await import('./scan.js')).scan(trial, options, signal)),
+    run('scan', async signal => (await import('./scan.js')).scan(trial, await helpful(trial, options), signal)),
   )
 
 withS3Options(
   program
     .command('show')
     .description('One tensor at one step: an excerpt, what it is, how its values are spread.')
-    .argument('<TRIAL>', TRIAL)
+    .argument('<TRIAL>', TRIAL, pathText)
     .argument('<TENSOR>', 'its full name; after -- if it begins with a dash')
     .requiredOption('--step <N>', 'the global step, or with --mode the step of that mode', wholeNumber)
     .option('--mode <MODE>', 'what the step counts in: TRAIN, EVAL, PREDICT or GLOBAL', upperCase)
     .option('--worker <W>', 'whose data (default: the first worker that has any)')
-    .option('--npy <FILE>', 'also write the values to a .npy file for numpy'),
+    .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText),
 )
   .showHelpAfterError('See trialscan show --help.')
   .addHelpText(
@@ -225,17 +232,17 @@ withS3Options(
   program
     .command('check')
     .description('What is wrong with the training: the rules of SageMaker Debugger, and your own, in one pass.')
-    .argument('<TRIAL>', TRIAL)
+    .argument('<TRIAL>', TRIAL, pathText)
     .option(
       '--rule <NAME[,k=v…]>',
       'a rule and its parameters; repeatable (default: all that the saved data allow)',
       ruleTexts,
     )
-    .option('--rules <FILE>', "rules from a JSON file: SageMaker's DebugRuleConfigurations")
+    .option('--rules <FILE>', "rules from a JSON file: SageMaker's DebugRuleConfigurations", pathText)
     .option(
       '--module <FILE>',
       'an ES module that exports rules of your own, to be named like the others; repeatable',
-      collect,
+      paths,
     )
     .option('--all', 'every rule that the saved data allow, beside those that are named')
     .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
@@ -255,7 +262,7 @@ withS3Options(
       'threads to work on; 0: none but the main one (default: what the work is worth)',
       wholeNumber,
     )
-    .option('--out <FILE>', 'write there instead; the file appears when it is whole'),
+    .option('--out <FILE>', 'write there instead; the file appears when it is whole', pathText),
 )
   .showHelpAfterError('See trialscan check --help.')
   .addHelpText(
@@ -287,14 +294,14 @@ read, objects with problem, step, tensor, code.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('check', async signal => (await import('./check.js')).check(trial, options, signal)),
+    run('check', async signal => (await import('./check.js')).check(trial, await helpful(trial, options), signal)),
   )
 
 const invoker = withS3Options(
   program
     .command('rule-invoker')
     .description("One rule over one trial, with the options of Tornasole's rule_invoker.")
-    .requiredOption('--trial-dir <PATH>', TRIAL)
+    .requiredOption('--trial-dir <PATH>', TRIAL, pathText)
     .requiredOption('--rule-name <NAME>', 'the rule, in capitals or not')
     .option('--other-trials <PATHS>', 'trials to compare with, separated by commas', commaSeparated)
     .option(
@@ -333,7 +340,7 @@ withS3Options(
   program
     .command('verify')
     .description('What is wrong with the bytes: every record, every index entry, every file, and what can be done.')
-    .argument('<TRIAL>', TRIAL)
+    .argument('<TRIAL>', TRIAL, pathText)
     .option('--deep', 'also look at values: strings, and saved reductions against their tensors')
     .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl']))
     .option(
@@ -342,7 +349,7 @@ withS3Options(
       wholeNumber,
     )
     .option('--memory <MIB>', 'MiB of file contents a thread may hold (default: 64)', wholeNumber)
-    .option('--out <FILE>', 'write there instead; the file appears when it is whole'),
+    .option('--out <FILE>', 'write there instead; the file appears when it is whole', pathText),
 )
   .showHelpAfterError('See trialscan verify --help.')
   .addHelpText(
@@ -363,15 +370,15 @@ The codes: docs/verify.md.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('verify', async signal => (await import('./verify.js')).verify(trial, options, signal)),
+    run('verify', async signal => (await import('./verify.js')).verify(trial, await helpful(trial, options), signal)),
   )
 
 withS3Options(
   program
     .command('reindex')
     .description('Index files, as smdebug writes them, for a trial that has lost its own, or has those of Tornasole.')
-    .argument('<TRIAL>', TRIAL)
-    .requiredOption('--out <DIR>', 'where to: the files come to lie in DIR/index; outside of the trial')
+    .argument('<TRIAL>', TRIAL, pathText)
+    .requiredOption('--out <DIR>', 'where to: the files come to lie in DIR/index; outside of the trial', pathText)
     .option(
       '--threads <N>',
       'threads to work on; 0: none but the main one (default: what the work is worth)',
@@ -391,15 +398,17 @@ saved. The first file that can't be read ends it, before anything is written.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('reindex', async signal => (await import('./reindex.js')).reindex(trial, options, signal)),
+    run('reindex', async signal =>
+      (await import('./reindex.js')).reindex(trial, await helpful(trial, options), signal),
+    ),
   )
 
 withS3Options(
   program
     .command('repair')
     .description('A clean copy of a trial: what is whole is kept, what is not is left out and told of.')
-    .argument('<TRIAL>', TRIAL)
-    .requiredOption('--out <DIR>', 'where to: a directory that is new or empty, outside of the trial')
+    .argument('<TRIAL>', TRIAL, pathText)
+    .requiredOption('--out <DIR>', 'where to: a directory that is new or empty, outside of the trial', pathText)
     .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default')
     .option(
       '--threads <N>',
@@ -430,7 +439,11 @@ Exit code 0: everything was kept. 4: something was left out; the copy is there a
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('repair', async signal => (await import('./repair.js')).repair(trial, options, signal), REPAIR_GRACE_MS),
+    run(
+      'repair',
+      async signal => (await import('./repair.js')).repair(trial, await helpful(trial, options), signal),
+      REPAIR_GRACE_MS,
+    ),
   )
 
 /** Options of the command are found under `--trial_dir` too: Python's argparse left no difference. */

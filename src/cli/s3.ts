@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import type { S3Options } from '../index.js'
+import { pathText } from './arguments.js'
 
 export interface S3Flags {
   readonly s3Endpoint?: string
@@ -17,7 +18,7 @@ export function withS3Options(command: Command): Command {
     .option('--s3-region <REGION>', 'of S3: where the bucket is (default: AWS_REGION, else what S3 says)')
     .option('--s3-force-path-style', 'of S3: the bucket in the path, not in the name of the host')
     .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
-    .option('--cache <DIR>', 'of S3: keep there what was read, for the next time')
+    .option('--cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
 }
 
 /** As `createTrial` takes them; nothing where nothing was said. */

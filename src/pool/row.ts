@@ -1,8 +1,7 @@
 /** A row of a scan, and how it is written down: as CSV, or as a line of JSON. Rows are written where they are made. */
 
-import { fileURLToPath } from 'node:url'
 import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/moments.js'
-import type { TrialscanError } from '../errors.js'
+import { pathOfUrl, type TrialscanError } from '../errors.js'
 import type { DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 
 /** One tensor of one worker at one step. */
@@ -288,13 +287,4 @@ export function errorObject(error: TrialscanError): Record<string, unknown> {
   const { file, offset } = placeOfError(error)
   const { code, message } = error
   return { code, message, ...(file !== undefined && { file }), ...(offset !== undefined && { offset }) }
-}
-
-/** The path of a `file://` URL; others as they are. */
-export function pathOfUrl(url: string): string {
-  try {
-    return url.startsWith('file:') ? fileURLToPath(url) : url
-  } catch {
-    return url
-  }
 }

@@ -144,10 +144,11 @@ export class LocalOutputFile {
 }
 
 function outputPath(out: string): string {
-  if (typeof out !== 'string' || out === '' || out.includes('\0')) throw usage(out, 'with a name', JSON.stringify(out))
-  if (/^file:\/\//i.test(out)) return resolve(fileURLToPath(out))
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(out)) throw usage(out, 'on the local disk', 'a URL')
-  return resolve(out)
+  const place = typeof out === 'string' ? out.trim() : ''
+  if (place === '' || place.includes('\0')) throw usage(out, 'with a name', JSON.stringify(out))
+  if (/^file:\/\//i.test(place)) return resolve(fileURLToPath(place))
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) throw usage(out, 'on the local disk', 'a URL')
+  return resolve(place)
 }
 
 function usage(out: string, expected: string, got: string): UsageError {

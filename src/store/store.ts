@@ -177,23 +177,24 @@ export async function eachFile<T>(
 
 /**
  * The spec of the store at a local path, a `file://` URL or an `s3://` URL; a relative path is taken from the working
- * directory.
+ * directory. Blanks around it are left out, as smdebug does.
  * @throws UsageError for anything else
  */
 export function storeSpec(
   pathOrUrl: string,
   { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
 ): StoreSpec {
-  if (typeof pathOrUrl !== 'string' || pathOrUrl === '' || pathOrUrl.includes('\0')) {
+  if (typeof pathOrUrl !== 'string' || pathOrUrl.trim() === '' || pathOrUrl.includes('\0')) {
     const got = typeof pathOrUrl === 'string' ? JSON.stringify(pathOrUrl) : `a value of type ${typeof pathOrUrl}`
-    throw new UsageError(`expected the path or URL of a trial, a text, got ${got}`, { pathOrUrl })
+    throw new UsageError(`expected the path or URL of a trial, a text that is not empty, got ${got}`, { pathOrUrl })
   }
+  const place = pathOrUrl.trim()
   const local = (root: string): LocalStoreSpec => ({ kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) })
-  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(pathOrUrl)?.[1]?.toLowerCase()
-  if (scheme === undefined) return local(resolve(pathOrUrl))
-  if (scheme === 's3') return s3Spec(pathOrUrl, s3)
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(place)?.[1]?.toLowerCase()
+  if (scheme === undefined) return local(resolve(place))
+  if (scheme === 's3') return s3Spec(place, s3)
   try {
-    if (scheme === 'file') return local(resolve(fileURLToPath(pathOrUrl)))
+    if (scheme === 'file') return local(resolve(fileURLToPath(place)))
   } catch (error) {
     throw new UsageError(`expected a file:// URL of this machine, got ${pathOrUrl}`, { pathOrUrl }, error)
   }

@@ -6,16 +6,21 @@ import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../plan.js'
 import { InlineRunner } from '../pool/inline.js'
 import type { Job, ReplyTo } from '../pool/message.js'
 import type { Runner } from '../pool/runner.js'
-import { addTraffic, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'
+import { addTraffic, newTraffic, type Store, type StoreSpec, storeSpec, type Traffic } from '../store/store.js'
 
 /** Less work than this is done on the calling thread: starting a pool takes longer. */
 const INLINE_BYTES = 8 << 20
+
+/** Threads a core of the machine: more are only in each other's way, and take some 9 MB each. */
+const THREADS_A_CORE = 2
+/** The same where threads mostly wait for answers. */
+const WAITING_THREADS_A_CORE = 8
 
 /** How work is spread. */
 export interface WorkOptions {
   /**
    * Threads to work on; 0: the calling thread does it. Default: as many as the machine runs at once, but none for work
-   * of a few megabytes.
+   * of a few megabytes. Never more than `maxThreads` of the trial.
    */
   readonly threads?: number
   /** Bytes of file contents a thread may hold at once; at least 4 MiB. Default 64 MiB. */
@@ -27,6 +32,15 @@ let threads: Promise<typeof import('../pool/threads.js')> | undefined
 /** Ends the threads that scans have started; the next scan starts new ones. Idle ones don't keep the process alive. */
 export async function closePools(): Promise<void> {
   await (await threads)?.closePools()
+}
+
+/** The most threads that can help with a trial at that path or URL: however many are asked for, no more are started. */
+export function maxThreads(pathOrUrl: string): number {
+  return threadLimit(storeSpec(pathOrUrl).kind === 's3')
+}
+
+function threadLimit(isRemote: boolean): number {
+  return availableParallelism() * (isRemote ? WAITING_THREADS_A_CORE : THREADS_A_CORE)
 }
 
 export class Access {
@@ -57,7 +71,7 @@ export class Access {
     const wanted = asked ?? (totalBytes < INLINE_BYTES || this.isRemote ? 0 : availableParallelism())
     if (wanted === 0) return this.inlineRunner(memory)
     threads ??= import('../pool/threads.js')
-    return this.#counting((await threads).threadRunner(wanted))
+    return this.#counting((await threads).threadRunner(Math.min(wanted, threadLimit(this.isRemote))))
   }
 
   /** The calling thread. */

@@ -45,7 +45,8 @@ export async function reindexTrial(path: string, options: ReindexOptions = {}): 
   await store.close()
   if (isTensorBoard) {
     const wanted = 'a trial with an event file a step and worker'
-    throw new UsageError(`${store.url('')}: expected ${wanted}, got plain TensorBoard event files`, { path })
+    const url = store.url('')
+    throw new UsageError(`${url}: expected ${wanted}, got plain TensorBoard event files`, { path, url })
   }
   // What is wrong with collections files is no matter here.
   if (recordProblems[0]) throw recordProblems[0]

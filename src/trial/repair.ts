@@ -1,7 +1,14 @@
 /** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
 
 import { normalize } from 'node:path/posix'
-import { type ErrorData, errorFromData, MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
+import {
+  type ErrorData,
+  errorFromData,
+  MissingCollectionFiles,
+  pathOfUrl,
+  StoreError,
+  TrialscanError,
+} from '../errors.js'
 import { type IndexFile, indexFileText, parseIndexFile } from '../format/index-file.js'
 import { parseJsonObject } from '../format/json.js'
 import {
@@ -327,7 +334,7 @@ class Repair {
 
   /** An index file that names another event file than its own, turned to that. */
   #ownOf(index: IndexSource, own: string): IndexSource {
-    const fault = `${this.#store.url(index.path)}: expected the name of its event file, got ${JSON.stringify(index.eventFile)}`
+    const fault = `${pathOfUrl(this.#store.url(index.path))}: expected the name of its event file, got ${JSON.stringify(index.eventFile)}`
     const { own: _, ...rest } = index
     return { ...rest, eventFile: own, fault }
   }

@@ -5,6 +5,7 @@ import type { ReductionValue } from '../engine/moments.js'
 import {
   errorFromData,
   InvalidWorker,
+  pathOfUrl,
   ShapeUnavailableForStep,
   StepNotYetAvailable,
   StoreError,
@@ -281,7 +282,7 @@ export class Tensor {
       const { catalog, ended } = this.#state
       const { worker } = workerStep
       const isLost = ended || catalog.workerSteps.some(other => other.worker === worker && other.step > workerStep.step)
-      const file = this.#state.access.store.url(workerStep.eventFile)
+      const file = pathOfUrl(this.#state.access.store.url(workerStep.eventFile))
       if (!isLost) throw new StepNotYetAvailable(step, mode, `the index is there, the event file ${file} is not`)
       const reason = ended ? 'the job has ended' : `${worker} has gone on to later steps`
       throw new TensorUnavailableForStep(this.name, step, mode, `its event file ${file} is missing, and ${reason}`)

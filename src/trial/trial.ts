@@ -155,7 +155,11 @@ export async function createTrial(path: string, options: TrialOptions = {}): Pro
     requireCollections,
     cache: cache === undefined ? null : resolve(cache),
   })
-  return new Trial(path, name ?? storeName(spec), new TrialState(access, rangeSteps, loader, await loader.load()))
+  return new Trial(
+    path.trim(),
+    name ?? storeName(spec),
+    new TrialState(access, rangeSteps, loader, await loader.load()),
+  )
 }
 
 /**
@@ -181,7 +185,7 @@ export class Trial extends TornasoleNames {
     stateOf = trial => trial.#state
   }
 
-  /** As given to `createTrial`. */
+  /** As given to `createTrial`, without blanks around it. */
   readonly path: string
   readonly name: string
   readonly #state: TrialState

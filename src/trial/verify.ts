@@ -1,6 +1,6 @@
 /** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
 
-import { type ErrorData, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, pathOfUrl, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -257,7 +257,7 @@ class Verifier {
     // Once is enough.
     if (code === 'Unreadable') this.#odd.delete(file)
     const { offset, expected, got, at } = error.fields
-    const text = error.message.replace(`${this.#store.url(file)}: `, '')
+    const text = error.message.replace(`${pathOfUrl(this.#store.url(file))}: `, '')
     this.#problem({
       code,
       file,

@@ -14,7 +14,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
@@ -52,6 +52,8 @@ describe('what is wrong is told in a line, with a code', () => {
     ['unknown reduction', 2, /"men"; did you mean/, [...scan, '--reductions', 'mean,men']],
     ['bad steps', 2, /'1-5' is invalid.*A:B/, [...scan, '--steps', '1-5']],
     ['steps from back to front', 2, /'5:3' is invalid/, [...scan, '--steps', '5:3']],
+    ['an empty path', 2, /'' is invalid for argument 'TRIAL'. Expected a path/, ['ls', '']],
+    ['a path of blanks', 2, /' {2}' is invalid.*Expected a path/, [...scan, '--out', '  ']],
     ['bad threads', 2, /'abc' is invalid.*whole number/, [...scan, '--threads', 'abc']],
     ['too many threads', 2, /from 0 to 1024/, [...scan, '--threads', '5000']],
     ['too little memory', 2, /expected memory/, [...scan, '--memory', '1']],
@@ -110,6 +112,18 @@ describe('scan', () => {
   ])('--steps %s is %j', async (steps, expected) => {
     const { stdout } = await trialscan('scan', PLAIN, '--tensor', 'loss', '--steps', steps)
     expect(objects(stdout).map(({ step }) => step)).toEqual(expected)
+  })
+
+  it('starts no more threads than help, and says so', async () => {
+    const most = 2 * availableParallelism()
+    const { code, stdout, stderr } = await trialscan('scan', ` ${PLAIN} `, '--threads', '999', '--stats')
+    expect([code, objects(stdout).length]).toEqual([0, 15])
+    expect(stderr).toContain(`trialscan: --threads 999: ${most} are started, since more do not help on this machine\n`)
+    expect(stderr).toContain(`, threads ${most}, `)
+    expect((await trialscan('verify', PLAIN, '--threads', '1024')).stderr).toContain(
+      `--threads 1024: ${most} are started`,
+    )
+    expect((await trialscan('scan', PLAIN, '--threads', '1')).stderr).toBe('')
   })
 
   it('says what there is when nothing is selected', async () => {

@@ -30,7 +30,7 @@ const FAILED: ScanRow = {
   dtype: null,
   shape: null,
   reductions: {},
-  error: new FormatError('TruncatedRecord', 'file:///t/e: short', { url: 'file:///t/e%20f', offset: 7 }),
+  error: new FormatError('TruncatedRecord', 'file:///t/e%20f: short', { url: 'file:///t/e%20f', offset: 7 }),
 }
 
 function valueFrom(dtype: DType, shape: readonly number[], data: TensorValue['data']): TensorValue {
@@ -73,7 +73,7 @@ describe('jsonl', () => {
     expect(JSON.parse(format.line(saved))).toMatchObject({ dtype: null, shape: null, mean: 1, saved: true })
     expect(JSON.parse(format.line(FAILED))).toEqual({
       ...{ tensor: 'fc.weight', step: 12, mode: 'TRAIN', mode_step: 10, worker: 'worker_0' },
-      error: { code: 'TruncatedRecord', message: 'file:///t/e: short', file: '/t/e f', offset: 7 },
+      error: { code: 'TruncatedRecord', message: '/t/e f: short', file: '/t/e f', offset: 7 },
     })
     const partly = JSON.parse(format.line({ ...saved, error: FAILED.error! })) as object
     expect(Object.keys(partly).slice(5)).toEqual(['dtype', 'shape', 'mean', 'saved', 'error'])
@@ -98,7 +98,7 @@ describe('csv', () => {
       'tensor,step,mode,mode_step,worker,dtype,shape,min,mean,max,std,saved,error_code,error_message\n',
     )
     expect(format.line(ROW)).toBe('fc.weight,12,TRAIN,10,worker_0,float32,3x5,-0,0.1,Infinity,NaN,false,,\n')
-    expect(format.line(FAILED)).toBe('fc.weight,12,TRAIN,10,worker_0,,,,,,,false,TruncatedRecord,file:///t/e: short\n')
+    expect(format.line(FAILED)).toBe('fc.weight,12,TRAIN,10,worker_0,,,,,,,false,TruncatedRecord,/t/e f: short\n')
   })
 
   it('quotes as RFC 4180 says', () => {
@@ -125,7 +125,7 @@ describe('table', () => {
     const format = tableFormat(['min'], { ...scope, workers: ['a', 'b'], modes: [] }, plain)
     expect(format.head).toMatch(/^step {2}worker {2}tensor/)
     expect(format.line({ ...ROW, tensor: NASTY })).toContain('a\\n\\x1b[31m\\u202e\\x9b,"b\\')
-    expect(format.line(FAILED)).toContain('TruncatedRecord: file:///t/e: short')
+    expect(format.line(FAILED)).toContain('TruncatedRecord: /t/e f: short')
     expect(format.line({ ...FAILED, tensor: null })).toContain('(all of the step)')
   })
 })

@@ -32,7 +32,7 @@ it.each(['', ' \n', 'x', '{', '{"a":1,}', '[]', '1', 'null', '"x"', '{"a":1} x']
     name: 'FormatError',
     code: 'Bad',
     url: 'file:///x.json',
-    message: expect.stringMatching(/^file:\/\/\/x\.json.*: expected .+, got .+/s),
+    message: expect.stringMatching(/^\/x\.json.*: expected .+, got .+/s),
   })
 })
 
@@ -103,7 +103,7 @@ it('tells of every text that is no JSON where it ceases to be some, as V8 does w
 it('values are what they should be, or the error says where they are not', () => {
   const place = inside(inside(PLACE, 'list'), 3)
   expect(thrownBy(() => expectString(1, place))).toMatchObject({
-    message: 'file:///x.json: a.list[3]: expected a string, got 1',
+    message: '/x.json: a.list[3]: expected a string, got 1',
     fields: { at: 'a.list[3]', expected: 'a string', got: '1' },
   })
   for (const value of [null, undefined, [], 'x', 1]) expect(() => expectObject(value, PLACE)).toThrow('an object')

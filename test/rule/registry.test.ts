@@ -138,11 +138,11 @@ describe('registerModule', () => {
   })
 
   it('refuses a module without rules, and a name that is taken', () => {
-    expect(refusal(() => register({}))).toMatch(/^file:\/\/\/rules\.mjs: expected an export .*, got nothing$/)
+    expect(refusal(() => register({}))).toMatch(/^\/rules\.mjs: expected an export .*, got nothing$/)
     expect(refusal(() => register({ Rule, LIMIT: 5 }))).toContain('got Rule (function Rule), LIMIT (5)')
     expect(refusal(() => register({ default: class extends Silent {} }))).toContain('expected a name for the class')
     expect(refusal(() => register({ NlpSequenceRatio: Silent }))).toBe(
-      'file:///rules.mjs: there is a rule NLPSequenceRatio already: expected another name, got "NlpSequenceRatio"',
+      '/rules.mjs: there is a rule NLPSequenceRatio already: expected another name, got "NlpSequenceRatio"',
     )
   })
 })

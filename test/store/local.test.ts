@@ -44,7 +44,7 @@ function storeError(code: string, retryable = false) {
     code,
     retryable,
     url: expect.stringMatching(/^file:\/\/\/.*trial%20%231/),
-    message: expect.stringMatching(/^file:\/\/\//),
+    message: expect.stringMatching(/^\/.*trial #1/),
   })
 }
 

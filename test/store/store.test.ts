@@ -10,9 +10,17 @@ it('a path or a file URL is a local store with an absolute root', () => {
   expect(structuredClone(openStore(storeSpec('/a')).spec)).toEqual({ kind: 'local', root: '/a' })
 })
 
-it.each(['', 'a\0b', 's3:///prefix', 'https://host/x', 'file://otherhost/x', 'file:///a%2Fb'])('refuses %j', path => {
-  expect(() => storeSpec(path)).toThrow(expect.objectContaining({ name: 'UsageError', fields: { pathOrUrl: path } }))
+it('blanks around a path are left out', () => {
+  expect(storeSpec(' /a b\t\n')).toEqual({ kind: 'local', root: '/a b' })
+  expect(storeSpec(' s3://bucket/a ')).toMatchObject({ bucket: 'bucket', prefix: 'a/' })
 })
+
+it.each(['', ' ', 'a\0b', 's3:///prefix', 'https://host/x', 'file://otherhost/x', 'file:///a%2Fb'])(
+  'refuses %j',
+  path => {
+    expect(() => storeSpec(path)).toThrow(expect.objectContaining({ name: 'UsageError', fields: { pathOrUrl: path } }))
+  },
+)
 
 it('an s3 URL is a bucket and a prefix', () => {
   expect(storeSpec('s3://bucket/a/b', { s3: { region: 'eu-west-1' } })).toEqual({

@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
-import { refusal, translatePattern } from './python-regex.js'
+import { markBoundaries, refusal, type Translation, translatePattern } from './python-regex.js'
 
 /** A pattern that is searched for anywhere in a name, as Python's `re.search` does. Case matters. */
 export interface Pattern {
@@ -25,8 +25,16 @@ export function compilePattern(source: string): Pattern {
     throw refusal(source, `a pattern of more than ${MAX_PATTERN_LENGTH} characters`)
   const literal = literalSearch(source)
   if (literal !== null) return { source, cost: 1, matches: literal }
-  return { source, cost: source.length, matches: engineSearch(source) }
+  const translation = translatePattern(source)
+  return {
+    source,
+    cost: source.length * (translation.isMarked ? MARKED_COST : 1),
+    matches: engineSearch(source, translation),
+  }
 }
+
+/** A text with marks is twice as long, and so is the pattern. */
+const MARKED_COST = 4
 
 type Search = (name: string) => boolean
 
@@ -46,12 +54,14 @@ function literalSearch(source: string): Search | null {
   return name => name.includes(text)
 }
 
-function engineSearch(source: string): Search {
-  const { source: translated, isReversed } = translatePattern(source)
+function engineSearch(source: string, { source: translated, isReversed, isMarked }: Translation): Search {
   const engine = loadEngine()
   try {
     const compiled = engine.compile(translated, engine.LOOKBEHINDS)
-    return isReversed ? name => compiled.test([...name].reverse().join('')) : name => compiled.test(name)
+    return name => {
+      const text = isMarked ? markBoundaries(name) : name
+      return compiled.test(isReversed ? [...text].reverse().join('') : text)
+    }
   } catch (error) {
     // The translation is valid RE2, so this is about its size: nested repetition.
     throw refusal(source, 'a pattern of that size', error)

@@ -5,6 +5,10 @@
  * RE2 has no lookahead, but re2js has lookbehind, in linear time. What follows in a text precedes in the reversed text,
  * so every part is translated twice: as it is, and read backwards. A pattern that looks ahead (smdebug's own
  * `^(?!gradient).*weight` does) is searched for backwards in the reversed text, and that is exact.
+ *
+ * RE2's `\b` knows ASCII words only. A pattern with `\b` or `\B` is searched for in a text that has a mark behind each
+ * character, and before the first: whether a word begins or ends there (`markBoundaries`). So the question is one of what
+ * precedes, in either direction, and every character of the pattern takes the mark behind it.
  */
 
 import { UsageError } from '../errors.js'
@@ -14,20 +18,52 @@ export interface Translation {
   readonly source: string
   /** True where the text has to be reversed (by code points) before the search. */
   readonly isReversed: boolean
+  /** True where the text needs marks (`markBoundaries`), before it is reversed. */
+  readonly isMarked: boolean
 }
 
 /**
  * The pattern that finds the same texts in re2js as `source` does with Python's `re.search`. Two differences are left:
- * `\b` and `\B` know ASCII words only, and case is folded as RE2 does it.
+ * case is folded as RE2 does it, and characters that are newer than a Python may be letters here.
  * @throws UsageError for what Python refuses, for what cannot be matched in linear time (backreferences, conditional
  * groups, atomic groups, possessive repetition, more than 1000 repetitions), and for lookahead and lookbehind in one
  * pattern
  */
 export function translatePattern(source: string): Translation {
-  const whole = new Translator(source).translate()
+  const plain = new Translator(source, false)
+  const unmarked = plain.translate()
+  const isMarked = plain.hasBoundary
+  const whole = isMarked ? new Translator(source, true).translate() : unmarked
   const isReversed = whole.looksAhead || whole.consumesLineEnd
   if (isReversed && whole.looksBehind) throw refusal(source, 'lookahead (or $ before more) together with lookbehind')
-  return { source: isReversed ? whole.backward : whole.forward, isReversed }
+  const translated = isReversed ? whole.backward : whole.forward
+  // Nothing is found between a character and its mark.
+  return { source: isMarked ? `(?<=[${MARKS}])(?:${translated})` : translated, isReversed, isMarked }
+}
+
+/** Marks are the last four code points, which are no characters: the first of them, and one more for each kind of boundary. */
+const FIRST_MARK = 0x10fffc
+const MARKS = '\\x{10fffc}-\\x{10ffff}'
+const UNICODE_BOUNDARY = 1
+const ASCII_BOUNDARY = 2
+
+/** A text with a mark before it and behind each of its characters: whether that is at the edge of a word. */
+export function markBoundaries(text: string): string {
+  const marked: string[] = []
+  let [wasWord, wasAscii] = [false, false]
+  const mark = (isWord: boolean, isAscii: boolean): void => {
+    const kinds = (isWord === wasWord ? 0 : UNICODE_BOUNDARY) + (isAscii === wasAscii ? 0 : ASCII_BOUNDARY)
+    marked.push(String.fromCodePoint(FIRST_MARK + kinds))
+    wasWord = isWord
+    wasAscii = isAscii
+  }
+  for (const char of text) {
+    mark(/[\p{L}\p{N}_]/u.test(char), /\w/.test(char))
+    // What is a mark itself is another code point that is no character.
+    marked.push(char.codePointAt(0)! < FIRST_MARK ? char : '\ufffe')
+  }
+  mark(false, false)
+  return marked.join('')
 }
 
 /** A part of a pattern: as RE2 reads it in the text, and in the reversed text. */
@@ -72,6 +108,21 @@ const EMPTY = verbatim('')
  */
 const LINE_END: Part = { ...verbatim('(?:\\n?\\z)'), backward: '(?<=\\A\\n?)', hasLineEnd: true }
 
+/** The same, and the other anchors, in a text with marks. Those that look at what follows see no mark before it. */
+const MARKED_LINE_END: Part = {
+  ...LINE_END,
+  forward: `(?:(?:\\n[${MARKS}])?\\z)`,
+  backward: `(?<=\\A[${MARKS}](?:\\n[${MARKS}])?)`,
+}
+const ANCHORS = { begin: '\\A', end: '\\z', lineBegin: '(?m:^)', lineEnd: '(?m:$)', textEnd: LINE_END }
+const MARKED_ANCHORS = {
+  begin: `(?<=\\A[${MARKS}])`,
+  end: '\\z',
+  lineBegin: `(?<=(?:\\A|\\n)[${MARKS}])`,
+  lineEnd: '(?m:$)',
+  textEnd: MARKED_LINE_END,
+}
+
 /** Class contents, and what they are not: a Python `str` pattern is Unicode's unless `(?a)`. */
 const CLASSES = {
   unicode: { w: '\\p{L}\\p{N}_', d: '\\p{Nd}', s: '\\t-\\r\\x1c-\\x20\\x{85}\\p{Z}' },
@@ -89,12 +140,17 @@ const CONTROLS: Readonly<Record<string, string>> = {
 
 /** One walk over the pattern, in the order of Python's own parser (Lib/re/_parser.py). */
 class Translator {
+  /** Whether there was a `\b` or `\B`. */
+  hasBoundary = false
   readonly #source: string
+  readonly #isMarked: boolean
   #at = 0
   #depth = 0
 
-  constructor(source: string) {
+  /** @param isMarked whether the text will have marks */
+  constructor(source: string, isMarked: boolean) {
     this.#source = source
+    this.#isMarked = isMarked
   }
 
   translate(): Part {
@@ -157,13 +213,16 @@ class Translator {
   /** One thing, which may be repeated. */
   #atom(flags: Flags): Part & { isAssertion?: boolean; isAnchor?: boolean } {
     const char = this.#char()
+    const at = this.#isMarked ? MARKED_ANCHORS : ANCHORS
     switch (char) {
       case '.':
+        if (this.#isMarked) return this.#one(`[^${flags.dotAll ? '' : '\\n'}${MARKS}]`)
         return verbatim(flags.dotAll ? '(?s:.)' : '.')
       case '^':
-        return { ...(flags.multiline ? anchors('(?m:^)', '(?m:$)') : anchors('\\A', '\\z')), isAnchor: true }
+        return this.#anchor(flags.multiline ? [at.lineBegin, at.lineEnd] : [at.begin, at.end])
       case '$':
-        return { ...(flags.multiline ? anchors('(?m:$)', '(?m:^)') : LINE_END), isAnchor: true }
+        if (!flags.multiline) return { ...at.textEnd, isAnchor: true }
+        return this.#anchor([at.lineEnd, at.lineBegin])
       case '(':
         return this.#group(flags)
       case '[':
@@ -178,10 +237,33 @@ class Translator {
         this.#at--
         if (this.#bounds() !== null) throw this.#invalid('nothing to repeat')
         this.#at++
-        return literal(char, flags)
+        return this.#literal(char, flags)
       default:
-        return literal(char, flags)
+        return this.#literal(char, flags)
     }
+  }
+
+  /** What takes one character, and the mark behind it. */
+  #one(source: string): Part {
+    return verbatim(this.#isMarked ? `${source}[${MARKS}]` : source)
+  }
+
+  #literal(char: string, flags: Flags): Part {
+    const source = /[\w/ -]/.test(char) ? char : hex(char)
+    return this.#one(flags.ignoreCase ? `(?i:${source})` : source)
+  }
+
+  #anchor([forward, backward]: readonly [forward: string, backward: string]): Part & { isAnchor: true } {
+    return { ...verbatim(forward), backward, isAnchor: true }
+  }
+
+  /** `\b`, or `\B`: the mark before is one of a boundary, or of none. */
+  #boundary(isInside: boolean, flags: Flags): Part & { isAnchor: true } {
+    this.hasBoundary = true
+    const kind = flags.ascii ? ASCII_BOUNDARY : UNICODE_BOUNDARY
+    const marks = [0, 1, 2, 3].filter(kinds => ((kinds & kind) === 0) === isInside)
+    const source = `(?<=[${marks.map(kinds => hex(String.fromCodePoint(FIRST_MARK + kinds))).join('')}])`
+    return this.#anchor([source, source])
   }
 
   #repeated(part: Part & { isAssertion?: boolean; isAnchor?: boolean }, flags: Flags): Part {
@@ -256,16 +338,17 @@ class Translator {
 
   #escape(flags: Flags): Part & { isAnchor?: boolean } {
     const char = this.#char('bad escape (end of pattern)')
-    if (char === 'A') return { ...anchors('\\A', '\\z'), isAnchor: true }
-    if (char === 'Z' || char === 'z') return { ...anchors('\\z', '\\A'), isAnchor: true }
-    if (char === 'b' || char === 'B') return { ...verbatim(`\\${char}`), isAnchor: true }
+    const { begin, end } = this.#isMarked ? MARKED_ANCHORS : ANCHORS
+    if (char === 'A') return this.#anchor([begin, end])
+    if (char === 'Z' || char === 'z') return this.#anchor([end, begin])
+    if (char === 'b' || char === 'B') return this.#boundary(char === 'B', flags)
     const known = this.#classEscape(char, flags)
-    if (known !== null) return verbatim(`[${known.isNegated ? '^' : ''}${known.set}]`)
+    if (known !== null) return this.#one(known.isNegated ? this.#others(known.set) : `[${known.set}]`)
     // `\1` to `\99` refer back, but three octal digits are a character.
     if (/[1-9]/.test(char) && !/^[0-3][0-7]{2}/.test(this.#source.slice(this.#at - 1))) {
       throw refusal(this.#source, 'backreference')
     }
-    return literal(this.#character(char), flags)
+    return this.#literal(this.#character(char), flags)
   }
 
   /** `\w`, `\d`, `\s` and their opposites; null for any other. */
@@ -305,7 +388,7 @@ class Translator {
     for (let isFirst = true; isFirst || !this.#take(']'); isFirst = false) {
       const low = this.#classItem(flags)
       if (typeof low !== 'string') {
-        if (low.isNegated) negatedSets.push(`[^${low.set}]`)
+        if (low.isNegated) negatedSets.push(this.#others(low.set))
         else set += low.set
       } else if (/^-[^\]]/s.test(this.#source.slice(this.#at))) {
         this.#at++
@@ -322,10 +405,16 @@ class Translator {
       }
     }
     const caseless = flags.ignoreCase ? 'i' : ''
-    if (negatedSets.length === 0) return verbatim(`(?${caseless}:[${isNegated ? '^' : ''}${set}])`)
+    if (negatedSets.length === 0) return this.#one(`(?${caseless}:${isNegated ? this.#others(set) : `[${set}]`})`)
     const union = [...(set === '' ? [] : [`[${set}]`]), ...negatedSets].join('|')
     // One character is the same in both directions, so here a lookbehind serves either.
-    return verbatim(isNegated ? `(?:(?s:.)(?${caseless}:(?<!${union})))` : `(?${caseless}:${union})`)
+    const any = this.#isMarked ? this.#others('') : '(?s:.)'
+    return this.#one(isNegated ? `(?:${any}(?${caseless}:(?<!${union})))` : `(?${caseless}:${union})`)
+  }
+
+  /** The class of all characters that are not in a set. */
+  #others(set: string): string {
+    return `[^${set}${this.#isMarked ? MARKS : ''}]`
   }
 
   #classItem(flags: Flags): string | { readonly set: string; readonly isNegated: boolean } {
@@ -396,15 +485,6 @@ function verbatim(source: string): Part {
     hasLineEnd: false,
     consumesLineEnd: false,
   }
-}
-
-function anchors(forward: string, backward: string): Part {
-  return { ...verbatim(forward), backward }
-}
-
-function literal(char: string, flags: Flags): Part {
-  const source = /[\w/ -]/.test(char) ? char : hex(char)
-  return verbatim(flags.ignoreCase ? `(?i:${source})` : source)
 }
 
 /** A character that no syntax can mistake for something else. */

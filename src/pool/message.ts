@@ -245,6 +245,8 @@ export interface VerifiedRange {
   readonly recordStart: Float64Array
   /** Frame and all. */
   readonly recordByteLength: Float64Array
+  /** How many of them have smdebug's constant in place of their payload's checksum. */
+  readonly withoutChecksum: number
   /** The Event's. NaN where the record is no Event. */
   readonly step: Float64Array
   /** 1: something is wrong with it, which is among the problems. The others are good. */

@@ -111,6 +111,7 @@ class RangeVerifier {
   readonly #recordByteLength: number[] = []
   readonly #step: number[] = []
   readonly #isBad: number[] = []
+  #withoutChecksum = 0
   readonly #record: number[] = []
   readonly #tag: number[] = []
   readonly #mode: number[] = []
@@ -172,6 +173,7 @@ class RangeVerifier {
       endByte: at,
       recordStart: Float64Array.from(this.#recordStart),
       recordByteLength: Float64Array.from(this.#recordByteLength),
+      withoutChecksum: this.#withoutChecksum,
       step: Float64Array.from(this.#step),
       isBad: Uint8Array.from(this.#isBad),
       record: Int32Array.from(this.#record),
@@ -246,6 +248,7 @@ class RangeVerifier {
   #take(at: number, count: number, until: number): number {
     const { engine, room, window } = this.#common
     if (count === 0) return at
+    const footers: number[] = []
     let slots = engine.slots(room, Math.min(count, room.capacity))
     let end = at
     let frame = 0
@@ -253,8 +256,9 @@ class RangeVerifier {
       if (slots.frame(i) !== frame) {
         frame = slots.frame(i)
         const start = at + frame - window
-        if (start >= until) return end
+        if (start >= until) break
         this.#openRecord(start, slots.frameByteLength(i), slots.eventStep(i))
+        footers.push(frame + slots.frameByteLength(i) - FOOTER_LENGTH - window)
         end = start + slots.frameByteLength(i)
         const status = slots.recordStatus(i)
         if (status !== OK) this.#badRecord(status, slots, i)
@@ -272,7 +276,16 @@ class RangeVerifier {
       for (let i = 0; i < Math.min(rest, room.capacity); i++) this.#takeValue(slots, i)
     }
     this.#checkStep()
+    this.#countChecksums(footers)
     return end
+  }
+
+  /** @param footers where records have the checksums of their payloads, from the window on */
+  #countChecksums(footers: readonly number[]): void {
+    const { engine, window } = this.#common
+    const view = engine.view(window, (footers.at(-1) ?? 0) + FOOTER_LENGTH)
+    const bytes = new DataView(view.buffer, view.byteOffset, view.byteLength)
+    for (const at of footers) if (bytes.getUint32(at, true) === engine.uncheckedCrc) this.#withoutChecksum++
   }
 
   #openRecord(start: number, byteLength: number, step: number): void {
@@ -500,7 +513,8 @@ class RangeVerifier {
       return this.#shrunk(at, byteLength, end)
     const footer = engine.view(this.#common.header, FOOTER_LENGTH)
     const stored = new DataView(footer.buffer, footer.byteOffset).getUint32(0, true)
-    if (stored !== engine.uncheckedCrc && stored !== engine.maskedCrc(crc)) {
+    if (stored === engine.uncheckedCrc) this.#withoutChecksum++
+    else if (stored !== engine.maskedCrc(crc)) {
       const first = this.#record.lastIndexOf(this.#recordStart.length - 1)
       this.#badPayload(crc, stored, first < 0 ? null : this.#common.tags.names[this.#tag[first]!]!)
     }
@@ -591,7 +605,7 @@ class RangeVerifier {
     let error: TrialscanError
     if (isTorn) {
       const expected = framed === null ? 'a record, which takes at least 16 bytes' : `a record of ${framed} bytes`
-      error = this.#error('TornRecord', at, expected, `${left} bytes before the file ends`)
+      error = this.#error('TruncatedRecord', at, expected, `${left} bytes before the file ends`)
     } else if (headerError?.code === 'BadLengthChecksum') {
       error = headerError
     } else {

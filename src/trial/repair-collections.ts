@@ -81,7 +81,7 @@ export async function repairCollections(
     const message = 'the job has ended, and there is no such file'
     await output.write(path, substitute)
     notes.rebuild(path, message)
-    notes.leaveOutFile(path, { code: 'CollectionsFileMissing', message })
+    notes.leaveOutFile(path, { code: 'MissingCollectionFiles', message })
   }
 }
 

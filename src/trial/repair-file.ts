@@ -392,10 +392,9 @@ function entriesLeftOut(
       startByte + byteLength > fileLength
         ? ['EntryPastEnd', `the end of the file, at ${fileLength}`]
         : there
-          ? [
-              'EntryTagMismatch',
-              there.values[0] ? `one of ${JSON.stringify(there.values[0].name)}` : 'one that holds no tensor',
-            ]
+          ? there.values[0]
+            ? ['TagMismatch', `one of ${JSON.stringify(there.values[0].name)}`]
+            : ['NoTensor', 'one that holds no tensor']
           : ['EntryNotARecord', 'the middle of one']
     const reason = `expected a record of ${byteLength} bytes there, as the index file says, got ${got}`
     return { file: path, offset: startByte, byteLength, step, tensors: [name], records: 1, code, reason }

@@ -2,7 +2,7 @@
 
 /** What is to be done, by code. */
 const ADVICE = {
-  TornRecord:
+  TruncatedRecord:
     'If the job still writes, verify again when it has ended; else copy the file anew, or go on without: `trialscan repair` cuts it off.',
   BadLengthChecksum: 'Copy the file anew from where it was saved. The records behind the damage can be read.',
   BrokenFrame: 'Copy the file anew from where it was saved. The records behind the damage can be read.',
@@ -18,16 +18,16 @@ const ADVICE = {
   UnsafePath: 'Don’t trust where this trial comes from; its index can be written anew from the event files.',
   EntryPastEnd: 'Copy the event file anew: it is shorter than its index says.',
   EntryNotARecord: '`trialscan repair` writes the index anew from the event file.',
-  EntryLengthMismatch: '`trialscan repair` writes the index anew from the event file.',
-  EntryTagMismatch: '`trialscan repair` writes the index anew from the event file.',
-  EntryStepMismatch:
-    '`trialscan repair` writes the index anew from the event file, or find out where the file belongs.',
+  LengthMismatch: '`trialscan repair` writes the index anew from the event file.',
+  TagMismatch: '`trialscan repair` writes the index anew from the event file.',
+  NoTensor: '`trialscan repair` writes the index anew from the event file.',
+  StepMismatch: '`trialscan repair` writes the index anew from the event file, or find out where the file belongs.',
   EntriesOverlap: '`trialscan repair` writes the index anew from the event file.',
   RecordNotIndexed: '`trialscan repair` writes the index anew from the event file: nobody finds the record without.',
   EventFileMissing: 'Copy the event file anew. On S3 an index file may arrive first: verify again.',
   IndexFileMissing: '`trialscan repair` writes the index anew from the event file.',
   BadCollectionsFile: 'Copy the file anew; until then open the trial with requireCollections: false.',
-  CollectionsFileMissing: 'Copy the files anew; until then open the trial with requireCollections: false.',
+  MissingCollectionFiles: 'Copy the files anew; until then open the trial with requireCollections: false.',
   LeftoverTemporary:
     'The writer was stopped: what it wrote may be in the file, up to a point. Delete it if it is not wanted.',
   BadText: 'Copy the file anew, or ask who wrote it: strings and tags are UTF-8.',

@@ -71,6 +71,8 @@ export interface VerifyStats {
   readonly eventFiles: number
   readonly indexFiles: number
   readonly records: number
+  /** Records with smdebug's constant where their payload's checksum would be: nothing tells whether their values have changed. */
+  readonly recordsWithoutChecksum: number
   /** Tensors, scalars and histograms in these records. */
   readonly tensors: number
   /** Of event files. */
@@ -146,7 +148,7 @@ class Verifier {
   readonly #odd = new Map<string, ErrorData>()
   readonly #savedNames = new Set<string>()
   readonly #seenPayloads = new WeakSet<object>()
-  readonly #stats = { eventFiles: 0, indexFiles: 0, records: 0, tensors: 0, readBytes: 0 }
+  readonly #stats = { eventFiles: 0, indexFiles: 0, records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0 }
 
   constructor(
     access: Access,
@@ -354,7 +356,7 @@ class Verifier {
     const owed = merged && paths.length > 0 && ended ? merged.numWorkers : isOwed ? 1 : 0
     if (paths.length < owed) {
       this.#problem({
-        code: 'CollectionsFileMissing',
+        code: 'MissingCollectionFiles',
         file: COLLECTIONS_DIRECTORY,
         expected: `collections files of ${merged ? owed : 'all'} workers, since the job has ended`,
         found: `${paths.length}`,
@@ -618,6 +620,7 @@ class Verifier {
     let values = 0
     for (const { range, tags } of checked) {
       this.#stats.records += range.recordStart.length
+      this.#stats.recordsWithoutChecksum += range.withoutChecksum
       for (const kind of range.kind) if (kind === TENSOR || kind === HISTOGRAM) values++
       if (!this.#indexes.isThere) for (const tag of tags) this.#savedName(tag)
       this.#recordProblems(file, range)
@@ -650,7 +653,7 @@ class Verifier {
         if (isBad[i] === 1 || step[i] === fileStep || record[value - 1] === i) continue
         const tensor = tags[tag[value]!]!
         this.#problem({
-          code: 'EntryStepMismatch',
+          code: 'StepMismatch',
           file: path,
           offset: recordStart[i]!,
           tensor,
@@ -696,7 +699,7 @@ class Verifier {
   #lostBy(entries: readonly Entry[], { error, startByte, endByte, tag, step }: RecordProblem): string {
     if (error.code === 'ReductionMismatch') return 'which of them is right'
     // Behind a torn record there is nothing more.
-    const end = error.code === 'TornRecord' ? Number.POSITIVE_INFINITY : endByte
+    const end = error.code === 'TruncatedRecord' ? Number.POSITIVE_INFINITY : endByte
     return lostBetween(entries, startByte, end, tag, step) || `${endByte - startByte} bytes`
   }
 
@@ -766,7 +769,7 @@ class Verifier {
   /** Entries that point behind the end of the file: one problem, since the file is what is wrong, or it is one entry. */
   #pastEnd({ path, entries }: EventFile, checked: readonly Checked[], fileLength: number): void {
     // A torn record is told with all that was behind it.
-    if (checked.some(({ range }) => 'TornRecord' in range.problemCounts)) return
+    if (checked.some(({ range }) => 'TruncatedRecord' in range.problemCounts)) return
     const past = entries.filter(({ location }) => location.startByte >= fileLength)
     const first = past[0]
     if (first === undefined) return
@@ -841,20 +844,20 @@ class Verifier {
     if (range.recordByteLength[record] !== byteLength) {
       const got = `one of ${range.recordByteLength[record]}`
       const expected = `a record of ${byteLength} bytes there in ${path}`
-      this.#problem({ ...place, code: 'EntryLengthMismatch', expected, found: got, lost })
+      this.#problem({ ...place, code: 'LengthMismatch', expected, found: got, lost })
     }
     const found = values.get(name)
     if (found === undefined) {
       const other = values.keys().next().value
       const got = other === undefined ? 'one that holds no tensor' : `one of ${JSON.stringify(other)}`
       const expected = `a record of tensor ${JSON.stringify(name)} there in ${path}`
-      this.#problem({ ...place, code: 'EntryTagMismatch', expected, found: got, lost })
+      this.#problem({ ...place, code: other === undefined ? 'NoTensor' : 'TagMismatch', expected, found: got, lost })
       return
     }
     const step = range.step[record]!
     if (step !== indexStep) {
       const expected = `a record of step ${indexStep} there in ${path}`
-      this.#problem({ ...place, code: 'EntryStepMismatch', expected, found: `one of step ${step}`, lost })
+      this.#problem({ ...place, code: 'StepMismatch', expected, found: `one of step ${step}`, lost })
     }
     const mode = MODES[range.mode[found]! - 1]
     const modeStep = range.modeStep[found]!

@@ -62,7 +62,7 @@ describe('trialscan repair', () => {
     expect(lost.map(({ left_out, step, tensors, records }) => [left_out, step, tensors, records])).toEqual(
       ['words', 'count', 'loss'].map(tensor => [file, 1, [tensor], 1]),
     )
-    expect(lost[0]).toMatchObject({ offset: start, byte_length: 20, code: 'TornRecord' })
+    expect(lost[0]).toMatchObject({ offset: start, byte_length: 20, code: 'TruncatedRecord' })
     expect(lost[0]!.reason).toMatch(/expected .*, got .*/)
     expect(lines.filter(line => 'rebuilt' in line).map(({ rebuilt }) => rebuilt)).toEqual([
       file,
@@ -81,7 +81,7 @@ describe('trialscan repair', () => {
     cut()
     const { code, stdout } = await trialscan('repair', dir, '--out', out, '--format', 'table', '--checksums')
     expect(code).toBe(4)
-    for (const text of ['Left out', 'Rebuilt', 'words', 'TornRecord, as in: ', eventFilePath(1, 'worker_0')]) {
+    for (const text of ['Left out', 'Rebuilt', 'words', 'TruncatedRecord, as in: ', eventFilePath(1, 'worker_0')]) {
       expect(stdout).toContain(text)
     }
     expect(stdout).toMatch(/Kept 12 records \(1\.\d KB\); left out 3 records \(20 B\)\n$/)

@@ -9,6 +9,7 @@ import { verifyTable } from '#dist/cli/format/verify-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import type { Verification, VerifyProblem } from '#dist/index.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
+import { fixtureTrial } from '../support/golden.js'
 import { objects, PLAIN, trialscan } from './run.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-verify-cli-'))
@@ -33,6 +34,7 @@ describe('trialscan verify', () => {
     expect(others).toEqual([])
     expect(summary).toMatchObject({ summary: true, trial: PLAIN, ok: true, problems: {}, notes: {} })
     expect(summary).toMatchObject({ event_files: 3, index_files: 3, records: 15, tensors: 15, bytes: 1799 })
+    expect(summary).toMatchObject({ records_without_checksum: 0 })
   })
 
   it('exits with 4 where something is, a problem a line and the summary last', async () => {
@@ -42,9 +44,9 @@ describe('trialscan verify', () => {
     const [problem, summary, ...others] = objects(stdout)
     expect(others).toEqual([])
     expect(Object.keys(problem!)).toEqual(KEYS)
-    expect(problem).toMatchObject({ severity: 'problem', code: 'TornRecord', file: EVENTS, offset: 401 })
+    expect(problem).toMatchObject({ severity: 'problem', code: 'TruncatedRecord', file: EVENTS, offset: 401 })
     expect(problem!.lost).toBe('tensors "count", "loss" at step 1')
-    expect(summary).toMatchObject({ summary: true, ok: false, problems: { TornRecord: 1 }, threads: 1 })
+    expect(summary).toMatchObject({ summary: true, ok: false, problems: { TruncatedRecord: 1 }, threads: 1 })
   })
 
   it('prints a table for people: file, offset, expected, found, lost, what to do', async () => {
@@ -60,6 +62,17 @@ describe('trialscan verify', () => {
     expect(lines).toContain('    lost        tensor "fc.bias" at step 1')
     expect(lines.some(line => line.startsWith('    what to do'))).toBe(true)
     expect(stdout).toMatch(/Checked 3 event files, 3 index files, 14 records, 14 tensors, .* GB\/s/s)
+  })
+
+  it('says of how many values nobody can know, in every format', async () => {
+    const { directory } = fixtureTrial('dtypes')
+    const { stdout } = await trialscan('verify', directory, '--format', 'table')
+    const [, without, records] =
+      /^(\d+) of (\d+) records carry no payload checksum: their values cannot be verified$/m.exec(stdout)!
+    expect([Number(without), Number(without) > 0]).toEqual([Number(records), true])
+    const [summary] = objects((await trialscan('verify', directory)).stdout).slice(-1)
+    expect(summary).toMatchObject({ records: Number(records), records_without_checksum: Number(records) })
+    expect((await trialscan('verify', PLAIN, '--format', 'table')).stdout).not.toContain('payload checksum')
   })
 
   it('takes notes for no harm', async () => {
@@ -103,7 +116,7 @@ describe('trialscan verify', () => {
 describe('the formats', () => {
   const problem: VerifyProblem = {
     severity: 'problem',
-    code: 'EntryTagMismatch',
+    code: 'TagMismatch',
     file: 'index/\x1b[2J\u202e.json',
     offset: 1_234_567,
     tensor: 'a\x07b',
@@ -118,12 +131,13 @@ describe('the formats', () => {
     ok: false,
     problems: [problem],
     notes: [{ ...problem, severity: 'note', code: 'NoIndex' }],
-    problemCounts: { EntryTagMismatch: 1001 },
+    problemCounts: { TagMismatch: 1001 },
     noteCounts: { NoIndex: 3 },
     stats: {
       eventFiles: 1,
       indexFiles: 2,
       records: 3,
+      recordsWithoutChecksum: 2,
       tensors: 4,
       readBytes: 5_000_000,
       seconds: 0.5,
@@ -146,7 +160,8 @@ describe('the formats', () => {
   it('count what was not told one by one', () => {
     const table = verifyTable(80, colorsFor(null)).end('trial', verification)
     expect(table).toContain('1,001 problems in 1 file; 3 notes')
-    expect(table).toContain('EntryTagMismatch: 1,000 more')
+    expect(table).toContain('TagMismatch: 1,000 more')
+    expect(table).toContain('2 of 3 records carry no payload checksum: their values cannot be verified')
     expect(table).toContain('NoIndex, 3 times, the first')
   })
 })

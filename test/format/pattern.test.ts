@@ -53,6 +53,26 @@ describe('finds what re.search of Python 3.11 finds', () => {
     ['[[:alpha:]]', ['a]', ':]', '[]'], ['a', 'b]']],
     ['[a\\-z]', ['-', 'a', 'z'], ['b']],
     ['\\bfc\\b', ['a.fc.b', 'fc'], ['fcx', 'a_fc']],
+    // words of any letters, and of ASCII's
+    ['\\bимя\\b', ['имя', 'a-имя.b', 'x имя'], ['имяx', 'éимя', 'имя_', '_имя', '9имя']],
+    ['\\bfc\\b', ['fc', 'é.fc'], ['éfc', 'fcé', 'fc日']],
+    ['(?a)\\bfc\\b', ['fc', 'éfc', 'fcé'], ['fcx', '9fc']],
+    ['(?a:\\b)fc\\b', ['éfc'], ['xfc', 'fcé']],
+    ['\\Bя', ['имя', '_я'], ['я', '-я']],
+    ['я\\B', ['яма'], ['имя', 'я']],
+    ['\\b', ['я', '-я'], ['', '-', '😀']],
+    ['^\\b.\\b$', ['é', '٣', 'é\n'], ['éa', '-', '\n']],
+    ['(?m)^\\bé$', ['a\né\nb', 'é'], ['aé', 'é-']],
+    ['(?i)\\bÉ\\b', ['é'], ['éa']],
+    ['\\b[^a]+\\b\\.', ['éé.'], ['a.']],
+    ['[\\Wa]\\b', ['a', '-é'], ['b-']],
+    ['[^\\W_]\\b', ['é'], ['é_', '_']],
+    ['(?s)-.\\b', ['-\né'], ['-\n-']],
+    ['(?!имя)\\b\\w+$', ['ямя', 'x-y'], ['']],
+    ['^(?!\\bгр).*\\bвес', ['a.вес', 'вес'], ['гр.вес', 'aвес']],
+    ['(?<=\\bé)x', ['-éx', 'éx'], ['aéx']],
+    ['\\b$\\n', ['é\n'], ['-\n', 'é']],
+    ['(?:\\bé ?)+', ['é é'], ['aé']],
     ['\\x41\\u00e9\\U0001F600\\101', ['Aé😀A'], ['A']],
     ['^.$', ['😀', 'a'], ['ab']],
     ['a|b|', ['', 'c'], []],
@@ -71,6 +91,29 @@ describe('finds what re.search of Python 3.11 finds', () => {
     expect(found.filter(name => !pattern.matches(name))).toEqual([])
     expect(notFound.filter(name => pattern.matches(name))).toEqual([])
   })
+})
+
+/** By Python 3.11: characters of every general category, and those at the edges of what is a letter, a digit or a blank. */
+const KINDS: readonly [chars: string, classes: string][] = [
+  ['aZéßǅʰªº日한ⁿₐ', 'w'],
+  ['_ⅷ²½௰〇㊀𐅀', 'w'],
+  ['09٣৯߅𝟗', 'wd'],
+  [' \t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000', 's'],
+  // Marks, joiners, controls, signs, what is private and what is no character.
+  ['\u0301\u0903\u20dd\u200b\u200c\u200d\u2060\ufeff\u180e\u0000\u007f', ''],
+  ['-–(«»!+$^©😀\ue000\uffff', ''],
+]
+
+it('\\w, \\d and \\s are those of Python for texts of any letters', () => {
+  for (const [chars, classes] of KINDS) {
+    for (const name of 'wds') {
+      const [one, other] = [compilePattern(`^\\${name}\\Z`), compilePattern(`^[^\\${name}]\\Z`)]
+      for (const char of chars) {
+        const told = [char.codePointAt(0)!.toString(16), name, one.matches(char), other.matches(char)]
+        expect(told).toEqual([told[0], name, classes.includes(name), !classes.includes(name)])
+      }
+    }
+  }
 })
 
 describe('refuses what is no pattern', () => {

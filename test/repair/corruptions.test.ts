@@ -48,9 +48,9 @@ function lostTensors({ name, expect: { error, when, tensors } }: Corruption): re
 
 /** What is left out although no tensor is lost with it, as its code says. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
-  'collections files missing': 'CollectionsFileMissing',
+  'collections files missing': 'MissingCollectionFiles',
   'collections file cut': 'BadCollectionsFile',
-  'event file longer than its index': 'TornRecord',
+  'event file longer than its index': 'TruncatedRecord',
   'index file cut': 'BadIndexFile',
   'index file empty': 'BadIndexFile',
   'index file of another kind': 'BadIndexFile',

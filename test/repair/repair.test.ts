@@ -421,7 +421,7 @@ describe('collections files', () => {
     const report = await repair()
     const files = readdirSync(join(out, 'collections/000000000'))
     expect(report.leftOut.map(({ file, code }) => [file, code])).toEqual(
-      files.map(file => [`collections/000000000/${file}`, 'CollectionsFileMissing']),
+      files.map(file => [`collections/000000000/${file}`, 'MissingCollectionFiles']),
     )
     const trial = await createTrial(out)
     expect(trial.workers()).toEqual(wanted.workers())
@@ -511,7 +511,7 @@ describe('other trials', () => {
     const report = await repair()
     expect(report.leftOut.map(({ file, code }) => [file, code])).toEqual([
       [name, 'BadPayloadChecksum'],
-      [`train/${name}`, 'TornRecord'],
+      [`train/${name}`, 'TruncatedRecord'],
     ])
     expect(report.ignored).toEqual(['train/notes.txt'])
     expect(Object.keys(contentsOf(out))).toEqual([name, 'train', `train/${name}`])
@@ -568,7 +568,7 @@ describe('other trials', () => {
     put(`events/000000000007/7_${worker}.tfevents`, value('b', 7, 2, 'EVAL', 0))
     put('training_job_end.ts')
     const report = await repair()
-    expect(report.leftOut.map(({ code }) => code)).toEqual(['CollectionsFileMissing'])
+    expect(report.leftOut.map(({ code }) => code)).toEqual(['MissingCollectionFiles'])
     expect(await numbers()).toEqual([
       ['a', 1, 'TRAIN', 1, 1],
       ['b', 7, 'EVAL', 0, 2],

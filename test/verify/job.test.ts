@@ -161,7 +161,7 @@ describe('a damaged event file', () => {
     for (let length = 0; length < whole.length; length++) {
       const result = await verify(file(whole.subarray(0, length)))
       const isWhole = starts.includes(length)
-      expect(codes(result.range)).toEqual(isWhole ? [] : ['TornRecord'])
+      expect(codes(result.range)).toEqual(isWhole ? [] : ['TruncatedRecord'])
       const count = starts.filter((_, i) => (starts[i + 1] ?? whole.length) <= length).length
       expect(good(result)).toHaveLength(count)
       if (!isWhole) expect(result.range.problems[0]).toMatchObject({ startByte: starts[count], endByte: length })
@@ -289,7 +289,7 @@ describe('a large record', () => {
   it('that is torn is told as torn', async () => {
     const bytes = Buffer.concat([tensor('before', 1), large(3 * MIB)])
     const { range } = await verify(file(bytes.subarray(0, -MIB)))
-    expect(codes(range)).toEqual(['TornRecord'])
+    expect(codes(range)).toEqual(['TruncatedRecord'])
   })
 
   it('is held against its shape', async () => {

@@ -19,6 +19,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   closePools,
+  createTrial,
   repairTrial,
   VERIFY_CODES,
   type Verification,
@@ -48,6 +49,7 @@ import {
 } from '../../fixtures/event-writer.js'
 import { FaultyS3 } from '../support/faulty-s3.js'
 import { fixtureTrial, fixtureTrials, ROOT, sharedTrials } from '../support/golden.js'
+import { rowsOf } from '../support/scanning.js'
 
 const WORKER = 'worker_0'
 const STEP = 1
@@ -136,10 +138,10 @@ describe('a good trial', () => {
 
 /** Of each corruption: code, file (E: the event file, I: the index file of the step) and offset of its problems. */
 const FOUND: Readonly<Record<string, readonly string[]>> = {
-  'event file cut inside a payload': ['TornRecord E 401'],
-  'event file cut inside a frame head': ['TornRecord E 401'],
+  'event file cut inside a payload': ['TruncatedRecord E 401'],
+  'event file cut inside a frame head': ['TruncatedRecord E 401'],
   'event file cut between records': ['EntryPastEnd I 513'],
-  'event file without its last byte': ['TornRecord E 513'],
+  'event file without its last byte': ['TruncatedRecord E 513'],
   'event file empty': ['EntryPastEnd I 0'],
   'event file missing': ['EventFileMissing I'],
   'event file is a directory': ['Unreadable E'],
@@ -153,16 +155,16 @@ const FOUND: Readonly<Record<string, readonly string[]>> = {
   'framed length of 2^32 and what is right': ['BrokenFrame E 195'],
   'framed length one too small': ['BrokenFrame E 195'],
   'framed length zero': ['BrokenFrame E 195'],
-  'index entry of another tensor': ['EntryTagMismatch I 0', 'RecordNotIndexed E 195'],
+  'index entry of another tensor': ['TagMismatch I 0', 'RecordNotIndexed E 195'],
   'index entry past the end': ['RecordNotIndexed E 195', 'EntryPastEnd I 1000000'],
-  'index entry that ends past the end': ['EntryLengthMismatch I 513'],
+  'index entry that ends past the end': ['LengthMismatch I 513'],
   'index entry into the middle of a record': [
     'RecordNotIndexed E 195',
     'EntryNotARecord I 200',
     'EntriesOverlap I 307',
   ],
-  'index entry of two records': ['EntryLengthMismatch I 195', 'EntriesOverlap I 307'],
-  'index entry shorter than a frame': ['EntryLengthMismatch I 195'],
+  'index entry of two records': ['LengthMismatch I 195', 'EntriesOverlap I 307'],
+  'index entry shorter than a frame': ['LengthMismatch I 195'],
   'index entry of a negative start': ['BadIndexFile I'],
   'index entry of a fractional length': ['BadIndexFile I'],
   'index entry of a start beyond 2^53': ['BadIndexFile I'],
@@ -176,7 +178,7 @@ const FOUND: Readonly<Record<string, readonly string[]>> = {
   'index file with tensors but no event file': ['BadIndexFile I'],
   'index file that leads out of the trial': ['UnsafePath I'],
   'index file of binary rubbish': ['BadIndexFile I'],
-  'payload empty': ['EntryTagMismatch I 195'],
+  'payload empty': ['NoTensor I 195'],
   'payload of zeros': ['MalformedEvent E 207'],
   'payload of ones': ['MalformedEvent E 217'],
   'field that ends past the payload': ['MalformedEvent E 208'],
@@ -189,13 +191,13 @@ const FOUND: Readonly<Record<string, readonly string[]>> = {
   'wire type 7': ['MalformedEvent E 208'],
   'field number 0': ['MalformedEvent E 207'],
   'group that never ends': ['MalformedEvent E 210'],
-  'group ended by another': ['EntryTagMismatch I 195'],
+  'group ended by another': ['NoTensor I 195'],
   'group ended but not begun': ['MalformedEvent E 208'],
-  'groups 10,000 deep': ['EntryTagMismatch I 195'],
-  'summary of the wrong wire type': ['EntryTagMismatch I 195'],
-  'summary without values': ['EntryTagMismatch I 195'],
-  'value without tensor': ['EntryTagMismatch I 195'],
-  'record of another tensor': ['EntryTagMismatch I 195', 'RecordNotIndexed E 195'],
+  'groups 10,000 deep': ['NoTensor I 195'],
+  'summary of the wrong wire type': ['NoTensor I 195'],
+  'summary without values': ['NoTensor I 195'],
+  'value without tensor': ['NoTensor I 195'],
+  'record of another tensor': ['TagMismatch I 195', 'RecordNotIndexed E 195'],
   'unknown dtype': ['UnknownDType E 207'],
   'dtype without a size (DT_QINT8)': ['UnknownDType E 207'],
   'dtype of a reference (101)': ['UnknownDType E 207'],
@@ -210,14 +212,14 @@ const FOUND: Readonly<Record<string, readonly string[]>> = {
   'more strings than elements': ['ShapeMismatch E 319'],
   'directory that is no trial': ['throws MissingCollectionFiles'],
   'directory that is not there': ['throws NotFound'],
-  'collections files missing': ['CollectionsFileMissing collections'],
+  'collections files missing': ['MissingCollectionFiles collections'],
   'collections file cut': ['BadCollectionsFile collections/000000000/worker_0_collections.json 60'],
   'collections file without number of workers': ['BadCollectionsFile collections/000000000/worker_0_collections.json'],
   'files still being written': [
     'LeftoverTemporary index/000000000/000000000007_worker_0.json.tmp',
     'LeftoverTemporary events/000000000007/000000000007_worker_0.tfevents.tmp',
   ],
-  'event file longer than its index': ['TornRecord E 603'],
+  'event file longer than its index': ['TruncatedRecord E 603'],
   'event file without index file': [],
   'files that belong to nobody': [],
   'index file of an odd layout': [],
@@ -254,6 +256,36 @@ describe(`each of ${corruptions.length} corruptions`, () => {
   })
 })
 
+/** What a scan meets where an index entry points, and what verifying, which sees the file as a whole, tells of it. */
+const SEEN_OTHERWISE: readonly (readonly [scan: string, verify: string])[] = [
+  ['TruncatedRecord', 'EntryPastEnd'],
+  ['BadLengthChecksum', 'EntryNotARecord'],
+  ['LengthMismatch', 'BrokenFrame'],
+  ['NotFound', 'EventFileMissing'],
+  ['NotAFile', 'Unreadable'],
+  ['Unavailable', 'Unreadable'],
+  ['Denied', 'Unreadable'],
+]
+
+it.each(corruptions)('one fault has one name, in a row of a scan, too: $name', async ({ apply }) => {
+  apply(plain())
+  const codesOfScan = async (): Promise<string[]> => {
+    const trial = await createTrial(directory)
+    const rows = await rowsOf(trial, { check: 'full' })
+    await trial.close()
+    return rows.flatMap(({ error }) => error?.code ?? [])
+  }
+  const codeOf = (error: { code: string }): string[] => [error.code]
+  const scanned = await codesOfScan().catch(codeOf)
+  const verified = await verifyTrial(directory).then(({ problemCounts }) => Object.keys(problemCounts), codeOf)
+  for (const code of new Set(scanned)) {
+    const names = [code, ...SEEN_OTHERWISE.flatMap(([scan, verify]) => (scan === code ? [verify] : []))]
+    expect(verified.filter(name => names.includes(name))).not.toEqual([])
+    // Where the same name could be given, it is.
+    if (verified.includes(code)) expect(verified.filter(name => names.includes(name))).toEqual([code])
+  }
+})
+
 describe('of a trial it checks', () => {
   it('the framing of every record', async () => {
     const { start_idx } = locate(plain(), STEP, 'words')
@@ -282,6 +314,30 @@ describe('of a trial it checks', () => {
     expect(problems.map(({ code, tensor }) => [code, tensor])).toEqual([['BadPayloadChecksum', 'a']])
   })
 
+  it('how many payloads have no checksum that could be held against them', async () => {
+    const writer = new TrialWriter(directory, { checksum: 'constant' })
+    const tensors: StepTensor[] = [
+      { name: 'a', dtype: 'float32', shape: [2], values: [1, 2] },
+      // One that streams.
+      { name: 'b', dtype: 'uint8', shape: [3 << 20], data: new Uint8Array(3 << 20) },
+      { name: 'c', dtype: 'float32', shape: [], values: [0] },
+    ]
+    writer.step({ step: 0, tensors })
+    writer.end()
+    for (const deep of [false, true]) {
+      const { stats } = await verifyTrial(directory, { deep, memory: 4 << 20, threads: 0 })
+      expect([stats.records, stats.recordsWithoutChecksum]).toEqual([3, 3])
+    }
+    plain()
+    const count = async () => (await verifyTrial(directory)).stats.recordsWithoutChecksum
+    expect(await count()).toBe(0)
+    for (const [i, name] of ['words', 'fc.bias'].entries()) {
+      const { start_idx, length } = locate(directory, STEP, name)
+      editEventFile(directory, STEP, bytes => bytes.writeUInt32LE(CONSTANT_CRC, start_idx + length - 4))
+      expect(await count()).toBe(i + 1)
+    }
+  })
+
   it('the bytes of a tensor against its shape and type', async () => {
     replaceTensor(plain(), STEP, 'fc.bias', { dtype: 'float64', shape: [3], content: new Uint8Array(23) })
     const { problems } = await verifyTrial(directory)
@@ -297,7 +353,7 @@ describe('of a trial it checks', () => {
     writeIndex(directory, 2, { ...index, meta: { ...index.meta, mode_step: 2 } })
     rmSync(join(directory, eventFilePath(2, WORKER)))
     const { problems } = await verifyTrial(directory)
-    expect(problems.map(({ code }) => code)).toEqual(Array(5).fill('EntryStepMismatch'))
+    expect(problems.map(({ code }) => code)).toEqual(Array(5).fill('StepMismatch'))
     expect(problems[0]!.file).toBe(indexFilePath(2, WORKER))
     expect(problems[0]!.found).toBe('one of step 1')
   })
@@ -359,7 +415,7 @@ describe('of a trial it checks', () => {
     const { length } = locate(plain(), STEP, 'fc.weight')
     editEntry(directory, STEP, 'fc.weight', { length: length + 1 })
     const { problemCounts } = await verifyTrial(directory)
-    expect(problemCounts).toEqual({ EntryLengthMismatch: 1, EntriesOverlap: 1 })
+    expect(problemCounts).toEqual({ LengthMismatch: 1, EntriesOverlap: 1 })
     // The same entry twice is one, too.
     const index = readIndex(PLAIN_TRIAL, STEP)
     writeIndex(directory, STEP, { ...index, tensor_payload: [index.tensor_payload[0]!, ...index.tensor_payload] })
@@ -419,7 +475,7 @@ describe('of a trial it checks', () => {
     writeFileSync(join(plain(), file), '{"collections": 3}')
     expect(places(await verifyTrial(directory))).toEqual([`BadCollectionsFile ${file}`])
     rmSync(join(directory, file))
-    expect(places(await verifyTrial(directory))).toEqual(['CollectionsFileMissing collections'])
+    expect(places(await verifyTrial(directory))).toEqual(['MissingCollectionFiles collections'])
   })
 })
 
@@ -430,7 +486,7 @@ describe('trials of other kinds', () => {
     expect([ok, stats.records]).toEqual([true, 15])
     expect(notes.map(({ code }) => code)).toEqual(['NoIndex'])
     truncateSync(join(directory, EVENTS), 420)
-    expect(places(await verifyTrial(directory))).toEqual(['TornRecord E 401'])
+    expect(places(await verifyTrial(directory))).toEqual(['TruncatedRecord E 401'])
   })
 
   it('of Tornasole', async () => {
@@ -459,7 +515,7 @@ describe('trials of other kinds', () => {
     const good = await verifyTrial(directory)
     expect(told(good)).toMatchObject({ ok: true, notes: [], records: 4, tensors: 3 })
     appendFileSync(path, records[1]!.subarray(0, 15))
-    expect(places(await verifyTrial(directory))).toEqual([`TornRecord ${file} ${Buffer.concat(records).length}`])
+    expect(places(await verifyTrial(directory))).toEqual([`TruncatedRecord ${file} ${Buffer.concat(records).length}`])
   })
 
   it('of TensorBoard, with more in a file than one job looks at', async () => {
@@ -533,7 +589,7 @@ describe('the result', () => {
       ['EntryNotARecord', 't30', 0],
       ['EntriesOverlap', 't31', 0],
       ['BadPayloadChecksum', 'parts', 1],
-      ['TornRecord', 'tensors "t1", "t2" at step 2', 2],
+      ['TruncatedRecord', 'tensors "t1", "t2" at step 2', 2],
     ])
   })
 
@@ -604,7 +660,7 @@ describe('the result', () => {
     writeIndex(directory, STEP, { ...index, tensor_payload: [...index.tensor_payload, ...far] })
     const { problemCounts, stats } = await verifyTrial(directory)
     expect(stats.records).toBe(15)
-    expect(problemCounts).toEqual({ EntryPastEnd: 1, EntriesOverlap: 1, EntryLengthMismatch: 1, EntryTagMismatch: 1 })
+    expect(problemCounts).toEqual({ EntryPastEnd: 1, EntriesOverlap: 1, LengthMismatch: 1, TagMismatch: 1 })
   })
 
   it('ends with the signal’s reason', async () => {
@@ -721,7 +777,7 @@ describe('what readers stumble over', () => {
     const before = statSync(join(directory, EVENTS)).size
     const other = encodeEvent({ wallTime: 1, step: 7, tag: 'z', mode: 'TRAIN', modeStep: 7, tensor })
     appendFileSync(join(directory, EVENTS), frameRecord(other, { checksum: 'true' }))
-    expect(places(await verifyTrial(directory))).toEqual([`EntryStepMismatch E ${before}`])
+    expect(places(await verifyTrial(directory))).toEqual([`StepMismatch E ${before}`])
   })
 
   it.each([

@@ -28,6 +28,7 @@ export function verifyJsonl(onTerminal: boolean): VerifyFormat {
         event_files: stats.eventFiles,
         index_files: stats.indexFiles,
         records: stats.records,
+        records_without_checksum: stats.recordsWithoutChecksum,
         tensors: stats.tensors,
         bytes: stats.readBytes,
         seconds: stats.seconds,

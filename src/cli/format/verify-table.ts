@@ -81,10 +81,17 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
         ...byFile(problems),
         ...untoldText(verification),
         ...notesText(verification),
-        `${wrapped(`Checked ${checked} in ${cost}`, width, '', '  ')}\n`,
+        `${[`Checked ${checked} in ${cost}`, ...uncheckedText(stats)].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
       ].join('\n')
     },
   }
+}
+
+/** What nobody can know of values, if there are any of which nobody can. */
+function uncheckedText({ records, recordsWithoutChecksum: without }: Verification['stats']): string[] {
+  if (!(without > 0)) return []
+  const some = `${countText(without)} of ${counted(records, 'record')} ${without === 1 ? 'carries' : 'carry'}`
+  return [`${some} no payload checksum: ${without === 1 ? 'its' : 'their'} values cannot be verified`]
 }
 
 function sum(counts: Readonly<Record<string, number>>): number {

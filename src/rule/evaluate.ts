@@ -16,13 +16,15 @@ import {
 } from '../errors.js'
 import { DEFAULT_MEMORY } from '../plan.js'
 import { checkWorkOptions, type WorkOptions } from '../trial/access.js'
+import { holding } from '../trial/hold.js'
 import { Inquiry, type MeasureStats } from '../trial/measure.js'
-import { noRefresh, stateOf, type Trial } from '../trial/trial.js'
+import { stateOf, type Trial } from '../trial/trial.js'
 import { type WaitOptions, waitFor } from '../trial/wait.js'
 import type { CheckLevel } from '../types.js'
 import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
 import { RequiredTensors } from './required.js'
 import type { Rule } from './rule.js'
+import { judgements, runs } from './turns.js'
 
 export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'> {
   /** The first global step to judge. Default: the first there is. */
@@ -104,7 +106,10 @@ interface Prepared {
 
 class Evaluator {
   readonly #options: EvaluateOptions
+  /** That judge here, and nowhere else meanwhile. */
   readonly #rules: readonly Rule[]
+  /** Those of them that others can ask for, too. */
+  readonly #shared: readonly Rule[]
   readonly #groups: readonly Group[]
   readonly #trials: readonly Trial[]
   readonly #ended = new Set<Rule>()
@@ -126,10 +131,11 @@ class Evaluator {
         throw new UsageError(`expected ${name} to be a step, got ${step}`)
       }
     }
-    this.#rules = rules
+    this.#rules = rules.map(rule => rule.forEvaluation())
+    this.#shared = this.#rules.filter((rule, i) => rule === rules[i])
     this.#options = options
     const groups = new Map<Trial, Rule[]>()
-    for (const rule of rules) {
+    for (const rule of this.#rules) {
       const group = groups.get(rule.baseTrial)
       if (group) group.push(rule)
       else groups.set(rule.baseTrial, [rule])
@@ -138,14 +144,15 @@ class Evaluator {
     this.#trials = [...new Set(rules.flatMap(({ trials }) => trials))]
   }
 
-  async run(): Promise<Evaluation> {
+  run(): Promise<Evaluation> {
+    return runs.take(this.#shared, this.#options.signal, () => this.#run())
+  }
+
+  async #run(): Promise<Evaluation> {
     const { follow = true, signal } = this.#options
     for (;;) {
       signal?.throwIfAborted()
-      const window = this.#gather()
-      if (window.prepared.length > 0) {
-        await window.inquiry.run(this.#options, this.#stats)
-        await noRefresh(this.#trials, () => this.#judge(window.prepared))
+      if (await judgements.take(this.#shared, signal, () => this.#judgeNext())) {
         this.#progress()
         continue
       }
@@ -164,9 +171,24 @@ class Evaluator {
     }
   }
 
-  /** The next steps, in order, as many as are worth a plan, and what the rules need at them. */
-  #gather(): { readonly inquiry: Inquiry; readonly prepared: readonly Prepared[] } {
+  /** Judges the next steps, if there are any; meanwhile no trial changes for the rules. @returns whether there were */
+  #judgeNext(): Promise<boolean> {
     const inquiry = new Inquiry()
+    return this.#holding(inquiry, async () => {
+      const prepared = this.#gather(inquiry)
+      if (prepared.length === 0) return false
+      await inquiry.run(this.#options, this.#stats)
+      await this.#judge(prepared)
+      return true
+    })
+  }
+
+  #holding<T>(ahead: Inquiry | undefined, work: () => Promise<T>): Promise<T> {
+    return holding(this.#trials.map(stateOf), { ...(ahead && { ahead }), owners: this.#shared }, work)
+  }
+
+  /** The next steps, in order, as many as are worth a plan, and what the rules need at them. */
+  #gather(inquiry: Inquiry): readonly Prepared[] {
     const prepared: Prepared[] = []
     const next = this.#groups
       .flatMap((group, i) => this.#readySteps(group).map(step => ({ step, group, i })))
@@ -181,7 +203,7 @@ class Evaluator {
         prepared.push(prepare(rule, step, inquiry))
       }
     }
-    return { inquiry, prepared }
+    return prepared
   }
 
   /** Steps that are left to judge: complete ones, as long as they may become so. */
@@ -332,7 +354,7 @@ class Evaluator {
       const findings = rule.whileWaiting()
       if (findings.length === 0) continue
       this.#ended.add(rule)
-      await this.#fired(rule, findings[0]!.step, findings)
+      await this.#holding(undefined, () => this.#fired(rule, findings[0]!.step, findings))
     }
   }
 

@@ -10,6 +10,7 @@ import {
 import type { MeasureOptions } from '../trial/measure.js'
 import type { WaitOptions } from '../trial/wait.js'
 import type { Rule } from './rule.js'
+import { runs } from './turns.js'
 
 export interface InvokeOptions extends WaitOptions, MeasureOptions {
   readonly signal?: AbortSignal
@@ -28,12 +29,16 @@ export interface InvokeOptions extends WaitOptions, MeasureOptions {
  *   the rule throws, but for a tensor or a step that is not available
  */
 export async function invokeRule(rule: Rule, options: InvokeOptions = {}): Promise<void> {
-  const { raiseEvalCond = false, ...reading } = options
   const startStep = options.startStep ?? 0
   const endStep = options.endStep ?? Number.POSITIVE_INFINITY
   for (const [name, value] of Object.entries({ startStep, endStep })) {
     if (!(value >= 0)) throw new UsageError(`expected ${name} to be a step, got ${value}`)
   }
+  await runs.take([rule], options.signal, () => invokeSteps(rule, startStep, endStep, options))
+}
+
+async function invokeSteps(rule: Rule, startStep: number, endStep: number, options: InvokeOptions): Promise<void> {
+  const { raiseEvalCond = false, ...reading } = options
   for (let step = startStep; step < endStep; step++) {
     options.signal?.throwIfAborted()
     try {

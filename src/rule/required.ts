@@ -1,6 +1,7 @@
 /** What a rule needs at a step (smdebug's RequiredTensors, rules.md §3). */
 
 import { InvalidWorker, TensorUnavailableForStep, type TrialscanError, UsageError } from '../errors.js'
+import type { Ahead } from '../trial/hold.js'
 import { Inquiry, type MeasureOptions, type Question, type TensorAtStep } from '../trial/measure.js'
 import { parseReductions } from '../trial/reduction.js'
 import type { Tensor } from '../trial/tensor.js'
@@ -177,15 +178,9 @@ export class RequiredTensors {
     if (this.error) throw this.error
   }
 
-  /** Runs `work` with tensors that look here before they read. */
-  async readAhead<T>(work: () => Promise<T> | T): Promise<T> {
-    const states = this.#trials.map(stateOf)
-    for (const state of states) state.ahead = this.#inquiry
-    try {
-      return await work()
-    } finally {
-      for (const state of states) state.ahead = null
-    }
+  /** Where tensors look before they read, for the rule to judge. */
+  get ahead(): Ahead {
+    return this.#inquiry
   }
 
   /** The workers that count; null: all. */

@@ -1,13 +1,15 @@
 /** The base class of all rules (rules.md §3). */
 
 import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../errors.js'
+import { holding } from '../trial/hold.js'
 import type { MeasureOptions } from '../trial/measure.js'
-import { noRefresh, stateOf, type Trial } from '../trial/trial.js'
+import { stateOf, type Trial } from '../trial/trial.js'
 import type { WaitOptions } from '../trial/wait.js'
 import { type Action, type Actions, actionsOf, runActions } from './action.js'
 import { type Finding, type Logger, type Problem, silent } from './finding.js'
 import { splitList } from './parameters.js'
 import { RequiredTensors } from './required.js'
+import { judgements } from './turns.js'
 
 export interface RuleOptions {
   readonly otherTrials?: readonly Trial[] | null | undefined
@@ -57,9 +59,9 @@ export abstract class Rule {
   readonly startStep: number
   /** Exclusive. */
   readonly endStep: number
-  readonly report: RuleReport
   /** What the rule needs at the step in hand. */
   reqTensors: RequiredTensors
+  #report: RuleReport
   #found: Found[] = []
 
   constructor(baseTrial: Trial, options: RuleOptions = {}) {
@@ -73,8 +75,26 @@ export abstract class Rule {
     this.workers = workersOf(baseTrial, options.workers)
     this.startStep = options.startStep ?? 0
     this.endStep = options.endStep ?? Number.POSITIVE_INFINITY
-    this.report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
+    this.#report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
     this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
+  }
+
+  /** What the rule has done so far; of a built-in rule that is evaluated, in the evaluation that began last. */
+  get report(): RuleReport {
+    return this.#report
+  }
+
+  /**
+   * The rule that judges in an evaluation. What a built-in rule keeps from step to step is that of one evaluation: it is
+   * another one each time. A rule of one's own is always itself.
+   */
+  forEvaluation(): Rule {
+    return this
+  }
+
+  /** Tells what another rule does. */
+  protected reportOf(other: Rule): void {
+    this.#report = other.#report
   }
 
   /**
@@ -98,20 +118,28 @@ export abstract class Rule {
   async invoke(step: number, options: WaitOptions & MeasureOptions = {}): Promise<void> {
     await this.baseTrial.waitForSteps([step], options)
     for (const other of this.otherTrials) await untilKnown(other, step, options)
-    this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
-    this.setRequiredTensors(step)
-    await this.reqTensors.fetch(options)
-    const findings = await noRefresh(this.trials, () => this.judge(step))
-    if (findings.length === 0) return
-    await this.fire(step, findings)
-    throw new RuleEvaluationConditionMet(this.ruleName, step)
+    const isMet = await judgements.take([this], options.signal, async () => {
+      this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
+      this.setRequiredTensors(step)
+      await this.reqTensors.fetch(options)
+      const { ahead } = this.reqTensors
+      return holding(this.trials.map(stateOf), { ahead, owners: [this] }, async () => {
+        const findings = await this.judge(step)
+        if (findings.length > 0) await this.fire(step, findings)
+        return findings.length > 0
+      })
+    })
+    if (isMet) throw new RuleEvaluationConditionMet(this.ruleName, step)
   }
 
-  /** Judges a step whose tensors are there. @returns what was found; nothing: the condition is not met */
+  /**
+   * Judges a step whose tensors are there; within a hold, its reads look there first.
+   * @returns what was found; nothing: the condition is not met
+   */
   async judge(step: number): Promise<readonly Finding[]> {
     this.#found = []
     this.report.datapoints++
-    const isMet = await this.reqTensors.readAhead(() => this.invokeAtStep(step))
+    const isMet = await this.invokeAtStep(step)
     if (!isMet) return []
     const found = this.#found.length > 0 ? this.#found : [{ message: `the condition of ${this.name} is met` }]
     return found.map(one => this.finding(step, one))

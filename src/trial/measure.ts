@@ -25,10 +25,11 @@ import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
-import type { Catalog, SavedTensor, WorkerStep } from './catalog.js'
+import type { SavedTensor, WorkerStep } from './catalog.js'
 import { failureOfRecord } from './failed-job.js'
+import type { Ahead } from './hold.js'
 import { checkLevelNumber, checksumError, noAnswer, OF_SCALAR, savedNumber } from './scan.js'
-import type { Ahead, TrialState } from './state.js'
+import type { TrialState } from './state.js'
 import { type TensorValue, type Tolerance, tensorValue } from './value.js'
 
 /** Something asked about a tensor. */
@@ -603,7 +604,7 @@ export class StepTensors {
 /** Questions about tensors of any number of trials, gathered to be answered together. */
 export class Inquiry implements Ahead {
   readonly tasks: TaskQuestion<unknown>[] = []
-  readonly #steps = new Map<Catalog, Map<number, StepTensors>>()
+  readonly #steps = new Map<TrialState, Map<number, StepTensors>>()
   readonly #stores: StoreSpec[] = []
   readonly #storeNumbers = new Map<TrialState, number>()
   readonly #records: RecordRef[] = []
@@ -616,18 +617,18 @@ export class Inquiry implements Ahead {
   #valueBytes = 0
   #counted = 0
 
-  /** The tensors of a trial at a step, as it is known now. */
+  /** The tensors of a trial at a step: as it was known when it was first asked about, so that its answers are found. */
   atStep(state: TrialState, step: number): StepTensors {
-    const { catalog } = state
-    let steps = this.#steps.get(catalog)
+    let steps = this.#steps.get(state)
     if (steps === undefined) {
       steps = new Map()
-      this.#steps.set(catalog, steps)
+      this.#steps.set(state, steps)
     }
     let tensors = steps.get(step)
     if (tensors === undefined) {
-      tensors = new StepTensors(this, state, catalog.atStep(step))
-      steps.set(step, tensors)
+      const workerSteps = state.catalog.atStep(step)
+      tensors = new StepTensors(this, state, workerSteps)
+      if (workerSteps.length > 0) steps.set(step, tensors)
     }
     return tensors
   }

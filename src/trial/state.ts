@@ -1,13 +1,12 @@
 /** What a trial and its tensors share: the way to the bytes, and what is known of the trial at the moment. */
 
-import type { ReductionValue } from '../engine/moments.js'
 import { NoMoreData, StepNotYetAvailable, StepUnavailable } from '../errors.js'
-import type { Mode, ReductionName } from '../types.js'
+import type { Mode } from '../types.js'
 import type { Access } from './access.js'
-import type { Catalog, WorkerStep } from './catalog.js'
+import type { Catalog } from './catalog.js'
+import { currentHold, type Holdable } from './hold.js'
 import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './open.js'
 import type { Step } from './steps.js'
-import type { TensorValue } from './value.js'
 
 /**
  * Whether a step can be had (smdebug's StepState).
@@ -17,22 +16,11 @@ import type { TensorValue } from './value.js'
  */
 export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
 
-/** What was read ahead. */
-export interface Ahead {
-  value(workerStep: WorkerStep, tensor: string): TensorValue | undefined
-  reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined
-}
-
-export class TrialState {
-  /** Where tensors look before they read. */
-  ahead: Ahead | null = null
-
+export class TrialState implements Holdable {
   readonly access: Access
   readonly rangeSteps: StepRange | null
   readonly #loader: TrialLoader
   #contents: TrialContents
-  /** Calls of `withoutRefresh` that are under way. */
-  #frozen = 0
 
   constructor(access: Access, rangeSteps: StepRange | null, loader: TrialLoader, contents: TrialContents) {
     this.access = access
@@ -41,39 +29,31 @@ export class TrialState {
     this.#contents = contents
   }
 
+  /** What is known of the trial: now, or, within a hold, when that began. */
   get contents(): TrialContents {
-    return this.#contents
+    return currentHold()?.contentsOf(this) ?? this.#contents
   }
 
   get catalog(): Catalog {
-    return this.#contents.catalog
+    return this.contents.catalog
   }
 
   /** Whether the job has ended, and all it wrote is known. */
   get ended(): boolean {
-    return this.#contents.ended
+    return this.contents.ended
   }
 
   /** Whether asking again could tell more. */
   get isLive(): boolean {
-    return !this.ended && this.#frozen === 0
+    return !this.ended && currentHold()?.contentsOf(this) === undefined
   }
 
   /** @returns whether something new was found */
   async refresh(): Promise<boolean> {
-    const before = this.#contents
+    const before = this.contents
     this.#contents = await this.#loader.load()
+    currentHold()?.renew(this, this.#contents)
     return this.#contents !== before
-  }
-
-  /** Runs `work`; meanwhile no query refreshes on its own. */
-  async withoutRefresh<T>(work: () => Promise<T> | T): Promise<T> {
-    this.#frozen++
-    try {
-      return await work()
-    } finally {
-      this.#frozen--
-    }
   }
 
   /** A step as it is known now, or undefined. */

@@ -18,6 +18,7 @@ import { checkWorkOptions, type WorkOptions } from './access.js'
 import { readReduction } from './batch.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
+import { currentHold } from './hold.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, shapesOf } from './scan.js'
 import type { TrialState } from './state.js'
@@ -98,7 +99,7 @@ export class Tensor {
   async value(step: number, options: ValueOptions = {}): Promise<TensorValue> {
     const { mode = 'GLOBAL', worker } = options
     const found = await this.#find(step, mode, worker, hasValue)
-    const ahead = options.check === undefined && this.#state.ahead?.value(found.workerStep, this.name)
+    const ahead = options.check === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
     if (ahead) return ahead
     const place = this.#valuePlace(found, step, mode)
     const [value] = await this.#reading(this.#read([place], options), found, step, mode)
@@ -138,7 +139,7 @@ export class Tensor {
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
     const found = await this.#find(step, mode, worker, saved => hasValue(saved) || saved.reductions.has(reduction))
     const { workerStep, saved } = found
-    const ahead = options.check === undefined && this.#state.ahead?.reduction(workerStep, this.name, reduction)
+    const ahead = options.check === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
     if (ahead !== undefined && ahead !== false) return ahead
     if (saved.value === null && !saved.reductions.has(reduction)) {
       const kept = [...saved.reductions.keys()].join(', ') || 'none'

@@ -31,6 +31,7 @@ import { Access, checkWorkOptions, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
+import { holding } from './hold.js'
 import { type StepRange, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
@@ -163,15 +164,13 @@ export async function createTrial(path: string, options: TrialOptions = {}): Pro
 }
 
 /**
- * Runs `work`; meanwhile queries to these trials don't look for new steps.
+ * Runs `work`, to which these trials stay as they are now: its queries don't look for new steps, and see none that others
+ * have found. Those others are not held up.
  * @returns what `work` does
  */
 export function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
   const all = trials instanceof Trial ? [trials] : trials
-  return all.reduceRight<() => Promise<T>>(
-    (inner, trial) => () => trial.withoutRefresh(inner),
-    async () => work(),
-  )()
+  return holding(all.map(stateOf), {}, work)
 }
 
 /** The same as `createTrial`. */
@@ -206,12 +205,9 @@ export class Trial extends TornasoleNames {
     return this.#state.refresh()
   }
 
-  /**
-   * Runs `work`; meanwhile queries for steps that are not known don't look for new ones, so that all of them see the same
-   * trial. See also `noRefresh`.
-   */
+  /** As `noRefresh` of this trial. */
   withoutRefresh<T>(work: () => Promise<T> | T): Promise<T> {
-    return this.#state.withoutRefresh(work)
+    return noRefresh(this, work)
   }
 
   /**

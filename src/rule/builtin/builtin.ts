@@ -143,12 +143,23 @@ export function builtin<P extends Parameters>({
     constructor(baseTrial: Trial, options: RuleOptions & Arguments<P> = {}) {
       super(baseTrial, options, parameters)
     }
+
+    override forEvaluation(): Rule {
+      // What a class made of a built-in one takes and keeps is not known here.
+      if (Object.getPrototypeOf(this.constructor) !== Defined) return this
+      const Own = this.constructor as RuleClass
+      const own = new Own(this.baseTrial, { ...this.options })
+      this.reportOf(own)
+      return own
+    }
   }
   return Defined as unknown as BuiltinBase<P>
 }
 
 export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected readonly parameters: Values<P>
+  /** To make another rule like this one. */
+  protected options: Readonly<RuleOptions>
   readonly #selections: Selection[] = []
   /** As they were asked for last. */
   #steps: { catalog?: Catalog; key?: string; byName: Map<string, readonly WorkerStep[]> } = { byName: new Map() }
@@ -160,6 +171,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
     const { otherTrials, actions, name, logger, workers, startStep, endStep, ...given } = options as RuleOptions
     super(baseTrial, { otherTrials, actions, name, logger, workers, startStep, endStep })
+    this.options = options
     this.parameters = readParameters(this.ruleName, parameters, given as Readonly<Record<string, unknown>>)
     this.report.ruleParameters = JSON.stringify(this.parameters)
     this.check()

@@ -37,6 +37,8 @@ export class StalledTrainingRule extends builtin({
     { now = () => performance.now(), ...options }: RuleOptions & Arguments<typeof parameters> & Clock = {},
   ) {
     super(baseTrial, options)
+    const own: RuleOptions & Clock = { ...options, now }
+    this.options = own
     this.#now = now
     this.#changedAt = now()
     const { stop_training_on_fire, training_job_name_prefix } = this.parameters

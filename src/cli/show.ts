@@ -42,7 +42,7 @@ export async function show(path: string, name: string, flags: ShowFlags): Promis
     const asked: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
     const { value, worker } = await readValue(tensor, step, asked, npy !== undefined)
     const options = { mode, worker }
-    const row = await rowOf(trial, name, { ...options, step })
+    const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
     await output.write(headText(row))
     if (value === null) await output.write(savedText(row, await tensor.shape(step, options).catch(() => null)))
     else {
@@ -88,19 +88,30 @@ async function readValue(
 /** What a scan tells of it. */
 async function rowOf(
   trial: Trial,
-  tensor: string,
-  { step, mode, worker }: { readonly step: number; readonly mode: Mode; readonly worker: string },
+  tensor: Tensor,
+  {
+    step,
+    mode,
+    worker,
+    isSaved,
+  }: { readonly step: number; readonly mode: Mode; readonly worker: string; readonly isSaved: boolean },
 ): Promise<ScanRow> {
-  // Several global steps can have one mode step: the last that has the tensor counts, as for values.
-  const all = trial.steps({ showIncompleteSteps: true })
-  const meant = mode === 'GLOBAL' ? [step] : all.filter(at => trial.mode(at) === mode && trial.modeStep(at) === step)
+  // Several global steps of a worker can have one mode step: the last that has the tensor counts, as for values.
+  const isMeant = (at: number) =>
+    tensor.workers(at).includes(worker) &&
+    trial.mode(at, { worker }) === mode &&
+    trial.modeStep(at, { worker }) === step
+  const meant = mode === 'GLOBAL' ? [step] : tensor.steps({ showIncompleteSteps: true }).filter(isMeant)
+  let last: ScanRow | undefined
   for (const at of meant.reverse()) {
-    for await (const row of trial.scan({ tensors: [tensor], steps: [at, at + 1], workers: worker, threads: 0 })) {
+    for await (const row of trial.scan({ tensors: [tensor.name], steps: [at, at + 1], workers: worker, threads: 0 })) {
       if (row.error) throw row.error
-      return row
+      if (row.saved === isSaved) return row
+      last ??= row
     }
   }
-  throw new Error(`no row of ${tensor}, whose value is there`)
+  if (last) return last
+  throw new Error(`no row of ${tensor.name}, whose value is there`)
 }
 
 function headText({ tensor, step, mode, modeStep, worker }: ScanRow): string {

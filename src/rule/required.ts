@@ -107,7 +107,7 @@ export class RequiredTensors {
     const { name: known } = from.tensor(name)
     const { catalog } = stateOf(from)
     if (worker && !catalog.workers.includes(worker as Worker)) throw new InvalidWorker(worker, catalog.workers)
-    stateOf(from).knownStep(step, 'GLOBAL')
+    stateOf(from).knownSteps(step, 'GLOBAL')
     const steps = catalog.byTensor.get(known)!.filter(saved => !worker || saved.worker === worker)
     const nearest = steps.filter(saved => saved.step <= step).at(-1)?.step ?? steps[0]?.step
     const detail = `it was not saved then${worker ? ` by ${worker}` : ''}; the nearest step with it: ${nearest ?? 'none'}`

@@ -73,22 +73,26 @@ export class Catalog {
       workerSteps.push(workerStepOf(entry, isTornasole))
     })
     workerSteps.sort(compareWorkerSteps)
-    const found = new StepsFound()
-    await inTurns(workerSteps, workerStep => found.add(workerStep))
-    const steps = await Steps.of(found.steps, { ...completeness, numWorkers: numWorkers ?? workers.size })
+    const ofSteps: WorkerStep[][] = []
+    await inTurns(workerSteps, workerStep => {
+      if (ofSteps.at(-1)?.[0]?.step === workerStep.step) ofSteps.at(-1)!.push(workerStep)
+      else ofSteps.push([workerStep])
+    })
+    const found: Step[] = []
+    await inTurns(ofSteps, ofStep => found.push(stepOf(ofStep)))
+    const steps = await Steps.of(found, { ...completeness, numWorkers: numWorkers ?? workers.size })
     return new Catalog(workerSteps, [...workers].sort(), steps)
   }
 
   private constructor(workerSteps: readonly WorkerStep[], workers: readonly Worker[], steps: Steps) {
     this.workers = workers
     this.steps = steps
-    // An index file that can't be read does not tell its mode; that of another worker may have.
+    // An index file that can't be read does not tell its mode; those of other workers do if they agree.
     const hasBroken = workerSteps.some(({ error }) => error !== null)
     this.workerSteps = hasBroken
       ? workerSteps.map(workerStep => {
-          if (workerStep.error === null) return workerStep
-          const { mode, modeStep } = steps.get(workerStep.step)!
-          return { ...workerStep, mode, modeStep }
+          const { mode, modeStep, apart } = steps.get(workerStep.step)!
+          return workerStep.error === null || apart ? workerStep : { ...workerStep, mode, modeStep }
         })
       : workerSteps
   }
@@ -122,6 +126,25 @@ export class Catalog {
     while (end < this.workerSteps.length && this.workerSteps[end]!.step === globalStep) end++
     return this.workerSteps.slice(low, end)
   }
+
+  /**
+   * What workers wrote as the step of that number: a global step for GLOBAL, else a step of the mode. In the order of the
+   * workers' names; of one that wrote several global steps as that, the last first.
+   */
+  at(number: number, mode: Mode): readonly WorkerStep[] {
+    const steps = this.steps.at(number, mode)
+    const found = steps.flatMap(({ globalStep }) =>
+      mode === 'GLOBAL'
+        ? this.atStep(globalStep)
+        : this.atStep(globalStep).filter(saved => saved.mode === mode && saved.modeStep === number),
+    )
+    return steps.length > 1 ? inOrderOfWorkers(found) : found
+  }
+}
+
+/** By worker; those of one remain in their order. */
+export function inOrderOfWorkers(workerSteps: readonly WorkerStep[]): WorkerStep[] {
+  return [...workerSteps].sort((a, b) => (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0))
 }
 
 function workerStepOf({ step, worker, url, content }: IndexEntry, isTornasole: boolean): WorkerStep {
@@ -190,24 +213,32 @@ function groupByTensor(locations: readonly TensorLocation[], shapes: readonly Sa
   return tensors
 }
 
-/** The steps that workers wrote, told in the order of the steps. */
-class StepsFound {
-  readonly steps: (Step & { workers: Worker[] })[] = []
-  // Of an index file that can't be read only the step is known, not the mode: another worker's file may tell it.
-  readonly #broken = new Set<Step>()
-
-  add({ step, worker, mode, modeStep, error }: WorkerStep): void {
-    const { steps } = this
-    const last = steps.at(-1)
-    if (last?.globalStep !== step) {
-      const added = { globalStep: step, mode, modeStep, workers: [worker] }
-      steps.push(added)
-      if (error) this.#broken.add(added)
-      return
-    }
-    last.workers.push(worker)
-    if (error === null && this.#broken.delete(last)) steps[steps.length - 1] = { ...last, mode, modeStep }
+/**
+ * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
+ * mode that the others are of, if they agree.
+ */
+function stepOf(workerSteps: readonly WorkerStep[]): Step {
+  const readable = workerSteps.filter(({ error }) => error === null)
+  const { step: globalStep, mode, modeStep } = readable[0] ?? workerSteps[0]!
+  const step = { globalStep, mode, modeStep, workers: workersOf(workerSteps) }
+  if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step
+  const parts = new Map<string, WorkerStep[]>()
+  for (const workerStep of workerSteps) {
+    const key = `${workerStep.mode} ${workerStep.modeStep}`
+    const part = parts.get(key)
+    if (part === undefined) parts.set(key, [workerStep])
+    else part.push(workerStep)
   }
+  const apart = [...parts.values()].map(part => {
+    const { mode, modeStep } = part[0]!
+    return { globalStep, mode, modeStep, workers: workersOf(part) }
+  })
+  return { ...step, apart }
+}
+
+/** Each once, sorted. */
+export function workersOf(workerSteps: readonly WorkerStep[]): Worker[] {
+  return [...new Set(workerSteps.map(({ worker }) => worker))].sort()
 }
 
 function compareWorkerSteps(a: WorkerStep, b: WorkerStep): number {

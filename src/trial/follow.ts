@@ -1,7 +1,8 @@
 /** A running trial, step by step as they come. Source of the rules: rules.md §3. */
 
 import type { GlobalStep, Mode } from '../types.js'
-import type { StepState, TrialState } from './state.js'
+import { type StepState, type TrialState, workersOfSteps } from './state.js'
+import { isOfMode } from './steps.js'
 import { type WaitOptions, waitFor } from './wait.js'
 
 export interface FollowOptions extends WaitOptions {
@@ -60,8 +61,8 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
   const yielded = new Set<GlobalStep>()
   const fresh = (): GlobalStep[] =>
     state.catalog.steps.all
-      .filter(step => step.globalStep >= startStep && (mode === 'GLOBAL' || step.mode === mode))
-      .filter(step => !yielded.has(step.globalStep) && state.catalog.steps.isComplete(step))
+      .filter(step => step.globalStep >= startStep && isOfMode(step, mode))
+      .filter(({ globalStep }) => !yielded.has(globalStep) && state.catalog.steps.isComplete(globalStep, 'GLOBAL'))
       .map(({ globalStep }) => globalStep)
   for (;;) {
     const steps = await waitFor(
@@ -87,8 +88,8 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
 
 function describeMissing(state: TrialState, steps: readonly number[], mode: Mode): string {
   const parts = steps.slice(0, 5).map(step => {
-    const found = state.find(step, mode)
-    return found ? `${step} (written by ${found.workers.join(', ')} only)` : String(step)
+    const workers = workersOfSteps(state.catalog.steps.at(step, mode))
+    return workers.length > 0 ? `${step} (written by ${workers.join(', ')} only)` : String(step)
   })
   const more = steps.length > 5 ? ` and ${steps.length - 5} more` : ''
   return `${mode === 'GLOBAL' ? '' : `${mode} `}steps ${parts.join(', ')}${more}`

@@ -1,9 +1,9 @@
 /** What a trial and its tensors share: the way to the bytes, and what is known of the trial at the moment. */
 
-import { NoMoreData, StepNotYetAvailable, StepUnavailable } from '../errors.js'
-import type { Mode } from '../types.js'
+import { InvalidWorker, NoMoreData, StepNotYetAvailable, StepUnavailable } from '../errors.js'
+import type { GlobalStep, Mode, Worker } from '../types.js'
 import type { Access } from './access.js'
-import type { Catalog } from './catalog.js'
+import type { Catalog, WorkerStep } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
 import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './open.js'
 import type { Step } from './steps.js'
@@ -56,39 +56,55 @@ export class TrialState implements Holdable {
     return this.#contents !== before
   }
 
-  /** A step as it is known now, or undefined. */
-  find(step: number, mode: Mode): Step | undefined {
-    return this.catalog.steps.find(step, mode)
+  /** Makes sure that a step is known; one that is not is looked for again first. @throws StepUnavailable, StepNotYetAvailable */
+  async expectStep(step: number, mode: Mode): Promise<void> {
+    if (this.catalog.steps.at(step, mode).length === 0 && this.isLive) await this.refresh()
+    this.knownSteps(step, mode)
   }
 
-  /** A step; one that is not known is looked for again first. @throws StepUnavailable, StepNotYetAvailable */
-  async step(step: number, mode: Mode): Promise<Step> {
-    if (this.find(step, mode) === undefined && this.isLive) await this.refresh()
-    return this.knownStep(step, mode)
-  }
-
-  /** A step as it is known now. @throws StepUnavailable, StepNotYetAvailable */
-  knownStep(step: number, mode: Mode): Step {
-    const found = this.find(step, mode)
-    if (found !== undefined) return found
+  /** The steps of that number as they are known now, the last first. @throws StepUnavailable, StepNotYetAvailable */
+  knownSteps(step: number, mode: Mode): readonly Step[] {
+    const found = this.catalog.steps.at(step, mode)
+    if (found.length > 0) return found
     if (this.stepState(step, mode) === 'NOT_YET_AVAILABLE') throw this.notYet(step, mode)
     throw new StepUnavailable(step, mode, this.#describe(step, mode))
+  }
+
+  /**
+   * A global step as a worker wrote it, without a name as the first that did.
+   * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker; FormatError if the worker's index file can't be read
+   */
+  writtenAs(globalStep: number, worker?: Worker): Pick<WorkerStep, 'mode' | 'modeStep'> {
+    const step = this.knownSteps(globalStep, 'GLOBAL')[0]!
+    if (worker === undefined) return step
+    const own = this.catalog.atStep(globalStep).find(saved => saved.worker === worker)
+    if (own === undefined) throw new InvalidWorker(worker, step.workers)
+    if (own.error) throw own.error
+    return own
+  }
+
+  /**
+   * The global step that a worker wrote as a step of a mode, the last if there are several; without a name the first worker's
+   * that did.
+   * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker
+   */
+  globalStep(step: number, mode: Mode, worker?: Worker): GlobalStep {
+    const known = this.knownSteps(step, mode)
+    const workers = workersOfSteps(known)
+    const meant = worker ?? workers[0]!
+    const found = known.find(({ workers }) => workers.includes(meant))
+    if (found === undefined) throw new InvalidWorker(meant, workers)
+    return found.globalStep
   }
 
   /** What is known now of a step: of mode GLOBAL a global step, else a step of the mode. */
   stepState(step: number, mode: Mode): StepState {
     const { steps } = this.catalog
-    const found = steps.find(step, mode)
-    if (found !== undefined) return steps.isComplete(found) ? 'AVAILABLE' : 'NOT_YET_AVAILABLE'
+    if (steps.at(step, mode).length > 0) return steps.isComplete(step, mode) ? 'AVAILABLE' : 'NOT_YET_AVAILABLE'
     // A mode step out of the range of global steps can't be told from one that is yet to come.
     if (this.ended || (mode === 'GLOBAL' && !isInRange(step, this.rangeSteps))) return 'UNAVAILABLE'
-    const isPassed = steps.all.some(
-      known =>
-        (mode === 'GLOBAL' ? known.globalStep : known.modeStep) > step &&
-        steps.isComplete(known) &&
-        matches(known, mode),
-    )
-    return isPassed ? 'UNAVAILABLE' : 'NOT_YET_AVAILABLE'
+    const last = mode === 'GLOBAL' ? steps.lastComplete : (steps.numbers(mode, false).at(-1) ?? -1)
+    return last > step ? 'UNAVAILABLE' : 'NOT_YET_AVAILABLE'
   }
 
   /** Why a step will never come: the job has ended before it, or has left it out. */
@@ -119,6 +135,7 @@ export class TrialState implements Holdable {
   }
 }
 
-function matches(step: Step, mode: Mode): boolean {
-  return mode === 'GLOBAL' || step.mode === mode
+/** The workers that wrote any of some steps, sorted. */
+export function workersOfSteps(steps: readonly Step[]): Worker[] {
+  return [...new Set(steps.flatMap(({ workers }) => workers))].sort()
 }

@@ -7,9 +7,13 @@ import { inTurns } from './turns.js'
 /** A step that at least one worker wrote. */
 export interface Step {
   readonly globalStep: GlobalStep
+  /** Where workers wrote the global step as several steps of modes (only rank 0 evaluates): the first worker's. */
   readonly mode: Mode
   readonly modeStep: ModeStep
+  /** Those that wrote it, sorted. */
   readonly workers: readonly Worker[]
+  /** Where workers wrote the global step as several steps of modes: each of them, with the workers that wrote it as that. */
+  readonly apart?: readonly Step[]
 }
 
 /** Which steps are asked for. */
@@ -26,9 +30,14 @@ export function checkMode(mode: Mode): Mode {
   throw new UsageError(`expected mode to be one of ${MODES.join(', ')}, got ${JSON.stringify(mode)}`, { mode })
 }
 
+/** Whether a worker wrote a global step, or one of several, in that mode; all are of mode GLOBAL. */
+export function isOfMode(step: Step, mode: Mode): boolean {
+  return mode === 'GLOBAL' || step.mode === mode || (step.apart?.some(part => part.mode === mode) ?? false)
+}
+
 /** When a step is complete. */
 export interface Completeness {
-  /** Workers that have to write it. */
+  /** Workers that have to write it; Infinity while nobody knows how many there are. */
   readonly numWorkers: number
   /** Whether the job has ended: then every step is. */
   readonly ended: boolean
@@ -41,10 +50,11 @@ export class Steps {
   readonly all: readonly Step[]
   /** The last complete step; -1 if there is none. */
   readonly lastComplete: number
+  /** Workers that have to write a step; Infinity while nobody knows how many there are. */
+  readonly numWorkers: number
+  readonly #completeness: Completeness
   readonly #byGlobalStep = new Map<number, Step>()
-  readonly #byModeStep = new Map<Mode, Map<number, Step>>()
-  /** Of steps that have one mode step: the one before. */
-  readonly #earlier = new Map<Step, Step>()
+  readonly #byMode = new Map<Mode, StepsOfMode>()
 
   /** @param all in ascending order */
   static async of(all: readonly Step[], completeness: Completeness): Promise<Steps> {
@@ -53,55 +63,112 @@ export class Steps {
     return steps
   }
 
-  private constructor(all: readonly Step[], { numWorkers, ended, incompleteStepWindow }: Completeness) {
+  private constructor(all: readonly Step[], completeness: Completeness) {
+    const { numWorkers, ended, incompleteStepWindow } = completeness
     this.all = all
+    this.numWorkers = numWorkers
+    this.#completeness = completeness
     const last = ended ? all.at(-1) : all.findLast(step => step.workers.length >= numWorkers)
     this.lastComplete = Math.max(last?.globalStep ?? -1, all.at(-1 - incompleteStepWindow)?.globalStep ?? -1)
   }
 
   #add(step: Step): void {
     this.#byGlobalStep.set(step.globalStep, step)
-    let steps = this.#byModeStep.get(step.mode)
-    if (steps === undefined) {
-      steps = new Map()
-      this.#byModeStep.set(step.mode, steps)
+    for (const part of step.apart ?? [step]) {
+      let ofMode = this.#byMode.get(part.mode)
+      if (ofMode === undefined) {
+        ofMode = new StepsOfMode()
+        this.#byMode.set(part.mode, ofMode)
+      }
+      ofMode.add(part)
     }
-    // Two global steps with one mode step (a training that was resumed, scalars saved after the mode has changed): the later
-    // one counts.
-    const earlier = steps.get(step.modeStep)
-    if (earlier) this.#earlier.set(step, earlier)
-    steps.set(step.modeStep, step)
   }
 
   /** The modes that steps were saved in, GLOBAL (no mode was set) left out. */
   get modes(): Mode[] {
-    return [...this.#byModeStep.keys()].filter(mode => mode !== 'GLOBAL').sort()
+    return [...this.#byMode.keys()].filter(mode => mode !== 'GLOBAL').sort()
   }
 
   get(globalStep: number): Step | undefined {
     return this.#byGlobalStep.get(globalStep)
   }
 
-  /** The step of that number: a global step for GLOBAL, whatever mode it was saved in, else a mode step. */
-  find(step: number, mode: Mode): Step | undefined {
-    return checkMode(mode) === 'GLOBAL' ? this.get(step) : this.#byModeStep.get(mode)?.get(step)
-  }
-
-  /** The last step before it that has the same number in its mode; seldom there is one. */
-  earlier(step: Step): Step | undefined {
-    return this.#earlier.get(step)
+  /**
+   * The steps of that number: a global step for GLOBAL, whatever modes it was saved in, else a mode step, with the workers
+   * that wrote it as that. Several global steps can have one mode step (workers count their own; a training was resumed;
+   * scalars were saved after the mode had changed): the last comes first.
+   */
+  at(number: number, mode: Mode): readonly Step[] {
+    if (checkMode(mode) !== 'GLOBAL') return this.#byMode.get(mode)?.at(number) ?? []
+    const step = this.get(number)
+    return step ? [step] : []
   }
 
   /** Step numbers in ascending order: global steps for GLOBAL, else mode steps of the mode. */
   numbers(mode: Mode, showIncomplete: boolean): number[] {
-    const steps = this.all.filter(step => showIncomplete || this.isComplete(step))
-    if (checkMode(mode) === 'GLOBAL') return steps.map(({ globalStep }) => globalStep)
-    const numbers = steps.filter(step => step.mode === mode).map(({ modeStep }) => modeStep as number)
-    return [...new Set(numbers)].sort((a, b) => a - b)
+    const numbers =
+      checkMode(mode) === 'GLOBAL'
+        ? this.all.map(({ globalStep }) => globalStep as number)
+        : (this.#byMode.get(mode)?.numbers ?? [])
+    return numbers.filter(number => showIncomplete || this.isComplete(number, mode))
   }
 
-  /** Complete: all workers wrote it, a later step is complete, the job has ended, or too many steps came since. */
-  isComplete(step: Step): boolean {
-    return step.globalStep <= this.lastComplete
+  /**
+   * Whether a step that is there is complete. A global step: all workers wrote it, a later one is complete, the job has
+   * ended, or too many steps came since. A step of a mode: the first global step that has it is complete, and every worker
+   * that had begun the mode by then has reached it, since each counts the steps of a mode for itself. So what is complete
+   * once remains so, and a worker that never was in the mode is not waited for.
+   */
+  isComplete(number: number, mode: Mode): boolean {
+    if (mode === 'GLOBAL') return number <= this.lastComplete && this.#byGlobalStep.has(number)
+    return this.#byMode.get(mode)?.isComplete(number, this.lastComplete, this.#completeness) ?? false
+  }
+}
+
+/** The steps of one mode, as the workers wrote them. */
+class StepsOfMode {
+  /** The last of each number. */
+  readonly #last = new Map<number, Step>()
+  /** Of steps that have one number: the one before. */
+  readonly #earlier = new Map<Step, Step>()
+  /** From which global step on a worker wrote the mode, and how far it came in it. */
+  readonly #workers = new Map<Worker, { readonly begunAt: number; reached: number }>()
+  #numbers: readonly number[] | undefined
+
+  /** In the order of global steps. */
+  add(step: Step): void {
+    const { globalStep, modeStep, workers } = step
+    const earlier = this.#last.get(modeStep)
+    if (earlier) this.#earlier.set(step, earlier)
+    this.#last.set(modeStep, step)
+    for (const worker of workers) {
+      const known = this.#workers.get(worker)
+      if (known === undefined) this.#workers.set(worker, { begunAt: globalStep, reached: modeStep })
+      else if (known.reached < modeStep) known.reached = modeStep
+    }
+  }
+
+  /** Ascending. */
+  get numbers(): readonly number[] {
+    this.#numbers ??= [...this.#last.keys()].sort((a, b) => a - b)
+    return this.#numbers
+  }
+
+  /** The last first. */
+  at(number: number): Step[] {
+    const steps: Step[] = []
+    for (let step = this.#last.get(number); step; step = this.#earlier.get(step)) steps.push(step)
+    return steps
+  }
+
+  isComplete(number: number, lastComplete: number, { ended, incompleteStepWindow }: Completeness): boolean {
+    const first = this.at(number).at(-1)
+    if (first === undefined || ended) return first !== undefined
+    if (first.globalStep > lastComplete) return false
+    if (number <= (this.numbers.at(-1 - incompleteStepWindow) ?? -1)) return true
+    for (const { begunAt, reached } of this.#workers.values()) {
+      if (begunAt < first.globalStep && reached < number) return false
+    }
+    return true
   }
 }

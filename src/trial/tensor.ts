@@ -10,19 +10,20 @@ import {
   StepNotYetAvailable,
   StoreError,
   TensorUnavailableForStep,
+  type TrialscanError,
   UsageError,
 } from '../errors.js'
 import { columnsOf, type RecordPlace, windowByteLength } from '../plan.js'
 import type { CheckLevel, Mode, ReductionBase, ReductionName, Worker } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import { readReduction } from './batch.js'
-import type { SavedTensor, WorkerStep } from './catalog.js'
+import { inOrderOfWorkers, type SavedTensor, type WorkerStep, workersOf } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { currentHold } from './hold.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, shapesOf } from './scan.js'
 import type { TrialState } from './state.js'
-import { checkMode, type Step, type StepOptions } from './steps.js'
+import { checkMode, type StepOptions } from './steps.js'
 import { type TensorValue, tensorValue } from './value.js'
 
 /** Which of a tensor's values is meant. */
@@ -68,17 +69,17 @@ export class Tensor {
    */
   steps({ mode = 'GLOBAL', showIncompleteSteps = false }: StepOptions = {}): number[] {
     const { steps } = this.#state.catalog
-    const own = this.#ownSteps(mode).filter(step => showIncompleteSteps || steps.isComplete(step))
-    return [...new Set(own.map(step => numberOf(step, mode)))].sort((a, b) => a - b)
+    const own = new Set(this.#ofMode(mode).map(workerStep => numberOf(workerStep, mode)))
+    return [...own].filter(step => showIncompleteSteps || steps.isComplete(step, mode)).sort((a, b) => a - b)
   }
 
   /** Workers that saved the tensor at a step, sorted; without a step, at any. @throws as `value` */
   workers(step?: number, { mode = 'GLOBAL' }: { mode?: Mode } = {}): Worker[] {
-    const found =
-      step === undefined
-        ? this.#workerSteps
-        : this.#savedAt(this.#state.knownStep(step, mode), step, mode).map(({ workerStep }) => workerStep)
-    return [...new Set(found.map(({ worker }) => worker))].sort()
+    if (step === undefined) return workersOf(this.#workerSteps)
+    this.#state.knownSteps(step, mode)
+    const found = this.#savedAt(step, mode)
+    if (found.length === 0) throw this.#notSaved(step, mode)
+    return workersOf(found.map(({ workerStep }) => workerStep))
   }
 
   /**
@@ -197,23 +198,29 @@ export class Tensor {
     return this.#state.catalog.byTensor.get(this.name) ?? []
   }
 
-  /** Steps of a mode that have something of the tensor, in ascending order. */
-  #ownSteps(mode: Mode): Step[] {
-    checkMode(mode)
-    const { steps } = this.#state.catalog
-    const own = new Set(this.#workerSteps.map(({ step }) => step))
-    return steps.all.filter(step => own.has(step.globalStep) && (mode === 'GLOBAL' || step.mode === mode))
+  /** What workers wrote of the tensor in a mode, in the order of global steps and workers. */
+  #ofMode(mode: Mode): readonly WorkerStep[] {
+    if (checkMode(mode) === 'GLOBAL') return this.#workerSteps
+    return this.#workerSteps.filter(workerStep => workerStep.mode === mode)
   }
 
   /** What was saved at each complete step of a mode, by one worker each: the first that has it, unless one is named. */
   #all(mode: Mode, worker: Worker | undefined, has: (saved: SavedTensor) => boolean): (readonly [number, Saved])[] {
+    const byNumber = new Map<number, WorkerStep[]>()
+    for (const workerStep of this.#ofMode(mode)) {
+      if (worker !== undefined && workerStep.worker !== worker) continue
+      const number = numberOf(workerStep, mode)
+      const known = byNumber.get(number)
+      if (known === undefined) byNumber.set(number, [workerStep])
+      else known.push(workerStep)
+    }
     const { steps } = this.#state.catalog
-    return this.#ownSteps(mode)
-      .filter(step => steps.isComplete(step))
-      .flatMap(step => {
-        const all = this.#at(step).filter(({ workerStep }) => worker === undefined || workerStep.worker === worker)
-        const found = all.find(({ saved }) => has(saved)) ?? all[0]
-        return found ? [[numberOf(step, mode), found] as const] : []
+    return [...byNumber]
+      .filter(([number]) => steps.isComplete(number, mode))
+      .sort(([a], [b]) => a - b)
+      .map(([number, workerSteps]) => {
+        const all = this.#savedOf(inOrderOfWorkers(workerSteps.reverse()))
+        return [number, all.find(({ saved }) => has(saved)) ?? all[0]!] as const
       })
   }
 
@@ -227,30 +234,34 @@ export class Tensor {
     worker: Worker | undefined,
     has: (saved: SavedTensor) => boolean,
   ): Promise<Saved> {
-    const found = this.#savedAt(await this.#state.step(step, mode), step, mode)
-    if (worker === undefined) return found.find(({ saved }) => has(saved)) ?? found[0]!
-    const own = found.find(({ workerStep }) => workerStep.worker === worker)
-    if (own !== undefined) return own
-    throw new InvalidWorker(
-      worker,
-      found.map(({ workerStep }) => workerStep.worker),
-    )
+    await this.#state.expectStep(step, mode)
+    const all = this.#savedAt(step, mode)
+    const own = worker === undefined ? all : all.filter(({ workerStep }) => workerStep.worker === worker)
+    const found = own.find(({ saved }) => has(saved)) ?? own[0]
+    if (found === undefined) throw this.#notSaved(step, mode, worker)
+    return found
   }
 
-  /** What the workers saved at a step: at least one. @throws TensorUnavailableForStep */
-  #savedAt(known: Step, step: number, mode: Mode): Saved[] {
-    const { steps } = this.#state.catalog
-    // Of several global steps with that mode step the last that has the tensor.
-    for (let at: Step | undefined = known; at; at = mode === 'GLOBAL' ? undefined : steps.earlier(at)) {
-      const found = this.#at(at)
-      if (found.length > 0) return found
-    }
-    const broken = this.#state.catalog.atStep(known.globalStep).find(({ error }) => error !== null)
-    if (broken?.error) throw broken.error
+  /** What workers saved at a step, in their order; of several global steps with that mode step, each worker's last first. */
+  #savedAt(step: number, mode: Mode): Saved[] {
+    return this.#savedOf(this.#state.catalog.at(step, mode))
+  }
+
+  /** Why a worker, or any, has nothing of the tensor at a step that is known. */
+  #notSaved(step: number, mode: Mode, worker?: Worker): TrialscanError {
+    const { catalog } = this.#state
+    // Which tensors an index file tells of that can't be read, and of which mode they are, nobody knows.
+    const broken = catalog.steps
+      .at(step, mode)
+      .flatMap(({ globalStep }) => catalog.atStep(globalStep))
+      .find(saved => saved.error !== null && (worker ?? saved.worker) === saved.worker)
+    if (broken?.error) return broken.error
+    const workers = workersOf(this.#savedAt(step, mode).map(({ workerStep }) => workerStep))
+    if (worker !== undefined && workers.length > 0) return new InvalidWorker(worker, workers)
     const own = this.steps({ mode, showIncompleteSteps: true })
     const more = own.length > 8 ? ` and ${own.length - 8} more` : ''
     const others = own.slice(0, 8).join(', ') || 'none'
-    throw new TensorUnavailableForStep(
+    return new TensorUnavailableForStep(
       this.name,
       step,
       mode,
@@ -258,8 +269,8 @@ export class Tensor {
     )
   }
 
-  #at({ globalStep }: Step): Saved[] {
-    return this.#state.catalog.atStep(globalStep).flatMap(workerStep => {
+  #savedOf(workerSteps: readonly WorkerStep[]): Saved[] {
+    return workerSteps.flatMap(workerStep => {
       const saved = workerStep.tensors.get(this.name)
       return saved ? [{ workerStep, saved }] : []
     })
@@ -355,6 +366,6 @@ export class Tensor {
 }
 
 /** A step's number: the global step for GLOBAL, else its number within the mode. */
-function numberOf(step: Step, mode: Mode): number {
-  return mode === 'GLOBAL' ? step.globalStep : step.modeStep
+function numberOf({ step, modeStep }: WorkerStep, mode: Mode): number {
+  return mode === 'GLOBAL' ? step : modeStep
 }

@@ -67,6 +67,12 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
   readonly s3?: S3Options
 }
 
+/** Whose steps are meant. */
+export interface WorkerOptions {
+  /** Default: the first in sorted order that wrote the step. */
+  readonly worker?: Worker
+}
+
 export interface TensorNamesOptions {
   /** Only tensors saved at that step: a global step for GLOBAL (the default mode), else a step of the mode. */
   readonly step?: number
@@ -275,19 +281,23 @@ export class Trial extends TornasoleNames {
     return this.#catalog.steps.modes
   }
 
-  /** The mode of a global step. @throws StepUnavailable */
-  mode(globalStep: number): Mode {
-    return this.#state.knownStep(globalStep, 'GLOBAL').mode
+  /**
+   * The mode in which a worker wrote a global step, without a name the first that did: where only rank 0 evaluates, workers
+   * are in different modes.
+   * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker
+   */
+  mode(globalStep: number, { worker }: WorkerOptions = {}): Mode {
+    return this.#state.writtenAs(globalStep, worker).mode
   }
 
-  /** The step within its mode of a global step. @throws StepUnavailable */
-  modeStep(globalStep: number): ModeStep {
-    return this.#state.knownStep(globalStep, 'GLOBAL').modeStep
+  /** The step within its mode of a global step, as `mode` tells that. @throws as `mode` */
+  modeStep(globalStep: number, { worker }: WorkerOptions = {}): ModeStep {
+    return this.#state.writtenAs(globalStep, worker).modeStep
   }
 
-  /** The global step of a step of a mode. @throws StepUnavailable */
-  globalStep(mode: Mode, modeStep: number): GlobalStep {
-    return this.#state.knownStep(modeStep, mode).globalStep
+  /** The global step of a step of a mode; each worker counts for itself, as in `mode`. @throws as `mode` */
+  globalStep(mode: Mode, modeStep: number, { worker }: WorkerOptions = {}): GlobalStep {
+    return this.#state.globalStep(modeStep, checkMode(mode), worker)
   }
 
   /** The workers that wrote something, sorted. */
@@ -332,8 +342,10 @@ export class Trial extends TornasoleNames {
     }
     const { catalog } = this.#state
     let workerSteps: readonly WorkerStep[] = catalog.workerSteps
-    if (step !== undefined) workerSteps = catalog.atStep(this.#state.knownStep(step, mode ?? 'GLOBAL').globalStep)
-    else if (mode !== undefined && checkMode(mode) !== 'GLOBAL')
+    if (step !== undefined) {
+      this.#state.knownSteps(step, mode ?? 'GLOBAL')
+      workerSteps = catalog.at(step, mode ?? 'GLOBAL')
+    } else if (mode !== undefined && checkMode(mode) !== 'GLOBAL')
       workerSteps = workerSteps.filter(saved => saved.mode === mode)
     let names: string[]
     if (workerSteps === catalog.workerSteps) names = this.#names

@@ -78,6 +78,7 @@ export {
   parseRuleConfigurations,
   type RuleConfiguration,
 } from './rule/config.js'
+export { type DiagnosedFinding, Diagnosis, diagnose } from './rule/diagnosis.js'
 export {
   type EvaluateOptions,
   type EvaluateProgress,

@@ -75,11 +75,12 @@ export async function check(path: string, flags: CheckFlags, signal: AbortSignal
 }
 
 /** As of a scan: a table on a terminal, else lines for programs. */
-export function findingFormat({ format, out }: Pick<CheckFlags, 'format' | 'out'>): FindingFormat {
+export function findingFormat({ format, out, all }: Pick<CheckFlags, 'format' | 'out' | 'all'>): FindingFormat {
   const onTerminal = out === undefined && process.stdout.isTTY === true
   const kind = format ?? (onTerminal ? 'table' : 'jsonl')
   if (kind === 'jsonl') return findingJsonl(onTerminal)
-  return findingTable(onTerminal ? process.stdout.columns : undefined, colorsFor(onTerminal ? process.stdout : null))
+  const columns = onTerminal ? process.stdout.columns : undefined
+  return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull: all ?? false })
 }
 
 /** The rules that were asked for; all that the trial has the data for if none was. */

@@ -2,6 +2,8 @@
 
 import {
   createTrial,
+  type DiagnosedFinding,
+  Diagnosis,
   type Evaluation,
   evaluate,
   type Finding,
@@ -107,14 +109,17 @@ const HIT = Symbol('the first finding')
 
 /** @returns the findings; no evaluation if it was ended early, on purpose */
 async function run(judging: Judging): Promise<{
-  readonly findings: readonly Finding[]
+  readonly findings: readonly DiagnosedFinding[]
   readonly evaluation: Evaluation | null
   /** Without a step to judge. */
   readonly longestPauseMs: number
 }> {
   const { trial, format, output, steps, follow, timeout, poll, threads, signal } = judging
   const [startStep, endStep] = steps
-  const findings: Finding[] = []
+  const diagnosis = new Diagnosis(trial)
+  const findings: DiagnosedFinding[] = []
+  /** Those of a step, which are told together: what follows from what is known when all rules have judged it. */
+  let ofStep: Finding[] = []
   const stop = new AbortController()
   const writer = new Writer(output, follow, error => stop.abort(error))
   const progress = new Progress(format.isLive && process.stdout.isTTY, 'steps')
@@ -126,11 +131,20 @@ async function run(judging: Judging): Promise<{
     longestPauseMs = Math.max(longestPauseMs, now - lastStepAt)
     lastStepAt = now
   }
+  const tell = (): void => {
+    for (const finding of diagnosis.add(ofStep)) {
+      findings.push(finding)
+      if (format.isLive) writer.write(format.line(finding))
+      else if (!trial.loadedAllSteps && follow && !judging.stopAtFirst) announce(finding)
+    }
+    ofStep = []
+  }
   const onFinding = (finding: Finding): void => {
-    if (judging.stopAtFirst && findings[0] && findings[0].step !== finding.step) return
-    findings.push(finding)
-    if (format.isLive) writer.write(format.line(finding))
-    else if (!trial.loadedAllSteps && follow && !judging.stopAtFirst) announce(finding)
+    if (ofStep[0] && ofStep[0].step !== finding.step) {
+      if (judging.stopAtFirst) return
+      tell()
+    }
+    ofStep.push(finding)
     if (judging.stopAtFirst) stop.abort(HIT)
   }
   try {
@@ -143,15 +157,18 @@ async function run(judging: Judging): Promise<{
       ...(threads !== undefined && { threads }),
       signal: AbortSignal.any([signal, stop.signal]),
       onProgress: ({ doneSteps, totalSteps }) => {
+        tell()
         pauseEnds()
         progress.update({ doneRows: doneSteps, totalRows: totalSteps })
       },
       onFinding,
     })
+    tell()
     await writer.done()
     pauseEnds()
     return { findings, evaluation, longestPauseMs }
   } catch (error) {
+    tell()
     await writer.done()
     // What was found till then is told all the same.
     if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, longestPauseMs }
@@ -201,11 +218,12 @@ function announcer(progress: Progress): (finding: Finding) => void {
   }
 }
 
-function judgedOf(judging: Judging, findings: readonly Finding[], evaluation: Evaluation | null): Judged {
+function judgedOf(judging: Judging, findings: readonly DiagnosedFinding[], evaluation: Evaluation | null): Judged {
   const { trial, rules, leftOut, signal } = judging
   const hasEnded = evaluation === null ? trial.loadedAllSteps : evaluation.complete
   return {
     trial: trial.name,
+    workers: trial.workers().length,
     rules: rules.map(judgingRule),
     findings,
     missing: [...leftOut, ...(evaluation?.missing ?? [])],

@@ -244,7 +244,7 @@ withS3Options(
       'an ES module that exports rules of your own, to be named like the others; repeatable',
       paths,
     )
-    .option('--all', 'every rule that the saved data allow, beside those that are named')
+    .option('--all', 'every rule that the saved data allow, beside those that are named; tensors are listed in full')
     .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
     .option('--other-trials <PATHS>', 'trials to compare with (SimilarAcrossRuns), separated by commas', commaSeparated)
     .option('--follow', 'go on as the job completes steps, until it ends')
@@ -285,10 +285,11 @@ two configurations of the same rule apart. A value that holds ",word=", or a pat
 --rules FILE: [{ "RuleConfigurationName": "…", "RuleParameters": { "rule_to_invoke": "AllZero", "threshold": "90" } }, …],
 or an object with such an array as DebugRuleConfigurations; "tensor_regex": ["a{1,3}"] is a pattern with a comma.
 
-table: for each rule that fired what that means, since when, where it is worst and what to do; then the rules that found
-nothing, and those that lacked data.
-jsonl: one object a finding, as soon as it is there, with rule, name (the configuration's), step (the global one), mode,
-mode_step, tensor (null: the step as a whole), worker, value, threshold, message. NaN and infinities are the strings "NaN",
+table: the cause first: what went wrong earliest, and what merely follows from it; then, for each cause, what it means, since
+when, where it is worst, what to do, and what follows from it; then the rules that found nothing, and those that lacked data.
+jsonl: one object a finding, as soon as its step is judged, with rule, name (the configuration's), step (the global one),
+mode, mode_step, tensor (null: the step as a whole), worker, value, threshold, message, cause (the number of the line, from
+0, of the finding that it follows from; null: none). NaN and infinities are the strings "NaN",
 "Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing; and for what could not be
 read, objects with problem, step, tensor, code.
 ${EXIT_HELP}`,

@@ -91,7 +91,8 @@ const invokerText: FindingFormat = {
   end: judged => `${lines(judged).map(safe).join('\n')}\n`,
 }
 
-function lines({ trial, rules, findings, missing, problems, steps }: Judged): readonly string[] {
+function lines(judged: Judged): readonly string[] {
+  const { trial, rules, findings, missing, problems, steps } = judged
   const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
   const rule = rules[0]!.ruleName
   const told = [
@@ -99,7 +100,7 @@ function lines({ trial, rules, findings, missing, problems, steps }: Judged): re
     ...problems.map(({ error }) => messageOf(error)),
   ]
   if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...told]
-  return [`${rule} fired on ${trial}${of} at ${stepsText(findings)}`, `worst ${worstText(findings)}`, ...told]
+  return [`${rule} fired on ${trial}${of} at ${stepsText(findings)}`, `worst ${worstText(findings, judged)}`, ...told]
 }
 
 function stepsText(findings: readonly Finding[]): string {

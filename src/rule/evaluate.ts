@@ -38,7 +38,7 @@ export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'
   readonly follow?: boolean
   /** Default `minimal`. */
   readonly check?: CheckLevel
-  /** Called after every window of steps. */
+  /** Called after every window of steps, and when a rule has fired because none came. */
   readonly onProgress?: (progress: EvaluateProgress) => void
   /** Called with each finding, in order, as soon as there is one. */
   readonly onFinding?: (finding: Finding) => void
@@ -355,6 +355,7 @@ class Evaluator {
       if (findings.length === 0) continue
       this.#ended.add(rule)
       await this.#holding(undefined, () => this.#fired(rule, findings[0]!.step, findings))
+      this.#progress()
     }
   }
 

@@ -10,7 +10,7 @@ import type { Judged, JudgingRule } from '#dist/cli/format/finding-format.js'
 import { findingJsonl } from '#dist/cli/format/finding-jsonl.js'
 import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
-import { type Finding, FormatError, type GlobalStep, type ModeStep, RuleRegistry } from '#dist/index.js'
+import { type DiagnosedFinding, FormatError, type GlobalStep, type ModeStep, RuleRegistry } from '#dist/index.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
 import { ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
@@ -19,7 +19,9 @@ import { CLI, objects, PLAIN, trialscan } from './run.js'
 const fixture = (name: string): string => join(ROOT, 'fixtures/trials', name)
 const VANISHING = fixture('mlp-vanishing')
 const XGB = fixture('xgb-cancer')
-const FINDING_KEYS = ['rule', 'name', 'step', 'mode', 'mode_step', 'tensor', 'worker', 'value', 'threshold', 'message']
+const FINDING_KEYS = [
+  ...['rule', 'name', 'step', 'mode', 'mode_step', 'tensor', 'worker', 'value', 'threshold', 'message', 'cause'],
+]
 
 let directory: string
 beforeAll(() => {
@@ -28,7 +30,7 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 const NASTY = 'w\n\x1b[2J\u202e'
-const finding = (given: Partial<Record<keyof Finding, unknown>> = {}): Finding => ({
+const finding = (given: Partial<Record<keyof DiagnosedFinding, unknown>> = {}): DiagnosedFinding => ({
   rule: 'VanishingGradient',
   name: 'VanishingGradient',
   trial: 't',
@@ -40,7 +42,8 @@ const finding = (given: Partial<Record<keyof Finding, unknown>> = {}): Finding =
   value: 1e-9,
   threshold: 1e-7,
   message: 'mean of |gradient/fc.weight| is 1e-9, below 1e-7',
-  ...(given as Partial<Finding>),
+  cause: null,
+  ...(given as Partial<DiagnosedFinding>),
 })
 const rule = (ruleName: string, name = ruleName): JudgingRule => ({
   ruleName,
@@ -50,6 +53,7 @@ const rule = (ruleName: string, name = ruleName): JudgingRule => ({
 })
 const judged = (given: Partial<Judged> = {}): Judged => ({
   trial: 't',
+  workers: 1,
   rules: [rule('VanishingGradient')],
   findings: [],
   missing: [],
@@ -98,8 +102,9 @@ describe('jsonl', () => {
     expect(format.line(finding())).toBe(
       '{"rule":"VanishingGradient","name":"VanishingGradient","step":12,"mode":"TRAIN","mode_step":10,' +
         '"tensor":"gradient/fc.weight","worker":"worker_0","value":1e-9,"threshold":1e-7,' +
-        '"message":"mean of |gradient/fc.weight| is 1e-9, below 1e-7"}\n',
+        '"message":"mean of |gradient/fc.weight| is 1e-9, below 1e-7","cause":null}\n',
     )
+    expect(JSON.parse(format.line(finding({ cause: 7 })))).toMatchObject({ cause: 7 })
   })
 
   it('has strings for numbers that JSON does not have, and null for what is none', () => {
@@ -136,9 +141,12 @@ describe('table', () => {
     const rules = [rule('VanishingGradient'), rule('AllZero'), rule('DeadRelu'), rule('DeadRelu', 'my relus')]
     const missing = [{ rule: 'DeadRelu', name: 'my relus', trial: 't', missing: 'tensors that match "x"' }]
     expect(format.end(judged({ rules, findings, missing }))).toMatchInlineSnapshot(`
-      "t: 1 of 3 rules fired; 15 steps judged; the job has ended
+      "t: VanishingGradient at step 0: mean of |gradient/fc.weight| is 1e-9, below 1e-7.
+
+      1 of 3 rules fired; 15 steps judged; the job has ended
 
       VanishingGradient fired at 3 steps, from 0 to 106, because of 3 tensors
+        gradient/fc.weight, b and c
         What VanishingGradient means.
         Worst at step 12 (TRAIN 10): mean of |gradient/fc.weight| is 1e-9, below 1e-7
         What to do: Do something.
@@ -154,7 +162,7 @@ describe('table', () => {
 
   it('says so when nothing is wrong', () => {
     expect(format.end(judged())).toMatchInlineSnapshot(`
-      "t: nothing found by 1 rule; 15 steps judged; the job has ended
+      "t: 1 rule judged 15 steps and found nothing wrong; the job has ended
 
       Nothing found by
         VanishingGradient
@@ -290,15 +298,15 @@ describe('check', () => {
     expect(missing.map(({ rule }) => rule)).toEqual(expect.arrayContaining(['VanishingGradient', 'DeadRelu']))
     for (const one of missing) expect(Object.keys(one)).toEqual(['rule', 'name', 'missing'])
     const table = await trialscan('check', XGB, '--format', 'table')
-    expect(table.stdout).toMatch(/^xgb-cancer: \d+ of \d+ rules fired; 3 steps judged; the job has ended\n/)
+    expect(table.stdout).toMatch(/^\d+ of \d+ rules fired; 3 steps judged; the job has ended\n/m)
     expect(table.stdout).toMatch(/\nData missing\n(.*\n)* {2}DeadRelu: /)
   })
 
   it('calls a rule by what was written where it is given more than once', async () => {
     const texts = ['VanishingGradient,threshold=0.001', 'vanishinggradient,threshold=0.01']
     const { stdout } = await trialscan('check', VANISHING, ...texts.flatMap(text => ['--rule', text]))
-    expect([...new Set(objects(stdout).map(({ rule, name }) => `${rule} ${name}`))]).toEqual(
-      texts.map(text => `VanishingGradient ${text}`),
+    expect(new Set(objects(stdout).map(({ rule, name }) => `${rule} ${name}`))).toEqual(
+      new Set(texts.map(text => `VanishingGradient ${text}`)),
     )
   })
 
@@ -448,7 +456,9 @@ describe('check', () => {
       await until('stderr', /Always fires at step 0: .*\n/)
       child.kill('SIGINT')
       expect(await code).toBe(130)
-      expect(texts.stdout).toMatch(/: 1 of 1 rule fired; interrupted\n\nAlways fired at step 0\n/)
+      expect(texts.stdout).toMatch(
+        /^live: Always at step 0: .*\n\n1 of 1 rule fired; interrupted\n\nAlways fired at step 0\n/,
+      )
     })
 
     it('follows it to its end, each line at once', async () => {

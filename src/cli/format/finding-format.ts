@@ -1,12 +1,12 @@
 /** What rules have found, as text. */
 
-import type { Finding, Missing, TrialscanError } from '../../index.js'
+import type { DiagnosedFinding, Finding, Missing, TrialscanError } from '../../index.js'
 
 export interface FindingFormat {
   /** Whether each finding is a line of its own, as soon as it is there. */
   readonly isLive: boolean
   /** A finding as whole lines; none where they are told of together, at the end. */
-  line(finding: Finding): string
+  line(finding: DiagnosedFinding): string
   /** What is told when all is judged. */
   end(judged: Judged): string
 }
@@ -15,8 +15,11 @@ export interface FindingFormat {
 export interface Judged {
   /** The trial's name. */
   readonly trial: string
+  /** Of the trial. */
+  readonly workers: number
   readonly rules: readonly JudgingRule[]
-  readonly findings: readonly Finding[]
+  /** As diagnosed: a cause is named by its place among them. */
+  readonly findings: readonly DiagnosedFinding[]
   readonly missing: readonly Missing[]
   readonly problems: readonly Trouble[]
   /** How many; null where nobody has counted. */

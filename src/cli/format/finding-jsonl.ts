@@ -1,6 +1,6 @@
 /** Findings as JSON objects, one a line: the contract for other programs. Their keys and their order don't change. */
 
-import type { Finding, Missing } from '../../index.js'
+import type { DiagnosedFinding, Missing } from '../../index.js'
 import { safeJson } from '../terminal.js'
 import type { FindingFormat, Judged, Trouble } from './finding-format.js'
 import { jsonNumber } from './number.js'
@@ -17,12 +17,13 @@ export function findingJsonl(onTerminal: boolean): FindingFormat {
   }
 }
 
-function findingJson({ rule, name, step, mode, modeStep, tensor, worker, value, threshold, message }: Finding): string {
+function findingJson(finding: DiagnosedFinding): string {
+  const { rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause } = finding
   const text = JSON.stringify
   return (
     `{"rule":${text(rule)},"name":${text(name)},"step":${step},"mode":"${mode}","mode_step":${modeStep}` +
     `,"tensor":${text(tensor)},"worker":${text(worker)},"value":${number(value)},"threshold":${number(threshold)}` +
-    `,"message":${text(message)}}`
+    `,"message":${text(message)},"cause":${cause}}`
   )
 }
 

@@ -1,6 +1,6 @@
 /** Findings for people: what is wrong with the training, since when, where it is worst, and what to do about it. */
 
-import type { Finding, Missing } from '../../index.js'
+import type { DiagnosedFinding, Finding, Missing } from '../../index.js'
 import { type Colors, safe } from '../terminal.js'
 import { type FindingFormat, isOf, type Judged, type JudgingRule, stepsOf, type Trouble } from './finding-format.js'
 import { counted, countText, shortNumber } from './number.js'
@@ -9,6 +9,8 @@ import { wrapped } from './text.js'
 
 /** More problems than these are only counted. */
 const MAX_PROBLEMS = 10
+/** More tensors, workers or causes than these are only counted. */
+const MAX_NAMES = 3
 
 const STATES: Readonly<Record<Judged['state'], string>> = {
   ended: 'the job has ended',
@@ -19,81 +21,193 @@ const STATES: Readonly<Record<Judged['state'], string>> = {
 
 const MAX_WIDTH = 100
 
+export interface TableOptions {
+  /** All tensors and problems by name; else the first of them, and how many more there are. */
+  readonly isFull?: boolean
+}
+
+/** What begins with one rule, and all that follows from it. */
+interface Section {
+  readonly rule: JudgingRule
+  /** Of the rule itself, the first cause first. */
+  readonly own: readonly DiagnosedFinding[]
+  /** Of other rules, each with its findings. */
+  readonly consequences: readonly (readonly [rule: JudgingRule, findings: readonly DiagnosedFinding[]])[]
+}
+
 /** @param columns of the terminal, if it is one */
-export function findingTable(columns: number | undefined, colors: Colors): FindingFormat {
+export function findingTable(
+  columns: number | undefined,
+  colors: Colors,
+  { isFull = false }: TableOptions = {},
+): FindingFormat {
   const width = Math.min(columns || MAX_WIDTH, MAX_WIDTH)
+  const maxNames = isFull ? Number.POSITIVE_INFINITY : MAX_NAMES
   const paragraph = (text: string, indent: string, hanging = indent) => `${wrapped(text, width, indent, hanging)}\n`
 
   /** A paragraph that begins with words in colour; if they take more than a line, they are left as they are. */
-  const headed = (head: string, rest: string, color: (text: string) => string): string => {
-    const text = paragraph(head + rest, '', '  ')
-    return text.startsWith(head) ? color(head) + text.slice(head.length) : text
+  const headed = (head: string, rest: string, color: (text: string) => string, indent = ''): string => {
+    const text = paragraph(head + rest, indent, `${indent}  `)
+    return text.startsWith(indent + head) ? indent + color(head) + text.slice(indent.length + head.length) : text
   }
 
-  const fired = (rule: JudgingRule, findings: readonly Finding[]): string => {
-    const lines = [headed(safe(titleOf(rule)), ` ${whenAndWhere(findings)}`, text => colors.bold(colors.red(text)))]
+  const section = ({ rule, own, consequences }: Section, judged: Judged): string => {
+    const lines = [
+      headed(safe(titleOf(rule)), ` fired ${safe(whenAndWhere(own, judged))}`, text => colors.bold(colors.red(text))),
+    ]
+    const tensors = tensorsOf(own)
+    if (tensors.length > 1) lines.push(paragraph(safe(someOf(tensors, maxNames)), '  '))
     if (rule.meaning) lines.push(paragraph(safe(rule.meaning), '  '))
-    lines.push(paragraph(`Worst ${safe(worstText(findings))}`, '  ', '    '))
+    lines.push(paragraph(`Worst ${safe(worstText(own, judged))}`, '  ', '    '))
     if (rule.advice) lines.push(paragraph(`What to do: ${safe(rule.advice)}`, '  ', '    '))
+    if (consequences.length > 0) lines.push('  What follows from it:\n')
+    for (const [rule, findings] of consequences) {
+      const tensors = tensorsOf(findings)
+      const names = tensors.length > 0 ? `: ${someOf(tensors, maxNames)}` : ''
+      lines.push(headed(safe(titleOf(rule)), safe(` ${whenAndWhere(findings, judged)}${names}`), colors.yellow, '    '))
+    }
     return lines.join('')
   }
 
-  const section = (title: string, lines: readonly string[]): string =>
+  const listed = (title: string, lines: readonly string[]): string =>
     [`${colors.bold(title)}\n`, ...lines.map(line => paragraph(safe(line), '  ', '    '))].join('')
 
   return {
     isLive: false,
     line: () => '',
     end(judged: Judged): string {
-      const { rules, findings, missing, problems } = judged
-      // What went wrong first is perhaps why the rest did.
-      const firing = distinct(rules)
-        .map(rule => {
-          const own = findings.filter(isOf(rule))
-          return { rule, own, first: own.reduce((first, { step }) => Math.min(first, step), Infinity) }
-        })
-        .filter(({ own }) => own.length > 0)
-        .sort((a, b) => a.first - b.first)
-      const silent = distinct(rules).filter(rule => !findings.some(isOf(rule)) && !missing.some(isOf(rule)))
-      const blocks = [
-        headed(safe(judged.trial), `: ${summary(judged, firing.length, silent.length)}`, colors.bold),
-        ...firing.map(({ rule, own }) => fired(rule, own)),
-      ]
+      const { rules, missing, problems } = judged
+      const sections = sectionsOf(judged)
+      const firing = new Set(
+        sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]),
+      )
+      const silent = distinct(rules).filter(rule => !firing.has(rule) && !missing.some(isOf(rule)))
+      const head = `${safe(judged.trial)}:`
+      const blocks =
+        sections.length > 0
+          ? [
+              headed(head, ` ${safe(diagnosisText(sections, judged))}`, colors.bold),
+              paragraph(summary(judged, firing.size, silent.length), ''),
+              ...sections.map(one => section(one, judged)),
+            ]
+          : [headed(head, ` ${healthText(judged, silent.length)}`, silent.length > 0 ? colors.green : colors.bold)]
       if (silent.length > 0) {
         const names = silent.map(rule => safe(titleOf(rule))).join(', ')
         blocks.push(`${colors.bold('Nothing found by')}\n${paragraph(names, '  ')}`)
       }
-      if (missing.length > 0) blocks.push(section('Data missing', missingLines(missing)))
-      if (problems.length > 0) blocks.push(section(colors.red('Could not be read'), problemLines(problems)))
+      if (missing.length > 0) blocks.push(listed('Data missing', missingLines(missing)))
+      if (problems.length > 0) blocks.push(listed(colors.red('Could not be read'), problemLines(problems, isFull)))
       return blocks.join('\n')
     },
   }
 }
 
+/** By the rule of their cause, the earliest first. */
+function sectionsOf({ rules, findings }: Judged): readonly Section[] {
+  const all = distinct(rules)
+  const ruleOf = new Map<string, JudgingRule>()
+  for (const rule of all) ruleOf.set(keyOf(rule.ruleName, rule.name), rule)
+  const sections = new Map<JudgingRule, Map<JudgingRule, DiagnosedFinding[]>>()
+  for (const finding of findings) {
+    const { rule: causing, name: called } = finding.cause === null ? finding : findings[finding.cause]!
+    const cause = ruleOf.get(keyOf(causing, called))!
+    const rule = ruleOf.get(keyOf(finding.rule, finding.name))!
+    const byRule = sections.get(cause) ?? new Map<JudgingRule, DiagnosedFinding[]>([[cause, []]])
+    sections.set(cause, byRule)
+    const own = byRule.get(rule)
+    if (own) own.push(finding)
+    else byRule.set(rule, [finding])
+  }
+  return [...sections].map(([rule, byRule]) => {
+    const [[, own], ...consequences] = [...byRule] as [
+      [JudgingRule, DiagnosedFinding[]],
+      ...[JudgingRule, DiagnosedFinding[]][],
+    ]
+    return { rule, own, consequences }
+  })
+}
+
+/** What went wrong first, what merely follows from it, and what does not: a sentence each. */
+function diagnosisText([first, ...others]: readonly Section[], judged: Judged): string {
+  const { rule, own, consequences } = first!
+  const [cause] = own as [DiagnosedFinding]
+  const causes = own.filter(({ cause, step }) => cause === null && step === own[0]!.step)
+  const roots = new Set(own.filter(({ cause }) => cause === null).map(tensorKey))
+  const spread = new Set(own.map(tensorKey)).size - roots.size
+  const kin = causes.length > 1 ? `, and so for ${countText(causes.length - 1)} more` : ''
+  const sentences = [`${titleOf(rule)} ${foundText(cause, judged)}${kin}.`]
+  const follows = [
+    ...(spread > 0 ? [`${titleOf(rule)} of ${counted(spread, 'more tensor')}`] : []),
+    ...consequences.map(([rule]) => titleOf(rule)),
+  ]
+  if (follows.length > 0) {
+    const isOne = follows.length === 1 && spread < 2
+    sentences.push(`${enumerated(follows)} follow${isOne ? 's' : ''} from it.`)
+  }
+  if (others.length > 0) {
+    const told = others.slice(0, MAX_NAMES).map(({ rule, own }) => `${titleOf(rule)} from step ${own[0]!.step} on`)
+    const more = others.length - told.length
+    sentences.push(`Not because of it: ${enumerated(more > 0 ? [...told, `${countText(more)} more rules`] : told)}.`)
+  }
+  return sentences.join(' ')
+}
+
+function healthText({ steps, workers, problems, state }: Judged, silent: number): string {
+  if (silent === 0) return `nothing was judged; ${STATES[state]}`
+  const over = steps === null ? '' : ` ${counted(steps, 'step')}`
+  const of = workers > 1 ? ` of ${countText(workers)} workers` : ''
+  const found = problems.length > 0 ? 'found nothing wrong in what could be read' : 'found nothing wrong'
+  return `${counted(silent, 'rule')} judged${over}${of} and ${found}; ${STATES[state]}`
+}
+
 function summary({ steps, state }: Judged, firing: number, silent: number): string {
-  const all = counted(firing + silent, 'rule')
-  const result = firing > 0 ? `${firing} of ${all} fired` : silent > 0 ? `nothing found by ${all}` : 'nothing judged'
-  const judged = steps === null || firing + silent === 0 ? [] : [`${counted(steps, 'step')} judged`]
-  return [result, ...judged, STATES[state]].join('; ')
+  const judged = steps === null ? [] : [`${counted(steps, 'step')} judged`]
+  return [`${firing} of ${counted(firing + silent, 'rule')} fired`, ...judged, STATES[state]].join('; ')
 }
 
 /** Two configurations of the same name are told of as one. */
 function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] {
-  return [...new Map(rules.map(rule => [JSON.stringify([rule.ruleName, rule.name]), rule])).values()]
+  return [...new Map(rules.map(rule => [keyOf(rule.ruleName, rule.name), rule])).values()]
+}
+
+function keyOf(rule: string, name: string): string {
+  return JSON.stringify([rule, name])
+}
+
+function tensorKey({ tensor, worker }: Finding): string {
+  return JSON.stringify([tensor, worker])
 }
 
 function titleOf({ ruleName, name }: Pick<JudgingRule, 'ruleName' | 'name'>): string {
   return name === ruleName || name.startsWith(`${ruleName},`) ? name : `${name} (${ruleName})`
 }
 
-function whenAndWhere(findings: readonly Finding[]): string {
+/** `a, b and c` */
+function enumerated(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
+}
+
+/** The first of some names, and how many more there are. */
+function someOf(names: readonly string[], most: number): string {
+  const more = names.length - most
+  return more > 1 ? `${names.slice(0, most).join(', ')} and ${countText(more)} more` : enumerated(names)
+}
+
+function whenAndWhere(findings: readonly Finding[], { workers }: Judged): string {
   const steps = stepsOf(findings)
-  const tensors = new Set(findings.map(({ tensor }) => tensor).filter(tensor => tensor !== null))
+  const tensors = tensorsOf(findings).length
   const when =
     steps.length === 1
-      ? `fired at step ${steps[0]}`
-      : `fired at ${countText(steps.length)} steps, from ${steps[0]} to ${steps.at(-1)}`
-  return tensors.size > 1 ? `${when}, because of ${countText(tensors.size)} tensors` : when
+      ? `at step ${steps[0]}`
+      : `at ${countText(steps.length)} steps, from ${steps[0]} to ${steps.at(-1)}`
+  const by = [...new Set(findings.map(({ worker }) => worker).filter(worker => worker !== null))].sort()
+  const of = workers > 1 && by.length > 0 ? ` of ${someOf(by, MAX_NAMES)}` : ''
+  return tensors > 1 ? `${when}, because of ${countText(tensors)} tensors${of}` : `${when}${of}`
+}
+
+/** In the order in which they were found. */
+function tensorsOf(findings: readonly Finding[]): readonly string[] {
+  return [...new Set(findings.map(({ tensor }) => tensor).filter(tensor => tensor !== null))]
 }
 
 /** The finding farthest from what would be right. */
@@ -120,13 +234,19 @@ function severityOf({ value, threshold }: Finding): readonly [kind: number, size
 }
 
 /** When and how bad. */
-export function worstText(findings: readonly Finding[]): string {
-  const { tensor, step, mode, modeStep, value, threshold, message } = worstOf(findings)
+export function worstText(findings: readonly Finding[], judged: Pick<Judged, 'workers'>): string {
+  return foundText(worstOf(findings), judged)
+}
+
+/** When, by whom, what. */
+function foundText(finding: Finding, { workers }: Pick<Judged, 'workers'>): string {
+  const { tensor, worker, step, mode, modeStep, value, threshold, message } = finding
   const modeText = mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`
+  const of = workers > 1 && worker !== null ? ` of ${worker}` : ''
   const about = tensor === null || message.includes(tensor) ? '' : `${tensor}: `
   const isMeasured = value === null || /\d|NaN/.test(tensor === null ? message : message.replaceAll(tensor, ''))
   const limit = threshold === null ? '' : `, threshold ${shortNumber(threshold)}`
-  return `at step ${step}${modeText}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
+  return `at step ${step}${modeText}${of}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
 }
 
 /** A line a rule. What several of them say of the trial is said once, in the end. */
@@ -148,8 +268,8 @@ function missingLines(missing: readonly Missing[]): readonly string[] {
   return common === undefined ? lines : [...lines, common]
 }
 
-function problemLines(problems: readonly Trouble[]): readonly string[] {
-  const lines = problems.slice(0, MAX_PROBLEMS).map(({ step, tensor, error }) => {
+function problemLines(problems: readonly Trouble[], isFull: boolean): readonly string[] {
+  const lines = problems.slice(0, isFull ? problems.length : MAX_PROBLEMS).map(({ step, tensor, error }) => {
     const place = step === null ? '' : tensor === null ? `step ${step}: ` : `${tensor} at step ${step}: `
     return `${place}${messageOf(error)}`
   })

@@ -1,0 +1,375 @@
+/** Which findings tell of a cause, and which merely follow from one (docs/rules.md, "The cause first"). */
+
+import type { WorkerStep } from '../trial/catalog.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import type { Finding } from './finding.js'
+
+export interface DiagnosedFinding extends Finding {
+  /** The finding that it follows from, by its place among the diagnosed ones; null: it follows from none. */
+  readonly cause: number | null
+}
+
+/**
+ * Findings in the order of what they are about: by step and, within a step, as the records lie in the event file, which is
+ * the order of execution; each with the finding that it follows from.
+ * @param findings all of rules over this trial, in any order
+ */
+export function diagnose(trial: Trial, findings: readonly Finding[]): readonly DiagnosedFinding[] {
+  const byStep = new Map<number, Finding[]>()
+  for (const finding of findings) {
+    const ofStep = byStep.get(finding.step)
+    if (ofStep) ofStep.push(finding)
+    else byStep.set(finding.step, [finding])
+  }
+  const diagnosis = new Diagnosis(trial)
+  return [...byStep].sort(([a], [b]) => a - b).flatMap(([, ofStep]) => diagnosis.add(ofStep))
+}
+
+// ------------------------------------------------------------------------------------------------- the table
+
+/** What a finding can be about, where rules have more than one thing to tell. */
+interface Aspect {
+  /** The rule's name, and which of its findings are meant. */
+  readonly name: string
+  readonly is?: (finding: Finding) => boolean
+  /** Told of a step as a whole, or of a change since earlier ones: it comes after the step's records. */
+  readonly isLast?: boolean
+}
+
+const isSmall = ({ value, threshold }: Finding): boolean => value !== null && threshold !== null && value < threshold
+const isMeasured = ({ value }: Finding): boolean => value === null || Number.isFinite(value)
+
+/** In the order in which findings about one record are told: a cause before what follows from it. */
+const ASPECTS: readonly Aspect[] = [
+  { name: 'CheckInputImages' },
+  { name: 'NLPSequenceRatio' },
+  { name: 'ExplodingTensor' },
+  { name: 'PoorWeightInitialization (variances)', is: finding => finding.tensor !== null && !isSmall(finding) },
+  { name: 'TensorVariance (large)', is: finding => isMeasured(finding) && !isSmall(finding) },
+  { name: 'SaturatedActivation' },
+  { name: 'DeadRelu' },
+  { name: 'AllZero (gradient)', is: ({ tensor }) => isGradient(tensor) },
+  { name: 'AllZero (other)' },
+  { name: 'VanishingGradient' },
+  { name: 'TensorVariance (small)', is: isMeasured },
+  { name: 'TensorVariance (not finite)' },
+  { name: 'ClassImbalance' },
+  { name: 'Confusion' },
+  { name: 'SimilarAcrossRuns' },
+  { name: 'PoorWeightInitialization (gradients)', is: ({ tensor }) => tensor !== null, isLast: true },
+  { name: 'WeightUpdateRatio (large)', is: finding => !isSmall(finding), isLast: true },
+  { name: 'WeightUpdateRatio (small)', isLast: true },
+  { name: 'UnchangedTensor (loss)', is: ({ tensor }) => isLoss(tensor), isLast: true },
+  { name: 'UnchangedTensor (other)', isLast: true },
+  { name: 'Overfit', isLast: true },
+  { name: 'PoorWeightInitialization (loss)', isLast: true },
+  {
+    name: 'LossNotDecreasing (validation)',
+    is: ({ mode, tensor }) => mode === 'EVAL' || /^(validation|eval|test)-/.test(tensor ?? ''),
+    isLast: true,
+  },
+  { name: 'LossNotDecreasing (training)', isLast: true },
+  { name: 'Overtraining', isLast: true },
+]
+
+/**
+ * Which findings explain one: any that came before, those of the same tensor, or, about a weight, those of its gradient
+ * (any gradient, where names don't tell whose they are).
+ */
+export type Link = 'any' | 'tensor' | 'gradient'
+
+/** What follows directly from what; a rule's name alone stands for all of its aspects. Argued in docs/rules.md. */
+export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follows: readonly string[]])[] = [
+  [
+    'ExplodingTensor',
+    'any',
+    [
+      'ExplodingTensor',
+      'TensorVariance (large)',
+      'TensorVariance (not finite)',
+      'DeadRelu',
+      'SaturatedActivation',
+      'AllZero (gradient)',
+      'WeightUpdateRatio (large)',
+      'PoorWeightInitialization',
+      'LossNotDecreasing',
+      'Overfit',
+      'Overtraining',
+      'ClassImbalance',
+      'Confusion',
+      'SimilarAcrossRuns',
+    ],
+  ],
+  [
+    'WeightUpdateRatio (large)',
+    'any',
+    ['ExplodingTensor', 'TensorVariance (large)', 'DeadRelu', 'SaturatedActivation', 'LossNotDecreasing'],
+  ],
+  [
+    'PoorWeightInitialization (variances)',
+    'any',
+    ['DeadRelu', 'SaturatedActivation', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization'],
+  ],
+  ['TensorVariance (large)', 'any', ['SaturatedActivation', 'PoorWeightInitialization (variances)']],
+  ['TensorVariance (small)', 'any', ['VanishingGradient', 'PoorWeightInitialization']],
+  ['SaturatedActivation', 'any', ['AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization']],
+  ['DeadRelu', 'any', ['DeadRelu', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization']],
+  ['DeadRelu', 'tensor', ['AllZero (other)', 'TensorVariance (small)', 'UnchangedTensor (other)']],
+  ['AllZero (other)', 'any', ['DeadRelu', 'AllZero (gradient)', 'PoorWeightInitialization']],
+  ['AllZero (other)', 'tensor', ['TensorVariance (small)', 'WeightUpdateRatio (small)', 'UnchangedTensor']],
+  [
+    'AllZero (gradient)',
+    'any',
+    [
+      'AllZero (gradient)',
+      'VanishingGradient',
+      'PoorWeightInitialization',
+      'UnchangedTensor (loss)',
+      'LossNotDecreasing',
+      'Overtraining',
+    ],
+  ],
+  ['AllZero (gradient)', 'tensor', ['TensorVariance (small)', 'UnchangedTensor (other)']],
+  ['AllZero (gradient)', 'gradient', ['WeightUpdateRatio (small)', 'UnchangedTensor (other)']],
+  [
+    'VanishingGradient',
+    'any',
+    [
+      'VanishingGradient',
+      'AllZero (gradient)',
+      'PoorWeightInitialization',
+      'UnchangedTensor (loss)',
+      'LossNotDecreasing',
+      'Overtraining',
+    ],
+  ],
+  ['VanishingGradient', 'tensor', ['TensorVariance (small)', 'UnchangedTensor (other)']],
+  ['VanishingGradient', 'gradient', ['WeightUpdateRatio (small)', 'UnchangedTensor (other)']],
+  ['PoorWeightInitialization', 'any', ['PoorWeightInitialization']],
+  ['WeightUpdateRatio (small)', 'tensor', ['UnchangedTensor (other)']],
+  [
+    'WeightUpdateRatio (small)',
+    'any',
+    ['UnchangedTensor (loss)', 'PoorWeightInitialization (loss)', 'LossNotDecreasing', 'Overtraining'],
+  ],
+  ['UnchangedTensor (other)', 'tensor', ['WeightUpdateRatio (small)']],
+  [
+    'UnchangedTensor (other)',
+    'any',
+    ['UnchangedTensor (loss)', 'PoorWeightInitialization (loss)', 'LossNotDecreasing', 'Overtraining'],
+  ],
+  ['UnchangedTensor (loss)', 'any', ['PoorWeightInitialization (loss)', 'LossNotDecreasing', 'Overtraining']],
+  ['Overfit', 'any', ['LossNotDecreasing (validation)', 'Overtraining']],
+  ['PoorWeightInitialization (loss)', 'any', ['UnchangedTensor (loss)', 'LossNotDecreasing', 'Overtraining']],
+  ['LossNotDecreasing', 'any', ['UnchangedTensor (loss)', 'PoorWeightInitialization (loss)', 'Overtraining']],
+  ['Overtraining', 'any', ['UnchangedTensor (loss)', 'LossNotDecreasing']],
+  ['ClassImbalance', 'any', ['Confusion']],
+  ['SimilarAcrossRuns', 'any', ['SimilarAcrossRuns']],
+]
+
+function ruleOf(aspect: string): string {
+  return aspect.replace(/ \(.*/, '')
+}
+
+const RANKS = new Map(ASPECTS.map((aspect, rank) => [aspect, rank]))
+const OF_RULE = new Map<string, Aspect[]>()
+for (const aspect of ASPECTS) OF_RULE.set(ruleOf(aspect.name), [...(OF_RULE.get(ruleOf(aspect.name)) ?? []), aspect])
+
+/** What explains findings of an aspect, and how. */
+const EXPLANATIONS = new Map<string, (readonly [cause: string, link: Link])[]>()
+for (const [cause, link, follows] of CONSEQUENCES) {
+  for (const [from, to] of expanded(cause).flatMap(from => follows.flatMap(expanded).map(to => [from, to] as const))) {
+    EXPLANATIONS.set(to, [...(EXPLANATIONS.get(to) ?? []), [from, link]])
+  }
+}
+
+function expanded(name: string): readonly string[] {
+  return OF_RULE.get(name)?.map(aspect => aspect.name) ?? [name]
+}
+
+/** Rules of your own have one thing to tell. */
+function aspectOf(finding: Finding): Aspect {
+  return OF_RULE.get(finding.rule)?.find(({ is }) => is?.(finding) ?? true) ?? { name: finding.rule }
+}
+
+// ---------------------------------------------------------------------------------------------- the diagnosis
+
+/** What has been told of. */
+interface Known {
+  readonly step: number
+  /** The cause that it is, or follows from. */
+  readonly cause: number
+}
+
+/** The first findings of an aspect: of all, of each worker, of each tensor. */
+interface Firsts {
+  readonly known: Known
+  readonly byWorker: Map<string | null, Known>
+  readonly byTensor: Map<string | null, Known>
+}
+
+const EXPLODING = 'ExplodingTensor'
+
+/** As `diagnose`, while findings come, step by step. */
+export class Diagnosis {
+  readonly #trial: Trial
+  #count = 0
+  /** The first finding of each rule about each tensor: later ones go on with it. */
+  readonly #begun = new Map<string, Known>()
+  readonly #firsts = new Map<string, Firsts>()
+  /** Whether names of gradients tell whose they are. */
+  #namesWeights = false
+  /** Where NaN and infinities were seen last, by worker and tensor. */
+  readonly #exploded = new Map<string, Finding>()
+
+  constructor(trial: Trial) {
+    this.#trial = trial
+  }
+
+  /** @param findings all of a step; steps come in ascending order */
+  add(findings: readonly Finding[]): readonly DiagnosedFinding[] {
+    return this.#ordered(findings).map(({ finding, aspect }) => this.#diagnosed(finding, aspect))
+  }
+
+  #ordered(findings: readonly Finding[]): readonly { readonly finding: Finding; readonly aspect: Aspect }[] {
+    const [first] = findings
+    if (first === undefined) return []
+    const workerSteps = stateOf(this.#trial).catalog.atStep(first.step)
+    const places = new Map<string, ReadonlyMap<string, number>>()
+    const placeOf = ({ tensor, worker }: Finding): number => {
+      if (tensor === null) return Number.POSITIVE_INFINITY
+      const own = workerSteps.find(one => (worker === null ? one.tensors.has(tensor) : one.worker === worker))
+      if (own === undefined) return Number.POSITIVE_INFINITY
+      const known = places.get(own.worker) ?? recordsInOrder(own)
+      places.set(own.worker, known)
+      return known.get(tensor) ?? Number.POSITIVE_INFINITY
+    }
+    return findings
+      .map(finding => ({ finding, aspect: aspectOf(finding), place: placeOf(finding) }))
+      .sort(
+        (a, b) =>
+          Number(a.aspect.isLast ?? false) - Number(b.aspect.isLast ?? false) ||
+          (a.aspect.isLast ? rankOf(a) - rankOf(b) || compare(a.place, b.place) : compare(a.place, b.place)) ||
+          rankOf(a) - rankOf(b),
+      )
+  }
+
+  #diagnosed(finding: Finding, aspect: Aspect): DiagnosedFinding {
+    const index = this.#count++
+    const found = this.#explanationOf(finding, aspect)
+    const known = { step: finding.step, cause: found?.cause ?? index }
+    this.#remember(finding, aspect, known)
+    return { ...finding, cause: found?.cause ?? null }
+  }
+
+  #explanationOf(finding: Finding, { name }: Aspect): Known | undefined {
+    // NaN that had gone for a while is another fault when it comes back.
+    const begun = name === EXPLODING ? undefined : this.#begun.get(keyOf(finding))
+    if (begun) return begun
+    const possible = (EXPLANATIONS.get(name) ?? []).flatMap(([cause, link]) => {
+      const firsts = this.#firsts.get(cause)
+      if (firsts === undefined || (cause === EXPLODING && !this.#isExploded(finding.step))) return []
+      return this.#linked(firsts, link, finding) ?? []
+    })
+    return possible.reduce<Known | undefined>((a, b) => (a === undefined || b.cause < a.cause ? b : a), undefined)
+  }
+
+  #linked({ known, byWorker, byTensor }: Firsts, link: Link, { step, tensor, worker }: Finding): Known | undefined {
+    if (link === 'tensor') return byTensor.get(tensor)
+    if (link === 'gradient' && this.#namesWeights) {
+      return GRADIENTS.map(prefix => byTensor.get(prefix + tensor)).find(known => known)
+    }
+    // Workers work apart till the step is done.
+    if (known.step < step || worker === null) return known
+    return byWorker.get(worker) ?? byWorker.get(null)
+  }
+
+  /** Whether NaN and infinities have stayed: some tensor had them when it was saved last, before a step. */
+  #isExploded(step: number): boolean {
+    for (const [key, { tensor, worker, step: last }] of this.#exploded) {
+      const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? []
+      if (!wasSavedBetween(saved, worker, last, step)) return true
+      this.#exploded.delete(key)
+    }
+    return false
+  }
+
+  /** Whether a tensor is called the gradient of another. */
+  #isNamed(tensor: string | null): boolean {
+    const prefix = GRADIENTS.find(prefix => tensor?.startsWith(prefix))
+    return prefix !== undefined && stateOf(this.#trial).catalog.byTensor.has(tensor!.slice(prefix.length))
+  }
+
+  #remember(finding: Finding, { name }: Aspect, known: Known): void {
+    const { tensor, worker } = finding
+    const key = keyOf(finding)
+    if (!this.#begun.has(key)) this.#begun.set(key, known)
+    this.#namesWeights ||= this.#isNamed(tensor)
+    if (name === EXPLODING) this.#exploded.set(JSON.stringify([tensor, worker]), finding)
+    let firsts = this.#firsts.get(name)
+    const isAnew = name === EXPLODING && firsts !== undefined && firsts.known.cause < known.cause
+    if (firsts === undefined || isAnew) {
+      firsts = { known, byWorker: new Map(), byTensor: new Map() }
+      this.#firsts.set(name, firsts)
+    }
+    if (!firsts.byWorker.has(worker)) firsts.byWorker.set(worker, known)
+    if (!firsts.byTensor.has(tensor)) firsts.byTensor.set(tensor, known)
+  }
+}
+
+/** What the hooks put before a weight's name. */
+const GRADIENTS: readonly string[] = ['gradient/', 'gradients/']
+
+function keyOf({ rule, name, tensor, worker }: Finding): string {
+  return JSON.stringify([rule, name, tensor, worker])
+}
+
+function isGradient(tensor: string | null): boolean {
+  return tensor !== null && /gradient/i.test(tensor)
+}
+
+function isLoss(tensor: string | null): boolean {
+  return tensor !== null && /loss|^(train|validation|eval|test)-/i.test(tensor)
+}
+
+function rankOf({ aspect }: { readonly aspect: Aspect }): number {
+  return RANKS.get(aspect) ?? ASPECTS.length
+}
+
+/** Of numbers, infinities among them. */
+function compare(a: number, b: number): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** The tensors that a worker saved at a step, each with the place of its first record. */
+function recordsInOrder({ tensors, eventFile }: WorkerStep): ReadonlyMap<string, number> {
+  const files = new Map<string, number>()
+  const records = [...tensors].flatMap(([name, { value, reductions }]) => {
+    const locations = value === null ? [...reductions.values()] : [value, ...reductions.values()]
+    return locations.map(location => {
+      const path = location.eventFile ?? eventFile
+      const file = files.get(path) ?? files.size
+      files.set(path, file)
+      return { name, file, startByte: location.startByte }
+    })
+  })
+  records.sort((a, b) => a.file - b.file || a.startByte - b.startByte)
+  const places = new Map<string, number>()
+  for (const { name } of records) if (!places.has(name)) places.set(name, places.size)
+  return places
+}
+
+/** @param saved in the order of steps */
+function wasSavedBetween(saved: readonly WorkerStep[], worker: string | null, after: number, before: number): boolean {
+  let low = 0
+  let high = saved.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (saved[middle]!.step <= after) low = middle + 1
+    else high = middle
+  }
+  for (let i = low; i < saved.length && saved[i]!.step < before; i++) {
+    if (worker === null || saved[i]!.worker === worker) return true
+  }
+  return false
+}

@@ -10,6 +10,7 @@ import { availableParallelism, cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type Definition, WrongAnswer } from './definition.js'
 import { allclose } from './definitions/allclose.js'
+import { calls } from './definitions/calls.js'
 import { cli } from './definitions/cli.js'
 import { crc32c } from './definitions/crc32c.js'
 import { decode } from './definitions/decode.js'
@@ -36,6 +37,7 @@ const DEFINITIONS: readonly Definition[] = [
   allclose,
   open,
   scan,
+  calls,
   verify,
   rules,
   cli,

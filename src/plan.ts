@@ -255,7 +255,8 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
   }
 }
 
-function planScan(
+/** One job of records that can be read whole. */
+export function planScan(
   places: readonly RecordPlace[],
   { store, checkLevel, memory, lines, timed = false, known }: PlanContext,
 ): ScanJob {

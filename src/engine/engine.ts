@@ -758,3 +758,16 @@ export function threadEngine(): Engine {
 export function discardEngine(): void {
   shared = undefined
 }
+
+let aside: Engine | undefined
+
+/** Another of this thread, for what is done at a stretch: a job that waits keeps the first, and what lies in its memory. */
+export function asideEngine(): Engine {
+  aside ??= new Engine()
+  return aside
+}
+
+/** How every engine lays out what it writes: of one that is there, so that none is made only to be asked. */
+export function coreLayout(): Layout {
+  return (shared ?? asideEngine()).layout
+}

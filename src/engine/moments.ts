@@ -2,7 +2,7 @@
 
 import { QueryError, ReductionUndefined, UsageError } from '../errors.js'
 import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
-import { Engine, KNOWN, type Known } from './engine.js'
+import { asideEngine, coreLayout, KNOWN, type Known } from './engine.js'
 import type { MomentSlot, MomentsLayout } from './layout.js'
 import { FORM, type Form } from './lines.js'
 
@@ -301,16 +301,13 @@ function scale(x: number, exponent: number): number {
 /** From 2^-1000 to 2^1000, since raising to a power takes much longer than everything else here. */
 const POWERS_OF_TWO = Float64Array.from({ length: 2001 }, (_, i) => 2 ** (i - 1000))
 
-let engine: Engine | undefined
-
 /**
  * Moments of a row that was kept, or came from another machine (as the bytes of its float64s: 64-bit extremes are bits).
  * @param row that of a `Moments` of the same version of trialscan
  * @throws UsageError for a row of another length
  */
 export function momentsOf(dtype: DType, row: Float64Array): Moments {
-  engine ??= new Engine()
-  const { moments } = engine.layout
+  const { moments } = coreLayout()
   if (row.length === moments.doubles) return new Moments(moments, dtype, row)
   throw new UsageError(`expected a row of ${moments.doubles} numbers, got ${row.length}`)
 }
@@ -325,6 +322,6 @@ export function mergeMoments(parts: readonly Moments[]): Moments {
     const got = parts.map(({ dtype }) => dtype).join(', ') || 'none'
     throw new UsageError(`expected moments of one dtype, got ${got}`)
   }
-  engine ??= new Engine()
-  return new Moments(engine.layout.moments, first.dtype, engine.mergeRows(parts.map(({ row }) => row)))
+  const merged = asideEngine().mergeRows(parts.map(({ row }) => row))
+  return new Moments(coreLayout().moments, first.dtype, merged)
 }

@@ -1,11 +1,20 @@
-/** Reductions that are asked for one by one, read together: those asked for in one turn become one scan. */
+/**
+ * Reductions that are asked for one by one, read together: those asked for in one turn of the event loop become one scan.
+ * What a record told is remembered.
+ */
 
-import { isDefined, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
+import { KNOWN, type Known } from '../engine/engine.js'
+import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
+import { planScan, type RecordPlace, wholeRecordLimit } from '../plan.js'
+import type { Store } from '../store/store.js'
 import type { CheckLevel, ReductionName } from '../types.js'
 import { checkWorkOptions, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
-import { checkLevelNumber, OF_SCALAR, Scan, type ScanItem, savedNumber } from './scan.js'
+import { runWhole } from './failed-job.js'
+import { STAMP_LENGTH } from './index-cache.js'
+import type { Told } from './remembered.js'
+import { checkLevelNumber, OF_SCALAR, recordPlace, Scan, type ScanItem, savedNumber, unpackRecords } from './scan.js'
 import type { TrialState } from './state.js'
 
 interface Request {
@@ -17,8 +26,20 @@ interface Request {
   readonly reject: (error: unknown) => void
 }
 
+/** What is asked of one record. */
+interface Asked {
+  readonly key: string
+  /** Of its file. */
+  readonly stamp: Float64Array
+  readonly place: RecordPlace
+  readonly requests: Request[]
+}
+
 /** How a reduction is read. Requests that differ in it are not read together. */
 export type ReadOptions = WorkOptions & { readonly check?: CheckLevel }
+
+/** A record of so many bytes is reduced in no time: so all reductions are, since another may be asked for next. */
+const SMALL_BYTES = 64 << 10
 
 const batchesOf = new WeakMap<TrialState, Map<string, Request[]>>()
 
@@ -48,6 +69,7 @@ export function readReduction(
     }
     const batch = [request]
     batches.set(key, batch)
+    // What is remembered takes a turn of the event loop as well: who asks for it again and again must not keep out all others.
     setImmediate(() => {
       batches.delete(key)
       run(state, batch, options).catch((error: unknown) => {
@@ -58,54 +80,100 @@ export function readReduction(
 }
 
 async function run(state: TrialState, batch: readonly Request[], options: ReadOptions): Promise<void> {
-  // One row for each record, in the order of the files; several reductions of one value share it.
-  const byRecord = new Map<string, Request[]>()
+  const { access, remembered } = state
+  const { threads, memory } = checkWorkOptions(options)
+  const checkLevel = checkLevelNumber(options.check ?? 'minimal')
+  const unread: Asked[] = []
+  for (const asked of await byRecord(batch, checkLevel, access.store)) {
+    const told = remembered.get(asked.key, asked.stamp)
+    if (told !== undefined && asked.requests.every(request => knows(told, request))) answer(asked, told)
+    else unread.push(asked)
+  }
+  if (unread.length > 0) await read(unread)
+
+  async function read(records: Asked[]): Promise<void> {
+    let byteLength = 0
+    let needed: Known = 0
+    for (const { place, requests } of records) {
+      byteLength += place.byteLength
+      for (const { reduction, isSaved } of requests) needed |= isSaved ? OF_SCALAR : setFor([reduction])
+    }
+    if (byteLength <= SMALL_BYTES * records.length) needed = KNOWN.all
+    const context = { store: access.spec, checkLevel, memory, known: needed }
+    const url = (path: string) => access.store.url(path)
+    const take = (asked: Asked, told: Told): void => {
+      remembered.set(asked.key, asked.stamp, told)
+      answer(asked, told)
+    }
+    const [first] = records
+    if (records.length === 1 && byteLength <= wholeRecordLimit(memory)) {
+      // What a scan does around its jobs would take longer than the job.
+      const runner = await access.runner(threads, byteLength, memory)
+      const [result] = unpackRecords(await runWhole(runner, planScan([first!.place], context), url))
+      if ('error' in result!) throw result.error
+      take(first!, 'moments' in result! ? result.moments : result!.histogram.reductions)
+      return
+    }
+    records.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
+    const scan = new Scan({
+      problems: [],
+      items: records.map(({ requests }) => requests[0]!.item),
+      reductions: [...new Set(records.flatMap(({ requests }) => requests.map(({ reduction }) => reduction)))],
+      strict: false,
+      context,
+      runner: totalBytes => access.runner(threads, totalBytes, memory),
+      url,
+      signal: undefined,
+      onProgress: undefined,
+    })
+    let at = 0
+    for await (const { error, moments, reductions } of scan) {
+      const asked = records[at++]!
+      if (error) for (const { reject } of asked.requests) reject(error)
+      else take(asked, moments ? momentsOf(moments.dtype, moments.row.slice()) : reductions)
+    }
+  }
+}
+
+/** Several reductions of one value are made of one record. */
+async function byRecord(batch: readonly Request[], checkLevel: number, store: Store): Promise<Iterable<Asked>> {
+  // Taken before the files are read, so that one that changes meanwhile is read again the next time.
+  const files = [...new Set(batch.map(fileOf))]
+  const stamps = await store.stamps(files)
+  const stampOf = new Map(files.map((file, i) => [file, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)]))
+  const records = new Map<string, Asked>()
   for (const request of batch) {
     const { workerStep, saved } = request.item
-    const { eventFile = workerStep.eventFile, startByte, name } = saved.value!
+    const place = recordPlace(workerStep, saved.value!)
     // The step is a part of what a record is held against.
-    const key = JSON.stringify([eventFile, workerStep.step, startByte, name])
-    const sharing = byRecord.get(key)
-    if (sharing === undefined) byRecord.set(key, [request])
-    else sharing.push(request)
+    const key = `${place.step} ${place.startByte} ${place.byteLength} ${checkLevel} ${place.file}\n${place.tag}`
+    const known = records.get(key)
+    if (known) known.requests.push(request)
+    else records.set(key, { key, stamp: stampOf.get(place.file)!, place, requests: [request] })
   }
-  const groups = [...byRecord.values()].sort((a, b) => {
-    const [x, y] = [a[0]!.item, b[0]!.item]
-    return x.workerStep.step - y.workerStep.step || x.saved.value!.startByte - y.saved.value!.startByte
-  })
-  const { access } = state
-  const { threads, memory } = checkWorkOptions(options)
-  const reductions = [...new Set(batch.map(({ reduction }) => reduction))]
-  const scan = new Scan({
-    problems: [],
-    items: groups.map(group => group[0]!.item),
-    reductions,
-    strict: false,
-    context: {
-      store: access.spec,
-      checkLevel: checkLevelNumber(options.check ?? 'minimal'),
-      memory,
-      known: setFor(reductions) | (batch.some(({ isSaved }) => isSaved) ? OF_SCALAR : 0),
-    },
-    runner: totalBytes => access.runner(threads, totalBytes, memory),
-    url: path => access.store.url(path),
-    signal: undefined,
-    onProgress: undefined,
-  })
-  let at = 0
-  for await (const { error, moments, reductions: read } of scan) {
-    for (const { reduction, isSaved, resolve, reject } of groups[at++]!) {
-      if (error) reject(error)
-      else if (moments === undefined) {
-        const told = read[reduction]
-        if (told !== undefined) resolve(told)
-        else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
-      } else if (isSaved) {
-        const value = savedNumber(moments, reduction)
-        if (value instanceof ReductionUndefined) reject(value)
-        else resolve(value)
-      } else if (isDefined(reduction, moments.dtype)) resolve(moments.reduction(reduction))
-      else reject(undefinedReduction(reduction, moments.dtype))
-    }
+  return records.values()
+}
+
+function fileOf({ item: { workerStep, saved } }: Request): string {
+  return saved.value!.eventFile ?? workerStep.eventFile
+}
+
+function knows(told: Told, { reduction, isSaved }: Request): boolean {
+  if (!(told instanceof Moments)) return told[reduction] !== undefined
+  return isSaved || told.knows(reduction)
+}
+
+function answer({ requests }: Asked, told: Told): void {
+  for (const { reduction, isSaved, resolve, reject } of requests) {
+    if (!(told instanceof Moments)) {
+      const value = told[reduction]
+      if (value !== undefined) resolve(value)
+      else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
+    } else if (isSaved) {
+      const value = savedNumber(told, reduction)
+      if (value instanceof ReductionUndefined) reject(value)
+      else resolve(value)
+    } else if (isDefined(reduction, told.dtype)) resolve(told.reduction(reduction))
+    else reject(undefinedReduction(reduction, told.dtype))
   }
 }

@@ -1,7 +1,7 @@
 /** A job that failed as a whole: what that is for each of its records and files. */
 
 import { type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'
-import type { DescribeJob, ValueJob } from '../plan.js'
+import type { DescribeJob, ScanJob, ValueJob } from '../plan.js'
 import type { ReplyTo } from '../pool/message.js'
 import type { JobRecords } from '../pool/record.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
@@ -57,7 +57,7 @@ function failureOfFile(error: ErrorData, url: string): TrialscanError {
 }
 
 /** Runs a job whose answer is wanted whole. @throws for a job that failed, the error of its first record */
-export async function runWhole<J extends DescribeJob | ValueJob>(
+export async function runWhole<J extends DescribeJob | ScanJob | ValueJob>(
   runner: Runner,
   job: J,
   urlOf: (path: string) => string,

@@ -4,7 +4,7 @@
  */
 
 import { dtypeOf } from '../engine/dtype.js'
-import { Engine, KNOWN, type Known } from '../engine/engine.js'
+import { asideEngine, coreLayout, KNOWN, type Known } from '../engine/engine.js'
 import { isDefined, Moments, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import {
   EngineError,
@@ -525,9 +525,6 @@ export interface MeasureStats {
   threads: number
 }
 
-/** Merges moments of parts; apart from the engine that may be busy with a job. */
-let merging: Engine | undefined
-
 /** What one worker saved at a step. */
 export class WorkerTensors {
   readonly #inquiry: Inquiry
@@ -736,8 +733,6 @@ export class Inquiry implements Ahead {
     stats.threads = Math.max(stats.threads, runner.threads)
     const checkLevel = checkLevelNumber(check)
     const context = { stores: this.#stores, checkLevel, memory, threads: runner.threads, known: this.known }
-    merging ??= new Engine()
-    const engine = merging
     let parts: MeasureReply[] = []
     let failure: ErrorData | null = null
     for await (const { planned, reply, error } of runAhead(
@@ -754,7 +749,7 @@ export class Inquiry implements Ahead {
       }
       if (reply === null) failure ??= errorToData(error)
       if (planned.job.part < planned.job.parts - 1) continue
-      const answers = new JobAnswers(planned.job, parts, failure, engine)
+      const answers = new JobAnswers(planned.job, parts, failure)
       planned.records.forEach((record, at) => {
         records[record]!.answers = answers
         records[record]!.at = at
@@ -773,18 +768,16 @@ class JobAnswers {
   readonly #job: MeasureJob
   readonly #parts: readonly MeasureReply[]
   readonly #failure: ErrorData | null
-  readonly #engine: Engine
   /** By record, in place of moments. */
   readonly #special: ReadonlyMap<number, ErrorData | HistogramResult>
   /** By task, in place of two numbers. */
   readonly #long: ReadonlyMap<number, TaskResult>
 
   /** @param parts the replies to all parts of the job @param failure why there are not as many */
-  constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null, engine: Engine) {
+  constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null) {
     this.#job = job
     this.#parts = parts
     this.#failure = failure
-    this.#engine = engine
     const special = new Map<number, ErrorData | HistogramResult>()
     const long = new Map<number, TaskResult>()
     for (const { failures, histograms, values, lists } of parts) {
@@ -809,14 +802,14 @@ class JobAnswers {
     if (checksums.length > 0 && this.#job.checkLevel === checkLevelNumber('full')) {
       const place = { url: ref.state.access.store.url(ref.file), startByte: ref.startByte, tensor: ref.tag }
       const sums = this.#parts.map(({ checksums }) => checksums[at]!)
-      const error = checksumError(this.#engine, sums, ref.byteLength, place)
+      const error = checksumError(sums, ref.byteLength, place)
       if (error) return atStep(error, ref.step)
     }
     const dtype = dtypeOf(described.dtypes[at]!)
     if (dtype === undefined) return atStep(errorFromData(noAnswer(at)), ref.step)
-    const { moments: layout } = this.#engine.layout
+    const { moments: layout } = coreLayout()
     const rowOf = ({ moments }: MeasureReply) => moments.subarray(at * layout.doubles, (at + 1) * layout.doubles)
-    const row = this.#parts.length === 1 ? rowOf(this.#parts[0]!) : this.#engine.mergeRows(this.#parts.map(rowOf))
+    const row = this.#parts.length === 1 ? rowOf(this.#parts[0]!) : asideEngine().mergeRows(this.#parts.map(rowOf))
     return new Moments(layout, dtype, row)
   }
 

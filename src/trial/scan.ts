@@ -1,7 +1,7 @@
 /** A scan: one plan over everything asked for, run on threads, rows in a stable order as they come. */
 
 import { dtypeOf } from '../engine/dtype.js'
-import { Engine, KNOWN, type Known } from '../engine/engine.js'
+import { asideEngine, coreLayout, KNOWN, type Known } from '../engine/engine.js'
 import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
 import {
@@ -104,7 +104,7 @@ export interface ScanRequest {
 }
 
 /** What became of one record. */
-type RecordResult =
+export type RecordResult =
   | { readonly moments: Moments; readonly shape: readonly number[] }
   | { readonly histogram: HistogramResult }
   | { readonly error: TrialscanError }
@@ -325,9 +325,9 @@ export class Scan implements AsyncIterable<ScanRow> {
         const merged = parts.add(planned, answer as PartReply | null, failed)
         if (merged) yield [merged]
       } else if (answer === null) {
-        yield await this.#halved(planned.places, failure, runner, parts.engine)
+        yield await this.#halved(planned.places, failure, runner)
       } else {
-        yield unpack(answer as ScanReply, planned.count, parts.engine)
+        yield unpack(answer as ScanReply, planned.count)
       }
     }
   }
@@ -346,12 +346,7 @@ export class Scan implements AsyncIterable<ScanRow> {
    * What is left of a job that failed as a whole, perhaps with its thread: of halves of it, and halves of those, until only
    * the records that are to blame are lost. Rows are written down here, since it has to be known where each ends.
    */
-  async #halved(
-    records: readonly RecordPlace[],
-    failure: unknown,
-    runner: Runner,
-    engine: Engine,
-  ): Promise<RecordResult[]> {
+  async #halved(records: readonly RecordPlace[], failure: unknown, runner: Runner): Promise<RecordResult[]> {
     const { signal, url } = this.#request
     if (records.length === 1 || this.#halvings === MAX_HALVINGS || !isFaultOfJob(failure)) {
       const error = errorToData(failure)
@@ -366,12 +361,12 @@ export class Scan implements AsyncIterable<ScanRow> {
         try {
           const answer = await runTwice<Job>(runner, job, signal)
           this.#account(answer)
-          results.push(...unpackRecords(answer as ScanReply, engine))
+          results.push(...unpackRecords(answer as ScanReply))
         } catch (error) {
           signal?.throwIfAborted()
           if (error instanceof ThreadError && !isFaultOfJob(error)) throw error
           this.#account(null)
-          results.push(...(await this.#halved(places, error, runner, engine)))
+          results.push(...(await this.#halved(places, error, runner)))
         }
       }
     }
@@ -517,10 +512,10 @@ export function checkLevelNumber(level: (typeof CHECK_LEVELS)[number]): number {
 }
 
 /** The records of a reply, in order. */
-function unpack(reply: ScanReply, count: number, engine: Engine): (RecordResult | Line)[] {
+function unpack(reply: ScanReply, count: number): (RecordResult | Line)[] {
   const { lines } = reply
   if (lines !== null && lines.byteLengths === null) return [{ line: lines.text, rows: count }]
-  const results = unpackRecords(reply, engine)
+  const results = unpackRecords(reply)
   if (lines === null) return results
   let at = 0
   return results.map((result, record) => {
@@ -530,8 +525,10 @@ function unpack(reply: ScanReply, count: number, engine: Engine): (RecordResult 
   })
 }
 
-function unpackRecords(reply: ScanReply, engine: Engine): RecordResult[] {
-  const { doubles } = engine.layout.moments
+/** What each record of a job told, in order. */
+export function unpackRecords(reply: ScanReply): RecordResult[] {
+  const layout = coreLayout().moments
+  const { doubles } = layout
   const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
   const histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
   const shapes = shapesOf(reply.described)
@@ -542,7 +539,7 @@ function unpackRecords(reply: ScanReply, engine: Engine): RecordResult[] {
     const dtype = dtypeOf(number)
     if (error || dtype === undefined) return { error: errorFromData(error ?? noAnswer(record)) }
     const row = reply.moments.subarray(record * doubles, (record + 1) * doubles)
-    return { moments: new Moments(engine.layout.moments, dtype, row), shape: shapes[record]! }
+    return { moments: new Moments(layout, dtype, row), shape: shapes[record]! }
   })
 }
 
@@ -563,18 +560,11 @@ export function noAnswer(record: number): ErrorData {
 /** Puts the parts of large records together: moments are merged in order, checksums combined and compared. */
 class PartMerger {
   readonly #url: (path: string) => string
-  #engine: Engine | undefined
   #replies: PartReply[] = []
   #failure: TrialscanError | null = null
 
   constructor(url: (path: string) => string) {
     this.#url = url
-  }
-
-  /** An engine of the calling thread, apart from the one that may be busy with a job. */
-  get engine(): Engine {
-    this.#engine ??= new Engine()
-    return this.#engine
   }
 
   /** @returns the record's result once its last part is in */
@@ -594,24 +584,24 @@ class PartMerger {
     const { described } = replies[0]!
     const dtype = dtypeOf(described.dtypes[0]!)
     if (dtype === undefined) return { error: errorFromData(noAnswer(0)) }
-    const row = this.engine.mergeRows(replies.map(({ moments }) => moments))
-    return { moments: new Moments(this.engine.layout.moments, dtype, row), shape: shapesOf(described)[0]! }
+    const row = asideEngine().mergeRows(replies.map(({ moments }) => moments))
+    return { moments: new Moments(coreLayout().moments, dtype, row), shape: shapesOf(described)[0]! }
   }
 
   #checksumError(job: PlannedJob['job'], replies: readonly PartReply[]): TrialscanError | undefined {
     const { startByte, byteLength } = job.records
     const place = { url: this.#url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! }
-    return checksumError(this.engine, replies, byteLength[0]!, place)
+    return checksumError(replies, byteLength[0]!, place)
   }
 }
 
 /** What is wrong with the checksum of a record of which the parts were read one by one; undefined: nothing. */
 export function checksumError(
-  engine: Engine,
   parts: readonly PartChecksum[],
   byteLength: number,
   place: FaultPlace,
 ): TrialscanError | undefined {
+  const engine = asideEngine()
   const crc = parts.reduce((sum, part) => engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
   const stored = parts.at(-1)!.storedCrc
   const computed = engine.maskedCrc(crc)

@@ -6,6 +6,7 @@ import type { Access } from './access.js'
 import type { Catalog, WorkerStep } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
 import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './open.js'
+import { Remembered } from './remembered.js'
 import type { Step } from './steps.js'
 
 /**
@@ -17,6 +18,8 @@ import type { Step } from './steps.js'
 export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
 
 export class TrialState implements Holdable {
+  /** What was told of records that reductions were asked of. */
+  readonly remembered = new Remembered()
   readonly access: Access
   readonly rangeSteps: StepRange | null
   readonly #loader: TrialLoader
@@ -54,6 +57,11 @@ export class TrialState implements Holdable {
     this.#contents = await this.#loader.load()
     currentHold()?.renew(this, this.#contents)
     return this.#contents !== before
+  }
+
+  async close(): Promise<void> {
+    this.remembered.clear()
+    await this.access.close()
   }
 
   /** Makes sure that a step is known; one that is not is looked for again first. @throws StepUnavailable, StepNotYetAvailable */

@@ -4,6 +4,7 @@ import { UNFOLD_LIMIT } from '../engine/engine.js'
 import type { ReductionValue } from '../engine/moments.js'
 import {
   errorFromData,
+  FormatError,
   InvalidWorker,
   pathOfUrl,
   ShapeUnavailableForStep,
@@ -290,6 +291,8 @@ export class Tensor {
     try {
       return await read
     } catch (error) {
+      // An object on S3 that is another by now: what others told is as old.
+      if (error instanceof FormatError && error.code === 'ObjectChanged') this.#state.remembered.clear()
       if (!(error instanceof StoreError && error.code === 'NotFound')) throw error
       const { catalog, ended } = this.#state
       const { worker } = workerStep

@@ -249,9 +249,9 @@ export class Trial extends TornasoleNames {
     return { ...this.#state.access.traffic }
   }
 
-  /** Lets go of open files. */
+  /** Lets go of open files, and of what is remembered. */
   async close(): Promise<void> {
-    await this.#state.access.close()
+    await this.#state.close()
   }
 
   /** Whether the job has ended, so that no more steps will come. */

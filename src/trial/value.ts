@@ -1,7 +1,7 @@
 /** A tensor's value: a typed array with its shape and strides, as zarrita and scijs' ndarray have them. */
 
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
-import { Engine } from '../engine/engine.js'
+import { asideEngine } from '../engine/engine.js'
 import { UsageError } from '../errors.js'
 import type { RawValue } from '../pool/message.js'
 import type { DType } from '../types.js'
@@ -114,8 +114,6 @@ export interface Tolerance {
   readonly equalNan?: boolean
 }
 
-let engine: Engine | undefined
-
 /**
  * Whether every element of `a` is close to that of `b`: |a − b| ≤ atol + rtol·|b|, infinities equal only to
  * themselves. Pairs of float32 are compared in float32 arithmetic, as numpy does, all others in float64.
@@ -129,8 +127,7 @@ export function allclose(a: TensorValue, b: TensorValue, tolerance: Tolerance = 
   if (a.shape.length !== b.shape.length || a.shape.some((size, i) => size !== b.shape[i])) {
     throw new UsageError(`expected tensors of one shape, got [${a.shape}] and [${b.shape}]`)
   }
-  engine ??= new Engine()
-  return engine.countNotClose(a, b, { rtol, atol, equalNan }) === 0
+  return asideEngine().countNotClose(a, b, { rtol, atol, equalNan }) === 0
 }
 
 /** Bytes that an element takes where it is saved, and TensorFlow's number of its type; 0 bytes for strings. */

@@ -1,0 +1,60 @@
+/** Tensors asked for one by one, as a loop over steps does: what a call takes. */
+import { createTrial, type Tensor } from '#dist/index.js'
+import { REDUCTIONS } from '#dist/types.js'
+import { type Case, type Contender, contender, type Definition, expectClose, type Options } from '../definition.js'
+import { NAME } from '../engines/ours.js'
+import { expectedOf, type TrialName, trial } from '../trials.js'
+
+/** So many calls are a run, at most one for each tensor at each step. */
+const CALLS = 1000
+
+export const calls: Definition = {
+  name: 'calls',
+  measures: 'one call after the other, each awaited; files in the page cache',
+  async *cases({ quick }: Options): AsyncGenerator<Case> {
+    for (const name of ['many', 'eight workers'] satisfies TrialName[]) yield await trialCase(name, quick)
+  },
+}
+
+/** A call: of a tensor at a step. */
+type Call = readonly [tensor: Tensor, step: number]
+
+async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
+  const made = trial(name, quick)
+  const { dir, title, steps, tensors, workers } = made
+  const rows = expectedOf(made)
+  const mean = REDUCTIONS.indexOf('mean')
+  const opened = await createTrial(dir)
+  const asked: Call[] = []
+  const means: number[] = []
+  for (let i = 0; i < Math.min(CALLS, steps.length * tensors.length); i++) {
+    const [at, k] = [Math.floor(i / tensors.length), i % tensors.length]
+    asked.push([opened.tensor(tensors[k]!.name), steps[at]!])
+    means.push(rows[(at * workers * tensors.length + k) * REDUCTIONS.length + mean]!)
+  }
+  const wrong = expectClose(Float64Array.from(means), i => `${asked[i]![0].name} at step ${asked[i]![1]}, mean`)
+  const loop = (engine: string, call: (tensor: Tensor, step: number) => Promise<number>, forget = false): Contender =>
+    contender(
+      engine,
+      async () => {
+        if (forget) await opened.close()
+        const numbers: number[] = []
+        for (const [tensor, step] of asked) numbers.push(await call(tensor, step))
+        return numbers
+      },
+      wrong,
+    )
+  const meanOf = async (tensor: Tensor, step: number): Promise<number> =>
+    (await tensor.reductionValue(step, 'mean')) as number
+  return {
+    size: `${title}, ${asked.length} calls`,
+    contenders: [
+      loop(`${NAME}, reductionValue`, meanOf, true),
+      loop(`${NAME}, reductionValue, remembered`, meanOf),
+      loop(`${NAME}, value, and a loop over it`, async (tensor, step) => {
+        const { data } = await tensor.value(step)
+        return (data as Float32Array).reduce((sum, value) => sum + value, 0) / data.length
+      }),
+    ],
+  }
+}

@@ -9,6 +9,7 @@ import { ROOT } from './support/golden.js'
 const STAGES = [
   'errors.ts',
   'types.ts',
+  'options.ts',
   'store',
   'format',
   'plan.ts',
@@ -23,6 +24,7 @@ const STAGES = [
 /** Who alone may import a module. */
 const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^@aws-sdk\//, /^store\/s3\.ts$/],
+  [/^valibot$/, /^options\.ts$/],
   [/^piscina$/, /^pool\//],
   [/^@assemblyscript\/loader$/, /^engine\//],
   [/^node:fs/, /^(store\/local(-\w+)?|engine\/module)\.ts$|^cli\//],

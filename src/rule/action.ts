@@ -5,7 +5,8 @@
 
 import { nearestNames, TrialscanError, UsageError } from '../errors.js'
 import { show } from '../format/json.js'
-import type { Finding, Logger } from './finding.js'
+import { checkOptions, isObject, kinds, optionsOf } from '../options.js'
+import { type Finding, LEVELS, type Logger } from './finding.js'
 
 /** A rule that has fired at a step. */
 export interface Firing {
@@ -38,6 +39,11 @@ export type SageMakerAction =
 /** Does what SageMaker would do, in its own way. */
 export type SageMakerHandler = (action: SageMakerAction, firing: Firing) => void | Promise<void>
 
+export interface LogOptions {
+  /** Default: warn. */
+  readonly level?: keyof Logger | undefined
+}
+
 export interface CommandOptions {
   /** The command is killed after that. Default: 60 s. */
   readonly timeoutMs?: number | undefined
@@ -49,13 +55,22 @@ export interface PostOptions {
   readonly timeoutMs?: number | undefined
 }
 
-const LEVELS: readonly (keyof Logger)[] = ['debug', 'info', 'warn', 'error']
 /** Of what a failed command wrote to its standard error, this much of the end is told. */
 const TAIL_LENGTH = 1_000
 /** One argument of a command can't be much longer than 100 KiB anywhere; the whole is on its standard input. */
 const MAX_VARIABLE_LENGTH = 8_192
 /** What a timer takes. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
+const TIMEOUT = `milliseconds above 0, at most ${MAX_TIMEOUT_MS}`
+
+const timeoutKind = kinds.that<number>(TIMEOUT, isTimeout)
+const LOG_OPTIONS = optionsOf<LogOptions>({ level: kinds.oneOf(LEVELS) })
+const COMMAND_OPTIONS = optionsOf<CommandOptions>({ timeoutMs: timeoutKind })
+const POST_OPTIONS = optionsOf<PostOptions>({
+  // Each is checked apart.
+  headers: kinds.that('an object', isObject),
+  timeoutMs: timeoutKind,
+})
 
 /** @throws UsageError for what is none of the forms; see `parseActions` for text */
 export function actionsOf(actions: Actions | null | undefined): readonly Action[] {
@@ -87,8 +102,8 @@ export function callbackAction(onFire: Action['onFire']): Action {
 }
 
 /** Says it in the rule's log. */
-export function logAction({ level = 'warn' }: { readonly level?: keyof Logger | undefined } = {}): Action {
-  readLevel(level, 'logAction: level')
+export function logAction(options?: LogOptions): Action {
+  const { level = 'warn' } = checkOptions('logAction', LOG_OPTIONS, options)
   return {
     name: 'log',
     onFire: ({ name, step, trial, message }, logger) => {
@@ -103,12 +118,8 @@ export function logAction({ level = 'warn' }: { readonly level?: keyof Logger | 
  * other than 0, a signal and a timeout are errors.
  * @param args given (be it an empty list): `command` is a program, run as it is; else it is a line for the shell
  */
-export function commandAction(
-  command: string,
-  args?: readonly string[] | null,
-  { timeoutMs = 60_000 }: CommandOptions = {},
-): Action {
-  readTimeout(timeoutMs, 'commandAction: timeoutMs')
+export function commandAction(command: string, args?: readonly string[] | null, options?: CommandOptions): Action {
+  const { timeoutMs = 60_000 } = checkOptions('commandAction', COMMAND_OPTIONS, options)
   if (!args) {
     readLine(command, 'commandAction: command')
     return { name: 'command', onFire: firing => run(['sh', '-c', command], command, firing, timeoutMs) }
@@ -119,10 +130,10 @@ export function commandAction(
 }
 
 /** POSTs the firing as JSON. An answer other than 2xx (a redirection, too: it would lose the JSON) is an error. */
-export function postAction(url: string | URL, { headers = {}, timeoutMs = 10_000 }: PostOptions = {}): Action {
+export function postAction(url: string | URL, options?: PostOptions): Action {
+  const { headers = {}, timeoutMs = 10_000 } = checkOptions('postAction', POST_OPTIONS, options)
   const target = readUrl(String(url), 'postAction: url')
   const fields = readHeaders(headers, 'postAction: headers')
-  readTimeout(timeoutMs, 'postAction: timeoutMs')
   if (!fields.has('content-type')) fields.set('content-type', 'application/json')
   return { name: 'post', onFire: firing => post(target, fields, firing, timeoutMs) }
 }
@@ -360,8 +371,12 @@ function readLevel(value: unknown, at: string): keyof Logger {
 }
 
 function readTimeout(value: unknown, at: string): number {
-  if (typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS) return value
-  throw expected(at, `milliseconds above 0, at most ${MAX_TIMEOUT_MS}`, value)
+  if (isTimeout(value)) return value
+  throw expected(at, TIMEOUT, value)
+}
+
+function isTimeout(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS
 }
 
 function readUrl(value: unknown, at: string): URL {

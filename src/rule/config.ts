@@ -14,10 +14,12 @@ import {
   parseJsonObject,
   show,
 } from '../format/json.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
 import type { Logger } from './finding.js'
 import type { RuleRegistry } from './registry.js'
-import type { Rule } from './rule.js'
+import { trialKind } from './required.js'
+import { loggerKind, type Rule, trialsKind } from './rule.js'
 
 /** A rule to be made. */
 export interface RuleConfiguration {
@@ -52,6 +54,19 @@ export interface MakeRulesOptions {
   /** For configurations that name none. */
   readonly otherTrials?: readonly Trial[] | undefined
 }
+
+const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
+  {
+    baseTrial: trialKind,
+    registry: kinds.that('a RuleRegistry', given => typeof (given as RuleRegistry | null)?.get === 'function'),
+    openTrial: kinds.callback(),
+    logger: loggerKind,
+    otherTrials: trialsKind,
+  },
+  'baseTrial',
+  'registry',
+  'openTrial',
+)
 
 const CODE = 'BadRuleConfiguration'
 const LIST = 'DebugRuleConfigurations'
@@ -103,8 +118,9 @@ export function parseRuleConfigurations(text: string, url: string): Required<Rul
 /** The rules that configurations describe, in their order. An error says first which configuration it is about. */
 export async function makeRules(
   configurations: readonly RuleConfiguration[],
-  { baseTrial, registry, openTrial, logger, otherTrials = [] }: MakeRulesOptions,
+  options: MakeRulesOptions,
 ): Promise<Rule[]> {
+  const { baseTrial, registry, openTrial, logger, otherTrials = [] } = checkOptions('makeRules', MAKE_OPTIONS, options)
   const opened = new Map<string, Trial>()
   const open = async (path: string): Promise<Trial> => {
     const trial = opened.get(path) ?? (await openTrial(path))

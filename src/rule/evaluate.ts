@@ -11,19 +11,19 @@ import {
   StoreError,
   TensorUnavailable,
   TensorUnavailableForStep,
-  UsageError,
   WaitTimeout,
 } from '../errors.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
 import { DEFAULT_MEMORY } from '../plan.js'
-import { checkWorkOptions, type WorkOptions } from '../trial/access.js'
+import { WORK_OPTIONS, type WorkOptions } from '../trial/access.js'
 import { holding } from '../trial/hold.js'
 import { Inquiry, type MeasureStats } from '../trial/measure.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import { type WaitOptions, waitFor } from '../trial/wait.js'
+import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../trial/wait.js'
 import type { CheckLevel } from '../types.js'
 import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
 import { RequiredTensors } from './required.js'
-import type { Rule } from './rule.js'
+import { expectRule, type Rule } from './rule.js'
 import { judgements, runs } from './turns.js'
 
 export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'> {
@@ -43,6 +43,19 @@ export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'
   /** Called with each finding, in order, as soon as there is one. */
   readonly onFinding?: (finding: Finding) => void
 }
+
+const OPTIONS = optionsOf<EvaluateOptions>({
+  ...WORK_OPTIONS,
+  timeoutMs: WAIT_OPTIONS.timeoutMs,
+  pollMs: WAIT_OPTIONS.pollMs,
+  signal: WAIT_OPTIONS.signal,
+  startStep: kinds.orNull(kinds.step),
+  endStep: kinds.orNull(kinds.step),
+  follow: kinds.flag,
+  check: kinds.checkLevel,
+  onProgress: kinds.callback(),
+  onFinding: kinds.callback(),
+})
 
 export interface EvaluateProgress {
   readonly doneSteps: number
@@ -83,9 +96,10 @@ const WAIT_MARGIN_MS = 60_000
  * Runs rules over their trials, each step once, until the data end.
  * @throws UsageError, the signal's reason; what a rule throws ends that rule, and is one of the `problems`
  */
-export async function evaluate(rules: Rule | readonly Rule[], options: EvaluateOptions = {}): Promise<Evaluation> {
+export async function evaluate(rules: Rule | readonly Rule[], options?: EvaluateOptions): Promise<Evaluation> {
   const all = Array.isArray(rules) ? (rules as readonly Rule[]) : [rules as Rule]
-  return new Evaluator(all, options).run()
+  for (const rule of all) expectRule('evaluate', rule)
+  return new Evaluator(all, checkOptions('evaluate', OPTIONS, options)).run()
 }
 
 /** The rules over one trial. */
@@ -124,13 +138,6 @@ class Evaluator {
   #hasGivenUp = false
 
   constructor(rules: readonly Rule[], options: EvaluateOptions) {
-    const { startStep, endStep } = options
-    checkWorkOptions(options)
-    for (const [name, step] of Object.entries({ startStep, endStep })) {
-      if (step !== undefined && step !== null && !(Number.isSafeInteger(step) && step >= 0)) {
-        throw new UsageError(`expected ${name} to be a step, got ${step}`)
-      }
-    }
     this.#rules = rules.map(rule => rule.forEvaluation())
     this.#shared = this.#rules.filter((rule, i) => rule === rules[i])
     this.#options = options
@@ -324,7 +331,6 @@ class Evaluator {
 
   /** Waits until there is a step to judge. @returns false if none came for too long */
   async #wait(): Promise<boolean> {
-    const { pollMs, signal } = this.#options
     const patience = Math.max(0, ...this.#rules.filter(rule => !this.#ended.has(rule)).map(rule => rule.patienceMs))
     const timeoutMs = this.#options.timeoutMs ?? Math.max(600_000, patience === 0 ? 0 : patience + WAIT_MARGIN_MS)
     const running = this.#trials.filter(trial => !trial.loadedAllSteps)
@@ -338,7 +344,7 @@ class Evaluator {
         there: running.map(trial => stateOf(trial).describeSteps('GLOBAL')).join('; '),
       }
     }
-    const wait: WaitOptions = { timeoutMs, ...(pollMs !== undefined && { pollMs }), ...(signal && { signal }) }
+    const wait: WaitOptions = { ...waitingOf(this.#options), timeoutMs }
     try {
       return await waitFor(stateOf(running[0]!).access.store, look, wait)
     } catch (error) {

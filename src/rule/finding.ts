@@ -62,6 +62,13 @@ export interface Logger {
   error(message: string): void
 }
 
+/** The levels of a logger. */
+export const LEVELS: readonly (keyof Logger)[] = ['debug', 'info', 'warn', 'error']
+
+export function isLogger(given: unknown): boolean {
+  return LEVELS.every(level => typeof (given as Partial<Logger> | null)?.[level] === 'function')
+}
+
 const nothing = (): void => {}
 
 /** Says nothing. */

@@ -1,15 +1,10 @@
 /** One rule, step by step, as smdebug's invoke_rule (rules.md §3). */
 
-import {
-  RuleEvaluationConditionMet,
-  StepUnavailable,
-  TensorUnavailable,
-  TensorUnavailableForStep,
-  UsageError,
-} from '../errors.js'
-import type { MeasureOptions } from '../trial/measure.js'
-import type { WaitOptions } from '../trial/wait.js'
-import type { Rule } from './rule.js'
+import { RuleEvaluationConditionMet, StepUnavailable, TensorUnavailable, TensorUnavailableForStep } from '../errors.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
+import { MEASURE_OPTIONS, type MeasureOptions } from '../trial/measure.js'
+import { WAIT_OPTIONS, type WaitOptions } from '../trial/wait.js'
+import { expectRule, type Rule } from './rule.js'
 import { runs } from './turns.js'
 
 export interface InvokeOptions extends WaitOptions, MeasureOptions {
@@ -22,25 +17,30 @@ export interface InvokeOptions extends WaitOptions, MeasureOptions {
   readonly raiseEvalCond?: boolean
 }
 
+const OPTIONS = optionsOf<InvokeOptions>({
+  ...WAIT_OPTIONS,
+  ...MEASURE_OPTIONS,
+  startStep: kinds.orNull(kinds.step),
+  endStep: kinds.orNull(kinds.step),
+  raiseEvalCond: kinds.flag,
+})
+
 /**
  * Invokes a rule at one step after the other, also at those that were not saved, which are skipped. See `evaluate` for
  * many rules, many steps, and their findings.
  * @throws NoMoreData where the job ends before `endStep`; RuleEvaluationConditionMet if asked to; WaitTimeout; whatever
  *   the rule throws, but for a tensor or a step that is not available
  */
-export async function invokeRule(rule: Rule, options: InvokeOptions = {}): Promise<void> {
-  const startStep = options.startStep ?? 0
-  const endStep = options.endStep ?? Number.POSITIVE_INFINITY
-  for (const [name, value] of Object.entries({ startStep, endStep })) {
-    if (!(value >= 0)) throw new UsageError(`expected ${name} to be a step, got ${value}`)
-  }
-  await runs.take([rule], options.signal, () => invokeSteps(rule, startStep, endStep, options))
+export async function invokeRule(rule: Rule, options?: InvokeOptions): Promise<void> {
+  expectRule('invokeRule', rule)
+  const asked = checkOptions('invokeRule', OPTIONS, options)
+  await runs.take([rule], asked.signal, () => invokeSteps(rule, asked))
 }
 
-async function invokeSteps(rule: Rule, startStep: number, endStep: number, options: InvokeOptions): Promise<void> {
-  const { raiseEvalCond = false, ...reading } = options
-  for (let step = startStep; step < endStep; step++) {
-    options.signal?.throwIfAborted()
+async function invokeSteps(rule: Rule, options: InvokeOptions): Promise<void> {
+  const { raiseEvalCond = false, startStep, endStep, ...reading } = options
+  for (let step = startStep ?? 0; step < (endStep ?? Number.POSITIVE_INFINITY); step++) {
+    reading.signal?.throwIfAborted()
     try {
       await rule.invoke(step, reading)
     } catch (error) {

@@ -2,11 +2,12 @@
 
 import { nearestNames, UsageError } from '../errors.js'
 import { show } from '../format/json.js'
+import { checkOptions, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
 import type { Parameters } from './parameters.js'
-import { Rule, type RuleOptions } from './rule.js'
+import { loggerKind, Rule, type RuleOptions, trialsKind } from './rule.js'
 
 /** A class of rules: a built-in one or a user's own. */
 export interface RuleClass {
@@ -22,6 +23,8 @@ export interface AllRulesOptions {
   readonly otherTrials?: readonly Trial[] | undefined
   readonly logger?: Logger | undefined
 }
+
+const ALL_OPTIONS = optionsOf<AllRulesOptions>({ otherTrials: trialsKind, logger: loggerKind })
 
 export class RuleRegistry {
   /** By `keyOf` their names. */
@@ -88,10 +91,8 @@ export class RuleRegistry {
   }
 
   /** Every built-in rule that the trial has the data for, with parameters that make sense where nobody gave any. */
-  all(
-    trial: Trial,
-    { otherTrials = [], logger }: AllRulesOptions = {},
-  ): { readonly rules: Rule[]; readonly leftOut: Missing[] } {
+  all(trial: Trial, options?: AllRulesOptions): { readonly rules: Rule[]; readonly leftOut: Missing[] } {
+    const { otherTrials = [], logger } = checkOptions('registry.all', ALL_OPTIONS, options)
     const rules: Rule[] = []
     const leftOut: Missing[] = []
     for (const RuleClass of BUILTIN_RULES) {

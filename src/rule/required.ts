@@ -1,12 +1,13 @@
 /** What a rule needs at a step (smdebug's RequiredTensors, rules.md §3). */
 
 import { InvalidWorker, TensorUnavailableForStep, type TrialscanError, UsageError } from '../errors.js'
+import { checkOptions, type Kind, kinds, optionsOf } from '../options.js'
 import type { Ahead } from '../trial/hold.js'
-import { Inquiry, type MeasureOptions, type Question, type TensorAtStep } from '../trial/measure.js'
+import { Inquiry, MEASURE_OPTIONS, type MeasureOptions, type Question, type TensorAtStep } from '../trial/measure.js'
 import { parseReductions } from '../trial/reduction.js'
 import type { Tensor } from '../trial/tensor.js'
-import { stateOf, type Trial } from '../trial/trial.js'
-import type { WaitOptions } from '../trial/wait.js'
+import { stateOf, Trial } from '../trial/trial.js'
+import { WAIT_OPTIONS, type WaitOptions, waitingOf } from '../trial/wait.js'
 import type { ReductionName, Worker } from '../types.js'
 
 export interface RequireOptions {
@@ -19,6 +20,16 @@ export interface RequireOptions {
   /** Only these reductions (`mean`, `abs_max`, …) are needed. Default: the value. */
   readonly reductions?: readonly string[]
 }
+
+export const trialKind: Kind<Trial> = kinds.that('a trial', given => given instanceof Trial)
+const REQUIRE_OPTIONS = optionsOf<RequireOptions>({
+  trial: kinds.orNull(trialKind),
+  regex: kinds.flag,
+  worker: kinds.orNull(kinds.text),
+  reductions: kinds.listOf('names of reductions', kinds.text),
+})
+/** Of `rule.invoke` and `reqTensors.fetch`. */
+export const READ_OPTIONS = optionsOf<WaitOptions & MeasureOptions>({ ...WAIT_OPTIONS, ...MEASURE_OPTIONS })
 
 interface Required {
   readonly trial: Trial
@@ -52,8 +63,13 @@ export class RequiredTensors {
    * Says that a tensor is needed at some global steps.
    * @throws TensorUnavailable for a name that was not saved, UsageError for a reduction that is none
    */
-  add(name: string, steps: readonly number[], options: RequireOptions = {}): void {
-    const { trial = null, regex = false, worker = null, reductions } = options
+  add(name: string, steps: readonly number[], options?: RequireOptions): void {
+    const {
+      trial = null,
+      regex = false,
+      worker = null,
+      reductions,
+    } = checkOptions('reqTensors.add', REQUIRE_OPTIONS, options)
     const from = this.#trial(trial)
     const asked = reductions === undefined ? null : parseReductions(reductions)
     const names = regex ? from.tensorNames({ regex: name }) : [from.tensor(name).name]
@@ -167,14 +183,15 @@ export class RequiredTensors {
    * Waits for the steps, and reads all that was added, once.
    * @throws as `at` and `trial.waitForSteps`; FormatError or StoreError for what can't be read
    */
-  async fetch(options: WaitOptions & MeasureOptions = {}): Promise<void> {
+  async fetch(options?: WaitOptions & MeasureOptions): Promise<void> {
+    const reading = checkOptions('reqTensors.fetch', READ_OPTIONS, options)
     for (const trial of this.#trials) {
       const own = this.#required.filter(known => known.trial === trial)
       const steps = [...new Set(own.flatMap(({ steps }) => [...steps]))].sort((a, b) => a - b)
-      if (steps.length > 0) await trial.waitForSteps(steps, options)
+      if (steps.length > 0) await trial.waitForSteps(steps, waitingOf(reading))
     }
     this.pose()
-    await this.#inquiry.run(options, { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 })
+    await this.#inquiry.run(reading, { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 })
     if (this.error) throw this.error
   }
 

@@ -1,14 +1,15 @@
 /** The base class of all rules (rules.md §3). */
 
 import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../errors.js'
+import { checkOptions, type Kind, kinds, optionsOf, shown } from '../options.js'
 import { holding } from '../trial/hold.js'
 import type { MeasureOptions } from '../trial/measure.js'
-import { stateOf, type Trial } from '../trial/trial.js'
-import type { WaitOptions } from '../trial/wait.js'
+import { stateOf, Trial } from '../trial/trial.js'
+import { type WaitOptions, waitingOf } from '../trial/wait.js'
 import { type Action, type Actions, actionsOf, runActions } from './action.js'
-import { type Finding, type Logger, type Problem, silent } from './finding.js'
+import { type Finding, isLogger, type Logger, type Problem, silent } from './finding.js'
 import { splitList } from './parameters.js'
-import { RequiredTensors } from './required.js'
+import { READ_OPTIONS, RequiredTensors, trialKind } from './required.js'
 import { judgements } from './turns.js'
 
 export interface RuleOptions {
@@ -24,6 +25,25 @@ export interface RuleOptions {
   /** Global steps `[startStep, endStep)` that the rule is about, where that is fewer than what is evaluated. */
   readonly startStep?: number | null | undefined
   readonly endStep?: number | null | undefined
+}
+
+export const loggerKind: Kind<Logger> = kinds.that('an object with debug, info, warn and error', isLogger)
+export const trialsKind = kinds.listOf('trials', trialKind)
+
+const RULE_OPTIONS = optionsOf<RuleOptions>({
+  otherTrials: kinds.orNull(trialsKind),
+  // Each is checked apart.
+  actions: kinds.that('actions', () => true),
+  name: kinds.text,
+  logger: loggerKind,
+  workers: kinds.orNull(kinds.oneOrMore('names of workers', 'such', kinds.text)),
+  startStep: kinds.orNull(kinds.step),
+  endStep: kinds.orNull(kinds.step),
+})
+
+/** @throws UsageError for what is none */
+export function expectRule(call: string, rule: unknown): void {
+  if (!(rule instanceof Rule)) throw new UsageError(`${call}: expected a rule, got ${shown(rule)}`, { call })
 }
 
 /** What a rule has done so far, under smdebug's names for it. */
@@ -64,7 +84,11 @@ export abstract class Rule {
   #report: RuleReport
   #found: Found[] = []
 
-  constructor(baseTrial: Trial, options: RuleOptions = {}) {
+  constructor(baseTrial: Trial, given?: RuleOptions) {
+    const call = `rule ${new.target.name}`
+    if (!(baseTrial instanceof Trial))
+      throw new UsageError(`${call}: expected a trial, got ${shown(baseTrial)}`, { call })
+    const options = checkOptions(call, RULE_OPTIONS, given)
     this.baseTrial = baseTrial
     this.otherTrials = options.otherTrials ?? []
     this.trials = [baseTrial, ...this.otherTrials]
@@ -115,13 +139,15 @@ export abstract class Rule {
    * @throws RuleEvaluationConditionMet where the rule's condition is met, after its actions; StepUnavailable, NoMoreData,
    *   TensorUnavailable, TensorUnavailableForStep, WaitTimeout
    */
-  async invoke(step: number, options: WaitOptions & MeasureOptions = {}): Promise<void> {
-    await this.baseTrial.waitForSteps([step], options)
-    for (const other of this.otherTrials) await untilKnown(other, step, options)
-    const isMet = await judgements.take([this], options.signal, async () => {
+  async invoke(step: number, options?: WaitOptions & MeasureOptions): Promise<void> {
+    const reading = checkOptions('rule.invoke', READ_OPTIONS, options)
+    const waiting = waitingOf(reading)
+    await this.baseTrial.waitForSteps([step], waiting)
+    for (const other of this.otherTrials) await untilKnown(other, step, waiting)
+    const isMet = await judgements.take([this], reading.signal, async () => {
       this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
       this.setRequiredTensors(step)
-      await this.reqTensors.fetch(options)
+      await this.reqTensors.fetch(reading)
       const { ahead } = this.reqTensors
       return holding(this.trials.map(stateOf), { ahead, owners: [this] }, async () => {
         const findings = await this.judge(step)

@@ -56,34 +56,6 @@ export const S3_DEFAULTS = {
   cacheByteLength: 10 * 2 ** 30,
 } as const
 
-/** The least of the options that are numbers. */
-const LEAST: Readonly<Record<keyof typeof S3_DEFAULTS, number>> = {
-  maxAttempts: 1,
-  requestTimeoutMs: 1,
-  idleTimeoutMs: 1,
-  maxSockets: 1,
-  gapByteLength: 0,
-  partByteLength: 64 << 10,
-  cacheByteLength: 0,
-}
-
-/** Of all kinds of options, the names. */
-const KINDS: Readonly<Record<keyof S3Options, 'string' | 'boolean' | 'number' | 'object'>> = {
-  endpoint: 'string',
-  region: 'string',
-  forcePathStyle: 'boolean',
-  credentials: 'object',
-  anonymous: 'boolean',
-  maxAttempts: 'number',
-  requestTimeoutMs: 'number',
-  idleTimeoutMs: 'number',
-  maxSockets: 'number',
-  gapByteLength: 'number',
-  partByteLength: 'number',
-  cacheDirectory: 'string',
-  cacheByteLength: 'number',
-}
-
 /** The spec of `s3://bucket/prefix`. @throws UsageError */
 export function s3Spec(url: string, options: S3Options): S3StoreSpec {
   // Keys stand in such URLs as they are: nothing is decoded.
@@ -91,31 +63,15 @@ export function s3Spec(url: string, options: S3Options): S3StoreSpec {
   if (bucket === undefined || !/^[A-Za-z0-9][A-Za-z0-9._:-]{1,254}$/.test(bucket)) {
     throw new UsageError(`expected s3://bucket/prefix, got ${JSON.stringify(url)}`, { pathOrUrl: url })
   }
-  checkOptions(options)
+  checkTogether(options)
   const prefix = (rest ?? '').replace(/^\/+|\/+$/g, '')
   return { kind: 's3', bucket, prefix: prefix === '' ? '' : `${prefix}/`, options: { ...options } }
 }
 
-function checkOptions(options: S3Options): void {
-  for (const [name, value] of Object.entries(options) as [keyof S3Options, unknown][]) {
-    const kind = KINDS[name]
-    if (kind === undefined) {
-      throw new UsageError(`expected an option of S3 (${Object.keys(KINDS).join(', ')}), got ${JSON.stringify(name)}`)
-    }
-    if (value === undefined) continue
-    // Never the value itself: it may be a secret, by mistake.
-    if (typeof value !== kind) throw new UsageError(`expected s3.${name} to be a ${kind}, got a ${typeof value}`)
-    const least = LEAST[name as keyof typeof LEAST]
-    if (least !== undefined && !(Number.isSafeInteger(value) && (value as number) >= least)) {
-      throw new UsageError(`expected s3.${name} to be a whole number from ${least} on, got ${value}`)
-    }
-  }
-  const { credentials, anonymous, endpoint } = options
+/** What the options are together. */
+function checkTogether({ credentials, anonymous }: S3Options): void {
   if (credentials && anonymous) throw new UsageError('expected s3.credentials or s3.anonymous, got both')
   if (credentials && !(credentials.accessKeyId && credentials.secretAccessKey)) {
     throw new UsageError('expected s3.credentials to be { accessKeyId, secretAccessKey, sessionToken? }')
-  }
-  if (endpoint !== undefined && !/^https?:\/\/[^/]/.test(endpoint)) {
-    throw new UsageError(`expected s3.endpoint to be an http:// or https:// URL, got ${JSON.stringify(endpoint)}`)
   }
 }

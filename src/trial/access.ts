@@ -1,7 +1,7 @@
 /** How a trial's bytes are reached: the store, and the runner that a piece of work pays for. */
 
 import { availableParallelism } from 'node:os'
-import { UsageError } from '../errors.js'
+import { type Kinds, kinds } from '../options.js'
 import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../plan.js'
 import { InlineRunner } from '../pool/inline.js'
 import type { Job, ReplyTo } from '../pool/message.js'
@@ -25,6 +25,11 @@ export interface WorkOptions {
   readonly threads?: number
   /** Bytes of file contents a thread may hold at once; at least 4 MiB. Default 64 MiB. */
   readonly memory?: number
+}
+
+export const WORK_OPTIONS: Kinds<WorkOptions> = {
+  threads: kinds.wholeNumber(0, 1024, 'a number of threads from 0 to 1024'),
+  memory: kinds.wholeNumber(MIN_MEMORY, 2 ** 31, `bytes a thread may hold, from 4 MiB (${MIN_MEMORY}) to 2 GiB`),
 }
 
 let threads: Promise<typeof import('../pool/threads.js')> | undefined
@@ -101,15 +106,4 @@ export class Access {
     }
     return { threads, ahead, run }
   }
-}
-
-/** @throws UsageError for a number of threads that makes no sense */
-export function checkWorkOptions({ threads, memory }: WorkOptions): { threads: number | undefined; memory: number } {
-  if (threads !== undefined && !(Number.isInteger(threads) && threads >= 0 && threads <= 1024)) {
-    throw new UsageError(`expected a number of threads from 0 to 1024, got ${threads}`)
-  }
-  if (memory !== undefined && !(Number.isInteger(memory) && memory >= MIN_MEMORY && memory <= 2 ** 31)) {
-    throw new UsageError(`expected memory a thread of 4 MiB (${MIN_MEMORY} bytes) to 2 GiB, got ${memory} bytes`)
-  }
-  return { threads, memory: memory ?? DEFAULT_MEMORY }
 }

@@ -6,10 +6,10 @@
 import { KNOWN, type Known } from '../engine/engine.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
-import { planScan, type RecordPlace, wholeRecordLimit } from '../plan.js'
+import { DEFAULT_MEMORY, planScan, type RecordPlace, wholeRecordLimit } from '../plan.js'
 import type { Store } from '../store/store.js'
 import type { CheckLevel, ReductionName } from '../types.js'
-import { checkWorkOptions, type WorkOptions } from './access.js'
+import type { WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { STAMP_LENGTH } from './index-cache.js'
@@ -81,7 +81,7 @@ export function readReduction(
 
 async function run(state: TrialState, batch: readonly Request[], options: ReadOptions): Promise<void> {
   const { access, remembered } = state
-  const { threads, memory } = checkWorkOptions(options)
+  const { threads, memory = DEFAULT_MEMORY } = options
   const checkLevel = checkLevelNumber(options.check ?? 'minimal')
   const unread: Asked[] = []
   for (const asked of await byRecord(batch, checkLevel, access.store)) {

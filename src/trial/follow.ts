@@ -1,9 +1,10 @@
 /** A running trial, step by step as they come. Source of the rules: rules.md §3. */
 
+import { kinds, optionsOf } from '../options.js'
 import type { GlobalStep, Mode } from '../types.js'
 import { type StepState, type TrialState, workersOfSteps } from './state.js'
 import { isOfMode } from './steps.js'
-import { type WaitOptions, waitFor } from './wait.js'
+import { WAIT_OPTIONS, type WaitOptions, waitFor } from './wait.js'
 
 export interface FollowOptions extends WaitOptions {
   /** Only steps of that mode. */
@@ -11,6 +12,8 @@ export interface FollowOptions extends WaitOptions {
   /** The first global step to yield. Default: the first there is. */
   readonly startStep?: number
 }
+
+export const FOLLOW_OPTIONS = optionsOf<FollowOptions>({ ...WAIT_OPTIONS, mode: kinds.mode, startStep: kinds.step })
 
 /**
  * Whether a step is there, will come, or will never.

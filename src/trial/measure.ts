@@ -19,18 +19,26 @@ import {
   TrialscanError,
 } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
-import { type MeasuredPlace, type MeasureJob, type PlannedMeasure, planMeasures, type Task } from '../plan.js'
+import { checkOptions, type Kinds, kinds } from '../options.js'
+import {
+  DEFAULT_MEMORY,
+  type MeasuredPlace,
+  type MeasureJob,
+  type PlannedMeasure,
+  planMeasures,
+  type Task,
+} from '../plan.js'
 import type { HistogramResult, MeasureReply, RawValue } from '../pool/message.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
-import { checkWorkOptions, type WorkOptions } from './access.js'
+import { WORK_OPTIONS, type WorkOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
 import { failureOfRecord } from './failed-job.js'
 import type { Ahead } from './hold.js'
 import { checkLevelNumber, checksumError, noAnswer, OF_SCALAR, savedNumber } from './scan.js'
 import type { TrialState } from './state.js'
-import { type TensorValue, type Tolerance, tensorValue } from './value.js'
+import { type TensorValue, TOLERANCE, type Tolerance, tensorValue } from './value.js'
 
 /** Something asked about a tensor. */
 export interface Question<A> {
@@ -351,7 +359,10 @@ export class TensorAtStep {
   }
 
   /** Whether each element is close to that of another tensor (numpy's allclose(this, other)); shapes that differ: false. */
-  allclose(other: TensorAtStep, { rtol = 1e-5, atol = 1e-8, equalNan = false }: Tolerance = {}): Question<boolean> {
+  allclose(other: TensorAtStep, options?: Tolerance): Question<boolean> {
+    // Rules ask with the same tolerance again and again.
+    if (options !== checkedTolerance) checkedTolerance = checkOptions('tensorAtStep.allclose', TOLERANCE, options)
+    const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options ?? {}
     return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
   }
 
@@ -448,6 +459,7 @@ export interface Count {
 }
 
 const NO_NUMBERS: readonly number[] = []
+let checkedTolerance: Tolerance | undefined
 
 function readMoments(told: Told, { name, step }: TensorAtStep): Moments {
   if (told instanceof Moments) return told
@@ -515,6 +527,8 @@ export interface MeasureOptions extends WorkOptions {
   readonly check?: CheckLevel
   readonly signal?: AbortSignal | undefined
 }
+
+export const MEASURE_OPTIONS: Kinds<MeasureOptions> = { ...WORK_OPTIONS, check: kinds.checkLevel, signal: kinds.signal }
 
 /** What answering has cost. */
 export interface MeasureStats {
@@ -720,8 +734,7 @@ export class Inquiry implements Ahead {
 
   /** Answers all that was asked. A record that can't be read is the answer to the questions about it. */
   async run(options: MeasureOptions, stats: MeasureStats): Promise<void> {
-    const { threads, memory } = checkWorkOptions(options)
-    const { signal, check = 'minimal' } = options
+    const { threads, memory = DEFAULT_MEMORY, signal, check = 'minimal' } = options
     const records = this.#records
     const [state] = this.#storeNumbers.keys()
     if (records.length === 0 || state === undefined) return
@@ -731,8 +744,13 @@ export class Inquiry implements Ahead {
       memory,
     )
     stats.threads = Math.max(stats.threads, runner.threads)
-    const checkLevel = checkLevelNumber(check)
-    const context = { stores: this.#stores, checkLevel, memory, threads: runner.threads, known: this.known }
+    const context = {
+      stores: this.#stores,
+      checkLevel: checkLevelNumber(check),
+      memory,
+      threads: runner.threads,
+      known: this.known,
+    }
     let parts: MeasureReply[] = []
     let failure: ErrorData | null = null
     for await (const { planned, reply, error } of runAhead(

@@ -3,9 +3,11 @@
 import { UsageError } from '../errors.js'
 import { indexFileText } from '../format/index-file.js'
 import { indexFilePath } from '../format/paths.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
+import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, storeSpec } from '../store/store.js'
-import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import { TrialLoader } from './open.js'
 
 export interface ReindexOptions extends Pick<WorkOptions, 'threads'> {
@@ -14,6 +16,12 @@ export interface ReindexOptions extends Pick<WorkOptions, 'threads'> {
   /** How to reach and read a trial on S3. See docs/s3.md. */
   readonly s3?: S3Options
 }
+
+const OPTIONS = optionsOf<ReindexOptions>({
+  threads: WORK_OPTIONS.threads,
+  allowSymlinks: kinds.flag,
+  s3: S3_OPTIONS,
+})
 
 /** An index file to be written. */
 export interface ReindexedFile {
@@ -29,9 +37,8 @@ export interface ReindexedFile {
  * @throws as `createTrial`; FormatError or StoreError at the first index or event file that can't be read; UsageError for plain
  *   TensorBoard files, of whose steps several lie in one file, which no index file can tell
  */
-export async function reindexTrial(path: string, options: ReindexOptions = {}): Promise<ReindexedFile[]> {
-  const { allowSymlinks = false, s3 } = options
-  const { threads } = checkWorkOptions(options)
+export async function reindexTrial(path: string, options?: ReindexOptions): Promise<ReindexedFile[]> {
+  const { allowSymlinks = false, s3, threads } = checkOptions('reindexTrial', OPTIONS, options)
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const store = openStore(spec)
   const loader = new TrialLoader(new Access(store, spec), {

@@ -27,14 +27,16 @@ import {
   TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseTornasoleCollections, parseTornasoleIndex, tornasoleIndexText } from '../format/tornasole.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
 import { DisjointSets } from '../plan.js'
 import type { CopiedFile } from '../pool/message.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import { LocalOutput } from '../store/local-output.js'
+import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, type Store, storeSpec } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
-import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import { runOnFiles } from './failed-job.js'
 import { noTrial } from './no-trial.js'
 import { repairCollections } from './repair-collections.js'
@@ -60,6 +62,15 @@ export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
    */
   readonly onTemporary?: (directory: string) => void
 }
+
+const OPTIONS = optionsOf<RepairOptions>({
+  threads: WORK_OPTIONS.threads,
+  checksums: kinds.flag,
+  allowSymlinks: kinds.flag,
+  s3: S3_OPTIONS,
+  signal: kinds.signal,
+  onTemporary: kinds.callback(),
+})
 
 /** Index files that a job reads, and event files at the most. */
 const INDEX_FILES_PER_JOB = 256
@@ -105,16 +116,16 @@ interface Group {
  * @throws as `createTrial` for what is no trial; StoreError if the copy can't be written, or a store can't be reached;
  *   UsageError for a copy in the trial, or in a directory that holds something. What is wrong in the trial is no error.
  */
-export async function repairTrial(path: string, out: string, options: RepairOptions = {}): Promise<RepairReport> {
-  const { allowSymlinks = false, checksums = false, s3, signal } = options
-  const { threads } = checkWorkOptions(options)
+export async function repairTrial(path: string, out: string, options?: RepairOptions): Promise<RepairReport> {
+  const asked = checkOptions('repairTrial', OPTIONS, options)
+  const { allowSymlinks = false, checksums = false, s3, signal, threads, onTemporary } = asked
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const access = new Access(openStore(spec), spec)
   try {
     await access.store.open()
     const output = await LocalOutput.create(out, spec.kind === 'local' ? spec.root : null)
     try {
-      options.onTemporary?.(output.root)
+      onTemporary?.(output.root)
       const repair = new Repair(access, output, { checksums, threads, signal })
       const notes = await repair.run()
       signal?.throwIfAborted()

@@ -1,6 +1,7 @@
 /** Steps: which there are, in which mode, and which are complete. Source: format.md "Collections file", rules.md §3. */
 
 import { UsageError } from '../errors.js'
+import { kinds, optionsOf } from '../options.js'
 import { type GlobalStep, MODES, type Mode, type ModeStep, type Worker } from '../types.js'
 import { inTurns } from './turns.js'
 
@@ -23,6 +24,8 @@ export interface StepOptions {
   /** Also steps that not all workers have written yet. */
   readonly showIncompleteSteps?: boolean
 }
+
+export const STEP_OPTIONS = optionsOf<StepOptions>({ mode: kinds.mode, showIncompleteSteps: kinds.flag })
 
 /** @throws UsageError for what is no mode */
 export function checkMode(mode: Mode): Mode {

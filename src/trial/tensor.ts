@@ -14,9 +14,10 @@ import {
   type TrialscanError,
   UsageError,
 } from '../errors.js'
-import { columnsOf, type RecordPlace, windowByteLength } from '../plan.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
+import { columnsOf, DEFAULT_MEMORY, type RecordPlace, windowByteLength } from '../plan.js'
 import type { CheckLevel, Mode, ReductionBase, ReductionName, Worker } from '../types.js'
-import { checkWorkOptions, type WorkOptions } from './access.js'
+import { WORK_OPTIONS, type WorkOptions } from './access.js'
 import { readReduction } from './batch.js'
 import { inOrderOfWorkers, type SavedTensor, type WorkerStep, workersOf } from './catalog.js'
 import { runWhole } from './failed-job.js'
@@ -24,7 +25,7 @@ import { currentHold } from './hold.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, shapesOf } from './scan.js'
 import type { TrialState } from './state.js'
-import { checkMode, type StepOptions } from './steps.js'
+import { checkMode, STEP_OPTIONS, type StepOptions } from './steps.js'
 import { type TensorValue, tensorValue } from './value.js'
 
 /** Which of a tensor's values is meant. */
@@ -41,6 +42,22 @@ export interface ValueOptions extends WorkOptions {
    */
   readonly unfoldLimit?: number
 }
+
+export interface ReductionOptions extends ValueOptions {
+  /** Of the absolute values. */
+  readonly abs?: boolean
+}
+
+const VALUE_KINDS: Kinds<ValueOptions> = {
+  ...WORK_OPTIONS,
+  mode: kinds.mode,
+  worker: kinds.text,
+  check: kinds.checkLevel,
+  unfoldLimit: kinds.wholeNumber(0, undefined, 'a number of bytes'),
+}
+const VALUE_OPTIONS = optionsOf<ValueOptions>(VALUE_KINDS)
+const REDUCTION_OPTIONS = optionsOf<ReductionOptions>({ ...VALUE_KINDS, abs: kinds.flag })
+const WORKERS_OPTIONS = optionsOf<Pick<ValueOptions, 'mode'>>({ mode: kinds.mode })
 
 /** What a worker saved of the tensor at a step. */
 interface Saved {
@@ -68,14 +85,16 @@ export class Tensor {
    * Steps at which the tensor was saved, ascending: global steps for GLOBAL (the default), else steps of the mode.
    * Steps that not all workers have written yet are left out, unless asked for.
    */
-  steps({ mode = 'GLOBAL', showIncompleteSteps = false }: StepOptions = {}): number[] {
+  steps(options?: StepOptions): number[] {
+    const { mode = 'GLOBAL', showIncompleteSteps = false } = checkOptions('tensor.steps', STEP_OPTIONS, options)
     const { steps } = this.#state.catalog
     const own = new Set(this.#ofMode(mode).map(workerStep => numberOf(workerStep, mode)))
     return [...own].filter(step => showIncompleteSteps || steps.isComplete(step, mode)).sort((a, b) => a - b)
   }
 
   /** Workers that saved the tensor at a step, sorted; without a step, at any. @throws as `value` */
-  workers(step?: number, { mode = 'GLOBAL' }: { mode?: Mode } = {}): Worker[] {
+  workers(step?: number, options?: Pick<ValueOptions, 'mode'>): Worker[] {
+    const { mode = 'GLOBAL' } = checkOptions('tensor.workers', WORKERS_OPTIONS, options)
     if (step === undefined) return workersOf(this.#workerSteps)
     this.#state.knownSteps(step, mode)
     const found = this.#savedAt(step, mode)
@@ -98,13 +117,14 @@ export class Tensor {
    * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailableForStep (also where only reductions were saved),
    *   InvalidWorker; FormatError if the record is corrupt, StoreError if it can't be read
    */
-  async value(step: number, options: ValueOptions = {}): Promise<TensorValue> {
-    const { mode = 'GLOBAL', worker } = options
+  async value(step: number, options?: ValueOptions): Promise<TensorValue> {
+    const asked = checkOptions('tensor.value', VALUE_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = asked
     const found = await this.#find(step, mode, worker, hasValue)
-    const ahead = options.check === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
+    const ahead = asked.check === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
     if (ahead) return ahead
     const place = this.#valuePlace(found, step, mode)
-    const [value] = await this.#reading(this.#read([place], options), found, step, mode)
+    const [value] = await this.#reading(this.#read([place], asked), found, step, mode)
     return value!
   }
 
@@ -112,8 +132,9 @@ export class Tensor {
    * The values at all steps of a mode where the tensor's value was saved, in one planned read: step → value. Steps that
    * are not complete, and of a worker asked for those it has no data at, are left out.
    */
-  async values(options: ValueOptions = {}): Promise<Map<number, TensorValue>> {
-    const { mode = 'GLOBAL', worker } = options
+  async values(options?: ValueOptions): Promise<Map<number, TensorValue>> {
+    const asked = checkOptions('tensor.values', VALUE_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = asked
     const numbers: number[] = []
     const places: RecordPlace[] = []
     for (const [number, found] of this.#all(mode, worker, hasValue)) {
@@ -121,7 +142,7 @@ export class Tensor {
       numbers.push(number)
       places.push(recordPlace(found.workerStep, found.saved.value))
     }
-    const values = await this.#read(places, options)
+    const values = await this.#read(places, asked)
     return new Map(numbers.map((number, i) => [number, values[i]!]))
   }
 
@@ -131,33 +152,31 @@ export class Tensor {
    * @param options `abs`: of the absolute values
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
    */
-  async reductionValue(
-    step: number,
-    name: ReductionBase,
-    options: ValueOptions & { readonly abs?: boolean } = {},
-  ): Promise<ReductionValue> {
-    const { mode = 'GLOBAL', worker, abs = false } = options
+  async reductionValue(step: number, name: ReductionBase, options?: ReductionOptions): Promise<ReductionValue> {
+    const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
+    const { mode = 'GLOBAL', worker, abs = false } = asked
     if (name.startsWith('abs_')) throw new UsageError(`expected abs: true beside ${name.slice(4)}, got ${name}`)
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
     const found = await this.#find(step, mode, worker, saved => hasValue(saved) || saved.reductions.has(reduction))
     const { workerStep, saved } = found
-    const ahead = options.check === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
+    const ahead = asked.check === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
     if (ahead !== undefined && ahead !== false) return ahead
     if (saved.value === null && !saved.reductions.has(reduction)) {
       const kept = [...saved.reductions.keys()].join(', ') || 'none'
       const detail = `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`
       throw new TensorUnavailableForStep(this.name, step, mode, detail)
     }
-    return this.#reading(readReduction(this.#state, workerStep, saved, reduction, options), found, step, mode)
+    return this.#reading(readReduction(this.#state, workerStep, saved, reduction, asked), found, step, mode)
   }
 
   /** The reductions that the hook saved at a step, as it saved them; none are computed. @throws as `value` */
-  async reductionValues(step: number, options: ValueOptions = {}): Promise<Map<ReductionName, ReductionValue>> {
-    const { mode = 'GLOBAL', worker } = options
+  async reductionValues(step: number, options?: ValueOptions): Promise<Map<ReductionName, ReductionValue>> {
+    const asked = checkOptions('tensor.reductionValues', VALUE_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = asked
     const found = await this.#find(step, mode, worker, ({ reductions }) => reductions.size > 0)
     const { workerStep, saved } = found
     const names = [...saved.reductions.keys()]
-    const read = Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, options)))
+    const read = Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, asked)))
     const values = await this.#reading(read, found, step, mode)
     return new Map(names.map((name, i) => [name, values[i]!]))
   }
@@ -166,22 +185,24 @@ export class Tensor {
    * The shape at a step: as it was saved, else that of the value.
    * @throws as `value`; ShapeUnavailableForStep where neither was saved
    */
-  async shape(step: number, options: ValueOptions = {}): Promise<readonly number[]> {
-    const { mode = 'GLOBAL', worker } = options
+  async shape(step: number, options?: ValueOptions): Promise<readonly number[]> {
+    const asked = checkOptions('tensor.shape', VALUE_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = asked
     const found = await this.#find(step, mode, worker, hasShape)
-    const [shape] = await this.#reading(this.#shapes([found], options), found, step, mode)
+    const [shape] = await this.#reading(this.#shapes([found], asked), found, step, mode)
     if (shape) return shape
     const kept = [...found.saved.reductions.keys()].join(', ')
     throw new ShapeUnavailableForStep(this.name, step, mode, `only its reductions ${kept} were saved`)
   }
 
   /** The shapes at all complete steps of a mode where they are known: step → shape. */
-  async shapes(options: ValueOptions = {}): Promise<Map<number, readonly number[]>> {
-    const { mode = 'GLOBAL', worker } = options
+  async shapes(options?: ValueOptions): Promise<Map<number, readonly number[]>> {
+    const asked = checkOptions('tensor.shapes', VALUE_OPTIONS, options)
+    const { mode = 'GLOBAL', worker } = asked
     const all = this.#all(mode, worker, hasShape)
     const shapes = await this.#shapes(
       all.map(([, found]) => found),
-      options,
+      asked,
     )
     return new Map(all.flatMap(([number], i) => (shapes[i] ? [[number, shapes[i]] as const] : [])))
   }
@@ -307,9 +328,7 @@ export class Tensor {
   /** Values of records, in order; the first that can't be read is thrown. */
   async #read(places: readonly RecordPlace[], options: ValueOptions): Promise<TensorValue[]> {
     const { access } = this.#state
-    const { threads, memory } = checkWorkOptions(options)
-    const { unfoldLimit = UNFOLD_LIMIT } = options
-    if (!(unfoldLimit >= 0)) throw new UsageError(`expected unfoldLimit to be a number of bytes, got ${unfoldLimit}`)
+    const { threads, memory = DEFAULT_MEMORY, unfoldLimit = UNFOLD_LIMIT } = options
     const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
     const runner = await access.runner(threads, total, memory)
     const jobs: RecordPlace[][] = []
@@ -347,7 +366,7 @@ export class Tensor {
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */
   async #shapes(found: readonly Saved[], options: ValueOptions): Promise<(readonly number[] | null)[]> {
     const { access } = this.#state
-    const { threads, memory } = checkWorkOptions(options)
+    const { threads, memory = DEFAULT_MEMORY } = options
     const unsaved = found.filter(({ saved }) => saved.shape === null && saved.value !== null)
     const read = new Map<Saved, readonly number[]>()
     if (unsaved.length > 0) {

@@ -1,5 +1,6 @@
 /** Names that Tornasole gave to calls which smdebug renamed: for those who come with old scripts. */
 
+import { expectNoOptions } from '../options.js'
 import type { Mode } from '../types.js'
 import type { TensorNamesOptions } from './trial.js'
 
@@ -9,7 +10,9 @@ export abstract class TornasoleNames {
   abstract steps(options?: { mode?: Mode; showIncompleteSteps?: boolean }): number[]
 
   /** @deprecated Use `tensorNames()`. */
-  tensors(): string[] {
+  tensors(): string[]
+  tensors(...given: unknown[]): string[] {
+    expectNoOptions('trial.tensors', given, '; write trial.tensorNames({ … })')
     return this.tensorNames()
   }
 

@@ -15,31 +15,25 @@ import {
 import { type CollectionConfig, collectionMembers } from '../format/collections.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { compilePattern } from '../format/pattern.js'
-import { columnsOf, type RecordPlace, windowByteLength } from '../plan.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
+import { columnsOf, DEFAULT_MEMORY, type RecordPlace, windowByteLength } from '../plan.js'
+import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, storeName, storeSpec, type Traffic } from '../store/store.js'
-import {
-  CHECK_LEVELS,
-  type CheckLevel,
-  type DType,
-  type GlobalStep,
-  type Mode,
-  type ModeStep,
-  type Worker,
-} from '../types.js'
-import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import type { CheckLevel, DType, GlobalStep, Mode, ModeStep, Worker } from '../types.js'
+import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
-import { type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
+import { FOLLOW_OPTIONS, type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
 import { holding } from './hold.js'
 import { type StepRange, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
 import { type StepState, TrialState } from './state.js'
-import { checkMode, type StepOptions } from './steps.js'
+import { checkMode, STEP_OPTIONS, type StepOptions } from './steps.js'
 import { Tensor } from './tensor.js'
 import { TornasoleNames } from './tornasole.js'
-import type { WaitOptions } from './wait.js'
+import { WAIT_OPTIONS, type WaitOptions } from './wait.js'
 
 export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
   /** Default: the base name of the path. */
@@ -135,13 +129,49 @@ export interface TrialSummary {
   readonly byteLength: number
 }
 
+const stepRange = kinds.that<StepRange>('[begin, end] with 0 ≤ begin < end, each a whole number or null', isStepRange)
+
+const TRIAL_OPTIONS = optionsOf<TrialOptions>({
+  threads: WORK_OPTIONS.threads,
+  name: kinds.text,
+  rangeSteps: kinds.orNull(stepRange),
+  incompleteStepWindow: kinds.wholeNumber(0),
+  requireCollections: kinds.flag,
+  cache: kinds.text,
+  allowSymlinks: kinds.flag,
+  s3: S3_OPTIONS,
+})
+const NAMES_KINDS: Kinds<Pick<TensorNamesOptions, 'step' | 'mode'>> = { step: kinds.step, mode: kinds.mode }
+const NAMES_AT_OPTIONS = optionsOf<Pick<TensorNamesOptions, 'step' | 'mode'>>(NAMES_KINDS)
+const TENSOR_NAMES_OPTIONS = optionsOf<TensorNamesOptions>({
+  ...NAMES_KINDS,
+  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.pattern),
+  collection: kinds.that('the name of a collection, or a collection', isCollection),
+})
+const SCAN_OPTIONS = optionsOf<ScanOptions>({
+  ...WORK_OPTIONS,
+  tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
+  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
+  collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
+  steps: stepRange,
+  mode: kinds.mode,
+  workers: kinds.oneOrMore('the name of a worker', 'such', kinds.text),
+  reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
+  check: kinds.checkLevel,
+  timed: kinds.flag,
+  signal: kinds.signal,
+  onProgress: kinds.callback(),
+})
+const SUMMARY_OPTIONS = optionsOf<WorkOptions>(WORK_OPTIONS)
+const WAIT_FOR_STEPS_OPTIONS = optionsOf<WaitOptions & { mode?: Mode }>({ ...WAIT_OPTIONS, mode: kinds.mode })
+
 /**
  * Opens a trial: of smdebug, of Tornasole, or a directory of TensorBoard event files (tag: tensor; directory: worker, `.`
  * for the root; step: the Event's). Without index files, the event files are scanned.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
  * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options
  */
-export async function createTrial(path: string, options: TrialOptions = {}): Promise<Trial> {
+export async function createTrial(path: string, options?: TrialOptions): Promise<Trial> {
   const {
     name,
     rangeSteps = null,
@@ -150,9 +180,8 @@ export async function createTrial(path: string, options: TrialOptions = {}): Pro
     requireCollections = true,
     cache,
     s3,
-  } = options
-  const { threads } = checkWorkOptions(options)
-  if (rangeSteps !== null) checkRange('rangeSteps', rangeSteps)
+    threads,
+  } = checkOptions('createTrial', TRIAL_OPTIONS, options)
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const access = new Access(openStore(spec), spec)
   const loader = new TrialLoader(access, {
@@ -229,19 +258,17 @@ export class Trial extends TornasoleNames {
    * @throws StepUnavailable for a step that was left out, NoMoreData if the job has ended before it, WaitTimeout,
    *   StepNotYetAvailable within `withoutRefresh`, the signal's reason
    */
-  async waitForSteps(
-    steps: readonly number[],
-    { mode = 'GLOBAL', ...options }: WaitOptions & { mode?: Mode } = {},
-  ): Promise<void> {
-    return waitForSteps(this.#state, steps, checkMode(mode), options)
+  async waitForSteps(steps: readonly number[], options?: WaitOptions & { mode?: Mode }): Promise<void> {
+    const { mode = 'GLOBAL', ...waiting } = checkOptions('trial.waitForSteps', WAIT_FOR_STEPS_OPTIONS, options)
+    return waitForSteps(this.#state, steps, mode, waiting)
   }
 
   /**
    * Complete steps (global ones) as they come, until the job ends: `for await (const step of trial.follow())`.
    * @throws WaitTimeout if none comes for too long, the signal's reason
    */
-  follow(options: FollowOptions = {}): AsyncGenerator<GlobalStep> {
-    return follow(this.#state, options)
+  follow(options?: FollowOptions): AsyncGenerator<GlobalStep> {
+    return follow(this.#state, checkOptions('trial.follow', FOLLOW_OPTIONS, options))
   }
 
   /** The requests that were made up to now for a trial on S3; none for others. */
@@ -272,7 +299,8 @@ export class Trial extends TornasoleNames {
    * Step numbers, ascending: all global steps for GLOBAL (the default), else the steps of the mode. Steps that not all
    * workers have written yet are left out, unless asked for.
    */
-  steps({ mode = 'GLOBAL', showIncompleteSteps = false }: StepOptions = {}): number[] {
+  steps(options?: StepOptions): number[] {
+    const { mode = 'GLOBAL', showIncompleteSteps = false } = checkOptions('trial.steps', STEP_OPTIONS, options)
     return this.#catalog.steps.numbers(mode, showIncompleteSteps)
   }
 
@@ -336,7 +364,8 @@ export class Trial extends TornasoleNames {
   }
 
   /** Names of saved tensors that fit everything asked for, sorted. */
-  tensorNames({ step, mode, regex, collection }: TensorNamesOptions = {}): string[] {
+  tensorNames(options?: TensorNamesOptions): string[] {
+    const { step, mode, regex, collection } = checkOptions('trial.tensorNames', TENSOR_NAMES_OPTIONS, options)
     if (regex !== undefined && collection !== undefined) {
       throw new UsageError('expected regex or collection, got both')
     }
@@ -345,8 +374,7 @@ export class Trial extends TornasoleNames {
     if (step !== undefined) {
       this.#state.knownSteps(step, mode ?? 'GLOBAL')
       workerSteps = catalog.at(step, mode ?? 'GLOBAL')
-    } else if (mode !== undefined && checkMode(mode) !== 'GLOBAL')
-      workerSteps = workerSteps.filter(saved => saved.mode === mode)
+    } else if (mode !== undefined && mode !== 'GLOBAL') workerSteps = workerSteps.filter(saved => saved.mode === mode)
     let names: string[]
     if (workerSteps === catalog.workerSteps) names = this.#names
     else names = [...new Set(workerSteps.flatMap(({ tensors }) => [...tensors.keys()]))]
@@ -359,22 +387,22 @@ export class Trial extends TornasoleNames {
   }
 
   /** Names of the inputs: members of the collection `inputs`, or, where none was saved, names with `input` in them. */
-  inputs(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+  inputs(options?: Pick<TensorNamesOptions, 'step' | 'mode'>): string[] {
     return this.#namesFor('inputs', options)
   }
 
   /** As `inputs`, of the outputs. */
-  outputs(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+  outputs(options?: Pick<TensorNamesOptions, 'step' | 'mode'>): string[] {
     return this.#namesFor('outputs', options)
   }
 
   /** As `inputs`, of the labels. */
-  labels(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+  labels(options?: Pick<TensorNamesOptions, 'step' | 'mode'>): string[] {
     return this.#namesFor('labels', options)
   }
 
   /** As `inputs`, of the predictions. */
-  predictions(options: Pick<TensorNamesOptions, 'step' | 'mode'> = {}): string[] {
+  predictions(options?: Pick<TensorNamesOptions, 'step' | 'mode'>): string[] {
     return this.#namesFor('predictions', options)
   }
 
@@ -394,38 +422,35 @@ export class Trial extends TornasoleNames {
    * of which only reductions were saved gives those. A record that can't be read is a row with an `error`.
    * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError for what the trial does not have, at once
    */
-  scan(options: ScanOptions = {}): Scan {
-    const { check = 'minimal', reductions = 'all', signal, onProgress } = options
-    const { threads, memory } = checkWorkOptions(options)
-    if (!CHECK_LEVELS.includes(check)) {
-      throw new UsageError(`expected check to be one of ${CHECK_LEVELS.join(', ')}, got ${JSON.stringify(check)}`)
-    }
+  scan(options?: ScanOptions): Scan {
+    const asked = checkOptions('trial.scan', SCAN_OPTIONS, options)
+    const { check = 'minimal', reductions = 'all', threads, memory = DEFAULT_MEMORY } = asked
     const names = parseReductions(reductions)
     const { access } = this.#state
     const { workerSteps } = this.#catalog
-    const selected = this.#selectedNames(options)
+    const selected = this.#selectedNames(asked)
     return new Scan({
       problems: this.#state.contents.problems,
-      items: { [Symbol.iterator]: () => selectItems(workerSteps, options, selected) },
+      items: { [Symbol.iterator]: () => selectItems(workerSteps, asked, selected) },
       reductions: names,
       strict: reductions !== 'all',
       context: {
         store: access.spec,
         checkLevel: checkLevelNumber(check),
         memory,
-        timed: options.timed,
+        timed: asked.timed,
         known: setFor(names),
       },
       runner: totalBytes => access.runner(threads, totalBytes, memory),
       url: path => access.store.url(path),
-      signal,
-      onProgress,
+      signal: asked.signal,
+      onProgress: asked.onProgress,
     })
   }
 
   /** Dtype, shape, steps and bytes of every tensor. Reads the head of two records a tensor. */
-  async summary(options: WorkOptions = {}): Promise<TrialSummary> {
-    const { memory, threads } = checkWorkOptions(options)
+  async summary(options?: WorkOptions): Promise<TrialSummary> {
+    const { memory = DEFAULT_MEMORY, threads } = checkOptions('trial.summary', SUMMARY_OPTIONS, options)
     const drafts = [...this.#catalog.byTensor].map(([name, workerSteps]) => summarize(name, workerSteps))
     const runner = await this.#state.access.runner(threads ?? 0, 0)
     const { spec, store } = this.#state.access
@@ -464,7 +489,8 @@ export class Trial extends TornasoleNames {
     return [...this.#catalog.byTensor.keys()]
   }
 
-  #namesFor(collection: string, { step, mode }: Pick<TensorNamesOptions, 'step' | 'mode'>): string[] {
+  #namesFor(collection: string, options: Pick<TensorNamesOptions, 'step' | 'mode'> | undefined): string[] {
+    const { step, mode } = checkOptions(`trial.${collection}`, NAMES_AT_OPTIONS, options)
     const at = { ...(step !== undefined && { step }), ...(mode !== undefined && { mode }) }
     const isSaved =
       this.#state.contents.collections.collections.has(collection) && this.collection(collection).members.length > 0
@@ -476,9 +502,7 @@ export class Trial extends TornasoleNames {
   }
 
   /** The tensors a scan is about; null: all. */
-  #selectedNames({ tensors, regex, collection, workers, mode, steps }: ScanOptions): ReadonlySet<string> | null {
-    if (mode !== undefined) checkMode(mode)
-    if (steps !== undefined) checkRange('steps', steps)
+  #selectedNames({ tensors, regex, collection, workers }: ScanOptions): ReadonlySet<string> | null {
     for (const worker of workers === undefined ? [] : listOf(workers)) {
       if (!this.#catalog.workers.includes(worker)) throw new InvalidWorker(worker, this.#catalog.workers)
     }
@@ -574,12 +598,18 @@ function listOf<T extends string | RegExp>(one: T | readonly T[]): readonly T[] 
   return typeof one === 'string' || one instanceof RegExp ? [one] : one
 }
 
-function checkRange(name: string, range: StepRange): void {
+function isStepRange(range: unknown): boolean {
   const isBound = (bound: unknown): boolean => bound === null || (Number.isSafeInteger(bound) && (bound as number) >= 0)
-  if (Array.isArray(range) && range.length === 2 && range.every(isBound)) {
-    const [begin, end] = range
-    if (begin === null || end === null || begin < end) return
-  }
-  const wanted = '[begin, end] with 0 ≤ begin < end, each a whole number or null'
-  throw new UsageError(`expected ${name} to be ${wanted}, got ${JSON.stringify(range)}`, { [name]: range })
+  if (!Array.isArray(range) || range.length !== 2 || !range.every(isBound)) return false
+  const [begin, end] = range as unknown as StepRange
+  return begin === null || end === null || begin < end
+}
+
+function isCollection(given: unknown): boolean {
+  return typeof given === 'string' || Array.isArray((given as Collection | null)?.members)
+}
+
+/** Whether they are known is told apart, with the nearest. */
+function isNames(given: unknown): boolean {
+  return given === 'all' || (Array.isArray(given) && given.every(name => typeof name === 'string'))
 }

@@ -3,6 +3,7 @@
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import { asideEngine } from '../engine/engine.js'
 import { UsageError } from '../errors.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { RawValue } from '../pool/message.js'
 import type { DType } from '../types.js'
 
@@ -114,13 +115,15 @@ export interface Tolerance {
   readonly equalNan?: boolean
 }
 
+export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kinds.tolerance, equalNan: kinds.flag })
+
 /**
  * Whether every element of `a` is close to that of `b`: |a − b| ≤ atol + rtol·|b|, infinities equal only to
  * themselves. Pairs of float32 are compared in float32 arithmetic, as numpy does, all others in float64.
  * @throws UsageError if the shapes differ, or for strings
  */
-export function allclose(a: TensorValue, b: TensorValue, tolerance: Tolerance = {}): boolean {
-  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = tolerance
+export function allclose(a: TensorValue, b: TensorValue, options?: Tolerance): boolean {
+  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = checkOptions('allclose', TOLERANCE, options)
   if (a.dtype === 'string' || b.dtype === 'string') {
     throw new UsageError(`expected tensors of numbers to compare, got ${a.dtype} and ${b.dtype}`)
   }

@@ -20,6 +20,8 @@ import {
 } from '../format/paths.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '../format/tornasole.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
+import { DEFAULT_MEMORY } from '../plan.js'
 import {
   type RecordProblem,
   VALUE_KINDS,
@@ -28,10 +30,11 @@ import {
   type VerifyRange,
 } from '../pool/message.js'
 import { type Runner, runTwice } from '../pool/runner.js'
+import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, type Store, storeSpec, type Traffic } from '../store/store.js'
 import { MODES, type Worker } from '../types.js'
-import { Access, checkWorkOptions, type WorkOptions } from './access.js'
+import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import { runOnFiles } from './failed-job.js'
 import { listPlain, noTrial } from './no-trial.js'
 import {
@@ -65,6 +68,15 @@ export interface VerifyOptions extends WorkOptions {
   /** How to reach and read a trial on S3. See docs/s3.md. */
   readonly s3?: S3Options
 }
+
+const OPTIONS = optionsOf<VerifyOptions>({
+  ...WORK_OPTIONS,
+  deep: kinds.flag,
+  onProblem: kinds.callback(),
+  signal: kinds.signal,
+  allowSymlinks: kinds.flag,
+  s3: S3_OPTIONS,
+})
 
 export interface VerifyStats {
   /** Event files that were read. */
@@ -110,14 +122,14 @@ const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
  * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's reason
  */
-export async function verifyTrial(path: string, options: VerifyOptions = {}): Promise<Verification> {
-  const { allowSymlinks = false, s3, signal } = options
-  const work = checkWorkOptions(options)
+export async function verifyTrial(path: string, options?: VerifyOptions): Promise<Verification> {
+  const asked = checkOptions('verifyTrial', OPTIONS, options)
+  const { allowSymlinks = false, s3, signal } = asked
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const store = openStore(spec)
   try {
     signal?.throwIfAborted()
-    return await new Verifier(new Access(store, spec), options, work).run()
+    return await new Verifier(new Access(store, spec), asked).run()
   } finally {
     await store.close()
   }
@@ -150,16 +162,12 @@ class Verifier {
   readonly #seenPayloads = new WeakSet<object>()
   readonly #stats = { eventFiles: 0, indexFiles: 0, records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0 }
 
-  constructor(
-    access: Access,
-    options: VerifyOptions,
-    { threads, memory }: { readonly threads: number | undefined; readonly memory: number },
-  ) {
+  constructor(access: Access, options: VerifyOptions) {
     this.#access = access
     this.#store = access.store
     this.#options = options
-    this.#threads = threads
-    this.#memory = memory
+    this.#threads = options.threads
+    this.#memory = options.memory ?? DEFAULT_MEMORY
   }
 
   async run(): Promise<Verification> {

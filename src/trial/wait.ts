@@ -1,8 +1,9 @@
 /** Waiting for a running job: never without a limit, always saying for what. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { UsageError, WaitTimeout } from '../errors.js'
+import { WaitTimeout } from '../errors.js'
 import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY } from '../format/paths.js'
+import { type Kinds, kinds } from '../options.js'
 import type { Store } from '../store/store.js'
 
 export interface WaitOptions {
@@ -17,6 +18,28 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
   /** Called at every look that was in vain, with what is missing. */
   readonly onWait?: (waiting: Waiting) => void
+}
+
+export const WAIT_OPTIONS: Kinds<WaitOptions> = {
+  timeoutMs: kinds.milliseconds,
+  pollMs: kinds.milliseconds,
+  signal: kinds.signal,
+  onWait: kinds.callback(),
+}
+
+/** What is said of waiting among other options. */
+export function waitingOf({
+  timeoutMs,
+  pollMs,
+  signal,
+  onWait,
+}: WaitOptions & { signal?: AbortSignal | undefined }): WaitOptions {
+  return {
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(pollMs !== undefined && { pollMs }),
+    ...(signal && { signal }),
+    ...(onWait && { onWait }),
+  }
 }
 
 /** What is waited for, and for how long already. */
@@ -45,10 +68,6 @@ export async function waitFor<T>(
   const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, onWait } = options
   const isRemote = store.readLater !== undefined
   const pollMs = options.pollMs ?? (isRemote ? REMOTE_POLL_MS : DEFAULT_POLL_MS)
-  for (const [name, value] of Object.entries({ timeoutMs, pollMs })) {
-    if (!(typeof value === 'number' && value >= 0))
-      throw new UsageError(`expected ${name} to be at least 0, got ${value}`)
-  }
   signal?.throwIfAborted()
   const pauseMs = isRemote ? Math.max(pollMs, LEAST_REMOTE_POLL_MS) : pollMs
   const startedAt = performance.now()

@@ -129,7 +129,7 @@ describe('log', () => {
     const error = thrownBy(() => logAction({ level: 'loud' as 'info' }))
     expect(error).toMatchObject({
       code: 'Usage',
-      message: 'logAction: level: expected one of debug, info, warn, error, got "loud"',
+      message: 'logAction: expected level to be one of debug, info, warn, error, got "loud"',
     })
   })
 })
@@ -212,7 +212,7 @@ describe('a command', () => {
     [() => commandAction('a=b', []), 'expected a program, without =, got "a=b"'],
     [() => commandAction('a', ['b', 1 as unknown as string]), 'args[1]: expected a string, got 1'],
     [() => commandAction('a', 'b' as unknown as string[]), 'args: expected a list of strings, got "b"'],
-    [() => commandAction('a', [], { timeoutMs: 0 }), 'timeoutMs: expected milliseconds above 0'],
+    [() => commandAction('a', [], { timeoutMs: 0 }), 'expected timeoutMs to be milliseconds above 0'],
     [() => commandAction('a', [], { timeoutMs: Number.NaN }), 'got NaN'],
     [() => commandAction('a', [], { timeoutMs: 2 ** 31 }), 'got 2147483648'],
   ])('refuses %s', (call, message) => {
@@ -282,7 +282,7 @@ describe('a POST', () => {
     [() => postAction('https://me:hush@x/'), 'without user and password, got one with them'],
     [() => postAction('https://x/', { headers: { 'a b': 'c' } }), 'got "a b"'],
     [() => postAction('https://x/', { headers: { a: 1 as unknown as string } }), 'headers.a: expected a string'],
-    [() => postAction('https://x/', { timeoutMs: -1 }), 'timeoutMs: expected milliseconds'],
+    [() => postAction('https://x/', { timeoutMs: -1 }), 'expected timeoutMs to be milliseconds'],
   ])('refuses %s', (call, message) => {
     const error = thrownBy(call)
     expect(error).toBeInstanceOf(UsageError)

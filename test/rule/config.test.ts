@@ -173,14 +173,17 @@ describe('parseRuleConfigurations', () => {
 })
 
 class Probe extends Rule {
-  readonly options: RuleOptions & { readonly fail?: unknown }
-  constructor(trial: Trial, options: RuleOptions & { readonly fail?: unknown } = {}) {
+  readonly some: unknown
+  constructor(
+    trial: Trial,
+    { fail, some_value, ...options }: RuleOptions & { fail?: unknown; some_value?: unknown } = {},
+  ) {
     super(trial, options)
-    this.options = options
-    if (options.fail === 'usage') throw new UsageError('rule Probe: expected less')
-    if (options.fail === 'information') throw new InsufficientInformationForRuleInvocation('Probe', 'no other trial')
-    if (options.fail === 'other') throw new TypeError('oh')
-    if (options.fail === 'nothing') throw null
+    this.some = some_value
+    if (fail === 'usage') throw new UsageError('rule Probe: expected less')
+    if (fail === 'information') throw new InsufficientInformationForRuleInvocation('Probe', 'no other trial')
+    if (fail === 'other') throw new TypeError('oh')
+    if (fail === 'nothing') throw null
   }
   override invokeAtStep(): boolean {
     return false
@@ -226,7 +229,7 @@ describe('makeRules', () => {
     expect(a).toBeInstanceOf(Probe)
     expect(a).toMatchObject({ name: 'a', ruleName: 'Probe', startStep: 1, endStep: 9, otherTrials: [], logger: silent })
     expect(a!.actions.map(({ name }) => name)).toEqual(['log'])
-    expect((a as Probe).options).toMatchObject({ some_value: '5' })
+    expect((a as Probe).some).toBe('5')
     expect(b).toMatchObject({ name: 'b', startStep: 0, endStep: Number.POSITIVE_INFINITY, actions: [] })
     expect([b!.otherTrials, c!.otherTrials]).toEqual([[other, other], [other]])
     expect(opened).toEqual(['x', 'y'])
@@ -253,6 +256,7 @@ describe('makeRules', () => {
       UsageError,
       'mine: action_json: there is no action "lgo"; did you mean log?',
     ],
+    [probe({ parameters: { Fail: 'usage' } }), UsageError, 'mine: rule Probe has no option "Fail"; it takes otherTrials, actions, name, logger, workers, startStep, endStep'],
     [probe({ otherTrials: ['gone'] }), QueryError, 'mine: gone is gone'],
   ])('says which configuration an error is about: %#', async (configuration, ErrorClass, message) => {
     const error = await rejectionOf(make([configuration]))

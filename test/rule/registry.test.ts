@@ -31,8 +31,9 @@ abstract class Fake extends Silent {
     return null
   }
   readonly options: RuleOptions
-  constructor(trial: Trial, options: RuleOptions = {}) {
-    super(trial, options)
+  constructor(trial: Trial, options: RuleOptions & { readonly threshold?: string } = {}) {
+    const { threshold: _, ...own } = options
+    super(trial, own)
     this.options = options
   }
 }

@@ -8,6 +8,7 @@ import {
   UsageError,
 } from '../../errors.js'
 import { compilePattern } from '../../format/pattern.js'
+import { expectObject } from '../../options.js'
 import type { Catalog, WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
 import type { TrialContents } from '../../trial/open.js'
@@ -169,6 +170,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   readonly #problems: Omit<Problem, 'trial'>[] = []
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
+    expectObject(`rule ${new.target.name}`, options, Object.keys(parameters))
     const { otherTrials, actions, name, logger, workers, startStep, endStep, ...given } = options as RuleOptions
     super(baseTrial, { otherTrials, actions, name, logger, workers, startStep, endStep })
     this.options = options

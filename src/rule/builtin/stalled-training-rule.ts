@@ -1,12 +1,14 @@
 /** StalledTrainingRule (rules.md §2.13). */
 
 import { RuleEvaluationConditionMet } from '../../errors.js'
+import { checkOptions } from '../../options.js'
 import type { MeasureOptions } from '../../trial/measure.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import { type WaitOptions, waitFor } from '../../trial/wait.js'
+import { type WaitOptions, waitFor, waitingOf } from '../../trial/wait.js'
 import { type Action, parseActions } from '../action.js'
 import type { Finding } from '../finding.js'
 import { type Arguments, flag, integer, text } from '../parameters.js'
+import { READ_OPTIONS } from '../required.js'
 import type { RuleOptions } from '../rule.js'
 import { builtin, figure, type Judgement, type Moment } from './builtin.js'
 
@@ -78,7 +80,8 @@ export class StalledTrainingRule extends builtin({
    * Waits for the stall, or the end of the job, whatever the step.
    * @throws RuleEvaluationConditionMet with `endOfRule`, NoMoreData when the job has ended, WaitTimeout
    */
-  override async invoke(step: number, options: WaitOptions & MeasureOptions = {}): Promise<void> {
+  override async invoke(step: number, options?: WaitOptions & MeasureOptions): Promise<void> {
+    const waiting = waitingOf(checkOptions('rule.invoke', READ_OPTIONS, options))
     const state = stateOf(this.baseTrial)
     const found = await waitFor(
       state.access.store,
@@ -88,7 +91,7 @@ export class StalledTrainingRule extends builtin({
         const findings = this.whileWaiting()
         return findings.length > 0 ? { answer: findings } : { missing: 'a stall', there: state.describeSteps('GLOBAL') }
       },
-      { timeoutMs: this.patienceMs + 60_000, ...options },
+      { timeoutMs: this.patienceMs + 60_000, ...waiting },
     )
     await this.fire(found[0]!.step, found)
     throw new RuleEvaluationConditionMet(this.ruleName, step, true)

@@ -1,0 +1,191 @@
+/**
+ * The options of public calls: each call's are described once, and what is given is held against that, so that plain
+ * JavaScript is told of a wrong name or type, too. The only file that knows valibot, which does the checking.
+ */
+
+import * as v from 'valibot'
+import { nearestNames, quote, UsageError } from './errors.js'
+import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from './types.js'
+
+declare const taken: unique symbol
+
+/** What an option takes, exactly: a kind of less or of more is another. */
+export interface Kind<in out T> {
+  readonly [taken]?: T
+}
+
+/** A kind for each option of `O`: none forgotten, none too many, each of the option's own type. */
+export type Kinds<O> = { readonly [K in keyof Required<O>]: Kind<Exclude<O[K], undefined>> }
+
+/** @param expects in words, for messages */
+function kind<T>(expects: string, schema: v.GenericSchema<unknown>): Kind<T> {
+  return v.message(schema, expects) as Kind<T>
+}
+
+/**
+ * What a call takes; an option that holds others is described by theirs.
+ * @param required those that can't be left out
+ */
+export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof O & string)[]): Kind<O> {
+  const entries = Object.entries(kinds as Record<string, v.GenericSchema>).map(([name, schema]) => {
+    return [name, (required as string[]).includes(name) ? schema : v.optional(schema)]
+  })
+  const described = v.strictObject(Object.fromEntries(entries), 'an object')
+  const run: Described['~run'] = (dataset, config) =>
+    described['~run'](isObject(dataset.value) ? dataset : { value: undefined }, config)
+  return { ...described, '~run': run, required } as Kind<O>
+}
+
+/** What holds where nothing is given. */
+const NONE = Object.freeze({})
+
+/**
+ * Holds what was given to a call against what it takes.
+ * @param call as it is written: `trial.scan`
+ * @returns what was given; an empty object for nothing
+ * @throws UsageError that names the call, the option, and for an unknown one the nearest there is
+ */
+export function checkOptions<O extends object>(call: string, takes: Kind<O>, given: O | undefined): O {
+  const described = takes as Described
+  if (given === undefined && described.required.length === 0) return NONE as O
+  const options = given === undefined ? (NONE as O) : given
+  expectObject(call, options, Object.keys(described.entries))
+  const { issues } = v.safeParse(described, options, { abortEarly: true })
+  if (!issues) return options
+  // A name that there is not may be one that is missing, mistyped.
+  const stray = Object.keys(options).find(name => !Object.hasOwn(described.entries, name))
+  throw stray === undefined ? wrong(call, described, issues[0]) : unknown(call, described, [stray])
+}
+
+/** For calls without options: `given` is all that they were given. */
+export function expectNoOptions(call: string, given: readonly unknown[], hint = ''): void {
+  if (given.length === 0 || given[0] === undefined) return
+  throw new UsageError(`${call}: expected no options, got ${shown(given[0])}${hint}`, { call })
+}
+
+type Described = v.StrictObjectSchema<v.ObjectEntries, string> & { readonly required: readonly string[] }
+
+/**
+ * Options are an object to be read, not an array, a Map or a Promise.
+ * @param known the names of options
+ * @throws UsageError that tells what to write
+ */
+export function expectObject(call: string, given: unknown, known: readonly string[]): void {
+  if (isObject(given)) return
+  const mode = known.includes('mode') && MODES.find(mode => mode === String(given).toUpperCase())
+  const hint = mode ? `write { mode: '${mode}' }` : `it takes { ${known.join(', ')} }`
+  throw new UsageError(`${call}: expected options in an object, got ${shown(given)}; ${hint}`, { call })
+}
+
+export function isObject(given: unknown): boolean {
+  return Object.prototype.toString.call(given) === '[object Object]'
+}
+
+function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>): UsageError {
+  const path = (issue.path ?? []).filter(({ type }) => type === 'object')
+  const keys = path.map(({ key }) => String(key))
+  const option = keys.join('.')
+  if (issue.type === 'strict_object' && issue.expected === 'never') return unknown(call, described, keys)
+  const isMissing = issue.type === 'strict_object' && issue.expected === JSON.stringify(keys.at(-1))
+  if (isMissing) return new UsageError(`${call}: expected ${option}, got none`, { call, option })
+  const value = path.at(-1)?.value
+  // What is said of S3 may be a secret, by mistake.
+  const isSecret = keys[0] === 's3' && ['string', 'object'].includes(typeof value)
+  const got = isSecret ? `a value of type ${typeof value}` : shown(value)
+  return new UsageError(`${call}: expected ${option} to be ${issue.message}, got ${got}`, { call, option })
+}
+
+function unknown(call: string, described: Described, keys: readonly string[]): UsageError {
+  const known = Object.keys(within(described, keys.slice(0, -1)).entries)
+  const nearest = nearestNames(keys.at(-1)!.replaceAll(/[-_]/g, ''), known)
+  const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `it takes ${known.join(', ')}`
+  const option = keys.join('.')
+  return new UsageError(`${call} has no option ${quote(option)}; ${hint}`, { call, option, nearest })
+}
+
+/** The description of an option that holds others. */
+function within(described: Described, keys: readonly string[]): Described {
+  return keys.reduce((outer, key) => {
+    const entry = outer.entries[key] as v.OptionalSchema<Described, undefined>
+    return entry.type === 'optional' ? entry.wrapped : (entry as unknown as Described)
+  }, described)
+}
+
+/** A value as a message shows it, cut if it is long. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return quote(value)
+  if (typeof value === 'function') return 'a function'
+  if (typeof value !== 'object' || value === null) return String(value)
+  const name = value.constructor?.name ?? 'Object'
+  if (!Array.isArray(value) && name !== 'Object') return `a ${name}`
+  const text = textOf(value)
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}
+
+function textOf(value: object): string {
+  try {
+    return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? String(inner) : inner)) ?? 'an object'
+  } catch {
+    return 'an object that holds itself'
+  }
+}
+
+/** What options can be. */
+export const kinds = {
+  text: kind<string>('a text', v.string()),
+
+  flag: kind<boolean>('true or false', v.boolean()),
+
+  mode: oneOf<Mode>(MODES),
+
+  checkLevel: oneOf<CheckLevel>(CHECK_LEVELS),
+
+  step: wholeNumber(0, undefined, 'a step, a whole number from 0 on'),
+
+  /** Of names: one of them, or one that matches. */
+  pattern: kind<string | RegExp>('a pattern', v.union([v.string(), v.instance(RegExp)])),
+
+  signal: kind<AbortSignal>('an AbortSignal', v.instance(AbortSignal)),
+
+  milliseconds: kind<number>('milliseconds, at least 0', v.pipe(v.number(), v.minValue(0))),
+
+  /** Of a comparison; numpy takes infinity, too. */
+  tolerance: kind<number>('a number from 0 on', v.pipe(v.number(), v.minValue(0))),
+
+  oneOf,
+
+  wholeNumber,
+
+  callback<F extends (...args: never[]) => unknown>(): Kind<F> {
+    return kind('a function', v.function())
+  },
+
+  /** What a function of its own tells. */
+  that<T>(expects: string, fits: (value: unknown) => boolean): Kind<T> {
+    return kind(expects, v.custom<T>(fits))
+  },
+
+  listOf<T>(items: string, one: Kind<T>): Kind<readonly T[]> {
+    return kind(`an array of ${items}`, v.array(one as v.GenericSchema<T>))
+  },
+
+  oneOrMore<T>(item: string, items: string, one: Kind<T>): Kind<T | readonly T[]> {
+    const schema = one as v.GenericSchema<T>
+    return kind(`${item}, or an array of ${items}`, v.union([schema, v.array(schema)]))
+  },
+
+  orNull<T>(one: Kind<T>): Kind<T | null> {
+    return v.nullable(one as v.GenericSchema<T>) as Kind<T | null>
+  },
+}
+
+function oneOf<W extends string>(words: readonly W[]): Kind<W> {
+  return kind(`one of ${words.join(', ')}`, v.picklist(words))
+}
+
+/** @param expects in words, with the bounds */
+function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER, expects?: string): Kind<number> {
+  const bounds = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`
+  const schema = v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most))
+  return kind(expects ?? `a whole number ${bounds}`, schema)
+}

@@ -1,0 +1,24 @@
+/** What can be said of a trial on S3, checked. Apart from the spec, since no thread needs it. */
+
+import { kinds, optionsOf } from '../options.js'
+import type { S3Credentials, S3Options } from './s3-spec.js'
+
+export const S3_OPTIONS = optionsOf<S3Options>({
+  endpoint: kinds.that('an http:// or https:// URL', url => typeof url === 'string' && /^https?:\/\/[^/]/.test(url)),
+  region: kinds.text,
+  forcePathStyle: kinds.flag,
+  credentials: optionsOf<S3Credentials>(
+    { accessKeyId: kinds.text, secretAccessKey: kinds.text, sessionToken: kinds.text },
+    'accessKeyId',
+    'secretAccessKey',
+  ),
+  anonymous: kinds.flag,
+  maxAttempts: kinds.wholeNumber(1),
+  requestTimeoutMs: kinds.wholeNumber(1),
+  idleTimeoutMs: kinds.wholeNumber(1),
+  maxSockets: kinds.wholeNumber(1),
+  gapByteLength: kinds.wholeNumber(0),
+  partByteLength: kinds.wholeNumber(64 << 10),
+  cacheDirectory: kinds.text,
+  cacheByteLength: kinds.wholeNumber(0),
+})

@@ -23,9 +23,13 @@ const SECTIONS = new Map(
 /** Text as it reads, whatever its lines. */
 const flat = (text: string): string => text.replaceAll(/\s+/g, ' ')
 
-/** The rows of the only table of a section. */
-function rowsOf(section: string): string[][] {
-  const [, , ...rows] = section.split('\n').filter(line => line.startsWith('| ') || line.startsWith('|--'))
+/** The rows of the table of a section that begins so; none without it. */
+function rowsOf(section: string, head = '| parameter |'): string[][] {
+  const lines = section.split('\n')
+  const from = lines.findIndex(line => line.startsWith(head))
+  if (from < 0) return []
+  const to = lines.findIndex((line, i) => i > from && !line.startsWith('|'))
+  const rows = lines.slice(from + 2, to)
   return rows.map(row =>
     row
       .split(/(?<!\\)\|/)
@@ -68,10 +72,13 @@ describe.each(BUILTIN_RULES.map(RuleClass => [RuleClass.name, RuleClass] as cons
     }
   })
 
-  it('tells what --all gives', () => {
-    const given = Object.entries(RuleClass.suggested).map(([parameter, value]) => `\`${parameter}=${value}\``)
-    const told = /`--all` gives ((?:`[^`]+`(?: and )?)+)/.exec(flat(section))?.[1]
-    expect(told?.split(' and ') ?? []).toEqual(given)
+  it('tells what check gives, and why', () => {
+    const { suggested, reasons, onlyByName } = RuleClass
+    expect(rowsOf(section, '| `check` gives |')).toEqual(
+      onlyByName ? [] : Object.entries(suggested).map(([name, value]) => [`\`${name}=${value}\``, reasons[name]]),
+    )
+    const told = /^`check` runs it only where it is asked for by name: (.*)\.$/m.exec(section)?.[1] ?? null
+    expect(told).toBe(onlyByName)
   })
 })
 

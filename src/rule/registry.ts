@@ -90,14 +90,21 @@ export class RuleRegistry {
     throw new UsageError(`there is no rule ${show(name)}; ${hint}`, { rule: name, nearest })
   }
 
-  /** Every built-in rule that the trial has the data for, with parameters that make sense where nobody gave any. */
+  /**
+   * What `check` runs where nobody asked for a rule by name: every built-in rule that the trial has the data for, with the
+   * parameters that its class suggests, and gives `reasons` for.
+   */
   all(trial: Trial, options?: AllRulesOptions): { readonly rules: Rule[]; readonly leftOut: Missing[] } {
     const { otherTrials = [], logger } = checkOptions('registry.all', ALL_OPTIONS, options)
     const rules: Rule[] = []
     const leftOut: Missing[] = []
     for (const RuleClass of BUILTIN_RULES) {
       const { name } = RuleClass
-      const missing = RuleClass.lacks(trial, { otherTrials })
+      const { onlyByName } = RuleClass
+      const missing =
+        onlyByName === null
+          ? RuleClass.lacks(trial, { otherTrials })
+          : `it runs only where it is asked for by name: ${onlyByName}`
       if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, otherTrials, logger }))
       else leftOut.push({ rule: name, name, trial: trial.name, missing })
     }

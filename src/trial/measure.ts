@@ -299,6 +299,11 @@ export class TensorAtStep {
     return this.#workerStep.worker
   }
 
+  /** Where it lies among what its worker saved at the step: tensors are saved in the order in which they are computed. */
+  get place(): number {
+    return this.#saved.value?.startByte ?? Number.POSITIVE_INFINITY
+  }
+
   /** Whether its value was saved. */
   get hasValue(): boolean {
     return this.#saved.value !== null

@@ -298,7 +298,7 @@ describe('check', () => {
     expect(missing.map(({ rule }) => rule)).toEqual(expect.arrayContaining(['VanishingGradient', 'DeadRelu']))
     for (const one of missing) expect(Object.keys(one)).toEqual(['rule', 'name', 'missing'])
     const table = await trialscan('check', XGB, '--format', 'table')
-    expect(table.stdout).toMatch(/^\d+ of \d+ rules fired; 3 steps judged; the job has ended\n/m)
+    expect(table.stdout).toMatch(/^xgb-cancer: \d+ rules judged 3 steps and found nothing wrong; the job has ended\n/)
     expect(table.stdout).toMatch(/\nData missing\n(.*\n)* {2}DeadRelu: /)
   })
 

@@ -27,6 +27,8 @@ abstract class Fake extends Silent {
   static readonly meaning = ''
   static readonly advice = ''
   static readonly suggested: Readonly<Record<string, string>> = {}
+  static readonly reasons: Readonly<Record<string, string>> = {}
+  static readonly onlyByName: string | null = null
   static lacks(_trial: Trial, _options: { readonly otherTrials?: readonly Trial[] } = {}): string | null {
     return null
   }

@@ -149,7 +149,10 @@ describe('two evaluations at once', () => {
 
   it.each(['mlp-vanishing', 'workers-4', 'xgb-cancer'])('of all rules that %s has data for', async name => {
     const trial = await createTrial(fixtureTrial(name).directory)
-    const rules = () => new RuleRegistry().all(trial).rules
+    const rules = () => [
+      ...new RuleRegistry().all(trial).rules,
+      new AllZero(trial, { tensor_regex: '.*', threshold: 0 }),
+    ]
     const alone = await tell(rules(), { follow: false })
     const shared = rules()
     const both = [tell(shared, { follow: false }), tell(shared, { follow: false, threads: 2 })]

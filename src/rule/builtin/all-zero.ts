@@ -2,20 +2,31 @@
 
 import type { Moments, ReductionValue } from '../../engine/moments.js'
 import type { Question, TensorAtStep } from '../../trial/measure.js'
-import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
+import { integer, list, number } from '../parameters.js'
+import { builtin, each, figure, type Judgements, Memory, type Moment } from './builtin.js'
 
-/** Fires where at least `threshold` percent of a tensor's elements are zero. */
+/** Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` steps that have it on end. */
 export class AllZero extends builtin({
   meaning: 'Tensors are all zero: a layer is dead, was never used, or its gradient does not reach it.',
   advice: 'Look whether the layer is part of the graph and trainable, and how it was initialised.',
-  parameters: { collection_names: list(), tensor_regex: list(), threshold: number(100) },
-  suggested: { collection_names: 'weights,gradients' },
+  parameters: {
+    collection_names: list(),
+    tensor_regex: list(),
+    threshold: number(100),
+    num_steps: integer(1, { min: 1 }),
+  },
+  suggested: {
+    collection_names: ['weights,gradients', 'one of collection_names and tensor_regex has to be given'],
+    num_steps: ['2', 'weights that are meant to start at zero are not zero any more at the next step'],
+  },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,
     regex: this.parameters.tensor_regex,
   })
+
+  /** At how many steps on end, up to now, a tensor was zero. */
+  readonly #seen = new Memory(() => new Map<string, number>())
 
   protected override check(): void {
     const { collection_names, tensor_regex } = this.parameters
@@ -23,11 +34,14 @@ export class AllZero extends builtin({
   }
 
   protected override *examine(moment: Moment): Iterable<Judgements> {
-    const { threshold } = this.parameters
+    const { threshold, num_steps } = this.parameters
+    const seen = this.#seen.of(moment)
     yield each(this.#tensors.at(moment), askAboutZeros, (asked, { name, worker }) => {
       const value = percentOfZeros(asked)
-      if (!(value >= threshold)) return null
-      const message = `${figure(value)} % of the elements of ${name} are zero`
+      const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
+      seen.set(name, steps)
+      if (steps < num_steps) return null
+      const message = `${figure(value)} % of the elements of ${name} are zero${num_steps > 1 ? `, for ${steps} steps on end` : ''}`
       return { tensor: name, worker, value, threshold, message }
     })
   }

@@ -24,6 +24,7 @@ import {
 } from '../parameters.js'
 import type { RuleClass } from '../registry.js'
 import { type Found, Rule, type RuleOptions } from '../rule.js'
+import { gradientNames, IN_WORDS } from './names.js'
 
 /** Judges, once the answers are there, what was asked about. Where one of them is missing, it is passed over. */
 export type Judgement = () => Judged
@@ -96,8 +97,12 @@ export interface BuiltinClass extends RuleClass {
   readonly meaning: string
   /** What to do about it. */
   readonly advice: string
-  /** Parameters that make sense where nobody gave any; {} where the defaults do. */
+  /** Parameters that `check` takes where nobody gave any; {} where the defaults do. */
   readonly suggested: Readonly<Record<string, string>>
+  /** Why it takes them, one sentence a parameter. */
+  readonly reasons: Readonly<Record<string, string>>
+  /** Why `check` does not run the rule unless it is asked for by name; null: it does. */
+  readonly onlyByName: string | null
   /** Why the rule can say nothing about the trial: which data it lacks, and what there is instead; null: it can. */
   lacks(trial: Trial, options?: { readonly otherTrials?: readonly Trial[] }): string | null
 }
@@ -107,7 +112,10 @@ export interface Definition<P extends Parameters> {
   readonly parameters: P
   readonly meaning: string
   readonly advice: string
-  readonly suggested?: Readonly<Record<string, string>>
+  /** Parameters that `check` takes where nobody gave any, each with the reason. */
+  readonly suggested?: Readonly<Record<string, readonly [value: string, reason: string]>>
+  /** Why `check` does not run the rule unless it is asked for by name. */
+  readonly onlyByName?: string
 }
 
 type BuiltinBase<P extends Parameters> = Omit<BuiltinClass, 'parameters' | 'prototype' | 'name'> & {
@@ -122,13 +130,18 @@ export function builtin<P extends Parameters>({
   parameters,
   meaning,
   advice,
-  suggested = {},
+  suggested: given = {},
+  onlyByName,
 }: Definition<P>): BuiltinBase<P> {
+  const suggested = Object.fromEntries(Object.entries(given).map(([name, [value]]) => [name, value]))
+  const reasons = Object.fromEntries(Object.entries(given).map(([name, [, reason]]) => [name, reason]))
   abstract class Defined extends BuiltinRule<P> {
     static readonly parameters = parameters
     static readonly meaning = meaning
     static readonly advice = advice
     static readonly suggested = suggested
+    static readonly reasons = reasons
+    static readonly onlyByName = onlyByName ?? null
 
     static lacks(trial: Trial, options: RuleOptions = {}): string | null {
       try {
@@ -252,6 +265,13 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       this.#steps.byName.set(name, own)
     }
     return own
+  }
+
+  /** Whether a weight is trained, for all that is known: gradients were saved, but none of it, where it is frozen. */
+  protected isTrained(weight: string): boolean {
+    const { byTensor } = stateOf(this.baseTrial).catalog
+    const has = (name: string): boolean => gradientNames(name).some(gradient => byTensor.has(gradient))
+    return has(weight) || !this.#selections.some(({ names }) => names.some(has))
   }
 
   /** The tensor as its worker saved it at an earlier step. */
@@ -385,10 +405,12 @@ export class Selection {
       const more = this.names.length > 1 ? ` and of ${this.names.length - 1} more` : ''
       return [`the values of ${JSON.stringify(kept.name)}${more}: only reductions were saved`]
     }
+    const patterns = regex.filter(one => !IN_WORDS.has(one))
     const wanted = [
       ...collections.map(name => `tensors of the collection ${JSON.stringify(name)}`),
       ...names.map(name => `the tensor ${JSON.stringify(name)}`),
-      ...(regex.length > 0 ? [`tensors that match ${regex.map(one => JSON.stringify(one)).join(' or ')}`] : []),
+      ...regex.flatMap(one => IN_WORDS.get(one) ?? []),
+      ...(patterns.length > 0 ? [`tensors that match ${patterns.map(one => JSON.stringify(one)).join(' or ')}`] : []),
     ]
     return [`${wanted.join(', or ') || 'any tensor'}; ${describe(trial, collections, names)}`]
   }

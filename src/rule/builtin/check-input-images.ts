@@ -1,7 +1,8 @@
 /** CheckInputImages (rules.md §2.16). */
 
-import { integer, number, text } from '../parameters.js'
+import { flag, integer, number, text } from '../parameters.js'
 import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
+import { MODEL_INPUTS } from './names.js'
 
 /**
  * Gathers input images over the steps. Once there are `threshold_samples` of them, fires where the mean of a channel is
@@ -15,6 +16,15 @@ export class CheckInputImages extends builtin({
     threshold_samples: integer(500),
     regex: text('.*hybridsequential0_input_0'),
     channel: integer(1, { min: 0 }),
+    images_only: flag(false),
+  },
+  suggested: {
+    regex: [MODEL_INPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
+    threshold_mean: [
+      '1',
+      'images within [0, 1] are not centred, and train well all the same: what hurts is bytes up to 255',
+    ],
+    images_only: ['true', 'under those names a model is given tables and tokens, too'],
   },
 }) {
   readonly #images = this.select({ regex: [this.parameters.regex], value: true })
@@ -22,13 +32,15 @@ export class CheckInputImages extends builtin({
   readonly #seen = new Memory(() => ({ samples: 0, sums: [] as number[], counts: [] as number[] }))
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
-    const { threshold_mean, threshold_samples, channel } = this.parameters
+    const { threshold_mean, threshold_samples, channel, images_only } = this.parameters
     const seen = this.#seen.of(moment)
     let isThere = false
     for (const tensor of this.#images.at(moment)) {
       const asked = tensor.channelSums(channel)
       yield () => {
         const { samples, sums, count } = asked.value
+        // An image has axes beside those of the samples and the channels.
+        if (images_only && !(count > samples)) return null
         isThere = true
         seen.samples += samples
         sums.forEach((sum, i) => {

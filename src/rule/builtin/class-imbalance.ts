@@ -4,7 +4,8 @@ import type { TensorValue } from '../../trial/value.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
 import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
-import { argmax, elements } from './labels.js'
+import { areWhole, argmax, elements, predictedClasses } from './labels.js'
+import { LABELS, PREDICTIONS } from './names.js'
 
 /** Of each class: how many labels, and how many of them were predicted to be another. */
 interface Seen {
@@ -27,6 +28,14 @@ export class ClassImbalance extends builtin({
     argmax: flag(false),
     labels_regex: text('.*labels'),
     predictions_regex: text('.*predictions'),
+  },
+  suggested: {
+    threshold_misprediction: [
+      '1',
+      'at the first steps every class is mistaken: those count as much as the last. None is above 1',
+    ],
+    labels_regex: [LABELS, 'the names that the hooks of PyTorch, Keras and XGBoost write'],
+    predictions_regex: [PREDICTIONS, 'the names that the hooks of PyTorch, Keras and XGBoost write'],
   },
 }) {
   readonly #labels = this.select({ regex: [this.parameters.labels_regex], value: true })
@@ -52,11 +61,13 @@ export class ClassImbalance extends builtin({
     const isOneHot =
       this.parameters.argmax && labels.shape.length > 1 && labels.shape.length === predictions?.shape.length
     const classes = isOneHot ? argmax(labels) : elements(labels)
-    const predicted = predictions && (this.parameters.argmax ? argmax(predictions) : elements(predictions))
+    // Numbers that are not whole are what a regression is to find, and no classes.
+    if (!areWhole(classes)) return
+    const predicted = predictions && predictedClasses(predictions, classes.length, this.parameters.argmax)
     for (let i = 0; i < classes.length; i++) {
-      const label = Math.trunc(classes[i]!)
+      const label = classes[i]!
       count.set(label, (count.get(label) ?? 0) + 1)
-      const isWrong = predicted !== undefined && i < predicted.length && Math.trunc(predicted[i]!) !== label
+      const isWrong = predicted !== undefined && i < predicted.length && predicted[i]! !== label
       if (isWrong) wrong.set(label, (wrong.get(label) ?? 0) + 1)
     }
   }

@@ -4,7 +4,8 @@ import type { TensorAtStep } from '../../trial/measure.js'
 import type { TensorValue } from '../../trial/value.js'
 import { integer, number, text } from '../parameters.js'
 import { builtin, figure, type Judgement, type Moment, type Selection } from './builtin.js'
-import { argmax, elements } from './labels.js'
+import { argmax, elements, predictedClasses } from './labels.js'
+import { LABELS, PREDICTIONS } from './names.js'
 
 /**
  * At each step counts how labels were predicted, class by class. Of what was predicted to be a class, fires where less
@@ -22,19 +23,23 @@ export class Confusion extends builtin({
     min_diag: number(0.9, { min: 0, max: 1 }),
     max_off_diag: number(0.1, { min: 0, max: 1 }),
   },
+  onlyByName: 'it asks of the first step what only a trained model can do',
 }) {
-  readonly #labels = this.#pair(this.parameters.labels, this.parameters.labels_collection)
-  readonly #predictions = this.#pair(this.parameters.predictions, this.parameters.predictions_collection)
+  readonly #labels = this.#ways('labels', LABELS)
+  readonly #predictions = this.#ways('predictions', PREDICTIONS)
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const labels = one(this.#labels, moment)
     const predictions = one(this.#predictions, moment)
     if (labels === undefined || predictions === undefined) return
     const [asked, answered] = [labels.value(), predictions.value()]
-    yield () => this.#judge(classesOf(asked.value), classesOf(answered.value), predictions)
+    yield () => {
+      const classes = classesOf(asked.value)
+      return this.#judge(classes, predictedClasses(answered.value, classes.length), predictions)
+    }
   }
 
-  #judge(labels: readonly number[], predictions: readonly number[], { name, worker }: TensorAtStep) {
+  #judge(labels: readonly number[], predictions: ArrayLike<number>, { name, worker }: TensorAtStep) {
     const { min_diag, max_off_diag } = this.parameters
     const count = Math.min(labels.length, predictions.length)
     const size = this.parameters.category_no ?? Number.POSITIVE_INFINITY
@@ -65,18 +70,23 @@ export class Confusion extends builtin({
     return found
   }
 
-  /** The tensor of that name, and, where there is none, those of the collection. */
-  #pair(name: string, collection: string): readonly [Selection, Selection] {
-    const named = this.select({ names: [name], collections: [collection], value: true })
-    return [this.select({ names: [name], optional: true, quiet: true }), named]
+  /** The tensor of that name; where there is none, those of the collection; then, of the names by default, what they match. */
+  #ways(name: 'labels' | 'predictions', known: string): readonly Selection[] {
+    const { parameters } = this
+    const [exact, collection] = [parameters[name], parameters[`${name}_collection`]]
+    const regex = exact === name && collection === name ? [known] : []
+    const choices = [{ names: [exact] }, { names: [exact], collections: [collection] }, { regex }]
+    this.select({ names: [exact], collections: [collection], regex, value: true })
+    return choices.map(choice => this.select({ ...choice, optional: true, quiet: true, value: true }))
   }
 }
 
-function one([named, collected]: readonly [Selection, Selection], moment: Moment): TensorAtStep | undefined {
-  const [tensor] = named.at(moment)
-  if (tensor) return tensor
-  const members = collected.at(moment)
-  return members.length === 1 ? members[0] : undefined
+function one(ways: readonly Selection[], moment: Moment): TensorAtStep | undefined {
+  for (const [i, way] of ways.entries()) {
+    const tensors = way.at(moment)
+    if (tensors.length === 1 || (i === 0 && tensors.length > 0)) return tensors[0]
+  }
+  return undefined
 }
 
 function classesOf(value: TensorValue): number[] {

@@ -2,27 +2,50 @@
 
 import { list, number } from '../parameters.js'
 import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
+import { RELU_OUTPUTS } from './names.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than
- * `threshold_inactivity` percent of the samples.
+ * `threshold_inactivity` percent of the samples. What of ReLUs that are active in `expected_activity` percent of the samples
+ * would be silent in as many samples by chance is not counted; nor is a layer that has NaN, if less than 100 is expected.
  */
 export class DeadRelu extends builtin({
   meaning: 'Many ReLUs put out nothing but zeros: they get no gradient, and will not come back.',
   advice: 'Lower the learning rate, initialise biases at or above zero, or use a ReLU that leaks.',
-  parameters: { tensor_regex: list('.*relu_output'), threshold_inactivity: number(1), threshold_layer: number(50) },
+  parameters: {
+    tensor_regex: list('.*relu_output'),
+    collection_names: list(),
+    threshold_inactivity: number(1),
+    threshold_layer: number(50),
+    expected_activity: number(100, { above: 0, max: 100 }),
+  },
+  suggested: {
+    tensor_regex: [RELU_OUTPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
+    collection_names: ['relu_output', "the collection that SageMaker's configuration of the rule saves"],
+    expected_activity: ['10', 'of a few samples many a sound ReLU is silent by chance; that share is no sign of death'],
+  },
 }) {
-  readonly #outputs = this.select({ regex: this.parameters.tensor_regex, except: /gradient/, value: true })
+  readonly #outputs = this.select({
+    regex: this.parameters.tensor_regex,
+    collections: this.parameters.collection_names,
+    except: /gradient/,
+    value: true,
+  })
 
   protected override *examine(moment: Moment): Iterable<Judgements> {
-    const { threshold_inactivity, threshold_layer } = this.parameters
+    const { threshold_inactivity, threshold_layer, expected_activity } = this.parameters
     yield each(
       this.#outputs.at(moment),
       // Without an upper bound: an output of Infinity is active, too.
-      tensor => tensor.activity(0, Number.NaN, threshold_inactivity),
-      ({ value: { nodes, inactive } }, { name, worker }) => {
+      tensor => ({ activity: tensor.activity(0, Number.NaN, threshold_inactivity), counts: tensor.counts() }),
+      ({ activity, counts }, { name, worker }) => {
+        // NaN is no sign of death.
+        if (expected_activity < 100 && counts.value.nanCount > 0) return null
+        const { nodes, inactive } = activity.value
         const value = (100 * inactive) / nodes
-        if (!(value > threshold_layer)) return null
+        // The share that would be silent in so few samples if all were sound.
+        const byChance = (1 - expected_activity / 100) ** (counts.value.count / nodes)
+        if (!(value > 100 * byChance + threshold_layer * (1 - byChance))) return null
         const message = `${figure(value)} % of the ${nodes} ReLUs of ${name} are dead, more than ${figure(threshold_layer)} %`
         return { tensor: name, worker, value, threshold: threshold_layer, message }
       },

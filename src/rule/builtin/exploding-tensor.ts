@@ -9,8 +9,7 @@ export class ExplodingTensor extends builtin({
   advice:
     'Lower the learning rate, or clip gradients. Look at the first step: what the first tensor is computed from is where the trouble begins.',
   parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false) },
-  // XGBoost's trees have NaN for what a leaf does not have.
-  suggested: { tensor_regex: '^(?!trees/)' },
+  suggested: { tensor_regex: ['^(?!trees/)', "XGBoost's trees have NaN for what a leaf does not have"] },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,

@@ -12,12 +12,19 @@ export class FeatureImportanceOverweight extends builtin({
     threshold: number(0.8),
     nfeatures: integer(3, { min: 1 }),
     tensor_regex: list('.*feature_importance/weight'),
+    least_features: integer(1, { min: 1 }),
+  },
+  suggested: {
+    least_features: [
+      '10',
+      'of a few features, or those of the first trees, three have most of the importance in any case',
+    ],
   },
 }) {
   readonly #features = this.select({ regex: this.parameters.tensor_regex })
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
-    const { threshold, nfeatures } = this.parameters
+    const { threshold, nfeatures, least_features } = this.parameters
     const features = this.#features.at(moment).map(tensor => ({ tensor, read: scalar(tensor) }))
     yield () => {
       const weights = features
@@ -26,6 +33,7 @@ export class FeatureImportanceOverweight extends builtin({
           return weight === null ? [] : [{ tensor, weight }]
         })
         .sort((a, b) => b.weight - a.weight)
+      if (weights.length < least_features) return null
       const total = weights.reduce((sum, { weight }) => sum + weight, 0)
       const top = weights.slice(0, nfeatures)
       const sum = top.reduce((sum, { weight }) => sum + weight, 0)

@@ -20,3 +20,22 @@ export function argmax(value: TensorValue): number[] {
     return best
   })
 }
+
+/**
+ * Predictions as classes, one for each label: of several numbers a label, the place of the largest; of others the nearest
+ * whole number, which of a probability is 1 from one half on.
+ * @param isArgmax whether the last axis holds a number a class, however many labels there are
+ */
+export function predictedClasses(predictions: TensorValue, labelCount: number, isArgmax = false): ArrayLike<number> {
+  const data = elements(predictions)
+  const width = predictions.shape.at(-1) ?? 1
+  const hasAll = predictions.shape.length > 1 && width > 1 && data.length === width * labelCount
+  if (isArgmax || hasAll) return argmax(predictions)
+  return Array.from(data, Math.round)
+}
+
+/** Whether all are whole numbers, as classes are. */
+export function areWhole(values: ArrayLike<number>): boolean {
+  for (let i = 0; i < values.length; i++) if (!Number.isInteger(values[i])) return false
+  return true
+}

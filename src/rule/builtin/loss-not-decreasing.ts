@@ -2,22 +2,26 @@
 
 import type { WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
-import { choice, flag, integer, list, number } from '../parameters.js'
+import { flag, integer, list, mode, number } from '../parameters.js'
 import {
   builtin,
   figure,
   type Judgement,
+  Memory,
   type Moment,
   momentOf,
   numberOf,
   positionOf,
   type Sequence,
 } from './builtin.js'
-import { scalar } from './scalar.js'
+import { NOT_A_LOSS } from './losses.js'
+import { LOSSES } from './names.js'
+import { meanOf, scalar } from './scalar.js'
 
 /**
  * Every `num_steps` steps of a mode, holds each loss against the newest one at least `num_steps` older. Fires where it
- * has decreased by less than `diff_percent`, or increased by more than `increase_threshold_percent`.
+ * has decreased by less than `diff_percent`, or increased by more than `increase_threshold_percent`. With `since_start`,
+ * holds the mean of the last so many losses against that of the first, and fires, too, where a loss is NaN.
  */
 export class LossNotDecreasing extends builtin({
   meaning: 'The loss no longer goes down.',
@@ -30,19 +34,32 @@ export class LossNotDecreasing extends builtin({
     num_steps: integer(10, { min: 1 }),
     diff_percent: number(0.1, { above: 0, below: 100 }),
     increase_threshold_percent: number(5, { above: 0, below: 100 }),
-    mode: choice('EVAL', 'TRAIN', 'GLOBAL'),
+    since_start: integer(null, { min: 1 }),
+    mode: mode(),
+  },
+  suggested: {
+    tensor_regex: [LOSSES, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
+    since_start: [
+      '3',
+      'a loss goes up and down from batch to batch: what tells is whether it has ever left the level it began at',
+    ],
+    mode: ['each', 'the losses of two modes are not one sequence'],
   },
 }) {
   readonly #chosen = this.select({
     collections: [...(this.parameters.use_losses_collection ? ['losses'] : []), ...this.parameters.collection_names],
     regex: this.parameters.tensor_regex,
-    optional: true,
+    optional: this.parameters.since_start === null,
     // What nobody asked for by name is not missed: all others are looked at then.
-    quiet: this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0,
+    quiet:
+      this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0 &&
+      this.parameters.since_start === null,
   })
-  readonly #all = this.select({ all: true })
+  readonly #all = this.select({ all: true, optional: this.parameters.since_start !== null })
   /** The last step at which each loss of each worker was judged. */
   readonly #judged = new Map<string, number>()
+  /** Of each loss: the first values and the last, and since when it is NaN. */
+  readonly #seen = new Memory(() => new Map<string, { losses: number[]; nanSince: number | null }>())
   /** Tensors of which it is known whether they have one element, as a loss has. */
   readonly #known = new Set<string>()
   #hasLoss = false
@@ -50,7 +67,11 @@ export class LossNotDecreasing extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const { diff_percent, increase_threshold_percent } = this.parameters
     // Where nothing was chosen, or nothing of it was saved, every tensor of one element is taken for a loss.
-    const losses = this.#chosen.names.length > 0 ? this.#chosen : this.#all
+    const losses = this.#chosen.names.length > 0 || this.parameters.since_start !== null ? this.#chosen : this.#all
+    if (this.parameters.since_start !== null) {
+      yield* this.#sinceStart(losses.at(moment), this.parameters.since_start, moment)
+      return
+    }
     for (const tensor of losses.at(moment)) {
       if (!this.#hasLoss && !this.#known.has(tensor.name)) {
         this.#known.add(tensor.name)
@@ -76,7 +97,9 @@ export class LossNotDecreasing extends builtin({
         const { name, worker } = tensor
         const threshold = isRise ? increase_threshold_percent : diff_percent
         const change = isRise ? `rose by ${figure(-decrease)} %` : `went down by ${figure(decrease)} %`
-        const message = `${name} ${change} since step ${older.step}, from ${figure(before)} to ${figure(value)}`
+        const message = Number.isNaN(decrease)
+          ? `${name} is ${figure(value)} after ${figure(before)} at step ${older.step}`
+          : `${name} ${change} since step ${older.step}, from ${figure(before)} to ${figure(value)}`
         return { tensor: name, worker, value: Math.abs(decrease), threshold, message }
       }
     }
@@ -89,10 +112,42 @@ export class LossNotDecreasing extends builtin({
     return [`a tensor of one element, as a loss is; looked at were ${JSON.stringify(name)}${more}`]
   }
 
+  /** Losses, metrics that are better the larger they are left out. */
+  *#sinceStart(losses: readonly TensorAtStep[], count: number, moment: Moment): Iterable<Judgement> {
+    const { diff_percent } = this.parameters
+    const memory = this.#seen.of(moment)
+    for (const tensor of losses) {
+      const { name, worker, step } = tensor
+      if (NOT_A_LOSS.test(name)) continue
+      this.#known.add(name)
+      const read = scalar(tensor)
+      yield () => {
+        const loss = read()
+        if (loss === null) return null
+        this.#hasLoss = true
+        const seen = memory.get(name) ?? { losses: [], nanSince: null }
+        memory.set(name, seen)
+        if (Number.isNaN(loss)) {
+          seen.nanSince ??= step
+          const message = `${name} is NaN since step ${seen.nanSince}`
+          return { tensor: name, worker, value: loss, threshold: null, message }
+        }
+        seen.losses.push(loss)
+        if (seen.losses.length < 3 * count) return null
+        if (seen.losses.length > 3 * count) seen.losses.splice(count, 1)
+        const [before, now] = [meanOf(seen.losses.slice(0, count))!, meanOf(seen.losses.slice(-count))!]
+        const decrease = percentDecrease(before, now)
+        if (!(decrease < diff_percent) || (before === 0 && now === 0)) return null
+        const change = decrease < 0 ? `${figure(-decrease)} % above` : `${figure(decrease)} % below`
+        const message = `the last ${count} values of ${name}, ${figure(now)} on average, are ${change} the first ${count}, ${figure(before)}`
+        return { tensor: name, worker, value: Math.abs(decrease), threshold: diff_percent, message }
+      }
+    }
+  }
+
   /** Steps of all modes, until it is known of which tensor: each has a mode of its own. */
   protected override sequenceOf(workerStep: WorkerStep): Sequence | undefined {
-    const { mode } = this.parameters
-    return mode === null || mode === 'GLOBAL' ? 'all' : workerStep.mode === mode ? mode : undefined
+    return this.parameters.mode === null ? 'all' : super.sequenceOf(workerStep)
   }
 
   /** The loss that one is to be held against at this step; undefined: it is not judged now. */

@@ -4,8 +4,8 @@ import type { Rule } from '../rule.js'
 import type { Choice, Moment, Selection } from './builtin.js'
 import { scalar } from './scalar.js'
 
-/** XGBoost's metrics that are better the larger they are. */
-const NOT_A_LOSS = /auc|map/
+/** Metrics that are better the larger they are. */
+export const NOT_A_LOSS = /auc|map|ndcg|(^|[-_/])pre(@|$)|acc(uracy)?([-_:]|$)/
 
 /** The losses that were saved at a step; none where it is no step of theirs. */
 export interface StepLosses {

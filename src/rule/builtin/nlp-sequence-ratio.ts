@@ -3,6 +3,7 @@
 import { UsageError } from '../../errors.js'
 import { list, numbers } from '../parameters.js'
 import { builtin, figure, type Judgement, type Moment } from './builtin.js'
+import { TOKENS } from './names.js'
 
 /** Fires where more than `token_thresholds_percent` of the tokens of the input sequences are a certain one. */
 export class NLPSequenceRatio extends builtin({
@@ -13,6 +14,7 @@ export class NLPSequenceRatio extends builtin({
     token_values: numbers(0),
     token_thresholds_percent: numbers(50),
   },
+  suggested: { tensor_regex: [TOKENS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'] },
 }) {
   readonly #sequences = this.select({ regex: this.parameters.tensor_regex, value: true })
 

@@ -1,7 +1,7 @@
 /** Overfit (rules.md §2.10). */
 
 import type { Mode } from '../../types.js'
-import { integer, list, number } from '../parameters.js'
+import { flag, integer, list, number } from '../parameters.js'
 import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
 import { Losses } from './losses.js'
 import { meanOf } from './scalar.js'
@@ -12,11 +12,14 @@ interface Runs {
   validation: readonly number[]
   lastMode: Mode | null
   waited: number
+  /** The lowest mean loss of validation, and that of the training at that time. */
+  best: { readonly validation: number; readonly training: number }
 }
 
 /**
  * Fires where the mean loss of validation exceeds that of the training before it by more than `ratio_threshold` of the
- * latter, for `patience` steps of validation on end. XGBoost's trials, which have no modes, are judged at every step.
+ * latter, for `patience` steps of validation on end; if `rising`, only where it also exceeds its own lowest by as much,
+ * and the training loss does not. XGBoost's trials, which have no modes, are judged at every step.
  */
 export class Overfit extends builtin({
   meaning: 'The model does better on the data it is trained on than on those it is not: it learns them by heart.',
@@ -26,13 +29,26 @@ export class Overfit extends builtin({
     start_step: integer(0, { min: 0 }),
     patience: integer(1, { min: 1 }),
     ratio_threshold: number(0.1),
+    rising: flag(false),
+  },
+  suggested: {
+    patience: ['2', 'one evaluation alone may be out of the ordinary'],
+    rising: ['true', 'a gap alone is usual: a model has learned by heart when the loss of validation goes up again'],
   },
 }) {
   readonly #losses = new Losses(this, choice => this.select(choice), this.parameters.tensor_regex)
-  readonly #runs = new Memory((): Runs => ({ training: [], validation: [], lastMode: null, waited: 0 }))
+  readonly #runs = new Memory(
+    (): Runs => ({
+      training: [],
+      validation: [],
+      lastMode: null,
+      waited: 0,
+      best: { validation: Number.POSITIVE_INFINITY, training: Number.POSITIVE_INFINITY },
+    }),
+  )
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
-    const { start_step, patience, ratio_threshold } = this.parameters
+    const { start_step, patience, ratio_threshold, rising } = this.parameters
     const losses = this.#losses.at(moment)
     const { hasModes } = this.#losses
     const { step, mode, worker } = moment
@@ -48,9 +64,13 @@ export class Overfit extends builtin({
       const [T, V] = [meanOf(runs.training), meanOf(runs.validation)]
       if (T === null || V === null || T === 0) return null
       const value = (V - T) / Math.abs(T)
-      runs.waited = value > ratio_threshold ? runs.waited + 1 : 0
+      if (V < runs.best.validation) runs.best = { validation: V, training: T }
+      const rise = (V - runs.best.validation) / Math.abs(runs.best.validation)
+      const hasRisen = !rising || (rise > ratio_threshold && T <= runs.best.training)
+      runs.waited = value > ratio_threshold && hasRisen ? runs.waited + 1 : 0
       if (runs.waited < patience) return null
-      const message = `the validation loss ${figure(V)} is ${figure(100 * value)} % above the training loss ${figure(T)}, more than ${figure(100 * ratio_threshold)} %`
+      const risen = rising ? `, and ${figure(100 * rise)} % above its lowest, ${figure(runs.best.validation)}` : ''
+      const message = `the validation loss ${figure(V)} is ${figure(100 * value)} % above the training loss ${figure(T)}, more than ${figure(100 * ratio_threshold)} %${risen}`
       return { worker, value, threshold: ratio_threshold, message }
     }
   }

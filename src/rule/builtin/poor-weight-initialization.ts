@@ -3,14 +3,17 @@
 import type { Catalog } from '../../trial/catalog.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode, Worker } from '../../types.js'
-import { integer, list, number } from '../parameters.js'
+import { flag, integer, list, number } from '../parameters.js'
+import type { Found } from '../rule.js'
 import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
+import { RELU_INPUTS } from './names.js'
 import { meanOf, scalar } from './scalar.js'
 
 /**
  * Fires, at the first `steps` steps of the training, where (a) the variances of activation inputs differ by more than
  * `threshold` times between layers, (b) between the 5th and the 95th percentile of a gradient lies less than
- * `distribution_range`, or (c) the loss has not decreased for `patience` steps.
+ * `distribution_range`, or (c) the loss has not decreased for `patience` steps. If `initial`, looks at step 0 alone, and
+ * fires where the variance of activation inputs grows by more than `threshold` times from one layer to the next.
  */
 export class PoorWeightInitialization extends builtin({
   meaning: 'The weights were initialised so that layers start out of balance, or do not learn.',
@@ -22,6 +25,14 @@ export class PoorWeightInitialization extends builtin({
     distribution_range: number(0.001),
     patience: integer(5, { min: 1 }),
     steps: integer(10, { min: 0 }),
+    initial: flag(false),
+  },
+  suggested: {
+    activation_inputs_regex: [RELU_INPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
+    initial: [
+      'true',
+      'spreads of gradients and steps of a loss have no scale of their own, and common initialisers lose variance from layer to layer; what does harm is growth',
+    ],
   },
 }) {
   readonly #inputs = this.select({
@@ -36,6 +47,10 @@ export class PoorWeightInitialization extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const { threshold, distribution_range, patience } = this.parameters
     if (!this.#isEarly(moment)) return
+    if (this.parameters.initial) {
+      yield this.#growth(moment)
+      return
+    }
 
     const variances = this.#inputs.at(moment).map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     yield () => {
@@ -79,8 +94,38 @@ export class PoorWeightInitialization extends builtin({
     }
   }
 
+  /** The largest growth of variance from one layer's inputs to the next one's, in the order in which they were saved. */
+  #growth(moment: Moment): Judgement {
+    const { threshold } = this.parameters
+    const tensors = [...this.#inputs.at(moment)].sort((a, b) => a.place - b.place)
+    const layers = tensors.map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
+    return () => {
+      const known = layers.filter(({ variance }) => Number.isFinite(variance.answer))
+      let worst: Found | null = null
+      for (const [i, { tensor, variance }] of known.entries()) {
+        const before = known[i - 1]
+        if (before === undefined) continue
+        const value = (variance.value as number) / (before.variance.value as number)
+        // Behind a layer that puts out one value there is nothing to compare.
+        if (
+          !(
+            value > threshold &&
+            value < Number.POSITIVE_INFINITY &&
+            value > ((worst?.value as number | undefined) ?? 0)
+          )
+        )
+          continue
+        const { name, worker } = tensor
+        const message = `as initialised, the variance of ${name} is ${figure(value)} times that of ${before.tensor.name} before it, more than ${figure(threshold)} times`
+        worst = { tensor: name, worker, value, threshold, message }
+      }
+      return worst
+    }
+  }
+
   /** Whether a step is among the first of its worker's training. */
   #isEarly({ step, worker }: Moment): boolean {
+    if (this.parameters.initial) return step === 0
     return firstSteps(this.baseTrial, worker, this.parameters.steps).has(step)
   }
 }

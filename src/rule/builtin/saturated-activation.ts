@@ -1,11 +1,16 @@
 /** SaturatedActivation (rules.md §2.4). */
 
+import type { Moments } from '../../engine/moments.js'
+import type { Activity, TensorAtStep } from '../../trial/measure.js'
 import { list, number } from '../parameters.js'
+import type { Found } from '../rule.js'
 import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
+import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from './names.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds
- * of tanh (or of sigmoid, where the name says so) for less than `threshold_inactivity` percent of the samples.
+ * of tanh (or of sigmoid, where the name says so) for less than `threshold_inactivity` percent of the samples. Of outputs,
+ * where the input is not judged, the bounds are what the functions make of them.
  */
 export class SaturatedActivation extends builtin({
   meaning: 'Activations are driven into their flat ends, where gradients vanish.',
@@ -20,29 +25,99 @@ export class SaturatedActivation extends builtin({
     threshold_sigmoid_max: number(16.99999),
     threshold_inactivity: number(1),
     threshold_layer: number(50),
+    output_regex: list(),
+  },
+  suggested: {
+    tensor_regex: [SQUASHING_INPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
+    output_regex: [
+      SQUASHING_OUTPUTS,
+      'where the inputs were not saved, or their name does not tell the function, outputs tell',
+    ],
   },
 }) {
   readonly #inputs = this.select({
+    optional: this.parameters.output_regex.length > 0,
     collections: this.parameters.collection_names,
     regex: this.parameters.tensor_regex,
     except: /gradient/,
     value: true,
   })
 
+  readonly #outputs = this.select({
+    regex: this.parameters.output_regex,
+    except: /gradient/,
+    value: true,
+    optional: true,
+    quiet: true,
+  })
+
   protected override *examine(moment: Moment): Iterable<Judgements> {
-    const { threshold_inactivity, threshold_layer, ...bounds } = this.parameters
+    const { threshold_inactivity } = this.parameters
+    const bounds = this.#bounds
+    const inputs = this.#inputs.at(moment)
     yield each(
-      this.#inputs.at(moment),
-      tensor =>
-        tensor.name.toLowerCase().includes('sigmoid')
-          ? tensor.activity(bounds.threshold_sigmoid_min, bounds.threshold_sigmoid_max, threshold_inactivity)
-          : tensor.activity(bounds.threshold_tanh_min, bounds.threshold_tanh_max, threshold_inactivity),
-      ({ value: { nodes, inactive } }, { name, worker }) => {
-        const value = (100 * inactive) / nodes
-        if (!(value > threshold_layer)) return null
-        const message = `${figure(value)} % of the ${nodes} nodes of ${name} are saturated, more than ${figure(threshold_layer)} %`
-        return { tensor: name, worker, value, threshold: threshold_layer, message }
+      inputs,
+      tensor => tensor.activity(...bounds[functionOf(tensor.name) ?? 'tanh'], threshold_inactivity),
+      ({ value }, tensor) => this.#judge(value, tensor),
+    )
+    const judged = new Set(inputs.map(({ name }) => name))
+    yield each(
+      this.#outputs.at(moment).filter(({ name }) => !judged.has(name) && !judged.has(inputOf(name))),
+      tensor => ({
+        counts: tensor.counts(),
+        tanh: tensor.activity(Math.tanh(bounds.tanh[0]), Math.tanh(bounds.tanh[1]), threshold_inactivity),
+        sigmoid: tensor.activity(sigmoid(bounds.sigmoid[0]), sigmoid(bounds.sigmoid[1]), threshold_inactivity),
+      }),
+      ({ counts, tanh, sigmoid: squashed }, tensor) => {
+        const function_ = functionOf(tensor.name) ?? functionBy(counts.value, sigmoid(bounds.sigmoid[1]))
+        if (function_ === null) return null
+        return this.#judge((function_ === 'tanh' ? tanh : squashed).value, tensor)
       },
     )
   }
+
+  get #bounds() {
+    const { threshold_tanh_min, threshold_tanh_max, threshold_sigmoid_min, threshold_sigmoid_max } = this.parameters
+    return {
+      tanh: [threshold_tanh_min, threshold_tanh_max],
+      sigmoid: [threshold_sigmoid_min, threshold_sigmoid_max],
+    } as const
+  }
+
+  #judge({ nodes, inactive }: Activity, { name, worker }: TensorAtStep): Found | null {
+    const { threshold_layer } = this.parameters
+    const value = (100 * inactive) / nodes
+    if (!(value > threshold_layer)) return null
+    const message = `${figure(value)} % of the ${nodes} nodes of ${name} are saturated, more than ${figure(threshold_layer)} %`
+    return { tensor: name, worker, value, threshold: threshold_layer, message }
+  }
+}
+
+type Squashing = 'tanh' | 'sigmoid'
+
+function sigmoid(x: number): number {
+  return 1 / (1 + Math.exp(-x))
+}
+
+/** What the name tells; null: nothing. */
+function functionOf(name: string): Squashing | null {
+  const lower = name.toLowerCase()
+  return lower.includes('sigmoid') ? 'sigmoid' : lower.includes('tanh') ? 'tanh' : null
+}
+
+/** The name of the input beside an output. */
+function inputOf(output: string): string {
+  return output.replace('_output', '_input').replace('/outputs', '/inputs')
+}
+
+/**
+ * What the values tell: tanh has them between -1 and 1, sigmoid above 0 and below 1. ReLU, too, may stay below 1, but for
+ * the exact zeros that sigmoid hardly has unless it also reaches 1.
+ */
+function functionBy(moments: Moments, one: number): Squashing | null {
+  if (moments.count === 0) return null
+  const [min, max] = [moments.reduction('min') as number, moments.reduction('max') as number]
+  if (!(min >= -1 && max <= 1)) return null
+  if (min < 0) return 'tanh'
+  return moments.zeroCount === 0 || max > one ? 'sigmoid' : null
 }

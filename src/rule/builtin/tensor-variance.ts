@@ -14,7 +14,8 @@ export class TensorVariance extends builtin({
     max_threshold: number(null),
     min_threshold: number(null),
   },
-  suggested: { collection_names: 'weights', max_threshold: '10', min_threshold: '0.00001' },
+  onlyByName:
+    'what variance is right depends on the size of a layer: it has no thresholds of its own, and takes max_threshold or min_threshold',
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,

@@ -1,10 +1,13 @@
 /** UnchangedTensor (rules.md §2.15). */
 
-import type { Question } from '../../trial/measure.js'
-import { flag, integer, list, number } from '../parameters.js'
-import { builtin, each, type Judgements, type Moment, positionOf } from './builtin.js'
+import type { Question, TensorAtStep } from '../../trial/measure.js'
+import { flag, integer, list, mode, number } from '../parameters.js'
+import { builtin, each, type Judgements, Memory, type Moment, positionOf } from './builtin.js'
 
-/** Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it. */
+/**
+ * Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it; with
+ * `since_start`, where it is close, and always was, to what it was at the first of them.
+ */
 export class UnchangedTensor extends builtin({
   meaning: 'Tensors no longer change: that part of the network does not learn.',
   advice:
@@ -16,8 +19,22 @@ export class UnchangedTensor extends builtin({
     rtol: number(1e-5),
     atol: number(1e-8),
     equal_nan: flag(false),
+    since_start: flag(false),
+    trained_only: flag(false),
+    mode: mode(),
   },
-  suggested: { collection_names: 'weights,losses' },
+  suggested: {
+    collection_names: [
+      'weights',
+      'one of collection_names and tensor_regex has to be given; LossNotDecreasing looks at losses',
+    ],
+    since_start: [
+      'true',
+      'weights that once have moved and now rest have converged, or their learning rate has run out',
+    ],
+    trained_only: ['true', 'a layer that gets no gradient where others do was frozen on purpose'],
+    mode: ['training', 'weights stand still at other steps'],
+  },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,
@@ -25,16 +42,24 @@ export class UnchangedTensor extends builtin({
     value: true,
   })
 
+  /** Tensors that are not any more what they were at first. */
+  readonly #moved = new Memory(() => new Set<string>())
+
   protected override check(): void {
     const { collection_names, tensor_regex } = this.parameters
     if (collection_names.length + tensor_regex.length === 0) throw this.unselected()
   }
 
   protected override *examine(moment: Moment): Iterable<Judgements> {
-    const { num_steps, rtol, atol, equal_nan } = this.parameters
+    const { num_steps, rtol, atol, equal_nan, since_start, trained_only } = this.parameters
     const tolerance = { rtol, atol, equalNan: equal_nan }
+    const tensors = this.#tensors.at(moment).filter(({ name }) => !trained_only || this.isTrained(name))
+    if (since_start) {
+      yield this.#sinceStart(tensors, moment)
+      return
+    }
     yield each(
-      this.#tensors.at(moment),
+      tensors,
       tensor => {
         const { name } = tensor
         const steps = this.stepsOf(name, moment)
@@ -58,6 +83,30 @@ export class UnchangedTensor extends builtin({
         const last = steps.slice(end - num_steps, end).map(({ step }) => step)
         const message = `${name} has not changed over the steps ${last.join(', ')}`
         return { tensor: name, worker, value: num_steps, threshold: num_steps, message }
+      },
+    )
+  }
+
+  /** Those that have moved are no more judged. */
+  #sinceStart(tensors: readonly TensorAtStep[], moment: Moment): Judgements {
+    const { num_steps, rtol, atol, equal_nan } = this.parameters
+    const moved = this.#moved.of(moment)
+    return each(
+      tensors.filter(({ name }) => !moved.has(name)),
+      tensor => {
+        const steps = this.stepsOf(tensor.name, moment)
+        const at = positionOf(moment.step, steps)
+        if (at < 1) return undefined
+        tensor.counts()
+        const first = this.earlier(tensor, steps[0]!)!
+        return { first, steps: at + 1, isClose: first.allclose(tensor, { rtol, atol, equalNan: equal_nan }) }
+      },
+      ({ first, steps, isClose }, tensor) => {
+        const { name, worker } = tensor
+        if (!isClose.value) moved.add(name)
+        if (moved.has(name) || steps < num_steps || tensor.counts().value.count === 0) return null
+        const message = `${name} has not changed since step ${first.step}, over ${steps} steps`
+        return { tensor: name, worker, value: steps, threshold: num_steps, message }
       },
     )
   }

@@ -1,7 +1,7 @@
 /** WeightUpdateRatio (rules.md §2.6). */
 
 import type { WorkerStep } from '../../trial/catalog.js'
-import { integer, number } from '../parameters.js'
+import { integer, mode, number } from '../parameters.js'
 import {
   builtin,
   each,
@@ -27,13 +27,24 @@ export class WeightUpdateRatio extends builtin({
     large_threshold: number(10),
     small_threshold: number(1e-8),
     epsilon: number(1e-9),
+    mode: mode(),
+  },
+  suggested: {
+    large_threshold: ['1000', 'weights that start small grow many times over in a sound training'],
+    small_threshold: [
+      '0',
+      'weights that never move are told by UnchangedTensor; at the end of a training they may well rest',
+    ],
+    epsilon: ['0.001', 'weights may start at zero, of which every change is infinitely many times as much'],
+    mode: ['training', 'weights stand still at other steps'],
   },
 }) {
   readonly #weights = this.select({ collections: ['weights'], value: true })
 
-  protected override sequenceOf({ mode }: WorkerStep): Sequence | undefined {
+  protected override sequenceOf(workerStep: WorkerStep): Sequence | undefined {
+    if (this.parameters.mode !== null) return super.sequenceOf(workerStep)
     if (!hasTraining(this.baseTrial)) return 'all'
-    return mode === 'TRAIN' ? mode : undefined
+    return workerStep.mode === 'TRAIN' ? 'TRAIN' : undefined
   }
 
   protected override *examine(moment: Moment): Iterable<Judgements> {

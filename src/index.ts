@@ -114,6 +114,7 @@ export {
   type Trial,
   type TrialOptions,
   type TrialSummary,
+  type WorkerOptions,
 } from './trial/trial.js'
 export { allclose, type NumericArray, type TensorValue, type Tolerance } from './trial/value.js'
 export { type Verification, type VerifyOptions, type VerifyStats, verifyTrial } from './trial/verify.js'

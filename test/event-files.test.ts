@@ -192,6 +192,7 @@ describe('a trial whose index is lost', () => {
       'events/7/7_w.tfevents',
       Buffer.concat([saved('loss', 'TRAIN', 5), saved('lr', 'EVAL', 1), saved('scalar', 'EVAL', 1)]),
     )
+    put('training_job_end.ts', '')
     const trial = await createTrial(directory)
     expect([trial.modes(), trial.mode(7), trial.modeStep(7)]).toEqual([['TRAIN'], 'TRAIN', 5])
     expect(trial.tensor('scalar').steps({ mode: 'TRAIN' })).toEqual([5])

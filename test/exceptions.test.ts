@@ -138,9 +138,9 @@ it('MissingCollectionFiles: the directory is no trial', async () => {
 
 it('InvalidWorker: a worker without data at the step', async () => {
   const trial = await createTrial(sample())
-  const failure = await rejectionOf(trial.tensor('fc.weight').value(30, { worker: 'worker_1' }))
+  const failure = await rejectionOf(trial.tensor('only/worker_1').value(20, { worker: 'worker_0' }))
   expect(failure).toBeInstanceOf(InvalidWorker)
-  expect(failure).toMatchObject({ worker: 'worker_1', message: expect.stringContaining('"worker_0"') })
+  expect(failure).toMatchObject({ worker: 'worker_0', message: expect.stringContaining('"worker_1"') })
   expect(thrownBy(() => trial.scan({ workers: 'worker_9' }))).toBeInstanceOf(InvalidWorker)
 })
 

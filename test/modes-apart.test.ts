@@ -131,6 +131,13 @@ class Oracle {
     return this.#layout.ended || isPassed ? 'UNAVAILABLE' : 'NOT_YET_AVAILABLE'
   }
 
+  /** Whether a worker, or any, may still write what others have. */
+  awaits(number: number, mode: Mode, worker?: string): boolean {
+    const isKnown = worker === undefined || Number(worker.slice(7)) < this.#layout.numWorkers
+    const hasWritten = this.at(number, mode).some(one => one.worker === worker)
+    return !this.isComplete(number, mode) && isKnown && !hasWritten
+  }
+
   /** The record that is meant, or the code of the error. */
   record(tensor: string, number: number, mode: Mode, worker?: string): Written | string {
     const at = this.at(number, mode)
@@ -145,6 +152,7 @@ class Oracle {
       one => one.isBroken && steps.includes(one.step) && (worker ?? one.worker) === one.worker,
     )
     if (broken) return 'BadIndexFile'
+    if (this.awaits(number, mode, worker)) return 'StepNotYetAvailable'
     return worker !== undefined && all.length > 0 ? 'InvalidWorker' : 'TensorUnavailableForStep'
   }
 }
@@ -177,6 +185,8 @@ async function compare(layout: Layout): Promise<Trial> {
   const names = [...new Set(layout.written.filter(({ isBroken }) => !isBroken).flatMap(({ tensors }) => tensors))]
   const workers = [...new Set(layout.written.map(({ worker }) => worker))].sort()
   const complete = (mode: Mode, numbers: readonly number[]) => numbers.filter(step => oracle.isComplete(step, mode))
+  const absent = (step: number, mode: Mode, worker: string) =>
+    oracle.awaits(step, mode, worker) ? 'StepNotYetAvailable' : 'InvalidWorker'
   expect([trial.modes(), trial.tensorNames()]).toEqual([oracle.modes(), names.sort()])
   for (const mode of MODES) {
     const numbers = oracle.numbers(mode)
@@ -195,13 +205,13 @@ async function compare(layout: Layout): Promise<Trial> {
         const own = at.filter(one => (worker ?? at.map(({ worker }) => worker).sort()[0]) === one.worker)
         const global = await codeOr(() => trial.globalStep(mode, step, worker === undefined ? {} : { worker }))
         if (own.length > 0) expect(global, place).toBe(Math.max(...own.map(({ step }) => step)))
-        else expect(global, place).toBe(at.length > 0 ? 'InvalidWorker' : oracle.record('', step, mode))
+        else expect(global, place).toBe(at.length > 0 ? absent(step, mode, worker!) : oracle.record('', step, mode))
         if (mode !== 'GLOBAL') continue
         const options = worker === undefined ? {} : { worker }
         const modeStep = await codeOr(() => [trial.mode(step, options), trial.modeStep(step, options)])
         const [first] = worker === undefined ? [...at.filter(({ isBroken }) => !isBroken), ...at] : own
         if (at.length === 0) expect(modeStep, place).toBe(oracle.record('', step, mode))
-        else if (first === undefined) expect(modeStep, place).toBe('InvalidWorker')
+        else if (first === undefined) expect(modeStep, place).toBe(absent(step, mode, worker!))
         else if (first.isBroken && worker !== undefined) expect(modeStep, place).toBe('BadIndexFile')
         else expect(modeStep, place).toEqual([first.mode, first.modeStep])
       }

@@ -145,6 +145,7 @@ it('gives Trial, Tensor and Scan these members', async () => {
         "waitForSteps",
         "withoutRefresh",
         "workers",
+        "workersWithData",
       ],
     }
   `)

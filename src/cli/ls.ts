@@ -29,6 +29,7 @@ interface Listing {
   readonly bytes: number
   readonly steps: Readonly<Partial<Record<Mode, StepListing>>>
   readonly workers: readonly string[]
+  readonly workers_with_data: readonly string[]
   readonly collections: readonly CollectionListing[]
   readonly tensors: readonly TensorSummary[]
 }
@@ -50,6 +51,7 @@ export async function ls(path: string, { json = false, ...flags }: LsFlags): Pro
       bytes: byteLength,
       steps: listSteps(trial),
       workers: trial.workers(),
+      workers_with_data: trial.workersWithData(),
       collections: collections.listed,
       tensors,
     }
@@ -113,7 +115,16 @@ function jsonText(listing: Listing, problems: readonly TrialscanError[]): string
   return `${process.stdout.isTTY ? safeJson(json) : json}\n`
 }
 
-function listingText({ name, complete, bytes, steps, workers, collections, tensors }: Listing): string {
+function listingText({
+  name,
+  complete,
+  bytes,
+  steps,
+  workers,
+  workers_with_data,
+  collections,
+  tensors,
+}: Listing): string {
   const colors = colorsFor(process.stdout)
   const title = (text: string, count?: number) =>
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
@@ -131,7 +142,7 @@ function listingText({ name, complete, bytes, steps, workers, collections, tenso
       [1],
     ),
     title('Workers', workers.length),
-    ...workers.map(worker => `  ${safeName(worker)}\n`),
+    ...workers.map(worker => `  ${safeName(worker)}${workers_with_data.includes(worker) ? '' : '  (nothing saved)'}\n`),
     title('Collections', collections.length),
     columns(
       collections.map(({ name, members }) => [`  ${safeName(name)}`, counted(members.length, 'tensor')]),

@@ -2,7 +2,7 @@
 
 import { kinds, optionsOf } from '../options.js'
 import type { GlobalStep, Mode } from '../types.js'
-import { type StepState, type TrialState, workersOfSteps } from './state.js'
+import type { StepState, TrialState } from './state.js'
 import { isOfMode } from './steps.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor } from './wait.js'
 
@@ -76,7 +76,8 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
         if (found.length > 0 || state.ended) return { answer: found }
         const last = state.catalog.steps.lastComplete
         const kind = mode === 'GLOBAL' ? 'step' : `${mode} step`
-        const missing = `a complete ${kind}${last < 0 ? '' : ` after global step ${last}`}, or the end of the job`
+        const lacking = state.catalog.steps.numWorkers < Number.POSITIVE_INFINITY ? '' : 'a collections file, and '
+        const missing = `${lacking}a complete ${kind}${last < 0 ? '' : ` after global step ${last}`}, or the end of the job`
         return { missing, there: state.describeSteps('GLOBAL') }
       },
       options,
@@ -91,8 +92,8 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
 
 function describeMissing(state: TrialState, steps: readonly number[], mode: Mode): string {
   const parts = steps.slice(0, 5).map(step => {
-    const workers = workersOfSteps(state.catalog.steps.at(step, mode))
-    return workers.length > 0 ? `${step} (written by ${workers.join(', ')} only)` : String(step)
+    const isThere = state.catalog.steps.at(step, mode).length > 0
+    return isThere ? `${step} (${state.describeWriters(step, mode)})` : String(step)
   })
   const more = steps.length > 5 ? ` and ${steps.length - 5} more` : ''
   return `${mode === 'GLOBAL' ? '' : `${mode} `}steps ${parts.join(', ')}${more}`

@@ -4,6 +4,7 @@ import { MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
+  collectionsFilePath,
   END_MARKERS,
   INDEX_DIRECTORY,
   type IndexFileName,
@@ -17,6 +18,7 @@ import { parseTornasoleCollections } from '../format/tornasole.js'
 import { runTwice } from '../pool/runner.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import { eachFile, type Store } from '../store/store.js'
+import type { Worker } from '../types.js'
 import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
@@ -31,6 +33,8 @@ export type StepRange = readonly [begin: number | null, end: number | null]
 export interface TrialContents {
   readonly catalog: Catalog
   readonly collections: Collections
+  /** Those with a collections file, which may have written nothing yet, and those with data; sorted. */
+  readonly workers: readonly Worker[]
   /** Whether the job has ended, and everything it wrote is in the catalog. */
   readonly ended: boolean
   /** The files that the catalog was made from: index files, or event files where there are none. */
@@ -78,6 +82,9 @@ export class TrialLoader {
   #listed: readonly string[] = []
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
+  /** What the collections files told at the last load, and whether more of them are to come. */
+  #told: FoundCollections | null = null
+  #awaitsCollections = true
   /** The load that begins when the one under way has ended. */
   #next: Promise<TrialContents> | undefined
   #current: Promise<unknown> = Promise.resolve()
@@ -121,9 +128,12 @@ export class TrialLoader {
     const paths = await this.#listIndex(ended)
     const isIndexed = this.#entries.size > 0 || paths.some(isIndexFile)
     const isNew = isIndexed ? await this.#loadIndex(paths) : await this.#loadEvents(root)
-    if (previous !== undefined && !isNew && !ended) return previous
+    const mayBeSame = previous !== undefined && !isNew && !ended
+    if (mayBeSame && !this.#awaitsCollections) return previous
     const tornasole = await this.#tornasoleFiles(paths, root)
     const collections = tornasole.collections ?? (await this.#readCollections())
+    if (mayBeSame && summaryOf(collections) === summaryOf(this.#told)) return previous
+    this.#told = collections
     if (!isIndexed && this.#events.writer === null && collections === null) {
       if (!ended) throw await noTrial(store)
       throw new MissingCollectionFiles(store.url(''), 'expected a trial, but the job has ended and saved nothing')
@@ -136,14 +146,24 @@ export class TrialLoader {
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
     const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
     const recordProblems = isIndexed ? [] : this.#events.problems()
+    const { numWorkers = null, paths: collectionsPaths = [] } = collections ?? {}
+    const tellsWorkers = !isTensorBoard && !tornasole.isThere
+    this.#awaitsCollections = tellsWorkers && (numWorkers === null || collectionsPaths.length < numWorkers)
+    // Hooks write their collections about their first step. Where none are required, or the index is lost, they are waited for
+    // no longer once there is a second.
+    const mayLack = !this.#options.requireCollections || !isIndexed
+    const hasGoneOn = mayLack && entries.some(({ step }) => step !== entries[0]!.step)
+    const isUnknown = tellsWorkers && !ended && numWorkers === null && !hasGoneOn
+    const catalog = await Catalog.of(entries, {
+      // Runs of TensorBoard know nothing of each other.
+      numWorkers: isTensorBoard ? 1 : isUnknown ? Number.POSITIVE_INFINITY : numWorkers,
+      isTornasole: tornasole.isThere,
+      ended,
+      incompleteStepWindow: this.#options.incompleteStepWindow,
+    })
     this.#contents = {
-      catalog: await Catalog.of(entries, {
-        // Runs of TensorBoard know nothing of each other.
-        numWorkers: isTensorBoard ? 1 : (collections?.numWorkers ?? null),
-        isTornasole: tornasole.isThere,
-        ended,
-        incompleteStepWindow: this.#options.incompleteStepWindow,
-      }),
+      catalog,
+      workers: allWorkers(catalog.workers, collectionsPaths),
       collections: { collections: collections?.collections ?? new Map(), numWorkers: collections?.numWorkers ?? 0 },
       ended,
       entries,
@@ -178,7 +198,7 @@ export class TrialLoader {
   #settledUpTo(): string | null {
     if (this.#contents === undefined) return null
     const { steps } = this.#contents.catalog
-    const { numWorkers } = this.#contents.collections
+    const { numWorkers } = steps
     // Whom a step still lacks after so many others is not waited for.
     const eldest = steps.all.at(-1 - this.#options.incompleteStepWindow)?.globalStep ?? 0
     const isOpen = (step: number): boolean => step >= eldest && (steps.get(step)?.workers.length ?? 0) < numWorkers
@@ -208,7 +228,7 @@ export class TrialLoader {
   /** What an ended job owes: a collections file of each worker, and one at all if it wrote an index as smdebug does. */
   #missingCollections(found: FoundCollections | null, isExpected: boolean): MissingCollectionFiles[] {
     const numWorkers = found?.numWorkers ?? (isExpected ? 1 : 0)
-    const fileCount = found?.fileCount ?? 0
+    const fileCount = found?.paths.length ?? 0
     if (fileCount >= numWorkers) return []
     const wanted = `expected collections files of ${found ? numWorkers : 'all'} workers, but the job has ended with`
     const hint = this.#options.requireCollections ? '; requireCollections: false opens the trial all the same' : ''
@@ -308,7 +328,7 @@ export class TrialLoader {
       collections: {
         collections: parseTornasoleCollections(new TextDecoder().decode(bytes), url),
         numWorkers: null,
-        fileCount: 1,
+        paths: [TORNASOLE_COLLECTIONS_FILE],
         problems: [],
       },
     }
@@ -364,11 +384,11 @@ export function isInRange(step: number, range: StepRange | null): boolean {
   return range === null || ((range[0] === null || step >= range[0]) && (range[1] === null || step < range[1]))
 }
 
-/** What the collections files of the workers tell, how many there are, and which of them can't be read. */
+/** What the collections files of the workers tell, which there are, and which of them can't be read. */
 interface FoundCollections extends Pick<Collections, 'collections'> {
   /** Null where no file tells it. */
   readonly numWorkers: number | null
-  readonly fileCount: number
+  readonly paths: readonly string[]
   readonly problems: readonly TrialscanError[]
 }
 
@@ -389,5 +409,22 @@ async function readCollections(store: Store, paths: readonly string[]): Promise<
   if (files.length === 0) return null
   const read = ofWorkers.flat()
   const { collections, numWorkers } = mergeCollections(read)
-  return { collections, numWorkers: read.length > 0 ? numWorkers : null, fileCount: files.length, problems }
+  return { collections, numWorkers: read.length > 0 ? numWorkers : null, paths: files, problems }
+}
+
+/** Two that differ in what a worker that begins, or a file that was mended, changes differ in this. */
+function summaryOf(found: FoundCollections | null): string {
+  return found === null ? '' : JSON.stringify([found.paths, found.numWorkers, found.problems.length])
+}
+
+/** Workers with data and those with a collections file, by its name; sorted. */
+function allWorkers(withData: readonly Worker[], collectionsPaths: readonly string[]): Worker[] {
+  const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+  // A long name is not in its file's.
+  const byFile = new Map(withData.map(worker => [nameOf(collectionsFilePath(worker)), worker]))
+  const withFile = collectionsPaths.flatMap(path => {
+    const worker = byFile.get(nameOf(path)) ?? parseCollectionsFileName(path)
+    return worker ? [worker] : []
+  })
+  return [...new Set([...withData, ...withFile])].sort()
 }

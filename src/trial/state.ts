@@ -70,6 +70,29 @@ export class TrialState implements Holdable {
     this.knownSteps(step, mode)
   }
 
+  /**
+   * Looks again if there may be more by now of a step that is there: not where the index files of all workers are known.
+   * @returns whether it did
+   */
+  async lookAgain(step: number, mode: Mode): Promise<boolean> {
+    if (!this.isLive) return false
+    const { catalog } = this
+    const isWhole = workersOfSteps(catalog.steps.at(step, mode)).length >= catalog.steps.numWorkers
+    if (isWhole && catalog.at(step, mode).every(({ error }) => error === null)) return false
+    await this.refresh()
+    return true
+  }
+
+  /** Whether a worker, or any, has yet to write a step that is there. */
+  awaits(step: number, mode: Mode, worker?: Worker): boolean {
+    const { steps } = this.catalog
+    if (steps.isComplete(step, mode)) return false
+    if (worker === undefined) return true
+    const { workers } = this.contents
+    const mayBegin = workers.length < steps.numWorkers
+    return (workers.includes(worker) || mayBegin) && !workersOfSteps(steps.at(step, mode)).includes(worker)
+  }
+
   /** The steps of that number as they are known now, the last first. @throws StepUnavailable, StepNotYetAvailable */
   knownSteps(step: number, mode: Mode): readonly Step[] {
     const found = this.catalog.steps.at(step, mode)
@@ -83,10 +106,10 @@ export class TrialState implements Holdable {
    * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker; FormatError if the worker's index file can't be read
    */
   writtenAs(globalStep: number, worker?: Worker): Pick<WorkerStep, 'mode' | 'modeStep'> {
-    const step = this.knownSteps(globalStep, 'GLOBAL')[0]!
-    if (worker === undefined) return step
+    const [step] = this.knownSteps(globalStep, 'GLOBAL')
+    if (worker === undefined) return step!
     const own = this.catalog.atStep(globalStep).find(saved => saved.worker === worker)
-    if (own === undefined) throw new InvalidWorker(worker, step.workers)
+    if (own === undefined) throw this.#notWritten(globalStep, 'GLOBAL', worker)
     if (own.error) throw own.error
     return own
   }
@@ -98,10 +121,9 @@ export class TrialState implements Holdable {
    */
   globalStep(step: number, mode: Mode, worker?: Worker): GlobalStep {
     const known = this.knownSteps(step, mode)
-    const workers = workersOfSteps(known)
-    const meant = worker ?? workers[0]!
+    const meant = worker ?? workersOfSteps(known)[0]!
     const found = known.find(({ workers }) => workers.includes(meant))
-    if (found === undefined) throw new InvalidWorker(meant, workers)
+    if (found === undefined) throw this.#notWritten(step, mode, meant)
     return found.globalStep
   }
 
@@ -125,6 +147,26 @@ export class TrialState implements Holdable {
   /** Why a step is not there yet. */
   notYet(step: number, mode: Mode): StepNotYetAvailable {
     return new StepNotYetAvailable(step, mode, this.#describe(step, mode))
+  }
+
+  /** Why what a worker, or any, has yet to write at a step that is there is not there yet. */
+  notYetOf(step: number, mode: Mode, worker?: Worker): StepNotYetAvailable {
+    const detail = worker === undefined ? this.describeWriters(step, mode) : `${worker} has yet to write it`
+    return new StepNotYetAvailable(step, mode, detail)
+  }
+
+  /** Who wrote a step that is not complete, in words. */
+  describeWriters(step: number, mode: Mode): string {
+    const { steps } = this.catalog
+    const workers = workersOfSteps(steps.at(step, mode)).join(', ')
+    return steps.numWorkers < Number.POSITIVE_INFINITY
+      ? `written by ${workers} only`
+      : `written by ${workers}; no collections file tells yet how many workers there are`
+  }
+
+  #notWritten(step: number, mode: Mode, worker: Worker): InvalidWorker | StepNotYetAvailable {
+    if (this.awaits(step, mode, worker)) return this.notYetOf(step, mode, worker)
+    return new InvalidWorker(worker, workersOfSteps(this.catalog.steps.at(step, mode)))
   }
 
   /** What steps of a mode there are, in words. */

@@ -257,11 +257,16 @@ export class Tensor {
     has: (saved: SavedTensor) => boolean,
   ): Promise<Saved> {
     await this.#state.expectStep(step, mode)
-    const all = this.#savedAt(step, mode)
-    const own = worker === undefined ? all : all.filter(({ workerStep }) => workerStep.worker === worker)
-    const found = own.find(({ saved }) => has(saved)) ?? own[0]
-    if (found === undefined) throw this.#notSaved(step, mode, worker)
-    return found
+    const look = (): Saved | undefined => {
+      const all = this.#savedAt(step, mode)
+      const own = worker === undefined ? all : all.filter(({ workerStep }) => workerStep.worker === worker)
+      return own.find(({ saved }) => has(saved)) ?? own[0]
+    }
+    let found = look()
+    const hasFound = () => found !== undefined && has(found.saved)
+    if (!hasFound() && (await this.#state.lookAgain(step, mode))) found = look()
+    if (found !== undefined && (has(found.saved) || !this.#state.awaits(step, mode, worker))) return found
+    throw this.#notSaved(step, mode, worker)
   }
 
   /** What workers saved at a step, in their order; of several global steps with that mode step, each worker's last first. */
@@ -278,6 +283,7 @@ export class Tensor {
       .flatMap(({ globalStep }) => catalog.atStep(globalStep))
       .find(saved => saved.error !== null && (worker ?? saved.worker) === saved.worker)
     if (broken?.error) return broken.error
+    if (this.#state.awaits(step, mode, worker)) return this.#state.notYetOf(step, mode, worker)
     const workers = workersOf(this.#savedAt(step, mode).map(({ workerStep }) => workerStep))
     if (worker !== undefined && workers.length > 0) return new InvalidWorker(worker, workers)
     const own = this.steps({ mode, showIncompleteSteps: true })

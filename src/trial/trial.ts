@@ -47,7 +47,8 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
   readonly incompleteStepWindow?: number
   /**
    * Refuse a trial whose job has ended without the collections files of all its workers. Default true; with false it
-   * opens with what there is.
+   * opens with what there is, and a running job without any is taken to have the workers that wrote something, once there
+   * is a second step.
    */
   readonly requireCollections?: boolean
   /**
@@ -162,6 +163,7 @@ const SCAN_OPTIONS = optionsOf<ScanOptions>({
   signal: kinds.signal,
   onProgress: kinds.callback(),
 })
+const WORKER_OPTIONS = optionsOf<WorkerOptions>({ worker: kinds.text })
 const SUMMARY_OPTIONS = optionsOf<WorkOptions>(WORK_OPTIONS)
 const WAIT_FOR_STEPS_OPTIONS = optionsOf<WaitOptions & { mode?: Mode }>({ ...WAIT_OPTIONS, mode: kinds.mode })
 
@@ -314,22 +316,30 @@ export class Trial extends TornasoleNames {
    * are in different modes.
    * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker
    */
-  mode(globalStep: number, { worker }: WorkerOptions = {}): Mode {
+  mode(globalStep: number, options?: WorkerOptions): Mode {
+    const { worker } = checkOptions('trial.mode', WORKER_OPTIONS, options)
     return this.#state.writtenAs(globalStep, worker).mode
   }
 
   /** The step within its mode of a global step, as `mode` tells that. @throws as `mode` */
-  modeStep(globalStep: number, { worker }: WorkerOptions = {}): ModeStep {
+  modeStep(globalStep: number, options?: WorkerOptions): ModeStep {
+    const { worker } = checkOptions('trial.modeStep', WORKER_OPTIONS, options)
     return this.#state.writtenAs(globalStep, worker).modeStep
   }
 
   /** The global step of a step of a mode; each worker counts for itself, as in `mode`. @throws as `mode` */
-  globalStep(mode: Mode, modeStep: number, { worker }: WorkerOptions = {}): GlobalStep {
+  globalStep(mode: Mode, modeStep: number, options?: WorkerOptions): GlobalStep {
+    const { worker } = checkOptions('trial.globalStep', WORKER_OPTIONS, options)
     return this.#state.globalStep(modeStep, checkMode(mode), worker)
   }
 
-  /** The workers that wrote something, sorted. */
+  /** The workers of the job, sorted: those with a collections file, which may have saved nothing yet, and those with data. */
   workers(): Worker[] {
+    return [...this.#state.contents.workers]
+  }
+
+  /** The workers that saved something, sorted. */
+  workersWithData(): Worker[] {
     return [...this.#catalog.workers]
   }
 
@@ -504,7 +514,7 @@ export class Trial extends TornasoleNames {
   /** The tensors a scan is about; null: all. */
   #selectedNames({ tensors, regex, collection, workers }: ScanOptions): ReadonlySet<string> | null {
     for (const worker of workers === undefined ? [] : listOf(workers)) {
-      if (!this.#catalog.workers.includes(worker)) throw new InvalidWorker(worker, this.#catalog.workers)
+      if (!this.workers().includes(worker)) throw new InvalidWorker(worker, this.workers())
     }
     let selected: ReadonlySet<string> | null = null
     if (tensors !== undefined || regex !== undefined) {

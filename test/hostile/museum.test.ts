@@ -269,7 +269,9 @@ it('workers may be called anything', async () => {
   writeCollections(directory)
   for (const worker of names) writeStep(directory, 0, { worker })
   const workers = await createTrial(directory)
-  expect(workers.workers()).toEqual([...names].sort())
+  expect(workers.workersWithData()).toEqual([...names].sort())
+  // The collections file is that of another.
+  expect(workers.workers()).toEqual([...names, 'worker_0'].sort())
   const own = await rowsOf(workers, { threads: 2 })
   expect(own.map(({ worker, error }) => [worker, error])).toEqual(
     [...names].sort().flatMap(worker => [

@@ -215,7 +215,7 @@ export class Diagnosis {
   readonly #trial: Trial
   #count = 0
   /** The first finding of each rule about each tensor: later ones go on with it. */
-  readonly #begun = new Map<string, Known>()
+  readonly #begun = new Map<string, Map<string | null, Map<string | null, Known>>>()
   readonly #firsts = new Map<string, Firsts>()
   /** Whether names of gradients tell whose they are. */
   #namesWeights = false
@@ -235,14 +235,11 @@ export class Diagnosis {
     const [first] = findings
     if (first === undefined) return []
     const workerSteps = stateOf(this.#trial).catalog.atStep(first.step)
-    const places = new Map<string, ReadonlyMap<string, number>>()
     const placeOf = ({ tensor, worker }: Finding): number => {
       if (tensor === null) return Number.POSITIVE_INFINITY
       const own = workerSteps.find(one => (worker === null ? one.tensors.has(tensor) : one.worker === worker))
       if (own === undefined) return Number.POSITIVE_INFINITY
-      const known = places.get(own.worker) ?? recordsInOrder(own)
-      places.set(own.worker, known)
-      return known.get(tensor) ?? Number.POSITIVE_INFINITY
+      return recordsInOrder(own).get(tensor) ?? Number.POSITIVE_INFINITY
     }
     return findings
       .map(finding => ({ finding, aspect: aspectOf(finding), place: placeOf(finding) }))
@@ -256,22 +253,31 @@ export class Diagnosis {
 
   #diagnosed(finding: Finding, aspect: Aspect): DiagnosedFinding {
     const index = this.#count++
+    const begun = this.#begunBy(finding)
+    const known = begun.get(finding.worker)
+    // NaN that had gone for a while is another fault when it comes back.
+    if (known && aspect.name !== EXPLODING) return { ...finding, cause: known.cause }
     const found = this.#explanationOf(finding, aspect)
-    const known = { step: finding.step, cause: found?.cause ?? index }
-    this.#remember(finding, aspect, known)
+    const own = { step: finding.step, cause: found?.cause ?? index }
+    begun.set(finding.worker, own)
+    this.#remember(finding, aspect, own)
     return { ...finding, cause: found?.cause ?? null }
   }
 
   #explanationOf(finding: Finding, { name }: Aspect): Known | undefined {
-    // NaN that had gone for a while is another fault when it comes back.
-    const begun = name === EXPLODING ? undefined : this.#begun.get(keyOf(finding))
-    if (begun) return begun
     const possible = (EXPLANATIONS.get(name) ?? []).flatMap(([cause, link]) => {
       const firsts = this.#firsts.get(cause)
       if (firsts === undefined || (cause === EXPLODING && !this.#isExploded(finding.step))) return []
       return this.#linked(firsts, link, finding) ?? []
     })
     return possible.reduce<Known | undefined>((a, b) => (a === undefined || b.cause < a.cause ? b : a), undefined)
+  }
+
+  /** By worker, of the finding's rule and tensor. */
+  #begunBy({ rule, name, tensor }: Finding): Map<string | null, Known> {
+    // A class's name has no line breaks.
+    const byTensor = entry(this.#begun, `${rule}\n${name}`, () => new Map())
+    return entry(byTensor, tensor, () => new Map())
   }
 
   #linked({ known, byWorker, byTensor }: Firsts, link: Link, { step, tensor, worker }: Finding): Known | undefined {
@@ -302,8 +308,6 @@ export class Diagnosis {
 
   #remember(finding: Finding, { name }: Aspect, known: Known): void {
     const { tensor, worker } = finding
-    const key = keyOf(finding)
-    if (!this.#begun.has(key)) this.#begun.set(key, known)
     this.#namesWeights ||= this.#isNamed(tensor)
     if (name === EXPLODING) this.#exploded.set(JSON.stringify([tensor, worker]), finding)
     let firsts = this.#firsts.get(name)
@@ -320,8 +324,13 @@ export class Diagnosis {
 /** What the hooks put before a weight's name. */
 const GRADIENTS: readonly string[] = ['gradient/', 'gradients/']
 
-function keyOf({ rule, name, tensor, worker }: Finding): string {
-  return JSON.stringify([rule, name, tensor, worker])
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = make()
+    map.set(key, value)
+  }
+  return value
 }
 
 function isGradient(tensor: string | null): boolean {
@@ -341,8 +350,13 @@ function compare(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
+/** Steps whose index files have the same payload share it. */
+const inOrder = new WeakMap<WorkerStep['tensors'], ReadonlyMap<string, number>>()
+
 /** The tensors that a worker saved at a step, each with the place of its first record. */
 function recordsInOrder({ tensors, eventFile }: WorkerStep): ReadonlyMap<string, number> {
+  const known = inOrder.get(tensors)
+  if (known) return known
   const files = new Map<string, number>()
   const records = [...tensors].flatMap(([name, { value, reductions }]) => {
     const locations = value === null ? [...reductions.values()] : [value, ...reductions.values()]
@@ -356,6 +370,7 @@ function recordsInOrder({ tensors, eventFile }: WorkerStep): ReadonlyMap<string,
   records.sort((a, b) => a.file - b.file || a.startByte - b.startByte)
   const places = new Map<string, number>()
   for (const { name } of records) if (!places.has(name)) places.set(name, places.size)
+  inOrder.set(tensors, places)
   return places
 }
 

@@ -19,6 +19,7 @@ import { WORK_OPTIONS, type WorkOptions } from '../trial/access.js'
 import { holding } from '../trial/hold.js'
 import { Inquiry, type MeasureStats } from '../trial/measure.js'
 import { stateOf, type Trial } from '../trial/trial.js'
+import { turnsWhenDue } from '../trial/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../trial/wait.js'
 import type { CheckLevel } from '../types.js'
 import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
@@ -182,7 +183,7 @@ class Evaluator {
   #judgeNext(): Promise<boolean> {
     const inquiry = new Inquiry()
     return this.#holding(inquiry, async () => {
-      const prepared = this.#gather(inquiry)
+      const prepared = await this.#gather(inquiry)
       if (prepared.length === 0) return false
       await inquiry.run(this.#options, this.#stats)
       await this.#judge(prepared)
@@ -195,12 +196,13 @@ class Evaluator {
   }
 
   /** The next steps, in order, as many as are worth a plan, and what the rules need at them. */
-  #gather(inquiry: Inquiry): readonly Prepared[] {
+  async #gather(inquiry: Inquiry): Promise<readonly Prepared[]> {
     const prepared: Prepared[] = []
+    const turn = turnsWhenDue()
     const next = this.#groups
       .flatMap((group, i) => this.#readySteps(group).map(step => ({ step, group, i })))
       .sort((a, b) => a.step - b.step || a.i - b.i)
-    const { memory = DEFAULT_MEMORY } = this.#options
+    const { memory = DEFAULT_MEMORY, signal } = this.#options
     for (const { step, group } of next) {
       if (inquiry.questionCount >= WINDOW_QUESTIONS || inquiry.valueByteLength >= memory) break
       group.done.add(step)
@@ -208,6 +210,8 @@ class Evaluator {
       for (const rule of group.rules) {
         if (this.#ended.has(rule) || step < rule.startStep || step >= rule.endStep) continue
         prepared.push(prepare(rule, step, inquiry))
+        await turn()
+        signal?.throwIfAborted()
       }
     }
     return prepared
@@ -233,8 +237,10 @@ class Evaluator {
 
   async #judge(prepared: readonly Prepared[]): Promise<void> {
     const { signal } = this.#options
+    const turn = turnsWhenDue()
     for (const { rule, step, required, error } of prepared) {
       if (this.#ended.has(rule)) continue
+      await turn()
       signal?.throwIfAborted()
       let findings: readonly Finding[] = []
       try {

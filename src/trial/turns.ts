@@ -13,3 +13,17 @@ export async function inTurns<T>(items: readonly T[], work: (item: T) => void): 
   }
   if (items.length > AT_ONCE) await turnOfLoop()
 }
+
+/** How long pieces of unequal length may keep the thread together. */
+const PIECE_MS = 10
+
+/** For loops of unequal pieces: to be awaited after each of them. @returns a turn of the event loop where it is due */
+export function turnsWhenDue(): () => Promise<void> | undefined {
+  let since = performance.now()
+  return () => {
+    if (performance.now() - since < PIECE_MS) return undefined
+    return turnOfLoop().then(() => {
+      since = performance.now()
+    })
+  }
+}

@@ -120,6 +120,7 @@ const COMMANDS: readonly [name: string, args: readonly string[], out?: string][]
   ['scan without an index', ['scan', bare, '--format', 'jsonl']],
   ['scan into a file', ['scan', trial, '--threads', '2', '--out'], 'rows'],
   ['check, jsonl', ['check', trial, ...RULES, '--format', 'jsonl']],
+  ['check, all rules', ['check', trial, '--threads', '2', '--format', 'jsonl']],
   ['check into a file', ['check', trial, ...RULES, '--threads', '2', '--out'], 'rows'],
   ['show', ['show', trial, 'large', '--step', '0']],
   ['show into a file', ['show', trial, 'large', '--step', '0', '--npy'], 'large.npy'],

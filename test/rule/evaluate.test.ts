@@ -355,6 +355,38 @@ describe('what goes wrong', () => {
     await expect(evaluate(new Always(await weights(3)), options)).rejects.toThrow('enough')
   })
 
+  it.each(['setRequiredTensors', 'invokeAtStep'] as const)(
+    'lets signals and timers through while rules are busy: %s',
+    async method => {
+      let calls = 0
+      class Busy extends Rule {
+        override setRequiredTensors() {
+          if (method === 'setRequiredTensors') this.#work()
+        }
+        invokeAtStep() {
+          if (method === 'invokeAtStep') this.#work()
+          return false
+        }
+        #work() {
+          calls++
+          for (const from = performance.now(); performance.now() - from < 2; );
+        }
+      }
+      const STEPS = 400
+      const trial = await weights(STEPS)
+      const abort = new AbortController()
+      // The loop turns again and again, also among the steps of one window.
+      let turns = 0
+      const turn = () => {
+        if (++turns === 4) abort.abort(new Error('enough'))
+        else setImmediate(turn)
+      }
+      setImmediate(turn)
+      await expect(evaluate(new Busy(trial), { threads: 0, signal: abort.signal })).rejects.toThrow('enough')
+      expect(calls).toBeLessThan(STEPS)
+    },
+  )
+
   it('stops waiting at a signal', async () => {
     const abort = new AbortController()
     const { trial } = await running(2)

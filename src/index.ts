@@ -108,6 +108,8 @@ export {
   createTrial,
   noRefresh,
   openTrial,
+  type RefreshMode,
+  refresh,
   type ScanOptions,
   type TensorNamesOptions,
   type TensorSummary,

@@ -4,7 +4,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
-import { createTrial, FormatError, StepNotYetAvailable, type Waiting, WaitTimeout } from '#dist/index.js'
+import * as trialscan from '#dist/index.js'
+import {
+  FormatError,
+  StepNotYetAvailable,
+  type Trial,
+  type TrialOptions,
+  type Waiting,
+  WaitTimeout,
+} from '#dist/index.js'
 import { LocalStore } from '#dist/store/local.js'
 import { LiveWriter } from './support/live-writer.js'
 import { rejectionOf, thrownBy } from './support/scanning.js'
@@ -15,6 +23,11 @@ let count = 0
 
 /** So long that nothing but a file event can be what ends a wait within the test's time. */
 const NEVER = 600_000
+
+/** What is tested here is to look on purpose; test/background.test.ts has the rest. */
+function createTrial(directory: string, options: TrialOptions = {}): Promise<Trial> {
+  return trialscan.createTrial(directory, { refresh: 'manual', ...options })
+}
 
 async function start(numWorkers = 1): Promise<{ writer: LiveWriter; directory: string }> {
   const directory = join(scratch, String(count++))

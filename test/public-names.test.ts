@@ -74,6 +74,7 @@ it('exports these names', () => {
       "parseActions",
       "parseRuleConfigurations",
       "postAction",
+      "refresh",
       "reindexTrial",
       "repairTrial",
       "rowText",

@@ -37,7 +37,7 @@ try {
 
 async function demo(path: string): Promise<void> {
   const started = performance.now()
-  const trial = await createTrial(path, { requireCollections: false })
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual' })
   const openMs = performance.now() - started
   const scan = trial.scan()
   const rows: ScanRow[] = []

@@ -32,7 +32,8 @@ export class Trials {
   }
 
   readonly open = (path: string): Promise<Trial> => {
-    const opened = this.#opened.get(path) ?? createTrial(path, { ...this.#options, requireCollections: false })
+    const opened =
+      this.#opened.get(path) ?? createTrial(path, { ...this.#options, requireCollections: false, refresh: 'manual' })
     this.#opened.set(path, opened)
     return opened
   }

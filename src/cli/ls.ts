@@ -40,7 +40,7 @@ export interface LsFlags extends S3Flags {
 
 /** @returns the exit code */
 export async function ls(path: string, { json = false, ...flags }: LsFlags): Promise<number> {
-  const trial = await createTrial(path, { requireCollections: false, ...s3OptionsOf(flags) })
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsOf(flags) })
   try {
     const { tensors, byteLength } = await trial.summary()
     const collections = listCollections(trial)

@@ -49,6 +49,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
   const openedAt = performance.now()
   const trial = await createTrial(path, {
     requireCollections: false,
+    refresh: 'manual',
     ...s3OptionsOf(flags),
     ...(threads !== undefined && { threads }),
   })

@@ -35,7 +35,7 @@ const HISTOGRAM_BINS = 40
 /** @returns the exit code */
 export async function show(path: string, name: string, flags: ShowFlags): Promise<number> {
   const { step, mode = 'GLOBAL', npy } = flags
-  const trial = await createTrial(path, { requireCollections: false, ...s3OptionsOf(flags) })
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsOf(flags) })
   const output = await Output.open()
   try {
     const tensor = trial.tensor(name)

@@ -153,7 +153,11 @@ class Evaluator {
   }
 
   run(): Promise<Evaluation> {
-    return runs.take(this.#shared, this.#options.signal, () => this.#run())
+    const { follow = true, signal } = this.#options
+    return runs.take(this.#shared, signal, () => {
+      // What is there now, and not what comes while it is judged.
+      return follow ? this.#run() : holding(this.#trials.map(stateOf), {}, () => this.#run())
+    })
   }
 
   async #run(): Promise<Evaluation> {

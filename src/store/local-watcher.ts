@@ -1,14 +1,17 @@
 /** Tells of new files on the local disk, as far as the platform does. */
 
-import { type FSWatcher, readdirSync, watch } from 'node:fs'
+import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Watcher } from './store.js'
 
-/** A directory to watch, and whether its subdirectories, present and future, are watched too. */
+/** A directory to watch, and whether directories in it, present and future, are watched too. */
 export interface WatchedDirectory {
   readonly path: string
   readonly recursive: boolean
 }
+
+/** Directories below those asked for that are watched: the ones whose names come last, which are written to. */
+const MAX_BELOW = 16
 
 /**
  * Watches directories by the platform's file events. Where these can't be had (too many watches, a network file
@@ -18,6 +21,8 @@ export interface WatchedDirectory {
 export class DirectoryWatcher implements Watcher {
   readonly #directories: readonly WatchedDirectory[]
   readonly #watchers = new Map<string, FSWatcher>()
+  /** Those below the ones asked for, in the order they were found. */
+  readonly #below = new Set<string>()
   #waiting: (() => void)[] = []
   #hasChanged = false
 
@@ -29,8 +34,6 @@ export class DirectoryWatcher implements Watcher {
   changed(): Promise<void> {
     if (this.#hasChanged) {
       this.#hasChanged = false
-      // What has changed may be that there is a new directory.
-      this.#watchAll()
       return Promise.resolve()
     }
     return new Promise(resolve => this.#waiting.push(resolve))
@@ -39,38 +42,65 @@ export class DirectoryWatcher implements Watcher {
   close(): void {
     for (const watcher of this.#watchers.values()) watcher.close()
     this.#watchers.clear()
+    this.#waiting = []
   }
 
+  /** Watches what is not watched yet: it may not have been there, or have been removed. */
   #watchAll(): void {
-    for (const { path, recursive } of this.#directories) this.#watch(path, recursive)
+    for (const { path, recursive } of this.#directories) {
+      if (!this.#watchers.has(path) && this.#watch(path, recursive) && recursive) this.#watchBelow(path)
+    }
   }
 
-  #watch(path: string, recursive: boolean): void {
+  #watchBelow(path: string): void {
     try {
-      if (!this.#watchers.has(path)) {
-        const watcher = watch(path, { persistent: false }, () => this.#notify())
-        watcher.on('error', () => this.#forget(path))
-        this.#watchers.set(path, watcher)
-      }
-      if (!recursive) return
-      for (const entry of readdirSync(path, { withFileTypes: true })) {
-        if (entry.isDirectory()) this.#watch(join(path, entry.name), true)
-      }
+      const entries = readdirSync(path, { withFileTypes: true })
+      const names = entries.filter(entry => entry.isDirectory()).map(({ name }) => name)
+      for (const name of names.sort().slice(-MAX_BELOW)) this.#add(join(path, name))
     } catch {
       this.#forget(path)
+    }
+  }
+
+  #add(path: string): void {
+    if (this.#watchers.has(path) || !this.#watch(path, true)) return
+    this.#below.add(path)
+    if (this.#below.size > MAX_BELOW) this.#forget(this.#below.values().next().value!)
+  }
+
+  #watch(path: string, recursive: boolean): boolean {
+    try {
+      const watcher = watch(path, { persistent: false }, (_, name) => {
+        if (recursive && name !== null && isDirectory(join(path, name))) this.#add(join(path, name))
+        this.#notify()
+      })
+      watcher.on('error', () => this.#forget(path))
+      this.#watchers.set(path, watcher)
+      return true
+    } catch {
+      return false
     }
   }
 
   #forget(path: string): void {
     this.#watchers.get(path)?.close()
     this.#watchers.delete(path)
+    this.#below.delete(path)
   }
 
   #notify(): void {
     const waiting = this.#waiting
     this.#waiting = []
-    if (waiting.length === 0) this.#hasChanged = true
-    else this.#watchAll()
+    this.#hasChanged = waiting.length === 0
+    this.#watchAll()
     for (const resolve of waiting) resolve()
+  }
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+  } catch {
+    return false
   }
 }

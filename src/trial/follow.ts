@@ -21,8 +21,8 @@ export const FOLLOW_OPTIONS = optionsOf<FollowOptions>({ ...WAIT_OPTIONS, mode: 
  */
 export async function hasPassedStep(state: TrialState, step: number, mode: Mode): Promise<StepState> {
   const known = state.stepState(step, mode)
-  if (known !== 'NOT_YET_AVAILABLE' || !state.isLive) return known
-  await state.refresh()
+  if (known === 'NOT_YET_AVAILABLE' && state.isLive) await state.refresh()
+  else await state.turn()
   return state.stepState(step, mode)
 }
 
@@ -50,7 +50,7 @@ export async function waitForSteps(
     return { missing: describeMissing(state, missing, mode), there: state.describeSteps(mode) }
   }
   // Nothing is looked for anew, or waited for, when all is known already.
-  if (steps.every(step => state.stepState(step, mode) === 'AVAILABLE')) return
+  if (steps.every(step => state.stepState(step, mode) === 'AVAILABLE')) return state.turn()
   await waitFor(state.access.store, look, options)
 }
 

@@ -23,6 +23,8 @@ export interface Holdable {
 
 export interface HoldOptions {
   readonly ahead?: Ahead
+  /** What is seen as it is now, whatever the work is within. */
+  readonly released?: Iterable<Holdable>
   /** On whose behalf the work is done. */
   readonly owners?: Iterable<object>
 }
@@ -31,18 +33,21 @@ export class Hold {
   readonly ahead: Ahead | undefined
   readonly #outer: Hold | undefined
   readonly #contents: Map<Holdable, TrialContents>
+  readonly #released: ReadonlySet<Holdable>
   readonly #owners: ReadonlySet<object>
   isOver = false
 
-  constructor(held: readonly Holdable[], { ahead, owners = [] }: HoldOptions, outer: Hold | undefined) {
+  constructor(held: readonly Holdable[], { ahead, released = [], owners = [] }: HoldOptions, outer: Hold | undefined) {
     this.#outer = outer
     this.#contents = new Map(held.map(one => [one, one.contents]))
+    this.#released = new Set(released)
     this.#owners = new Set(owners)
     this.ahead = ahead ?? outer?.ahead
   }
 
   /** What is seen of one; undefined: what it has now. */
   contentsOf(one: Holdable): TrialContents | undefined {
+    if (this.#released.has(one)) return undefined
     return this.#contents.get(one) ?? this.#outer?.contentsOf(one)
   }
 

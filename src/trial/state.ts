@@ -1,8 +1,17 @@
 /** What a trial and its tensors share: the way to the bytes, and what is known of the trial at the moment. */
 
-import { InvalidWorker, NoMoreData, StepNotYetAvailable, StepUnavailable } from '../errors.js'
+import { setImmediate } from 'node:timers/promises'
+import {
+  EngineError,
+  InvalidWorker,
+  NoMoreData,
+  StepNotYetAvailable,
+  StepUnavailable,
+  TrialscanError,
+} from '../errors.js'
 import type { GlobalStep, Mode, Worker } from '../types.js'
 import type { Access } from './access.js'
+import { BackgroundRefresh, type KeptUp } from './background.js'
 import type { Catalog, WorkerStep } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
 import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './open.js'
@@ -17,13 +26,18 @@ import type { Step } from './steps.js'
  */
 export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
 
-export class TrialState implements Holdable {
+export class TrialState implements Holdable, KeptUp {
   /** What was told of records that reductions were asked of. */
   readonly remembered = new Remembered()
   readonly access: Access
   readonly rangeSteps: StepRange | null
   readonly #loader: TrialLoader
   #contents: TrialContents
+  lookedAt = performance.now()
+  newsAt = performance.now()
+  #background: BackgroundRefresh | null = null
+  /** Why the last look in the background was in vain. */
+  #problem: TrialscanError | null = null
 
   constructor(access: Access, rangeSteps: StepRange | null, loader: TrialLoader, contents: TrialContents) {
     this.access = access
@@ -54,12 +68,52 @@ export class TrialState implements Holdable {
   /** @returns whether something new was found */
   async refresh(): Promise<boolean> {
     const before = this.contents
-    this.#contents = await this.#loader.load()
+    await this.#load()
     currentHold()?.renew(this, this.#contents)
     return this.#contents !== before
   }
 
+  /** Goes on looking in the background for as long as the job runs, until `close`. */
+  refreshInBackground(): void {
+    if (!this.hasEnded) this.#background ??= new BackgroundRefresh(this, this.access.store)
+  }
+
+  async keepUp(): Promise<void> {
+    try {
+      await this.#load()
+    } catch (error) {
+      this.#problem =
+        error instanceof TrialscanError ? error : new EngineError('a look for new steps failed', {}, error)
+    }
+  }
+
+  get hasEnded(): boolean {
+    return this.#contents.ended
+  }
+
+  /** What is wrong with the trial as a whole. */
+  get problems(): readonly TrialscanError[] {
+    return this.#problem === null ? this.contents.problems : [...this.contents.problems, this.#problem]
+  }
+
+  /**
+   * Before an answer from memory: a turn of the event loop, where the trial is kept up with. Else who asks again and again
+   * until something has come would keep it from coming.
+   */
+  async turn(): Promise<void> {
+    if (this.#background?.isOn && this.isLive) await setImmediate()
+  }
+
+  async #load(): Promise<void> {
+    this.lookedAt = performance.now()
+    const before = this.#contents
+    this.#contents = await this.#loader.load()
+    this.#problem = null
+    if (this.#contents !== before) this.newsAt = performance.now()
+  }
+
   async close(): Promise<void> {
+    this.#background?.close()
     this.remembered.clear()
     await this.access.close()
   }
@@ -67,6 +121,7 @@ export class TrialState implements Holdable {
   /** Makes sure that a step is known; one that is not is looked for again first. @throws StepUnavailable, StepNotYetAvailable */
   async expectStep(step: number, mode: Mode): Promise<void> {
     if (this.catalog.steps.at(step, mode).length === 0 && this.isLive) await this.refresh()
+    else await this.turn()
     this.knownSteps(step, mode)
   }
 

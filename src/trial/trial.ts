@@ -8,6 +8,7 @@ import {
   InvalidWorker,
   nearestNames,
   QueryError,
+  quote,
   TensorUnavailable,
   type TrialscanError,
   UsageError,
@@ -58,9 +59,19 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
   readonly cache?: string
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
+  /**
+   * `auto`, the default: a trial whose job still runs is looked at again in the background, at file events and every two
+   * seconds (on S3 every five), until the job has ended or the trial is closed; getters then tell of new steps by themselves.
+   * It does not keep the process alive. `manual`: only `refresh` and questions about steps that are not known yet look.
+   */
+  readonly refresh?: RefreshMode
   /** How to reach and read a trial on S3. See docs/s3.md. */
   readonly s3?: S3Options
 }
+
+const REFRESH_MODES = ['auto', 'manual'] as const
+/** Whether a trial looks for new steps by itself. */
+export type RefreshMode = (typeof REFRESH_MODES)[number]
 
 /** Whose steps are meant. */
 export interface WorkerOptions {
@@ -140,6 +151,7 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
   requireCollections: kinds.flag,
   cache: kinds.text,
   allowSymlinks: kinds.flag,
+  refresh: kinds.oneOf<RefreshMode>(REFRESH_MODES),
   s3: S3_OPTIONS,
 })
 const NAMES_KINDS: Kinds<Pick<TensorNamesOptions, 'step' | 'mode'>> = { step: kinds.step, mode: kinds.mode }
@@ -181,6 +193,7 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     incompleteStepWindow = 1000,
     requireCollections = true,
     cache,
+    refresh = 'auto',
     s3,
     threads,
   } = checkOptions('createTrial', TRIAL_OPTIONS, options)
@@ -193,11 +206,9 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     requireCollections,
     cache: cache === undefined ? null : resolve(cache),
   })
-  return new Trial(
-    path.trim(),
-    name ?? storeName(spec),
-    new TrialState(access, rangeSteps, loader, await loader.load()),
-  )
+  const state = new TrialState(access, rangeSteps, loader, await loader.load())
+  if (refresh === 'auto') state.refreshInBackground()
+  return new Trial(path.trim(), name ?? storeName(spec), state)
 }
 
 /**
@@ -205,9 +216,40 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
  * have found. Those others are not held up.
  * @returns what `work` does
  */
-export function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
-  const all = trials instanceof Trial ? [trials] : trials
-  return holding(all.map(stateOf), {}, work)
+export async function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
+  return holding(statesOf(trials), {}, work)
+}
+
+/**
+ * Looks for what was written to these trials since.
+ * @returns whether there was something
+ */
+export async function refresh(trials: Trial | readonly Trial[]): Promise<boolean>
+/**
+ * Looks for what was written to these trials since, and runs `work`, whose queries look for new steps also where this is
+ * within a `noRefresh`.
+ * @returns what `work` does
+ */
+export async function refresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T>
+export async function refresh<T>(trials: Trial | readonly Trial[], work?: () => Promise<T> | T): Promise<T | boolean> {
+  const states = statesOf(trials)
+  const look = async (): Promise<boolean> => {
+    const found = await Promise.all(states.map(state => state.refresh()))
+    return found.includes(true)
+  }
+  if (work === undefined) return look()
+  return holding([], { released: states }, async () => {
+    await look()
+    return work()
+  })
+}
+
+function statesOf(trials: Trial | readonly Trial[]): TrialState[] {
+  const all: readonly unknown[] = Array.isArray(trials) ? trials : [trials]
+  return all.map(trial => {
+    if (trial instanceof Trial) return stateOf(trial)
+    throw new UsageError(`expected a trial, or several in an array, got ${quote(String(trial))}`)
+  })
 }
 
 /** The same as `createTrial`. */
@@ -278,7 +320,7 @@ export class Trial extends TornasoleNames {
     return { ...this.#state.access.traffic }
   }
 
-  /** Lets go of open files, and of what is remembered. */
+  /** Lets go of open files, and of what is remembered; looks no more for new steps by itself. */
   async close(): Promise<void> {
     await this.#state.close()
   }
@@ -294,7 +336,7 @@ export class Trial extends TornasoleNames {
    */
   get problems(): readonly TrialscanError[] {
     const ofFiles = this.#catalog.workerSteps.flatMap(({ error }) => (error ? [error] : []))
-    return [...ofFiles, ...this.#state.contents.problems]
+    return [...ofFiles, ...this.#state.problems]
   }
 
   /**

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { WaitTimeout } from '../errors.js'
 import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY } from '../format/paths.js'
 import { type Kinds, kinds } from '../options.js'
-import type { Store } from '../store/store.js'
+import type { Store, Watcher } from '../store/store.js'
 
 export interface WaitOptions {
   /** Milliseconds without what is waited for, after which a WaitTimeout is thrown. Default: ten minutes. */
@@ -56,6 +56,16 @@ const LEAST_REMOTE_POLL_MS = 250
 /** With more Node.js does not wait at all. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
+/** Milliseconds between two looks unless told. */
+export function pollMsOf(store: Store): number {
+  return store.readLater === undefined ? DEFAULT_POLL_MS : REMOTE_POLL_MS
+}
+
+/** Tells when something may have come to a trial. */
+export function watchTrial(store: Store): Watcher {
+  return store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
+}
+
 /**
  * Looks again and again until there is an answer.
  * @param look gives the answer, or says what is missing and what there is
@@ -67,11 +77,11 @@ export async function waitFor<T>(
 ): Promise<T> {
   const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, onWait } = options
   const isRemote = store.readLater !== undefined
-  const pollMs = options.pollMs ?? (isRemote ? REMOTE_POLL_MS : DEFAULT_POLL_MS)
+  const pollMs = options.pollMs ?? pollMsOf(store)
   signal?.throwIfAborted()
   const pauseMs = isRemote ? Math.max(pollMs, LEAST_REMOTE_POLL_MS) : pollMs
   const startedAt = performance.now()
-  const watcher = store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
+  const watcher = watchTrial(store)
   try {
     for (;;) {
       const seen = await look()

@@ -236,7 +236,7 @@ describe.runIf(HAS_S3)('a running trial', () => {
       'live',
       indexFiles.filter(path => stepOf(path) < steps[2]! && !late.includes(path)),
     )
-    const trial = await createTrial(`s3://${bucket}/live`, { s3: OPTIONS })
+    const trial = await createTrial(`s3://${bucket}/live`, { s3: OPTIONS, refresh: 'manual' })
     expect(trial.steps()).toEqual([])
     expect(await cost(trial, () => trial.refresh())).toMatchObject({ lists: 2, gets: 0 })
     await send(

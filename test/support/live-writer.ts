@@ -8,12 +8,27 @@ import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { eventFilePath, indexFilePath, type ModeName, TrialWriter } from '../../fixtures/event-writer.js'
+import {
+  eventFilePath,
+  indexFilePath,
+  type ModeName,
+  type StepSpec,
+  type StepTensor,
+  TrialWriter,
+} from '../../fixtures/event-writer.js'
 
 /** What a job can be told; a worker is a number. */
 export type Command =
   /** Publishes event file and index file of a step, for each worker in turn. */
-  | { readonly do: 'step'; readonly step: number; readonly workers: readonly number[]; readonly mode?: ModeName }
+  | {
+      readonly do: 'step'
+      readonly step: number
+      readonly workers: readonly number[]
+      readonly mode?: ModeName
+      readonly modeStep?: number
+      /** Default: a loss of two numbers, step and worker. */
+      readonly tensors?: readonly StepTensor[]
+    }
   /** Publishes one of the two files, or a part: `half` of the bytes under the true name, or all under `….tmp`. */
   | {
       readonly do: 'put'
@@ -73,9 +88,9 @@ async function serve(directory: string, numWorkers: number): Promise<void> {
   const staged = `${directory}.staged`
   const writer = new TrialWriter(staged, { numWorkers })
   cpSync(join(staged, 'collections'), join(directory, 'collections'), { recursive: true })
-  const stage = (step: number, worker: number, mode?: ModeName): void => {
+  const stage = (step: number, worker: number, as: Partial<StepSpec> = {}): void => {
     const tensors = [{ name: 'loss', dtype: 'float32' as const, shape: [2], values: [step, worker] }]
-    writer.step({ step, worker, tensors, ...(mode && { mode }) })
+    writer.step({ tensors, ...as, step, worker })
   }
   const put = (path: string, as: 'whole' | 'half' | 'tmp'): void => {
     const bytes = readFileSync(join(staged, path))
@@ -89,7 +104,12 @@ async function serve(directory: string, numWorkers: number): Promise<void> {
     switch (command.do) {
       case 'step':
         for (const worker of command.workers) {
-          stage(command.step, worker, command.mode)
+          const { mode, modeStep, tensors } = command
+          stage(command.step, worker, {
+            ...(mode && { mode }),
+            ...(modeStep !== undefined && { modeStep }),
+            ...(tensors && { tensors }),
+          })
           put(eventFilePath(command.step, `worker_${worker}`), 'whole')
           put(indexFilePath(command.step, `worker_${worker}`), 'whole')
         }

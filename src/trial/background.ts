@@ -1,0 +1,101 @@
+/**
+ * A running trial, kept up with in the background: at file events, and after a while in any case. Neither timers nor
+ * watchers keep the process alive, and a trial that nobody has any more is let go of.
+ */
+
+import type { Store, Watcher } from '../store/store.js'
+import { pollMsOf, watchTrial } from './wait.js'
+
+/** What is kept up with. */
+export interface KeptUp {
+  /** Looks for what is new, and never fails. */
+  keepUp(): Promise<void>
+  /** When the last look of anybody began, and when one found something (`performance.now`). */
+  readonly lookedAt: number
+  readonly newsAt: number
+  /** Whether nothing more will come. */
+  readonly hasEnded: boolean
+}
+
+/** A step is several files, so a change is looked at a little later; and who only opens a trial needs no watcher. */
+const SETTLE_MS = 50
+/** Looking takes at most about so large a part of the time. */
+const SHARE_OF_TIME = 1 / 10
+/** Of a job from which nothing came for long, perhaps since it crashed, something is noticed by so much later. */
+const SHARE_OF_QUIET = 1 / 100
+
+export class BackgroundRefresh {
+  readonly #trial: WeakRef<KeptUp>
+  readonly #store: Store
+  readonly #pollMs: number
+  #watcher: Watcher | undefined
+  #timer: NodeJS.Timeout | undefined
+  #isOn = true
+  #isLooking = false
+  #changedAt = Number.NEGATIVE_INFINITY
+  #restMs = 0
+
+  constructor(trial: KeptUp, store: Store) {
+    this.#trial = new WeakRef(trial)
+    this.#store = store
+    this.#pollMs = pollMsOf(store)
+    this.#lookIn(store.readLater === undefined ? SETTLE_MS : this.#pollMs)
+  }
+
+  /** Whether it still looks. */
+  get isOn(): boolean {
+    return this.#isOn
+  }
+
+  close(): void {
+    this.#isOn = false
+    clearTimeout(this.#timer)
+    this.#watcher?.close()
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.#look(), ms)
+    this.#timer.unref()
+  }
+
+  #listen(watcher: Watcher): void {
+    void watcher.changed().then(() => {
+      if (!this.#isOn) return
+      const trial = this.#trial.deref()
+      // If it has changed before, a look is under way or comes soon.
+      const isFirst = trial !== undefined && this.#changedAt <= trial.lookedAt
+      this.#changedAt = performance.now()
+      if (isFirst && !this.#isLooking) this.#lookIn(Math.max(SETTLE_MS, this.#restMs))
+      this.#listen(watcher)
+    })
+  }
+
+  async #look(): Promise<void> {
+    const trial = this.#trial.deref()
+    if (trial === undefined || trial.hasEnded) return this.close()
+    if (this.#watcher === undefined) {
+      this.#watcher = watchTrial(this.#store)
+      this.#listen(this.#watcher)
+      // Who knows what came before it was there.
+      this.#changedAt = performance.now()
+    }
+    if (this.#dueIn(trial) <= 0) {
+      this.#isLooking = true
+      const startedAt = performance.now()
+      await trial.keepUp()
+      this.#isLooking = false
+      this.#restMs = (performance.now() - startedAt) / SHARE_OF_TIME
+      if (!this.#isOn) return
+      if (trial.hasEnded) return this.close()
+    }
+    this.#lookIn(Math.max(SETTLE_MS, this.#restMs, this.#dueIn(trial)))
+  }
+
+  /** Milliseconds until the next look is due; somebody else's counts as well. */
+  #dueIn({ lookedAt, newsAt }: KeptUp): number {
+    if (this.#changedAt > lookedAt) return 0
+    const now = performance.now()
+    return lookedAt + Math.max(this.#pollMs, (now - newsAt) * SHARE_OF_QUIET) - now
+  }
+}

@@ -1,5 +1,5 @@
-/** Tensors asked for one by one, as a loop over steps does: what a call takes. */
-import { createTrial, type Tensor } from '#dist/index.js'
+/** Tensors asked for one by one, as a loop over steps does, and a rule: what a call takes. */
+import { createTrial, evaluate, invokeRule, Rule, type Tensor, type TensorValue, type Trial } from '#dist/index.js'
 import { REDUCTIONS } from '#dist/types.js'
 import { type Case, type Contender, contender, type Definition, expectClose, type Options } from '../definition.js'
 import { NAME } from '../engines/ours.js'
@@ -18,6 +18,31 @@ export const calls: Definition = {
 
 /** A call: of a tensor at a step. */
 type Call = readonly [tensor: Tensor, step: number]
+
+/** The means of values that it says it wants. */
+class Means extends Rule {
+  readonly means: number[] = []
+  readonly #asked: ReadonlyMap<number, readonly string[]>
+
+  constructor(trial: Trial, asked: ReadonlyMap<number, readonly string[]>) {
+    super(trial)
+    this.#asked = asked
+  }
+
+  override setRequiredTensors(step: number): void {
+    for (const name of this.#asked.get(step) ?? []) this.reqTensors.add(name, [step])
+  }
+
+  override async invokeAtStep(step: number): Promise<boolean> {
+    for (const name of this.#asked.get(step) ?? []) {
+      this.means.push(meanOfValue(await this.baseTrial.tensor(name).value(step)))
+    }
+    return false
+  }
+}
+
+const meanOfValue = ({ data }: TensorValue): number =>
+  (data as Float32Array).reduce((sum, value) => sum + value, 0) / data.length
 
 async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
   const made = trial(name, quick)
@@ -44,6 +69,19 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
       },
       wrong,
     )
+  const byStep = new Map<number, string[]>()
+  for (const [{ name }, step] of asked) byStep.set(step, [...(byStep.get(step) ?? []), name])
+  const endStep = asked.at(-1)![1] + 1
+  const judged = (engine: string, run: (rule: Rule) => Promise<unknown>): Contender =>
+    contender(
+      engine,
+      async () => {
+        const rule = new Means(opened, byStep)
+        await run(rule)
+        return rule.means
+      },
+      wrong,
+    )
   const meanOf = async (tensor: Tensor, step: number): Promise<number> =>
     (await tensor.reductionValue(step, 'mean')) as number
   return {
@@ -51,10 +89,9 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
     contenders: [
       loop(`${NAME}, reductionValue`, meanOf, true),
       loop(`${NAME}, reductionValue, remembered`, meanOf),
-      loop(`${NAME}, value, and a loop over it`, async (tensor, step) => {
-        const { data } = await tensor.value(step)
-        return (data as Float32Array).reduce((sum, value) => sum + value, 0) / data.length
-      }),
+      loop(`${NAME}, value, and a loop over it`, async (tensor, step) => meanOfValue(await tensor.value(step))),
+      judged(`${NAME}, a rule's values, evaluate`, rule => evaluate(rule, { endStep })),
+      judged(`${NAME}, a rule's values, invokeRule`, rule => invokeRule(rule, { endStep })),
     ],
   }
 }

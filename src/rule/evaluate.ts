@@ -90,6 +90,11 @@ export interface Evaluation {
 
 /** Questions that are asked at once: what is kept of one, with its share of a record's moments, is some 500 bytes. */
 const WINDOW_QUESTIONS = 1 << 17
+/**
+ * Bytes of values that are handed out at once, for each thread that is asked for. So much is read where it is used; a larger
+ * window takes longer, since every value then lies in memory that is new.
+ */
+const WINDOW_VALUE_BYTES = 8 << 20
 /** What the default of the wait adds to a rule that itself waits. */
 const WAIT_MARGIN_MS = 60_000
 
@@ -206,9 +211,13 @@ class Evaluator {
     const next = this.#groups
       .flatMap((group, i) => this.#readySteps(group).map(step => ({ step, group, i })))
       .sort((a, b) => a.step - b.step || a.i - b.i)
-    const { memory = DEFAULT_MEMORY, signal } = this.#options
+    const { signal } = this.#options
+    let before = 0
     for (const { step, group } of next) {
-      if (inquiry.questionCount >= WINDOW_QUESTIONS || inquiry.valueByteLength >= memory) break
+      // The next step is taken to want as much as the last.
+      const valueBytes = inquiry.valueByteLength
+      if (inquiry.questionCount >= WINDOW_QUESTIONS || 2 * valueBytes - before > this.#valueLimit(inquiry)) break
+      before = valueBytes
       group.done.add(step)
       this.#doneSteps++
       for (const rule of group.rules) {
@@ -219,6 +228,13 @@ class Evaluator {
       }
     }
     return prepared
+  }
+
+  /** Bytes of values that a window may have. Where windows cost more than that, requests or older tensors, it has room. */
+  #valueLimit(inquiry: Inquiry): number {
+    const { memory = DEFAULT_MEMORY, threads = 0 } = this.#options
+    const isRemote = this.#trials.some(trial => stateOf(trial).access.isRemote)
+    return isRemote || inquiry.compares ? memory : Math.min(memory, WINDOW_VALUE_BYTES * Math.max(1, threads))
   }
 
   /** Steps that are left to judge: complete ones, as long as they may become so. */

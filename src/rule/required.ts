@@ -167,7 +167,7 @@ export class RequiredTensors {
         const tensor = this.at(name, step, trial, worker)
         if (reductions === null) {
           this.#questions.push(tensor.value())
-          // Costs nothing beside the value, and spares a second read where a reduction is asked for after all.
+          // Costs little beside the value, and spares a second read where a reduction is asked for after all.
           tensor.moments()
         } else for (const reduction of reductions) this.#questions.push(tensor.reduction(reduction))
       }

@@ -631,6 +631,7 @@ export class Inquiry implements Ahead {
   readonly #numbers: (readonly number[])[] = []
   /** Bytes of the values that will be handed out, among the tasks that were counted. */
   #valueBytes = 0
+  #compares = false
   #counted = 0
 
   /** The tensors of a trial at a step: as it was known when it was first asked about, so that its answers are found. */
@@ -666,10 +667,17 @@ export class Inquiry implements Ahead {
   /** Questions asked, each once. */
   questionCount = 0
 
+  /** Whether records are held against others, as far as `valueByteLength` has seen. */
+  get compares(): boolean {
+    return this.#compares
+  }
+
   /** Bytes of values that will be handed to the calling thread. */
   get valueByteLength(): number {
     for (let i = this.#counted; i < this.tasks.length; i++) {
-      if (this.tasks[i]!.kind === 'value') this.#valueBytes += this.tasks[i]!.tensor.valueRecord.byteLength
+      const { kind, tensor, second } = this.tasks[i]!
+      if (kind === 'value') this.#valueBytes += tensor.valueRecord.byteLength
+      this.#compares ||= second >= 0
     }
     this.#counted = this.tasks.length
     return this.#valueBytes

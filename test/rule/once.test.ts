@@ -1,10 +1,13 @@
 /** What rules read: each byte once, however many rules there are, and nothing that none of them needs. */
 
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
-import { createTrial, evaluate, type Rule, RuleRegistry, type Trial } from '#dist/index.js'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createTrial, evaluate, invokeRule, Rule, RuleRegistry, type Trial, UnchangedTensor } from '#dist/index.js'
+import { InlineRunner } from '#dist/pool/inline.js'
 import { LocalStore } from '#dist/store/local.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { fixtureTrial, ROOT } from '../support/golden.js'
 
 interface Range {
@@ -100,4 +103,93 @@ it('compares a trial with itself without reading it twice', async () => {
   const rule = new (new RuleRegistry().get('SimilarAcrossRuns'))(trial, { otherTrials: [other] })
   const read = await ranges(() => evaluate(rule, { threads: 0, follow: false }))
   expect(overlaps(read)).toEqual([])
+})
+
+describe('values for rules', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'trialscan-once-'))
+  const [steps, tensors, elements] = [40, 4, 40_000]
+  let trial: Trial
+
+  beforeAll(async () => {
+    const values = Array.from({ length: elements }, (_, i) => Math.sin(i))
+    const writer = new TrialWriter(scratch)
+    for (let step = 0; step < steps; step++) {
+      const saved = Array.from({ length: tensors }, (_, i) => ({ name: `t${i}`, dtype: 'float32' as const, values }))
+      writer.step({ step, tensors: saved.map(tensor => ({ ...tensor, shape: [elements] })) })
+    }
+    writer.end()
+    trial = await createTrial(scratch)
+  })
+
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+  class Wants extends Rule {
+    /** Bytes of values that had been made when a step was judged. */
+    readonly made: number[] = []
+    readonly copied: () => number
+
+    constructor(trial: Trial, copied: () => number) {
+      super(trial)
+      this.copied = copied
+    }
+
+    override setRequiredTensors(step: number): void {
+      this.reqTensors.add('.*', [step], { regex: true })
+    }
+
+    override async invokeAtStep(step: number): Promise<boolean> {
+      this.made.push(this.copied())
+      for (const tensor of this.reqTensors.get()) {
+        if ((await tensor.value(step)).data.length !== elements) throw new Error('another tensor')
+        await tensor.reductionValue(step, 'mean')
+      }
+      return false
+    }
+  }
+
+  /** What a run costs: reads, bytes, jobs, instances of the core and copies of values. */
+  async function cost(run: (rule: Rule) => Promise<unknown>) {
+    const instances = vi.spyOn(WebAssembly, 'Instance')
+    const jobs = vi.spyOn(InlineRunner.prototype, 'run')
+    const slice = vi.spyOn(Uint8Array.prototype, 'slice')
+    const copied = () => slice.mock.contexts.filter(bytes => (bytes as Uint8Array).length === 4 * elements).length
+    const rule = new Wants(trial, copied)
+    try {
+      const read = await ranges(() => run(rule))
+      return {
+        bytes: bytesOf(read),
+        reads: read.length,
+        jobs: jobs.mock.calls.length,
+        instances: instances.mock.calls.length,
+        copies: copied(),
+        made: rule.made,
+      }
+    } finally {
+      for (const spy of [instances, jobs, slice]) spy.mockRestore()
+    }
+  }
+
+  it('cost evaluate no more than invokeRule: reads, bytes, copies, instances', async () => {
+    await trial.tensor('t0').value(0)
+    const invoked = await cost(rule => invokeRule(rule, { endStep: steps }))
+    const evaluated = await cost(rule => evaluate(rule))
+    expect(evaluated).toMatchObject({ bytes: invoked.bytes, copies: steps * tensors, instances: 0 })
+    expect(invoked).toMatchObject({ jobs: steps, copies: steps * tensors, instances: 0 })
+    expect(evaluated.jobs).toBeLessThan(invoked.jobs / 5)
+    expect(evaluated.reads).toBeLessThanOrEqual(invoked.reads)
+  })
+
+  it('are made no more than 8 MiB ahead, so that they are used where they lie', async () => {
+    const { made } = await cost(rule => evaluate(rule))
+    const perStep = tensors * 4 * elements
+    const ahead = made.map((copies, step) => copies * 4 * elements - step * perStep)
+    expect(Math.max(...ahead)).toBeLessThanOrEqual(8 << 20)
+    expect(ahead[0]).toBeGreaterThan(7 << 20)
+  })
+
+  it('keep to the larger window where older tensors would be read again', async () => {
+    const unchanged = () => new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: 3 })
+    const read = await ranges(() => evaluate([unchanged(), new Wants(trial, () => 0)], { threads: 0 }))
+    expect(overlaps(read)).toEqual([])
+  })
 })

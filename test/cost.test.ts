@@ -119,6 +119,17 @@ describe('opening', () => {
     expect(await turnsDuring(100_000)).toBeGreaterThanOrEqual(24)
   })
 
+  it('of a running trial lists what it listed before, and watches nothing yet', async () => {
+    const watch = vi.spyOn(LocalStore.prototype, 'watch')
+    const list = vi.spyOn(LocalStore.prototype, 'list')
+    const exists = vi.spyOn(LocalStore.prototype, 'exists')
+    const trial = await createTrial(fixtureTrial('workers-running').directory)
+    expect(list.mock.calls.map(([path]) => path)).toEqual(['index', 'collections'])
+    expect([watch.mock.calls.length, exists.mock.calls.length]).toEqual([0, 3])
+    await trial.close()
+    for (const spy of [watch, list, exists]) spy.mockRestore()
+  })
+
   it('reads again nothing but what is new', async () => {
     const trial = await createTrial(fixtureTrial('workers-running').directory)
     const read = vi.spyOn(LocalStore.prototype, 'read')

@@ -102,6 +102,7 @@ export { type RepairOptions, repairTrial } from './trial/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './trial/repair-report.js'
 export type { Scan, ScanProgress, ScanStats } from './trial/scan.js'
 export type { StepState } from './trial/state.js'
+export { type StepSelection, type StepSlice, selectSteps } from './trial/step-selection.js'
 export type { Tensor, ValueOptions } from './trial/tensor.js'
 export {
   type Collection,

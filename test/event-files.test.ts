@@ -357,7 +357,7 @@ describe('reindexTrial', () => {
     }
     const out = join(root, 'rebuilt')
     const { stdout, stderr } = await cli(directory, '--out', out)
-    expect([stdout, stderr]).toEqual(['', expect.stringMatching(/wrote \d+ index files/)])
+    expect([stdout, stderr]).toEqual([expect.stringMatching(/^wrote \d+ index files to .*index\n$/), ''])
     cpSync(join(out, 'index'), join(directory, 'index'), { recursive: true })
     expect(await factsOf(await createTrial(directory))).toEqual(await factsOf(await createTrial(from)))
   })

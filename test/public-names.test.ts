@@ -78,6 +78,7 @@ it('exports these names', () => {
       "reindexTrial",
       "repairTrial",
       "rowText",
+      "selectSteps",
       "verifyTrial",
     ]
   `)

@@ -1,6 +1,8 @@
 /** What is written on the command line, read. */
 
 import { InvalidArgumentError } from 'commander'
+import type { StepSlice } from '../index.js'
+import { type Command, FORMATS, type FormatName, formatNames } from './format/formats.js'
 
 /** Gathers an option that can be given several times. */
 export function collect(value: string, previous: readonly string[] = []): readonly string[] {
@@ -23,6 +25,55 @@ export function wholeNumber(text: string): number {
     throw new InvalidArgumentError('Expected a whole number below 2^53.')
   }
   return Number(text)
+}
+
+/** Steps as they are asked for, and what that means. */
+export interface StepsText {
+  readonly text: string
+  readonly selection: { readonly only: readonly (number | StepSlice)[] }
+}
+
+/** `A:B`, `A:B:N`, `A`, `last`, several separated by commas; negative numbers count from the end. */
+export function stepsText(text: string): StepsText {
+  return { text, selection: { only: text.split(',').map(one => oneOrSlice(one.trim())) } }
+}
+
+function oneOrSlice(text: string): number | StepSlice {
+  if (text === 'last') return -1
+  const [begin, end, stride, ...rest] = text.split(':').map(number => (number === '' ? null : Number(number)))
+  const isNumber = /^-?\d+$/.test(text)
+  const numbers = [begin, end, stride].filter(number => number != null)
+  const isSlice = /^(-?\d+)?:(-?\d+)?(:\d*)?$/.test(text) && rest.length === 0 && stride !== 0
+  if (!(isNumber || isSlice) || !numbers.every(Number.isSafeInteger)) {
+    throw new InvalidArgumentError(
+      'Expected A:B (from A up to, but not including, B), A:, :B, A:B:N (every N), A or last; negative numbers count from the end, commas separate several.',
+    )
+  }
+  if (isNumber) return begin!
+  if (begin != null && end != null && begin >= end && begin < 0 === end < 0) {
+    throw new InvalidArgumentError('Expected the end to be after the beginning: the end itself is not included.')
+  }
+  return { begin: begin ?? null, end: end ?? null, ...(stride != null && { stride }) }
+}
+
+/** One step: its number, `last`, or negative, counted from the end. */
+export function oneStep(text: string): number {
+  const step = text.trim() === 'last' ? -1 : /^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN
+  if (!Number.isSafeInteger(step)) {
+    throw new InvalidArgumentError('Expected a whole number, one below 0 to count from the end, or last.')
+  }
+  return step
+}
+
+/** @returns what reads the name of a format, one of those that the command has */
+export function formatName(command: Command): (text: string) => FormatName {
+  return text => {
+    // Tornasole's users know it as that.
+    const name = command === 'rule-invoker' && text === 'text' ? 'table' : text
+    const known = FORMATS[command].names.find(known => known === name)
+    if (known === undefined) throw new InvalidArgumentError(`Expected ${formatNames(command)}.`)
+    return known
+  }
 }
 
 /** `A:B` is [A, B), either end optional; a lone `A` is that step. */

@@ -15,9 +15,12 @@ import {
   UsageError,
 } from '../index.js'
 import type { RuleText } from './arguments.js'
+import { findingCsv } from './format/finding-csv.js'
 import type { FindingFormat } from './format/finding-format.js'
 import { findingJsonl } from './format/finding-jsonl.js'
 import { findingTable } from './format/finding-table.js'
+import type { FormatOf } from './format/formats.js'
+import { settle } from './given.js'
 import { expectParameters, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
@@ -34,14 +37,15 @@ export interface CheckFlags extends S3Flags {
   readonly follow?: boolean
   readonly timeout?: number
   readonly poll?: number
-  readonly format?: 'table' | 'jsonl'
+  readonly format?: FormatOf<'check'>
   readonly failOnFinding?: boolean
   readonly threads?: number
   readonly out?: string
 }
 
 /** @returns the exit code */
-export async function check(path: string, flags: CheckFlags, signal: AbortSignal): Promise<number> {
+export async function check(path: string, given: CheckFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('check', path, given)
   const { steps = [null, null], follow = false, timeout, threads, out } = flags
   if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
   if (flags.poll !== undefined && !follow)
@@ -74,11 +78,10 @@ export async function check(path: string, flags: CheckFlags, signal: AbortSignal
   }
 }
 
-/** As of a scan: a table on a terminal, else lines for programs. */
 export function findingFormat({ format, out, all }: Pick<CheckFlags, 'format' | 'out' | 'all'>): FindingFormat {
   const onTerminal = out === undefined && process.stdout.isTTY === true
-  const kind = format ?? (onTerminal ? 'table' : 'jsonl')
-  if (kind === 'jsonl') return findingJsonl(onTerminal)
+  if (format === 'jsonl') return findingJsonl(onTerminal)
+  if (format === 'csv') return findingCsv(onTerminal)
   const columns = onTerminal ? process.stdout.columns : undefined
   return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull: all ?? false })
 }

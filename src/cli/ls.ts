@@ -2,18 +2,24 @@
 
 import { createTrial, type Mode, modes, type TensorSummary, type Trial, TrialscanError } from '../index.js'
 import { EXIT } from './exit.js'
-import { bytesText, counted, countText } from './format/number.js'
+import { csvLine } from './format/csv.js'
+import type { FormatOf } from './format/formats.js'
+import { briefly, bytesText, counted, countText } from './format/number.js'
 import { errorObject, messageOf, shapeText } from './format/row-format.js'
+import { settle } from './given.js'
 import { Output } from './output.js'
+import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
-import { colorsFor, columns, note, safe, safeJson, safeName } from './terminal.js'
+import { type Colors, colorsFor, columns, note, safe, safeJson, safeName } from './terminal.js'
 
+/** Steps of a mode by their numbers within it, and by their global ones; of GLOBAL these are the same. */
 interface StepListing {
   readonly count: number
   readonly first: number | null
   readonly last: number | null
   readonly incomplete: readonly number[]
   readonly numbers: readonly number[]
+  readonly global_numbers: readonly number[]
 }
 
 interface CollectionListing {
@@ -36,10 +42,14 @@ interface Listing {
 
 export interface LsFlags extends S3Flags {
   readonly json?: boolean
+  readonly format?: FormatOf<'ls'>
+  readonly out?: string
 }
 
 /** @returns the exit code */
-export async function ls(path: string, { json = false, ...flags }: LsFlags): Promise<number> {
+export async function ls(path: string, given: LsFlags): Promise<number> {
+  const flags = settle('ls', path, given)
+  const { format, out } = flags
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsOf(flags) })
   try {
     const { tensors, byteLength } = await trial.summary()
@@ -56,8 +66,9 @@ export async function ls(path: string, { json = false, ...flags }: LsFlags): Pro
       tensors,
     }
     const problems = [...trial.problems, ...collections.problems, ...tensors.flatMap(({ error }) => error ?? [])]
-    const output = await Output.open()
-    await output.write(json ? jsonText(listing, problems) : listingText(listing))
+    if (out !== undefined) await expectNoLinkOf(path, out)
+    const output = await Output.open(out)
+    await output.write(textOf(listing, problems, format, out === undefined && process.stdout.isTTY === true))
     await output.end()
     for (const problem of problems) note(messageOf(problem))
     return problems.length > 0 ? EXIT.format : EXIT.ok
@@ -76,7 +87,14 @@ function listSteps(trial: Trial): Listing['steps'] {
       const incomplete = numbers.filter(step => !complete.has(step))
       return [
         mode,
-        { count: numbers.length, first: numbers[0] ?? null, last: numbers.at(-1) ?? null, incomplete, numbers },
+        {
+          count: numbers.length,
+          first: numbers[0] ?? null,
+          last: numbers.at(-1) ?? null,
+          incomplete,
+          numbers,
+          global_numbers: mode === 'GLOBAL' ? numbers : numbers.map(step => trial.globalStep(mode, step)),
+        },
       ]
     }),
   )
@@ -98,59 +116,96 @@ function listCollections(trial: Trial): { listed: CollectionListing[]; problems:
   return { listed, problems }
 }
 
-function jsonText(listing: Listing, problems: readonly TrialscanError[]): string {
-  const tensors = listing.tensors.map(
-    ({ name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error }) => ({
-      name,
-      dtype,
-      shape,
-      last_shape: lastShape,
-      steps: stepCount,
-      bytes: byteLength,
-      saved_reductions: savedReductions,
-      ...(error && { error: errorObject(error) }),
-    }),
-  )
-  const json = JSON.stringify({ ...listing, tensors, problems: problems.map(errorObject) })
-  return `${process.stdout.isTTY ? safeJson(json) : json}\n`
+function textOf(
+  listing: Listing,
+  problems: readonly TrialscanError[],
+  format: FormatOf<'ls'>,
+  onTerminal: boolean,
+): string {
+  const tensors = listing.tensors.map(tensorObject)
+  const json = (value: unknown) => {
+    const text = JSON.stringify(value)
+    return `${onTerminal ? safeJson(text) : text}\n`
+  }
+  switch (format) {
+    case 'table':
+      return listingText(listing, colorsFor(onTerminal ? process.stdout : null))
+    case 'json':
+      return json({ ...listing, tensors, problems: problems.map(errorObject) })
+    case 'jsonl':
+      return tensors.map(json).join('')
+    case 'csv':
+      return [TENSOR_COLUMNS, ...listing.tensors.map(csvCells)].map(cells => csvLine(cells, onTerminal)).join('')
+  }
 }
 
-function listingText({
-  name,
-  complete,
-  bytes,
-  steps,
-  workers,
-  workers_with_data,
-  collections,
-  tensors,
-}: Listing): string {
-  const colors = colorsFor(process.stdout)
+function tensorObject(tensor: TensorSummary) {
+  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  return {
+    name,
+    dtype,
+    shape,
+    last_shape: lastShape,
+    steps: stepCount,
+    bytes: byteLength,
+    saved_reductions: savedReductions,
+    ...(error && { error: errorObject(error) }),
+  }
+}
+
+const TENSOR_COLUMNS = [
+  ...['name', 'dtype', 'shape', 'last_shape', 'steps', 'bytes', 'saved_reductions', 'error_code', 'error_message'],
+]
+
+function csvCells(tensor: TensorSummary) {
+  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  const shapes = [shapeText(shape), shapeText(lastShape)]
+  return [name, dtype, ...shapes, stepCount, byteLength, savedReductions.join(' '), error?.code, error?.message]
+}
+
+function listingText(listing: Listing, colors: Colors): string {
+  const { name, complete, bytes, steps, workers, workers_with_data, collections, tensors } = listing
   const title = (text: string, count?: number) =>
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
   const state = complete ? 'the job has ended' : 'the job may still run'
   return [
     `${colors.bold(safeName(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
     title('Steps'),
-    columns(
-      Object.entries(steps).map(([mode, { count, first, last, incomplete }]) => [
-        `  ${mode === 'GLOBAL' ? 'all' : mode}`,
-        countText(count),
-        count === 0 ? '' : `${first} to ${last}`,
-        incomplete.length > 0 ? `not yet complete: ${briefly(incomplete.map(String))}` : '',
-      ]),
-      [1],
-    ),
+    stepsTable(steps),
     title('Workers', workers.length),
     ...workers.map(worker => `  ${safeName(worker)}${workers_with_data.includes(worker) ? '' : '  (nothing saved)'}\n`),
     title('Collections', collections.length),
     columns(
-      collections.map(({ name, members }) => [`  ${safeName(name)}`, counted(members.length, 'tensor')]),
+      collections.map(({ name, members }) => [
+        `  ${safeName(name)}`,
+        countText(members.length),
+        members.length === 1 ? 'tensor' : 'tensors',
+      ]),
       [1],
     ),
     title('Tensors', tensors.length),
     columns([['  name', 'dtype', 'shape', 'steps', 'bytes', 'saved reductions'], ...tensors.map(tensorCells)], [3, 4]),
   ].join('')
+}
+
+/** All steps, then those of each mode: their numbers within it, and which global steps these are. */
+function stepsTable(steps: Listing['steps']): string {
+  const { GLOBAL: all, ...own } = steps
+  const span = ([first, ...others]: readonly number[]): string =>
+    first === undefined ? '-' : others.length === 0 ? `${first}` : `${first} to ${others.at(-1)}`
+  const incomplete = (listing: StepListing) =>
+    listing.incomplete.length > 0 ? `not yet complete: ${briefly(listing.incomplete)}` : ''
+  const modes = Object.entries(own)
+  const row = (name: string, listing: StepListing, numbers: string) => [
+    ...[`  ${name}`, countText(listing.count), span(listing.global_numbers)],
+    ...(modes.length > 0 ? [numbers] : []),
+    incomplete(listing),
+  ]
+  const head = ['  mode', 'steps', 'global steps', ...(modes.length > 0 ? ['mode steps'] : [])]
+  return columns(
+    [head, ...modes.map(([mode, listing]) => row(mode, listing, span(listing.numbers))), row('all', all!, '')],
+    [1],
+  )
 }
 
 function tensorCells(tensor: TensorSummary): string[] {
@@ -164,8 +219,4 @@ function tensorCells(tensor: TensorSummary): string[] {
     bytesText(byteLength),
     error ? `! ${safe(error.code)}` : savedReductions.join(','),
   ]
-}
-
-function briefly(texts: readonly string[]): string {
-  return texts.length > 8 ? `${texts.slice(0, 8).join(', ')} and ${texts.length - 8} more` : texts.join(', ')
 }

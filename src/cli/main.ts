@@ -6,16 +6,20 @@ import { Command, CommanderError, Option } from 'commander'
 import {
   collect,
   commaSeparated,
+  formatName,
+  oneStep,
   paths,
   pathText,
   reductionList,
   ruleTexts,
   seconds,
   stepRange,
+  stepsText,
   upperCase,
   wholeNumber,
 } from './arguments.js'
 import { EXIT, EXIT_HELP } from './exit.js'
+import { FORMATS, formatNames } from './format/formats.js'
 import { withS3Options } from './s3.js'
 
 /** After a signal this long is left to end in good order; a repair removes thousands of files of its copy. */
@@ -81,12 +85,39 @@ async function run(command: string, work: (signal: AbortSignal) => Promise<numbe
   if (signalled !== undefined) process.exit(signalled)
 }
 
-/** The options, with no more threads than can help. */
-async function helpful<T extends { readonly threads?: number }>(trial: string, options: T): Promise<T> {
-  return options.threads === undefined ? options : (await import('./threads.js')).withHelpfulThreads(trial, options)
+/** `--format`, with the formats that the command has, and a file for what it prints. */
+function withFormat(command: Command, name: keyof typeof FORMATS): Command {
+  command.option('--format <FORMAT>', formatText(name), formatName(name))
+  return command.options.some(({ long }) => long === '--out') ? command : command.option('--out <FILE>', OUT, pathText)
 }
 
-const TRIAL = 'the directory of the trial, the one that holds collections/, index/ and events/; or s3://bucket/prefix'
+function formatText(name: keyof typeof FORMATS): string {
+  const { names, piped } = FORMATS[name]
+  const otherwise = names[0] === piped ? piped : `${names[0]} on a terminal, else ${piped}`
+  const isDirectory = name === 'reindex' || name === 'repair'
+  return `${formatNames(name)} (default: ${isDirectory ? '' : 'what --out ends in, or '}${otherwise})`
+}
+
+const OUT = 'write to this file, which appears when it is whole; - is standard output'
+
+function withThreads(command: Command): Command {
+  return command.option(
+    '--threads <N>',
+    'how many threads work; 0: only the main one (default: as the work is worth)',
+    wholeNumber,
+  )
+}
+
+const TRIAL = 'the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix'
+
+const STEPS = 'global steps, such as 100:200, 0:100:10, -5:, last or 0,10,20 (see below)'
+const STEPS_HELP = `
+Steps: global steps count on over all modes; mode steps are counted within each mode. trialscan ls shows both. Write
+  100         that step              last       the last one
+  100:200     from 100 up to, but not including, 200; 100: and :200 are open at one end
+  0:100:10    0, 10, 20 and so on, below 100
+  -5:         the last five: negative numbers count from the end of what the other options leave; -1 is the last
+  0,10,20:30  several of these`
 
 const program = new Command('trialscan')
   .description('Reads the tensors that a training job saved with SageMaker Debugger (smdebug).')
@@ -114,11 +145,14 @@ ${EXIT_HELP}`,
   )
 
 withS3Options(
-  program
-    .command('ls')
-    .description('What a trial holds: steps a mode, workers, collections, tensors.')
-    .argument('<TRIAL>', TRIAL, pathText)
-    .option('--json', 'one JSON object with all of it'),
+  withFormat(
+    program
+      .command('ls')
+      .description('What a trial holds: its steps by mode, workers, collections and tensors.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .option('--json', 'the same as --format json'),
+    'ls',
+  ),
 )
   .showHelpAfterError('See trialscan ls --help.')
   .addHelpText(
@@ -126,102 +160,116 @@ withS3Options(
     `
 Examples:
   $ trialscan ls ./my-training
-  $ trialscan ls ./my-training --json | jq '.tensors[] | select(.dtype == "float16").name'
+  $ trialscan ls ./my-training --format json | jq '.tensors[] | select(.dtype == "float16").name'
+  $ trialscan ls ./my-training --out tensors.csv
 
-Keys of the JSON object:
+Global steps count on over all modes; mode steps are counted within each mode.
+
+json: one object with all of it:
   name, path, complete (the job has ended), bytes
-  steps        by mode: count, first, last, incomplete (not yet written by all workers), numbers;
-               GLOBAL counts all steps, the modes their own
-  workers      names
+  steps        by mode: count, first, last, incomplete (not yet written by all workers), numbers, global_numbers;
+               GLOBAL has all global steps; of a mode all but global_numbers are mode steps
+  workers      names; workers_with_data those that have saved something
   collections  name, members, include_regex
-  tensors      name, dtype, shape, last_shape, steps, bytes, saved_reductions, error?
+  tensors      name, dtype, shape, last_shape, steps (how many), bytes, saved_reductions, error?
   problems     what could not be read: code, message, file, offset?
+jsonl, csv: the tensors, one a line.
 ${EXIT_HELP}`,
   )
-  .action((trial: string, options: { json?: boolean }) =>
-    run('ls', async () => (await import('./ls.js')).ls(trial, options)),
-  )
+  .action((trial: string, options) => run('ls', async () => (await import('./ls.js')).ls(trial, options)))
 
 withS3Options(
-  program
-    .command('scan')
-    .description('Reductions of many tensors, in one pass over their bytes: a row a tensor, step and worker.')
-    .argument('<TRIAL>', TRIAL, pathText)
-    .option(
-      '--tensor <REGEX>',
-      'tensors whose name matches (a Python pattern, anywhere in the name); repeatable',
-      collect,
+  withFormat(
+    withThreads(
+      program
+        .command('scan')
+        .description('Reductions (mean, max, …) of many tensors in one pass: a row for each tensor, step and worker.')
+        .argument('<TRIAL>', TRIAL, pathText)
+        .option(
+          '--tensor <REGEX>',
+          'tensors whose name matches (a Python pattern, found anywhere in the name); repeatable',
+          collect,
+        )
+        .option('--collection <NAME>', 'members of the collection; repeatable', collect)
+        .option('--steps <STEPS>', STEPS, stepsText)
+        .option(
+          '--mode-steps <STEPS>',
+          'mode steps, written the same way; with --mode where there are several',
+          stepsText,
+        )
+        .option('--mode <MODE>', 'only steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
+        .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
+        .option(
+          '--reductions <LIST>',
+          'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, separated by commas; abs_ before a name: of the absolute values (default: all; in a table min,max,mean,std,l2)',
+          reductionList,
+        )
+        .addOption(
+          new Option('--check <LEVEL>', 'which checksums to verify: none, those of the lengths, or all')
+            .choices(['none', 'minimal', 'full'])
+            .default('minimal'),
+        ),
     )
-    .option('--collection <NAME>', 'members of the collection; repeatable', collect)
-    .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
-    .option('--mode <MODE>', 'steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
-    .option('--worker <W>', 'data of that worker; repeatable', collect)
-    .option(
-      '--reductions <LIST>',
-      'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, and each with abs_ before it for the absolute values, separated by commas (default: all; a table shows min,max,mean,std,l2)',
-      reductionList,
-    )
-    .addOption(
-      new Option('--check <LEVEL>', 'checksums: none, of the length of a record, or of all of it')
-        .choices(['none', 'minimal', 'full'])
-        .default('minimal'),
-    )
-    .option(
-      '--threads <N>',
-      'threads to work on; 0: none but the main one (default: what the work is worth)',
-      wholeNumber,
-    )
-    .option('--memory <MIB>', 'MiB of file contents a thread may hold (default: 64)', wholeNumber)
-    .addOption(
-      new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl', 'csv']),
-    )
-    .option('--out <FILE>', 'write there instead; the file appears when it is whole', pathText)
-    .option('--stats', 'say on standard error what it has cost'),
+      .option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumber)
+      .option('--stats', 'print on standard error what the scan has cost'),
+    'scan',
+  ),
 )
   .showHelpAfterError('See trialscan scan --help.')
   .addHelpText(
     'after',
     `
 Examples:
-  $ trialscan scan ./my-training --tensor '^gradient/' --mode TRAIN
-  $ trialscan scan ./my-training --steps 100:200 --reductions mean,abs_max --format csv --out means.csv
+  $ trialscan scan ./my-training --tensor '^gradient/' --mode TRAIN --mode-steps -5:
+  $ trialscan scan ./my-training --steps 100:200 --reductions mean,abs_max --out means.csv
   $ trialscan scan ./my-training --collection losses | jq -r '[.step, .mean] | @tsv'
+${STEPS_HELP}
 
-Rows come in the order of steps, workers and tensors, as soon as they are there.
+Rows come in the order of global steps, workers and tensors, as soon as they are there.
 
-jsonl: one object a line with tensor, step (the global one), mode, mode_step, worker, dtype, shape, then the
-reductions by name. NaN and infinities are the strings "NaN", "Infinity", "-Infinity"; min and max of 64-bit integers
-have all their digits; mean and sum of complex numbers are {"re":…,"im":…}; what a dtype does not have is left out.
+jsonl: one object a line with tensor, step (the global one), mode, mode_step, worker, dtype, shape, then the reductions
+by name. NaN and infinities are the strings "NaN", "Infinity", "-Infinity"; min and max of 64-bit integers have all
+their digits; mean and sum of complex numbers are {"re":…,"im":…}; a reduction that the dtype does not have is left out.
 Reductions that the job itself saved come with "saved":true and dtype null. What can't be read is a line with
-error: { code, message, file, offset }, tensor null where it is a step's index file.
-csv: the same columns, and saved, error_code, error_message; shapes as 3x5 or scalar, complex numbers as 1.5+2j.
+error: { code, message, file, offset }; tensor is null where it is the index file of a step.
+csv: the same columns, then saved, error_code, error_message; shapes as 3x5 or scalar, complex numbers as 1.5+2j.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('scan', async signal => (await import('./scan.js')).scan(trial, await helpful(trial, options), signal)),
+    run('scan', async signal => (await import('./scan.js')).scan(trial, options, signal)),
   )
 
 withS3Options(
-  program
-    .command('show')
-    .description('One tensor at one step: an excerpt, what it is, how its values are spread.')
-    .argument('<TRIAL>', TRIAL, pathText)
-    .argument('<TENSOR>', 'its full name; after -- if it begins with a dash')
-    .requiredOption('--step <N>', 'the global step, or with --mode the step of that mode', wholeNumber)
-    .option('--mode <MODE>', 'what the step counts in: TRAIN, EVAL, PREDICT or GLOBAL', upperCase)
-    .option('--worker <W>', 'whose data (default: the first worker that has any)')
-    .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText),
+  withFormat(
+    program
+      .command('show')
+      .description('One tensor at one step: its values in short, statistics and a histogram.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .argument('<TENSOR>', 'its full name; after -- if it begins with a dash')
+      .option('--step <N>', 'the global step; -1 or last: the last that has the tensor (the default)', oneStep)
+      .option('--mode-step <N>', 'the step of the mode in place of the global one; -1 or last: its last', oneStep)
+      .option(
+        '--mode <MODE>',
+        'what --mode-step counts in: TRAIN, EVAL or PREDICT; alone: the last step of that',
+        upperCase,
+      )
+      .option('--worker <NAME>', 'whose data (default: the first worker that has any)')
+      .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText),
+    'show',
+  ),
 )
   .showHelpAfterError('See trialscan show --help.')
   .addHelpText(
     'after',
     `
 Examples:
-  $ trialscan show ./my-training fc.weight --step 100
-  $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --step 3
-  $ trialscan show ./my-training fc.weight --step 100 --npy fc.npy && python3 -c 'import numpy; print(numpy.load("fc.npy").shape)'
+  $ trialscan show ./my-training fc.weight
+  $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --mode-step 3
+  $ trialscan show ./my-training fc.weight --step 100 --out fc.npy && python3 -c 'import numpy; print(numpy.load("fc.npy").shape)'
 
-bfloat16, which numpy does not have, is written as float32 (nothing is lost), strings as numpy's unicode strings.
+json: one object as of scan --format jsonl, with all values as nested arrays in values (null where only reductions were saved).
+jsonl, csv: an element a line: {"index":[0,2],"value":1.5}; index_0,index_1,value.
+npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (nothing is lost), strings become unicode strings.
 ${EXIT_HELP}`,
   )
   .action((trial: string, tensor: string, options) =>
@@ -254,7 +302,6 @@ withS3Options(
       seconds,
     )
     .option('--poll <SECONDS>', 'with --follow: how often to look where nothing tells (default: 2; on S3 5)', seconds)
-    .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl']))
     .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
     .option('--no-fail-on-finding', 'exit with 0 in spite of findings')
     .option(
@@ -262,7 +309,8 @@ withS3Options(
       'threads to work on; 0: none but the main one (default: what the work is worth)',
       wholeNumber,
     )
-    .option('--out <FILE>', 'write there instead; the file appears when it is whole', pathText),
+    .option('--format <FORMAT>', formatText('check'), formatName('check'))
+    .option('--out <FILE>', OUT, pathText),
 )
   .showHelpAfterError('See trialscan check --help.')
   .addHelpText(
@@ -295,7 +343,7 @@ read, objects with problem, step, tensor, code.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('check', async signal => (await import('./check.js')).check(trial, await helpful(trial, options), signal)),
+    run('check', async signal => (await import('./check.js')).check(trial, options, signal)),
   )
 
 const invoker = withS3Options(
@@ -313,7 +361,8 @@ const invoker = withS3Options(
     .option('--end-step <B>', 'the first global step not to look at any more', wholeNumber)
     .option('--raise-rule-eval-cond-exception', 'the first step at which the rule fires ends it')
     .option('--json', 'the same as --format jsonl')
-    .addOption(new Option('--format <FORMAT>', 'default: text').choices(['text', 'jsonl']))
+    .option('--format <FORMAT>', formatText('rule-invoker'), formatName('rule-invoker'))
+    .option('--out <FILE>', OUT, pathText)
     .option('--timeout <SECONDS>', 'how long to wait for a step of a running job (default: 600)', seconds),
 )
   .argument('[PARAMETERS...]', 'of the rule: --NAME VALUE or --NAME=VALUE each')
@@ -338,19 +387,16 @@ ${EXIT_HELP}`,
   )
 
 withS3Options(
-  program
-    .command('verify')
-    .description('What is wrong with the bytes: every record, every index entry, every file, and what can be done.')
-    .argument('<TRIAL>', TRIAL, pathText)
-    .option('--deep', 'also look at values: strings, and saved reductions against their tensors')
-    .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl']))
-    .option(
-      '--threads <N>',
-      'threads to work on; 0: none but the main one (default: what the work is worth)',
-      wholeNumber,
-    )
-    .option('--memory <MIB>', 'MiB of file contents a thread may hold (default: 64)', wholeNumber)
-    .option('--out <FILE>', 'write there instead; the file appears when it is whole', pathText),
+  withFormat(
+    withThreads(
+      program
+        .command('verify')
+        .description('What is wrong with the files of a trial: every record, index entry and file is checked.')
+        .argument('<TRIAL>', TRIAL, pathText)
+        .option('--deep', 'also check values: strings, and saved reductions against their tensors'),
+    ).option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumber),
+    'verify',
+  ),
 )
   .showHelpAfterError('See trialscan verify --help.')
   .addHelpText(
@@ -358,65 +404,64 @@ withS3Options(
     `
 Examples:
   $ trialscan verify ./my-training
-  $ trialscan verify ./my-training --deep
+  $ trialscan verify ./my-training --deep --out problems.csv
   $ trialscan verify ./my-training --format jsonl | jq 'select(.severity == "problem")'
 
-Reads all bytes of all event files and holds them against their checksums, and the index against them. Writes nothing. The
-exit code is 0 where nothing is wrong, 4 where something is; notes, which are no harm, don't count.
+Reads all bytes of all event files and checks them against their checksums, and the index against them. Writes nothing
+to the trial. The exit code is 0 if nothing is wrong and 4 if something is; notes, which do no harm, don't count.
 
-jsonl: one object a problem or note, as soon as it is there, with severity, code, file (relative to the trial), offset,
-tensor, step, expected, found, lost, advice, message; then one object with summary, trial, ok, problems and notes (how many
-of each code: of one file 100 are told one by one), event_files, index_files, records, tensors, bytes, seconds, threads.
-The codes: docs/verify.md.
+jsonl: one object for each problem or note, as soon as it is there, with severity, code, file (relative to the trial),
+offset, tensor, step, expected, found, lost, advice, message; then one object with summary, trial, ok, problems and notes
+(how many of each code: of one file 100 are told one by one), event_files, index_files, records, tensors, bytes, seconds,
+threads. csv: the problems and notes, without the summary. The codes: docs/verify.md.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('verify', async signal => (await import('./verify.js')).verify(trial, await helpful(trial, options), signal)),
+    run('verify', async signal => (await import('./verify.js')).verify(trial, options, signal)),
   )
 
 withS3Options(
-  program
-    .command('reindex')
-    .description('Index files, as smdebug writes them, for a trial that has lost its own, or has those of Tornasole.')
-    .argument('<TRIAL>', TRIAL, pathText)
-    .requiredOption('--out <DIR>', 'where to: the files come to lie in DIR/index; outside of the trial', pathText)
-    .option(
-      '--threads <N>',
-      'threads to work on; 0: none but the main one (default: what the work is worth)',
-      wholeNumber,
+  withFormat(
+    withThreads(
+      program
+        .command('reindex')
+        .description("Writes the index files of a trial that has lost its own, or has Tornasole's.")
+        .argument('<TRIAL>', TRIAL, pathText)
+        .requiredOption('--out <DIR>', 'where to: the files are written to DIR/index; outside of the trial', pathText),
     ),
+    'reindex',
+  ),
 )
   .showHelpAfterError('See trialscan reindex --help.')
   .addHelpText(
     'after',
     `
 Examples:
-  $ trialscan reindex ./my-training --out ./rebuilt
-  $ cp -r ./rebuilt/index ./my-training/
+  $ trialscan reindex s3://my-bucket/my-training --out ./rebuilt --format csv
+  $ trialscan reindex ./my-training --out ./rebuilt && cp -r ./rebuilt/index ./my-training/
 
-Made from the index files there are or, where there are none, from the event files. These don't tell of shapes that were
-saved. The first file that can't be read ends it, before anything is written.
+The files are made from the index files there are or, where there are none, from the event files. These don't tell of
+shapes that were saved. At the first file that can't be read it ends, before anything is written.
+
+jsonl, csv: one line for each file, with file, step, worker, bytes. json: one object with trial, out, files.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('reindex', async signal =>
-      (await import('./reindex.js')).reindex(trial, await helpful(trial, options), signal),
-    ),
+    run('reindex', async signal => (await import('./reindex.js')).reindex(trial, options, signal)),
   )
 
 withS3Options(
-  program
-    .command('repair')
-    .description('A clean copy of a trial: what is whole is kept, what is not is left out and told of.')
-    .argument('<TRIAL>', TRIAL, pathText)
-    .requiredOption('--out <DIR>', 'where to: a directory that is new or empty, outside of the trial', pathText)
-    .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default')
-    .option(
-      '--threads <N>',
-      'threads to work on; 0: none but the main one (default: what the work is worth)',
-      wholeNumber,
-    )
-    .addOption(new Option('--format <FORMAT>', 'default: table on a terminal, else jsonl').choices(['table', 'jsonl'])),
+  withFormat(
+    withThreads(
+      program
+        .command('repair')
+        .description('Writes a clean copy of a trial: what is whole is kept, the rest is left out and reported.')
+        .argument('<TRIAL>', TRIAL, pathText)
+        .requiredOption('--out <DIR>', 'where to: a directory that is new or empty, outside of the trial', pathText)
+        .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default'),
+    ),
+    'repair',
+  ),
 )
   .showHelpAfterError('See trialscan repair --help.')
   .addHelpText(
@@ -427,24 +472,21 @@ Examples:
   $ trialscan repair s3://my-bucket/my-training --out ./clean --checksums
   $ trialscan repair ./my-training --out ./clean --format jsonl | jq 'select(.left_out)'
 
-The trial is only read. The copy has its name when it is whole; a repair that is interrupted leaves none. Kept are, byte
-for byte, the records in which nothing is wrong; index files are written anew where they told something else; collections
-files and the end marker are copied.
+The trial is only read. The copy gets its name when it is whole; a repair that is interrupted leaves none. Records in which
+nothing is wrong are kept, byte for byte; index files that told something else are written anew; collections files and the
+end marker are copied.
 
-jsonl: an object for what was left out: left_out (the file), offset, byte_length, step, tensors (the index file's names),
-records, code, reason, each null where it is not known; 100 a file. Then { rebuilt, reason } for index, collections and event
-files that are not as they were, { ignored } for files that are no part of a trial, and at the end one object with trial,
-out, files, records, bytes, left_out_count.
+jsonl: an object for each thing that was left out, with left_out (the file), offset, byte_length, step, tensors (the index
+file's names), records, code, reason, each null where it is not known; 100 a file. Then { rebuilt, reason } for index,
+collections and event files that are not as they were, { ignored } for files that are no part of a trial, and at the end one
+object with trial, out, files, records, bytes, left_out_count. json: that last one, with left_out, rebuilt and ignored as
+arrays. csv: what was left out.
 
 Exit code 0: everything was kept. 4: something was left out; the copy is there all the same.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run(
-      'repair',
-      async signal => (await import('./repair.js')).repair(trial, await helpful(trial, options), signal),
-      REPAIR_GRACE_MS,
-    ),
+    run('repair', async signal => (await import('./repair.js')).repair(trial, options, signal), REPAIR_GRACE_MS),
   )
 
 /** Options of the command are found under `--trial_dir` too: Python's argparse left no difference. */

@@ -3,21 +3,26 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { reindexTrial, StoreError } from '../index.js'
+import { type ReindexedFile, reindexTrial, StoreError } from '../index.js'
 import { EXIT } from './exit.js'
+import { csvLine } from './format/csv.js'
+import type { FormatOf } from './format/formats.js'
 import { counted } from './format/number.js'
+import { settle } from './given.js'
 import { Output, writeError } from './output.js'
 import { expectOutside, realPath } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
-import { note } from './terminal.js'
+import { safe, safeJson } from './terminal.js'
 
 export interface ReindexFlags extends S3Flags {
   readonly out: string
   readonly threads?: number
+  readonly format?: FormatOf<'reindex'>
 }
 
 /** @returns the exit code */
-export async function reindex(path: string, flags: ReindexFlags, signal: AbortSignal): Promise<number> {
+export async function reindex(path: string, given: ReindexFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('reindex', path, given)
   const { out, threads } = flags
   await expectOutside(path, out, 'a directory')
   const files = await reindexTrial(path, { ...s3OptionsOf(flags), ...(threads !== undefined && { threads }) })
@@ -35,8 +40,33 @@ export async function reindex(path: string, flags: ReindexFlags, signal: AbortSi
       throw error
     }
   }
-  note(`wrote ${counted(files.length, 'index file')} to ${join(out, 'index')}`)
+  const output = await Output.open()
+  await output.write(textOf(path, out, files, flags.format))
+  await output.end()
   return EXIT.ok
+}
+
+function textOf(trial: string, out: string, files: readonly ReindexedFile[], format: FormatOf<'reindex'>): string {
+  const onTerminal = process.stdout.isTTY === true
+  const listed = files.map(({ path, step, worker, text }) => ({
+    file: path,
+    step,
+    worker,
+    bytes: Buffer.byteLength(text),
+  }))
+  const json = (value: unknown) => `${safeJson(JSON.stringify(value))}\n`
+  switch (format) {
+    case 'table':
+      return `wrote ${counted(files.length, 'index file')} to ${safe(join(out, 'index'))}\n`
+    case 'json':
+      return json({ trial, out, files: listed })
+    case 'jsonl':
+      return listed.map(json).join('')
+    case 'csv': {
+      const rows = listed.map(({ file, step, worker, bytes }) => [file, step, worker, bytes])
+      return [['file', 'step', 'worker', 'bytes'], ...rows].map(cells => csvLine(cells, onTerminal)).join('')
+    }
+  }
 }
 
 /** Nothing is written through links that lie where the index files come to lie. */

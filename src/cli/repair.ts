@@ -3,7 +3,10 @@
 import { rmSync } from 'node:fs'
 import { type LeftOut, type RepairReport, repairTrial } from '../index.js'
 import { EXIT } from './exit.js'
+import { csvLine } from './format/csv.js'
+import type { FormatOf } from './format/formats.js'
 import { bytesText, counted, countText } from './format/number.js'
+import { settle } from './given.js'
 import { Output } from './output.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
 import { colorsFor, columns, note, safe, safeJson } from './terminal.js'
@@ -12,11 +15,12 @@ export interface RepairFlags extends S3Flags {
   readonly out: string
   readonly checksums?: boolean
   readonly threads?: number
-  readonly format?: 'table' | 'jsonl'
+  readonly format?: FormatOf<'repair'>
 }
 
 /** @returns the exit code */
-export async function repair(path: string, flags: RepairFlags, signal: AbortSignal): Promise<number> {
+export async function repair(path: string, given: RepairFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('repair', path, given)
   const { out, checksums = false, threads } = flags
   const report = await repairTrial(path, out, {
     ...s3OptionsOf(flags),
@@ -26,9 +30,8 @@ export async function repair(path: string, flags: RepairFlags, signal: AbortSign
     // However the process ends, short of being killed: a second signal does not wait.
     onTemporary: directory => void process.once('exit', () => remove(directory)),
   })
-  const format = flags.format ?? (process.stdout.isTTY ? 'table' : 'jsonl')
   const output = await Output.open()
-  await output.write(format === 'jsonl' ? jsonl(path, out, report) : table(report))
+  await output.write(textOf(path, out, report, flags.format))
   await output.end()
   note(`wrote ${out}`)
   return report.leftOutCount === 0 ? EXIT.ok : EXIT.format
@@ -42,23 +45,44 @@ function remove(directory: string): void {
   }
 }
 
-function jsonl(trial: string, out: string, report: RepairReport): string {
-  const { files, records, bytes, leftOut, leftOutCount, rebuilt, ignored } = report
+function textOf(trial: string, out: string, report: RepairReport, format: FormatOf<'repair'>): string {
+  const { files, records, bytes, leftOutCount, rebuilt, ignored } = report
   const { leftOut: leftOutFiles, ...otherFiles } = files
-  const lines = [
-    ...leftOut.map(({ file, byteLength, ...one }) => ({ left_out: file, byte_length: byteLength, ...one })),
-    ...rebuilt.map(({ file, reason }) => ({ rebuilt: file, reason })),
-    ...ignored.map(file => ({ ignored: file })),
-    {
-      trial,
-      out,
-      files: { ...otherFiles, left_out: leftOutFiles },
-      records: { kept: records.kept, left_out: records.leftOut },
-      bytes: { kept: bytes.kept, left_out: bytes.leftOut },
-      left_out_count: leftOutCount,
-    },
-  ]
-  return lines.map(line => `${safeJson(JSON.stringify(line))}\n`).join('')
+  const leftOut = report.leftOut.map(({ file, byteLength, ...one }) => {
+    return { left_out: file, byte_length: byteLength, ...one }
+  })
+  const whole = {
+    trial,
+    out,
+    files: { ...otherFiles, left_out: leftOutFiles },
+    records: { kept: records.kept, left_out: records.leftOut },
+    bytes: { kept: bytes.kept, left_out: bytes.leftOut },
+    left_out_count: leftOutCount,
+  }
+  const json = (value: unknown) => `${safeJson(JSON.stringify(value))}\n`
+  switch (format) {
+    case 'table':
+      return table(report)
+    case 'json':
+      return json({ ...whole, left_out: leftOut, rebuilt, ignored })
+    case 'jsonl': {
+      const others = [
+        ...rebuilt.map(({ file, reason }) => ({ rebuilt: file, reason })),
+        ...ignored.map(ignored => ({ ignored })),
+      ]
+      return [...leftOut, ...others, whole].map(json).join('')
+    }
+    case 'csv': {
+      const onTerminal = process.stdout.isTTY === true
+      const lines = report.leftOut.map(({ file, offset, byteLength, step, tensors, records, code, reason }) =>
+        csvLine([file, offset, byteLength, step, tensors.join(' '), records, code, reason], onTerminal),
+      )
+      return (
+        csvLine(['left_out', 'offset', 'byte_length', 'step', 'tensors', 'records', 'code', 'reason'], onTerminal) +
+        lines.join('')
+      )
+    }
+  }
 }
 
 function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored }: RepairReport): string {

@@ -1,13 +1,17 @@
 /** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
 
 import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../index.js'
+import { findingCsv } from './format/finding-csv.js'
 import { type FindingFormat, type Judged, stepsOf } from './format/finding-format.js'
 import { findingJsonl } from './format/finding-jsonl.js'
 import { worstText } from './format/finding-table.js'
+import type { FormatOf } from './format/formats.js'
 import { counted, countText } from './format/number.js'
 import { messageOf } from './format/row-format.js'
+import { settle } from './given.js'
 import { expectParameters, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
+import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
 import { note, safe } from './terminal.js'
 
@@ -19,7 +23,8 @@ export interface InvokerFlags extends S3Flags {
   readonly endStep?: number
   readonly raiseRuleEvalCondException?: boolean
   readonly json?: boolean
-  readonly format?: 'text' | 'jsonl'
+  readonly format?: FormatOf<'rule-invoker'>
+  readonly out?: string
   readonly timeout?: number
 }
 
@@ -29,7 +34,8 @@ const MAX_STEPS = 20
  * @param rest the options that are not ours: the rule's parameters
  * @returns the exit code
  */
-export async function ruleInvoker(rest: readonly string[], flags: InvokerFlags, signal: AbortSignal): Promise<number> {
+export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('rule-invoker', given.trialDir, given)
   const { startStep = null, endStep = null, raiseRuleEvalCondException = false } = flags
   const RuleClass = new RuleRegistry().get(flags.ruleName)
   const parameters = readParameters(rest)
@@ -43,13 +49,15 @@ export async function ruleInvoker(rest: readonly string[], flags: InvokerFlags, 
     const trial = await trials.open(flags.trialDir)
     const otherTrials = await trials.openAll(flags.otherTrials ?? [])
     const rule = new RuleClass(trial, { ...parameters, otherTrials, logger })
-    const isJson = flags.json || flags.format === 'jsonl'
+    const { format, out } = flags
+    const onTerminal = out === undefined && process.stdout.isTTY === true
+    if (out !== undefined) await expectNoLinkOf(flags.trialDir, out)
     const { code, judged } = await judge({
       trial,
       rules: [rule],
       leftOut: [],
-      format: isJson ? findingJsonl(process.stdout.isTTY === true) : invokerText,
-      output: await Output.open(),
+      format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
+      output: await Output.open(out),
       steps: [startStep, endStep],
       follow: true,
       timeout: flags.timeout,

@@ -9,17 +9,21 @@ import {
   type RowFormatName,
   type Scan,
   type ScanStats,
+  selectSteps,
   TensorUnavailable,
   type Traffic,
   type Trial,
 } from '../index.js'
+import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
 import { csvFormat } from './format/csv.js'
+import type { FormatOf } from './format/formats.js'
 import { jsonlFormat } from './format/jsonl.js'
-import { bytesText, counted, countText } from './format/number.js'
+import { briefly, bytesText, counted, countText } from './format/number.js'
 import { messageOf, type RowFormat } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
 import { trafficText } from './format/traffic.js'
+import { settle } from './given.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
 import { expectNoLinkOf } from './real-path.js'
@@ -29,14 +33,15 @@ import { colorsFor, note } from './terminal.js'
 export interface ScanFlags extends S3Flags {
   readonly tensor?: readonly string[]
   readonly collection?: readonly string[]
-  readonly steps?: readonly [number | null, number | null]
+  readonly steps?: StepsText
+  readonly modeSteps?: StepsText
   readonly mode?: Mode
   readonly worker?: readonly string[]
   readonly reductions?: readonly string[] | 'all'
   readonly check: CheckLevel
   readonly threads?: number
   readonly memory?: number
-  readonly format?: 'table' | 'jsonl' | 'csv'
+  readonly format?: FormatOf<'scan'>
   readonly out?: string
   readonly stats?: boolean
 }
@@ -44,8 +49,9 @@ export interface ScanFlags extends S3Flags {
 const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std', 'l2']
 
 /** @returns the exit code */
-export async function scan(path: string, flags: ScanFlags, signal: AbortSignal): Promise<number> {
-  const { tensor, collection, steps, mode, worker, check, threads, memory, out } = flags
+export async function scan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('scan', path, given)
+  const { tensor, collection, steps, modeSteps, mode, worker, check, threads, memory, out } = flags
   const openedAt = performance.now()
   const trial = await createTrial(path, {
     requireCollections: false,
@@ -59,7 +65,8 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
   const rows = trial.scan({
     ...(tensor && { regex: tensor }),
     ...(collection && { collection }),
-    ...(steps && { steps }),
+    ...(steps && { steps: steps.selection }),
+    ...(modeSteps && { modeSteps: modeSteps.selection }),
     ...(mode && { mode }),
     ...(worker && { workers: worker }),
     ...(threads !== undefined && { threads }),
@@ -78,6 +85,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     await output.end()
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
+    for (const oddity of numbering(trial, flags, rows.stats.rows > 0)) note(oddity)
     if (firstError !== null) {
       const { failedRows, rows: all } = rows.stats
       note(`${countText(failedRows)} of ${counted(all, 'row')} could not be had; the first: ${firstError}`)
@@ -86,7 +94,7 @@ export async function scan(path: string, flags: ScanFlags, signal: AbortSignal):
     const untold = rows.problems.map(messageOf).filter(message => message !== firstError)
     for (const message of untold) note(message)
     if (firstError !== null || untold.length > 0) return EXIT.format
-    const isAsked = tensor ?? collection ?? steps ?? mode ?? worker
+    const isAsked = tensor ?? collection ?? steps ?? modeSteps ?? mode ?? worker
     return rows.stats.rows === 0 && isAsked !== undefined ? EXIT.query : EXIT.ok
   } catch (error) {
     await output.discard()
@@ -111,10 +119,10 @@ async function print(rows: Scan, format: RowFormat | RowFormatName, output: Outp
   }
 }
 
-function rowFormat(trial: Trial, flags: ScanFlags): RowFormat | RowFormatName {
+function rowFormat(trial: Trial, flags: ScanFlags & { readonly format: FormatOf<'scan'> }): RowFormat | RowFormatName {
   const onTerminal = flags.out === undefined && process.stdout.isTTY === true
-  const kind = flags.format ?? (onTerminal ? 'table' : 'jsonl')
-  if (kind === 'table') {
+  const { format } = flags
+  if (format === 'table') {
     const scope = {
       names: trial.tensorNames(flags.tensor && { regex: flags.tensor }),
       workers: flags.worker ?? trial.workers(),
@@ -127,9 +135,9 @@ function rowFormat(trial: Trial, flags: ScanFlags): RowFormat | RowFormatName {
       colorsFor(onTerminal ? process.stdout : null),
     )
   }
-  if (!onTerminal) return kind
+  if (!onTerminal) return format
   const columns = columnsOf(flags.reductions ?? 'all')
-  return kind === 'csv' ? csvFormat(columns, onTerminal) : jsonlFormat(columns, onTerminal)
+  return format === 'csv' ? csvFormat(columns, onTerminal) : jsonlFormat(columns, onTerminal)
 }
 
 /** The names have been checked by the scan. */
@@ -171,11 +179,13 @@ function secondsText(ms: number): string {
 }
 
 /** Nothing fits the filters: what was asked, and what there is. */
-function nothingSelected(trial: Trial, { tensor, collection, steps, mode, worker }: ScanFlags): string {
+function nothingSelected(trial: Trial, flags: ScanFlags): string {
+  const { tensor, collection, steps, modeSteps, mode, worker } = flags
   const asked = [
     ...(tensor ?? []).map(pattern => `tensors that match ${JSON.stringify(pattern)}`),
     ...(collection ?? []).map(name => `collection ${JSON.stringify(name)}`),
-    ...(steps ? [`steps ${steps.map(bound => bound ?? '').join(':')}`] : []),
+    ...(steps ? [`global steps ${steps.text}`] : []),
+    ...(modeSteps ? [`mode steps ${modeSteps.text}`] : []),
     ...(mode ? [`mode ${mode}`] : []),
     ...(worker ?? []).map(name => `worker ${JSON.stringify(name)}`),
   ]
@@ -186,11 +196,57 @@ function nothingSelected(trial: Trial, { tensor, collection, steps, mode, worker
     nearest.length > 0 ? ` (nearest: ${[...new Set(nearest)].map(name => JSON.stringify(name)).join(', ')})` : ''
   const there = [
     `${counted(names.length, 'tensor')}${near}`,
-    numbers.length > 0 ? `steps ${numbers[0]} to ${numbers.at(-1)} (${numbers.length} of them)` : 'no steps',
-    `modes ${trial.modes().join(', ') || 'none'}`,
+    numbers.length > 0 ? `global steps ${spanText(numbers)}` : 'no steps',
+    ...modeSpans(trial),
     `workers ${trial.workers().join(', ') || 'none'}`,
   ]
   return `nothing is there for ${asked.join(', ') || 'a scan of all'}; the trial has ${there.join('; ')}`
+}
+
+/** `mode TRAIN with steps 0 to 80 (9 of them)`. */
+function modeSpans(trial: Trial): readonly string[] {
+  const modes = trial.modes()
+  if (modes.length === 0) return ['no modes']
+  return modes.map(mode => `mode ${mode} with mode steps ${spanText(trial.steps({ mode, showIncompleteSteps: true }))}`)
+}
+
+function spanText(numbers: readonly number[]): string {
+  return numbers.length === 1
+    ? `${numbers[0]}`
+    : `${numbers[0]} to ${numbers.at(-1)} (${countText(numbers.length)} of them)`
+}
+
+/** Steps that were not scanned, though the one who asked may think so. */
+function numbering(trial: Trial, { steps, modeSteps, mode }: ScanFlags, hasRows: boolean): readonly string[] {
+  const told: string[] = []
+  const own = mode ? trial.steps({ mode, showIncompleteSteps: true }) : []
+  if (steps && mode && mode !== 'GLOBAL') {
+    const globals = own.map(step => trial.globalStep(mode, step))
+    const [isMeant, isTaken] = [own, globals].map(numbers => new Set(selectSteps(numbers, steps.selection)))
+    const left = own.filter((step, i) => isMeant!.has(step) && !isTaken!.has(globals[i]!))
+    if (left.length > 0) {
+      const theirs = left.map(step => trial.globalStep(mode, step))
+      told.push(
+        `--steps ${steps.text} are global steps, which leaves out ${counted(left.length, 'step')} of ${mode}: ` +
+          `mode steps ${briefly(left)} are global steps ${briefly(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
+      )
+    }
+  }
+  if (!hasRows) return told
+  for (const [option, asked, numbers] of [
+    ['--steps', steps, trial.steps({ showIncompleteSteps: true })],
+    [
+      '--mode-steps',
+      modeSteps,
+      mode ? own : trial.modes().flatMap(mode => trial.steps({ mode, showIncompleteSteps: true })),
+    ],
+  ] as const) {
+    const known = new Set<number>(numbers)
+    const missing =
+      asked?.selection.only.filter(step => typeof step === 'number' && step >= 0 && !known.has(step)) ?? []
+    if (missing.length > 0) told.push(`${option} ${asked!.text}: the trial has no step ${briefly(missing as number[])}`)
+  }
+  return told
 }
 
 /** Names like a pattern that matches none. */

@@ -4,59 +4,107 @@ import {
   createTrial,
   type Mode,
   type Moments,
+  QueryError,
   REDUCTIONS,
   type ScanRow,
   type Tensor,
   TensorUnavailableForStep,
   type TensorValue,
   type Trial,
+  UsageError,
   type ValueOptions,
 } from '../index.js'
 import { EXIT } from './exit.js'
 import { blocks, histogram } from './format/bars.js'
+import { elementLines, valueJson } from './format/elements.js'
 import { excerpt } from './format/excerpt.js'
+import type { FormatOf } from './format/formats.js'
 import { npyChunks } from './format/npy.js'
 import { complexText, counted, countText, isComplex, plainNumber, reductionOf, shortNumber } from './format/number.js'
 import { shapeText } from './format/row-format.js'
+import { settle } from './given.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
-import { colorsFor, columns, note, safe, safeName } from './terminal.js'
+import { type Colors, colorsFor, columns, note, safe, safeName } from './terminal.js'
 
 export interface ShowFlags extends S3Flags {
-  readonly step: number
+  readonly step?: number
+  readonly modeStep?: number
   readonly mode?: Mode
   readonly worker?: string
   readonly npy?: string
+  readonly format?: FormatOf<'show'>
+  readonly out?: string
 }
 
 const HISTOGRAM_BINS = 40
 
 /** @returns the exit code */
-export async function show(path: string, name: string, flags: ShowFlags): Promise<number> {
-  const { step, mode = 'GLOBAL', npy } = flags
+export async function show(path: string, name: string, given: ShowFlags): Promise<number> {
+  const flags = settle('show', path, given)
+  const { npy, format, out } = flags
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsOf(flags) })
-  const output = await Output.open()
   try {
     const tensor = trial.tensor(name)
+    const { step, mode } = stepOf(trial, tensor, flags)
     const asked: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
-    const { value, worker } = await readValue(tensor, step, asked, npy !== undefined)
+    const isNeeded = npy !== undefined || (format !== 'table' && format !== 'json')
+    const { value, worker } = await readValue(tensor, step, asked, isNeeded)
     const options = { mode, worker }
     const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
-    await output.write(headText(row))
-    if (value === null) await output.write(savedText(row, await tensor.shape(step, options).catch(() => null)))
-    else {
-      if (npy !== undefined) {
-        await expectNoLinkOf(path, npy)
-        await writeNpy(npy, value)
-      }
-      await output.write(valueText(value, row.moments))
+    expectMode(trial, row, flags)
+    if (npy !== undefined && value !== null) {
+      await expectNoLinkOf(path, npy)
+      await writeFile(npy, npyChunks(value))
+      tellNpy(npy, value)
     }
-    await output.end()
+    if (out !== undefined) await expectNoLinkOf(path, out)
+    const shape = value === null ? await tensor.shape(step, options).catch(() => null) : value.shape
+    await writeFile(out, chunksOf(row, value, shape, format, out === undefined && process.stdout.isTTY === true))
+    if (format === 'npy' && value !== null && out !== undefined) tellNpy(out, value)
     return EXIT.ok
   } finally {
     await trial.close()
   }
+}
+
+/** The step that is meant, and what it counts in: the last that has the tensor where nothing else is said. */
+function stepOf(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly step: number; readonly mode: Mode } {
+  const { step, modeStep, worker } = flags
+  if (step !== undefined && modeStep !== undefined) throw new UsageError('expected --step or --mode-step, got both')
+  const modes = trial.modes()
+  // Of one mode there is no doubt.
+  const mode = flags.mode ?? (modes.length > 1 ? 'GLOBAL' : (modes[0] ?? 'GLOBAL'))
+  if (modeStep !== undefined && mode === 'GLOBAL' && modes.length > 0) {
+    throw new UsageError(`expected --mode beside --mode-step, since each of ${modes.join(', ')} counts its own`)
+  }
+  if (step !== undefined && step >= 0) return { step, mode: 'GLOBAL' }
+  if (modeStep !== undefined && modeStep >= 0) return { step: modeStep, mode }
+  const counted = modeStep === undefined && flags.mode === undefined ? 'GLOBAL' : mode
+  const steps = tensor
+    .steps({ mode: counted, showIncompleteSteps: true })
+    .filter(step => worker === undefined || tensor.workers(step, { mode: counted }).includes(worker))
+  const position = step ?? modeStep ?? -1
+  const found = steps.at(position)
+  if (found !== undefined) return { step: found, mode: counted }
+  const kind = counted === 'GLOBAL' ? 'steps' : `steps of ${counted}`
+  const of = worker === undefined ? '' : ` of worker ${JSON.stringify(worker)}`
+  const message = `tensor ${JSON.stringify(tensor.name)} was saved at ${steps.length} ${kind}${of}: there is no ${position}`
+  throw new QueryError('StepUnavailable', message, { tensor: tensor.name, step: position, mode: counted })
+}
+
+/** `--step` is a global step; a mode that is named beside it must be that of the step. */
+function expectMode(trial: Trial, row: ScanRow, { step, mode }: ShowFlags): void {
+  if (step === undefined || mode === undefined || mode === 'GLOBAL') return
+  const known = trial.steps({ mode, showIncompleteSteps: true })
+  const other = known.includes(step) ? trial.globalStep(mode, step) : undefined
+  const hint = other === undefined ? '' : `${mode} step ${step} is global step ${other}: write --mode-step ${step}`
+  if (row.mode !== mode) {
+    const message = `global step ${step} is one of ${row.mode}, not of ${mode}${hint && `; ${hint}`}`
+    throw new QueryError('StepUnavailable', message, { step, mode })
+  }
+  if (other !== undefined && other !== step) note(`--step is the global step; ${hint}`)
 }
 
 /** The value of the worker that is asked for, or the first that saved it; null where only reductions were, and they will do. */
@@ -114,9 +162,31 @@ async function rowOf(
   throw new Error(`no row of ${tensor.name}, whose value is there`)
 }
 
-function headText({ tensor, step, mode, modeStep, worker }: ScanRow): string {
-  const ofMode = mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`
-  return `${colorsFor(process.stdout).bold(safeName(tensor!))} at step ${step}${ofMode}, ${safe(worker)}\n`
+/** What is printed, a piece at a time. */
+function chunksOf(
+  row: ScanRow,
+  value: TensorValue | null,
+  shape: readonly number[] | null,
+  format: FormatOf<'show'>,
+  onTerminal: boolean,
+): Iterable<string | Uint8Array> {
+  switch (format) {
+    case 'table': {
+      const head = headText(row, colorsFor(onTerminal ? process.stdout : null))
+      return [head, value === null ? savedText(row, shape) : valueText(value, row.moments)]
+    }
+    case 'json':
+      return valueJson(row, value, onTerminal)
+    case 'npy':
+      return npyChunks(value!)
+    default:
+      return elementLines(value!, format, onTerminal)
+  }
+}
+
+function headText({ tensor, step, mode, modeStep, worker }: ScanRow, colors: Colors): string {
+  const ofMode = mode === 'GLOBAL' ? '' : ` (${mode} step ${modeStep})`
+  return `${colors.bold(safeName(tensor!))} at global step ${step}${ofMode}, ${safe(worker)}\n`
 }
 
 function savedText(row: ScanRow, shape: readonly number[] | null): string {
@@ -157,15 +227,19 @@ function statistics(moments: Moments): string[] {
   return [reduced.join(', '), `NaN ${share(nanCount)}, infinite ${share(infinityCount)}, zero ${share(zeroCount)}`]
 }
 
-async function writeNpy(path: string, value: TensorValue): Promise<void> {
+/** @param path undefined: to standard output */
+async function writeFile(path: string | undefined, chunks: Iterable<string | Uint8Array>): Promise<void> {
   const file = await Output.open(path)
   try {
-    for (const chunk of npyChunks(value)) await file.writeBytes(chunk)
+    for (const chunk of chunks) await (typeof chunk === 'string' ? file.write(chunk) : file.writeBytes(chunk))
     await file.end()
   } catch (error) {
     await file.discard()
     throw error
   }
+}
+
+function tellNpy(path: string, value: TensorValue): void {
   const how = value.dtype === 'bfloat16' ? '; numpy has no bfloat16: it is float32 there, nothing is lost' : ''
   note(`wrote ${path}${how}`)
 }

@@ -2,8 +2,11 @@
 
 import { type VerifyProblem, verifyTrial } from '../index.js'
 import { EXIT } from './exit.js'
+import type { FormatOf } from './format/formats.js'
+import { verifyCsv } from './format/verify-csv.js'
 import { type VerifyFormat, verifyJsonl } from './format/verify-jsonl.js'
 import { verifyTable } from './format/verify-table.js'
+import { settle } from './given.js'
 import { Output } from './output.js'
 import { expectOutside } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
@@ -11,14 +14,15 @@ import { colorsFor } from './terminal.js'
 
 export interface VerifyFlags extends S3Flags {
   readonly deep?: boolean
-  readonly format?: 'table' | 'jsonl'
+  readonly format?: FormatOf<'verify'>
   readonly threads?: number
   readonly memory?: number
   readonly out?: string
 }
 
 /** @returns the exit code */
-export async function verify(path: string, flags: VerifyFlags, signal: AbortSignal): Promise<number> {
+export async function verify(path: string, given: VerifyFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('verify', path, given)
   const { deep = false, threads, memory, out } = flags
   const format = verifyFormat(flags)
   if (out !== undefined) await expectOutside(path, out, 'a file')
@@ -29,6 +33,7 @@ export async function verify(path: string, flags: VerifyFlags, signal: AbortSign
     return written
   }
   try {
+    await write(format.head)
     const verification = await verifyTrial(path, {
       ...s3OptionsOf(flags),
       ...(threads !== undefined && { threads }),
@@ -50,10 +55,9 @@ export async function verify(path: string, flags: VerifyFlags, signal: AbortSign
   }
 }
 
-/** As of a scan: a table on a terminal, else lines for programs. */
 function verifyFormat({ format, out }: Pick<VerifyFlags, 'format' | 'out'>): VerifyFormat {
   const onTerminal = out === undefined && process.stdout.isTTY === true
-  const kind = format ?? (onTerminal ? 'table' : 'jsonl')
-  if (kind === 'jsonl') return verifyJsonl(onTerminal)
+  if (format === 'jsonl') return verifyJsonl(onTerminal)
+  if (format === 'csv') return verifyCsv(onTerminal)
   return verifyTable(onTerminal ? process.stdout.columns : undefined, colorsFor(onTerminal ? process.stdout : null))
 }

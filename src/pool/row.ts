@@ -73,9 +73,9 @@ type RowWriter = Omit<RowFormat, 'line'>
 function csv(reductions: readonly ReductionName[]): RowWriter {
   const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
   const numbers = new NumberTexts(plainNumber)
-  const name: RowWriter['name'] = tensor => quote(tensor ?? '')
+  const name: RowWriter['name'] = tensor => csvCell(tensor ?? '')
   const place: RowWriter['place'] = ({ step, mode, modeStep, worker }) =>
-    `,${step},${mode},${modeStep},${quote(worker)}`
+    `,${step},${mode},${modeStep},${csvCell(worker)}`
   const kind: RowWriter['kind'] = ({ dtype, shape }) => `,${dtype ?? ''},${shapeText(shape)}`
   return {
     head: `${[...head, 'saved', 'error_code', 'error_message'].join(',')}\n`,
@@ -99,7 +99,7 @@ function csv(reductions: readonly ReductionName[]): RowWriter {
       text.ascii(`,${saved},`)
       if (error) {
         text.ascii(`${error.code},`)
-        text.utf8(quote(error.message))
+        text.utf8(csvCell(error.message))
       } else text.ascii(',')
       text.ascii('\n')
     },
@@ -232,7 +232,8 @@ class NumberTexts {
   }
 }
 
-function quote(value: string): string {
+/** A cell of comma-separated values. */
+export function csvCell(value: string): string {
   return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value
 }
 

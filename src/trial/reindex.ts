@@ -7,6 +7,7 @@ import { checkOptions, kinds, optionsOf } from '../options.js'
 import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, storeSpec } from '../store/store.js'
+import type { GlobalStep, Worker } from '../types.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import { TrialLoader } from './open.js'
 
@@ -27,6 +28,8 @@ const OPTIONS = optionsOf<ReindexOptions>({
 export interface ReindexedFile {
   /** Relative to the trial: `index/000000000/000000000010_worker_0.json`. */
   readonly path: string
+  readonly step: GlobalStep
+  readonly worker: Worker
   readonly text: string
 }
 
@@ -59,6 +62,6 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
   if (recordProblems[0]) throw recordProblems[0]
   return entries.map(({ step, worker, content }) => {
     if (content instanceof Error) throw content
-    return { path: indexFilePath(step, worker), text: indexFileText(content) }
+    return { path: indexFilePath(step, worker), step, worker, text: indexFileText(content) }
   })
 }

@@ -31,6 +31,7 @@ import { type StepRange, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
 import { type StepState, TrialState } from './state.js'
+import { isStepSelection, STEP_SELECTION, type StepSelection, stepFilter } from './step-selection.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from './steps.js'
 import { Tensor } from './tensor.js'
 import { TornasoleNames } from './tornasole.js'
@@ -96,8 +97,13 @@ export interface ScanOptions extends WorkOptions {
   readonly regex?: string | readonly string[]
   /** Only members of one of these collections. */
   readonly collection?: string | readonly string[]
-  /** Global steps `[begin, end)`, null for no limit. */
-  readonly steps?: StepRange
+  /** Global steps. Negative numbers count from the end of those that have something of what else is asked for. */
+  readonly steps?: StepSelection
+  /**
+   * Steps of the mode, by their numbers within it: of each worker, its own. Needs `mode` if the trial has several modes.
+   * Negative numbers count from the end, as in `steps`.
+   */
+  readonly modeSteps?: StepSelection
   /** Only steps saved in that mode. */
   readonly mode?: Mode
   readonly workers?: Worker | readonly Worker[]
@@ -166,7 +172,8 @@ const SCAN_OPTIONS = optionsOf<ScanOptions>({
   tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
   regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
   collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
-  steps: stepRange,
+  steps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
+  modeSteps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
   mode: kinds.mode,
   workers: kinds.oneOrMore('the name of a worker', 'such', kinds.text),
   reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
@@ -479,11 +486,11 @@ export class Trial extends TornasoleNames {
     const { check = 'minimal', reductions = 'all', threads, memory = DEFAULT_MEMORY } = asked
     const names = parseReductions(reductions)
     const { access } = this.#state
-    const { workerSteps } = this.#catalog
     const selected = this.#selectedNames(asked)
+    const wanted = this.#selectedSteps(asked, selected)
     return new Scan({
       problems: this.#state.contents.problems,
-      items: { [Symbol.iterator]: () => selectItems(workerSteps, asked, selected) },
+      items: { [Symbol.iterator]: () => selectItems(wanted, selected) },
       reductions: names,
       strict: reductions !== 'all',
       context: {
@@ -553,11 +560,45 @@ export class Trial extends TornasoleNames {
     if (!this.hasTensor(name)) throw new TensorUnavailable(name, this.name, nearestNames(name, this.#names))
   }
 
-  /** The tensors a scan is about; null: all. */
-  #selectedNames({ tensors, regex, collection, workers }: ScanOptions): ReadonlySet<string> | null {
-    for (const worker of workers === undefined ? [] : listOf(workers)) {
+  /** The steps of workers that a scan is about. An index file that can't be read tells no mode: it is one of every mode. */
+  #selectedSteps(
+    { steps, modeSteps, mode, workers }: ScanOptions,
+    names: ReadonlySet<string> | null,
+  ): readonly WorkerStep[] {
+    const modes = this.modes()
+    if (modeSteps !== undefined && (mode ?? 'GLOBAL') === 'GLOBAL' && modes.length > 1) {
+      throw new UsageError(`expected mode beside modeSteps, since each of ${modes.join(', ')} counts its own, got none`)
+    }
+    const asked = workers === undefined ? null : new Set(listOf(workers))
+    for (const worker of asked ?? []) {
       if (!this.workers().includes(worker)) throw new InvalidWorker(worker, this.workers())
     }
+    const isOfMode = (saved: WorkerStep) => mode === undefined || mode === 'GLOBAL' || saved.mode === mode
+    const all = this.#catalog.workerSteps.filter(
+      saved => (asked === null || asked.has(saved.worker)) && (saved.error !== null || isOfMode(saved)),
+    )
+    const numbersOf = (number: (saved: WorkerStep) => number) => () =>
+      [...new Set(all.filter(saved => hasSome(saved, names)).map(number))].sort((a, b) => a - b)
+    const isStep =
+      steps &&
+      stepFilter(
+        steps,
+        numbersOf(({ step }) => step),
+      )
+    const isModeStep =
+      modeSteps &&
+      stepFilter(
+        modeSteps,
+        numbersOf(({ modeStep }) => modeStep),
+      )
+    return all.filter(
+      ({ step, modeStep, error }) =>
+        (isStep === undefined || isStep(step)) && (isModeStep === undefined || error !== null || isModeStep(modeStep)),
+    )
+  }
+
+  /** The tensors a scan is about; null: all. */
+  #selectedNames({ tensors, regex, collection }: ScanOptions): ReadonlySet<string> | null {
     let selected: ReadonlySet<string> | null = null
     if (tensors !== undefined || regex !== undefined) {
       const asked = tensors === undefined ? [] : listOf(tensors)
@@ -613,22 +654,20 @@ function summarize(name: string, workerSteps: readonly WorkerStep[]): TensorDraf
   }
 }
 
+/** Whether something of these tensors was saved; null: of any. */
+function hasSome({ tensors }: WorkerStep, names: ReadonlySet<string> | null): boolean {
+  if (names === null) return tensors.size > 0
+  for (const name of tensors.keys()) if (names.has(name)) return true
+  return false
+}
+
 /** What a scan is about, in the order of its rows. */
-function* selectItems(
-  workerSteps: readonly WorkerStep[],
-  { steps, mode, workers }: ScanOptions,
-  names: ReadonlySet<string> | null,
-): Generator<ScanItem> {
-  const [begin, end] = steps ?? [null, null]
-  const wanted = workers === undefined ? null : new Set(listOf(workers))
+function* selectItems(workerSteps: readonly WorkerStep[], names: ReadonlySet<string> | null): Generator<ScanItem> {
   for (const workerStep of workerSteps) {
-    const { step, worker, error, tensors } = workerStep
-    if ((begin !== null && step < begin) || (end !== null && step >= end)) continue
-    if (wanted !== null && !wanted.has(worker)) continue
-    // An index file that can't be read tells no mode either: it is reported whatever mode is asked for.
-    if (error !== null) yield { workerStep, saved: null }
-    else if (mode !== undefined && mode !== 'GLOBAL' && workerStep.mode !== mode) continue
-    for (const saved of tensors.values()) if (names === null || names.has(saved.tensor)) yield { workerStep, saved }
+    if (workerStep.error !== null) yield { workerStep, saved: null }
+    for (const saved of workerStep.tensors.values()) {
+      if (names === null || names.has(saved.tensor)) yield { workerStep, saved }
+    }
   }
 }
 

@@ -17,8 +17,10 @@ import {
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
+import { FORMATS } from '#dist/cli/format/formats.js'
+import { copyTrial } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
+import { corruptedCopy } from '../support/corrupted.js'
 import { isRequired, ROOT } from '../support/golden.js'
 import { CLI, DTYPES, objects, PLAIN, trialscan } from './run.js'
 
@@ -29,12 +31,15 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 describe('help', () => {
-  it.each([[[]], [['ls']], [['scan']], [['show']]])('of %j has examples and exit codes', async command => {
-    const { code, stdout, stderr } = await trialscan(...command, '--help')
-    expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/Examples:\n( {2}\$ trialscan .*\n){2,}/)
-    expect(stdout).toMatch(/Exit codes:\n {2}0 /)
-  })
+  it.each([[[]], ...Object.keys(FORMATS).map(command => [[command]])])(
+    'of %j has examples and exit codes',
+    async command => {
+      const { code, stdout, stderr } = await trialscan(...command, '--help')
+      expect([code, stderr]).toEqual([0, ''])
+      expect(stdout).toMatch(/Examples:\n( {2}\$ trialscan .*\n){2,}/)
+      expect(stdout).toMatch(/Exit codes:\n {2}0 /)
+    },
+  )
 
   it('is there without a command, and so is the version', async () => {
     expect(await trialscan()).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: trialscan') })
@@ -65,8 +70,7 @@ describe('what is wrong is told in a line, with a code', () => {
       ['show', PLAIN, 'loss', '--step', '1', '--mode', 'trian'],
     ],
     ['unknown check level', 2, /none, minimal, full/, [...scan, '--check', 'some']],
-    ['unknown format', 2, /table, jsonl, csv/, [...scan, '--format', 'xml']],
-    ['show without a step', 2, /--step/, ['show', PLAIN, 'loss']],
+    ['unknown format', 2, /Expected table, jsonl or csv/, [...scan, '--format', 'xml']],
     ['no such path', 3, /^trialscan: \/no\/such: /, ['ls', '/no/such']],
     ['a file for a trial', 3, /expected a directory/, ['ls', join(ROOT, 'package.json')]],
     ['no place to write', 3, /cannot write .*directory does not exist/, [...scan, '--out', '/no/such/file']],
@@ -129,7 +133,9 @@ describe('scan', () => {
   it('says what there is when nothing is selected', async () => {
     const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'fc.wieght', '--steps', '70:')
     expect([code, stdout]).toEqual([5, ''])
-    expect(stderr).toMatch(/tensors that match "fc.wieght", steps 70:.*5 tensors.*"fc.weight".*steps 0 to 2/)
+    expect(stderr).toMatch(
+      /tensors that match "fc.wieght", global steps 70:.*5 tensors.*"fc.weight".*global steps 0 to 2/,
+    )
   })
 
   it('writes csv and tables, and a file as a whole', async () => {
@@ -210,13 +216,7 @@ describe('scan', () => {
 })
 
 describe('corrupt trials', () => {
-  const damaged = (name: string): string => {
-    const found = corruptions.find(corruption => corruption.name === name)!
-    const copy = join(directory, name.replaceAll(' ', '-'))
-    copyTrial(PLAIN, copy)
-    found.apply(copy)
-    return copy
-  }
+  const damaged = (name: string): string => corruptedCopy(name, join(directory, name.replaceAll(' ', '-')))
 
   it('names the record, and prints its neighbours', async () => {
     const trial = damaged('unknown dtype')
@@ -289,7 +289,9 @@ describe('ls', () => {
   it('lists what there is', async () => {
     const { code, stdout, stderr } = await trialscan('ls', PLAIN)
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/TRAIN {2}3 {2}0 to 2/)
+    expect(stdout).toMatch(
+      /\n {2}mode {3}steps {2}global steps {2}mode steps\n {2}TRAIN {6}3 {2}0 to 2 {8}0 to 2\n {2}all {8}3 {2}0 to 2\n/,
+    )
     expect(stdout).toMatch(/fc\.weight {2}float32 {2}4x5 +3/)
   })
 
@@ -297,12 +299,23 @@ describe('ls', () => {
     const { stdout } = await trialscan('ls', PLAIN, '--json')
     const listing = JSON.parse(stdout) as Record<string, unknown>
     expect(Object.keys(listing)).toEqual([
-      ...['name', 'path', 'complete', 'bytes', 'steps', 'workers', 'collections', 'tensors', 'problems'],
+      ...[
+        'name',
+        'path',
+        'complete',
+        'bytes',
+        'steps',
+        'workers',
+        'workers_with_data',
+        'collections',
+        'tensors',
+        'problems',
+      ],
     ])
     expect(listing).toMatchObject({
       name: 'plain',
       complete: true,
-      steps: { TRAIN: { count: 3, first: 0, last: 2, incomplete: [], numbers: [0, 1, 2] } },
+      steps: { TRAIN: { count: 3, first: 0, last: 2, incomplete: [], numbers: [0, 1, 2], global_numbers: [0, 1, 2] } },
       workers: ['worker_0'],
       problems: [],
     })
@@ -318,7 +331,9 @@ describe('show', () => {
   it('shows an excerpt, figures and a histogram', async () => {
     const { code, stdout } = await trialscan('show', PLAIN, 'fc.weight', '--mode', 'TRAIN', '--step', '1')
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^fc\.weight at step 1 \(TRAIN 1\), worker_0\nfloat32 \[4, 5\], 20 elements, 80 bytes\n/)
+    expect(stdout).toMatch(
+      /^fc\.weight at global step 1 \(TRAIN step 1\), worker_0\nfloat32 \[4, 5\], 20 elements, 80 bytes\n/,
+    )
     expect(stdout).toMatch(/min .*, mean .*, max .*, std .*\nNaN 0, infinite 0, zero 0\nhistogram .*▕.*▏/)
     expect(stdout).toMatch(/\n\[\[.*\]\n.*\]\]\n$/s)
     expect((await trialscan('show', PLAIN, 'words', '--step', '0')).stdout).toMatch(/\n\["one" "two"\]\n$/)

@@ -106,7 +106,7 @@ describe('trialscan verify', () => {
   it('says what is no trial, and what is no option', async () => {
     expect((await trialscan('verify', join(PLAIN, 'index', '000000000'))).code).toBe(5)
     expect((await trialscan('verify', PLAIN, '--memory', '1')).code).toBe(2)
-    expect((await trialscan('verify', PLAIN, '--format', 'csv')).code).toBe(2)
+    expect((await trialscan('verify', PLAIN, '--format', 'npy')).code).toBe(2)
     const help = await trialscan('verify', '--help')
     expect(help.code).toBe(0)
     expect(help.stdout).toContain('docs/verify.md')

@@ -256,7 +256,11 @@ describe('makeRules', () => {
       UsageError,
       'mine: action_json: there is no action "lgo"; did you mean log?',
     ],
-    [probe({ parameters: { Fail: 'usage' } }), UsageError, 'mine: rule Probe has no option "Fail"; it takes otherTrials, actions, name, logger, workers, startStep, endStep'],
+    [
+      probe({ parameters: { Fail: 'usage' } }),
+      UsageError,
+      'mine: rule Probe has no option "Fail"; it takes otherTrials, actions, name, logger, workers, startStep, endStep',
+    ],
     [probe({ otherTrials: ['gone'] }), QueryError, 'mine: gone is gone'],
   ])('says which configuration an error is about: %#', async (configuration, ErrorClass, message) => {
     const error = await rejectionOf(make([configuration]))

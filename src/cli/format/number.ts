@@ -30,6 +30,11 @@ export function countText(count: number): string {
   return count.toLocaleString('en-US')
 }
 
+/** `0, 10, 20`; of many the first. */
+export function briefly(texts: readonly (string | number)[]): string {
+  return texts.length > 8 ? `${texts.slice(0, 8).join(', ')} and ${countText(texts.length - 8)} more` : texts.join(', ')
+}
+
 /** `1 row`, `2 rows`. */
 export function counted(count: number, noun: string): string {
   return `${countText(count)} ${noun}${count === 1 ? '' : 's'}`

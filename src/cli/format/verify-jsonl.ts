@@ -4,6 +4,8 @@ import type { Verification, VerifyProblem } from '../../index.js'
 import { safeJson } from '../terminal.js'
 
 export interface VerifyFormat {
+  /** What comes before all; whole lines. */
+  readonly head: string
   /** A problem or note, as soon as it is there. */
   line(problem: VerifyProblem): string
   end(trial: string, verification: Verification): string
@@ -16,6 +18,7 @@ export function verifyJsonl(onTerminal: boolean): VerifyFormat {
     return `${onTerminal ? safeJson(json) : json}\n`
   }
   return {
+    head: '',
     line: ({ severity, code, file, offset, tensor, step, expected, found, lost, advice, message }) =>
       line({ severity, code, file, offset, tensor, step, expected, found, lost, advice, message }),
     end: (trial, { ok, problemCounts, noteCounts, stats }) =>

@@ -60,6 +60,7 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
   }
 
   return {
+    head: '',
     line: () => '',
     end(trial: string, verification: Verification): string {
       const { ok, problems, problemCounts, noteCounts, stats } = verification

@@ -1,0 +1,88 @@
+/** All elements of a tensor as text, for other programs: an element a line, or one JSON object with all of them. */
+
+import { REDUCTIONS, rowText, type ScanRow, type TensorValue } from '../../index.js'
+import { safe, safeJson } from '../terminal.js'
+import { csvLine } from './csv.js'
+import { complexText, jsonNumber, plainNumber } from './number.js'
+
+/** Texts are handed on when they are so long: a tensor can have a hundred million elements. */
+const PIECE_LENGTH = 1 << 16
+
+/** jsonl: `{"index":[0,2],"value":1.5}`. csv: a column for each axis, then the value. In C order. */
+export function* elementLines(value: TensorValue, format: 'csv' | 'jsonl', onTerminal: boolean): Generator<string> {
+  const { shape } = value
+  const text = format === 'csv' ? csvElement(value) : jsonElement(value)
+  let piece = format === 'csv' ? csvLine([...shape.map((_, axis) => `index_${axis}`), 'value'], onTerminal) : ''
+  const count = shape.reduce((product, size) => product * size, 1)
+  const index = shape.map(() => 0)
+  for (let at = 0; at < count; at++) {
+    const line = format === 'csv' ? [...index, text(at)].join(',') : `{"index":[${index}],"value":${text(at)}}`
+    piece += `${onTerminal ? (format === 'csv' ? safe(line) : safeJson(line)) : line}\n`
+    for (let axis = shape.length - 1; axis >= 0 && ++index[axis]! === shape[axis]; axis--) index[axis] = 0
+    if (piece.length < PIECE_LENGTH) continue
+    yield piece
+    piece = ''
+  }
+  yield piece
+}
+
+/** The object that a scan's line is, and the elements as nested arrays; null where only reductions were saved. */
+export function* valueJson(row: ScanRow, value: TensorValue | null, onTerminal: boolean): Generator<string> {
+  const shown = (json: string) => (onTerminal ? safeJson(json) : json)
+  const object = rowText.rowFormat('jsonl', REDUCTIONS).line(row).trimEnd()
+  yield shown(`${object.slice(0, -1)},"values":`)
+  let piece = ''
+  if (value === null) piece = 'null'
+  else {
+    const text = jsonElement(value)
+    for (const part of nested(value, 0, 0, text)) {
+      piece += shown(part)
+      if (piece.length < PIECE_LENGTH) continue
+      yield piece
+      piece = ''
+    }
+  }
+  yield `${piece}}\n`
+}
+
+function* nested(
+  value: Pick<TensorValue, 'shape' | 'stride'>,
+  axis: number,
+  offset: number,
+  text: (at: number) => string,
+): Generator<string> {
+  const { shape, stride } = value
+  if (axis === shape.length) {
+    yield text(offset)
+    return
+  }
+  yield '['
+  for (let i = 0; i < shape[axis]!; i++) {
+    if (i > 0) yield ','
+    const at = offset + i * stride[axis]!
+    if (axis === shape.length - 1) yield text(at)
+    else yield* nested(value, axis + 1, at, text)
+  }
+  yield ']'
+}
+
+/** As numbers are in a scan's lines: NaN and infinities are strings, complex numbers objects. */
+function jsonElement({ dtype, data }: TensorValue): (at: number) => string {
+  if (dtype === 'string') return at => JSON.stringify((data as readonly string[])[at])
+  if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')
+  const numbers = data as ArrayLike<number | bigint>
+  if (dtype === 'complex64' || dtype === 'complex128') {
+    return at => `{"re":${jsonNumber(numbers[2 * at]!)},"im":${jsonNumber(numbers[2 * at + 1]!)}}`
+  }
+  return at => jsonNumber(numbers[at]!)
+}
+
+function csvElement({ dtype, data }: TensorValue): (at: number) => string {
+  if (dtype === 'string') return at => rowText.csvCell((data as readonly string[])[at]!)
+  if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')
+  const numbers = data as ArrayLike<number>
+  if (dtype === 'complex64' || dtype === 'complex128') {
+    return at => complexText({ re: numbers[2 * at]!, im: numbers[2 * at + 1]! })
+  }
+  return at => plainNumber(numbers[at]!)
+}

@@ -1,0 +1,55 @@
+/** What the options of a command come to, where that is more than what each says by itself. */
+
+import { maxThreads, UsageError } from '../index.js'
+import { type Command, FORMATS, type FormatName, type FormatOf, formatNames, formatOfName } from './format/formats.js'
+import { note } from './terminal.js'
+
+interface Given {
+  /** Short for a format of JSON. */
+  readonly json?: boolean
+  readonly format?: FormatName
+  readonly out?: string
+  readonly threads?: number
+}
+
+/**
+ * The options with a format, no file where standard output is meant, and no more threads than can help.
+ * @throws UsageError for a format and a file name that contradict each other
+ */
+export function settle<C extends Command, O extends Given>(
+  command: C,
+  trial: string,
+  options: O,
+): O & { readonly format: FormatOf<C> } {
+  // For these it is a directory.
+  const isFile = command !== 'repair' && command !== 'reindex'
+  const out = isFile && options.out === '-' ? undefined : options.out
+  const asked = options.format ?? (options.json ? (command === 'ls' ? 'json' : 'jsonl') : undefined)
+  const format = formatFor(command, asked, isFile ? out : undefined) as FormatOf<C>
+  return { ...options, out, format, ...threadsOf(trial, options) }
+}
+
+function formatFor(command: Command, asked: FormatName | undefined, out: string | undefined): FormatName {
+  const { names, piped } = FORMATS[command]
+  const named = out === undefined ? undefined : formatOfName(out)
+  if (asked !== undefined && named !== undefined && named !== 'table' && asked !== named) {
+    throw new UsageError(`expected --format and the name of the file to agree, got --format ${asked} and --out ${out}`)
+  }
+  const format = asked ?? named
+  if (format === undefined) return out === undefined && process.stdout.isTTY === true ? names[0] : piped
+  if (!(names as readonly FormatName[]).includes(format)) {
+    throw new UsageError(
+      `expected a file name for ${formatNames(command)}, which are all that ${command} writes, got ${out}`,
+    )
+  }
+  return format
+}
+
+/** Says so where fewer are started than were asked for; what makes no sense at all is left for the library to refuse. */
+function threadsOf(trial: string, { threads: asked }: Given): { readonly threads?: number } {
+  if (asked === undefined) return {}
+  const threads = maxThreads(trial)
+  if (asked <= threads || asked > 1024) return { threads: asked }
+  note(`--threads ${asked}: ${threads} are started, since more do not help on this machine`)
+  return { threads }
+}

@@ -1,0 +1,118 @@
+/** Steps on the command line: which are global and which of a mode, from the end, in lists. */
+
+import { describe, expect, it } from 'vitest'
+import { isRequired, sharedTrials } from '../support/golden.js'
+import { objects, PLAIN, trialscan } from './run.js'
+
+const steps = async (...args: string[]): Promise<number[]> =>
+  objects((await trialscan('scan', PLAIN, '--tensor', 'loss', '--reductions', 'mean', ...args)).stdout).map(
+    ({ step }) => step as number,
+  )
+
+it.each([
+  [
+    ['--steps', '-2:'],
+    [1, 2],
+  ],
+  [['--steps=-2:'], [1, 2]],
+  [['--steps', '-1'], [2]],
+  [['--steps=-1'], [2]],
+  [['--steps', 'last'], [2]],
+  [
+    ['--steps', ':-1'],
+    [0, 1],
+  ],
+  [
+    ['--steps', '0:3:2'],
+    [0, 2],
+  ],
+  [
+    ['--steps', '::2'],
+    [0, 2],
+  ],
+  [
+    ['--steps', '0,2'],
+    [0, 2],
+  ],
+  [
+    ['--steps', '0, 1:2,last'],
+    [0, 1, 2],
+  ],
+  [['--mode-steps', '-1'], [2]],
+  [
+    ['--mode-steps', '0:2', '--mode', 'TRAIN'],
+    [0, 1],
+  ],
+])('%j', async (args, expected) => {
+  expect(await steps(...args)).toEqual(expected)
+})
+
+it.each(['1-5', '5:3', '-1:-3', '1:2:0', '1:2:3:4', ',', '1,', 'first', '1.5', '--', '-', '9007199254740993'])(
+  '--steps %s is refused',
+  async text => {
+    for (const option of ['--steps', '--mode-steps']) {
+      const { code, stderr } = await trialscan('scan', PLAIN, option, text)
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringMatching(/^trialscan: option '--(mode-)?steps <STEPS>' argument '.*' is invalid/),
+      ])
+    }
+  },
+)
+
+it('says which of the steps that are named there are none of', async () => {
+  const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'loss', '--steps', '1,7,8')
+  expect([code, objects(stdout).length]).toEqual([0, 1])
+  expect(stderr).toBe('trialscan: --steps 1,7,8: the trial has no step 7, 8\n')
+})
+
+const shared = sharedTrials().find(({ name }) => name === 'cnn-good')
+describe.runIf(shared !== undefined || isRequired('shared'))('with modes', () => {
+  const good = shared!.directory
+  const scan = () => ['scan', good, '--tensor', 'CrossEntropyLoss_output_0', '--reductions', 'mean']
+
+  it('ls labels both numbers', async () => {
+    expect((await trialscan('ls', good)).stdout).toContain(
+      '  mode   steps  global steps  mode steps\n' +
+        '  TRAIN      9  0 to 92       0 to 80\n' +
+        '  EVAL       6  43 to 106     0 to 20\n' +
+        '  all       15  0 to 106\n',
+    )
+  })
+
+  it('a scan says what the numbering leaves out, and what to write', async () => {
+    const { code, stdout, stderr } = await trialscan(...scan(), '--mode', 'TRAIN', '--steps', '0:81')
+    expect([code, objects(stdout).length]).toEqual([0, 7])
+    expect(stderr).toBe(
+      'trialscan: --steps 0:81 are global steps, which leaves out 2 steps of TRAIN: mode steps 70, 80 are global steps 82, 92; ' +
+        'for steps of TRAIN write --mode-steps 0:81\n',
+    )
+    const own = await trialscan(...scan(), '--mode', 'TRAIN', '--mode-steps', '0:81')
+    expect([objects(own.stdout).length, own.stderr]).toEqual([9, ''])
+    expect((await trialscan(...scan(), '--mode', 'TRAIN', '--steps', '-3:')).stderr).toBe('')
+    const none = await trialscan(...scan(), '--mode', 'EVAL', '--steps', '0:21')
+    expect([none.code, none.stderr]).toEqual([5, expect.stringContaining('write --mode-steps 0:21')])
+  })
+
+  it('show takes the last step that has the tensor', async () => {
+    const head = async (...args: string[]) => {
+      const { stdout, stderr } = await trialscan('show', good, ...args)
+      return stdout.split('\n', 1)[0] || stderr.split('\n', 1)[0]
+    }
+    expect(await head('CNN_fc1.bias')).toBe('CNN_fc1.bias at global step 106 (EVAL step 20), worker_0')
+    expect(await head('gradient/CNN_fc1.bias')).toBe(
+      'gradient/CNN_fc1.bias at global step 92 (TRAIN step 80), worker_0',
+    )
+    expect(await head('gradient/CNN_fc1.bias', '--step', '-2')).toContain('at global step 82 (TRAIN step 70)')
+    expect(await head('CNN_fc1.bias', '--mode', 'TRAIN')).toContain('at global step 92 (TRAIN step 80)')
+    expect(await head('CNN_fc1.bias', '--mode', 'TRAIN', '--mode-step', '70')).toContain(
+      'at global step 82 (TRAIN step 70)',
+    )
+    expect(await head('CNN_fc1.bias', '--step=last')).toContain('at global step 106')
+    expect(await head('CNN_fc1.bias', '--step', '-99')).toMatch(/was saved at 15 steps: there is no -99/)
+    expect(await head('CNN_fc1.bias', '--mode-step', '3')).toMatch(/expected --mode beside --mode-step.*EVAL, TRAIN/)
+    expect(await head('CNN_fc1.bias', '--mode', 'EVAL', '--step', '20')).toMatch(
+      /global step 20 is one of TRAIN, not of EVAL; EVAL step 20 is global step 106: write --mode-step 20/,
+    )
+  })
+})

@@ -10,6 +10,8 @@ export interface Parameter<T, G = T> {
   readonly default: T
   /** What may be given, in words, for messages and the documentation. */
   readonly expects: string
+  /** The parameter that this is an older name of. */
+  readonly standsFor?: string
   /** Undefined: not what is expected. */
   readonly read: (given: G | string) => T | undefined
 }
@@ -95,6 +97,11 @@ export function list(...byDefault: readonly string[]): Parameter<readonly string
   }
 }
 
+/** An older name of another parameter, which is read as that is. */
+export function olderNameOf<T, G>(standsFor: string, parameter: Parameter<T, G>): Parameter<T, G> {
+  return { ...parameter, standsFor }
+}
+
 /** Numbers: an array, or a string with commas between them. */
 export function numbers(...byDefault: readonly number[]): Parameter<readonly number[], readonly number[] | number> {
   const one = number(0)
@@ -158,22 +165,30 @@ export function readParameters<P extends Parameters>(
 ): Values<P> {
   const values: Record<string, unknown> = {}
   for (const [name, parameter] of Object.entries(parameters)) values[name] = parameter.default
+  const spellings = new Map<string, string>()
   for (const [spelled, value] of Object.entries(given)) {
     const name = snakeCase(spelled)
     const parameter = Object.hasOwn(parameters, name) ? (parameters[name] as Parameter<unknown, unknown>) : undefined
     if (parameter === undefined) throw unknownParameter(rule, spelled, Object.keys(parameters))
     if (isNotGiven(value)) {
       // An empty list of names is an answer: none. Of numbers there is none that is empty.
-      const none = value === '' ? parameter.read('') : undefined
+      const none = value === '' && parameter.standsFor === undefined ? parameter.read('') : undefined
       if (Array.isArray(none)) values[name] = none
       continue
     }
+    const target = parameter.standsFor ?? name
+    const other = spellings.get(target)
+    if (other !== undefined) {
+      const message = `rule ${rule}: expected ${target} once, got it as ${other} and as ${spelled}`
+      throw new UsageError(message, { rule, parameter: target })
+    }
+    spellings.set(target, spelled)
     const read = parameter.read(value as string)
     if (read === undefined) {
       const message = `rule ${rule}: expected ${name} to be ${parameter.expects}, got ${JSON.stringify(value)}`
       throw new UsageError(message, { rule, parameter: name, got: value })
     }
-    values[name] = read
+    values[target] = read
   }
   return values as Values<P>
 }

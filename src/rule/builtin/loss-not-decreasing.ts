@@ -2,7 +2,7 @@
 
 import type { WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
-import { flag, integer, list, mode, number } from '../parameters.js'
+import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
 import {
   builtin,
   figure,
@@ -32,7 +32,9 @@ export class LossNotDecreasing extends builtin({
     tensor_regex: list(),
     use_losses_collection: flag(true),
     num_steps: integer(10, { min: 1 }),
-    diff_percent: number(0.1, { above: 0, below: 100 }),
+    diff_percent: number(0.1, { min: 0, below: 100 }),
+    // Tornasole's name for it.
+    min_difference: olderNameOf('diff_percent', number(null, { min: 0, below: 100 })),
     increase_threshold_percent: number(5, { above: 0, below: 100 }),
     since_start: integer(null, { min: 1 }),
     mode: mode(),

@@ -1,13 +1,18 @@
 /** SimilarAcrossRuns (rules.md §2.12). */
 
-import { list } from '../parameters.js'
+import { list, olderNameOf } from '../parameters.js'
 import { builtin, type Judgement, type Moment } from './builtin.js'
 
 /** Fires where a tensor differs (is not all close) between two trials at the same global step, in spite of the name. */
 export class SimilarAcrossRuns extends builtin({
   meaning: 'The two runs differ: what should be the same tensor is not.',
   advice: 'The first step and tensor named here are where the runs part: look at seeds, data order and versions.',
-  parameters: { collection_names: list(), tensor_regex: list() },
+  parameters: {
+    collection_names: list(),
+    tensor_regex: list(),
+    // Tornasole's name for it.
+    include: olderNameOf('tensor_regex', list()),
+  },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,

@@ -1,4 +1,4 @@
-/** Findings as comma-separated values. What was missing, or could not be read, is not told: stderr says that there is some. */
+/** Findings as comma-separated values. What was missing, or could not be read, is no row. */
 
 import { csvLine } from './csv.js'
 import type { FindingFormat } from './finding-format.js'

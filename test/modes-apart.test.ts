@@ -228,6 +228,7 @@ async function compareTensor(trial: Trial, oracle: Oracle, name: string, mode: M
   expect(tensor.steps({ mode, showIncompleteSteps: true })).toEqual(numbers)
   expect(tensor.steps({ mode })).toEqual(complete)
   expect(tensor.prevSteps(3, 2, mode)).toEqual(complete.filter(step => step <= 3).slice(-2))
+  expect(tensor.prevSteps(3, undefined, mode)).toEqual(complete.filter(step => step <= 3))
   for (const worker of [undefined, ...workers, 'worker_9']) {
     const options = { mode, ...(worker !== undefined && { worker }) }
     const place = `${name} of ${worker}`
@@ -314,6 +315,45 @@ describe('one worker evaluates while the other trains', () => {
     expect(await followed('TRAIN')).toEqual([0, 1, 2, 3, 4])
     expect(await followed('EVAL')).toEqual([2])
     expect(await followed('PREDICT')).toEqual([])
+  })
+})
+
+describe('an index file with a fault', () => {
+  const meta = (worker: string, step: number, directory: string, change: Record<string, unknown>) => {
+    const path = join(directory, indexFilePath(step, worker))
+    const file = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ ...file, ...change, meta: { ...file.meta, ...(change.meta as object) } }))
+  }
+
+  it.each([
+    ['no event file', { meta: { event_file_name: '' } }, 'UnsafePath'],
+    ['an event file outside the trial', { meta: { event_file_name: '../x' } }, 'UnsafePath'],
+    ['a place that is none', { tensor_payload: [{ tensorname: 'loss', start_idx: -1, length: 1 }] }, 'BadIndexFile'],
+  ])('keeps its mode and step: %s', async (_, change, code) => {
+    const directory = write(layoutOf(['TTETT', 'TTTTT']))
+    meta('worker_0', 2, directory, change)
+    const trial = await createTrial(directory)
+    expect([trial.modes(), trial.steps({ mode: 'EVAL' }), trial.mode(2), trial.modeStep(2)]).toEqual([
+      ['EVAL', 'TRAIN'],
+      [0],
+      'EVAL',
+      0,
+    ])
+    expect([trial.mode(2, { worker: 'worker_0' }), trial.globalStep('EVAL', 0, { worker: 'worker_0' })]).toEqual([
+      'EVAL',
+      2,
+    ])
+    await expect(trial.tensor('loss').value(0, { mode: 'EVAL' })).rejects.toMatchObject({ code })
+    expect(trial.problems).toMatchObject([{ code }])
+  })
+
+  it('is none where no event file is needed', async () => {
+    const directory = write(layoutOf(['TTETT', 'TTTTT']))
+    const shapes = [{ tensorname: 'loss', originalname: 'loss', shape: [4] }]
+    meta('worker_0', 2, directory, { meta: { event_file_name: '' }, tensor_payload: [], shape_payload: shapes })
+    const trial = await createTrial(directory)
+    expect([trial.problems, trial.steps({ mode: 'EVAL' })]).toEqual([[], [0]])
+    expect(await trial.tensor('loss').shape(0, { mode: 'EVAL' })).toEqual([4])
   })
 })
 

@@ -1,5 +1,6 @@
 /** The index file: where one worker's tensors of one step lie in its event file. Source: format.md "Index file". */
 
+import { FormatError } from '../errors.js'
 import { MODES, type Mode } from '../types.js'
 import {
   expectInteger,
@@ -59,6 +60,10 @@ export function parseIndexFile(text: string, url: string): IndexFile {
   const root = { url, code: 'BadIndexFile', at: '' }
   const file = parseJsonObject(text, url, root.code)
   const meta = expectObject(file.meta, inside(root, 'meta'))
+  return withMode(meta, () => payloadOf(file, meta, root))
+}
+
+function payloadOf(file: JsonObject, meta: JsonObject, root: Place): IndexFile {
   if (isNothing(file.tensor_payload) && isNothing(file.shape_payload)) {
     throw fault(root, 'tensor_payload or shape_payload', 'neither')
   }
@@ -80,6 +85,26 @@ export function modeOfRecord(
   return mode && told.modeStep >= 0 ? { mode, modeStep: told.modeStep } : { mode: 'GLOBAL', modeStep: step }
 }
 
+/** What is wrong with a file tells its mode, where that stands in it. */
+function withMode<T>(meta: JsonObject, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    const { mode, mode_step: modeStep } = meta
+    const isTold = MODES.some(known => known === mode) && Number.isSafeInteger(modeStep) && (modeStep as number) >= -1
+    if (!(error instanceof FormatError && isTold)) throw error
+    const { code, message, fields, url, cause } = error
+    throw new FormatError(code, message, { ...fields, url, mode, modeStep }, cause)
+  }
+}
+
+/** The mode that stands in an index file with which something else is wrong. */
+export function modeInError(error: Error): Pick<IndexFile, 'mode' | 'modeStep'> | null {
+  if (!(error instanceof FormatError)) return null
+  const { mode, modeStep } = error.fields
+  return mode === undefined ? null : { mode: mode as Mode, modeStep: modeStep as number }
+}
+
 function indexFile(
   meta: JsonObject,
   tensors: readonly TensorLocation[],
@@ -91,12 +116,11 @@ function indexFile(
   if (isNothing(meta.event_file_name) && tensors.length > 0) {
     throw fault(eventFilePlace, 'the event file that holds the tensors', 'nothing')
   }
+  const hasNoFile = isNothing(meta.event_file_name) || (meta.event_file_name === '' && tensors.length === 0)
   return {
     mode: parseMode(meta.mode, inside(metaPlace, 'mode')),
     modeStep: expectInteger(meta.mode_step, inside(metaPlace, 'mode_step'), -1),
-    eventFile: isNothing(meta.event_file_name)
-      ? null
-      : checkEventFileName(expectString(meta.event_file_name, eventFilePlace), root.url),
+    eventFile: hasNoFile ? null : checkEventFileName(expectString(meta.event_file_name, eventFilePlace), root.url),
     tensors,
     shapes,
   }
@@ -129,7 +153,9 @@ export class IndexFileReader {
     const rest = at < 0 ? null : bytes.subarray(at)
     const known = rest && this.#payloads.find(payload => Buffer.compare(payload.bytes, rest) === 0)
     const meta = known ? this.#metaOf(bytes.subarray(0, at)) : null
-    if (known && meta) return indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' })
+    if (known && meta) {
+      return withMode(meta, () => indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' }))
+    }
     const file = parseIndexFile(this.#decode(bytes, url), url)
     // Only what follows a head that is one by itself, and says nothing of the meta, stands for itself.
     if (

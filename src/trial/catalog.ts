@@ -1,7 +1,7 @@
 /** What a trial holds and where it lies: everything its index files tell. Immutable. */
 
 import type { TrialscanError } from '../errors.js'
-import type { IndexFile, SavedShape, TensorLocation } from '../format/index-file.js'
+import { type IndexFile, modeInError, type SavedShape, type TensorLocation } from '../format/index-file.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { type Completeness, type Step, Steps } from './steps.js'
@@ -92,7 +92,7 @@ export class Catalog {
     this.workerSteps = hasBroken
       ? workerSteps.map(workerStep => {
           const { mode, modeStep, apart } = steps.get(workerStep.step)!
-          return workerStep.error === null || apart ? workerStep : { ...workerStep, mode, modeStep }
+          return tellsMode(workerStep) || apart ? workerStep : { ...workerStep, mode, modeStep }
         })
       : workerSteps
   }
@@ -148,22 +148,16 @@ export function inOrderOfWorkers(workerSteps: readonly WorkerStep[]): WorkerStep
 }
 
 function workerStepOf({ step, worker, url, content }: IndexEntry, isTornasole: boolean): WorkerStep {
-  if (content instanceof Error) {
-    const modeStep = step as number as ModeStep
-    const tensors = new Map()
-    return { step, worker, mode: 'GLOBAL', modeStep, eventFile: '', tensors, url, error: content, isTornasole }
-  }
-  const { mode, modeStep, eventFile, tensors, shapes } = content
+  const error = content instanceof Error ? content : null
+  const told = content instanceof Error ? modeInError(content) : content
+  const { mode, modeStep } = told === null || told.modeStep < 0 ? { mode: 'GLOBAL' as const, modeStep: step } : told
+  const common = { step, worker, mode, modeStep: modeStep as number as ModeStep, url, error, isTornasole }
+  if (content instanceof Error) return { ...common, eventFile: '', tensors: new Map() }
+  const { eventFile, tensors, shapes } = content
   return {
-    step,
-    worker,
-    mode: modeStep < 0 ? 'GLOBAL' : mode,
-    modeStep: (modeStep < 0 ? step : modeStep) as number as ModeStep,
+    ...common,
     eventFile: eventFile ?? '',
     tensors: tensorsOf(tensors, shapes),
-    url,
-    error: null,
-    isTornasole,
   }
 }
 
@@ -213,12 +207,17 @@ function groupByTensor(locations: readonly TensorLocation[], shapes: readonly Sa
   return tensors
 }
 
+/** Whether it stands in the index file. */
+export function tellsMode({ error }: WorkerStep): boolean {
+  return error === null || modeInError(error) !== null
+}
+
 /**
  * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
  * mode that the others are of, if they agree.
  */
 function stepOf(workerSteps: readonly WorkerStep[]): Step {
-  const readable = workerSteps.filter(({ error }) => error === null)
+  const readable = workerSteps.filter(tellsMode)
   const { step: globalStep, mode, modeStep } = readable[0] ?? workerSteps[0]!
   const step = { globalStep, mode, modeStep, workers: workersOf(workerSteps) }
   if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step

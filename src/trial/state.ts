@@ -12,7 +12,7 @@ import {
 import type { GlobalStep, Mode, Worker } from '../types.js'
 import type { Access } from './access.js'
 import { BackgroundRefresh, type KeptUp } from './background.js'
-import type { Catalog, WorkerStep } from './catalog.js'
+import { type Catalog, tellsMode, type WorkerStep } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
 import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './open.js'
 import { Remembered } from './remembered.js'
@@ -165,7 +165,7 @@ export class TrialState implements Holdable, KeptUp {
     if (worker === undefined) return step!
     const own = this.catalog.atStep(globalStep).find(saved => saved.worker === worker)
     if (own === undefined) throw this.#notWritten(globalStep, 'GLOBAL', worker)
-    if (own.error) throw own.error
+    if (own.error && !tellsMode(own)) throw own.error
     return own
   }
 

@@ -104,10 +104,13 @@ export class Tensor {
 
   /**
    * At most `n` steps at which the tensor was saved, the last ones up to and including `step`, ascending.
+   * @param n default: all of them
    * @param mode what `step` and the answer count in; GLOBAL by default
    */
-  prevSteps(step: number, n: number, mode: Mode = 'GLOBAL'): number[] {
-    if (!(Number.isInteger(n) && n >= 0)) throw new UsageError(`expected a number of steps, got ${n}`)
+  prevSteps(step: number, n: number = Number.POSITIVE_INFINITY, mode: Mode = 'GLOBAL'): number[] {
+    if (!(n >= 0 && (Number.isInteger(n) || n === Number.POSITIVE_INFINITY))) {
+      throw new UsageError(`expected a number of steps, got ${n}`)
+    }
     const before = this.steps({ mode }).filter(number => number <= step)
     return n === 0 ? [] : before.slice(-n)
   }

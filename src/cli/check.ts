@@ -56,10 +56,11 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
   try {
     const trial = await trials.open(path)
     if (out !== undefined) await expectNoLinkOf(path, out)
-    const { rules, leftOut } = await rulesOf(flags, trial, trials, registry)
+    const { rules, asked, leftOut } = await rulesOf(flags, trial, trials, registry)
     const { code } = await judge({
       trial,
       rules,
+      asked,
       leftOut,
       format: findingFormat(flags),
       output: await Output.open(out),
@@ -92,7 +93,12 @@ async function rulesOf(
   trial: Trial,
   trials: Trials,
   registry: RuleRegistry,
-): Promise<{ readonly rules: readonly Rule[]; readonly leftOut: readonly Missing[] }> {
+): Promise<{
+  readonly rules: readonly Rule[]
+  /** By name. */
+  readonly asked: ReadonlySet<Rule>
+  readonly leftOut: readonly Missing[]
+}> {
   const otherTrials = await trials.openAll(flags.otherTrials ?? [])
   const configurations = [
     ...named(flags.rule ?? [], registry),
@@ -106,11 +112,13 @@ async function rulesOf(
   const openTrial = trials.open
   const rules = await makeRules(configurations, { baseTrial: trial, registry, openTrial, logger, otherTrials })
   const isAll = flags.all ?? (flags.rule === undefined && flags.rules === undefined)
-  if (!isAll) return { rules, leftOut: [] }
+  const asked = new Set(rules)
+  if (!isAll) return { rules, asked, leftOut: [] }
   const all = registry.all(trial, { otherTrials, logger })
   // A rule that was asked for with parameters of its own is not needed with those that are suggested.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
   return {
+    asked,
     rules: [...rules, ...all.rules.filter(rule => isNew(rule.ruleName))],
     leftOut: all.leftOut.filter(({ rule }) => isNew(rule)),
   }

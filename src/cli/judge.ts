@@ -66,6 +66,8 @@ export function expectParameters(rule: string, parameters: Readonly<Record<strin
 export interface Judging {
   readonly trial: Trial
   readonly rules: readonly Rule[]
+  /** Which of them were asked for by name. */
+  readonly asked: ReadonlySet<Rule>
   /** What kept rules from being made. */
   readonly leftOut: readonly Missing[]
   readonly format: FindingFormat
@@ -97,7 +99,8 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
     await output.end()
     tellOddities(judging, judged, longestPauseMs)
     const isFailure = judging.failOnFinding && findings.length > 0
-    const code = isOutOfRange(judging, judged) ? EXIT.query : isFailure ? EXIT.findings : EXIT.ok
+    const isUnjudged = isOutOfRange(judging, judged) || unjudged(judging, judged).length > 0
+    const code = isFailure ? EXIT.findings : isUnjudged ? EXIT.query : EXIT.ok
     return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
   } catch (error) {
     await output.discard()
@@ -256,6 +259,16 @@ function isOutOfRange({ steps: [begin, end], rules }: Judging, { steps }: Judged
   return steps === 0 && rules.length > 0 && (begin !== null || end !== null)
 }
 
+/** What rules that were asked for by name lack so that they could judge nothing; of all rules, where none could. */
+function unjudged({ rules, asked }: Judging, { missing, findings }: Judged): readonly Missing[] {
+  const isWanting = ({ ruleName, name }: Rule): boolean =>
+    missing.some(told => !told.partial && told.rule === ruleName && told.name === name) &&
+    !findings.some(found => found.rule === ruleName && found.name === name)
+  const wanting = rules.filter(rule => asked.has(rule) && isWanting(rule))
+  const told = missing.filter(({ rule, name }) => wanting.some(own => own.ruleName === rule && own.name === name))
+  return asked.size === 0 && rules.every(isWanting) ? missing : told
+}
+
 /** What the output doesn't tell, or not to everybody. */
 function tellOddities(judging: Judging, judged: Judged, longestPauseMs: number): void {
   const {
@@ -274,6 +287,7 @@ function tellOddities(judging: Judging, judged: Judged, longestPauseMs: number):
     const there = numbers.length > 0 ? `steps ${numbers[0]} to ${last} (${countText(numbers.length)} of them)` : 'none'
     note(`no step is in ${begin ?? ''}:${end ?? ''}; the trial has ${there}`)
   }
+  for (const { name, missing } of unjudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
   if (problems.length > 0 && format.isLive) {
     const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
     note(`not all could be read, so that the findings are not complete: ${messageOf(problems[0]!.error)}${more}`)

@@ -338,7 +338,8 @@ when, where it is worst, what to do, and what follows from it; then the rules th
 jsonl: one object a finding, as soon as its step is judged, with rule, name (the configuration's), step (the global one),
 mode, mode_step, tensor (null: the step as a whole), worker, value, threshold, message, cause (the number of the line, from
 0, of the finding that it follows from; null: none). NaN and infinities are the strings "NaN",
-"Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing; and for what could not be
+"Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing, partial (whether it
+judged the rest); and for what could not be
 read, objects with problem, step, tensor, code.
 ${EXIT_HELP}`,
   )

@@ -55,6 +55,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     const { code, judged } = await judge({
       trial,
       rules: [rule],
+      asked: new Set([rule]),
       leftOut: [],
       format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
       output: await Output.open(out),

@@ -338,7 +338,13 @@ class Evaluator {
         const { first, count } = unavailable
         own.push(count > 1 ? `${first} (and at ${count - 1} more steps)` : first)
       }
-      return own.map(missing => ({ rule: rule.ruleName, name: rule.name, trial: rule.baseTrial.name, missing }))
+      return own.map(missing => ({
+        rule: rule.ruleName,
+        name: rule.name,
+        trial: rule.baseTrial.name,
+        missing,
+        partial: rule.hasJudged,
+      }))
     })
   }
 

@@ -31,6 +31,8 @@ export interface Missing {
   readonly trial: string
   /** What is missing, and what there is instead: one sentence. */
   readonly missing: string
+  /** Whether the rule judged all that does not need it; false: it had nothing to judge. */
+  readonly partial: boolean
 }
 
 /** Bytes that could not be read, or were not what they claim, so that a tensor was not judged. */

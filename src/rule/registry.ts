@@ -106,7 +106,7 @@ export class RuleRegistry {
           ? RuleClass.lacks(trial, { otherTrials })
           : `it runs only where it is asked for by name: ${onlyByName}`
       if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, otherTrials, logger }))
-      else leftOut.push({ rule: name, name, trial: trial.name, missing })
+      else leftOut.push({ rule: name, name, trial: trial.name, missing, partial: false })
     }
     return { rules, leftOut }
   }

@@ -223,6 +223,11 @@ export abstract class Rule {
     }
   }
 
+  /** Whether there was anything to judge so far. */
+  get hasJudged(): boolean {
+    return this.report.datapoints > 0
+  }
+
   /** Data that the rule wants and the trial does not have: a sentence each. */
   missing(): readonly string[] {
     return []

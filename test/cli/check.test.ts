@@ -114,10 +114,10 @@ describe('jsonl', () => {
   })
 
   it('ends with what was missing and what could not be read', () => {
-    const missing = { rule: 'DeadRelu', name: 'relus', trial: 't', missing: 'no tensors' }
+    const missing = { rule: 'DeadRelu', name: 'relus', trial: 't', missing: 'no tensors', partial: false }
     const problems = [{ step: 3, tensor: 'a', error: unreadable }]
     expect(format.end(judged({ findings: [finding()], missing: [missing], problems }))).toBe(
-      '{"rule":"DeadRelu","name":"relus","missing":"no tensors"}\n' +
+      '{"rule":"DeadRelu","name":"relus","missing":"no tensors","partial":false}\n' +
         '{"problem":"/t/e f: short","step":3,"tensor":"a","code":"TruncatedRecord"}\n',
     )
   })
@@ -139,7 +139,9 @@ describe('table', () => {
       finding({ step: 106, modeStep: 80, tensor: 'c' }),
     ]
     const rules = [rule('VanishingGradient'), rule('AllZero'), rule('DeadRelu'), rule('DeadRelu', 'my relus')]
-    const missing = [{ rule: 'DeadRelu', name: 'my relus', trial: 't', missing: 'tensors that match "x"' }]
+    const missing = [
+      { rule: 'DeadRelu', name: 'my relus', trial: 't', missing: 'tensors that match "x"', partial: false },
+    ]
     expect(format.end(judged({ rules, findings, missing }))).toMatchInlineSnapshot(`
       "t: VanishingGradient at step 0: mean of |gradient/fc.weight| is 1e-9, below 1e-7.
 
@@ -170,6 +172,60 @@ describe('table', () => {
     `)
   })
 
+  it('says which part of a rule was not judged', () => {
+    const missing = [
+      { rule: 'DeadRelu', name: 'DeadRelu', trial: 't', missing: 'tensors that match "x"', partial: true },
+    ]
+    const text = format.end(judged({ rules: [rule('DeadRelu')], missing }))
+    expect(text).toMatch(/^t: 1 rule judged 15 steps and found nothing wrong;/)
+    expect(text).toContain('Nothing found by\n  DeadRelu\n')
+    expect(text).toContain('Data missing\n  DeadRelu, for a part of it: tensors that match "x"\n')
+  })
+
+  it('names three tensors, and all where it is told to', () => {
+    const findings = ['a', 'b', 'c', 'd', 'e'].map(tensor => finding({ tensor }))
+    expect(format.end(judged({ findings }))).toMatch(/because of 5 tensors\n {2}a, b, c and 2 more\n/)
+    const full = findingTable(100, colorsFor(null), { isFull: true })
+    expect(full.end(judged({ findings }))).toMatch(/because of 5 tensors\n {2}a, b, c, d and e\n/)
+  })
+
+  it('names workers where there are several', () => {
+    const findings = [finding({ worker: 'worker_1' }), finding({ worker: 'worker_1', tensor: 'b', cause: 0 })]
+    const text = format.end(judged({ workers: 2, findings }))
+    expect(text).toMatch(/^t: VanishingGradient at step 12 \(TRAIN 10\) of worker_1: /)
+    expect(text).toContain('fired at step 12, because of 2 tensors of worker_1\n')
+    expect(format.end(judged({ findings }))).not.toContain('worker_1')
+  })
+
+  it('indents what follows under its cause, and tells what does not follow', () => {
+    const findings = [
+      finding({ rule: 'DeadRelu', name: 'DeadRelu', tensor: 'relu', message: 'dead' }),
+      finding({ cause: 0 }),
+      finding({ step: 20, cause: 0 }),
+      finding({ rule: 'Overfit', name: 'Overfit', step: 40, tensor: null, message: 'by heart' }),
+    ]
+    const rules = ['Overfit', 'VanishingGradient', 'DeadRelu'].map(name => rule(name))
+    expect(format.end(judged({ findings, rules }))).toMatchInlineSnapshot(`
+      "t: DeadRelu at step 12 (TRAIN 10): relu: dead (1e-9, threshold 1e-7). VanishingGradient follows from
+        it. Not because of it: Overfit from step 40 on.
+
+      3 of 3 rules fired; 15 steps judged; the job has ended
+
+      DeadRelu fired at step 12
+        What DeadRelu means.
+        Worst at step 12 (TRAIN 10): relu: dead (1e-9, threshold 1e-7)
+        What to do: Do something.
+        What follows from it:
+          VanishingGradient at 2 steps, from 12 to 20: gradient/fc.weight
+
+      Overfit fired at step 40
+        What Overfit means.
+        Worst at step 40 (TRAIN 10): by heart (1e-9, threshold 1e-7)
+        What to do: Do something.
+      "
+    `)
+  })
+
   it('keeps to the width, whatever the names', () => {
     const long = 'a/very/long/name/'.repeat(12)
     const advice = 'Lower the learning rate. '.repeat(20)
@@ -181,7 +237,7 @@ describe('table', () => {
             ...Array.from({ length: 20 }, (_, i) => rule(`R${i}`)),
           ],
           findings: [finding({ name: long, tensor: long })],
-          missing: [{ rule: 'R1', name: 'R1', trial: 't', missing: advice }],
+          missing: [{ rule: 'R1', name: 'R1', trial: 't', missing: advice, partial: false }],
           problems: Array.from({ length: 30 }, (_, step) => ({ step, tensor: long, error: unreadable })),
         }),
       )
@@ -296,7 +352,7 @@ describe('check', () => {
     expect(await trialscan('check', XGB, '--all')).toMatchObject({ stdout })
     const missing = objects(stdout).filter(one => 'missing' in one)
     expect(missing.map(({ rule }) => rule)).toEqual(expect.arrayContaining(['VanishingGradient', 'DeadRelu']))
-    for (const one of missing) expect(Object.keys(one)).toEqual(['rule', 'name', 'missing'])
+    for (const one of missing) expect(Object.keys(one)).toEqual(['rule', 'name', 'missing', 'partial'])
     const table = await trialscan('check', XGB, '--format', 'table')
     expect(table.stdout).toMatch(/^xgb-cancer: \d+ rules judged 3 steps and found nothing wrong; the job has ended\n/)
     expect(table.stdout).toMatch(/\nData missing\n(.*\n)* {2}DeadRelu: /)
@@ -393,6 +449,24 @@ describe('check', () => {
     ['no such file of rules', 3, /no-such.json: there is no such file/, [VANISHING, '--rules', 'no-such.json']],
     ['no such module', 3, /no-such.mjs: there is no such file/, [VANISHING, '--module', 'no-such.mjs']],
     ['a module that is none', 2, /package-lock.json can't be loaded/, [VANISHING, '--module', 'package-lock.json']],
+    [
+      'nothing to judge',
+      5,
+      /DeadRelu had nothing to judge: expected .*; the trial has/,
+      [VANISHING, '--rule', 'DeadRelu', '--format', 'jsonl', '--out', '/dev/null'],
+    ],
+    [
+      'a name that is nearly one',
+      5,
+      /did you mean "gradients"/,
+      [VANISHING, '--rule', 'AllZero,collection_names=gradient', '--out', '/dev/null'],
+    ],
+    [
+      'no step of its tensors',
+      5,
+      /expected more steps with its tensors.*from 0 to 92/,
+      [VANISHING, '--rule', 'VanishingGradient', '--steps', '43:48', '--out', '/dev/null'],
+    ],
     ['no such trial', 3, /\/no\/such/, ['/no/such']],
     ['no such other trial', 3, /\/no\/such/, [VANISHING, '--other-trials', '/no/such']],
   ])('%s: exit code %i', async (_, code, message, args) => {
@@ -401,6 +475,14 @@ describe('check', () => {
     expect(outcome.stderr).toMatch(/^trialscan: /)
     expect(outcome.stderr).not.toMatch(/^ {4}at /m)
     expect(outcome).toMatchObject({ code, stdout: '' })
+  })
+
+  it('exits with 1 where another rule has fired, and with 5 where findings are no failure', async () => {
+    const args = ['check', VANISHING, '--rule', 'DeadRelu', '--rule', 'VanishingGradient']
+    expect((await trialscan(...args)).code).toBe(1)
+    expect((await trialscan(...args, '--no-fail-on-finding')).code).toBe(5)
+    // What nobody asked for by name is not missed.
+    expect((await trialscan('check', VANISHING, '--all', '--no-fail-on-finding')).code).toBe(0)
   })
 
   it('has help with examples and exit codes, which names every built-in rule', async () => {

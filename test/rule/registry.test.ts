@@ -163,8 +163,15 @@ describe('all', () => {
         name: 'NLPSequenceRatio',
         trial: 'mlp-vanishing',
         missing: 'no input sequence in mlp-vanishing',
+        partial: false,
       },
-      { rule: 'SimilarAcrossRuns', name: 'SimilarAcrossRuns', trial: 'mlp-vanishing', missing: 'no other trial' },
+      {
+        rule: 'SimilarAcrossRuns',
+        name: 'SimilarAcrossRuns',
+        trial: 'mlp-vanishing',
+        missing: 'no other trial',
+        partial: false,
+      },
     ])
   })
 

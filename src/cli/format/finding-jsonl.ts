@@ -27,8 +27,8 @@ function findingJson(finding: DiagnosedFinding): string {
   )
 }
 
-function missingJson({ rule, name, missing }: Missing): string {
-  return JSON.stringify({ rule, name, missing })
+function missingJson({ rule, name, missing, partial }: Missing): string {
+  return JSON.stringify({ rule, name, missing, partial })
 }
 
 function problemJson({ step, tensor, error }: Trouble): string {

@@ -81,7 +81,9 @@ export function findingTable(
       const firing = new Set(
         sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]),
       )
-      const silent = distinct(rules).filter(rule => !firing.has(rule) && !missing.some(isOf(rule)))
+      const silent = distinct(rules).filter(
+        rule => !firing.has(rule) && !missing.some(told => !told.partial && isOf(rule)(told)),
+      )
       const head = `${safe(judged.trial)}:`
       const blocks =
         sections.length > 0
@@ -251,12 +253,13 @@ function foundText(finding: Finding, { workers }: Pick<Judged, 'workers'>): stri
 
 /** A line a rule. What several of them say of the trial is said once, in the end. */
 function missingLines(missing: readonly Missing[]): readonly string[] {
-  const parts = missing.map(({ rule, name, missing }) => {
+  const parts = missing.map(({ rule, name, missing, partial }) => {
     const text = missing.replace(`rule ${rule}: `, '')
     const at = text.lastIndexOf('; the trial has ')
     const there = at < 0 ? '' : text.slice(at + 2)
     const wanted = at < 0 ? text : text.replaceAll(`; ${there}`, '')
-    return { title: titleOf({ ruleName: rule, name }), wanted, there }
+    const title = titleOf({ ruleName: rule, name })
+    return { title: partial ? `${title}, for a part of it` : title, wanted, there }
   })
   const common = parts.map(({ there }) => there).find((there, i, all) => there !== '' && all.indexOf(there) !== i)
   const wanted = new Map<string, string[]>()

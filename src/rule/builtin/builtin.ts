@@ -26,9 +26,12 @@ import type { RuleClass } from '../registry.js'
 import { type Found, Rule, type RuleOptions } from '../rule.js'
 import { gradientNames, IN_WORDS } from './names.js'
 
-/** Judges, once the answers are there, what was asked about. Where one of them is missing, it is passed over. */
+/**
+ * Judges, once the answers are there, what was asked about; undefined: there was nothing to judge. Where an answer is missing,
+ * it is passed over.
+ */
 export type Judgement = () => Judged
-export type Judged = Found | readonly Found[] | null | false
+export type Judged = Found | readonly Found[] | null | false | undefined
 
 /** A judgement for each of many tensors: there are as many as tensors, steps and rules, so that they share a function. */
 export interface Judgements {
@@ -50,7 +53,7 @@ export function each<A>(
     count: tensors.length,
     judge: i => {
       const own = asked[i]
-      return own !== undefined && judge(own, tensors[i]!)
+      return own === undefined ? undefined : judge(own, tensors[i]!)
     },
   }
 }
@@ -181,6 +184,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** Tensors that could never be judged, and why not; those that could at least once. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
+  #hasJudged = false
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
     expectObject(`rule ${new.target.name}`, options, Object.keys(parameters))
@@ -231,6 +235,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       for (let i = 0; i < count; i++) {
         try {
           const found = judge(i)
+          if (found !== undefined) this.#hasJudged = true
           if (!found) continue
           for (const one of Array.isArray(found) ? (found as readonly Found[]) : [found as Found]) {
             this.found(one)
@@ -300,9 +305,27 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     const unmatched = this.#selections.flatMap(selection => selection.missing())
     const [first] = this.#unavailable
     if (unmatched.length > 0) return unmatched
-    if (first === undefined) return this.report.datapoints > 0 ? this.lacking() : []
+    if (first === undefined) return this.report.datapoints > 0 ? this.#unjudged() : []
     const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
     return [`${first[1]}${more}`]
+  }
+
+  override get hasJudged(): boolean {
+    return this.#hasJudged && this.lack() === null
+  }
+
+  /** Why nothing was judged, though the tensors are there. */
+  #unjudged(): readonly string[] {
+    const lacking = this.lacking()
+    if (lacking.length > 0 || this.#hasJudged || this.#selections.length === 0) return lacking
+    const { byTensor } = stateOf(this.baseTrial).catalog
+    const names = [...new Set(this.#selections.flatMap(({ names }) => names))]
+    const saved = new Set(names.flatMap(name => (byTensor.get(name) ?? []).map(({ step }) => step)))
+    const steps = [...saved].sort((a, b) => a - b)
+    const there = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
+    return [
+      `more steps with its tensors among those that were judged; ${there} were saved at ${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`,
+    ]
   }
 
   /** What kept the rule from judging anything at the steps that it was asked about, though its tensors are there. */

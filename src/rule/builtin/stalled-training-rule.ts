@@ -57,6 +57,11 @@ export class StalledTrainingRule extends builtin({
   /** No step is a sign of a stall. */
   protected override *examine(_moment: Moment): Iterable<Judgement> {}
 
+  /** What it judges is the time. */
+  override get hasJudged(): boolean {
+    return true
+  }
+
   override get patienceMs(): number {
     return this.parameters.threshold * 1000
   }

@@ -1,7 +1,7 @@
 /** `trialscan check`: what it prints of what rules find, and its exit codes. */
 
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -326,6 +326,24 @@ describe('table', () => {
   ])('worst: %s', (_, numbers, expected) => {
     const findings = numbers.map(([value, threshold]) => finding({ value, threshold }))
     expect(worstOf(findings)).toBe(findings[expected])
+  })
+})
+
+describe.skipIf(!existsSync(join(ROOT, '../shared/trials')))('the first line of the report', () => {
+  it.each<[trial: string, code: number, line: RegExp]>([
+    ['cnn-good', 0, /^cnn-good: \d+ rules judged 15 steps and found nothing wrong; /],
+    ['cnn-bad-init', 1, /^cnn-bad-init: PoorWeightInitialization at step 0 /],
+    ['cnn-dead-relu', 1, /^cnn-dead-relu: DeadRelu at step 0 /],
+    ['cnn-exploding', 1, /^cnn-exploding: ExplodingTensor at step 5 .*: CNN_conv1.weight has 72 NaN/],
+    ['cnn-overfit', 1, /^cnn-overfit: Overfit at step 423 /],
+    ['mlp-vanishing', 1, /^mlp-vanishing: VanishingGradient at step 0 /],
+    ['mlp-saturated', 1, /^mlp-saturated: SaturatedActivation at step 0 /],
+    ['mlp-all-zero', 1, /^mlp-all-zero: AllZero at step 10 /],
+    ['autoencoder', 0, /^autoencoder: \d+ rules judged 16 steps and found nothing wrong; /],
+    ['xgb-cancer', 0, /^xgb-cancer: \d+ rules judged 7 steps and found nothing wrong; /],
+  ])('of %s tells the cause', async (trial, code, line) => {
+    const outcome = await trialscan('check', join(ROOT, '../shared/trials', trial), '--format', 'table')
+    expect([outcome.stdout.split('\n')[0], outcome.code]).toEqual([expect.stringMatching(line), code])
   })
 })
 

@@ -345,6 +345,32 @@ export function pathOfUrl(url: string): string {
   }
 }
 
+/** Longer paths are told as a whole once, and else in short. */
+const MAX_SHOWN_PATH = 512
+
+/** A path, or URL, as the errors of many records name it: its beginning and its end, if it is endless. */
+export function shortPath(path: string): string {
+  return path.length > MAX_SHOWN_PATH ? `${path.slice(0, MAX_SHOWN)}…${path.slice(-MAX_SHOWN)}` : path
+}
+
+/** An error as one of many of a file: its long path in short, in the field `url`, too. */
+export function inShort(error: ErrorData): ErrorData {
+  const { url } = error.fields
+  if (typeof url !== 'string' || url.length <= MAX_SHOWN_PATH) return error
+  const path = pathOfUrl(url)
+  const short = shortPath(path)
+  return { ...error, message: error.message.replaceAll(path, () => short), fields: { ...error.fields, url: short } }
+}
+
+/** The same error with its file's path as a whole. @param url of the file */
+export function inFull(error: TrialscanError, url: string): TrialscanError {
+  const path = pathOfUrl(url)
+  const short = shortPath(path)
+  if (short === path || error.fields.url !== short) return error
+  const message = error.message.replaceAll(short, () => path)
+  return errorFromData({ ...error.toJSON(), message, fields: { ...error.fields, url } })
+}
+
 /** A name as a message shows it, cut if it is endless: names can be of any length. */
 export function quote(name: string): string {
   return JSON.stringify(name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN)}…` : name)

@@ -24,7 +24,8 @@ interface StepListing {
 
 interface CollectionListing {
   readonly name: string
-  readonly members: readonly string[]
+  /** Null where there are too many to be listed. */
+  readonly members: readonly string[] | null
   readonly include_regex: readonly string[]
 }
 
@@ -53,7 +54,7 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsOf(flags) })
   try {
     const { tensors, byteLength } = await trial.summary()
-    const collections = listCollections(trial)
+    const collections = listCollections(trial, format === 'table' ? MAX_COLLECTIONS : Number.POSITIVE_INFINITY)
     const listing: Listing = {
       name: trial.name,
       path,
@@ -70,7 +71,8 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
     const output = await Output.open(out)
     await output.write(textOf(listing, problems, format, out === undefined && process.stdout.isTTY === true))
     await output.end()
-    for (const problem of problems) note(messageOf(problem))
+    for (const problem of problems.slice(0, MAX_NOTES)) note(messageOf(problem))
+    if (problems.length > MAX_NOTES) note(`and ${countText(problems.length - MAX_NOTES)} problems more`)
     return problems.length > 0 ? EXIT.format : EXIT.ok
   } finally {
     await trial.close()
@@ -100,12 +102,22 @@ function listSteps(trial: Trial): Listing['steps'] {
   )
 }
 
+/** Problems that are told on standard error. */
+const MAX_NOTES = 100
+/** Collections whose members are counted in a table. */
+const MAX_COLLECTIONS = 100
+/** Members that are listed, of all collections. A few patterns in a file can stand for any number of them. */
+const MAX_MEMBERS = 1_000_000
+
 /** A pattern of a collection can be one that is refused; the others are listed all the same. */
-function listCollections(trial: Trial): { listed: CollectionListing[]; problems: TrialscanError[] } {
+function listCollections(trial: Trial, limit: number): { listed: CollectionListing[]; problems: TrialscanError[] } {
   const problems: TrialscanError[] = []
-  const listed = [...trial.collections().values()].map((collection): CollectionListing => {
+  let members = 0
+  const listed = [...trial.collections().values()].map((collection, i): CollectionListing => {
     const { name, includeRegex } = collection
     try {
+      if (i >= limit || members >= MAX_MEMBERS) return { name, members: null, include_regex: includeRegex }
+      members += collection.members.length
       return { name, members: collection.members, include_regex: includeRegex }
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
@@ -176,13 +188,14 @@ function listingText(listing: Listing, colors: Colors): string {
     ...workers.map(worker => `  ${safeName(worker)}${workers_with_data.includes(worker) ? '' : '  (nothing saved)'}\n`),
     title('Collections', collections.length),
     columns(
-      collections.map(({ name, members }) => [
-        `  ${safeName(name)}`,
-        countText(members.length),
-        members.length === 1 ? 'tensor' : 'tensors',
-      ]),
+      collections.flatMap(({ name, members }) =>
+        members
+          ? [[`  ${safeName(name)}`, countText(members.length), members.length === 1 ? 'tensor' : 'tensors']]
+          : [],
+      ),
       [1],
     ),
+    collections.some(({ members }) => members === null) ? `  … the others: \`--json\`\n` : '',
     title('Tensors', tensors.length),
     columns([['  name', 'dtype', 'shape', 'steps', 'bytes', 'saved reductions'], ...tensors.map(tensorCells)], [3, 4]),
   ].join('')

@@ -15,7 +15,7 @@ import {
   parseJsonObject,
   show,
 } from './json.js'
-import { compilePattern } from './pattern.js'
+import { compilePattern, type Pattern } from './pattern.js'
 import { parseReductionName } from './reduction-name.js'
 
 export interface ReductionConfig {
@@ -76,65 +76,147 @@ export function parseCollections(text: string, url: string): Collections {
  * of configurations the first that there is.
  */
 export function mergeCollections(ofWorkers: Iterable<Collections>): Collections {
-  const merged = new Map<string, CollectionConfig>()
+  const merged = new Map<string, Merged>()
   let numWorkers = 1
   for (const one of ofWorkers) {
     numWorkers = Math.max(numWorkers, one.numWorkers)
     for (const [name, config] of one.collections) {
       const known = merged.get(name)
-      merged.set(name, known === undefined ? config : union(known, config))
+      if (known === undefined) merged.set(name, { configs: [config], patterns: null, tensors: null })
+      else add(known, config)
     }
   }
-  return { collections: merged, numWorkers }
+  return { collections: new Map([...merged].map(([name, one]) => [name, union(one)])), numWorkers }
 }
 
-/** What the patterns of a collection may cost to compile, and to match with all names: some ten seconds. */
-const MAX_COST = 1 << 18
-const MAX_COST_OF_NAMES = 2 ** 32
-
-/**
- * The saved tensors that belong to a collection, sorted: those it names and those that one of its patterns finds.
- * @param savedNames of tensors, saved shapes and saved reductions; a reduction counts for its tensor
- * @throws UsageError for a pattern that `compilePattern` refuses, and for more of them than anybody would write
- */
-export function collectionMembers(config: CollectionConfig, savedNames: readonly string[]): string[] {
-  const named = new Set(config.tensorNames)
-  const members: string[] = []
-  let others: string[] = []
-  for (const name of new Set(savedNames.map(name => parseReductionName(name)?.tensor ?? name))) {
-    if (named.has(name)) members.push(name)
-    else others.push(name)
-  }
-  let cost = 0
-  let costOfNames = 0
-  // One after another: a compiled pattern can take a hundred MB.
-  for (const source of config.includeRegex) {
-    const pattern = compilePattern(source)
-    cost += pattern.cost > 1 ? pattern.cost : 0
-    costOfNames += pattern.cost * others.length
-    if (cost > MAX_COST || costOfNames > MAX_COST_OF_NAMES) {
-      const many = `${config.includeRegex.length} patterns for ${savedNames.length} names`
-      throw new UsageError(`collection ${show(config.name)}: expected fewer or shorter patterns, got ${many}`, {
-        collection: config.name,
-      })
-    }
-    const found = new Set(others.filter(name => pattern.matches(name)))
-    if (found.size === 0) continue
-    for (const name of found) members.push(name)
-    others = others.filter(name => !found.has(name))
-  }
-  return members.sort()
+/** A collection as several workers have it: what they have together, once there are two. */
+interface Merged {
+  readonly configs: CollectionConfig[]
+  patterns: Set<string> | null
+  tensors: Set<string> | null
 }
 
-function union(a: CollectionConfig, b: CollectionConfig): CollectionConfig {
+function add(known: Merged, config: CollectionConfig): void {
+  const [first] = known.configs as [CollectionConfig]
+  known.patterns ??= new Set(first.includeRegex)
+  known.tensors ??= new Set(first.tensorNames)
+  for (const pattern of config.includeRegex) known.patterns.add(pattern)
+  for (const name of config.tensorNames) known.tensors.add(name)
+  known.configs.push(config)
+}
+
+function union({ configs, patterns, tensors }: Merged): CollectionConfig {
+  const [first] = configs as [CollectionConfig]
+  if (patterns === null || tensors === null) return first
+  const firstOf = <K extends 'reductionConfig' | 'saveConfig'>(key: K): CollectionConfig[K] =>
+    configs.find(config => config[key] !== null)?.[key] ?? null
   return {
-    name: a.name,
-    includeRegex: [...new Set([...a.includeRegex, ...b.includeRegex])],
-    tensorNames: [...new Set([...a.tensorNames, ...b.tensorNames])],
-    reductionConfig: a.reductionConfig ?? b.reductionConfig,
-    saveConfig: a.saveConfig ?? b.saveConfig,
-    saveHistogram: a.saveHistogram || b.saveHistogram,
+    name: first.name,
+    includeRegex: [...patterns],
+    tensorNames: [...tensors],
+    reductionConfig: firstOf('reductionConfig'),
+    saveConfig: firstOf('saveConfig'),
+    saveHistogram: configs.some(({ saveHistogram }) => saveHistogram),
   }
+}
+
+/** What the patterns of all collections may cost to compile: characters, and some for each. A second, or a few. */
+const MAX_COMPILED = 1 << 18
+const COMPILED_EACH = 32
+/** What matching them with all names may cost: characters that the engine sees, and that a search for a text does. Some ten seconds. */
+const MAX_MATCHED = 2 ** 26
+const TEXT_SHARE = 1 / 32
+/** So many patterns may be matched with any number of names. */
+const FREE_PATTERNS = 64
+/** Of what was matched, as bits. What finds no room is matched again. */
+const MAX_KEPT_BYTES = 32 << 20
+
+/** Which saved tensors belong to which collection. Each pattern is matched with each name once, and when it is asked for. */
+export class Membership {
+  /** Sorted. */
+  readonly #names: readonly string[]
+  readonly #places: ReadonlyMap<string, number>
+  readonly #characters: number
+  /** A bit a name, by pattern and by collection. */
+  readonly #kept = new Map<string | CollectionConfig, Uint8Array>()
+  #keptBytes = 0
+  /** Patterns that are paid for. */
+  readonly #paid = new Set<string>()
+  #compiled = 0
+  #matched = 0
+
+  /** @param savedNames of tensors, saved shapes and saved reductions; a reduction counts for its tensor */
+  constructor(savedNames: Iterable<string>) {
+    const names = new Set<string>()
+    for (const name of savedNames) names.add(parseReductionName(name)?.tensor ?? name)
+    this.#names = [...names].sort()
+    this.#places = new Map(this.#names.map((name, i) => [name, i]))
+    this.#characters = this.#names.reduce((sum, { length }) => sum + length + 1, 0)
+  }
+
+  /**
+   * The members, sorted: the tensors that a collection names and those that one of its patterns finds.
+   * @throws UsageError for a pattern that `compilePattern` refuses, and for more of them than anybody would write
+   */
+  members(config: CollectionConfig): string[] {
+    const bits = this.#membersOf(config)
+    return this.#names.filter((_, i) => hasBit(bits, i))
+  }
+
+  #membersOf(config: CollectionConfig): Uint8Array {
+    const known = this.#kept.get(config)
+    if (known) return known
+    const bits = new Uint8Array((this.#names.length + 7) >> 3)
+    for (const name of config.tensorNames) {
+      const place = this.#places.get(name)
+      if (place !== undefined) bits[place >> 3]! |= 1 << (place & 7)
+    }
+    for (const source of config.includeRegex) {
+      const found = this.#foundBy(source, config)
+      for (const [i, some] of found.entries()) bits[i]! |= some
+    }
+    return this.#keep(config, bits)
+  }
+
+  /** The names that a pattern finds. Compiled patterns are not kept: one can take a hundred MB. */
+  #foundBy(source: string, config: CollectionConfig): Uint8Array {
+    const known = this.#kept.get(source)
+    if (known) return known
+    const pattern = compilePattern(source)
+    if (!this.#paid.has(source)) this.#pay(pattern, config)
+    this.#paid.add(source)
+    const bits = new Uint8Array((this.#names.length + 7) >> 3)
+    for (const [i, name] of this.#names.entries()) if (pattern.matches(name)) bits[i >> 3]! |= 1 << (i & 7)
+    return this.#keep(source, bits)
+  }
+
+  #keep(key: string | CollectionConfig, bits: Uint8Array): Uint8Array {
+    if (this.#keptBytes + bits.length > MAX_KEPT_BYTES) return bits
+    this.#keptBytes += bits.length
+    this.#kept.set(key, bits)
+    return bits
+  }
+
+  /** What all collections together may cost, by a file that anybody has written. */
+  #pay({ source, cost }: Pattern, { name, includeRegex }: CollectionConfig): void {
+    const isText = cost === 1
+    if (!isText) this.#compiled += source.length + COMPILED_EACH
+    if (this.#paid.size >= FREE_PATTERNS) this.#matched += this.#characters * (isText ? TEXT_SHARE : 1)
+    if (this.#compiled <= MAX_COMPILED && this.#matched <= MAX_MATCHED) return
+    const many = `${includeRegex.length} patterns for ${this.#names.length} names, after ${this.#paid.size} others`
+    throw new UsageError(`collection ${show(name)}: expected fewer or shorter patterns, got ${many}`, {
+      collection: name,
+    })
+  }
+}
+
+function hasBit(bits: Uint8Array, i: number): boolean {
+  return ((bits[i >> 3]! >> (i & 7)) & 1) === 1
+}
+
+/** The members of one collection: see `Membership`. */
+export function collectionMembers(config: CollectionConfig, savedNames: Iterable<string>): string[] {
+  return new Membership(savedNames).members(config)
 }
 
 function parseCollection(key: string, value: unknown, place: Place): CollectionConfig {

@@ -129,6 +129,8 @@ function indexFile(
 /** What an index file holds beside its head, as bytes and as it was read. */
 interface Payload extends Pick<IndexFile, 'tensors' | 'shapes'> {
   readonly bytes: Uint8Array
+  /** Where the bytes are those of a whole file, laid out otherwise than the hook does: what it says. */
+  readonly whole: IndexFile | null
 }
 
 const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
@@ -136,8 +138,8 @@ const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
 const MAX_HEAD_BYTES = 1 << 14
 /** Modes and workers take turns, each with payloads of its own. */
 const KEPT_PAYLOADS = 8
-/** A larger one is rare enough to be read again. */
-const MAX_KEPT_BYTES = 8 << 20
+/** All together. A payload that is larger is rare enough to be read again. */
+const MAX_KEPT_BYTES = 64 << 20
 
 /**
  * Reads the index files of a trial. From step to step most of them differ in nothing but their heads, since records of
@@ -145,27 +147,31 @@ const MAX_KEPT_BYTES = 8 << 20
  */
 export class IndexFileReader {
   readonly #payloads: Payload[] = []
+  #keptBytes = 0
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
 
   /** As `parseIndexFile`, from the bytes of the file. Index files with the same payload share its lists. */
   read(bytes: Uint8Array, url: string): IndexFile {
     const at = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, MAX_HEAD_BYTES)).indexOf(PAYLOAD)
-    const rest = at < 0 ? null : bytes.subarray(at)
-    const known = rest && this.#payloads.find(payload => Buffer.compare(payload.bytes, rest) === 0)
+    const rest = at < 0 ? bytes : bytes.subarray(at)
+    const known = this.#payloads.find(payload => Buffer.compare(payload.bytes, rest) === 0)
+    if (known?.whole) return known.whole
     const meta = known ? this.#metaOf(bytes.subarray(0, at)) : null
     if (known && meta) {
       return withMode(meta, () => indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' }))
     }
     const file = parseIndexFile(this.#decode(bytes, url), url)
     // Only what follows a head that is one by itself, and says nothing of the meta, stands for itself.
-    if (
-      rest &&
-      rest.length <= MAX_KEPT_BYTES &&
-      this.#metaOf(bytes.subarray(0, at)) &&
-      !/"meta"|\\u00/.test(this.#decoder.decode(rest))
-    ) {
-      this.#payloads.unshift({ bytes: rest, tensors: file.tensors, shapes: file.shapes })
-      if (this.#payloads.length > KEPT_PAYLOADS) this.#payloads.pop()
+    const isWhole = rest === bytes
+    const standsAlone =
+      isWhole || (this.#metaOf(bytes.subarray(0, at)) && !/"meta"|\\u00/.test(this.#decoder.decode(rest)))
+    if (rest.length <= MAX_KEPT_BYTES && standsAlone) {
+      const { tensors, shapes } = file
+      this.#payloads.unshift({ bytes: rest, tensors, shapes, whole: isWhole ? file : null })
+      this.#keptBytes += rest.length
+      while (this.#payloads.length > KEPT_PAYLOADS || this.#keptBytes > MAX_KEPT_BYTES) {
+        this.#keptBytes -= this.#payloads.pop()!.bytes.length
+      }
     }
     return file
   }

@@ -1,11 +1,12 @@
 /** The names of files in a trial: what they tell, and which of them may be believed. Source: format.md "Tree". */
 
 import { createHash } from 'node:crypto'
-import { FormatError } from '../errors.js'
+import { FormatError, quote } from '../errors.js'
 import type { GlobalStep, Worker } from '../types.js'
 
-/** What file systems allow. */
+/** What file systems allow: of a name, and of a path. */
 const MAX_NAME_BYTES = 255
+const MAX_PATH_BYTES = 4096
 
 export const INDEX_DIRECTORY = 'index'
 export const EVENTS_DIRECTORY = 'events'
@@ -141,9 +142,14 @@ export function unescapeWorker(name: string): Worker {
  * The event file that an index file names, if it lies in the trial.
  * @param name a path relative to the trial, as written in the index file
  * @param url the index file, for the error
- * @throws FormatError `UnsafePath`: the path is absolute or a URL, climbs out (`..`), or has a NUL or a backslash
+ * @throws FormatError `UnsafePath`: the path is absolute or a URL, climbs out (`..`), or has a NUL or a backslash;
+ *   `BadIndexFile`: it is longer than a path can be
  */
 export function checkEventFileName(name: string, url: string): string {
+  if (!isOfPossibleLength(name)) {
+    const expected = `a path of at most ${MAX_PATH_BYTES} bytes, ${MAX_NAME_BYTES} a part`
+    throw badEventFileName('BadIndexFile', url, expected, `${quote(name)}, of ${Buffer.byteLength(name)} bytes`)
+  }
   // Backslashes separate on Windows only, but the hook never writes one: refusing them all needs no platform.
   const isSafe =
     name !== '' &&
@@ -153,10 +159,16 @@ export function checkEventFileName(name: string, url: string): string {
     !/^[a-z][a-z0-9+.-]*:/i.test(name) &&
     !name.split('/').includes('..')
   if (isSafe) return name
-  const expected = 'a path inside the trial'
-  const got = JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name)
-  const message = `${url}: event_file_name: expected ${expected}, got ${got}`
-  throw new FormatError('UnsafePath', message, { url, expected, got })
+  throw badEventFileName('UnsafePath', url, 'a path inside the trial', quote(name))
+}
+
+function badEventFileName(code: string, url: string, expected: string, got: string): FormatError {
+  return new FormatError(code, `${url}: event_file_name: expected ${expected}, got ${got}`, { url, expected, got })
+}
+
+function isOfPossibleLength(path: string): boolean {
+  if (path.length > MAX_PATH_BYTES || Buffer.byteLength(path) > MAX_PATH_BYTES) return false
+  return path.split('/').every(part => Buffer.byteLength(part) <= MAX_NAME_BYTES)
 }
 
 function baseName(path: string): string {

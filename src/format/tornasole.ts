@@ -1,6 +1,6 @@
 /** What Tornasole (2019, before smdebug) wrote in its own way: index files in CSV, one collections file of lines. */
 
-import { FormatError } from '../errors.js'
+import { FormatError, quote } from '../errors.js'
 import type { CollectionConfig } from './collections.js'
 import type { TensorLocation } from './index-file.js'
 import { checkEventFileName, EVENTS_DIRECTORY } from './paths.js'
@@ -15,12 +15,8 @@ export interface TornasoleIndexFile {
 
 /** `tensor name, event file path, start,length`. */
 const INDEX_LINE = /^(.+), (\d+), ?(\d+)$/s
-/** Where a name ends and its path begins: both may hold commas, paths hardly do. The first that fits counts. */
-const PLACES = [
-  /^(.+), ((?:[a-z0-9]+:\/)?\/[^,]+|events\/[^,]+)$/s,
-  /^(.+?), ((?:[a-z0-9]+:\/)?\/.*\/events\/.+)$/s,
-  /^(.+), ([^,]+)$/s,
-]
+/** A path from the root on, or below a URL's. */
+const ROOTED = /^(?:[a-z0-9]+:\/)?\/./s
 
 /**
  * Reads an index file, line by line.
@@ -30,19 +26,43 @@ const PLACES = [
  */
 export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFile {
   let eventFile: string | null = null
+  // Mostly that of the line before.
+  let known = { path: '', file: '' }
   const tensors = linesOf(text).map(([line, number]): TensorLocation => {
     const [, place = '', start, length] = INDEX_LINE.exec(line) ?? []
-    const [, name, path] = PLACES.map(pattern => pattern.exec(place)).find(found => found) ?? []
+    const [name, path] = nameAndPath(place) ?? []
     const [startByte, byteLength] = [Number(start), Number(length)]
-    if (name === undefined || !Number.isSafeInteger(startByte + byteLength)) {
+    if (name === undefined || path === undefined || !Number.isSafeInteger(startByte + byteLength)) {
       throw fault('BadIndexFile', url, number, '`tensor name, event file, start,length`', line)
     }
-    const file = checkEventFileName(inTrial(path!), url)
+    const file = path === known.path ? known.file : checkEventFileName(inTrial(path), url)
+    known = { path, file }
     eventFile ??= file
     if (file !== eventFile) throw fault('BadIndexFile', url, number, `the one event file ${eventFile}`, line)
     return { name, startByte, byteLength }
   })
   return { eventFile, tensors }
+}
+
+/**
+ * Where a name ends and its path begins. Both may hold commas, paths hardly do: a path from the root on, or in the trial,
+ * without a comma; else one from the root on, with `/events/` in it; else whatever has none. In linear time.
+ */
+function nameAndPath(text: string): readonly [name: string, path: string] | null {
+  const cutAt = (at: number) => [text.slice(0, at), text.slice(at + 2)] as const
+  const last = text.lastIndexOf(',')
+  const isSeparator = last > 0 && text[last + 1] === ' ' && last + 2 < text.length
+  const rest = text.slice(last + 2)
+  if (isSeparator && (ROOTED.test(rest) || /^events\/./s.test(rest))) return cutAt(last)
+  const events = text.lastIndexOf(`/${EVENTS_DIRECTORY}/`, text.length - EVENTS_DIRECTORY.length - 3)
+  for (let at = text.indexOf(', ', 1); at >= 0 && at < events; at = text.indexOf(', ', at + 1)) {
+    const scheme = /(?:[a-z0-9]+:\/)?/y
+    scheme.lastIndex = at + 2
+    scheme.test(text)
+    const root = scheme.lastIndex
+    if (text[root] === '/' && root < events) return cutAt(at)
+  }
+  return isSeparator ? cutAt(last) : null
 }
 
 /** The text of an index file, with the path that the event file has in the trial. */
@@ -96,6 +116,6 @@ function linesOf(text: string): (readonly [string, number])[] {
 }
 
 function fault(code: string, url: string, line: number, expected: string, found: string): FormatError {
-  const got = JSON.stringify(found.length > 200 ? `${found.slice(0, 200)}…` : found)
+  const got = quote(found)
   return new FormatError(code, `${url}, line ${line}: expected ${expected}, got ${got}`, { url, line, expected, got })
 }

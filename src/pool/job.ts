@@ -8,7 +8,7 @@ import { type Batch, type Engine, type SlotReader, UnfoldRoom } from '../engine/
 import type { LineTable } from '../engine/lines.js'
 import type { Address } from '../engine/memory.js'
 import { isDefined, isPlainRow, Moments, numberFrom, type ReductionValue } from '../engine/moments.js'
-import { FormatError } from '../errors.js'
+import { type ErrorData, FormatError, StoreError, TrialscanError } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
 import { IndexFileReader } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
@@ -390,7 +390,14 @@ async function describe(job: DescribeJob, engine: Engine, plain: Store): Promise
   const failures: RecordFailure[] = []
   let readBytes = 0
   let reads = 0
+  // Files that can't be read: not tried again for each of their records.
+  const lost = new Map<number, ErrorData>()
   for (let record = 0; record < total; record++) {
+    const known = lost.get(job.records.file[record]!)
+    if (known) {
+      failures.push({ record, error: known })
+      continue
+    }
     try {
       const large = await openLarge(job, record, engine, store)
       readBytes += large.readBytes
@@ -398,6 +405,7 @@ async function describe(job: DescribeJob, engine: Engine, plain: Store): Promise
       described.set(record, dtypeNumber(large.found.dtype), large.found.shape)
     } catch (error) {
       const data = failureData(error)
+      if (error instanceof StoreError) lost.set(job.records.file[record]!, data)
       const histogram = await readHistogram(job, record, data.code, store)
       if (histogram === null) failures.push({ record, error: data })
       else described.set(record, dtypeNumber('float64'), shapeOf(histogram))
@@ -479,19 +487,25 @@ function histogramValue(record: number, histogram: Histogram): RawValue {
   return { record, dtype: 'float64', shape: shapeOf(histogram), bytes, widened: null, strings: null }
 }
 
+/** Of a whole file, which is told once. */
+function errorOf(error: unknown): ErrorData {
+  if (error instanceof TrialscanError) return error.toJSON()
+  throw error
+}
+
 async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexReply> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const reader = new IndexFileReader()
   const files = await eachFile(store, paths, async path => {
     try {
       const url = store.url(path)
-      const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
       const name = parseIndexFileName(path)
+      const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES, isText: name?.kind !== 'csv' })
       if (name?.kind !== 'csv') return reader.read(bytes, url)
       const text = decodeText(decoder, bytes, url)
       return await withModeOfEvents(parseTornasoleIndex(text, url), name.step, store)
     } catch (error) {
-      return failureData(error)
+      return errorOf(error)
     }
   })
   return { kind: 'index', files }

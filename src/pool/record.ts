@@ -1,7 +1,7 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
 import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
-import { type ErrorData, FormatError, quote, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { RECORD_LIMIT, type RecordColumns } from '../plan.js'
 import { readShape, type Store, type StoreSpec } from '../store/store.js'
@@ -60,9 +60,12 @@ export function shapeOf({ rows }: Histogram): number[] {
   return [rows.length / 3, 3]
 }
 
-/** What failed, as data, so that the rest of the job stands. An error that is not ours is a bug, and ends the job. */
+/**
+ * What failed, as data, so that the rest of the job stands: the file in short, since many records can fail with it. An error
+ * that is not ours is a bug, and ends the job.
+ */
 export function failureData(error: unknown): ErrorData {
-  if (error instanceof TrialscanError) return error.toJSON()
+  if (error instanceof TrialscanError) return inShort(error.toJSON())
   throw error
 }
 

@@ -7,7 +7,7 @@ import { type Batch, type Engine, FRAMING_LENGTH, HEADER_LENGTH, type SlotReader
 import type { Address } from '../engine/memory.js'
 import { Moments } from '../engine/moments.js'
 import { BAD_PAYLOAD_CRC, faultError, OK, TRUNCATED } from '../engine/status.js'
-import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
+import { type ErrorData, FormatError, quote, TrialscanError } from '../errors.js'
 import { MalformedEvent, walkEventHead } from '../format/event-head.js'
 import { isHistogram } from '../format/histogram.js'
 import { Interner } from '../plan.js'
@@ -450,7 +450,7 @@ class RangeVerifier {
     for (const { saved, computed } of this.#deep?.mismatches() ?? []) {
       const startByte = this.#recordStart[saved.record]!
       const { reduction, tensor, step } = saved
-      const expected = `${reduction} ${computed} of tensor ${JSON.stringify(tensor)}, which is saved beside it`
+      const expected = `${reduction} ${computed} of tensor ${quote(tensor)}, which is saved beside it`
       const error = this.#error('ReductionMismatch', startByte, expected, `${saved.value}`)
       const endByte = startByte + this.#recordByteLength[saved.record]!
       this.#problems.add({ error: error.toJSON(), startByte, endByte, tag: tensor, step })

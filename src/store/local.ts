@@ -28,6 +28,8 @@ const MAX_KNOWN_DIRECTORIES = 4096
 /** How many directories are listed at once. */
 const LISTED_AT_ONCE = 32
 /** The most that one read asks for: node's own limit is 2^31 - 1. */
+/** Bytes of a text that are read before they are looked at. */
+const TEXT_PIECE_BYTES = 1 << 20
 const MAX_READ_BYTES = 2 ** 30
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
@@ -137,7 +139,10 @@ export class LocalStore implements Store {
     }
   }
 
-  async read(path: string, { maxByteLength }: { readonly maxByteLength: number }): Promise<Uint8Array> {
+  async read(
+    path: string,
+    { maxByteLength, isText = false }: { readonly maxByteLength: number; readonly isText?: boolean },
+  ): Promise<Uint8Array> {
     const { file, byteLength } = this.#openFile(path)
     try {
       if (byteLength > maxByteLength) {
@@ -145,8 +150,16 @@ export class LocalStore implements Store {
         throw this.#error('TooLarge', path, detail, { maxByteLength, byteLength })
       }
       const bytes = new Uint8Array(byteLength)
-      // A file that shrinks meanwhile gives what is left.
-      return bytes.subarray(0, this.#fill(path, file, 0, bytes))
+      const pieceLength = isText ? TEXT_PIECE_BYTES : byteLength
+      for (let at = 0; at < byteLength; at += pieceLength) {
+        const piece = bytes.subarray(at, at + pieceLength)
+        const there = this.#fill(path, file, at, piece)
+        const zero = isText ? piece.indexOf(0) : -1
+        if (zero >= 0) return bytes.subarray(0, at + Math.min(there, zero + 1))
+        // A file that shrinks meanwhile gives what is left.
+        if (there < piece.length) return bytes.subarray(0, at + there)
+      }
+      return bytes
     } finally {
       closeSync(file)
     }

@@ -92,8 +92,11 @@ export interface Store {
   /** True where a regular file is. */
   exists(path: string): Promise<boolean>
 
-  /** A whole file; TooLarge if it has more than `maxByteLength` bytes. */
-  read(path: string, options: { readonly maxByteLength: number }): Promise<Uint8Array>
+  /**
+   * A whole file; TooLarge if it has more than `maxByteLength` bytes.
+   * @param options isText: no byte of it may be 0. What is behind one need not be read: a file of holes can be long for nothing
+   */
+  read(path: string, options: { readonly maxByteLength: number; readonly isText?: boolean }): Promise<Uint8Array>
 
   /**
    * Fills `view` from `startByte` on. Gives the number of bytes read, which is less than asked for only at the end of

@@ -1,6 +1,6 @@
 /** A job that failed as a whole: what that is for each of its records and files. */
 
-import { type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'
+import { type ErrorData, errorFromData, errorToData, inShort, quote, type TrialscanError } from '../errors.js'
 import type { DescribeJob, ScanJob, ValueJob } from '../plan.js'
 import type { ReplyTo } from '../pool/message.js'
 import type { JobRecords } from '../pool/record.js'
@@ -17,8 +17,9 @@ export function failureOfRecord(
   const offset = records.startByte[record]!
   const tensor = tags[records.tag[record]!]!
   const step = records.step[record]!
-  const message = `${url}, offset ${offset}, tensor ${JSON.stringify(tensor)} at step ${step}: ${error.message}`
-  return errorFromData({ ...error, message, fields: { ...error.fields, url, offset, tensor, step } })
+  const message = `${url}, offset ${offset}, tensor ${quote(tensor)} at step ${step}: ${error.message}`
+  const fields = { ...error.fields, url, offset, tensor, step }
+  return errorFromData(inShort(errorFromData({ ...error, message, fields }).toJSON()))
 }
 
 /** Files that fail alone as well, before the others of their job are given up with them. */

@@ -398,7 +398,7 @@ async function readCollections(store: Store, paths: readonly string[]): Promise<
   const problems: TrialscanError[] = []
   const ofWorkers = await eachFile(store, files, async path => {
     try {
-      const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
+      const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES, isText: true })
       return [parseCollections(decoder.decode(bytes), store.url(path))]
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error

@@ -40,7 +40,7 @@ export async function repairCollections(
   for (const path of paths) {
     let bytes: Uint8Array | null = null
     try {
-      bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
+      bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES, isText: true })
       const url = store.url(path)
       const told = parseCollections(new TextDecoder().decode(bytes), url)
       if (told.numWorkers > Math.max(MAX_WORKERS, workers.length)) {

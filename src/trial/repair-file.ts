@@ -3,6 +3,7 @@
  * what the index file told; pure.
  */
 
+import { quote } from '../errors.js'
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import { parseEventFileName } from '../format/paths.js'
 import type { Worker } from '../types.js'
@@ -393,7 +394,7 @@ function entriesLeftOut(
         ? ['EntryPastEnd', `the end of the file, at ${fileLength}`]
         : there
           ? there.values[0]
-            ? ['TagMismatch', `one of ${JSON.stringify(there.values[0].name)}`]
+            ? ['TagMismatch', `one of ${quote(there.values[0].name)}`]
             : ['NoTensor', 'one that holds no tensor']
           : ['EntryNotARecord', 'the middle of one']
     const reason = `expected a record of ${byteLength} bytes there, as the index file says, got ${got}`

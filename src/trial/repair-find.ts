@@ -76,10 +76,12 @@ class Draft {
     let value = 0
     for (const [i, startByte] of recordStart.entries()) {
       const values: WholeRecord['values'][number][] = []
+      const names = new Set<string>()
       for (; value < record.length && record[value] === i; value++) {
         const name = tags[tag[value]!]!
         // Of two Values of a name, only one is ever found.
-        if (kind[value] === OTHER || values.some(other => other.name === name)) continue
+        if (kind[value] === OTHER || names.has(name)) continue
+        names.add(name)
         values.push({ name, mode: mode[value]!, modeStep: modeStep[value]! })
       }
       if (isBad[i] === 0) this.#records.push({ startByte, byteLength: recordByteLength[i]!, step: step[i]!, values })

@@ -6,6 +6,7 @@ import {
   errorFromData,
   MissingCollectionFiles,
   pathOfUrl,
+  quote,
   StoreError,
   TrialscanError,
 } from '../errors.js'
@@ -283,7 +284,7 @@ class Repair {
     if (path.endsWith('.csv')) return { saved: null, isTorn: false, hasEntries: true }
     const url = this.#store.url(path)
     try {
-      const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
+      const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES, isText: true })
       const file = parseJsonObject(new TextDecoder().decode(bytes), url, 'BadIndexFile')
       const { meta, tensor_payload = [], shape_payload = [] } = file
       const hasEntries = !Array.isArray(tensor_payload) || tensor_payload.length > 0
@@ -345,7 +346,7 @@ class Repair {
 
   /** An index file that names another event file than its own, turned to that. */
   #ownOf(index: IndexSource, own: string): IndexSource {
-    const fault = `${pathOfUrl(this.#store.url(index.path))}: expected the name of its event file, got ${JSON.stringify(index.eventFile)}`
+    const fault = `${pathOfUrl(this.#store.url(index.path))}: expected the name of its event file, got ${quote(index.eventFile ?? 'nothing')}`
     const { own: _, ...rest } = index
     return { ...rest, eventFile: own, fault }
   }

@@ -9,6 +9,7 @@ import {
   type ErrorData,
   errorFromData,
   errorToData,
+  inFull,
   ReductionUndefined,
   ThreadError,
   type TrialscanError,
@@ -128,6 +129,8 @@ export class Scan implements AsyncIterable<ScanRow> {
   #started = false
   #waitMs = 0
   #halvings = 0
+  /** Event files that were named in an error. */
+  readonly #named = new Set<string>()
   /** More than the reductions need. */
   #known: Known = 0
   #firstError: TrialscanError | null = null
@@ -381,10 +384,16 @@ export class Scan implements AsyncIterable<ScanRow> {
       return { tensor: null, ...place, dtype: null, shape: null, reductions: {}, saved: false, ...(error && { error }) }
     }
     const { tensor } = saved
-    if (row.reductions !== null) return savedRow(row.reductions, results, saved, place)
+    if (row.reductions !== null) {
+      const made = savedRow(row.reductions, results, saved, place)
+      const { error } = made
+      if (!error) return made
+      return { ...made, error: this.#naming(error, workerStep, saved.reductions.values().next().value!) }
+    }
     const result = results[0]!
     if ('error' in result) {
-      return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error: result.error }
+      const error = this.#naming(result.error, workerStep, saved.value!)
+      return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error }
     }
     const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
     if ('histogram' in result) {
@@ -410,6 +419,14 @@ export class Scan implements AsyncIterable<ScanRow> {
       ...(exact && { exact }),
       ...(undefinedFor && { error: undefinedFor }),
     }
+  }
+
+  /** An error of a row, the first of an event file with all of its path: see `inShort`. */
+  #naming(error: TrialscanError, workerStep: WorkerStep, location: TensorLocation): TrialscanError {
+    const file = location.eventFile ?? workerStep.eventFile
+    if (this.#named.has(file) || error.fields.url === undefined) return error
+    this.#named.add(file)
+    return inFull(error, this.#request.url(file))
   }
 }
 

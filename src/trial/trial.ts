@@ -13,7 +13,7 @@ import {
   type TrialscanError,
   UsageError,
 } from '../errors.js'
-import { type CollectionConfig, collectionMembers } from '../format/collections.js'
+import { type CollectionConfig, Membership } from '../format/collections.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { compilePattern } from '../format/pattern.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
@@ -27,7 +27,7 @@ import type { WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { FOLLOW_OPTIONS, type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
 import { holding } from './hold.js'
-import { type StepRange, TrialLoader } from './open.js'
+import { type StepRange, type TrialContents, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
 import { type StepState, TrialState } from './state.js'
@@ -411,12 +411,12 @@ export class Trial extends TornasoleNames {
       const message = `trial ${JSON.stringify(this.name)} has no collection ${JSON.stringify(name)}; ${hint}`
       throw new QueryError('CollectionUnavailable', message, { collection: name, nearest })
     }
-    const names = this.#names
+    const { contents } = this.#state
     let members: readonly string[] | undefined
     return {
       ...config,
       get members() {
-        members ??= collectionMembers(config, names)
+        members ??= membershipOf(contents).members(config)
         return members
       },
     }
@@ -436,11 +436,11 @@ export class Trial extends TornasoleNames {
     } else if (mode !== undefined && mode !== 'GLOBAL') workerSteps = workerSteps.filter(saved => saved.mode === mode)
     let names: string[]
     if (workerSteps === catalog.workerSteps) names = this.#names
-    else names = [...new Set(workerSteps.flatMap(({ tensors }) => [...tensors.keys()]))]
+    else names = namesAt(workerSteps)
     if (regex !== undefined) names = names.filter(matcher(listOf(regex)))
     if (collection !== undefined) {
-      const { members } = typeof collection === 'string' ? this.collection(collection) : collection
-      names = names.filter(name => members.includes(name))
+      const members = new Set((typeof collection === 'string' ? this.collection(collection) : collection).members)
+      names = names.filter(name => members.has(name))
     }
     return names.sort()
   }
@@ -669,6 +669,24 @@ function* selectItems(workerSteps: readonly WorkerStep[], names: ReadonlySet<str
       if (names === null || names.has(saved.tensor)) yield { workerStep, saved }
     }
   }
+}
+
+/** Names of what was saved; steps that share their index files' payload have the same. */
+function namesAt(workerSteps: readonly WorkerStep[]): string[] {
+  const names = new Set<string>()
+  for (const tensors of new Set(workerSteps.map(({ tensors }) => tensors))) {
+    for (const name of tensors.keys()) names.add(name)
+  }
+  return [...names]
+}
+
+/** What is known of members holds for all who ask the same contents. */
+const memberships = new WeakMap<TrialContents, Membership>()
+
+function membershipOf(contents: TrialContents): Membership {
+  const known = memberships.get(contents) ?? new Membership(contents.catalog.byTensor.keys())
+  memberships.set(contents, known)
+  return known
 }
 
 /** Whether a name matches one of the patterns: strings are Python's, others JavaScript's. */

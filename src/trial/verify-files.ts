@@ -1,6 +1,7 @@
 /** What a verification goes through: event files, what index files say of them, and the jobs that check them. */
 
 import { normalize } from 'node:path/posix'
+import { quote } from '../errors.js'
 import type { IndexFile, TensorLocation } from '../format/index-file.js'
 import type { EventFileName } from '../format/paths.js'
 import type { VerifiedRange, VerifyJob, VerifyRange } from '../pool/message.js'
@@ -161,7 +162,7 @@ export function lostBetween(
   tag: string | null,
   step: number,
 ): string {
-  if (tag !== null) return `tensor ${JSON.stringify(tag)}${Number.isNaN(step) ? '' : ` at step ${step}`}`
+  if (tag !== null) return `tensor ${quote(tag)}${Number.isNaN(step) ? '' : ` at step ${step}`}`
   const inside = entries.filter(({ location }) => location.startByte >= startByte && location.startByte < endByte)
   const names = inside.map(({ location }) => location.name)
   return inside.length === 0 ? '' : lostTensors(names, inside[0]!.index.step)
@@ -169,11 +170,14 @@ export function lostBetween(
 
 export function lostTensors(names: readonly string[], step: number): string {
   const noun = names.length === 1 ? 'tensor' : 'tensors'
-  return `${noun} ${listOf(names.map(name => JSON.stringify(name)))} at step ${step}`
+  return `${noun} ${listOf(names, quote)} at step ${step}`
 }
 
+/** Names that are told of many. */
+export const MAX_LISTED = 5
+
 /** The first of them, and how many others there are. */
-export function listOf(names: readonly string[]): string {
-  const some = names.slice(0, 5).join(', ')
-  return names.length > 5 ? `${some} and ${names.length - 5} others` : some
+export function listOf(names: readonly string[], show = quote, count = names.length): string {
+  const some = names.slice(0, MAX_LISTED).map(show).join(', ')
+  return count > MAX_LISTED ? `${some} and ${count - MAX_LISTED} others` : some
 }

@@ -1,6 +1,6 @@
 /** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
 
-import { type ErrorData, pathOfUrl, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, pathOfUrl, quote, StoreError, shortPath, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -51,6 +51,7 @@ import {
   listOf,
   lostBetween,
   lostTensors,
+  MAX_LISTED,
   type NamedFile,
   type ReadIndex,
   rangesOf,
@@ -345,7 +346,7 @@ class Verifier {
     const read: Collections[] = []
     const parse = async (path: string, parser: (text: string, url: string) => Collections): Promise<void> => {
       try {
-        const bytes = await this.#store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES })
+        const bytes = await this.#store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES, isText: true })
         read.push(parser(new TextDecoder('utf-8', { fatal: false }).decode(bytes), this.#store.url(path)))
       } catch (error) {
         if (!(error instanceof TrialscanError)) throw error
@@ -448,15 +449,23 @@ class Verifier {
     }
     for (const [step, workers] of [...byStep].sort(([a], [b]) => a - b)) {
       if (workers.length >= wanted) continue
-      const missing = known.filter(worker => !workers.includes(worker))
-      const strangers = wanted - workers.length - missing.length
+      const there = new Set(workers)
+      // Some of them: there can be as many workers as steps, of one step each.
+      const missing: Worker[] = []
+      for (const worker of known) {
+        if (missing.length === MAX_LISTED) break
+        if (!there.has(worker)) missing.push(worker)
+      }
+      const missingCount = known.length - there.size
+      const strangers = wanted - workers.length - missingCount
       const names = [...missing, ...(strangers > 0 ? [`${strangers} that wrote nothing`] : [])]
+      const nameCount = missingCount + (strangers > 0 ? 1 : 0)
       this.#note({
         code: 'StepIncomplete',
         file: indexFilePath(step, missing[0] ?? workers[0]!).replace(/\/[^/]*$/, ''),
         step,
         expected: `step ${step} of ${wanted} workers`,
-        found: `that of ${workers.length}, without ${listOf(names)}`,
+        found: `that of ${workers.length}, without ${listOf(names, String, nameCount)}`,
       })
     }
   }
@@ -469,8 +478,8 @@ class Verifier {
         code: 'TensorNeverSaved',
         file: COLLECTIONS_DIRECTORY,
         tensor: missing[0]!,
-        expected: `the ${tensorNames.length} tensors that collection ${JSON.stringify(name)} names`,
-        found: `nothing of ${listOf(missing.map(tensor => JSON.stringify(tensor)))}`,
+        expected: `the ${tensorNames.length} tensors that collection ${quote(name)} names`,
+        found: `nothing of ${listOf(missing, quote)}`,
       })
     }
   }
@@ -615,7 +624,7 @@ class Verifier {
             index!.step,
           )
     if (error.code === 'NotFound' && !isListed && index) {
-      const [expected, found] = [`the event file ${path}`, 'no such file']
+      const [expected, found] = [`the event file ${shortPath(path)}`, 'no such file']
       this.#problem({ code: 'EventFileMissing', file: index.path, step: index.step, expected, found, lost })
     } else {
       this.#problemOf(error, path, 'Unreadable', lost)
@@ -768,9 +777,9 @@ class Verifier {
       offset: startByte,
       tensor: name,
       step: index.step,
-      expected: `a record of ${byteLength} bytes there in ${path}`,
+      expected: `a record of ${byteLength} bytes there in ${shortPath(path)}`,
       found: 'the middle of one',
-      lost: `tensor ${JSON.stringify(name)} at step ${index.step} is not found`,
+      lost: `tensor ${quote(name)} at step ${index.step} is not found`,
     })
   }
 
@@ -788,7 +797,7 @@ class Verifier {
       offset: location.startByte,
       tensor: location.name,
       step: index.step,
-      expected: `a record of ${location.byteLength} bytes there in ${path}`,
+      expected: `a record of ${location.byteLength} bytes there in ${shortPath(path)}`,
       found: `the end of the file, at ${fileLength}`,
       lost: lostTensors(
         past.map(({ location }) => location.name),
@@ -812,7 +821,7 @@ class Verifier {
         offset: location.startByte,
         tensor: location.name,
         step: index.step,
-        expected: `an entry behind that of ${JSON.stringify(before.name)}, which ends at ${endOf(before)} in ${path}`,
+        expected: `an entry behind that of ${quote(before.name)}, which ends at ${endOf(before)} in ${shortPath(path)}`,
         found: `one of ${location.byteLength} bytes from ${location.startByte} on`,
       })
     }
@@ -833,7 +842,7 @@ class Verifier {
       step: step[record]!,
       expected: 'an index entry of every record',
       found: `none of these ${recordByteLength[record]} bytes`,
-      lost: `tensor ${JSON.stringify(name)} at step ${step[record]} is not found`,
+      lost: `tensor ${quote(name)} at step ${step[record]} is not found`,
     })
   }
 
@@ -848,23 +857,23 @@ class Verifier {
     const { name, startByte, byteLength } = location
     const { step: indexStep, content } = index
     const place = { file: index.path, offset: startByte, tensor: name, step: indexStep }
-    const lost = `tensor ${JSON.stringify(name)} at step ${indexStep} is not found`
+    const lost = `tensor ${quote(name)} at step ${indexStep} is not found`
     if (range.recordByteLength[record] !== byteLength) {
       const got = `one of ${range.recordByteLength[record]}`
-      const expected = `a record of ${byteLength} bytes there in ${path}`
+      const expected = `a record of ${byteLength} bytes there in ${shortPath(path)}`
       this.#problem({ ...place, code: 'LengthMismatch', expected, found: got, lost })
     }
     const found = values.get(name)
     if (found === undefined) {
       const other = values.keys().next().value
-      const got = other === undefined ? 'one that holds no tensor' : `one of ${JSON.stringify(other)}`
-      const expected = `a record of tensor ${JSON.stringify(name)} there in ${path}`
+      const got = other === undefined ? 'one that holds no tensor' : `one of ${quote(other)}`
+      const expected = `a record of tensor ${quote(name)} there in ${shortPath(path)}`
       this.#problem({ ...place, code: other === undefined ? 'NoTensor' : 'TagMismatch', expected, found: got, lost })
       return
     }
     const step = range.step[record]!
     if (step !== indexStep) {
-      const expected = `a record of step ${indexStep} there in ${path}`
+      const expected = `a record of step ${indexStep} there in ${shortPath(path)}`
       this.#problem({ ...place, code: 'StepMismatch', expected, found: `one of step ${step}`, lost })
     }
     const mode = MODES[range.mode[found]! - 1]
@@ -876,7 +885,7 @@ class Verifier {
         ...place,
         code: 'ModeMismatch',
         expected,
-        found: `one of ${mode}${modeStep < 0 ? '' : ` step ${modeStep}`} in ${path}`,
+        found: `one of ${mode}${modeStep < 0 ? '' : ` step ${modeStep}`} in ${shortPath(path)}`,
       })
     }
   }

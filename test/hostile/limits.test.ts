@@ -1,14 +1,14 @@
 /** What hostile trials may cost: the command line as a child process, its peak of memory, and that it ends. */
 
-import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial } from '#dist/index.js'
 import { frameRecord, indexFilePath } from '../../fixtures/event-writer.js'
-import { CLI, objects } from '../cli/run.js'
+import { objects } from '../cli/run.js'
 import { rejectionOf, rowsOf } from '../support/scanning.js'
+import { measured } from './measured.js'
 import { concat, dimensions, eventOf, field, repeated, tensorOf, write, writeCollections, writeStep } from './museum.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-limits-'))
@@ -30,33 +30,6 @@ afterAll(async () => {
   await closePools()
   rmSync(scratch, { recursive: true, force: true })
 })
-
-interface Measured {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-  /** Of resident memory, in bytes. */
-  readonly peak: number
-}
-
-/** Runs a command; of its output no more than some MB is kept. */
-function measured(...args: readonly string[]): Promise<Measured> {
-  const tell = "process.on('exit',()=>process.stderr.write('\\npeak '+process.resourceUsage().maxRSS))"
-  const child = spawn(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(tell)}`, CLI, ...args])
-  const told = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      if (told[name].length < 64 * MIB) told[name] += text
-    })
-  }
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', code => {
-      const [, peak] = /\npeak (\d+)$/.exec(told.stderr) ?? []
-      resolve({ code, ...told, peak: Number(peak) * 1024 })
-    })
-  })
-}
 
 /** A trial with a step 0 in which all is well, and what else is made. */
 function trialOf(make: (directory: string) => void): string {

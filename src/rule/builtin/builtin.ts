@@ -469,24 +469,25 @@ function namesOf(trial: Trial, choice: Choice): readonly string[] {
   return selected
 }
 
+/** Collections that are told of, and how many are looked at for that. */
+const MAX_TOLD = 8
+const MAX_LOOKED_AT = 100
+
 /** What a trial has, for those who look for something else. */
 function describe(trial: Trial, collections: readonly string[], names: readonly string[]): string {
   const all = trial.tensorNames()
   if (all.length === 0) return 'the trial has no tensors'
-  const saved = [...trial.collections().values()].flatMap(collection => {
-    const count = memberCount(collection)
-    return count > 0 ? [{ name: collection.name, count }] : []
-  })
-  const listed = saved
-    .filter(({ name }) => name !== 'all')
-    .slice(0, 8)
-    .map(({ name, count }) => `${name} (${count})`)
+  const known = trial.collections()
+  const listed: string[] = []
+  for (const collection of [...known.values()].slice(0, MAX_LOOKED_AT)) {
+    const count = collection.name === 'all' || listed.length === MAX_TOLD ? 0 : memberCount(collection)
+    if (count > 0) listed.push(`${collection.name} (${count})`)
+  }
   const nearest = [
     ...collections.flatMap(name =>
-      nearestNames(
-        name,
-        saved.map(({ name }) => name),
-      ),
+      nearestNames(name, known.keys(), MAX_TOLD)
+        .filter(near => memberCount(known.get(near)!) > 0)
+        .slice(0, 3),
     ),
     ...names.flatMap(name => nearestNames(name, all)),
   ].filter(name => !collections.includes(name) && !names.includes(name))

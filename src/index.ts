@@ -31,7 +31,7 @@ export {
   WaitTimeout,
 } from './errors.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
-export type { RowFormat, RowFormatName, ScanRow } from './pool/row.js'
+export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './pool/row.js'
 export * as rowText from './pool/row.js'
 export {
   type Action,
@@ -97,13 +97,14 @@ export { closePools, maxThreads, type WorkOptions } from './trial/access.js'
 export type { FollowOptions } from './trial/follow.js'
 export type { Activity, ChannelSums, Question, TensorAtStep } from './trial/measure.js'
 export type { StepRange } from './trial/open.js'
+export { parseReductions } from './trial/reduction.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './trial/reindex.js'
 export { type RepairOptions, repairTrial } from './trial/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './trial/repair-report.js'
 export type { Scan, ScanProgress, ScanStats } from './trial/scan.js'
 export type { StepState } from './trial/state.js'
 export { type StepSelection, type StepSlice, selectSteps } from './trial/step-selection.js'
-export type { Tensor, ValueOptions } from './trial/tensor.js'
+export type { ReductionOptions, Tensor, ValueOptions } from './trial/tensor.js'
 export {
   type Collection,
   createTrial,
@@ -119,7 +120,14 @@ export {
   type TrialSummary,
   type WorkerOptions,
 } from './trial/trial.js'
-export { allclose, type NumericArray, type TensorValue, type Tolerance } from './trial/value.js'
+export {
+  allclose,
+  type ElementsOf,
+  type NumericArray,
+  type TensorValue,
+  type Tolerance,
+  type ValueOf,
+} from './trial/value.js'
 export { type Verification, type VerifyOptions, type VerifyStats, verifyTrial } from './trial/verify.js'
 export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './trial/verify-problem.js'
 export type { Waiting, WaitOptions } from './trial/wait.js'

@@ -103,6 +103,9 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'momentsOf',
     'noRefresh',
     'parseActions',
+    'parseReductions',
+    'refresh',
+    'selectSteps',
     'parseRuleConfigurations',
   ],
   trial: [

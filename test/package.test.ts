@@ -120,7 +120,7 @@ describe('the package', () => {
     ]
     const built = paths.filter(path => /^dist\/bundle\/[\w-]+\.c?js$/.test(path))
     const declared = paths.filter(path => path.endsWith('.d.ts'))
-    expect(paths).toEqual([...written, ...built, ...declared, 'build/release.wasm'].sort())
+    expect(paths).toEqual([...written, ...built, ...declared, 'dist/index.d.cts', 'build/release.wasm'].sort())
     expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/main.js']))
     expect(declared).toEqual(expect.arrayContaining(reachable(['dist/index.d.ts'])))
     for (const path of declared) expect([path, existsSync(sourceOf(path))]).toEqual([path, true])
@@ -167,6 +167,18 @@ describe('the package', () => {
     expect(await run(process.execPath, ['use.js', PLAIN_TRIAL], user)).toBe('15\n15\n')
   })
 
+  it('can be required', async () => {
+    writeFileSync(
+      join(user, 'use.cjs'),
+      `const { createTrial } = require('trialscan')
+      createTrial(process.argv[2]).then(async trial => {
+        console.log(trial.tensorNames().length > 0)
+        await trial.close()
+      })`,
+    )
+    expect(await run(process.execPath, ['use.cjs', PLAIN_TRIAL], user)).toBe('true\n')
+  })
+
   it('has a command', async () => {
     const out = await run('npx', ['--offline', 'trialscan', 'scan', PLAIN_TRIAL, '--format', 'csv'], user)
     expect(out.trimEnd().split('\n')).toHaveLength(16)
@@ -195,6 +207,21 @@ describe('the package', () => {
       // @ts-expect-error: types are not any
       trial.steps().nothing()`,
       )
+      // As CommonJS, the same: types and values.
+      writeFileSync(
+        join(user, 'use.cts'),
+        `import { createTrial, type ScanRow, UsageError } from 'trialscan'
+      import trialscan = require('trialscan')
+      export async function rows(path: string): Promise<ScanRow[]> {
+        const trial: trialscan.Trial = await createTrial(path, { rangeSteps: [0, 10] })
+        const rows: ScanRow[] = []
+        for await (const row of trial.scan()) if (!row.error && !row.saved) rows.push({ ...row, dtype: row.moments.dtype })
+        return rows
+      }
+      export const isUsage = (error: unknown): boolean => error instanceof UsageError
+      // @ts-expect-error: types are not any
+      export const nothing: number = trialscan.createTrial`,
+      )
       writeFileSync(
         join(user, 'tsconfig.json'),
         JSON.stringify({
@@ -209,7 +236,7 @@ describe('the package', () => {
             types: ['node'],
             noEmit: true,
           },
-          files: ['use.ts'],
+          files: ['use.ts', 'use.cts'],
         }),
       )
       await expect(run(process.execPath, [join(modules, 'typescript/bin/tsc'), '-p', '.'], user)).resolves.toBe('')

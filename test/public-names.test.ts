@@ -72,6 +72,7 @@ it('exports these names', () => {
       "noRefresh",
       "openTrial",
       "parseActions",
+      "parseReductions",
       "parseRuleConfigurations",
       "postAction",
       "refresh",

@@ -255,7 +255,7 @@ describe('complex tensors', () => {
     })
   })
 
-  it.each(['min', 'max', 'prod'])('have no %s: asked for, that is an error beside the others', async name => {
+  it.each(['min', 'max', 'prod'] as const)('have no %s: asked for, that is an error beside the others', async name => {
     const row = (
       await scanned([{ name: 't', dtype: 'complex64', shape: [4], values }], { reductions: [name, 'l2'] })
     ).get('t')!

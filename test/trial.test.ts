@@ -178,6 +178,24 @@ describe('a tensor', () => {
     expect(allclose(value, await weight.value(10))).toBe(false)
   })
 
+  it('can be compared as typed arrays, of one dtype or of two', async () => {
+    const [a, b] = [await trial.tensor('fc.weight').value(20), await trial.tensor('fc.weight').value(10)]
+    const [own, other] = [Float32Array.of(20, -1, 2, 0, 0.5, -8), Float64Array.of(20, -1, 2, 0, 0.5, -8.00001)]
+    expect([allclose(own, own), allclose(own, other), allclose(own, other, { rtol: 0 })]).toEqual([true, true, false])
+    expect(allclose(a.data as Float32Array, own)).toBe(true)
+    expect(allclose(b.data as Float32Array, own)).toBe(false)
+    expect(allclose(Int8Array.of(-1, 2), BigInt64Array.of(-1n, 2n))).toBe(true)
+    expect(allclose(Uint32Array.of(1, 2, 3).subarray(1), Uint8Array.of(2, 3))).toBe(true)
+    expect(allclose(new Uint16Array(0), new Float32Array(0))).toBe(true)
+    const of = (a: unknown, b: unknown) => () => allclose(a as Float32Array, b as Float32Array)
+    expect(of(own, own.subarray(1))).toThrow('allclose: expected tensors of one shape, got [6] and [5]')
+    expect(of(a, own)).toThrow('allclose: expected tensors of one shape, got [2,3] and [6]')
+    expect(of([1], own)).toThrow('allclose: expected a to be a tensor of numbers or a typed array, got [1]')
+    expect(of(own, undefined)).toThrow('expected b to be a tensor of numbers or a typed array, got undefined')
+    expect(of(own, new DataView(new ArrayBuffer(8)))).toThrow('got a DataView')
+    expect(of(own, { ...a, dtype: 'string' })).toThrow('got a tensor of strings')
+  })
+
   it('says which step, worker or form there is not', async () => {
     const weight = trial.tensor('fc.weight')
     expect(await rejectionOf(weight.value(5))).toBeInstanceOf(StepUnavailable)

@@ -4,6 +4,7 @@ import {
   type CheckLevel,
   createTrial,
   type Mode,
+  parseReductions,
   REDUCTIONS,
   type ReductionName,
   type RowFormatName,
@@ -71,7 +72,8 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
     ...(worker && { workers: worker }),
     ...(threads !== undefined && { threads }),
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-    reductions: flags.reductions ?? 'all',
+    reductions:
+      flags.reductions === undefined || flags.reductions === 'all' ? 'all' : parseReductions(flags.reductions),
     check,
     timed: flags.stats === true,
     signal,

@@ -47,7 +47,7 @@ import {
   shapeOf,
   withHeads,
 } from './record.js'
-import { type RowFormat, rowFormat, type ScanRow, TextWriter } from './row.js'
+import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from './row.js'
 
 /** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
 const MAX_INDEX_BYTES = 256 << 20
@@ -277,7 +277,15 @@ class LinesWriter {
     this.flush()
     const { exact } = moments
     const start = this.#text.length
-    const row = { tensor: tags[tag]!, ...place, ...kind, reductions: told, saved: false, ...(exact && { exact }) }
+    const row: ValueRow = {
+      tensor: tags[tag]!,
+      ...place,
+      ...kind,
+      reductions: told,
+      saved: false,
+      moments,
+      ...(exact && { exact }),
+    }
     this.#format.write(row, this.#text)
     this.#wrote(record, start, this.#text.length)
     return true
@@ -336,7 +344,7 @@ class LinesWriter {
 }
 
 type Place = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
-type Kind = Pick<ScanRow, 'dtype'> & { readonly shape: readonly number[] }
+type Kind = Pick<ValueRow, 'dtype' | 'shape'>
 
 function isSamePlace(a: Place, b: Place): boolean {
   return a.step === b.step && a.modeStep === b.modeStep && a.mode === b.mode && a.worker === b.worker

@@ -4,32 +4,63 @@ import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/
 import { pathOfUrl, type TrialscanError } from '../errors.js'
 import type { DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 
-/** One tensor of one worker at one step. */
-export interface ScanRow {
-  /** Null where the index file itself could not be read, and so nothing tells what was saved. */
-  readonly tensor: string | null
+/** Where a row's tensor was saved. */
+interface SavedAt {
   readonly step: GlobalStep
   readonly mode: Mode
   readonly modeStep: ModeStep
   readonly worker: Worker
-  /** Null where it is not known: only reductions were saved, or the record could not be read. */
+}
+
+interface AnyRow extends SavedAt {
+  /** The asked reductions that the tensor has, in the order asked. */
+  readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
+  /** To the last digit: min and max of int64 and uint64, and what was saved as such. */
+  readonly exact?: ExactExtremes | Readonly<Partial<Record<ReductionName, bigint>>>
+}
+
+/** A tensor whose value was read. */
+export interface ValueRow extends AnyRow {
+  readonly tensor: string
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly saved: false
+  /** What the reductions were made from. */
+  readonly moments: Moments
+  readonly error?: undefined
+}
+
+/**
+ * A tensor whose reductions are those that the hook saved, as it saved them; also a histogram of TensorBoard, whose
+ * reductions are those of the data it was made from, as far as it tells them.
+ */
+export interface SavedRow extends AnyRow {
+  readonly tensor: string
+  /** Null where it is not known: only reductions were saved. */
   readonly dtype: DType | null
   /** Null where it is not known. */
   readonly shape: readonly number[] | null
-  /** The asked reductions that the tensor has, in the order asked. */
-  readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
-  /**
-   * True where the reductions are those that the hook saved, as it saved them; also for a histogram of TensorBoard, whose
-   * reductions are those of the data it was made from, as far as it tells them.
-   */
-  readonly saved: boolean
-  /** To the last digit: min and max of int64 and uint64, and what was saved as such. */
-  readonly exact?: ExactExtremes | Readonly<Partial<Record<ReductionName, bigint>>>
-  /** What the reductions were made from; absent where they were saved or the record could not be read. */
-  readonly moments?: Moments
-  /** Why the tensor, or some asked reduction of it, could not be had. */
-  readonly error?: TrialscanError
+  readonly saved: true
+  readonly moments?: undefined
+  readonly error?: undefined
 }
+
+/** What could not be had, or not all of it. */
+export interface FailedRow extends AnyRow {
+  /** Null where the index file itself could not be read, and so nothing tells what was saved. */
+  readonly tensor: string | null
+  /** Null where it is not known. */
+  readonly dtype: DType | null
+  readonly shape: readonly number[] | null
+  readonly saved: boolean
+  /** Where some of the reductions could be had. */
+  readonly moments?: Moments | undefined
+  /** Why the tensor, or some asked reduction of it, could not be had. */
+  readonly error: TrialscanError
+}
+
+/** One tensor of one worker at one step: `error` and `saved` tell which of the three it is. */
+export type ScanRow = ValueRow | SavedRow | FailedRow
 
 export type RowFormatName = 'csv' | 'jsonl'
 

@@ -18,7 +18,7 @@ export interface RequireOptions {
   /** Default: of several workers, the first in sorted order that has it. */
   readonly worker?: string | null | undefined
   /** Only these reductions (`mean`, `abs_max`, …) are needed. Default: the value. */
-  readonly reductions?: readonly string[]
+  readonly reductions?: readonly ReductionName[]
 }
 
 export const trialKind: Kind<Trial> = kinds.that('a trial', given => given instanceof Trial)
@@ -26,7 +26,11 @@ const REQUIRE_OPTIONS = optionsOf<RequireOptions>({
   trial: kinds.orNull(trialKind),
   regex: kinds.flag,
   worker: kinds.orNull(kinds.text),
-  reductions: kinds.listOf('names of reductions', kinds.text),
+  // Whether they are known is told apart, with the nearest.
+  reductions: kinds.listOf<ReductionName>(
+    'names of reductions',
+    kinds.that('a name', name => typeof name === 'string'),
+  ),
 })
 /** Of `rule.invoke` and `reqTensors.fetch`. */
 export const READ_OPTIONS = optionsOf<WaitOptions & MeasureOptions>({ ...WAIT_OPTIONS, ...MEASURE_OPTIONS })

@@ -381,7 +381,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     const { step, mode, modeStep, worker, error } = workerStep
     const place = { step, mode, modeStep, worker }
     if (saved === null) {
-      return { tensor: null, ...place, dtype: null, shape: null, reductions: {}, saved: false, ...(error && { error }) }
+      return { tensor: null, ...place, dtype: null, shape: null, reductions: {}, saved: false, error: error! }
     }
     const { tensor } = saved
     if (row.reductions !== null) {
@@ -408,17 +408,8 @@ export class Scan implements AsyncIterable<ScanRow> {
       if (isDefined(name, dtype)) reductions[name] = moments.reduction(name)
       else if (this.#request.strict && dtype !== 'string') undefinedFor ??= undefinedReduction(name, dtype)
     }
-    return {
-      tensor,
-      ...place,
-      dtype,
-      shape,
-      reductions,
-      saved: false,
-      moments,
-      ...(exact && { exact }),
-      ...(undefinedFor && { error: undefinedFor }),
-    }
+    const read = { tensor, ...place, dtype, shape, reductions, saved: false, moments, ...(exact && { exact }) } as const
+    return undefinedFor ? { ...read, error: undefinedFor } : read
   }
 
   /** An error of a row, the first of an event file with all of its path: see `inShort`. */
@@ -453,16 +444,11 @@ function savedRow(
       }
     }
   })
-  return {
-    tensor: saved.tensor,
-    ...place,
-    dtype: null,
-    shape: saved.shape?.shape ?? null,
-    reductions,
-    saved: true,
-    ...(Object.keys(exact).length > 0 && { exact }),
-    ...(error && { error }),
-  }
+  const { tensor } = saved
+  const shape = saved.shape?.shape ?? null
+  const hasExact = Object.keys(exact).length > 0
+  const row = { tensor, ...place, dtype: null, shape, reductions, saved: true, ...(hasExact && { exact }) } as const
+  return error ? { ...row, error } : row
 }
 
 /** What moments must know for `savedNumber`. */

@@ -21,7 +21,7 @@ import { columnsOf, DEFAULT_MEMORY, type RecordPlace, windowByteLength } from '.
 import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, storeName, storeSpec, type Traffic } from '../store/store.js'
-import type { CheckLevel, DType, GlobalStep, Mode, ModeStep, Worker } from '../types.js'
+import type { CheckLevel, DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
@@ -107,8 +107,8 @@ export interface ScanOptions extends WorkOptions {
   /** Only steps saved in that mode. */
   readonly mode?: Mode
   readonly workers?: Worker | readonly Worker[]
-  /** Default `all`: the eighteen, as far as a dtype has them. */
-  readonly reductions?: readonly string[] | 'all'
+  /** Default `all`: the eighteen, as far as a dtype has them. Names from outside: `parseReductions`. */
+  readonly reductions?: readonly ReductionName[] | 'all'
   /** Default `minimal`. */
   readonly check?: CheckLevel
   /** Whether `stats.spent` tells where the time goes. It takes a second walk over the records. Default false. */

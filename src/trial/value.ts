@@ -3,7 +3,7 @@
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import { asideEngine } from '../engine/engine.js'
 import { UsageError } from '../errors.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
+import { checkOptions, kinds, optionsOf, shown } from '../options.js'
 import type { RawValue } from '../pool/message.js'
 import type { DType } from '../types.js'
 
@@ -19,12 +19,29 @@ export type NumericArray =
   | Uint32Array
   | BigUint64Array
 
-/**
- * The value of a tensor at a step, in C order.
- * @typeParam D what holds the elements
- */
-export interface TensorValue<D = NumericArray | readonly string[]> {
-  readonly dtype: DType
+/** What holds the elements of each dtype in JavaScript. */
+export interface ElementsOf {
+  float16: Float32Array
+  bfloat16: Float32Array
+  float32: Float32Array
+  float64: Float64Array
+  int8: Int8Array
+  int16: Int16Array
+  int32: Int32Array
+  int64: BigInt64Array
+  uint8: Uint8Array
+  uint16: Uint16Array
+  uint32: Uint32Array
+  uint64: BigUint64Array
+  bool: Uint8Array
+  complex64: Float32Array
+  complex128: Float64Array
+  string: readonly string[]
+}
+
+/** A value of one dtype. */
+export interface ValueOf<D extends DType> {
+  readonly dtype: D
   readonly shape: readonly number[]
   /** In elements, one a dimension. */
   readonly stride: readonly number[]
@@ -35,26 +52,33 @@ export interface TensorValue<D = NumericArray | readonly string[]> {
    * complex128 are a Float32Array and Float64Array of twice as many numbers, real and imaginary part in turn (shape and
    * stride count complex elements); int64 and uint64 are BigInt arrays; strings are strings.
    */
-  readonly data: D
+  readonly data: ElementsOf[D]
   /** The elements as they were saved: little-endian bytes in C order; empty for strings. */
   readonly bytes: Uint8Array
   /** float16 and bfloat16: the bits. */
-  readonly bits?: Uint16Array
+  readonly bits?: D extends 'float16' | 'bfloat16' ? Uint16Array : undefined
   /** float16, where the runtime has Float16Array (Node.js 24): the elements unconverted. */
-  readonly float16?: ArrayLike<number>
+  readonly float16?: D extends 'float16' ? ArrayLike<number> : undefined
 }
+
+/**
+ * The value of a tensor at a step, in C order: its `dtype` tells what `data` is.
+ * @typeParam D some dtypes only: `TensorValue<'float32' | 'float64'>`
+ */
+export type TensorValue<D extends DType = DType> = { readonly [K in D]: ValueOf<K> }[D]
 
 /** Makes a value of what a thread has read. */
 export function tensorValue({ dtype, shape, bytes, widened, strings }: RawValue): TensorValue {
   const stride = stridesOf(shape)
   const common = { dtype, shape, stride, offset: 0, bytes }
-  if (strings) return { ...common, data: strings }
+  // That the data are those of the dtype is what a thread promises.
+  if (strings) return { ...common, data: strings } as TensorValue
   if (widened) {
     const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1)
     const float16 = dtype === 'float16' ? float16Array(bytes) : undefined
-    return { ...common, data: widened, bits, ...(float16 && { float16 }) }
+    return { ...common, data: widened, bits, ...(float16 && { float16 }) } as TensorValue
   }
-  return { ...common, data: typedArray(dtype, bytes) }
+  return { ...common, data: typedArray(dtype, bytes) } as TensorValue
 }
 
 function typedArray(dtype: DType, bytes: Uint8Array<ArrayBuffer>): NumericArray {
@@ -117,20 +141,51 @@ export interface Tolerance {
 
 export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kinds.tolerance, equalNan: kinds.flag })
 
+/** Typed arrays by name, and the dtype of each. */
+const ARRAYS: Readonly<Record<string, DType>> = {
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  Int8Array: 'int8',
+  Int16Array: 'int16',
+  Int32Array: 'int32',
+  BigInt64Array: 'int64',
+  Uint8Array: 'uint8',
+  Uint8ClampedArray: 'uint8',
+  Buffer: 'uint8',
+  Uint16Array: 'uint16',
+  Uint32Array: 'uint32',
+  BigUint64Array: 'uint64',
+}
+
+/** What allclose compares. */
+type Comparable = Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>
+
 /**
  * Whether every element of `a` is close to that of `b`: |a − b| ≤ atol + rtol·|b|, infinities equal only to
  * themselves. Pairs of float32 are compared in float32 arithmetic, as numpy does, all others in float64.
- * @throws UsageError if the shapes differ, or for strings
+ * @param a a tensor's value, or a typed array: that has one dimension
+ * @param b the same; of another dtype, if need be
+ * @throws UsageError if the shapes differ, for strings, and for what is neither
  */
-export function allclose(a: TensorValue, b: TensorValue, options?: Tolerance): boolean {
+export function allclose(a: TensorValue | NumericArray, b: TensorValue | NumericArray, options?: Tolerance): boolean {
   const { rtol = 1e-5, atol = 1e-8, equalNan = false } = checkOptions('allclose', TOLERANCE, options)
-  if (a.dtype === 'string' || b.dtype === 'string') {
-    throw new UsageError(`expected tensors of numbers to compare, got ${a.dtype} and ${b.dtype}`)
+  const [left, right] = [comparable('a', a), comparable('b', b)]
+  if (left.shape.length !== right.shape.length || left.shape.some((size, i) => size !== right.shape[i])) {
+    throw new UsageError(`allclose: expected tensors of one shape, got [${left.shape}] and [${right.shape}]`)
   }
-  if (a.shape.length !== b.shape.length || a.shape.some((size, i) => size !== b.shape[i])) {
-    throw new UsageError(`expected tensors of one shape, got [${a.shape}] and [${b.shape}]`)
+  return asideEngine().countNotClose(left, right, { rtol, atol, equalNan }) === 0
+}
+
+function comparable(name: string, given: TensorValue | NumericArray): Comparable {
+  const dtype = ArrayBuffer.isView(given) ? ARRAYS[given.constructor.name] : given?.dtype
+  const isValue = dtype !== undefined && Array.isArray((given as TensorValue).shape)
+  if (ArrayBuffer.isView(given) && dtype !== undefined) {
+    const bytes = new Uint8Array(given.buffer, given.byteOffset, given.byteLength)
+    return { dtype, shape: [given.length], bytes }
   }
-  return asideEngine().countNotClose(a, b, { rtol, atol, equalNan }) === 0
+  if (isValue && dtype !== 'string') return given as TensorValue
+  const got = dtype === 'string' ? 'a tensor of strings' : shown(given)
+  throw new UsageError(`allclose: expected ${name} to be a tensor of numbers or a typed array, got ${got}`)
 }
 
 /** Bytes that an element takes where it is saved, and TensorFlow's number of its type; 0 bytes for strings. */

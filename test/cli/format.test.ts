@@ -11,9 +11,19 @@ import { npyChunks, npyHeader } from '#dist/cli/format/npy.js'
 import { bytesText, complexText, jsonNumber, plainNumber, shortNumber } from '#dist/cli/format/number.js'
 import { tableFormat } from '#dist/cli/format/table.js'
 import { colorsFor, columns, safe, safeJson, widthOf } from '#dist/cli/terminal.js'
-import { type DType, FormatError, type GlobalStep, type ModeStep, type ScanRow, type TensorValue } from '#dist/index.js'
+import {
+  type DType,
+  type FailedRow,
+  FormatError,
+  type GlobalStep,
+  type ModeStep,
+  momentsOf,
+  type SavedRow,
+  type TensorValue,
+  type ValueRow,
+} from '#dist/index.js'
 
-const ROW: ScanRow = {
+const ROW: ValueRow = {
   tensor: 'fc.weight',
   step: 12 as GlobalStep,
   mode: 'TRAIN',
@@ -23,9 +33,10 @@ const ROW: ScanRow = {
   shape: [3, 5],
   reductions: { min: -0, mean: 0.1, max: Number.POSITIVE_INFINITY, std: Number.NaN },
   saved: false,
+  moments: momentsOf('float32', new Float64Array(34)),
 }
 const NASTY = 'a\n\x1b[31m\u202e\x9b,"b\\'
-const FAILED: ScanRow = {
+const FAILED: FailedRow = {
   ...ROW,
   dtype: null,
   shape: null,
@@ -41,7 +52,7 @@ function valueFrom(dtype: DType, shape: readonly number[], data: TensorValue['da
     size *= shape[i]!
   }
   const bytes = Array.isArray(data) ? new Uint8Array() : new Uint8Array((data as Float32Array).buffer)
-  return { dtype, shape, stride, offset: 0, data, bytes }
+  return { dtype, shape, stride, offset: 0, data, bytes } as TensorValue
 }
 
 describe('jsonl', () => {
@@ -69,13 +80,14 @@ describe('jsonl', () => {
   })
 
   it('says what was saved, and what could not be read', () => {
-    const saved: ScanRow = { ...ROW, dtype: null, shape: null, saved: true, reductions: { mean: 1 } }
+    const { moments: _, ...row } = ROW
+    const saved: SavedRow = { ...row, dtype: null, shape: null, saved: true, reductions: { mean: 1 } }
     expect(JSON.parse(format.line(saved))).toMatchObject({ dtype: null, shape: null, mean: 1, saved: true })
     expect(JSON.parse(format.line(FAILED))).toEqual({
       ...{ tensor: 'fc.weight', step: 12, mode: 'TRAIN', mode_step: 10, worker: 'worker_0' },
       error: { code: 'TruncatedRecord', message: '/t/e f: short', file: '/t/e f', offset: 7 },
     })
-    const partly = JSON.parse(format.line({ ...saved, error: FAILED.error! })) as object
+    const partly = JSON.parse(format.line({ ...saved, error: FAILED.error })) as object
     expect(Object.keys(partly).slice(5)).toEqual(['dtype', 'shape', 'mean', 'saved', 'error'])
   })
 

@@ -66,7 +66,8 @@ function answerOf(row: ScanRow): unknown {
   return row.saved ? answer : { ...answer, shape }
 }
 
-const keyOf = ({ tensor, step, worker, saved }: ScanRow): string => `${tensor} ${step} ${worker} ${saved === true}`
+const keyOf = ({ tensor, step, worker, saved }: Pick<ScanRow, 'tensor' | 'step' | 'worker' | 'saved'>): string =>
+  `${tensor} ${step} ${worker} ${saved === true}`
 
 describe.each(['plain', 'dtypes-checksummed', 'modes', 'wire-forms'])('%s', name => {
   it(`is repaired after ${SEEDS} kinds of damage`, async () => {

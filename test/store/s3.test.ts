@@ -171,7 +171,7 @@ describe.runIf(HAS_S3)('requests', () => {
   it('scanning one reduction of one collection: one for each step that has it, few bytes', async () => {
     const trial = await open('mlp-vanishing')
     const steps = trial.steps().length
-    const asked = { collection: 'losses', reductions: ['mean'] }
+    const asked = { collection: 'losses', reductions: ['mean'] } as const
     expect(await rowsOf(trial, asked)).toContain('"mean"')
     const spent = await cost(trial, () => rowsOf(trial, asked))
     expect(spent.gets).toBeLessThanOrEqual(steps)

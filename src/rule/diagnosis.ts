@@ -108,14 +108,34 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
   [
     'PoorWeightInitialization (variances)',
     'any',
-    ['DeadRelu', 'SaturatedActivation', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization'],
+    [
+      'ExplodingTensor',
+      'WeightUpdateRatio (large)',
+      'DeadRelu',
+      'SaturatedActivation',
+      'AllZero (gradient)',
+      'VanishingGradient',
+      'PoorWeightInitialization',
+    ],
   ],
   ['TensorVariance (large)', 'any', ['SaturatedActivation', 'PoorWeightInitialization (variances)']],
   ['TensorVariance (small)', 'any', ['VanishingGradient', 'PoorWeightInitialization']],
-  ['SaturatedActivation', 'any', ['AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization']],
-  ['DeadRelu', 'any', ['DeadRelu', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization']],
+  [
+    'SaturatedActivation',
+    'any',
+    ['AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization', 'LossNotDecreasing'],
+  ],
+  [
+    'DeadRelu',
+    'any',
+    ['DeadRelu', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization', 'LossNotDecreasing'],
+  ],
   ['DeadRelu', 'tensor', ['AllZero (other)', 'TensorVariance (small)', 'UnchangedTensor (other)']],
-  ['AllZero (other)', 'any', ['DeadRelu', 'AllZero (gradient)', 'PoorWeightInitialization']],
+  [
+    'AllZero (other)',
+    'any',
+    ['DeadRelu', 'AllZero (gradient)', 'VanishingGradient', 'PoorWeightInitialization', 'LossNotDecreasing'],
+  ],
   ['AllZero (other)', 'tensor', ['TensorVariance (small)', 'WeightUpdateRatio (small)', 'UnchangedTensor']],
   [
     'AllZero (gradient)',

@@ -5,7 +5,10 @@ import type { Question, TensorAtStep } from '../../trial/measure.js'
 import { integer, list, number } from '../parameters.js'
 import { builtin, each, figure, type Judgements, Memory, type Moment } from './builtin.js'
 
-/** Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` steps that have it on end. */
+/**
+ * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` steps that have it on end; at
+ * once where there are several tensors, and none but gradients is anything else.
+ */
 export class AllZero extends builtin({
   meaning: 'Tensors are all zero: a layer is dead, was never used, or its gradient does not reach it.',
   advice: 'Look whether the layer is part of the graph and trainable, and how it was initialised.',
@@ -36,27 +39,45 @@ export class AllZero extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgements> {
     const { threshold, num_steps } = this.parameters
     const seen = this.#seen.of(moment)
-    yield each(this.#tensors.at(moment), askAboutZeros, (asked, { name, worker }) => {
+    const weights: Asked[] = []
+    const ask = (tensor: TensorAtStep): Asked | undefined => {
+      const asked = askAboutZeros(tensor)
+      if (asked !== undefined && !/gradient/i.test(tensor.name)) weights.push(asked)
+      return asked
+    }
+    // A network whose weights are all zero is no initialisation: its nodes can't come to differ.
+    let isWhole: boolean | undefined
+    const isAllOfThem = (): boolean => {
+      isWhole ??= weights.length > 1 && weights.every(asked => isKnown(asked) && percentOfZeros(asked) >= threshold)
+      return isWhole
+    }
+    yield each(this.#tensors.at(moment), ask, (asked, { name, worker }) => {
       const value = percentOfZeros(asked)
       const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
       seen.set(name, steps)
-      if (steps < num_steps) return null
-      const message = `${figure(value)} % of the elements of ${name} are zero${num_steps > 1 ? `, for ${steps} steps on end` : ''}`
+      if (steps === 0 || (steps < num_steps && !(weights.includes(asked) && isAllOfThem()))) return null
+      const message = `${figure(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, for ${steps} steps on end` : ''}`
       return { tensor: name, worker, value, threshold, message }
     })
   }
 }
 
+type Asked = Question<Moments> | readonly Question<ReductionValue>[]
+
 /** The counts of a tensor; of saved reductions those that tell whether every element is zero. */
-function askAboutZeros(tensor: TensorAtStep): Question<Moments> | readonly Question<ReductionValue>[] | undefined {
+function askAboutZeros(tensor: TensorAtStep): Asked | undefined {
   if (tensor.hasValue) return tensor.counts()
   const saved = tensor.savedReductions
   const telling = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
   return telling.every(name => saved.includes(name)) ? telling.map(name => tensor.reduction(name)) : undefined
 }
 
+function isKnown(asked: Asked): boolean {
+  return [asked].flat().every(({ answer }) => answer !== undefined)
+}
+
 /** Of saved reductions all that can be told is whether every element is zero; else NaN. */
-function percentOfZeros(asked: NonNullable<ReturnType<typeof askAboutZeros>>): number {
+function percentOfZeros(asked: Asked): number {
   if ('value' in asked) return (100 * asked.value.zeroCount) / asked.value.count
   return asked.every(({ value }) => value === 0) ? 100 : Number.NaN
 }

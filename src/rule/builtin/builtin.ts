@@ -13,7 +13,7 @@ import type { Catalog, WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
 import type { TrialContents } from '../../trial/open.js'
 import { type Collection, stateOf, type Trial } from '../../trial/trial.js'
-import type { GlobalStep, Mode, Worker } from '../../types.js'
+import type { GlobalStep, Mode, ModeStep, Worker } from '../../types.js'
 import { type Problem, problemAt } from '../finding.js'
 import {
   type Arguments,
@@ -69,6 +69,7 @@ export interface Moment {
   readonly step: GlobalStep
   readonly worker: Worker
   readonly mode: Mode
+  readonly modeStep: ModeStep
   readonly sequence: Sequence
   /** Names worker and sequence. */
   readonly key: string
@@ -514,12 +515,12 @@ function memberCount(collection: Collection): number {
 }
 
 /** A worker's step, judged in a sequence. */
-export function momentOf({ step, worker, mode }: WorkerStep | Moment, sequence: Sequence): Moment {
-  return { step, worker, mode, sequence, key: `${sequence} ${worker}` }
+export function momentOf({ step, worker, mode, modeStep }: WorkerStep | Moment, sequence: Sequence): Moment {
+  return { step, worker, mode, modeStep, sequence, key: `${sequence} ${worker}` }
 }
 
 /** The number by which steps of a sequence are counted. */
-export function numberOf({ step, modeStep }: WorkerStep, sequence: Sequence): number {
+export function numberOf({ step, modeStep }: WorkerStep | Moment, sequence: Sequence): number {
   return sequence === 'all' ? step : modeStep
 }
 

@@ -21,7 +21,8 @@ import { meanOf, scalar } from './scalar.js'
 /**
  * Every `num_steps` steps of a mode, holds each loss against the newest one at least `num_steps` older. Fires where it
  * has decreased by less than `diff_percent`, or increased by more than `increase_threshold_percent`. With `since_start`,
- * holds the mean of the last so many losses against that of the first, and fires, too, where a loss is NaN.
+ * holds the mean of the last so many losses against that of the first, `num_steps` or more steps before, and fires, too,
+ * where a loss is NaN.
  */
 export class LossNotDecreasing extends builtin({
   meaning: 'The loss no longer goes down.',
@@ -45,6 +46,7 @@ export class LossNotDecreasing extends builtin({
       '3',
       'a loss goes up and down from batch to batch: what tells is whether it has ever left the level it began at',
     ],
+    num_steps: ['50', 'over fewer steps the differences between batches hide where a loss goes'],
     mode: ['each', 'the losses of two modes are not one sequence'],
   },
 }) {
@@ -61,7 +63,7 @@ export class LossNotDecreasing extends builtin({
   /** The last step at which each loss of each worker was judged. */
   readonly #judged = new Map<string, number>()
   /** Of each loss: the first values and the last, and since when it is NaN. */
-  readonly #seen = new Memory(() => new Map<string, { losses: number[]; nanSince: number | null }>())
+  readonly #seen = new Memory(() => new Map<string, { losses: number[]; start: number; nanSince: number | null }>())
   /** Tensors of which it is known whether they have one element, as a loss has. */
   readonly #known = new Set<string>()
   #hasLoss = false
@@ -116,8 +118,9 @@ export class LossNotDecreasing extends builtin({
 
   /** Losses, metrics that are better the larger they are left out. */
   *#sinceStart(losses: readonly TensorAtStep[], count: number, moment: Moment): Iterable<Judgement> {
-    const { diff_percent } = this.parameters
+    const { diff_percent, num_steps } = this.parameters
     const memory = this.#seen.of(moment)
+    const number = numberOf(moment, moment.sequence)
     for (const tensor of losses) {
       const { name, worker, step } = tensor
       if (NOT_A_LOSS.test(name)) continue
@@ -127,7 +130,7 @@ export class LossNotDecreasing extends builtin({
         const loss = read()
         if (loss === null) return null
         this.#hasLoss = true
-        const seen = memory.get(name) ?? { losses: [], nanSince: null }
+        const seen = memory.get(name) ?? { losses: [], start: number, nanSince: null }
         memory.set(name, seen)
         if (Number.isNaN(loss)) {
           seen.nanSince ??= step
@@ -135,8 +138,8 @@ export class LossNotDecreasing extends builtin({
           return { tensor: name, worker, value: loss, threshold: null, message }
         }
         seen.losses.push(loss)
-        if (seen.losses.length < 3 * count) return null
         if (seen.losses.length > 3 * count) seen.losses.splice(count, 1)
+        if (seen.losses.length < 3 * count || number - seen.start < num_steps) return null
         const [before, now] = [meanOf(seen.losses.slice(0, count))!, meanOf(seen.losses.slice(-count))!]
         const decrease = percentDecrease(before, now)
         if (!(decrease < diff_percent) || (before === 0 && now === 0)) return null

@@ -7,6 +7,9 @@ import type { Found } from '../rule.js'
 import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
 import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from './names.js'
 
+/** AWS's bounds are where float32 rounds to the limit; a gradient is as good as gone long before that. */
+const FLAT = 'there the slope is less than a hundredth of what it is at 0'
+
 /**
  * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds
  * of tanh (or of sigmoid, where the name says so) for less than `threshold_inactivity` percent of the samples. Of outputs,
@@ -33,6 +36,11 @@ export class SaturatedActivation extends builtin({
       SQUASHING_OUTPUTS,
       'where the inputs were not saved, or their name does not tell the function, outputs tell',
     ],
+    threshold_tanh_min: ['-2.993', FLAT],
+    threshold_tanh_max: ['2.993', FLAT],
+    threshold_sigmoid_min: ['-5.986', FLAT],
+    threshold_sigmoid_max: ['5.986', FLAT],
+    threshold_inactivity: ['10', 'a node that is flat for nine samples in ten hardly learns'],
   },
 }) {
   readonly #inputs = this.select({
@@ -69,7 +77,7 @@ export class SaturatedActivation extends builtin({
         sigmoid: tensor.activity(sigmoid(bounds.sigmoid[0]), sigmoid(bounds.sigmoid[1]), threshold_inactivity),
       }),
       ({ counts, tanh, sigmoid: squashed }, tensor) => {
-        const function_ = functionOf(tensor.name) ?? functionBy(counts.value, sigmoid(bounds.sigmoid[1]))
+        const function_ = functionOf(tensor.name) ?? functionBy(counts.value)
         if (function_ === null) return null
         return this.#judge((function_ === 'tanh' ? tanh : squashed).value, tensor)
       },
@@ -114,10 +122,10 @@ function inputOf(output: string): string {
  * What the values tell: tanh has them between -1 and 1, sigmoid above 0 and below 1. ReLU, too, may stay below 1, but for
  * the exact zeros that sigmoid hardly has unless it also reaches 1.
  */
-function functionBy(moments: Moments, one: number): Squashing | null {
+function functionBy(moments: Moments): Squashing | null {
   if (moments.count === 0) return null
   const [min, max] = [moments.reduction('min') as number, moments.reduction('max') as number]
   if (!(min >= -1 && max <= 1)) return null
   if (min < 0) return 'tanh'
-  return moments.zeroCount === 0 || max > one ? 'sigmoid' : null
+  return moments.zeroCount === 0 || max === 1 ? 'sigmoid' : null
 }

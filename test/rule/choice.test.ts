@@ -36,13 +36,14 @@ interface Step {
   readonly tensors: readonly StepTensor[]
 }
 
-async function trialOf(steps: readonly Step[]): Promise<Trial> {
+/** @param interval of the steps that are saved */
+async function trialOf(steps: readonly Step[], interval = 1): Promise<Trial> {
   const directory = mkdtempSync(join(scratch, 'trial-'))
   const writer = new TrialWriter(directory, { collections: COLLECTIONS })
   const next: Record<string, number> = {}
   steps.forEach(({ mode, tensors }, step) => {
     next[mode] = (next[mode] ?? -1) + 1
-    writer.step({ step, mode, modeStep: next[mode]!, tensors })
+    writer.step({ step: step * interval, mode, modeStep: next[mode]! * interval, tensors })
   })
   writer.end()
   return createTrial(directory)
@@ -72,6 +73,8 @@ interface Training {
   /** How far weights move at a step, of their size. */
   readonly rate?: (i: number) => number
   readonly gradient?: (i: number) => number
+  /** What weights are multiplied by before they are saved. */
+  readonly weight?: (i: number) => number
   readonly names?: { readonly relu: string; readonly weight: (layer: number) => string }
   readonly more?: (i: number) => readonly StepTensor[]
 }
@@ -85,6 +88,7 @@ function training({
   validation = i => 2.4 * 0.85 ** i,
   rate = () => 0.01,
   gradient = () => 1e-3,
+  weight: scale = () => 1,
   names = { relu: 'relu0_output_0', weight: layer => `Net_fc${layer}.weight` },
   more = () => [],
 }: Training = {}): Step[] {
@@ -97,7 +101,13 @@ function training({
     })
     const outputs = Array.from({ length: batch * width }, () => (random() < activity ? random() : 0))
     const state = [
-      ...weights.map((weight, layer) => floats(names.weight(layer), weight, [8, width])),
+      ...weights.map((weight, layer) =>
+        floats(
+          names.weight(layer),
+          weight.map(value => value * scale(i)),
+          [8, width],
+        ),
+      ),
       floats(names.relu, outputs, [batch, width]),
     ]
     const gradients = weights.map((weight, layer) =>
@@ -156,7 +166,12 @@ describe('a sound training is not accused', () => {
       },
     ],
   ])('%s', async (_, what) => {
-    expect(await checked(await trialOf(training(what)))).toEqual([])
+    expect(await checked(await trialOf(training(what), 10))).toEqual([])
+  })
+
+  it('in its first batches, whose losses tell of nothing but the batches', async () => {
+    const flat = { loss: (i: number) => 2.3 + 0.01 * (i % 3) }
+    expect(await checked(await trialOf(training(flat), 1))).toEqual([])
   })
 })
 
@@ -188,6 +203,24 @@ describe('a sick one is', () => {
       'of bytes as images',
       { more: () => [floats('Net_input_0', Array(64 * 64).fill(120), [64, 1, 8, 8])] },
       ['CheckInputImages null'],
+    ],
+    [
+      'that begins with weights of zero',
+      { more: i => [floats('Net_fc2.weight', [i * 1e-9, 0])], weight: i => (i === 0 ? 0 : 1) },
+      ['AllZero Net_fc0.weight', 'AllZero Net_fc1.weight', 'AllZero Net_fc2.weight'],
+    ],
+    [
+      'saturated long before float32 rounds to the limit',
+      {
+        more: () => [
+          floats(
+            'tanh0_input_0',
+            Array.from({ length: 128 }, (_, k) => (k % 2 ? 4 : -4)),
+            [32, 4],
+          ),
+        ],
+      },
+      ['SaturatedActivation tanh0_input_0'],
     ],
     [
       'with a layer of zeros',
@@ -226,7 +259,7 @@ describe('a sick one is', () => {
       ['VanishingGradient gradient/Net_fc9.weight'],
     ],
   ])('%s', async (_, what, expected) => {
-    expect(await checked(await trialOf(training(what)))).toEqual(expected)
+    expect(await checked(await trialOf(training(what), 10))).toEqual(expected)
   })
 
   it('tells since which step the loss is NaN, in each mode', async () => {

@@ -15,7 +15,7 @@ import {
   parseJsonObject,
   show,
 } from './json.js'
-import { compilePattern, type Pattern } from './pattern.js'
+import { compilePattern, isPlainText } from './pattern.js'
 import { parseReductionName } from './reduction-name.js'
 
 export interface ReductionConfig {
@@ -166,25 +166,24 @@ export class Membership {
   #membersOf(config: CollectionConfig): Uint8Array {
     const known = this.#kept.get(config)
     if (known) return known
+    this.#pay(config)
     const bits = new Uint8Array((this.#names.length + 7) >> 3)
     for (const name of config.tensorNames) {
       const place = this.#places.get(name)
       if (place !== undefined) bits[place >> 3]! |= 1 << (place & 7)
     }
     for (const source of config.includeRegex) {
-      const found = this.#foundBy(source, config)
+      const found = this.#foundBy(source)
       for (const [i, some] of found.entries()) bits[i]! |= some
     }
     return this.#keep(config, bits)
   }
 
   /** The names that a pattern finds. Compiled patterns are not kept: one can take a hundred MB. */
-  #foundBy(source: string, config: CollectionConfig): Uint8Array {
+  #foundBy(source: string): Uint8Array {
     const known = this.#kept.get(source)
     if (known) return known
     const pattern = compilePattern(source)
-    if (!this.#paid.has(source)) this.#pay(pattern, config)
-    this.#paid.add(source)
     const bits = new Uint8Array((this.#names.length + 7) >> 3)
     for (const [i, name] of this.#names.entries()) if (pattern.matches(name)) bits[i >> 3]! |= 1 << (i & 7)
     return this.#keep(source, bits)
@@ -197,16 +196,25 @@ export class Membership {
     return bits
   }
 
-  /** What all collections together may cost, by a file that anybody has written. */
-  #pay({ source, cost }: Pattern, { name, includeRegex }: CollectionConfig): void {
-    const isText = cost === 1
-    if (!isText) this.#compiled += source.length + COMPILED_EACH
-    if (this.#paid.size >= FREE_PATTERNS) this.#matched += this.#characters * (isText ? TEXT_SHARE : 1)
-    if (this.#compiled <= MAX_COMPILED && this.#matched <= MAX_MATCHED) return
-    const many = `${includeRegex.length} patterns for ${this.#names.length} names, after ${this.#paid.size} others`
-    throw new UsageError(`collection ${show(name)}: expected fewer or shorter patterns, got ${many}`, {
-      collection: name,
-    })
+  /** What all collections together may cost, by a file that anybody has written. One that is refused costs the others nothing. */
+  #pay({ name, includeRegex }: CollectionConfig): void {
+    const sources = [...new Set(includeRegex)].filter(source => !this.#paid.has(source))
+    let [compiled, matched, count] = [this.#compiled, this.#matched, this.#paid.size]
+    for (const source of sources) {
+      const isText = isPlainText(source)
+      // One that is too long by itself is refused by that name.
+      if (!isText && source.length <= MAX_COMPILED) compiled += source.length + COMPILED_EACH
+      if (count++ >= FREE_PATTERNS) matched += this.#characters * (isText ? TEXT_SHARE : 1)
+    }
+    if (compiled > MAX_COMPILED || matched > MAX_MATCHED) {
+      const many = `${includeRegex.length} patterns for ${this.#names.length} names, after ${this.#paid.size} others`
+      throw new UsageError(`collection ${show(name)}: expected fewer or shorter patterns, got ${many}`, {
+        collection: name,
+      })
+    }
+    this.#compiled = compiled
+    this.#matched = matched
+    for (const source of sources) this.#paid.add(source)
   }
 }
 

@@ -36,6 +36,11 @@ export function compilePattern(source: string): Pattern {
 /** A text with marks is twice as long, and so is the pattern. */
 const MARKED_COST = 4
 
+/** Whether a pattern stands for a plain text, which takes no engine. */
+export function isPlainText(source: string): boolean {
+  return source.length <= MAX_PATTERN_LENGTH && literalSearch(source) !== null
+}
+
 type Search = (name: string) => boolean
 
 /** Characters that stand for themselves, escaped or not. A `.*` at either end of a search changes nothing if no anchor is beyond it. */

@@ -183,8 +183,18 @@ describe('collections × tensors', () => {
     }
     expect(refused).toThrow(/^collection "c\d+": expected fewer or shorter patterns, got 1 patterns for 20000 names/)
     expect([asked > 100, asked < 2000]).toEqual([true, true])
-    // What was asked before is known.
+    // What was asked before is known, and what costs little is had all the same.
     expect(ask(0)).toEqual([])
+    expect(membership.members({ ...nothing, name: 'all', includeRegex: ['.*'] }).length).toBe(ENTRIES)
+  })
+
+  it('one collection of very many patterns is refused, and no other with it', () => {
+    const membership = new Membership(names)
+    const evil = { ...nothing, name: 'evil', includeRegex: Array.from({ length: 100_000 }, (_, i) => `x.${i}`) }
+    for (let i = 0; i < 3; i++) {
+      expect(() => membership.members(evil)).toThrow('collection "evil": expected fewer or shorter patterns')
+    }
+    expect(membership.members({ ...nothing, name: 'good', includeRegex: ['layer[0-9]$'] }).length).toBe(10)
   })
 })
 

@@ -21,7 +21,7 @@ import { findingJsonl } from './format/finding-jsonl.js'
 import { findingTable } from './format/finding-table.js'
 import type { FormatOf } from './format/formats.js'
 import { settle } from './given.js'
-import { expectParameters, judge, logger, Trials } from './judge.js'
+import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
@@ -33,6 +33,7 @@ export interface CheckFlags extends S3Flags {
   readonly module?: readonly string[]
   readonly all?: boolean
   readonly steps?: readonly [number | null, number | null]
+  readonly worker?: readonly string[]
   readonly otherTrials?: readonly string[]
   readonly follow?: boolean
   readonly timeout?: number
@@ -56,12 +57,14 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
   try {
     const trial = await trials.open(path)
     if (out !== undefined) await expectNoLinkOf(path, out)
+    expectWorkers(trial, flags.worker ?? [])
     const { rules, asked, leftOut } = await rulesOf(flags, trial, trials, registry)
     const { code } = await judge({
       trial,
       rules,
       asked,
       leftOut,
+      workers: flags.worker,
       format: findingFormat(flags),
       output: await Output.open(out),
       steps,
@@ -109,12 +112,13 @@ async function rulesOf(
   if (twice !== undefined) {
     throw new UsageError(`two rules are called ${JSON.stringify(twice)}: give one of them another name, with name=…`)
   }
-  const openTrial = trials.open
-  const rules = await makeRules(configurations, { baseTrial: trial, registry, openTrial, logger, otherTrials })
+  const shared = { logger, otherTrials, workers: flags.worker }
+  const making = { ...shared, baseTrial: trial, registry, openTrial: trials.open }
+  const rules = await makeRules(configurations, making)
   const isAll = flags.all ?? (flags.rule === undefined && flags.rules === undefined)
   const asked = new Set(rules)
   if (!isAll) return { rules, asked, leftOut: [] }
-  const all = registry.all(trial, { otherTrials, logger })
+  const all = registry.all(trial, shared)
   // A rule that was asked for with parameters of its own is not needed with those that are suggested.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
   return {

@@ -7,6 +7,7 @@ import {
   type Evaluation,
   evaluate,
   type Finding,
+  InvalidWorker,
   type Logger,
   type Missing,
   type Rule,
@@ -63,6 +64,13 @@ export function expectParameters(rule: string, parameters: Readonly<Record<strin
   if (wrong !== undefined) throw new UsageError(`rule ${rule} has no parameter ${JSON.stringify(wrong)}`)
 }
 
+/** @throws InvalidWorker */
+export function expectWorkers(trial: Trial, workers: readonly string[]): void {
+  const known = trial.workers()
+  const unknown = workers.find(worker => !known.some(name => name === worker))
+  if (unknown !== undefined) throw new InvalidWorker(unknown, known)
+}
+
 export interface Judging {
   readonly trial: Trial
   readonly rules: readonly Rule[]
@@ -70,6 +78,8 @@ export interface Judging {
   readonly asked: ReadonlySet<Rule>
   /** What kept rules from being made. */
   readonly leftOut: readonly Missing[]
+  /** Whose data are judged; undefined: all workers'. */
+  readonly workers: readonly string[] | undefined
   readonly format: FindingFormat
   readonly output: Output
   readonly steps: readonly [number | null, number | null]
@@ -228,6 +238,7 @@ function judgedOf(judging: Judging, findings: readonly DiagnosedFinding[], evalu
   return {
     trial: trial.name,
     workers: trial.workers().length,
+    onlyWorkers: judging.workers ?? null,
     rules: rules.map(judgingRule),
     findings,
     missing: [...leftOut, ...(evaluation?.missing ?? [])],

@@ -294,6 +294,7 @@ withS3Options(
     )
     .option('--all', 'every rule that the saved data allow, beside those that are named; tensors are listed in full')
     .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
+    .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
     .option('--other-trials <PATHS>', 'trials to compare with (SimilarAcrossRuns), separated by commas', commaSeparated)
     .option('--follow', 'go on as the job completes steps, until it ends')
     .option(
@@ -354,6 +355,7 @@ const invoker = withS3Options(
     .requiredOption('--trial-dir <PATH>', TRIAL, pathText)
     .requiredOption('--rule-name <NAME>', 'the rule, in capitals or not')
     .option('--other-trials <PATHS>', 'trials to compare with, separated by commas', commaSeparated)
+    .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
     .option(
       '--start-step <A>',
       'the first global step to look at; earlier ones are not there for the rule',

@@ -9,7 +9,7 @@ import type { FormatOf } from './format/formats.js'
 import { counted, countText } from './format/number.js'
 import { messageOf } from './format/row-format.js'
 import { settle } from './given.js'
-import { expectParameters, judge, logger, Trials } from './judge.js'
+import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
@@ -19,6 +19,7 @@ export interface InvokerFlags extends S3Flags {
   readonly trialDir: string
   readonly ruleName: string
   readonly otherTrials?: readonly string[]
+  readonly worker?: readonly string[]
   readonly startStep?: number
   readonly endStep?: number
   readonly raiseRuleEvalCondException?: boolean
@@ -48,7 +49,9 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
   try {
     const trial = await trials.open(flags.trialDir)
     const otherTrials = await trials.openAll(flags.otherTrials ?? [])
-    const rule = new RuleClass(trial, { ...parameters, otherTrials, logger })
+    const { worker } = flags
+    expectWorkers(trial, worker ?? [])
+    const rule = new RuleClass(trial, { ...parameters, ...(worker && { workers: worker }), otherTrials, logger })
     const { format, out } = flags
     const onTerminal = out === undefined && process.stdout.isTTY === true
     if (out !== undefined) await expectNoLinkOf(flags.trialDir, out)
@@ -57,6 +60,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       rules: [rule],
       asked: new Set([rule]),
       leftOut: [],
+      workers: worker,
       format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
       output: await Output.open(out),
       steps: [startStep, endStep],

@@ -19,7 +19,7 @@ import type { Trial } from '../trial/trial.js'
 import type { Logger } from './finding.js'
 import type { RuleRegistry } from './registry.js'
 import { trialKind } from './required.js'
-import { loggerKind, type Rule, trialsKind } from './rule.js'
+import { loggerKind, type Rule, type RuleOptions, trialsKind, workersKind } from './rule.js'
 
 /** A rule to be made. */
 export interface RuleConfiguration {
@@ -53,6 +53,8 @@ export interface MakeRulesOptions {
   readonly logger?: Logger | undefined
   /** For configurations that name none. */
   readonly otherTrials?: readonly Trial[] | undefined
+  /** Only what these workers saved is judged, whatever a configuration says. Default: as it says, else of all. */
+  readonly workers?: RuleOptions['workers']
 }
 
 const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
@@ -62,6 +64,7 @@ const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
     openTrial: kinds.callback(),
     logger: loggerKind,
     otherTrials: trialsKind,
+    workers: workersKind,
   },
   'baseTrial',
   'registry',
@@ -120,7 +123,8 @@ export async function makeRules(
   configurations: readonly RuleConfiguration[],
   options: MakeRulesOptions,
 ): Promise<Rule[]> {
-  const { baseTrial, registry, openTrial, logger, otherTrials = [] } = checkOptions('makeRules', MAKE_OPTIONS, options)
+  const made = checkOptions('makeRules', MAKE_OPTIONS, options)
+  const { baseTrial, registry, openTrial, logger, workers, otherTrials = [] } = made
   const opened = new Map<string, Trial>()
   const open = async (path: string): Promise<Trial> => {
     const trial = opened.get(path) ?? (await openTrial(path))
@@ -136,6 +140,7 @@ export async function makeRules(
       rules.push(
         new RuleClass(baseTrial, {
           ...parameters,
+          ...(workers != null && { workers }),
           name,
           actions,
           startStep,

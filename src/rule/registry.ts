@@ -7,7 +7,7 @@ import type { Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
 import type { Parameters } from './parameters.js'
-import { loggerKind, Rule, type RuleOptions, trialsKind } from './rule.js'
+import { loggerKind, Rule, type RuleOptions, trialsKind, workersKind } from './rule.js'
 
 /** A class of rules: a built-in one or a user's own. */
 export interface RuleClass {
@@ -22,9 +22,15 @@ export interface RuleClass {
 export interface AllRulesOptions {
   readonly otherTrials?: readonly Trial[] | undefined
   readonly logger?: Logger | undefined
+  /** Only what these workers saved is judged. Default: of all. */
+  readonly workers?: RuleOptions['workers']
 }
 
-const ALL_OPTIONS = optionsOf<AllRulesOptions>({ otherTrials: trialsKind, logger: loggerKind })
+const ALL_OPTIONS = optionsOf<AllRulesOptions>({
+  otherTrials: trialsKind,
+  logger: loggerKind,
+  workers: workersKind,
+})
 
 export class RuleRegistry {
   /** By `keyOf` their names. */
@@ -95,17 +101,16 @@ export class RuleRegistry {
    * parameters that its class suggests, and gives `reasons` for.
    */
   all(trial: Trial, options?: AllRulesOptions): { readonly rules: Rule[]; readonly leftOut: Missing[] } {
-    const { otherTrials = [], logger } = checkOptions('registry.all', ALL_OPTIONS, options)
+    const { otherTrials = [], logger, workers } = checkOptions('registry.all', ALL_OPTIONS, options)
     const rules: Rule[] = []
     const leftOut: Missing[] = []
     for (const RuleClass of BUILTIN_RULES) {
-      const { name } = RuleClass
-      const { onlyByName } = RuleClass
+      const { name, onlyByName } = RuleClass
       const missing =
         onlyByName === null
-          ? RuleClass.lacks(trial, { otherTrials })
+          ? RuleClass.lacks(trial, { otherTrials, workers })
           : `it runs only where it is asked for by name: ${onlyByName}`
-      if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, otherTrials, logger }))
+      if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, otherTrials, logger, workers }))
       else leftOut.push({ rule: name, name, trial: trial.name, missing, partial: false })
     }
     return { rules, leftOut }

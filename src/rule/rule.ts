@@ -29,6 +29,7 @@ export interface RuleOptions {
 
 export const loggerKind: Kind<Logger> = kinds.that('an object with debug, info, warn and error', isLogger)
 export const trialsKind = kinds.listOf('trials', trialKind)
+export const workersKind = kinds.orNull(kinds.oneOrMore('names of workers', 'such', kinds.text))
 
 const RULE_OPTIONS = optionsOf<RuleOptions>({
   otherTrials: kinds.orNull(trialsKind),
@@ -36,7 +37,7 @@ const RULE_OPTIONS = optionsOf<RuleOptions>({
   actions: kinds.that('actions', () => true),
   name: kinds.text,
   logger: loggerKind,
-  workers: kinds.orNull(kinds.oneOrMore('names of workers', 'such', kinds.text)),
+  workers: workersKind,
   startStep: kinds.orNull(kinds.step),
   endStep: kinds.orNull(kinds.step),
 })

@@ -12,6 +12,7 @@ import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import { type DiagnosedFinding, FormatError, type GlobalStep, type ModeStep, RuleRegistry } from '#dist/index.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
 import { CLI, objects, PLAIN, trialscan } from './run.js'
@@ -54,6 +55,7 @@ const rule = (ruleName: string, name = ruleName): JudgingRule => ({
 const judged = (given: Partial<Judged> = {}): Judged => ({
   trial: 't',
   workers: 1,
+  onlyWorkers: null,
   rules: [rule('VanishingGradient')],
   findings: [],
   missing: [],
@@ -382,6 +384,41 @@ describe('check', () => {
     expect(new Set(objects(stdout).map(({ rule, name }) => `${rule} ${name}`))).toEqual(
       new Set(texts.map(text => `VanishingGradient ${text}`)),
     )
+  })
+
+  it('judges every worker, or those that are named', async () => {
+    const trial = join(directory, 'two-workers')
+    const writer = new TrialWriter(trial, { workers: ['worker_0', 'worker_1'] })
+    for (const step of [0, 1, 2]) {
+      const saved = { step, mode: 'TRAIN', modeStep: step } as const
+      const tensor = (value: number) =>
+        ({ name: 'fc.weight', dtype: 'float32', shape: [2], values: [step, value] }) as const
+      writer.step({ ...saved, worker: 'worker_0', tensors: [tensor(1)] })
+      writer.step({ ...saved, worker: 'worker_1', tensors: [tensor(step === 1 ? Number.NaN : 1)] })
+    }
+    writer.end()
+    const first = (text: string) => text.split('\n')[0]
+    const all = await trialscan('check', trial, '--format', 'table')
+    expect([all.code, first(all.stdout)]).toEqual([
+      1,
+      'two-workers: ExplodingTensor at step 1 (TRAIN 1) of worker_1: fc.weight has 1 NaN among its 2',
+    ])
+    for (const rules of [[], ['--rule', 'ExplodingTensor']]) {
+      const sound = await trialscan('check', trial, '--worker', 'worker_0', '--format', 'table', ...rules)
+      expect([sound.code, first(sound.stdout)]).toEqual([
+        0,
+        expect.stringMatching(/^two-workers: \d+ rules? judged 3 steps of worker_0 and found nothing wrong; /),
+      ])
+      expect((await trialscan('check', trial, '--worker', 'worker_1', ...rules)).code).toBe(1)
+      expect((await trialscan('check', trial, '--worker', 'worker_0', '--worker', 'worker_1', ...rules)).code).toBe(1)
+    }
+    const invoker = ['rule-invoker', '--trial-dir', trial, '--rule-name', 'ExplodingTensor']
+    expect((await trialscan(...invoker)).code).toBe(1)
+    expect((await trialscan(...invoker, '--worker', 'worker_0')).code).toBe(0)
+    const refused = await trialscan('scan', trial, '--worker', 'worker_9')
+    expect(refused).toMatchObject({ code: 5, stderr: expect.stringMatching(/"worker_9".*worker_0.*worker_1/) })
+    expect(await trialscan('check', trial, '--worker', 'worker_9')).toEqual(refused)
+    expect(await trialscan(...invoker, '--worker', 'worker_9')).toEqual(refused)
   })
 
   it('takes rules from a file, and rules of your own', async () => {

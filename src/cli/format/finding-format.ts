@@ -17,6 +17,8 @@ export interface Judged {
   readonly trial: string
   /** Of the trial. */
   readonly workers: number
+  /** Whose data were judged; null: all workers'. */
+  readonly onlyWorkers: readonly string[] | null
   readonly rules: readonly JudgingRule[]
   /** As diagnosed: a cause is named by its place among them. */
   readonly findings: readonly DiagnosedFinding[]

@@ -92,7 +92,13 @@ export function findingTable(
               paragraph(summary(judged, firing.size, silent.length), ''),
               ...sections.map(one => section(one, judged)),
             ]
-          : [headed(head, ` ${healthText(judged, silent.length)}`, silent.length > 0 ? colors.green : colors.bold)]
+          : [
+              headed(
+                head,
+                ` ${safe(healthText(judged, silent.length))}`,
+                silent.length > 0 ? colors.green : colors.bold,
+              ),
+            ]
       if (silent.length > 0) {
         const names = silent.map(rule => safe(titleOf(rule))).join(', ')
         blocks.push(`${colors.bold('Nothing found by')}\n${paragraph(names, '  ')}`)
@@ -154,10 +160,11 @@ function diagnosisText([first, ...others]: readonly Section[], judged: Judged): 
   return sentences.join(' ')
 }
 
-function healthText({ steps, workers, problems, state }: Judged, silent: number): string {
+function healthText({ steps, workers, onlyWorkers, problems, state }: Judged, silent: number): string {
   if (silent === 0) return `nothing was judged; ${STATES[state]}`
   const over = steps === null ? '' : ` ${counted(steps, 'step')}`
-  const of = workers > 1 ? ` of ${countText(workers)} workers` : ''
+  const all = workers > 1 ? ` of ${countText(workers)} workers` : ''
+  const of = onlyWorkers === null ? all : ` of ${someOf(onlyWorkers, MAX_NAMES)}`
   const found = problems.length > 0 ? 'found nothing wrong in what could be read' : 'found nothing wrong'
   return `${counted(silent, 'rule')} judged${over}${of} and ${found}; ${STATES[state]}`
 }

@@ -108,7 +108,7 @@ export interface BuiltinClass extends RuleClass {
   /** Why `check` does not run the rule unless it is asked for by name; null: it does. */
   readonly onlyByName: string | null
   /** Why the rule can say nothing about the trial: which data it lacks, and what there is instead; null: it can. */
-  lacks(trial: Trial, options?: { readonly otherTrials?: readonly Trial[] }): string | null
+  lacks(trial: Trial, options?: Pick<RuleOptions, 'otherTrials' | 'workers'>): string | null
 }
 
 /** What a class of built-in rules says about itself. */

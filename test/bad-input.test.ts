@@ -36,7 +36,7 @@ const isRoot = process.getuid?.() === 0
 let good: ScanRow[]
 
 beforeAll(async () => {
-  good = await rowsOf(await createTrial(PLAIN_TRIAL), { check: 'full' })
+  good = await rowsOf(await createTrial(PLAIN_TRIAL), { checkLevel: 'full' })
   expect(good.length).toBe(15)
 })
 
@@ -87,7 +87,7 @@ describe('a corruption of a record or an event file', () => {
     const trial = await createTrial(dir)
     expect(trial.problems).toEqual([])
     for (const check of LEVELS) {
-      const rows = await rowsOf(trial, { check })
+      const rows = await rowsOf(trial, { checkLevel: check })
       const isNoticed = LEVELS.indexOf(check) >= LEVELS.indexOf(wanted.noticedAt)
       expect(rows.map(({ tensor, step }) => [tensor, step])).toEqual(good.map(({ tensor, step }) => [tensor, step]))
       for (const [i, row] of rows.entries()) {
@@ -102,15 +102,17 @@ describe('a corruption of a record or an event file', () => {
           }
           expect([row.dtype, row.shape, row.reductions]).toEqual([null, null, {}])
           // A single value fails alike; of a file that is missing for good it tells what that means for the tensor.
-          const failure = (await rejectionOf(trial.tensor(row.tensor!).value(row.step, { check }))) as TrialscanError
+          const failure = (await rejectionOf(
+            trial.tensor(row.tensor!).value(row.step, { checkLevel: check }),
+          )) as TrialscanError
           if (row.error!.code === 'NotFound') expect(failure.code).toBe('TensorUnavailableForStep')
           else expect(failure.toJSON()).toEqual(row.error!.toJSON())
         }
       }
     }
     // On threads the same.
-    expect(plainRows(await rowsOf(trial, { threads: 1, check: 'full' }))).toEqual(
-      plainRows(await rowsOf(trial, { threads: 0, check: 'full' })),
+    expect(plainRows(await rowsOf(trial, { threads: 1, checkLevel: 'full' }))).toEqual(
+      plainRows(await rowsOf(trial, { threads: 0, checkLevel: 'full' })),
     )
     await trial.close()
   })
@@ -118,7 +120,7 @@ describe('a corruption of a record or an event file', () => {
 
 it(`${UNBELIEVABLE} is reduced, but not unfolded`, async () => {
   const trial = await createTrial(spoilt(corruptions.find(({ name }) => name === UNBELIEVABLE)!.apply))
-  const [row] = await rowsOf(trial, { tensors: 'fc.bias', steps: [1, 2], check: 'full' })
+  const [row] = await rowsOf(trial, { tensors: 'fc.bias', steps: [1, 2], checkLevel: 'full' })
   expect(row).toMatchObject({ shape: [2 ** 25, 2 ** 25], reductions: { sum: 2 ** 50, mean: 1, std: 0 } })
   for (const threads of [0, 1]) {
     expect(await rejectionOf(trial.tensor('fc.bias').value(1, { threads }))).toMatchObject({
@@ -173,7 +175,7 @@ describe('what is odd but no fault', () => {
   it.each(named(list))('%s', async (_, { apply }) => {
     const trial = await createTrial(spoilt(apply))
     expect(trial.problems).toEqual([])
-    expect(plainRows(await rowsOf(trial, { check: 'full' }))).toEqual(plainRows(good))
+    expect(plainRows(await rowsOf(trial, { checkLevel: 'full' }))).toEqual(plainRows(good))
   })
 })
 

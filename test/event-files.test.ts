@@ -66,7 +66,7 @@ function scalar(tag: string, step: number, simpleValue: number): Uint8Array {
 
 /** What a trial tells of its steps, and all rows without what a lost index takes away: shapes that were saved. */
 async function factsOf(trial: Trial, threads = 0) {
-  const rows = await rowsOf(trial, { threads, check: 'full' })
+  const rows = await rowsOf(trial, { threads, checkLevel: 'full' })
   return {
     names: trial.tensorNames(),
     workers: trial.workers(),
@@ -169,7 +169,7 @@ describe('a trial whose index is lost', () => {
     for (const problem of trial.problems) {
       expect(problem).toMatchObject({ name: 'FormatError', offset: expect.any(Number) })
     }
-    for (const { tensor, error } of await rowsOf(trial, { check: 'full' })) {
+    for (const { tensor, error } of await rowsOf(trial, { checkLevel: 'full' })) {
       if (error === undefined) expect(['a', 'b', 'c']).toContain(tensor)
     }
   })
@@ -398,7 +398,7 @@ describe('plain TensorBoard event files', () => {
     expect([trial.modes(), trial.mode(10), trial.modeStep(10), trial.loadedAllSteps]).toEqual([[], 'GLOBAL', 10, false])
     expect([trial.problems, trial.collections().size]).toEqual([[], 0])
     for (const threads of [0, 2]) {
-      const rows = await rowsOf(trial, { threads, check: 'full' })
+      const rows = await rowsOf(trial, { threads, checkLevel: 'full' })
       expect(rows.map(row => [row.tensor, row.step, row.worker, row.reductions.mean])).toEqual([
         ['loss', 0, '.', 0.5],
         ['loss', 10, '.', 0.25],
@@ -475,7 +475,7 @@ describe('plain TensorBoard event files', () => {
     put('events.out.tfevents.1.host', Buffer.concat([version, record({ wallTime: 1, step: 5, values })]))
     const trial = await createTrial(directory)
     const tensor = trial.tensor('weights')
-    const { dtype, shape, data } = await tensor.value(5, { check: 'full' })
+    const { dtype, shape, data } = await tensor.value(5, { checkLevel: 'full' })
     expect([dtype, shape, [...(data as Float64Array)]]).toEqual(['float64', [3, 3], [-2, -1, 1, -1, 1, 1, 1, 3, 2]])
     expect(await tensor.shape(5)).toEqual([3, 3])
     const variance = 18 / 4 - 0.25

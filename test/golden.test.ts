@@ -55,7 +55,7 @@ describe.each([...fixtureTrials(), ...sharedTrials()])('$name ($directory)', ({ 
     let seen = 0
     for (const { tensor, step, worker, record } of records) {
       if (record.dtype === undefined) continue
-      const value = await trial.tensor(tensor).value(step, { worker, check: 'full' })
+      const value = await trial.tensor(tensor).value(step, { worker, checkLevel: 'full' })
       expect([value.dtype, value.shape]).toEqual([record.dtype, record.shape])
       if (record.strings) expect(value.data).toEqual(record.strings)
       else expect(createHash('sha256').update(value.bytes).digest('hex')).toBe(record.sha256)
@@ -66,7 +66,7 @@ describe.each([...fixtureTrials(), ...sharedTrials()])('$name ($directory)', ({ 
 
   it.each([0, 1, 2])('has every reduction at threads %i', async threads => {
     const rows = new Map<string, ScanRow>()
-    for await (const row of trial.scan({ threads, check: 'full' })) {
+    for await (const row of trial.scan({ threads, checkLevel: 'full' })) {
       expect(row.error).toBeUndefined()
       rows.set(keyOf(row.tensor!, row.step, row.worker), row)
     }

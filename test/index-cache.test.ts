@@ -24,14 +24,14 @@ async function cached(name = 'plain'): Promise<{ trial: string; cache: string }>
   const trial = join(scratch, `${copies++}`)
   cpSync(indexed.find(fixture => fixture.name === name)!.directory, trial, { recursive: true })
   const cache = `${trial}.cache`
-  await createTrial(trial, { cache })
+  await createTrial(trial, { indexCache: cache })
   return { trial, cache }
 }
 
 /** Opens a trial and tells which index files were read. */
 async function open(trial: string, cache: string): Promise<{ opened: Trial; read: string[] }> {
   const spy = vi.spyOn(LocalStore.prototype, 'read')
-  const opened = await createTrial(trial, { cache })
+  const opened = await createTrial(trial, { indexCache: cache })
   const read = spy.mock.calls.map(([path]) => path).filter(path => path.startsWith('index/'))
   spy.mockRestore()
   return { opened, read }
@@ -109,7 +109,7 @@ it('takes a cache that is cut, damaged, empty or of another trial for none', asy
 
 it('says so when the cache can not be written, and opens the trial all the same', async () => {
   const { trial } = await cached()
-  const opened = await createTrial(trial, { cache: join(scratch, 'missing', 'cache') })
+  const opened = await createTrial(trial, { indexCache: join(scratch, 'missing', 'cache') })
   expect(opened.steps()).toEqual([0, 1, 2])
   const [problem] = opened.scan().problems
   expect(problem).toMatchObject({ name: 'StoreError', code: 'Unavailable' })
@@ -125,7 +125,7 @@ it('opens a trial of which a file can not be looked at as it does without', asyn
   const store = openStore(storeSpec(trial))
   const [one, two] = [await store.stamps([path]), await store.stamps(['index/000000000/000000000002_worker_0.json'])]
   expect([[...one], two[0]! > 0]).toEqual([[Number.NaN, Number.NaN, Number.NaN], true])
-  const [plain, opened] = [await createTrial(trial), await createTrial(trial, { cache })]
+  const [plain, opened] = [await createTrial(trial), await createTrial(trial, { indexCache: cache })]
   expect(opened.steps()).toEqual(plain.steps())
 })
 

@@ -59,7 +59,7 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
     directory = writeTrial('plain', tensors)
     file = join(directory, eventFilePath(0, 'worker_0'))
     trial = await createTrial(directory)
-    reference = await rowsOf(trial, { threads: 0, check: 'full' })
+    reference = await rowsOf(trial, { threads: 0, checkLevel: 'full' })
   })
 
   it('is scanned without an error', () => {
@@ -81,7 +81,7 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
     [2, 64 * MIB, 'full'],
     [2, 1024 * MIB, 'minimal'],
   ] as const)('has the same bits at threads %d, memory %d, check %s', async (threads, memory, check) => {
-    expect(plainRows(await rowsOf(trial, { threads, memory, check }))).toEqual(plainRows(reference))
+    expect(plainRows(await rowsOf(trial, { threads, memory, checkLevel: check }))).toEqual(plainRows(reference))
   })
 
   it('has the reductions of the whole record', () => {
@@ -105,7 +105,7 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
 
   it.each([4 * MIB, 64 * MIB])('hands out every value with memory %d', async memory => {
     for (const [name, bytes] of Object.entries(data)) {
-      const value = await trial.tensor(name).value(0, { memory, check: 'full' })
+      const value = await trial.tensor(name).value(0, { memory, checkLevel: 'full' })
       expect(Buffer.compare(value.bytes, bytes)).toBe(0)
       expect(value.shape).toEqual(reference.find(({ tensor }) => tensor === name)!.shape)
     }
@@ -116,7 +116,7 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
     const { discardEngine } = await import('#dist/engine/engine.js')
     for (const memory of [4 * MIB, 16 * MIB, 64 * MIB]) {
       discardEngine()
-      await rowsOf(trial, { threads: 0, memory, check: 'full' })
+      await rowsOf(trial, { threads: 0, memory, checkLevel: 'full' })
       expect(threadEngine().byteLength).toBeLessThanOrEqual(memory)
     }
   })
@@ -164,15 +164,15 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
         byte => byte ^ 1,
         async () => {
           for (const memory of [4 * MIB, 64 * MIB]) {
-            const rows = await rowsOf(trial, { threads: 0, memory, check: 'full' })
+            const rows = await rowsOf(trial, { threads: 0, memory, checkLevel: 'full' })
             for (const [i, row] of rows.entries()) {
               if (row.tensor !== tensor) expect(plainRow(row)).toEqual(plainRow(reference[i]!))
               else expect(row.error).toMatchObject({ code: 'BadPayloadChecksum', offset: start_idx + length - 4 })
             }
           }
-          const failure = await rejectionOf(trial.tensor(tensor).value(0, { check: 'full', memory: 4 * MIB }))
+          const failure = await rejectionOf(trial.tensor(tensor).value(0, { checkLevel: 'full', memory: 4 * MIB }))
           expect(failure).toMatchObject({ code: 'BadPayloadChecksum', offset: start_idx + length - 4 })
-          const unchecked = await rowsOf(trial, { threads: 0, tensors: tensor, check: 'minimal', memory: 4 * MIB })
+          const unchecked = await rowsOf(trial, { threads: 0, tensors: tensor, checkLevel: 'minimal', memory: 4 * MIB })
           expect(unchecked[0]!.error).toBeUndefined()
         },
       )
@@ -190,7 +190,7 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
           byte => byte ^ 1,
           async () => {
             for (const check of checks) {
-              const [row] = await rowsOf(trial, { threads: 0, tensors: 'f32', check })
+              const [row] = await rowsOf(trial, { threads: 0, tensors: 'f32', checkLevel: check })
               expect(row!.error).toMatchObject({ code })
             }
           },
@@ -233,10 +233,10 @@ describe('large records in other forms', () => {
 
   it.each(['reversed', 'split', 'all'])('%s', async name => {
     for (const memory of [4 * MIB, 64 * MIB]) {
-      const [row] = await rowsOf(trial, { threads: 0, memory, check: 'full', tensors: name })
+      const [row] = await rowsOf(trial, { threads: 0, memory, checkLevel: 'full', tensors: name })
       expect(row!.error).toBeUndefined()
       expect([row!.dtype, row!.shape, row!.moments!.count]).toEqual(['float64', shape, 2_200_001])
-      expect(Buffer.compare((await trial.tensor(name).value(0, { memory, check: 'full' })).bytes, big)).toBe(0)
+      expect(Buffer.compare((await trial.tensor(name).value(0, { memory, checkLevel: 'full' })).bytes, big)).toBe(0)
     }
   })
 
@@ -250,9 +250,9 @@ describe('large records in other forms', () => {
     ['second of two', 8],
   ] as const)('%s Values in one record', async (name, from) => {
     for (const check of ['minimal', 'full'] as const) {
-      const [row] = await rowsOf(trial, { threads: 0, check, tensors: name })
+      const [row] = await rowsOf(trial, { threads: 0, checkLevel: check, tensors: name })
       expect(row!.error).toBeUndefined()
-      const value = await trial.tensor(name).value(0, { check })
+      const value = await trial.tensor(name).value(0, { checkLevel: check })
       expect(Buffer.compare(value.bytes, big.subarray(from, from + 10_000_000))).toBe(0)
       expect(row!.moments!.slot('max')).toBe((value.data as Float64Array).reduce((a, b) => Math.max(a, b)))
     }
@@ -262,9 +262,9 @@ describe('large records in other forms', () => {
   })
 
   it('values one by one are read while the record fits, and refused clearly when it does not', async () => {
-    const [row] = await rowsOf(trial, { threads: 0, tensors: 'packed', check: 'full' })
+    const [row] = await rowsOf(trial, { threads: 0, tensors: 'packed', checkLevel: 'full' })
     expect(row!.error).toBeUndefined()
-    const value = await trial.tensor('packed').value(0, { check: 'full' })
+    const value = await trial.tensor('packed').value(0, { checkLevel: 'full' })
     expect(Buffer.compare(value.bytes, middle)).toBe(0)
     const summary = await trial.summary()
     expect(summary.tensors.find(({ name }) => name === 'packed')).toMatchObject({
@@ -373,16 +373,18 @@ describe('large records that lie', () => {
     replacePayload(directory, 0, 't', payload)
     const trial = await createTrial(directory)
     for (const check of ['minimal', 'full'] as const) {
-      const [row, neighbour] = await rowsOf(trial, { threads: 0, check })
+      const [row, neighbour] = await rowsOf(trial, { threads: 0, checkLevel: check })
       expect(neighbour!.reductions.sum).toBe(3)
       if (wanted instanceof RegExp) {
         expect(row!.error?.code).toMatch(wanted)
         expect(row!.error?.name).toBe('FormatError')
-        expect(await rejectionOf(trial.tensor('t').value(0, { check }))).toMatchObject({ code: row!.error!.code })
+        expect(await rejectionOf(trial.tensor('t').value(0, { checkLevel: check }))).toMatchObject({
+          code: row!.error!.code,
+        })
         continue
       }
       expect(row!.error).toBeUndefined()
-      const value = await trial.tensor('t').value(0, { check })
+      const value = await trial.tensor('t').value(0, { checkLevel: check })
       if (typeof wanted === 'string') expect([value.dtype, row!.moments!.count]).toEqual([wanted, big.length])
       else {
         expect([...(value.data as Float32Array)]).toEqual(wanted)

@@ -20,11 +20,11 @@ async function told(trial: string): Promise<TrialscanError[]> {
   try {
     const opened = await createTrial(trial, { requireCollections: false })
     errors.push(...opened.problems)
-    for await (const { error } of opened.scan({ check: 'full', threads: 0 })) if (error) errors.push(error)
+    for await (const { error } of opened.scan({ checkLevel: 'full', threads: 0 })) if (error) errors.push(error)
     for (const name of opened.tensorNames()) {
       const tensor = opened.tensor(name)
       for (const step of tensor.steps()) {
-        await tensor.value(step, { check: 'full' }).catch(error => errors.push(error))
+        await tensor.value(step, { checkLevel: 'full' }).catch(error => errors.push(error))
         await tensor.shape(step).catch(error => errors.push(error))
       }
     }

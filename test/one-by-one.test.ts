@@ -174,8 +174,8 @@ describe('what was asked for once', () => {
   it('is not what another check level told', async () => {
     const tensor = (await open()).tensor('small')
     await tensor.reductionValue(0, 'mean')
-    expect(await cost(() => tensor.reductionValue(0, 'mean', { check: 'full' }))).toMatchObject({ jobs: 1 })
-    expect(await cost(() => tensor.reductionValue(0, 'mean', { check: 'full' }))).toMatchObject({ jobs: 0 })
+    expect(await cost(() => tensor.reductionValue(0, 'mean', { checkLevel: 'full' }))).toMatchObject({ jobs: 1 })
+    expect(await cost(() => tensor.reductionValue(0, 'mean', { checkLevel: 'full' }))).toMatchObject({ jobs: 0 })
   })
 
   it('is forgotten when its file has changed, and with the trial', async () => {

@@ -159,7 +159,7 @@ describe('the package', () => {
       const trial = await createTrial(process.argv[2])
       for (const threads of [0, 1]) {
         let count = 0
-        for await (const row of trial.scan({ threads, check: 'full' })) if (row.error === undefined) count++
+        for await (const row of trial.scan({ threads, checkLevel: 'full' })) if (row.error === undefined) count++
         console.log(count)
       }
       await trial.close()`,

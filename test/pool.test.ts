@@ -61,14 +61,14 @@ afterAll(async () => {
 
 describe('rows', () => {
   it('are the same in the same order on any number of threads', async () => {
-    const inline = await rowsOf(trial, { threads: 0, check: 'full' })
+    const inline = await rowsOf(trial, { threads: 0, checkLevel: 'full' })
     expect(inline.map(({ step, worker, tensor }) => [step, worker, tensor])).toEqual(
       [0, 1, 2, 3, 4, 5].flatMap(step =>
         ['worker_0', 'worker_1'].flatMap(worker => Array.from({ length: 20 }, (_, i) => [step, worker, `t${i}`])),
       ),
     )
     for (const threads of [1, 2, 3]) {
-      expect(plainRows(await rowsOf(trial, { threads, check: 'full' }))).toEqual(plainRows(inline))
+      expect(plainRows(await rowsOf(trial, { threads, checkLevel: 'full' }))).toEqual(plainRows(inline))
     }
   })
 
@@ -141,7 +141,7 @@ describe('an end', () => {
   it.each([0, 2])('from outside while a job runs comes quickly, at threads %d', async threads => {
     const controller = new AbortController()
     const reason = new Error('now')
-    const scanning = rejectionOf(rowsOf(trial, { threads, signal: controller.signal, check: 'full' }))
+    const scanning = rejectionOf(rowsOf(trial, { threads, signal: controller.signal, checkLevel: 'full' }))
     // A signal's own timer: it fires between two jobs at the latest.
     setTimeout(() => controller.abort(reason), 5)
     expect(await scanning).toBe(reason)
@@ -207,7 +207,7 @@ describe('a pool', () => {
   })
 
   it('that is closed in the midst of a scan ends it with an error, and the next scan is whole', async () => {
-    const scan = trial.scan({ threads: 2, check: 'full' })
+    const scan = trial.scan({ threads: 2, checkLevel: 'full' })
     let rows = 0
     const failure = await rejectionOf(
       (async () => {
@@ -220,7 +220,7 @@ describe('a pool', () => {
     expect(failure).toMatchObject({ name: 'ThreadError', code: 'ThreadsClosed' })
     expect(rows).toBeGreaterThan(0)
     expect(rows).toBeLessThan(240)
-    const again = await rowsOf(trial, { threads: 2, check: 'full' })
+    const again = await rowsOf(trial, { threads: 2, checkLevel: 'full' })
     expect(again.filter(({ error }) => error)).toEqual([])
   })
 

@@ -199,7 +199,7 @@ describe.each(TRIALS)('of $name', ({ path }) => {
   })
 
   it.each(CHECK_LEVELS)('at check level %s', async check => {
-    for (const threads of [0, 2]) expect(await scanBits(trial, { threads, check })).toEqual(rows)
+    for (const threads of [0, 2]) expect(await scanBits(trial, { threads, checkLevel: check })).toEqual(rows)
   })
 })
 

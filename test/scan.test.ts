@@ -37,7 +37,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 async function scanned(tensors: readonly StepTensor[], options: ScanOptions = {}): Promise<Map<string, ScanRow>> {
   const directory = mkdtempSync(join(scratch, 'made-'))
   new TrialWriter(directory, { checksum: 'true' }).step({ step: 0, tensors })
-  const rows = await rowsOf(await createTrial(directory), { check: 'full', ...options })
+  const rows = await rowsOf(await createTrial(directory), { checkLevel: 'full', ...options })
   return new Map(rows.map(row => [row.tensor!, row]))
 }
 
@@ -97,7 +97,7 @@ describe('a selection', () => {
     [{ mode: 'train' }, UsageError, /TRAIN, EVAL, PREDICT, GLOBAL/],
     [{ steps: [5, 5] }, UsageError, /steps/],
     [{ steps: [5] }, UsageError, /steps/],
-    [{ check: 'maximal' }, UsageError, /none, minimal, full/],
+    [{ checkLevel: 'maximal' }, UsageError, /none, minimal, full/],
     [{ reductions: ['maen'] }, UsageError, /did you mean .*mean/],
     [{ reductions: ['l3'] }, UsageError, /did you mean l1 or l2/],
     [{ reductions: ['histogram'] }, UsageError, /known are min, max/],

@@ -124,7 +124,7 @@ async function useTrial(notebook: Notebook, dir: string, round: number): Promise
   // Whatever the number of threads, the answer is one: the question does not name them.
   for (const threads of [0, 1, 2]) {
     const format = (round + threads) % 2 === 0 ? 'csv' : 'jsonl'
-    const text = await scanned(trial, { threads, check: 'full', reductions: all }, format)
+    const text = await scanned(trial, { threads, checkLevel: 'full', reductions: all }, format)
     notebook.note(`${basename(dir)} ${format}`, text)
     const some = { threads, collection: 'gradients', steps: [2, 9] as const, workers: ['worker_1'] }
     notebook.note(`${basename(dir)} gradients`, await scanned(trial, some, 'csv'))
@@ -196,7 +196,7 @@ async function useRules(notebook: Notebook, dir: string, threads: number): Promi
 async function useCache(notebook: Notebook, dir: string, scratch: string): Promise<void> {
   const cache = join(scratch, 'cache')
   for (let opening = 0; opening < 2; opening++) {
-    const trial = await createTrial(dir, { cache })
+    const trial = await createTrial(dir, { indexCache: cache })
     notebook.note(`${basename(dir)} catalog`, [trial.tensorNames(), trial.steps(), trial.workers()])
     await trial.close()
   }

@@ -24,7 +24,7 @@ process.exit()
 
 async function withTrialscan() {
   const { createTrial } = await import(library)
-  const trial = await createTrial(dir, cache ? { cache } : {})
+  const trial = await createTrial(dir, cache ? { indexCache: cache } : {})
   return { steps: trial.steps().length, tensors: trial.tensorNames().length }
 }
 

@@ -38,10 +38,10 @@ export function crc32cOf(buffers: readonly Uint8Array[]): () => number {
 }
 
 /** The tensors of records, with their checks, tags and steps: dtype, shape and a view of the elements. */
-export function decode(records: Records, check: CheckLevel): () => Decoded[] {
+export function decode(records: Records, checkLevel: CheckLevel): () => Decoded[] {
   const { engine, batch, start, ask } = prepareDecode(records)
   const { frames } = records
-  const level = CHECK_LEVELS.indexOf(check)
+  const level = CHECK_LEVELS.indexOf(checkLevel)
   // Room for what the core reserves itself (dimensions) is given back after each run.
   return () =>
     engine.scoped(() => {
@@ -58,10 +58,10 @@ export function decode(records: Records, check: CheckLevel): () => Decoded[] {
 }
 
 /** The walk of the same records alone, as a scan needs it: what was found stays in the core. */
-export function walk(records: Records, check: CheckLevel): () => number {
+export function walk(records: Records, checkLevel: CheckLevel): () => number {
   const { engine, batch, ask } = prepareDecode(records)
   const count = records.frames.length
-  const level = CHECK_LEVELS.indexOf(check)
+  const level = CHECK_LEVELS.indexOf(checkLevel)
   return () => {
     ask()
     engine.scoped(() => engine.decode(batch, count, level))
@@ -73,10 +73,10 @@ export function walk(records: Records, check: CheckLevel): () => number {
 }
 
 /** The core's part of that alone: one crossing for a run of records whose slots have been filled. */
-export function walkInCore(records: Records, check: CheckLevel): () => number {
+export function walkInCore(records: Records, checkLevel: CheckLevel): () => number {
   const { engine, batch, ask } = prepareDecode(records)
   const count = records.frames.length
-  const level = CHECK_LEVELS.indexOf(check)
+  const level = CHECK_LEVELS.indexOf(checkLevel)
   ask()
   return () => {
     engine.scoped(() => engine.decode(batch, count, level))
@@ -160,11 +160,11 @@ export function allcloseInPlace(a: Float32Array, b: Float32Array, rtol: number, 
 }
 
 /** All 18 reductions of every tensor of a trial, row by row, opening it included. */
-export function scan(dir: string, threads: number, check: CheckLevel): () => Promise<Float64Array> {
+export function scan(dir: string, threads: number, checkLevel: CheckLevel): () => Promise<Float64Array> {
   return async () => {
     const trial = await createTrial(dir, { threads })
     const numbers: number[] = []
-    for await (const { reductions, error } of trial.scan({ threads, check })) {
+    for await (const { reductions, error } of trial.scan({ threads, checkLevel })) {
       if (error) throw error
       for (const name of REDUCTIONS) numbers.push(reductions[name] as number)
     }
@@ -174,11 +174,11 @@ export function scan(dir: string, threads: number, check: CheckLevel): () => Pro
 }
 
 /** The minimum of every tensor, opening the trial included. */
-export function scanMinima(dir: string, threads: number, check: CheckLevel): () => Promise<Float64Array> {
+export function scanMinima(dir: string, threads: number, checkLevel: CheckLevel): () => Promise<Float64Array> {
   return async () => {
     const trial = await createTrial(dir, { threads })
     const minima: number[] = []
-    for await (const { reductions, error } of trial.scan({ threads, check, reductions: ['min'] })) {
+    for await (const { reductions, error } of trial.scan({ threads, checkLevel, reductions: ['min'] })) {
       if (error) throw error
       minima.push(reductions.min as number)
     }

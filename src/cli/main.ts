@@ -98,6 +98,8 @@ function formatText(name: keyof typeof FORMATS): string {
   return `${formatNames(name)} (default: ${isDirectory ? '' : 'what --out ends in, or '}${otherwise})`
 }
 
+const CHECK_LEVELS = ['none', 'minimal', 'full']
+
 const OUT = 'write to this file, which appears when it is whole; - is standard output'
 
 function withThreads(command: Command): Command {
@@ -138,7 +140,7 @@ Examples:
   $ trialscan scan ./my-training --collection gradients --reductions abs_mean,abs_max
   $ trialscan show ./my-training gradient/fc.weight --step 100
   $ trialscan check ./my-training
-  $ trialscan scan s3://my-bucket/my-training --cache ~/.cache/trialscan
+  $ trialscan scan s3://my-bucket/my-training --s3-cache ~/.cache/trialscan
 
 Data goes to standard output, everything else to standard error.
 ${EXIT_HELP}`,
@@ -205,10 +207,12 @@ withS3Options(
           reductionList,
         )
         .addOption(
-          new Option('--check <LEVEL>', 'which checksums to verify: none, those of the lengths, or all')
-            .choices(['none', 'minimal', 'full'])
-            .default('minimal'),
-        ),
+          new Option(
+            '--check-level <LEVEL>',
+            'which checksums to verify: none, those of the lengths (the default), or all',
+          ).choices(CHECK_LEVELS),
+        )
+        .addOption(new Option('--check <LEVEL>').choices(CHECK_LEVELS).hideHelp()),
     )
       .option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumber)
       .option('--stats', 'print on standard error what the scan has cost'),

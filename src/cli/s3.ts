@@ -1,6 +1,6 @@
 /** What the command line can say of trials on S3: the same options for every command that opens one. */
 
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { S3Options } from '../index.js'
 import { pathText } from './arguments.js'
 
@@ -9,7 +9,7 @@ export interface S3Flags {
   readonly s3Region?: string
   readonly s3ForcePathStyle?: boolean
   readonly s3Anonymous?: boolean
-  readonly cache?: string
+  readonly s3Cache?: string
 }
 
 export function withS3Options(command: Command): Command {
@@ -18,18 +18,19 @@ export function withS3Options(command: Command): Command {
     .option('--s3-region <REGION>', 'of S3: where the bucket is (default: AWS_REGION, else what S3 says)')
     .option('--s3-force-path-style', 'of S3: the bucket in the path, not in the name of the host')
     .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
-    .option('--cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
+    .option('--s3-cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
+    .addOption(new Option('--cache <DIR>').argParser(pathText).hideHelp())
 }
 
 /** As `createTrial` takes them; nothing where nothing was said. */
 export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
-  const { s3Endpoint, s3Region, s3ForcePathStyle, s3Anonymous, cache } = flags
+  const { s3Endpoint, s3Region, s3ForcePathStyle, s3Anonymous, s3Cache } = flags
   const s3: S3Options = {
     ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
     ...(s3Region !== undefined && { region: s3Region }),
     ...(s3ForcePathStyle !== undefined && { forcePathStyle: s3ForcePathStyle }),
     ...(s3Anonymous !== undefined && { anonymous: s3Anonymous }),
-    ...(cache !== undefined && { cacheDirectory: cache }),
+    ...(s3Cache !== undefined && { cacheDirectory: s3Cache }),
   }
   return Object.keys(s3).length > 0 ? { s3 } : {}
 }

@@ -39,7 +39,7 @@ export interface ScanFlags extends S3Flags {
   readonly mode?: Mode
   readonly worker?: readonly string[]
   readonly reductions?: readonly string[] | 'all'
-  readonly check: CheckLevel
+  readonly checkLevel?: CheckLevel
   readonly threads?: number
   readonly memory?: number
   readonly format?: FormatOf<'scan'>
@@ -52,7 +52,7 @@ const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std',
 /** @returns the exit code */
 export async function scan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('scan', path, given)
-  const { tensor, collection, steps, modeSteps, mode, worker, check, threads, memory, out } = flags
+  const { tensor, collection, steps, modeSteps, mode, worker, checkLevel, threads, memory, out } = flags
   const openedAt = performance.now()
   const trial = await createTrial(path, {
     requireCollections: false,
@@ -74,7 +74,7 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
     reductions:
       flags.reductions === undefined || flags.reductions === 'all' ? 'all' : parseReductions(flags.reductions),
-    check,
+    ...(checkLevel && { checkLevel }),
     timed: flags.stats === true,
     signal,
     onProgress: progress.update,

@@ -15,19 +15,18 @@ import {
 } from '../errors.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { DEFAULT_MEMORY } from '../plan.js'
-import { WORK_OPTIONS, type WorkOptions } from '../trial/access.js'
+import { READ_KINDS, type ReadOptions } from '../trial/access.js'
 import { holding } from '../trial/hold.js'
 import { Inquiry, type MeasureStats } from '../trial/measure.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import { turnsWhenDue } from '../trial/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../trial/wait.js'
-import type { CheckLevel } from '../types.js'
 import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
 import { RequiredTensors } from './required.js'
 import { expectRule, type Rule } from './rule.js'
 import { judgements, runs } from './turns.js'
 
-export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'> {
+export interface EvaluateOptions extends ReadOptions, Omit<WaitOptions, 'onWait'> {
   /** The first global step to judge. Default: the first there is. */
   readonly startStep?: number | null
   /** The first that is not judged any more. Default: none. */
@@ -37,8 +36,6 @@ export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'
    * false: what is there now. In the end steps are judged, too, that not all workers have written.
    */
   readonly follow?: boolean
-  /** Default `minimal`. */
-  readonly check?: CheckLevel
   /** Called after every window of steps, and when a rule has fired because none came. */
   readonly onProgress?: (progress: EvaluateProgress) => void
   /** Called with each finding, in order, as soon as there is one. */
@@ -46,14 +43,13 @@ export interface EvaluateOptions extends WorkOptions, Omit<WaitOptions, 'onWait'
 }
 
 const OPTIONS = optionsOf<EvaluateOptions>({
-  ...WORK_OPTIONS,
+  ...READ_KINDS,
   timeoutMs: WAIT_OPTIONS.timeoutMs,
   pollMs: WAIT_OPTIONS.pollMs,
   signal: WAIT_OPTIONS.signal,
   startStep: kinds.orNull(kinds.step),
   endStep: kinds.orNull(kinds.step),
   follow: kinds.flag,
-  check: kinds.checkLevel,
   onProgress: kinds.callback(),
   onFinding: kinds.callback(),
 })

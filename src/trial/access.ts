@@ -7,6 +7,7 @@ import { InlineRunner } from '../pool/inline.js'
 import type { Job, ReplyTo } from '../pool/message.js'
 import type { Runner } from '../pool/runner.js'
 import { addTraffic, newTraffic, type Store, type StoreSpec, storeSpec, type Traffic } from '../store/store.js'
+import type { CheckLevel } from '../types.js'
 
 /** Less work than this is done on the calling thread: starting a pool takes longer. */
 const INLINE_BYTES = 8 << 20
@@ -30,6 +31,20 @@ export interface WorkOptions {
 export const WORK_OPTIONS: Kinds<WorkOptions> = {
   threads: kinds.wholeNumber(0, 1024, 'a number of threads from 0 to 1024'),
   memory: kinds.wholeNumber(MIN_MEMORY, 2 ** 31, `bytes a thread may hold, from 4 MiB (${MIN_MEMORY}) to 2 GiB`),
+}
+
+/** How records are read. */
+export interface ReadOptions extends WorkOptions {
+  /** Which checksums are verified. Default `minimal`. */
+  readonly checkLevel?: CheckLevel
+  /** @deprecated Write `checkLevel`. */
+  readonly check?: CheckLevel
+}
+
+export const READ_KINDS: Kinds<ReadOptions> = {
+  ...WORK_OPTIONS,
+  checkLevel: kinds.checkLevel,
+  check: kinds.formerName('checkLevel', kinds.checkLevel),
 }
 
 let threads: Promise<typeof import('../pool/threads.js')> | undefined

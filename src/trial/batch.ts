@@ -8,8 +8,8 @@ import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedRe
 import { ReductionUndefined } from '../errors.js'
 import { DEFAULT_MEMORY, planScan, type RecordPlace, wholeRecordLimit } from '../plan.js'
 import type { Store } from '../store/store.js'
-import type { CheckLevel, ReductionName } from '../types.js'
-import type { WorkOptions } from './access.js'
+import type { ReductionName } from '../types.js'
+import type { ReadOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { STAMP_LENGTH } from './index-cache.js'
@@ -35,9 +35,6 @@ interface Asked {
   readonly requests: Request[]
 }
 
-/** How a reduction is read. Requests that differ in it are not read together. */
-export type ReadOptions = WorkOptions & { readonly check?: CheckLevel }
-
 /** A record of so many bytes is reduced in no time: so all reductions are, since another may be asked for next. */
 const SMALL_BYTES = 64 << 10
 
@@ -60,7 +57,7 @@ export function readReduction(
       batches = new Map()
       batchesOf.set(state, batches)
     }
-    const key = JSON.stringify([options.check, options.threads, options.memory])
+    const key = JSON.stringify([options.checkLevel, options.threads, options.memory])
     const request: Request = { item, reduction, isSaved: location !== undefined, resolve, reject }
     const open = batches.get(key)
     if (open !== undefined) {
@@ -82,7 +79,7 @@ export function readReduction(
 async function run(state: TrialState, batch: readonly Request[], options: ReadOptions): Promise<void> {
   const { access, remembered } = state
   const { threads, memory = DEFAULT_MEMORY } = options
-  const checkLevel = checkLevelNumber(options.check ?? 'minimal')
+  const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
   const unread: Asked[] = []
   for (const asked of await byRecord(batch, checkLevel, access.store)) {
     const told = remembered.get(asked.key, asked.stamp)

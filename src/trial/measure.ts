@@ -31,8 +31,8 @@ import {
 import type { HistogramResult, MeasureReply, RawValue } from '../pool/message.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
-import type { CheckLevel, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
-import { WORK_OPTIONS, type WorkOptions } from './access.js'
+import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import { READ_KINDS, type ReadOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
 import { failureOfRecord } from './failed-job.js'
 import type { Ahead } from './hold.js'
@@ -528,12 +528,11 @@ function noNumbers(tensor: string, step: number): QueryError {
   return new QueryError('NotNumeric', `expected numbers in ${quote(tensor)} at step ${step}`, { tensor, step })
 }
 
-export interface MeasureOptions extends WorkOptions {
-  readonly check?: CheckLevel
+export interface MeasureOptions extends ReadOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-export const MEASURE_OPTIONS: Kinds<MeasureOptions> = { ...WORK_OPTIONS, check: kinds.checkLevel, signal: kinds.signal }
+export const MEASURE_OPTIONS: Kinds<MeasureOptions> = { ...READ_KINDS, signal: kinds.signal }
 
 /** What answering has cost. */
 export interface MeasureStats {
@@ -747,7 +746,7 @@ export class Inquiry implements Ahead {
 
   /** Answers all that was asked. A record that can't be read is the answer to the questions about it. */
   async run(options: MeasureOptions, stats: MeasureStats): Promise<void> {
-    const { threads, memory = DEFAULT_MEMORY, signal, check = 'minimal' } = options
+    const { threads, memory = DEFAULT_MEMORY, signal, checkLevel = 'minimal' } = options
     const records = this.#records
     const [state] = this.#storeNumbers.keys()
     if (records.length === 0 || state === undefined) return
@@ -759,7 +758,7 @@ export class Inquiry implements Ahead {
     stats.threads = Math.max(stats.threads, runner.threads)
     const context = {
       stores: this.#stores,
-      checkLevel: checkLevelNumber(check),
+      checkLevel: checkLevelNumber(checkLevel),
       memory,
       threads: runner.threads,
       known: this.known,

@@ -55,7 +55,7 @@ export interface LoadOptions {
   /** Whether an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
   /** File of the index cache, an absolute path; null: none. */
-  readonly cache: string | null
+  readonly indexCache: string | null
 }
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
@@ -262,14 +262,14 @@ export class TrialLoader {
    * that changes meanwhile is read again the next time.
    */
   async #fromCache(files: readonly { readonly path: string; readonly name: IndexFileName }[]): Promise<IndexEntry[]> {
-    const { cache } = this.#options
-    if (cache === null) return []
+    const { indexCache } = this.#options
+    if (indexCache === null) return []
     const { store } = this.#access
     const stamps = await store.stamps(files.map(({ path }) => path))
     files.forEach(({ path }, i) => {
       this.#stamps.set(path, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH))
     })
-    const bytes = this.#contents === undefined ? readFileIfThere(cache) : null
+    const bytes = this.#contents === undefined ? readFileIfThere(indexCache) : null
     const known = bytes && decodeIndexCache(store.url(''), bytes)
     if (!known) return []
     return files.flatMap(({ path, name: { step, worker } }) => {
@@ -281,8 +281,8 @@ export class TrialLoader {
 
   /** Keeps what is known of the index files for the next opening. */
   #writeCache(): void {
-    const { cache } = this.#options
-    if (cache === null) return
+    const { indexCache } = this.#options
+    if (indexCache === null) return
     const files = new Map<string, CachedIndexFile>()
     for (const { path, content } of this.#entries.values()) {
       const stamp = this.#stamps.get(path)
@@ -290,7 +290,7 @@ export class TrialLoader {
     }
     this.#cacheProblem = null
     try {
-      writeWholeFile(cache, encodeIndexCache(this.#access.store.url(''), files))
+      writeWholeFile(indexCache, encodeIndexCache(this.#access.store.url(''), files))
     } catch (error) {
       // A full disk costs the next opening its cache, and not this one its trial.
       if (!(error instanceof StoreError)) throw error

@@ -16,8 +16,8 @@ import {
 } from '../errors.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { columnsOf, DEFAULT_MEMORY, type RecordPlace, windowByteLength } from '../plan.js'
-import type { CheckLevel, Mode, ReductionBase, ReductionName, Worker } from '../types.js'
-import { WORK_OPTIONS, type WorkOptions } from './access.js'
+import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
+import { READ_KINDS, type ReadOptions } from './access.js'
 import { readReduction } from './batch.js'
 import { inOrderOfWorkers, type SavedTensor, type WorkerStep, workersOf } from './catalog.js'
 import { runWhole } from './failed-job.js'
@@ -29,13 +29,11 @@ import { checkMode, STEP_OPTIONS, type StepOptions } from './steps.js'
 import { type TensorValue, tensorValue } from './value.js'
 
 /** Which of a tensor's values is meant. */
-export interface ValueOptions extends WorkOptions {
+export interface ValueOptions extends ReadOptions {
   /** What the step counts in: global steps (GLOBAL, the default, whatever mode they were saved in) or mode steps. */
   readonly mode?: Mode
   /** Default: the first in sorted order that has data. */
   readonly worker?: Worker
-  /** Default `minimal`. */
-  readonly check?: CheckLevel
   /**
    * TensorFlow lets the last of a few saved values stand for all others, so that a record of a hundred bytes can be a
    * tensor of any size. Bytes that such values may take; a larger one is refused as `ValueTooLarge`. Default 256 MiB.
@@ -49,10 +47,9 @@ export interface ReductionOptions extends ValueOptions {
 }
 
 const VALUE_KINDS: Kinds<ValueOptions> = {
-  ...WORK_OPTIONS,
+  ...READ_KINDS,
   mode: kinds.mode,
   worker: kinds.text,
-  check: kinds.checkLevel,
   unfoldLimit: kinds.wholeNumber(0, undefined, 'a number of bytes'),
 }
 const VALUE_OPTIONS = optionsOf<ValueOptions>(VALUE_KINDS)
@@ -124,7 +121,7 @@ export class Tensor {
     const asked = checkOptions('tensor.value', VALUE_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
     const found = await this.#find(step, mode, worker, hasValue)
-    const ahead = asked.check === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
+    const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
     if (ahead) return ahead
     const place = this.#valuePlace(found, step, mode)
     const [value] = await this.#reading(this.#read([place], asked), found, step, mode)
@@ -162,7 +159,7 @@ export class Tensor {
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
     const found = await this.#find(step, mode, worker, saved => hasValue(saved) || saved.reductions.has(reduction))
     const { workerStep, saved } = found
-    const ahead = asked.check === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
+    const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
     if (ahead !== undefined && ahead !== false) return ahead
     if (saved.value === null && !saved.reductions.has(reduction)) {
       const kept = [...saved.reductions.keys()].join(', ') || 'none'
@@ -357,7 +354,7 @@ export class Tensor {
           {
             kind: 'value',
             store: access.spec,
-            checkLevel: checkLevelNumber(options.check ?? 'minimal'),
+            checkLevel: checkLevelNumber(options.checkLevel ?? 'minimal'),
             windowByteLength: windowByteLength(memory),
             unfoldLimit,
             ...columnsOf(records),
@@ -383,7 +380,7 @@ export class Tensor {
       const job = {
         kind: 'describe',
         store: access.spec,
-        checkLevel: checkLevelNumber(options.check ?? 'minimal'),
+        checkLevel: checkLevelNumber(options.checkLevel ?? 'minimal'),
         windowByteLength: windowByteLength(memory),
         ...columnsOf(unsaved.map(({ workerStep, saved }) => recordPlace(workerStep, saved.value!))),
       } as const

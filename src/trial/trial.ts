@@ -21,8 +21,8 @@ import { columnsOf, DEFAULT_MEMORY, type RecordPlace, windowByteLength } from '.
 import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
 import { openStore, storeName, storeSpec, type Traffic } from '../store/store.js'
-import type { CheckLevel, DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
-import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
+import type { DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import { Access, READ_KINDS, type ReadOptions, WORK_OPTIONS, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { FOLLOW_OPTIONS, type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
@@ -57,6 +57,8 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    * A file to keep what the index files told, for the next opening of the same trial. Each is held against its length and
    * times of change before it is believed. Worth it from some ten thousand index files on.
    */
+  readonly indexCache?: string
+  /** @deprecated Write `indexCache`. */
   readonly cache?: string
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
@@ -90,7 +92,7 @@ export interface TensorNamesOptions {
   readonly collection?: string | Collection
 }
 
-export interface ScanOptions extends WorkOptions {
+export interface ScanOptions extends ReadOptions {
   /** Names, or patterns matched anywhere in the name. Default: all tensors. */
   readonly tensors?: string | RegExp | readonly (string | RegExp)[]
   /** Python patterns, matched anywhere in the name; beside `tensors`: what either of them selects. */
@@ -109,8 +111,6 @@ export interface ScanOptions extends WorkOptions {
   readonly workers?: Worker | readonly Worker[]
   /** Default `all`: the eighteen, as far as a dtype has them. Names from outside: `parseReductions`. */
   readonly reductions?: readonly ReductionName[] | 'all'
-  /** Default `minimal`. */
-  readonly check?: CheckLevel
   /** Whether `stats.spent` tells where the time goes. It takes a second walk over the records. Default false. */
   readonly timed?: boolean
   /** Ends the scan: the loop over it then throws the signal's reason. */
@@ -155,7 +155,8 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
   rangeSteps: kinds.orNull(stepRange),
   incompleteStepWindow: kinds.wholeNumber(0),
   requireCollections: kinds.flag,
-  cache: kinds.text,
+  indexCache: kinds.text,
+  cache: kinds.formerName('indexCache', kinds.text),
   allowSymlinks: kinds.flag,
   refresh: kinds.oneOf<RefreshMode>(REFRESH_MODES),
   s3: S3_OPTIONS,
@@ -168,7 +169,7 @@ const TENSOR_NAMES_OPTIONS = optionsOf<TensorNamesOptions>({
   collection: kinds.that('the name of a collection, or a collection', isCollection),
 })
 const SCAN_OPTIONS = optionsOf<ScanOptions>({
-  ...WORK_OPTIONS,
+  ...READ_KINDS,
   tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
   regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
   collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
@@ -177,7 +178,6 @@ const SCAN_OPTIONS = optionsOf<ScanOptions>({
   mode: kinds.mode,
   workers: kinds.oneOrMore('the name of a worker', 'such', kinds.text),
   reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
-  check: kinds.checkLevel,
   timed: kinds.flag,
   signal: kinds.signal,
   onProgress: kinds.callback(),
@@ -199,7 +199,7 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     allowSymlinks = false,
     incompleteStepWindow = 1000,
     requireCollections = true,
-    cache,
+    indexCache,
     refresh = 'auto',
     s3,
     threads,
@@ -211,7 +211,7 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     threads,
     incompleteStepWindow,
     requireCollections,
-    cache: cache === undefined ? null : resolve(cache),
+    indexCache: indexCache === undefined ? null : resolve(indexCache),
   })
   const state = new TrialState(access, rangeSteps, loader, await loader.load())
   if (refresh === 'auto') state.refreshInBackground()
@@ -483,7 +483,7 @@ export class Trial extends TornasoleNames {
    */
   scan(options?: ScanOptions): Scan {
     const asked = checkOptions('trial.scan', SCAN_OPTIONS, options)
-    const { check = 'minimal', reductions = 'all', threads, memory = DEFAULT_MEMORY } = asked
+    const { checkLevel = 'minimal', reductions = 'all', threads, memory = DEFAULT_MEMORY } = asked
     const names = parseReductions(reductions)
     const { access } = this.#state
     const selected = this.#selectedNames(asked)
@@ -495,7 +495,7 @@ export class Trial extends TornasoleNames {
       strict: reductions !== 'all',
       context: {
         store: access.spec,
-        checkLevel: checkLevelNumber(check),
+        checkLevel: checkLevelNumber(checkLevel),
         memory,
         timed: asked.timed,
         known: setFor(names),

@@ -69,7 +69,7 @@ describe('what is wrong is told in a line, with a code', () => {
       /expected mode to be one of/,
       ['show', PLAIN, 'loss', '--step', '1', '--mode', 'trian'],
     ],
-    ['unknown check level', 2, /none, minimal, full/, [...scan, '--check', 'some']],
+    ['unknown check level', 2, /none, minimal, full/, [...scan, '--check-level', 'some']],
     ['unknown format', 2, /Expected table, jsonl or csv/, [...scan, '--format', 'xml']],
     ['no such path', 3, /^trialscan: \/no\/such: /, ['ls', '/no/such']],
     ['a file for a trial', 3, /expected a directory/, ['ls', join(ROOT, 'package.json')]],
@@ -87,6 +87,43 @@ describe('what is wrong is told in a line, with a code', () => {
     expect(outcome.stderr).toMatch(/^trialscan: /)
     expect(outcome.stderr).not.toMatch(/^ {4}at /m)
     expect(outcome).toMatchObject({ code, stdout: '' })
+  })
+})
+
+describe('former names of flags', () => {
+  const told = 'trialscan: --check is deprecated: write --check-level\n'
+
+  it('work as before, and are told of once', async () => {
+    const damaged = corruptedCopy('one bit of an element flipped', join(directory, 'damaged'))
+    const now = await trialscan('scan', damaged, '--check-level', 'full')
+    expect(now.code).toBe(4)
+    const before = await trialscan('scan', damaged, '--check', 'full')
+    expect(before).toEqual({ ...now, stderr: `${told}${now.stderr}` })
+    // A cache that can't be had is told before a request is made.
+    const file = join(ROOT, 'package.json')
+    for (const command of [['ls'], ['scan'], ['check'], ['verify']]) {
+      const args = [...command, 's3://bucket/trial', '--s3-endpoint', 'http://127.0.0.1:1', '--s3-anonymous']
+      const { code, stdout, stderr } = await trialscan(...args, '--s3-cache', file)
+      expect(code).toBe(3)
+      expect(stderr).toContain(file)
+      const note = 'trialscan: --cache is deprecated: write --s3-cache\n'
+      expect(await trialscan(...args, '--cache', file)).toEqual({ code, stdout, stderr: `${note}${stderr}` })
+    }
+  })
+
+  it('are not told in the help, nor taken beside the new ones', async () => {
+    for (const command of ['ls', 'scan', 'show', 'check', 'rule-invoker', 'verify', 'reindex', 'repair']) {
+      const { stdout } = await trialscan(command, '--help')
+      expect(stdout).toContain('--s3-cache <DIR>')
+      expect(stdout).not.toMatch(/--(cache|check)\b(?!-level)/)
+    }
+    const both = await trialscan('scan', PLAIN, '--check', 'full', '--check-level', 'full')
+    expect(both).toMatchObject({ code: 2, stdout: '' })
+    expect(both.stderr).toMatch('expected --check-level alone, got --check, its former name, beside it')
+    const caches = await trialscan('ls', 's3://bucket/trial', '--cache', 'a', '--s3-cache', 'b')
+    expect(caches).toMatchObject({ code: 2, stdout: '' })
+    expect(caches.stderr).toMatch('expected --s3-cache alone, got --cache, its former name, beside it')
+    expect(await trialscan('scan', PLAIN, '--check', 'some')).toMatchObject({ code: 2, stdout: '' })
   })
 })
 
@@ -194,7 +231,7 @@ describe('scan', () => {
     }
     for (const out of [[], ['--out', join(directory, 'interrupted', 'rows.jsonl')]]) {
       mkdirSync(join(directory, 'interrupted'), { recursive: true })
-      const child = spawn(process.execPath, [CLI, 'scan', big, '--threads', '0', '--check', 'full', ...out])
+      const child = spawn(process.execPath, [CLI, 'scan', big, '--threads', '0', '--check-level', 'full', ...out])
       let stdout = ''
       const started = new Promise<void>(resolve => {
         child.stdout.setEncoding('utf8').on('data', (text: string) => {

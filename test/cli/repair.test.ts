@@ -71,7 +71,7 @@ describe('trialscan repair', () => {
     expect(lines.filter(line => 'ignored' in line)).toEqual([{ ignored: 'half.tmp' }])
     expect(lines.at(-1)).toMatchObject({ records: { kept: 12, left_out: 3 }, left_out_count: 3 })
     // The copy is whole, and has nothing to be repaired.
-    const scanned = await trialscan('scan', out, '--check', 'full', '--format', 'jsonl')
+    const scanned = await trialscan('scan', out, '--check-level', 'full', '--format', 'jsonl')
     expect([scanned.code, objects(scanned.stdout).length]).toEqual([0, 12])
     expect((await trialscan('repair', out, '--out', `${out}2`)).code).toBe(0)
     expect(contentsOf(`${out}2`)).toEqual(contentsOf(out))

@@ -157,7 +157,7 @@ it('an index cache that can’t be written costs nothing but itself', async () =
   mkdirSync(directory)
   const spy = vi.spyOn(fs, 'writeFileSync').mockImplementation(() => fail('ENOSPC'))
   syncBuiltinESMExports()
-  const trial = await createTrial(many, { cache: join(directory, 'cache') })
+  const trial = await createTrial(many, { indexCache: join(directory, 'cache') })
   spy.mockRestore()
   syncBuiltinESMExports()
   expect(trial.steps().length).toBe(STEPS)

@@ -115,7 +115,7 @@ function expectWholeLines(stdout: string, format: string | undefined): void {
 const RULES = ['--rule', 'AllZero,tensor_regex=layer']
 const COMMANDS: readonly [name: string, args: readonly string[], out?: string][] = [
   ['scan, jsonl', ['scan', trial, '--threads', '0', '--format', 'jsonl']],
-  ['scan, csv, on threads', ['scan', trial, '--threads', '2', '--format', 'csv', '--check', 'full']],
+  ['scan, csv, on threads', ['scan', trial, '--threads', '2', '--format', 'csv', '--check-level', 'full']],
   ['scan, table', ['scan', trial, '--format', 'table']],
   ['scan without an index', ['scan', bare, '--format', 'jsonl']],
   ['scan into a file', ['scan', trial, '--threads', '2', '--out'], 'rows'],
@@ -172,7 +172,7 @@ describe.runIf(isUnix)('a signal', () => {
     const directory = join(scratch, 'twice')
     mkdirSync(directory)
     for (const ms of [100, 180, 260]) {
-      const args = ['scan', trial, '--threads', '2', '--check', 'full', '--out', join(directory, 'rows')]
+      const args = ['scan', trial, '--threads', '2', '--check-level', 'full', '--out', join(directory, 'rows')]
       const end = await interrupted(args, 'SIGINT', [ms, ms + 2, ms + 4])
       expectGoodEnd(end, 'SIGINT', [0], '')
       expect(readdirSync(directory).filter(file => file !== 'rows')).toEqual([])

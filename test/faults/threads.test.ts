@@ -48,7 +48,7 @@ beforeAll(async () => {
   }
   writer.end()
   trial = await createTrial(directory)
-  whole = plainRows(await rowsOf(trial, { threads: 0, check: 'full' }))
+  whole = plainRows(await rowsOf(trial, { threads: 0, checkLevel: 'full' }))
 })
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }), 60_000)
@@ -64,7 +64,7 @@ afterEach(async () => {
 })
 
 async function expectWhole(): Promise<void> {
-  expect(plainRows(await rowsOf(trial, { threads: 2, check: 'full' }))).toEqual(whole)
+  expect(plainRows(await rowsOf(trial, { threads: 2, checkLevel: 'full' }))).toEqual(whole)
 }
 
 function pause(ms: number): Promise<void> {
@@ -76,7 +76,7 @@ describe('a thread that is killed while a scan runs', () => {
   const moments = Array.from({ length: 8 }, (_, i) => i * 18)
   it.each(moments)('after %d ms, of a new pool and of one that was there', async ms => {
     for (let round = 0; round < 2; round++) {
-      const rows = rowsOf(trial, { threads: 2, check: 'full' })
+      const rows = rowsOf(trial, { threads: 2, checkLevel: 'full' })
       await pause(ms)
       void threads.kill(round)
       expect(plainRows(await rows)).toEqual(whole)
@@ -85,7 +85,7 @@ describe('a thread that is killed while a scan runs', () => {
 
   it.each(Array.from({ length: 8 }, (_, i) => i * 15))('when row %d is handed out', async at => {
     const rows: unknown[] = []
-    for await (const row of trial.scan({ threads: 2, check: 'full' })) {
+    for await (const row of trial.scan({ threads: 2, checkLevel: 'full' })) {
       if (rows.length === at) void threads.kill(at)
       rows.push(...plainRows([row]))
     }
@@ -100,7 +100,7 @@ describe('a thread that is killed while a scan runs', () => {
       threads.onStart = worker => {
         if (left-- > 0) void worker.terminate()
       }
-      const rows = rowsOf(trial, { threads: 2, check: 'full' })
+      const rows = rowsOf(trial, { threads: 2, checkLevel: 'full' })
       await pause(5)
       void threads.kill(0)
       expect(plainRows(await rows)).toEqual(whole)
@@ -110,7 +110,7 @@ describe('a thread that is killed while a scan runs', () => {
   it('together with all the others, of which no successor starts: the scan is an error, the next one whole', async () => {
     await expectWhole()
     threads.onStart = worker => void worker.terminate()
-    const rows = rejectionOf(rowsOf(trial, { threads: 2, check: 'full' }))
+    const rows = rejectionOf(rowsOf(trial, { threads: 2, checkLevel: 'full' }))
     for (const worker of threads.living) void worker.terminate()
     expect(await rows).toMatchObject({ name: 'ThreadError', code: 'ThreadsNotStarted' })
     threads.onStart = () => {}
@@ -154,7 +154,7 @@ describe('a scan that is aborted', () => {
   it.each(Array.from({ length: 6 }, (_, i) => i * 15))('after %d ms leaves a pool that works', async ms => {
     const controller = new AbortController()
     const reason = new Error('enough')
-    const scanning = rowsOf(trial, { threads: 2, check: 'full', signal: controller.signal }).then(
+    const scanning = rowsOf(trial, { threads: 2, checkLevel: 'full', signal: controller.signal }).then(
       () => reason,
       error => error,
     )
@@ -168,7 +168,7 @@ describe('a scan that is aborted', () => {
 
 describe('closing the pools', () => {
   it.each([0, 5, 15, 40])('%d ms into a scan ends it with an error that says so, or comes too late', async ms => {
-    const scanning = rowsOf(trial, { threads: 2, check: 'full' }).then(
+    const scanning = rowsOf(trial, { threads: 2, checkLevel: 'full' }).then(
       rows => plainRows(rows),
       error => error,
     )

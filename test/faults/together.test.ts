@@ -46,10 +46,10 @@ afterAll(async () => {
 /** Work of every kind, each with options of its own. */
 const kinds: readonly ((trial: Trial, threads: number) => Promise<unknown>)[] = [
   (trial, threads) => scanBits(trial, { threads }),
-  (trial, threads) => scanBits(trial, { threads, memory: 4 * MIB, check: 'full', reductions: ['l2', 'abs_mean'] }),
+  (trial, threads) => scanBits(trial, { threads, memory: 4 * MIB, checkLevel: 'full', reductions: ['l2', 'abs_mean'] }),
   (trial, threads) => scanBits(trial, { threads, memory: 16 * MIB, steps: [1, 3], regex: ['5$', 'bias'] }),
   (trial, threads) => textBits(trial, 'csv', { threads, reductions: ['min', 'max'] }),
-  (trial, threads) => textBits(trial, 'jsonl', { threads, memory: 8 * MIB, check: 'none' }),
+  (trial, threads) => textBits(trial, 'jsonl', { threads, memory: 8 * MIB, checkLevel: 'none' }),
   (trial, threads) => valueBits(trial, { threads }),
   (trial, threads) => ruleBits(trial, { threads, memory: 8 * MIB }),
 ]
@@ -73,7 +73,7 @@ describe.each([0, 1, 2])('on %d threads', threads => {
 
   it.each([0, 1, 4, 16, 40])('one that is aborted after %d ms leaves the others alone', async ms => {
     const [a, b] = trials as [Trial, Trial]
-    const options: ScanOptions = { threads, check: 'full' }
+    const options: ScanOptions = { threads, checkLevel: 'full' }
     const [right, other] = [await scanBits(a, options), await scanBits(b, options)]
     const controller = new AbortController()
     const reason = new Error('enough')
@@ -137,8 +137,8 @@ describe('closing the pools', () => {
     for (const ms of [0, 10, 25]) {
       const failure = (error: unknown) => error
       const running = [
-        scanBits(a, { threads: 1, check: 'full' }).catch(failure),
-        scanBits(a, { threads: 2, check: 'full' }).catch(failure),
+        scanBits(a, { threads: 1, checkLevel: 'full' }).catch(failure),
+        scanBits(a, { threads: 2, checkLevel: 'full' }).catch(failure),
         evaluate(new AllZero(b, { tensor_regex: '.*' }), { threads: 2 }).then(() => right, failure),
       ]
       const inline = scanBits(b, { threads: 0 })

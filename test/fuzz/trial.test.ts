@@ -53,7 +53,7 @@ async function read(path: string): Promise<ScanRow[]> {
   const trial: Trial = await createTrial(path, { threads: 0 })
   try {
     for (const problem of trial.problems) expectRefusal(problem)
-    const rows = await rowsOf(trial, { check: 'full', threads: 0 })
+    const rows = await rowsOf(trial, { checkLevel: 'full', threads: 0 })
     for (const { tensor, step, error } of rows) {
       if (error) expectRefusal(error)
       if (step !== DAMAGED_STEP || error || tensor === null) continue

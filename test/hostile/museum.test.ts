@@ -105,7 +105,7 @@ describe('each of the exhibits', () => {
     expect(trial.steps()).toEqual([0, ...EXHIBITS.flatMap((one, i) => (isListed(one) ? [i + 1] : [])), LAST])
     for (const check of ['none', 'full'] as const) {
       const codes = (list: readonly ScanRow[]) => list.map(({ step, tensor, error }) => [step, tensor, error?.code])
-      expect(codes(await rowsOf(trial, { threads: 2, check }))).toEqual(codes(rows))
+      expect(codes(await rowsOf(trial, { threads: 2, checkLevel: check }))).toEqual(codes(rows))
     }
     expect(plainRows(await rowsOf(trial, { threads: 2 }))).toEqual(plainRows(rows))
   })

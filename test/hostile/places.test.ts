@@ -210,7 +210,7 @@ describe('a file that shrinks', () => {
     const trial = await createTrial(directory)
     const file = join(directory, 'events/000000000000/000000000000_worker_0.tfevents')
     const rows = []
-    for await (const row of trial.scan({ threads, memory: 4 << 20, check: 'full' })) {
+    for await (const row of trial.scan({ threads, memory: 4 << 20, checkLevel: 'full' })) {
       if (rows.length === 0) truncateSync(file, 100)
       rows.push(row)
     }
@@ -349,8 +349,8 @@ describe('the index cache', () => {
     const zero = { dtype: 'float32', shape: [1] } as const
     new TrialWriter(directory).step({ step: 0, tensors: names.map((name, i) => ({ name, ...zero, values: [i] })) })
     const cache = join(place(), 'cache')
-    const first = await rowsOf(await createTrial(directory, { cache }))
-    const second = await rowsOf(await createTrial(directory, { cache }))
+    const first = await rowsOf(await createTrial(directory, { indexCache: cache }))
+    const second = await rowsOf(await createTrial(directory, { indexCache: cache }))
     expect(second.map(({ tensor, reductions, error }) => [tensor, reductions.sum, error])).toEqual(
       names.map((name, i) => [name, i, undefined]),
     )
@@ -419,9 +419,9 @@ describe('the index cache', () => {
     const link = join(place(), 'zero')
     symlinkSync('/dev/zero', link)
     for (const cache of [fifo, link]) {
-      expect((await createTrial(directory, { cache })).steps()).toEqual([0, 1, 2])
+      expect((await createTrial(directory, { indexCache: cache })).steps()).toEqual([0, 1, 2])
     }
-    const trial = await createTrial(directory, { cache: place() })
+    const trial = await createTrial(directory, { indexCache: place() })
     expect(trial.steps()).toEqual([0, 1, 2])
     expect(trial.scan().problems).toMatchObject([{ code: 'Unavailable' }])
   })

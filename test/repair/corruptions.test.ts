@@ -24,7 +24,7 @@ let good: ScanRow[]
 let copies = 0
 
 beforeAll(async () => {
-  good = await rowsOf(await createTrial(PLAIN_TRIAL), { check: 'full' })
+  good = await rowsOf(await createTrial(PLAIN_TRIAL), { checkLevel: 'full' })
   expect(good.length).toBe(15)
 })
 
@@ -73,7 +73,7 @@ describe.each([false, true])('repaired, checksums: %s', checksums => {
     const trial = await createTrial(out)
     expect(trial.problems).toEqual([])
     const lost = lostTensors(corruption)
-    const rows = await rowsOf(trial, { check: 'full' })
+    const rows = await rowsOf(trial, { checkLevel: 'full' })
     expect(rows.filter(({ error }) => error)).toEqual([])
     const isHeld = ({ step, tensor }: ScanRow): boolean => !(step === 1 && lost.includes(tensor!))
     const isTouched = name === 'one value for 2^50 elements' || name === 'record of another tensor'

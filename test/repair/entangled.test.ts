@@ -65,7 +65,7 @@ function editIndex(worker: number, step: number, edit: (json: IndexJson) => void
 
 /** A row's number, or its error, by step, worker and tensor. */
 async function answers(directory: string): Promise<Record<string, number | string>> {
-  const rows = await rowsOf(await createTrial(directory), { check: 'full', reductions: ['max'] })
+  const rows = await rowsOf(await createTrial(directory), { checkLevel: 'full', reductions: ['max'] })
   return Object.fromEntries(
     rows.map(row => [
       `${row.step - 1} ${row.worker} ${row.tensor}`,

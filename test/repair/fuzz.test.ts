@@ -75,7 +75,7 @@ describe.each(['plain', 'dtypes-checksummed', 'modes', 'wire-forms'])('%s', name
     const directory = join(scratch, name)
     await repairTrial(fixtureTrial(name).directory, directory, { checksums: true })
     const before = await createTrial(directory)
-    const rows = await rowsOf(before, { check: 'full' })
+    const rows = await rowsOf(before, { checkLevel: 'full' })
     const good = new Map(rows.map(row => [keyOf(row), answerOf(row)]))
     await before.close()
     let kept = 0
@@ -98,14 +98,14 @@ describe.each(['plain', 'dtypes-checksummed', 'modes', 'wire-forms'])('%s', name
       const { problems } = await verifyTrial(out, { threads: 0 })
       expect(problems, `seed ${seed}`).toEqual([])
       const trial = await createTrial(out)
-      for (const row of await rowsOf(trial, { check: 'full', threads: 0 })) {
+      for (const row of await rowsOf(trial, { checkLevel: 'full', threads: 0 })) {
         const wanted = good.get(keyOf(row))
         // Of several saved reductions each is a record of its own; where the value is lost, they are what is left.
         if (row.saved && wanted === undefined) expect(good.has(keyOf({ ...row, saved: false }))).toBe(true)
         else if (row.saved) expect(wanted, `seed ${seed}`).toMatchObject(answerOf(row) as object)
         else if (!isDeepStrictEqual(answerOf(row), wanted)) {
           // An index file that reads well may have lost the last entry of a name: the trial answers so itself.
-          const damaged = await rowsOf(await createTrial(dir), { check: 'full', threads: 0 })
+          const damaged = await rowsOf(await createTrial(dir), { checkLevel: 'full', threads: 0 })
           const own = damaged.find(other => keyOf(other) === keyOf(row))
           if (own && isDeepStrictEqual(answerOf(row), answerOf(own))) continue
           // Which record of several of one name is the last, only the index can tell once one of them is lost.

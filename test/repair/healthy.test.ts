@@ -45,7 +45,7 @@ function answersOf(trial: Trial): unknown {
 
 async function readAll(dir: string): Promise<{ answers: unknown; rows: unknown[] }> {
   const trial = await createTrial(dir)
-  const rows = await rowsOf(trial, { check: 'full' })
+  const rows = await rowsOf(trial, { checkLevel: 'full' })
   expect(rows.filter(({ error }) => error)).toEqual([])
   const answers = answersOf(trial)
   await trial.close()

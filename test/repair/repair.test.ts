@@ -112,7 +112,7 @@ async function rowsIn(directory: string): Promise<ScanRow[]> {
   expect((await verifyTrial(directory)).problems).toEqual([])
   const trial = await createTrial(directory)
   expect(trial.problems).toEqual([])
-  const rows = await rowsOf(trial, { check: 'full' })
+  const rows = await rowsOf(trial, { checkLevel: 'full' })
   await trial.close()
   return rows
 }

@@ -284,7 +284,7 @@ describe('what goes wrong', () => {
       new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: '2' }),
       new ClassImbalance(trial),
     ]
-    const { problems, findings } = await evaluate(rules, { check: 'full', threads: 0 })
+    const { problems, findings } = await evaluate(rules, { checkLevel: 'full', threads: 0 })
     expect(problems.map(({ step, tensor, error }) => [step, tensor, error.code])).toEqual([
       [1, 'labels', expect.any(String)],
     ])
@@ -522,7 +522,7 @@ describe('tensors of any size', () => {
       new DeadRelu(trial),
       new PoorWeightInitialization(trial, { distribution_range: '100', steps: '1' }),
     ]
-    const { findings, problems } = await evaluate(rules, { memory: mebibytes * 2 ** 20, threads, check: 'full' })
+    const { findings, problems } = await evaluate(rules, { memory: mebibytes * 2 ** 20, threads, checkLevel: 'full' })
     expect(problems).toEqual([])
     const found = findings.map(({ rule, step, value }) => `${rule} ${step} ${value!.toFixed(6)}`)
     expect(found).toEqual([
@@ -584,7 +584,7 @@ describe('a tensor that is read in parts', () => {
       new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: '2' }),
       new NLPSequenceRatio(trial, { tensor_regex: '.*', token_thresholds_percent: '98' }),
     ]
-    const { problems, findings } = await evaluate(rules, { memory, threads, check: 'full' })
+    const { problems, findings } = await evaluate(rules, { memory, threads, checkLevel: 'full' })
     expect(problems.map(({ step, tensor }) => [step, tensor])).toEqual([[0, 'labels']])
     expect(findings.map(({ rule, step, tensor }) => `${rule} ${step} ${tensor}`)).toEqual([
       'NLPSequenceRatio 0 predictions',

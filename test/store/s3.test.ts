@@ -54,7 +54,7 @@ function open(name: string, options: TrialOptions = {}): Promise<Trial> {
 
 async function rowsOf(trial: Trial, options: Parameters<Trial['scan']>[0] = {}): Promise<string> {
   const lines: Uint8Array[] = []
-  for await (const text of trial.scan({ check: 'full', ...options }).lines('jsonl')) lines.push(text)
+  for await (const text of trial.scan({ checkLevel: 'full', ...options }).lines('jsonl')) lines.push(text)
   return Buffer.concat(lines).toString()
 }
 
@@ -401,7 +401,7 @@ describe.runIf(HAS_S3)('the cache', () => {
 
   it('is shared by two processes at once', async () => {
     const directory = join(scratch, 'cache-two')
-    const args = ['scan', `s3://${bucket}/trials/mlp-vanishing`, '--s3-force-path-style', '--cache', directory]
+    const args = ['scan', `s3://${bucket}/trials/mlp-vanishing`, '--s3-force-path-style', '--s3-cache', directory]
     const [a, b] = await Promise.all([trialscan(...args), trialscan(...args)])
     expect(a.stdout).toBe(b.stdout)
     expect(a.stdout.length).toBeGreaterThan(1000)

@@ -65,7 +65,7 @@ export async function textBits(trial: Trial, format: 'csv' | 'jsonl', options: S
   return hash.digest('hex')
 }
 
-type Work = Pick<ScanOptions, 'threads' | 'memory' | 'check'>
+type Work = Pick<ScanOptions, 'threads' | 'memory' | 'checkLevel'>
 
 /** A line for each tensor: its values at all steps, and two reductions asked for one by one. */
 export async function valueBits(trial: Trial, options: Work = {}): Promise<string[]> {

@@ -271,7 +271,7 @@ it.each(corruptions)('one fault has one name, in a row of a scan, too: $name', a
   apply(plain())
   const codesOfScan = async (): Promise<string[]> => {
     const trial = await createTrial(directory)
-    const rows = await rowsOf(trial, { check: 'full' })
+    const rows = await rowsOf(trial, { checkLevel: 'full' })
     await trial.close()
     return rows.flatMap(({ error }) => error?.code ?? [])
   }

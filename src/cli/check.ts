@@ -14,7 +14,7 @@ import {
   type Trial,
   UsageError,
 } from '../index.js'
-import type { RuleText } from './arguments.js'
+import type { RuleText, StepsText } from './arguments.js'
 import { findingCsv } from './format/finding-csv.js'
 import type { FindingFormat } from './format/finding-format.js'
 import { findingJsonl } from './format/finding-jsonl.js'
@@ -32,8 +32,9 @@ export interface CheckFlags extends S3Flags {
   readonly rules?: string
   readonly module?: readonly string[]
   readonly all?: boolean
-  readonly steps?: readonly [number | null, number | null]
   readonly worker?: readonly string[]
+  readonly steps?: StepsText
+  readonly modeSteps?: StepsText
   readonly otherTrials?: readonly string[]
   readonly follow?: boolean
   readonly timeout?: number
@@ -47,7 +48,7 @@ export interface CheckFlags extends S3Flags {
 /** @returns the exit code */
 export async function check(path: string, given: CheckFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('check', path, given)
-  const { steps = [null, null], follow = false, timeout, threads, out } = flags
+  const { steps, modeSteps, follow = false, timeout, threads, out } = flags
   if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
   if (flags.poll !== undefined && !follow)
     throw new UsageError('expected --follow beside --poll: nothing else looks again')
@@ -68,6 +69,7 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
       format: findingFormat(flags),
       output: await Output.open(out),
       steps,
+      modeSteps,
       follow,
       timeout,
       poll: flags.poll,

@@ -15,12 +15,14 @@ import {
   type TrialOptions,
   UsageError,
 } from '../index.js'
+import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
 import type { FindingFormat, Judged, JudgingRule, Trouble } from './format/finding-format.js'
 import { countText } from './format/number.js'
 import { messageOf } from './format/row-format.js'
 import type { Output } from './output.js'
 import { Progress } from './progress.js'
+import { absentSteps, modeSpans, spanText } from './step-texts.js'
 import { note } from './terminal.js'
 
 /** Trials that are opened once, however often they are named. */
@@ -82,7 +84,9 @@ export interface Judging {
   readonly workers: readonly string[] | undefined
   readonly format: FindingFormat
   readonly output: Output
-  readonly steps: readonly [number | null, number | null]
+  /** Undefined: all. */
+  readonly steps: StepsText | undefined
+  readonly modeSteps: StepsText | undefined
   readonly follow: boolean
   /** Seconds; undefined: as long as the rules need. */
   readonly timeout: number | undefined
@@ -128,8 +132,7 @@ async function run(judging: Judging): Promise<{
   /** Without a step to judge. */
   readonly longestPauseMs: number
 }> {
-  const { trial, format, output, steps, follow, timeout, poll, threads, signal } = judging
-  const [startStep, endStep] = steps
+  const { trial, format, output, steps, modeSteps, follow, timeout, poll, threads, signal } = judging
   const diagnosis = new Diagnosis(trial)
   const findings: DiagnosedFinding[] = []
   /** Those of a step, which are told together: what follows from what is known when all rules have judged it. */
@@ -163,8 +166,8 @@ async function run(judging: Judging): Promise<{
   }
   try {
     const evaluation = await evaluate(judging.rules, {
-      startStep,
-      endStep,
+      ...(steps && { steps: steps.selection }),
+      ...(modeSteps && { modeSteps: modeSteps.selection }),
       follow,
       ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
       ...(poll !== undefined && { pollMs: poll * 1000 }),
@@ -266,8 +269,8 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
 }
 
 /** Whether steps were asked for of which there is none: nothing was judged, which must not look as if all were well. */
-function isOutOfRange({ steps: [begin, end], rules }: Judging, { steps }: Judged): boolean {
-  return steps === 0 && rules.length > 0 && (begin !== null || end !== null)
+function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: Judged): boolean {
+  return judged.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
 }
 
 /** What rules that were asked for by name lack so that they could judge nothing; of all rules, where none could. */
@@ -282,22 +285,22 @@ function unjudged({ rules, asked }: Judging, { missing, findings }: Judged): rea
 
 /** What the output doesn't tell, or not to everybody. */
 function tellOddities(judging: Judging, judged: Judged, longestPauseMs: number): void {
-  const {
-    trial,
-    steps: [begin, end],
-    format,
-  } = judging
+  const { trial, steps, modeSteps, format } = judging
   const { problems, state } = judged
   const numbers = trial.steps({ showIncompleteSteps: true })
   const last = numbers.at(-1)
-  if (state === 'left' && !(end !== null && last !== undefined && last >= end - 1)) {
+  if (state === 'left' && judged.steps !== null) {
     const there = last === undefined ? 'there is none yet' : `the last is ${last}`
     note(`no step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: given up; ${there}`)
   }
   if (isOutOfRange(judging, judged)) {
-    const there = numbers.length > 0 ? `steps ${numbers[0]} to ${last} (${countText(numbers.length)} of them)` : 'none'
-    note(`no step is in ${begin ?? ''}:${end ?? ''}; the trial has ${there}`)
-  }
+    const asked = [
+      ...(steps ? [`--steps ${steps.text}`] : []),
+      ...(modeSteps ? [`--mode-steps ${modeSteps.text}`] : []),
+    ]
+    const there = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
+    note(`no step is in ${asked.join(' and ')}; the trial has ${there}`)
+  } else if (judged.steps !== null) for (const absent of absentSteps(trial, { steps, modeSteps })) note(absent)
   for (const { name, missing } of unjudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
   if (problems.length > 0 && format.isLive) {
     const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''

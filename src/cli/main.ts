@@ -13,7 +13,6 @@ import {
   reductionList,
   ruleTexts,
   seconds,
-  stepRange,
   stepsText,
   upperCase,
   wholeNumber,
@@ -297,7 +296,8 @@ withS3Options(
       paths,
     )
     .option('--all', 'every rule that the saved data allow, beside those that are named; tensors are listed in full')
-    .option('--steps <A:B>', 'global steps from A up to, but not including, B; also A:, :B, or A alone', stepRange)
+    .option('--steps <STEPS>', STEPS, stepsText)
+    .option('--mode-steps <STEPS>', 'mode steps, of every mode, written the same way', stepsText)
     .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
     .option('--other-trials <PATHS>', 'trials to compare with (SimilarAcrossRuns), separated by commas', commaSeparated)
     .option('--follow', 'go on as the job completes steps, until it ends')
@@ -326,7 +326,11 @@ Examples:
   $ trialscan check ./my-training --rule VanishingGradient,threshold=1e-6 --rule AllZero,collection_names=gradients,weights
   $ trialscan check ./my-training --rules rules.json --follow --format jsonl
   $ trialscan check ./my-training --module ./my-rules.mjs --rule MyRule,limit=3 --steps 100:
+  $ trialscan check ./my-training --mode-steps -5:
   $ trialscan check ./my-training --rule SimilarAcrossRuns --other-trials ./my-other-training
+${STEPS_HELP}
+Steps that are left out are not judged; a rule that compares a tensor with earlier ones, such as UnchangedTensor, looks back at
+them all the same. With --follow of a job that runs, steps cannot count from the end.
 
 Rules: AllZero, CheckInputImages, ClassImbalance, Confusion, DeadRelu, ExplodingTensor, FeatureImportanceOverweight,
 LossNotDecreasing, NLPSequenceRatio, Overfit, Overtraining, PoorWeightInitialization, SaturatedActivation,

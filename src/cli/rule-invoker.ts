@@ -63,7 +63,10 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       workers: worker,
       format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
       output: await Output.open(out),
-      steps: [startStep, endStep],
+      steps: isRanged
+        ? { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: { only: [{ begin: startStep, end: endStep }] } }
+        : undefined,
+      modeSteps: undefined,
       follow: true,
       timeout: flags.timeout,
       poll: undefined,

@@ -29,6 +29,7 @@ import { Output } from './output.js'
 import { Progress } from './progress.js'
 import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
+import { absentSteps, modeSpans, spanText } from './step-texts.js'
 import { colorsFor, note } from './terminal.js'
 
 export interface ScanFlags extends S3Flags {
@@ -205,19 +206,6 @@ function nothingSelected(trial: Trial, flags: ScanFlags): string {
   return `nothing is there for ${asked.join(', ') || 'a scan of all'}; the trial has ${there.join('; ')}`
 }
 
-/** `mode TRAIN with steps 0 to 80 (9 of them)`. */
-function modeSpans(trial: Trial): readonly string[] {
-  const modes = trial.modes()
-  if (modes.length === 0) return ['no modes']
-  return modes.map(mode => `mode ${mode} with mode steps ${spanText(trial.steps({ mode, showIncompleteSteps: true }))}`)
-}
-
-function spanText(numbers: readonly number[]): string {
-  return numbers.length === 1
-    ? `${numbers[0]}`
-    : `${numbers[0]} to ${numbers.at(-1)} (${countText(numbers.length)} of them)`
-}
-
 /** Steps that were not scanned, though the one who asked may think so. */
 function numbering(trial: Trial, { steps, modeSteps, mode }: ScanFlags, hasRows: boolean): readonly string[] {
   const told: string[] = []
@@ -234,21 +222,7 @@ function numbering(trial: Trial, { steps, modeSteps, mode }: ScanFlags, hasRows:
       )
     }
   }
-  if (!hasRows) return told
-  for (const [option, asked, numbers] of [
-    ['--steps', steps, trial.steps({ showIncompleteSteps: true })],
-    [
-      '--mode-steps',
-      modeSteps,
-      mode ? own : trial.modes().flatMap(mode => trial.steps({ mode, showIncompleteSteps: true })),
-    ],
-  ] as const) {
-    const known = new Set<number>(numbers)
-    const missing =
-      asked?.selection.only.filter(step => typeof step === 'number' && step >= 0 && !known.has(step)) ?? []
-    if (missing.length > 0) told.push(`${option} ${asked!.text}: the trial has no step ${briefly(missing as number[])}`)
-  }
-  return told
+  return hasRows ? [...told, ...absentSteps(trial, { steps, modeSteps, mode })] : told
 }
 
 /** Names like a pattern that matches none. */

@@ -11,6 +11,7 @@ import {
   StoreError,
   TensorUnavailable,
   TensorUnavailableForStep,
+  UsageError,
   WaitTimeout,
 } from '../errors.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
@@ -18,9 +19,18 @@ import { DEFAULT_MEMORY } from '../plan.js'
 import { READ_KINDS, type ReadOptions } from '../trial/access.js'
 import { holding } from '../trial/hold.js'
 import { Inquiry, type MeasureStats } from '../trial/measure.js'
+import {
+  countsFromEnd,
+  endOf,
+  isStepSelection,
+  STEP_SELECTION,
+  type StepSelection,
+  stepFilter,
+} from '../trial/step-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import { turnsWhenDue } from '../trial/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../trial/wait.js'
+import type { Mode } from '../types.js'
 import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
 import { RequiredTensors } from './required.js'
 import { expectRule, type Rule } from './rule.js'
@@ -31,6 +41,13 @@ export interface EvaluateOptions extends ReadOptions, Omit<WaitOptions, 'onWait'
   readonly startStep?: number | null
   /** The first that is not judged any more. Default: none. */
   readonly endStep?: number | null
+  /**
+   * The global steps to judge, of those from `startStep` up to `endStep`. Rules can look back at others all the same. What counts from
+   * the end needs jobs that have ended, or `follow: false`.
+   */
+  readonly steps?: StepSelection
+  /** The steps to judge of each mode, by their numbers within it; as `steps` where there are no modes. */
+  readonly modeSteps?: StepSelection
   /**
    * Whether to go on with the steps that a running job completes (default), until it ends or none comes for `timeoutMs`;
    * false: what is there now. In the end steps are judged, too, that not all workers have written.
@@ -49,6 +66,8 @@ const OPTIONS = optionsOf<EvaluateOptions>({
   signal: WAIT_OPTIONS.signal,
   startStep: kinds.orNull(kinds.step),
   endStep: kinds.orNull(kinds.step),
+  steps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
+  modeSteps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
   follow: kinds.flag,
   onProgress: kinds.callback(),
   onFinding: kinds.callback(),
@@ -108,6 +127,8 @@ export async function evaluate(rules: Rule | readonly Rule[], options?: Evaluate
 interface Group {
   readonly trial: Trial
   readonly rules: readonly Rule[]
+  /** Whether a step was asked for. */
+  readonly isMeant: (step: number) => boolean
   readonly done: Set<number>
 }
 
@@ -149,7 +170,12 @@ class Evaluator {
       if (group) group.push(rule)
       else groups.set(rule.baseTrial, [rule])
     }
-    this.#groups = [...groups].map(([trial, rules]) => ({ trial, rules, done: new Set() }))
+    this.#groups = [...groups].map(([trial, rules]) => ({
+      trial,
+      rules,
+      isMeant: isMeantOf(trial, options),
+      done: new Set(),
+    }))
     this.#trials = [...new Set(rules.flatMap(({ trials }) => trials))]
   }
 
@@ -234,12 +260,9 @@ class Evaluator {
   }
 
   /** Steps that are left to judge: complete ones, as long as they may become so. */
-  #steps({ trial, rules, done }: Group): number[] {
-    const { startStep, endStep } = this.#options
+  #steps({ trial, rules, isMeant, done }: Group): number[] {
     if (rules.every(rule => this.#ended.has(rule))) return []
-    return trial
-      .steps({ showIncompleteSteps: this.#hasGivenUp })
-      .filter(step => step >= (startStep ?? 0) && step < (endStep ?? Number.POSITIVE_INFINITY) && !done.has(step))
+    return trial.steps({ showIncompleteSteps: this.#hasGivenUp }).filter(step => !done.has(step) && isMeant(step))
   }
 
   /** Those of them that can be judged now: of other trials it is known whether they have them. */
@@ -346,12 +369,16 @@ class Evaluator {
 
   /** Whether more may come. */
   #isWaiting(): boolean {
-    const { endStep } = this.#options
+    const { endStep, steps } = this.#options
+    const asked = Math.min(
+      endStep ?? Number.POSITIVE_INFINITY,
+      steps === undefined || countsFromEnd(steps) ? Number.POSITIVE_INFINITY : endOf(steps),
+    )
     return this.#groups.some(group => {
       const { trial, rules } = group
       // What another trial does not tell yet holds steps back.
       if (this.#steps(group).length > 0) return true
-      const end = Math.min(endStep ?? Number.POSITIVE_INFINITY, Math.max(...rules.map(rule => rule.endStep)))
+      const end = Math.min(asked, Math.max(...rules.map(rule => rule.endStep)))
       const last = stateOf(trial).catalog.steps.lastComplete
       return !trial.loadedAllSteps && last < end - 1 && rules.some(rule => !this.#ended.has(rule))
     })
@@ -400,6 +427,38 @@ class Evaluator {
       readBytes: this.#stats.readBytes,
       findings: this.#findings.length,
     })
+  }
+}
+
+/**
+ * Which steps of a trial are to be judged.
+ * @throws UsageError for steps from the end of a job that goes on
+ */
+function isMeantOf(trial: Trial, options: EvaluateOptions): (step: number) => boolean {
+  const { startStep, endStep, steps, modeSteps, follow = true } = options
+  for (const [name, selection] of Object.entries({ steps, modeSteps })) {
+    if (selection === undefined || !countsFromEnd(selection) || !follow || trial.loadedAllSteps) continue
+    throw new UsageError(
+      `expected ${name} that don't count from the end, since trial ${trial.name} still runs and is followed: its last step is not known`,
+      { option: name },
+    )
+  }
+  const showIncompleteSteps = true
+  const isStep = steps && stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
+  const ofMode = new Map<Mode, (step: number) => boolean>()
+  const isModeStep = (mode: Mode, modeStep: number, selection: StepSelection): boolean => {
+    const known = ofMode.get(mode) ?? stepFilter(selection, () => trial.steps({ mode, showIncompleteSteps }))
+    ofMode.set(mode, known)
+    return known(modeStep)
+  }
+  return step => {
+    if (step < (startStep ?? 0) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
+    if (isStep !== undefined && !isStep(step)) return false
+    if (modeSteps === undefined) return true
+    // Of workers in different modes each counts: the step is judged where it is meant of one of them.
+    return stateOf(trial)
+      .catalog.atStep(step)
+      .some(({ mode, modeStep }) => isModeStep(mode, modeStep, modeSteps))
   }
 }
 

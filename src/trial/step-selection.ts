@@ -40,6 +40,25 @@ function isSlice(given: unknown): boolean {
   return first < behind || first < 0 !== behind < 0
 }
 
+/** Whether it takes all the steps there are to say which ones are meant. */
+export function countsFromEnd(selection: StepSelection): boolean {
+  const isNegative = (bound: number | null | undefined): boolean => (bound ?? 0) < 0
+  return listOf(selection).some(one =>
+    typeof one === 'number' ? isNegative(one) : isNegative(one.begin) || isNegative(one.end),
+  )
+}
+
+/** The first step from which on none is meant, of a selection that does not count from the end. */
+export function endOf(selection: StepSelection): number {
+  return Math.max(
+    ...listOf(selection).map(one => (typeof one === 'number' ? one + 1 : (one.end ?? Number.POSITIVE_INFINITY))),
+  )
+}
+
+function listOf(selection: StepSelection): readonly (number | StepSlice)[] {
+  return 'only' in selection ? selection.only : [{ begin: selection[0], end: selection[1] }]
+}
+
 /** The steps of some that a selection means. @param numbers the steps there are, ascending */
 export function selectSteps(numbers: readonly number[], selection: StepSelection): number[] {
   return numbers.filter(stepFilter(selection, () => numbers))
@@ -47,7 +66,6 @@ export function selectSteps(numbers: readonly number[], selection: StepSelection
 
 /** @param numbers the steps there are, ascending: asked for where something counts from their end */
 export function stepFilter(selection: StepSelection, numbers: () => readonly number[]): (step: number) => boolean {
-  const listed = 'only' in selection ? selection.only : [{ begin: selection[0], end: selection[1] }]
   let known: readonly number[] | undefined
   /** The number of the step so many from the end; undefined where there are not so many. */
   const fromEnd = (position: number): number | undefined => {
@@ -56,7 +74,7 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
   }
   const single = new Set<number | undefined>()
   const ranges: { readonly begin: number; readonly end: number; readonly stride: number }[] = []
-  for (const one of listed) {
+  for (const one of listOf(selection)) {
     if (typeof one === 'number') single.add(one < 0 ? fromEnd(one) : one)
     else {
       const { begin, end, stride = 1 } = one

@@ -472,7 +472,10 @@ describe('check', () => {
     expect(await trialscan(...command, '--steps', '20:41')).toMatchObject({ code: 1, stdout: '' })
     expect(new Set(objects(readFileSync(out, 'utf8')).map(({ step }) => step))).toEqual(new Set([20, 30, 40]))
     const { code, stderr } = await trialscan(...command, '--steps', '500:')
-    expect([code, stderr]).toEqual([5, expect.stringMatching(/no step is in 500:; the trial has steps 0 to 106 \(15/)])
+    expect([code, stderr]).toEqual([
+      5,
+      expect.stringMatching(/no step is in --steps 500:; the trial has global steps 0 to 106 \(15/),
+    ])
   })
 
   it('says what could not be read, and exits with 4', async () => {

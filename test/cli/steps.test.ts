@@ -50,8 +50,13 @@ it.each([
 it.each(['1-5', '5:3', '-1:-3', '1:2:0', '1:2:3:4', ',', '1,', 'first', '1.5', '--', '-', '9007199254740993'])(
   '--steps %s is refused',
   async text => {
-    for (const option of ['--steps', '--mode-steps']) {
-      const { code, stderr } = await trialscan('scan', PLAIN, option, text)
+    for (const [command, option] of [
+      ['scan', '--steps'],
+      ['scan', '--mode-steps'],
+      ['check', '--steps'],
+      ['check', '--mode-steps'],
+    ] as const) {
+      const { code, stderr } = await trialscan(command, PLAIN, option, text)
       expect([code, stderr]).toEqual([
         2,
         expect.stringMatching(/^trialscan: option '--(mode-)?steps <STEPS>' argument '.*' is invalid/),
@@ -92,6 +97,50 @@ describe.runIf(shared !== undefined || isRequired('shared'))('with modes', () =>
     expect((await trialscan(...scan(), '--mode', 'TRAIN', '--steps', '-3:')).stderr).toBe('')
     const none = await trialscan(...scan(), '--mode', 'EVAL', '--steps', '0:21')
     expect([none.code, none.stderr]).toEqual([5, expect.stringContaining('write --mode-steps 0:21')])
+  })
+
+  it.each([
+    [
+      ['--steps', '20:41'],
+      [20, 30, 40],
+    ],
+    [
+      ['--steps', '0:45:20'],
+      [0, 20, 40],
+    ],
+    [
+      ['--steps', '10,30:41'],
+      [10, 30, 40],
+    ],
+    [['--steps', 'last'], [106]],
+    [
+      ['--mode-steps', 'last'],
+      [92, 106],
+    ],
+    [
+      ['--mode-steps', '-2:', '--steps', ':100'],
+      [82, 92],
+    ],
+  ])('check judges the steps that %j means', async (args, expected) => {
+    const every = ['--rule', 'ExplodingTensor,tensor_regex=.*', '--rule', 'AllZero,tensor_regex=.*,threshold=0']
+    const { code, stdout } = await trialscan('check', good, ...every, '--format', 'jsonl', ...args)
+    const steps = objects(stdout).flatMap(({ step }) => step ?? [])
+    expect([code, [...new Set(steps)]]).toEqual([1, expected])
+  })
+
+  it('check says which steps there are none of', async () => {
+    const rule = ['check', good, '--rule', 'ExplodingTensor']
+    const some = await trialscan(...rule, '--steps', '10,11', '--mode-steps', '10,13')
+    expect([some.code, some.stderr]).toEqual([
+      0,
+      'trialscan: --steps 10,11: the trial has no step 11\ntrialscan: --mode-steps 10,13: the trial has no step 13\n',
+    ])
+    const none = await trialscan(...rule, '--mode-steps', '500:')
+    expect([none.code, none.stderr]).toEqual([
+      5,
+      'trialscan: no step is in --mode-steps 500:; the trial has global steps 0 to 106 (15 of them); ' +
+        'mode EVAL with mode steps 0 to 20 (6 of them); mode TRAIN with mode steps 0 to 80 (9 of them)\n',
+    ])
   })
 
   it('show takes the last step that has the tensor', async () => {

@@ -107,6 +107,61 @@ describe('what it gives', () => {
     expect(stats.steps).toBe(4)
   })
 
+  it.each<[EvaluateOptions, number[]]>([
+    [{ steps: [7, null] }, [7, 8, 9]],
+    [{ steps: [-2, null] }, [8, 9]],
+    [{ steps: { only: [0, { begin: 2, end: 9, stride: 3 }, -1] } }, [0, 2, 5, 8, 9]],
+    [{ steps: { only: [1, 4, 7] }, startStep: 2, endStep: 7 }, [4]],
+    [{ modeSteps: { only: [-1] } }, [8, 9]],
+    [{ modeSteps: [0, 2] }, [0, 1, 4, 5]],
+    [{ steps: [0, 4], modeSteps: { only: [1, 3] } }, [1, 3]],
+    [{ steps: { only: [99] } }, []],
+  ])('keeps to the steps that %j means, of each mode for itself', async (options, expected) => {
+    const directory = mkdtempSync(join(scratch, 'trial-'))
+    const writer = new TrialWriter(directory, { collections: COLLECTIONS })
+    // TRAIN 0 to 5 are global 0 to 3, 6 and 8; EVAL 0 to 3 are global 4, 5, 7 and 9.
+    const counts = { TRAIN: 0, EVAL: 0 }
+    for (const [step, letter] of [...'TTTTEETETE'].entries()) {
+      const mode = letter === 'T' ? 'TRAIN' : 'EVAL'
+      writer.step({ step, mode, modeStep: counts[mode]++, tensors: [scalar('fc.weight', 1)] })
+    }
+    writer.end()
+    const trial = await createTrial(directory)
+    for (const follow of [true, false]) {
+      const { findings, stats, complete } = await evaluate(new Always(trial), { ...options, follow })
+      expect([findings.map(({ step }) => step), stats.steps]).toEqual([expected, expected.length])
+      expect(complete).toBe(true)
+    }
+    await expect(evaluate(new Always(trial), { steps: [5, 3] })).rejects.toThrow(/expected steps to be \[begin, end\]/)
+  })
+
+  it('judges a global step where it is meant of one of the workers, which are in modes of their own', async () => {
+    const directory = mkdtempSync(join(scratch, 'trial-'))
+    const writer = new TrialWriter(directory, { numWorkers: 2 })
+    for (const [worker, modes] of [
+      ['worker_0', 'TTETT'],
+      ['worker_1', 'TTTTT'],
+    ] as const) {
+      for (const [step, letter] of [...modes].entries()) {
+        const mode = letter === 'E' ? 'EVAL' : 'TRAIN'
+        const modeStep = [...modes.slice(0, step)].filter(before => before === letter).length
+        writer.step({ step, worker, mode, modeStep, tensors: [scalar('a', 1)] })
+      }
+    }
+    writer.end()
+    const trial = await createTrial(directory)
+    const judged = async (only: number[]) =>
+      (await evaluate(new Always(trial), { modeSteps: { only } })).findings.map(({ step }) => step)
+    expect([await judged([3]), await judged([4]), await judged([0])]).toEqual([[3, 4], [4], [0, 2]])
+  })
+
+  it('lets rules look back at steps that are left out', async () => {
+    const trial = await weights(10)
+    const rule = new UnchangedTensor(trial, { tensor_regex: '.*', num_steps: '3' })
+    const { findings } = await evaluate(rule, { steps: { only: [5] } })
+    expect(findings.map(({ message }) => message)).toEqual(['fc.weight has not changed over the steps 3, 4, 5'])
+  })
+
   it('tells how far it is', async () => {
     const onProgress = vi.fn()
     await evaluate(new Always(await weights(4)), { onProgress })
@@ -643,6 +698,31 @@ describe('of a job that runs', () => {
     } finally {
       await job.stop()
     }
+  })
+
+  it('ends after the last step that was asked for', async () => {
+    const { trial, writeNext } = await running(9)
+    for (let step = 1; step < 3; step++) writeNext()
+    const options = {
+      steps: { only: [1, { begin: 3, end: 6, stride: 2 }] },
+      pollMs: 5,
+      signal: AbortSignal.timeout(20_000),
+    }
+    const evaluation = evaluate(new Always(trial), options)
+    for (let step = 3; step < 6; step++) writeNext()
+    const { findings, complete } = await evaluation
+    expect([findings.map(({ step }) => step), complete, trial.loadedAllSteps]).toEqual([[1, 3, 5], true, false])
+  })
+
+  it('takes no steps from its end, which is not known', async () => {
+    const { trial } = await running(3)
+    for (const options of [{ steps: [-2, null] }, { modeSteps: { only: [-1] } }] as const) {
+      await expect(evaluate(new Always(trial), options)).rejects.toThrow(
+        /^expected (modeSteps|steps) that don't count from the end, since trial .* still runs and is followed: its last step is not known$/,
+      )
+    }
+    const { findings } = await evaluate(new Always(trial), { steps: { only: [-1] }, follow: false })
+    expect(findings.map(({ step }) => step)).toEqual([0])
   })
 
   it('compares steps that came one by one', async () => {

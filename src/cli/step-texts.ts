@@ -1,0 +1,42 @@
+/** Steps in words: which there are, and which of those that were named there are none of. */
+
+import type { Mode, Trial } from '../index.js'
+import type { StepsText } from './arguments.js'
+import { briefly, countText } from './format/number.js'
+
+/** `mode TRAIN with mode steps 0 to 80 (9 of them)`. */
+export function modeSpans(trial: Trial): readonly string[] {
+  const modes = trial.modes()
+  if (modes.length === 0) return ['no modes']
+  return modes.map(mode => `mode ${mode} with mode steps ${spanText(trial.steps({ mode, showIncompleteSteps: true }))}`)
+}
+
+export function spanText(numbers: readonly number[]): string {
+  return numbers.length === 1
+    ? `${numbers[0]}`
+    : `${numbers[0]} to ${numbers.at(-1)} (${countText(numbers.length)} of them)`
+}
+
+/** Steps that were named one by one, and that the trial does not have. */
+export function absentSteps(
+  trial: Trial,
+  asked: {
+    readonly steps: StepsText | undefined
+    readonly modeSteps: StepsText | undefined
+    readonly mode?: Mode | undefined
+  },
+): readonly string[] {
+  const own = asked.mode ? [asked.mode] : trial.modes()
+  const options: readonly (readonly [option: string, steps: StepsText | undefined, modes: readonly Mode[]])[] = [
+    ['--steps', asked.steps, ['GLOBAL']],
+    ['--mode-steps', asked.modeSteps, own.length > 0 ? own : ['GLOBAL']],
+  ]
+  return options.flatMap(([option, steps, modes]) => {
+    if (steps === undefined) return []
+    const known = new Set<number>(modes.flatMap(mode => trial.steps({ mode, showIncompleteSteps: true })))
+    const absent = steps.selection.only
+      .filter(step => typeof step === 'number')
+      .filter(step => step >= 0 && !known.has(step))
+    return absent.length > 0 ? [`${option} ${steps.text}: the trial has no step ${briefly(absent)}`] : []
+  })
+}

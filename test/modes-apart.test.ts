@@ -11,6 +11,7 @@ import { createTrial, type Mode, type Trial, TrialscanError } from '#dist/index.
 import { Catalog, type IndexEntry } from '#dist/trial/catalog.js'
 import { indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { uniform } from '../fixtures/random.js'
+import { trialscan } from './cli/run.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-modes-apart-'))
 let count = 0
@@ -315,6 +316,28 @@ describe('one worker evaluates while the other trains', () => {
     expect(await followed('TRAIN')).toEqual([0, 1, 2, 3, 4])
     expect(await followed('EVAL')).toEqual([2])
     expect(await followed('PREDICT')).toEqual([])
+  })
+})
+
+describe('the command line, where only worker_0 evaluates', () => {
+  const directory = write(layoutOf(['TTETT', 'TTTTT']))
+
+  it('ls has the global steps of all workers', async () => {
+    const { stdout } = await trialscan('ls', directory, '--json')
+    const { steps } = JSON.parse(stdout)
+    expect(steps.TRAIN).toMatchObject({ numbers: [0, 1, 2, 3, 4], global_numbers: [0, 1, 2, 3, 4] })
+    expect(steps.EVAL).toMatchObject({ numbers: [0], global_numbers: [2] })
+  })
+
+  it.each([
+    ['0:3', [], '1 step of TRAIN: mode steps 2 are global steps 3; for'],
+    ['3:5', [], null],
+    ['0:3', ['--worker', 'worker_0'], '1 step of TRAIN: mode steps 2 are global steps 3; for'],
+    ['0:3', ['--worker', 'worker_1'], null],
+  ])('scan --mode TRAIN --steps %s %j says what it leaves out', async (steps, more, left) => {
+    const { stderr } = await trialscan('scan', directory, '--mode', 'TRAIN', '--steps', steps, ...more)
+    if (left === null) expect(stderr).toBe('')
+    else expect(stderr).toContain(left)
   })
 })
 

@@ -10,9 +10,13 @@ import { settle } from './given.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
+import { globalStepsOf } from './step-texts.js'
 import { type Colors, colorsFor, columns, note, safe, safeJson, safeName } from './terminal.js'
 
-/** Steps of a mode by their numbers within it, and by their global ones; of GLOBAL these are the same. */
+/**
+ * Steps of a mode by their numbers within it, and the global steps at which some worker was in that mode: there are more of
+ * these where workers were in different modes at one. Of GLOBAL both are the same.
+ */
 interface StepListing {
   readonly count: number
   readonly first: number | null
@@ -95,11 +99,15 @@ function listSteps(trial: Trial): Listing['steps'] {
           last: numbers.at(-1) ?? null,
           incomplete,
           numbers,
-          global_numbers: mode === 'GLOBAL' ? numbers : numbers.map(step => trial.globalStep(mode, step)),
+          global_numbers: mode === 'GLOBAL' ? numbers : ascending([...globalStepsOf(trial, mode).values()].flat()),
         },
       ]
     }),
   )
+}
+
+function ascending(numbers: readonly number[]): number[] {
+  return [...new Set(numbers)].sort((a, b) => a - b)
 }
 
 /** Problems that are told on standard error. */

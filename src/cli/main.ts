@@ -169,7 +169,8 @@ Global steps count on over all modes; mode steps are counted within each mode.
 json: one object with all of it:
   name, path, complete (the job has ended), bytes
   steps        by mode: count, first, last, incomplete (not yet written by all workers), numbers, global_numbers;
-               GLOBAL has all global steps; of a mode all but global_numbers are mode steps
+               GLOBAL has all global steps; of a mode all but global_numbers are mode steps (more global than mode steps where
+               workers are in different modes at one step)
   workers      names; workers_with_data those that have saved something
   collections  name, members, include_regex
   tensors      name, dtype, shape, last_shape, steps (how many), bytes, saved_reductions, error?

@@ -29,7 +29,7 @@ import { Output } from './output.js'
 import { Progress } from './progress.js'
 import { expectNoLinkOf } from './real-path.js'
 import { type S3Flags, s3OptionsOf } from './s3.js'
-import { absentSteps, modeSpans, spanText } from './step-texts.js'
+import { absentSteps, globalStepsOf, modeSpans, spanText } from './step-texts.js'
 import { colorsFor, note } from './terminal.js'
 
 export interface ScanFlags extends S3Flags {
@@ -207,18 +207,25 @@ function nothingSelected(trial: Trial, flags: ScanFlags): string {
 }
 
 /** Steps that were not scanned, though the one who asked may think so. */
-function numbering(trial: Trial, { steps, modeSteps, mode }: ScanFlags, hasRows: boolean): readonly string[] {
+function numbering(trial: Trial, { steps, modeSteps, mode, worker }: ScanFlags, hasRows: boolean): readonly string[] {
   const told: string[] = []
-  const own = mode ? trial.steps({ mode, showIncompleteSteps: true }) : []
   if (steps && mode && mode !== 'GLOBAL') {
-    const globals = own.map(step => trial.globalStep(mode, step))
-    const [isMeant, isTaken] = [own, globals].map(numbers => new Set(selectSteps(numbers, steps.selection)))
-    const left = own.filter((step, i) => isMeant!.has(step) && !isTaken!.has(globals[i]!))
+    const globals = globalStepsOf(trial, mode, worker)
+    const selected = (numbers: Iterable<number>) =>
+      new Set(
+        selectSteps(
+          [...new Set(numbers)].sort((a, b) => a - b),
+          steps.selection,
+        ),
+      )
+    const [isMeant, isTaken] = [selected(globals.keys()), selected([...globals.values()].flat())]
+    const left = [...globals].filter(([step, theirs]) => isMeant.has(step) && !theirs.every(step => isTaken.has(step)))
     if (left.length > 0) {
-      const theirs = left.map(step => trial.globalStep(mode, step))
+      const own = left.map(([step]) => step).sort((a, b) => a - b)
+      const theirs = left.flatMap(([, theirs]) => theirs.filter(step => !isTaken.has(step)))
       told.push(
-        `--steps ${steps.text} are global steps, which leaves out ${counted(left.length, 'step')} of ${mode}: ` +
-          `mode steps ${briefly(left)} are global steps ${briefly(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
+        `--steps ${steps.text} are global steps, which leaves out ${counted(own.length, 'step')} of ${mode}: ` +
+          `mode steps ${briefly(own)} are global steps ${briefly(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
       )
     }
   }

@@ -1,6 +1,6 @@
 /** Steps in words: which there are, and which of those that were named there are none of. */
 
-import type { Mode, Trial } from '../index.js'
+import { type Mode, QueryError, type Trial } from '../index.js'
 import type { StepsText } from './arguments.js'
 import { briefly, countText } from './format/number.js'
 
@@ -15,6 +15,37 @@ export function spanText(numbers: readonly number[]): string {
   return numbers.length === 1
     ? `${numbers[0]}`
     : `${numbers[0]} to ${numbers.at(-1)} (${countText(numbers.length)} of them)`
+}
+
+/**
+ * The steps of a mode, each with its global steps: several, where workers are in different modes at one global step and so
+ * count apart, or where a training began again.
+ */
+export function globalStepsOf(
+  trial: Trial,
+  mode: Mode,
+  workers: readonly string[] = trial.workersWithData(),
+): ReadonlyMap<number, readonly number[]> {
+  const found = new Map<number, number[]>()
+  for (const step of trial.steps({ showIncompleteSteps: true })) {
+    for (const worker of workers) {
+      const modeStep = modeStepOf(trial, step, mode, worker)
+      const known = modeStep === undefined ? undefined : found.get(modeStep)
+      if (known === undefined && modeStep !== undefined) found.set(modeStep, [step])
+      else if (known !== undefined && known.at(-1) !== step) known.push(step)
+    }
+  }
+  return found
+}
+
+/** Undefined where the worker wrote nothing at the step, or another mode's. */
+function modeStepOf(trial: Trial, step: number, mode: Mode, worker: string): number | undefined {
+  try {
+    return trial.mode(step, { worker }) === mode ? trial.modeStep(step, { worker }) : undefined
+  } catch (error) {
+    if (error instanceof QueryError) return undefined
+    throw error
+  }
 }
 
 /** Steps that were named one by one, and that the trial does not have. */

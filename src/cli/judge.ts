@@ -18,7 +18,7 @@ import {
 import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
 import type { FindingFormat, Judged, JudgingRule, Trouble } from './format/finding-format.js'
-import { countText } from './format/number.js'
+import { briefly, countText } from './format/number.js'
 import { messageOf } from './format/row-format.js'
 import type { Output } from './output.js'
 import { Progress } from './progress.js'
@@ -302,6 +302,9 @@ function tellOddities(judging: Judging, judged: Judged, longestPauseMs: number):
     note(`no step is in ${asked.join(' and ')}; the trial has ${there}`)
   } else if (judged.steps !== null) for (const absent of absentSteps(trial, { steps, modeSteps })) note(absent)
   for (const { name, missing } of unjudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
+  const untold = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
+  if (untold.length > 0)
+    note(`csv has no rows for what was missing: ${briefly(untold)} lacked data; --format jsonl tells which`)
   if (problems.length > 0 && format.isLive) {
     const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
     note(`not all could be read, so that the findings are not complete: ${messageOf(problems[0]!.error)}${more}`)

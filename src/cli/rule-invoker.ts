@@ -103,6 +103,7 @@ function readParameters(rest: readonly string[]): Readonly<Record<string, string
 /** A line or two. */
 const invokerText: FindingFormat = {
   isLive: false,
+  tellsMissing: true,
   line: () => '',
   end: judged => `${lines(judged).map(safe).join('\n')}\n`,
 }

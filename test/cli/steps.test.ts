@@ -143,6 +143,17 @@ describe.runIf(shared !== undefined || isRequired('shared'))('with modes', () =>
     ])
   })
 
+  it('check --format csv tells on standard error what has no row', async () => {
+    const missing = ['--rule', 'AllZero,tensor_regex=nowhere', '--rule', 'ExplodingTensor', '--format', 'csv']
+    const { code, stdout, stderr } = await trialscan('check', good, ...missing)
+    expect([code, stdout.split('\n').length]).toEqual([5, 2])
+    expect(stderr).toContain(
+      'trialscan: csv has no rows for what was missing: AllZero lacked data; --format jsonl tells which\n',
+    )
+    expect((await trialscan('check', good, ...missing.slice(2))).stderr).toBe('')
+    expect((await trialscan('check', good, ...missing.slice(0, 4), '--format', 'jsonl')).stderr).not.toContain('csv')
+  })
+
   it('show takes the last step that has the tensor', async () => {
     const head = async (...args: string[]) => {
       const { stdout, stderr } = await trialscan('show', good, ...args)

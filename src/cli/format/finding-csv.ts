@@ -1,4 +1,4 @@
-/** Findings as comma-separated values. What was missing, or could not be read, is no row. */
+/** Findings as comma-separated values. What was missing, or could not be read, is no row: standard error tells of it. */
 
 import { csvLine } from './csv.js'
 import type { FindingFormat } from './finding-format.js'
@@ -15,6 +15,7 @@ export function findingCsv(onTerminal: boolean): FindingFormat {
   }
   return {
     isLive: true,
+    tellsMissing: false,
     line: ({ rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause }) =>
       withHead(
         csvLine([rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause], onTerminal),

@@ -5,6 +5,8 @@ import type { DiagnosedFinding, Finding, Missing, TrialscanError } from '../../i
 export interface FindingFormat {
   /** Whether each finding is a line of its own, as soon as it is there. */
   readonly isLive: boolean
+  /** Whether the end tells what was missing. */
+  readonly tellsMissing: boolean
   /** A finding as whole lines; none where they are told of together, at the end. */
   line(finding: DiagnosedFinding): string
   /** What is told when all is judged. */

@@ -11,6 +11,7 @@ export function findingJsonl(onTerminal: boolean): FindingFormat {
   const line = (json: string) => `${onTerminal ? safeJson(json) : json}\n`
   return {
     isLive: true,
+    tellsMissing: true,
     line: finding => line(findingJson(finding)),
     end: ({ missing, problems }: Judged) =>
       [...missing.map(missingJson), ...problems.map(problemJson)].map(line).join(''),

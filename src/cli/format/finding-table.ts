@@ -74,6 +74,7 @@ export function findingTable(
 
   return {
     isLive: false,
+    tellsMissing: true,
     line: () => '',
     end(judged: Judged): string {
       const { rules, missing, problems } = judged

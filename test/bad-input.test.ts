@@ -1,7 +1,7 @@
 /** Bad trials through the library: what is wrong is said, and what is not wrong is still read. */
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -271,6 +271,30 @@ describe('index files', () => {
       expect((await rowsOf(trial)).filter(({ error }) => error).length).toBe(1)
     },
   )
+
+  it('of two workers that have changed places are errors, not each other’s numbers', async () => {
+    const dir = join(scratch, String(copies++))
+    const writer = new TrialWriter(dir, { numWorkers: 2, checksum: 'true' })
+    for (const step of [0, 1]) {
+      for (const worker of [0, 1]) {
+        writer.step({ step, worker, tensors: [{ name: 'x', dtype: 'float32', shape: [1], values: [worker] }] })
+      }
+    }
+    writer.end()
+    const [mine, others] = [0, 1].map(worker => join(dir, indexFilePath(1, `worker_${worker}`)))
+    const first = readFileSync(mine!)
+    writeFileSync(mine!, readFileSync(others!))
+    writeFileSync(others!, first)
+    const rows = await rowsOf(await createTrial(dir), { check: 'full', reductions: ['max'] })
+    expect(rows.map(row => [row.step, row.worker, row.error?.code ?? row.reductions.max])).toEqual([
+      [0, 'worker_0', 0],
+      [0, 'worker_1', 1],
+      [1, 'worker_0', 'BadIndexFile'],
+      [1, 'worker_1', 'BadIndexFile'],
+    ])
+    const got = `got that of worker "worker_1", ${eventFilePath(1, 'worker_1')}`
+    expect(rows[2]!.error!.message).toContain(got)
+  })
 
   it('of prototype names hold tensors like any other', async () => {
     const dir = join(scratch, 'prototype')

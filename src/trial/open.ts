@@ -2,6 +2,7 @@
 
 import { MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
+import { othersAmong, otherWorkerError, otherWorkerOf } from '../format/index-owner.js'
 import {
   COLLECTIONS_DIRECTORY,
   collectionsFilePath,
@@ -144,7 +145,7 @@ export class TrialLoader {
     ]
     if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
-    const entries = isIndexed ? [...this.#entries.values()] : this.#events.entries()
+    const entries = isIndexed ? await withOwners([...this.#entries.values()]) : this.#events.entries()
     const recordProblems = isIndexed ? [] : this.#events.problems()
     const { numWorkers = null, paths: collectionsPaths = [] } = collections ?? {}
     const tellsWorkers = !isTensorBoard && !tornasole.isThere
@@ -373,6 +374,23 @@ export class TrialLoader {
     }
     return (await Promise.all(jobs)).flat()
   }
+}
+
+/** An index file whose numbers are another worker's is one that can't be used. */
+async function withOwners(entries: readonly IndexEntry[]): Promise<readonly IndexEntry[]> {
+  let hasOthers = false
+  await inTurns(entries, ({ step, worker, content }) => {
+    hasOthers ||= !(content instanceof Error) && otherWorkerOf({ step, worker, content }) !== null
+  })
+  if (!hasOthers) return entries
+  const indexes = entries.map(({ step, worker, content }) => {
+    return { step, worker, content: content instanceof Error ? null : content }
+  })
+  const others = othersAmong(indexes)
+  return entries.map((entry, i) => {
+    const other = others.get(indexes[i]!)
+    return other?.isFault ? { ...entry, content: otherWorkerError(entry.url, indexes[i]!, other) } : entry
+  })
 }
 
 function isIndexFile(path: string): boolean {

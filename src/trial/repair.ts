@@ -11,6 +11,7 @@ import {
   TrialscanError,
 } from '../errors.js'
 import { type IndexFile, indexFileText, parseIndexFile } from '../format/index-file.js'
+import { othersAmong, otherWorkerError } from '../format/index-owner.js'
 import { parseJsonObject } from '../format/json.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -246,7 +247,28 @@ class Repair {
       const read = new Map(json.map((path, i) => [path, contents[i]!]))
       sources.set(paths, await Promise.all(paths.map(path => this.#indexSource(path, read.get(path), eventsByName))))
     })
-    return parts.flatMap(paths => sources.get(paths)!)
+    return this.#withOwners(
+      parts.flatMap(paths => sources.get(paths)!),
+      eventsByName,
+    )
+  }
+
+  /** Index files whose numbers are another worker's: each has what the one says that names its event file, or nothing. */
+  #withOwners(indexes: readonly IndexSource[], eventsByName: ReadonlyMap<string, string>): IndexSource[] {
+    const others = [...othersAmong(indexes)].filter(([, { isFault }]) => isFault)
+    if (others.length === 0) return [...indexes]
+    const faults = new Map(others)
+    const byEventFile = new Map(others.map(([{ eventFile, content }]) => [eventFile, content]))
+    return indexes.map(index => {
+      const other = faults.get(index)
+      if (other === undefined) return index
+      const { path, step, worker, content: said } = index
+      const eventFile = eventsByName.get(nameKey(step, worker)) ?? null
+      const content = (eventFile !== null && byEventFile.get(eventFile)) || null
+      const isTorn = content === null && said!.shapes.length > 0
+      const fault = otherWorkerError(pathOfUrl(this.#store.url(path)), index, other).message
+      return { ...index, content, eventFile, fault, isTorn, hasEntries: true }
+    })
   }
 
   async #indexSource(

@@ -5,7 +5,7 @@ import { quote } from '../errors.js'
 import type { IndexFile, TensorLocation } from '../format/index-file.js'
 import type { EventFileName } from '../format/paths.js'
 import type { VerifiedRange, VerifyJob, VerifyRange } from '../pool/message.js'
-import type { Worker } from '../types.js'
+import type { GlobalStep, Worker } from '../types.js'
 
 /** Bytes of event files a job checks, and how many files at most. */
 const JOB_BYTES = 8 << 20
@@ -16,7 +16,7 @@ export const CUT_BYTES = 16 << 20
 /** What an index file says, and where it lies. */
 export interface ReadIndex {
   readonly path: string
-  readonly step: number
+  readonly step: GlobalStep
   readonly worker: Worker
   /** Null where it can't be read. Tornasole's tell no mode. */
   readonly content: IndexContent | null

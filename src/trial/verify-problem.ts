@@ -41,6 +41,8 @@ const ADVICE = {
   StepIncomplete: 'Nothing has to be done, unless the other workers should have saved the step, too.',
   TemporaryFile: 'Nothing has to be done: a writer gives it its name when it is whole, or has done so.',
   TensorNeverSaved: 'Nothing has to be done, unless the tensor should have been saved.',
+  OtherWorker:
+    'Nothing has to be done if one process writes the files of several workers or devices; else find out whose the records are.',
   OddEncoding: 'Nothing has to be done: it can be read.',
 } as const
 

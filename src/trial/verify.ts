@@ -2,6 +2,7 @@
 
 import { type ErrorData, pathOfUrl, quote, StoreError, shortPath, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
+import { describeOther, othersAmong, otherWorkerError } from '../format/index-owner.js'
 import {
   COLLECTIONS_DIRECTORY,
   END_MARKERS,
@@ -412,7 +413,21 @@ class Verifier {
       this.#saw(content.shapes)
       indexes.push({ path, step, worker, content })
     }
-    return indexes
+    const others = othersAmong(indexes)
+    if (others.size === 0) return indexes
+    return indexes.map(index => {
+      const other = others.get(index)
+      if (other === undefined) return index
+      const { path: file, step, worker } = index
+      if (!other.isFault) {
+        const { expected, got } = describeOther(worker, other)
+        this.#note({ code: 'OtherWorker', file, step, expected, found: got })
+        return index
+      }
+      const error = otherWorkerError(this.#store.url(file), index, other)
+      this.#problemOf(error.toJSON(), file, 'BadIndexFile', `what ${worker} saved at step ${step} is not found`)
+      return { ...index, content: null }
+    })
   }
 
   /** Without the mode, which stands in the Events. */

@@ -148,6 +148,23 @@ const cases: [name: string, damage: () => void, leftOut: string[], answers?: Rec
     [],
   ],
   [
+    'index files of two workers at one step that have changed places',
+    () => {
+      const first = readFileSync(index(0, 0))
+      writeFileSync(index(0, 0), readFileSync(index(1, 0)))
+      writeFileSync(index(1, 0), first)
+    },
+    [],
+  ],
+  [
+    'an index file that names another worker’s event file, and is otherwise as it was',
+    () =>
+      editIndex(0, 0, ({ meta }) => {
+        meta.event_file_name = eventFilePath(1, 'worker_1')
+      }),
+    [],
+  ],
+  [
     'index files of three files that have gone round',
     () => {
       const first = readFileSync(index(0, 0))
@@ -202,7 +219,7 @@ const cases: [name: string, damage: () => void, leftOut: string[], answers?: Rec
         json.tensor_payload[0]!.start_idx += 3
       })
     },
-    ['EntryNotARecord'],
+    ['BadIndexFile'],
     Object.fromEntries(Object.entries(ALL).filter(([key]) => !key.startsWith('0 worker_1'))),
   ],
   [
@@ -248,6 +265,25 @@ describe('a repair', () => {
     }
     await repairTrial(out, `${out}-again`)
     expect(contentsOf(`${out}-again`)).toEqual(contentsOf(out))
+  })
+
+  it('of two workers whose index files have changed places gives each its own shapes and modes', async () => {
+    rmSync(dir, { recursive: true })
+    const writer = new TrialWriter(dir, { numWorkers: 2, checksum: 'true' })
+    for (const worker of [0, 1]) {
+      const tensors = [
+        { name: `of_${worker}`, ...one, values: [worker], savedShape: [worker + 1], originalName: `the_${worker}` },
+      ]
+      writer.step({ step: 1, mode: worker === 0 ? 'TRAIN' : 'EVAL', worker, tensors })
+    }
+    writer.end()
+    const whole = contentsOf(dir)
+    const first = readFileSync(index(0, 0))
+    writeFileSync(index(0, 0), readFileSync(index(1, 0)))
+    writeFileSync(index(1, 0), first)
+    const { leftOutCount, rebuilt } = await repairTrial(dir, out)
+    expect([leftOutCount, rebuilt.length]).toEqual([0, 2])
+    expect(contentsOf(out)).toEqual(whole)
   })
 
   it('of a trial whose index file goes round about to its event file: nothing is wrong with it', async () => {

@@ -136,6 +136,76 @@ describe('a good trial', () => {
   })
 })
 
+describe('an index file that names another worker’s event file', () => {
+  const WORKERS = ['worker_0', 'worker_1']
+
+  function workers(names: readonly string[] = WORKERS): string {
+    const writer = new TrialWriter(directory, { checksum: 'true', numWorkers: names.length })
+    for (const [i, worker] of names.entries()) {
+      writer.step({ step: 1, worker, tensors: [{ name: 'x', dtype: 'float32', shape: [1], values: [i] }] })
+    }
+    writer.end()
+    return directory
+  }
+
+  function pointElsewhere(worker: string, other: string): void {
+    const file = join(directory, indexFilePath(1, worker))
+    const [mine, others] = [eventFilePath(1, worker), eventFilePath(1, other)]
+    writeFileSync(file, readFileSync(file, 'utf8').replace(mine, others))
+  }
+
+  it('is told of, with both workers', async () => {
+    workers()
+    pointElsewhere('worker_0', 'worker_1')
+    const { problems, notes } = await verifyTrial(directory)
+    expect(notes).toEqual([])
+    expect(problems).toMatchObject([
+      {
+        code: 'BadIndexFile',
+        file: indexFilePath(1, 'worker_0'),
+        step: 1,
+        expected: 'an event file of worker "worker_0", whose index file this is by its name',
+        found: `that of worker "worker_1", ${eventFilePath(1, 'worker_1')}`,
+        lost: 'what worker_0 saved at step 1 is not found',
+      },
+    ])
+    expect(problems[0]!.advice).toContain('trialscan repair')
+  })
+
+  it('is told of where two have changed places', async () => {
+    workers()
+    pointElsewhere('worker_0', 'worker_1')
+    pointElsewhere('worker_1', 'worker_0')
+    const { problems } = await verifyTrial(directory)
+    expect(problems.map(({ code, file }) => [code, file])).toEqual(
+      WORKERS.map(worker => ['BadIndexFile', indexFilePath(1, worker)]),
+    )
+  })
+
+  it('is a note where the worker’s own index file is not there, or one of them is a device', async () => {
+    workers()
+    pointElsewhere('worker_0', 'worker_1')
+    rmSync(join(directory, indexFilePath(1, 'worker_1')))
+    const file = indexFilePath(1, 'worker_0')
+    expect((await verifyTrial(directory)).notes).toMatchObject([{ code: 'OtherWorker', file, step: 1 }, {}])
+
+    directory = `${directory}-devices`
+    const device = '/replica:0/task:0/device:GPU:0'
+    workers(['worker_0', device])
+    pointElsewhere('worker_0', device)
+    expect((await verifyTrial(directory)).notes).toMatchObject([{ code: 'OtherWorker', file }])
+  })
+
+  it('is a fault where it is another device’s', async () => {
+    const devices = ['/replica:0/task:0/device:GPU:0', '/replica:0/task:0/device:GPU:1'] as const
+    workers(devices)
+    pointElsewhere(devices[1], devices[0])
+    expect((await verifyTrial(directory)).problems).toMatchObject([
+      { code: 'BadIndexFile', file: indexFilePath(1, devices[1]) },
+    ])
+  })
+})
+
 /** Of each corruption: code, file (E: the event file, I: the index file of the step) and offset of its problems. */
 const FOUND: Readonly<Record<string, readonly string[]>> = {
   'event file cut inside a payload': ['TruncatedRecord E 401'],

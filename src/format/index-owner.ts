@@ -1,0 +1,84 @@
+/** Whose an index file is: its name says one worker, and the event file that it names may say another. Pure. */
+
+import { normalize } from 'node:path/posix'
+import { FormatError, quote, shortPath } from '../errors.js'
+import type { GlobalStep, Worker } from '../types.js'
+import type { IndexFile } from './index-file.js'
+import { parseEventFileName } from './paths.js'
+
+/** An index file by its name, and what it says; null where that can't be read. */
+export interface OwnedIndex {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly content: Pick<IndexFile, 'eventFile' | 'tensors'> | null
+}
+
+/** An event file of another worker that an index file names. */
+export interface OtherWorker {
+  readonly worker: Worker
+  readonly eventFile: string
+  /** Whether the numbers are surely the other worker's. Several workers may share a file, and a device is no worker. */
+  readonly isFault: boolean
+}
+
+/** The worker whose event file of the same step an index file names, where that is another one by its name; else null. */
+export function otherWorkerOf({ step, worker, content }: OwnedIndex): Worker | null {
+  const name = content?.eventFile ? parseEventFileName(content.eventFile) : null
+  return name !== null && name.step === step && name.worker !== worker ? name.worker : null
+}
+
+/**
+ * The index files that name another worker's event file. Their numbers are that worker's where its own index file of the
+ * step is there and names another event file, or tells of the same records.
+ * @param indexes all of a trial's
+ */
+export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): ReadonlyMap<T, OtherWorker> {
+  const others = new Map<T, OtherWorker>()
+  const strangers = indexes.filter(index => otherWorkerOf(index) !== null)
+  if (strangers.length === 0) return others
+  const steps = new Set(strangers.map(({ step }) => step))
+  const byOwner = new Map(
+    indexes.filter(({ step }) => steps.has(step)).map(({ step, worker, content }) => [`${step} ${worker}`, content]),
+  )
+  // Many index files may name one event file.
+  const startsOf = new Map<object, ReadonlySet<number>>()
+  for (const index of strangers) {
+    const { eventFile, tensors } = index.content!
+    const worker = otherWorkerOf(index)!
+    const owner = byOwner.get(`${index.step} ${worker}`)
+    const tellsSame = (): boolean => {
+      const starts = startsOf.get(owner!.tensors) ?? new Set(owner!.tensors.map(({ startByte }) => startByte))
+      startsOf.set(owner!.tensors, starts)
+      return tensors.some(({ startByte }) => starts.has(startByte))
+    }
+    const isFault =
+      isDevice(worker) === isDevice(index.worker) &&
+      owner != null &&
+      owner.eventFile !== null &&
+      (normalize(owner.eventFile) !== normalize(eventFile!) || tellsSame())
+    others.set(index, { worker, eventFile: eventFile!, isFault })
+  }
+  return others
+}
+
+/** What is wrong with an index file whose numbers are another worker's. */
+export function otherWorkerError(url: string, { worker }: OwnedIndex, other: OtherWorker): FormatError {
+  const { expected, got } = describeOther(worker, other)
+  return new FormatError('BadIndexFile', `${url}: event_file_name: expected ${expected}, got ${got}`, {
+    url,
+    expected,
+    got,
+  })
+}
+
+export function describeOther(worker: Worker, other: OtherWorker): { readonly expected: string; readonly got: string } {
+  return {
+    expected: `an event file of worker ${quote(worker)}, whose index file this is by its name`,
+    got: `that of worker ${quote(other.worker)}, ${shortPath(other.eventFile)}`,
+  }
+}
+
+/** TensorFlow names workers after their devices: a process of one name may write the files of several. */
+function isDevice(worker: Worker): boolean {
+  return worker.startsWith('/')
+}

@@ -104,7 +104,7 @@ export type { LeftOut, RebuiltFile, RepairReport } from './trial/repair-report.j
 export type { Scan, ScanProgress, ScanStats } from './trial/scan.js'
 export type { StepState } from './trial/state.js'
 export { type StepSelection, type StepSlice, selectSteps } from './trial/step-selection.js'
-export type { ReductionOptions, Tensor, ValueOptions } from './trial/tensor.js'
+export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
 export {
   type Collection,
   createTrial,

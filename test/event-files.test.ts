@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process'
 import {
   appendFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -405,6 +406,17 @@ describe('plain TensorBoard event files', () => {
         ['acc', 10, 'train', 0.75],
       ])
     }
+  })
+
+  it('have no index that a cache could keep', async () => {
+    put('events.out.tfevents.1.host', Buffer.concat([version, scalar('loss', 0, 0.5)]))
+    const indexCache = join(directory, 'cache')
+    const failure = await rejectionOf(createTrial(directory, { indexCache }))
+    expect(failure).toMatchObject({ name: 'UsageError', fields: { option: 'indexCache' } })
+    expect((failure as Error).message).toBe(
+      `expected indexCache for a trial with index files only, got it for TensorBoard's files at ${directory}`,
+    )
+    expect(existsSync(indexCache)).toBe(false)
   })
 
   it('count the last of what was logged twice, in one file or two', async () => {

@@ -6,6 +6,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as trialscan from '#dist/index.js'
 import { corruptedCopy } from './support/corrupted.js'
@@ -226,6 +227,60 @@ describe.each(Object.entries(CALLS))('%s', (name, call) => {
       const message = await refusal(call, { [option]: new Map() })
       expect(message).toMatch(new RegExp(`expected ${option}\\b|^${option}: expected |: expected \\w+, got none`))
       expect(message).toMatch(/, got (a Map|none|an object|a value of type object)/)
+    }
+  })
+})
+
+describe('options that have no effect', () => {
+  const s3 = 's3://bucket/prefix'
+  const openers = {
+    createTrial: (path: string, options: object) => createTrial(path, options),
+    verifyTrial: (path: string, options: object) => trialscan.verifyTrial(path, options),
+    reindexTrial: (path: string, options: object) => trialscan.reindexTrial(path, options),
+    repairTrial: (path: string, options: object) => trialscan.repairTrial(path, join(scratch, 'never'), options),
+  }
+
+  it.each(Object.entries(openers))('%s: on S3, or on disk', async (_, open) => {
+    for (const place of [directory, pathToFileURL(directory).href]) {
+      for (const [name, value] of Object.entries({
+        endpoint: 'http://x',
+        region: 'r',
+        maxSockets: 1,
+        cacheDirectory: 'c',
+      })) {
+        expect(await refusal(options => open(place, options), { s3: { [name]: value } })).toBe(
+          `expected s3.${name} for a trial at s3://bucket/prefix only, got it for ${place}`,
+        )
+      }
+    }
+    expect(await refusal(options => open(s3, options), { allowSymlinks: true })).toBe(
+      `expected allowSymlinks for a trial on disk only, since S3 has no links, got it for ${s3}`,
+    )
+    expect(await refusal(options => open(s3, options), { s3: { cacheByteLength: 1 } })).toBe(
+      'expected s3.cacheDirectory beside s3.cacheByteLength, which is of that cache, got none',
+    )
+  })
+
+  it('what says nothing is none of them', async () => {
+    const opened = await createTrial(directory, { s3: {}, allowSymlinks: true })
+    await opened.close()
+    // What is not there on S3 is not followed, as was asked.
+    const s3Options = { endpoint: 'http://127.0.0.1:1', anonymous: true, maxAttempts: 1 }
+    await expect(createTrial(s3, { allowSymlinks: false, s3: s3Options })).rejects.toMatchObject({ name: 'StoreError' })
+  })
+
+  it('timeoutMs and pollMs of an evaluation that does not wait', async () => {
+    for (const option of ['timeoutMs', 'pollMs']) {
+      expect(await refusal(CALLS.evaluate!, { follow: false, [option]: 5 })).toBe(
+        `evaluate: expected no ${option} beside follow: false, which waits for nothing`,
+      )
+    }
+    await CALLS.evaluate!({ follow: false, timeoutMs: undefined } as never)
+  })
+
+  it('unfoldLimit, where no value is handed out', async () => {
+    for (const call of ['tensor.reductionValue', 'tensor.reductionValues', 'tensor.shape', 'tensor.shapes']) {
+      expect(await refusal(CALLS[call]!, { unfoldLimit: 1 })).toMatch(`${call} has no option "unfoldLimit"; it takes `)
     }
   })
 })

@@ -24,7 +24,7 @@ import { settle } from './given.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
 import { colorsFor } from './terminal.js'
 
 export interface CheckFlags extends S3Flags {
@@ -54,12 +54,13 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
     throw new UsageError('expected --follow beside --poll: nothing else looks again')
   const registry = new RuleRegistry()
   for (const module of flags.module ?? []) await loadModule(registry, module)
-  const trials = new Trials({ ...s3OptionsOf(flags), ...(threads !== undefined && { threads }) })
+  const trials = new Trials(threads === undefined ? {} : { threads }, flags)
   try {
     const trial = await trials.open(path)
     if (out !== undefined) await expectNoLinkOf(path, out)
     expectWorkers(trial, flags.worker ?? [])
     const { rules, asked, leftOut } = await rulesOf(flags, trial, trials, registry)
+    trials.expectFlagsUsed()
     const { code } = await judge({
       trial,
       rules,

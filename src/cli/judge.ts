@@ -22,23 +22,34 @@ import { briefly, countText } from './format/number.js'
 import { messageOf } from './format/row-format.js'
 import type { Output } from './output.js'
 import { Progress } from './progress.js'
+import type { S3Flags } from './s3.js'
+import { expectS3, isOnS3, s3OptionsOf } from './s3-given.js'
 import { absentSteps, modeSpans, spanText } from './step-texts.js'
 import { note } from './terminal.js'
 
 /** Trials that are opened once, however often they are named. */
 export class Trials {
   readonly #options: TrialOptions
+  readonly #flags: S3Flags
   readonly #opened = new Map<string, Promise<Trial>>()
 
-  constructor(options: TrialOptions = {}) {
+  /** @param flags for those on S3 */
+  constructor(options: TrialOptions, flags: S3Flags) {
     this.#options = options
+    this.#flags = flags
   }
 
   readonly open = (path: string): Promise<Trial> => {
+    const options = { ...this.#options, ...(isOnS3(path) && s3OptionsOf(this.#flags)) }
     const opened =
-      this.#opened.get(path) ?? createTrial(path, { ...this.#options, requireCollections: false, refresh: 'manual' })
+      this.#opened.get(path) ?? createTrial(path, { ...options, requireCollections: false, refresh: 'manual' })
     this.#opened.set(path, opened)
     return opened
+  }
+
+  /** @throws UsageError for flags of S3 where none of the trials that were opened is there */
+  expectFlagsUsed(): void {
+    expectS3(this.#flags, [...this.#opened.keys()])
   }
 
   /** One after another, so that the first that can't be opened is the one that is told of. */

@@ -9,7 +9,8 @@ import { errorObject, messageOf, shapeText } from './format/row-format.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
+import { s3OptionsFor } from './s3-given.js'
 import { globalStepsOf } from './step-texts.js'
 import { type Colors, colorsFor, columns, note, safe, safeJson, safeName } from './terminal.js'
 
@@ -55,7 +56,7 @@ export interface LsFlags extends S3Flags {
 export async function ls(path: string, given: LsFlags): Promise<number> {
   const flags = settle('ls', path, given)
   const { format, out } = flags
-  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsOf(flags) })
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
   try {
     const { tensors, byteLength } = await trial.summary()
     const collections = listCollections(trial, format === 'table' ? MAX_COLLECTIONS : Number.POSITIVE_INFINITY)

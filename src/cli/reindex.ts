@@ -11,7 +11,8 @@ import { counted } from './format/number.js'
 import { settle } from './given.js'
 import { Output, writeError } from './output.js'
 import { expectOutside, realPath } from './real-path.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
+import { s3OptionsFor } from './s3-given.js'
 import { safe, safeJson } from './terminal.js'
 
 export interface ReindexFlags extends S3Flags {
@@ -25,7 +26,7 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
   const flags = settle('reindex', path, given)
   const { out, threads } = flags
   await expectOutside(path, out, 'a directory')
-  const files = await reindexTrial(path, { ...s3OptionsOf(flags), ...(threads !== undefined && { threads }) })
+  const files = await reindexTrial(path, { ...s3OptionsFor(path, flags), ...(threads !== undefined && { threads }) })
   for (const { path, text } of files) {
     signal.throwIfAborted()
     const target = join(out, path)

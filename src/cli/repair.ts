@@ -8,7 +8,8 @@ import type { FormatOf } from './format/formats.js'
 import { bytesText, counted, countText } from './format/number.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
+import { s3OptionsFor } from './s3-given.js'
 import { colorsFor, columns, note, safe, safeJson } from './terminal.js'
 
 export interface RepairFlags extends S3Flags {
@@ -23,7 +24,7 @@ export async function repair(path: string, given: RepairFlags, signal: AbortSign
   const flags = settle('repair', path, given)
   const { out, checksums = false, threads } = flags
   const report = await repairTrial(path, out, {
-    ...s3OptionsOf(flags),
+    ...s3OptionsFor(path, flags),
     ...(threads !== undefined && { threads }),
     checksums,
     signal,

@@ -12,7 +12,7 @@ import { settle } from './given.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
 import { note, safe } from './terminal.js'
 
 export interface InvokerFlags extends S3Flags {
@@ -45,10 +45,11 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
   }
   const isRanged = startStep !== null || endStep !== null
-  const trials = new Trials({ ...s3OptionsOf(flags), ...(isRanged && { rangeSteps: [startStep, endStep] }) })
+  const trials = new Trials(isRanged ? { rangeSteps: [startStep, endStep] } : {}, flags)
   try {
     const trial = await trials.open(flags.trialDir)
     const otherTrials = await trials.openAll(flags.otherTrials ?? [])
+    trials.expectFlagsUsed()
     const { worker } = flags
     expectWorkers(trial, worker ?? [])
     const rule = new RuleClass(trial, { ...parameters, ...(worker && { workers: worker }), otherTrials, logger })

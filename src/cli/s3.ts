@@ -1,7 +1,6 @@
 /** What the command line can say of trials on S3: the same options for every command that opens one. */
 
 import { type Command, Option } from 'commander'
-import type { S3Options } from '../index.js'
 import { pathText } from './arguments.js'
 
 export interface S3Flags {
@@ -20,17 +19,4 @@ export function withS3Options(command: Command): Command {
     .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
     .option('--s3-cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
     .addOption(new Option('--cache <DIR>').argParser(pathText).hideHelp())
-}
-
-/** As `createTrial` takes them; nothing where nothing was said. */
-export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
-  const { s3Endpoint, s3Region, s3ForcePathStyle, s3Anonymous, s3Cache } = flags
-  const s3: S3Options = {
-    ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
-    ...(s3Region !== undefined && { region: s3Region }),
-    ...(s3ForcePathStyle !== undefined && { forcePathStyle: s3ForcePathStyle }),
-    ...(s3Anonymous !== undefined && { anonymous: s3Anonymous }),
-    ...(s3Cache !== undefined && { cacheDirectory: s3Cache }),
-  }
-  return Object.keys(s3).length > 0 ? { s3 } : {}
 }

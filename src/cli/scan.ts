@@ -28,7 +28,8 @@ import { settle } from './given.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
 import { expectNoLinkOf } from './real-path.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
+import { s3OptionsFor } from './s3-given.js'
 import { absentSteps, globalStepsOf, modeSpans, spanText } from './step-texts.js'
 import { colorsFor, note } from './terminal.js'
 
@@ -58,7 +59,7 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
   const trial = await createTrial(path, {
     requireCollections: false,
     refresh: 'manual',
-    ...s3OptionsOf(flags),
+    ...s3OptionsFor(path, flags),
     ...(threads !== undefined && { threads }),
   })
   if (out !== undefined) await expectNoLinkOf(path, out)

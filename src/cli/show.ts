@@ -25,7 +25,8 @@ import { shapeText } from './format/row-format.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
+import { s3OptionsFor } from './s3-given.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from './terminal.js'
 
 export interface ShowFlags extends S3Flags {
@@ -44,7 +45,7 @@ const HISTOGRAM_BINS = 40
 export async function show(path: string, name: string, given: ShowFlags): Promise<number> {
   const flags = settle('show', path, given)
   const { npy, format, out } = flags
-  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsOf(flags) })
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
   try {
     const tensor = trial.tensor(name)
     const { step, mode } = stepOf(trial, tensor, flags)

@@ -9,7 +9,8 @@ import { verifyTable } from './format/verify-table.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
 import { expectOutside } from './real-path.js'
-import { type S3Flags, s3OptionsOf } from './s3.js'
+import type { S3Flags } from './s3.js'
+import { s3OptionsFor } from './s3-given.js'
 import { colorsFor } from './terminal.js'
 
 export interface VerifyFlags extends S3Flags {
@@ -24,6 +25,7 @@ export interface VerifyFlags extends S3Flags {
 export async function verify(path: string, given: VerifyFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('verify', path, given)
   const { deep = false, threads, memory, out } = flags
+  const s3 = s3OptionsFor(path, flags)
   const format = verifyFormat(flags)
   if (out !== undefined) await expectOutside(path, out, 'a file')
   const output = await Output.open(out)
@@ -35,7 +37,7 @@ export async function verify(path: string, given: VerifyFlags, signal: AbortSign
   try {
     await write(format.head)
     const verification = await verifyTrial(path, {
-      ...s3OptionsOf(flags),
+      ...s3,
       ...(threads !== undefined && { threads }),
       ...(memory !== undefined && { memory: memory * 2 ** 20 }),
       deep,

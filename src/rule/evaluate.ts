@@ -120,7 +120,14 @@ const WAIT_MARGIN_MS = 60_000
 export async function evaluate(rules: Rule | readonly Rule[], options?: EvaluateOptions): Promise<Evaluation> {
   const all = Array.isArray(rules) ? (rules as readonly Rule[]) : [rules as Rule]
   for (const rule of all) expectRule('evaluate', rule)
-  return new Evaluator(all, checkOptions('evaluate', OPTIONS, options)).run()
+  const asked = checkOptions('evaluate', OPTIONS, options)
+  const idle = (['timeoutMs', 'pollMs'] as const).find(option => asked[option] !== undefined)
+  if (asked.follow === false && idle !== undefined) {
+    throw new UsageError(`evaluate: expected no ${idle} beside follow: false, which waits for nothing`, {
+      option: idle,
+    })
+  }
+  return new Evaluator(all, asked).run()
 }
 
 /** The rules over one trial. */

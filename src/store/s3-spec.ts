@@ -69,7 +69,10 @@ export function s3Spec(url: string, options: S3Options): S3StoreSpec {
 }
 
 /** What the options are together. */
-function checkTogether({ credentials, anonymous }: S3Options): void {
+function checkTogether({ credentials, anonymous, cacheDirectory, cacheByteLength }: S3Options): void {
+  if (cacheByteLength !== undefined && cacheDirectory === undefined) {
+    throw new UsageError('expected s3.cacheDirectory beside s3.cacheByteLength, which is of that cache, got none')
+  }
   if (credentials && anonymous) throw new UsageError('expected s3.credentials or s3.anonymous, got both')
   if (credentials && !(credentials.accessKeyId && credentials.secretAccessKey)) {
     throw new UsageError('expected s3.credentials to be { accessKeyId, secretAccessKey, sessionToken? }')

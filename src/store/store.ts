@@ -181,7 +181,7 @@ export async function eachFile<T>(
 /**
  * The spec of the store at a local path, a `file://` URL or an `s3://` URL; a relative path is taken from the working
  * directory. Blanks around it are left out, as smdebug does.
- * @throws UsageError for anything else
+ * @throws UsageError for anything else, and for an option that has no effect there
  */
 export function storeSpec(
   pathOrUrl: string,
@@ -192,14 +192,29 @@ export function storeSpec(
     throw new UsageError(`expected the path or URL of a trial, a text that is not empty, got ${got}`, { pathOrUrl })
   }
   const place = pathOrUrl.trim()
-  const local = (root: string): LocalStoreSpec => ({ kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) })
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(place)?.[1]?.toLowerCase()
-  if (scheme === undefined) return local(resolve(place))
-  if (scheme === 's3') return s3Spec(place, s3)
-  try {
-    if (scheme === 'file') return local(resolve(fileURLToPath(place)))
-  } catch (error) {
-    throw new UsageError(`expected a file:// URL of this machine, got ${pathOrUrl}`, { pathOrUrl }, error)
+  if (scheme === 's3') {
+    if (!allowSymlinks) return s3Spec(place, s3)
+    const message = `expected allowSymlinks for a trial on disk only, since S3 has no links, got it for ${pathOrUrl}`
+    throw new UsageError(message, { pathOrUrl, option: 'allowSymlinks' })
   }
-  throw new UsageError(`expected a local path, a file:// or an s3:// URL, got ${pathOrUrl}`, { pathOrUrl })
+  const local = (root: string): LocalStoreSpec => {
+    const [idle] = Object.entries(s3).find(([, value]) => value !== undefined) ?? []
+    if (idle === undefined) return { kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) }
+    const message = `expected s3.${idle} for a trial at s3://bucket/prefix only, got it for ${pathOrUrl}`
+    throw new UsageError(message, { pathOrUrl, option: `s3.${idle}` })
+  }
+  if (scheme === undefined) return local(resolve(place))
+  if (scheme !== 'file') {
+    throw new UsageError(`expected a local path, a file:// or an s3:// URL, got ${pathOrUrl}`, { pathOrUrl })
+  }
+  return local(resolve(pathOf(place)))
+}
+
+function pathOf(url: string): string {
+  try {
+    return fileURLToPath(url)
+  } catch (error) {
+    throw new UsageError(`expected a file:// URL of this machine, got ${url}`, { pathOrUrl: url }, error)
+  }
 }

@@ -28,12 +28,15 @@ import type { TrialState } from './state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from './steps.js'
 import { type TensorValue, tensorValue } from './value.js'
 
-/** Which of a tensor's values is meant. */
-export interface ValueOptions extends ReadOptions {
+/** What of a tensor is meant, and how it is read. */
+export interface SavedOptions extends ReadOptions {
   /** What the step counts in: global steps (GLOBAL, the default, whatever mode they were saved in) or mode steps. */
   readonly mode?: Mode
   /** Default: the first in sorted order that has data. */
   readonly worker?: Worker
+}
+
+export interface ValueOptions extends SavedOptions {
   /**
    * TensorFlow lets the last of a few saved values stand for all others, so that a record of a hundred bytes can be a
    * tensor of any size. Bytes that such values may take; a larger one is refused as `ValueTooLarge`. Default 256 MiB.
@@ -41,20 +44,19 @@ export interface ValueOptions extends ReadOptions {
   readonly unfoldLimit?: number
 }
 
-export interface ReductionOptions extends ValueOptions {
+export interface ReductionOptions extends SavedOptions {
   /** Of the absolute values. */
   readonly abs?: boolean
 }
 
-const VALUE_KINDS: Kinds<ValueOptions> = {
-  ...READ_KINDS,
-  mode: kinds.mode,
-  worker: kinds.text,
+const SAVED_KINDS: Kinds<SavedOptions> = { ...READ_KINDS, mode: kinds.mode, worker: kinds.text }
+const SAVED_OPTIONS = optionsOf<SavedOptions>(SAVED_KINDS)
+const VALUE_OPTIONS = optionsOf<ValueOptions>({
+  ...SAVED_KINDS,
   unfoldLimit: kinds.wholeNumber(0, undefined, 'a number of bytes'),
-}
-const VALUE_OPTIONS = optionsOf<ValueOptions>(VALUE_KINDS)
-const REDUCTION_OPTIONS = optionsOf<ReductionOptions>({ ...VALUE_KINDS, abs: kinds.flag })
-const WORKERS_OPTIONS = optionsOf<Pick<ValueOptions, 'mode'>>({ mode: kinds.mode })
+})
+const REDUCTION_OPTIONS = optionsOf<ReductionOptions>({ ...SAVED_KINDS, abs: kinds.flag })
+const WORKERS_OPTIONS = optionsOf<Pick<SavedOptions, 'mode'>>({ mode: kinds.mode })
 
 /** What a worker saved of the tensor at a step. */
 interface Saved {
@@ -90,7 +92,7 @@ export class Tensor {
   }
 
   /** Workers that saved the tensor at a step, sorted; without a step, at any. @throws as `value` */
-  workers(step?: number, options?: Pick<ValueOptions, 'mode'>): Worker[] {
+  workers(step?: number, options?: Pick<SavedOptions, 'mode'>): Worker[] {
     const { mode = 'GLOBAL' } = checkOptions('tensor.workers', WORKERS_OPTIONS, options)
     if (step === undefined) return workersOf(this.#workerSteps)
     this.#state.knownSteps(step, mode)
@@ -170,8 +172,8 @@ export class Tensor {
   }
 
   /** The reductions that the hook saved at a step, as it saved them; none are computed. @throws as `value` */
-  async reductionValues(step: number, options?: ValueOptions): Promise<Map<ReductionName, ReductionValue>> {
-    const asked = checkOptions('tensor.reductionValues', VALUE_OPTIONS, options)
+  async reductionValues(step: number, options?: SavedOptions): Promise<Map<ReductionName, ReductionValue>> {
+    const asked = checkOptions('tensor.reductionValues', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
     const found = await this.#find(step, mode, worker, ({ reductions }) => reductions.size > 0)
     const { workerStep, saved } = found
@@ -185,8 +187,8 @@ export class Tensor {
    * The shape at a step: as it was saved, else that of the value.
    * @throws as `value`; ShapeUnavailableForStep where neither was saved
    */
-  async shape(step: number, options?: ValueOptions): Promise<readonly number[]> {
-    const asked = checkOptions('tensor.shape', VALUE_OPTIONS, options)
+  async shape(step: number, options?: SavedOptions): Promise<readonly number[]> {
+    const asked = checkOptions('tensor.shape', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
     const found = await this.#find(step, mode, worker, hasShape)
     const [shape] = await this.#reading(this.#shapes([found], asked), found, step, mode)
@@ -196,8 +198,8 @@ export class Tensor {
   }
 
   /** The shapes at all complete steps of a mode where they are known: step → shape. */
-  async shapes(options?: ValueOptions): Promise<Map<number, readonly number[]>> {
-    const asked = checkOptions('tensor.shapes', VALUE_OPTIONS, options)
+  async shapes(options?: SavedOptions): Promise<Map<number, readonly number[]>> {
+    const asked = checkOptions('tensor.shapes', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
     const all = this.#all(mode, worker, hasShape)
     const shapes = await this.#shapes(
@@ -370,7 +372,7 @@ export class Tensor {
   }
 
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */
-  async #shapes(found: readonly Saved[], options: ValueOptions): Promise<(readonly number[] | null)[]> {
+  async #shapes(found: readonly Saved[], options: SavedOptions): Promise<(readonly number[] | null)[]> {
     const { access } = this.#state
     const { threads, memory = DEFAULT_MEMORY } = options
     const unsaved = found.filter(({ saved }) => saved.shape === null && saved.value !== null)

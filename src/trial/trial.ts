@@ -190,7 +190,8 @@ const WAIT_FOR_STEPS_OPTIONS = optionsOf<WaitOptions & { mode?: Mode }>({ ...WAI
  * Opens a trial: of smdebug, of Tornasole, or a directory of TensorBoard event files (tag: tensor; directory: worker, `.`
  * for the root; step: the Event's). Without index files, the event files are scanned.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
- * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options
+ * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options, also for those
+ *   that have no effect on this trial
  */
 export async function createTrial(path: string, options?: TrialOptions): Promise<Trial> {
   const {
@@ -213,7 +214,13 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     requireCollections,
     indexCache: indexCache === undefined ? null : resolve(indexCache),
   })
-  const state = new TrialState(access, rangeSteps, loader, await loader.load())
+  const contents = await loader.load()
+  if (contents.isTensorBoard && indexCache !== undefined) {
+    await access.close()
+    const message = `expected indexCache for a trial with index files only, got it for TensorBoard's files at ${path}`
+    throw new UsageError(message, { pathOrUrl: path, option: 'indexCache' })
+  }
+  const state = new TrialState(access, rangeSteps, loader, contents)
   if (refresh === 'auto') state.refreshInBackground()
   return new Trial(path.trim(), name ?? storeName(spec), state)
 }

@@ -90,6 +90,38 @@ describe('what is wrong is told in a line, with a code', () => {
   })
 })
 
+describe('flags of S3', () => {
+  const file = join(ROOT, 'package.json')
+  const other = 's3://bucket/trial'
+  const invoker = ['rule-invoker', '--rule-name', 'SimilarAcrossRuns', '--trial-dir', PLAIN]
+
+  it.each([
+    ['ls', ['ls', PLAIN], ['--s3-endpoint', 'http://127.0.0.1:1']],
+    ['scan', ['scan', PLAIN, '--format', 'csv'], ['--s3-cache', file]],
+    ['show', ['show', PLAIN, 'loss'], ['--s3-anonymous']],
+    ['check', ['check', PLAIN], ['--s3-region', 'eu-west-1']],
+    ['check with another trial', ['check', PLAIN, '--other-trials', PLAIN], ['--s3-region', 'eu-west-1']],
+    ['rule-invoker', [...invoker, '--other-trials', PLAIN], ['--s3-region', 'eu-west-1']],
+    ['verify', ['verify', PLAIN, '--format', 'csv'], ['--s3-force-path-style']],
+    ['reindex', ['reindex', PLAIN, '--out', join(tmpdir(), 'never')], ['--s3-anonymous']],
+    ['repair', ['repair', PLAIN, '--out', join(tmpdir(), 'never')], ['--s3-anonymous']],
+  ])('are refused on disk: %s', async (_, command, flags) => {
+    const { code, stdout, stderr } = await trialscan(...command, ...flags)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(`expected ${flags[0]} for a trial at s3://bucket/prefix only, got it for ${PLAIN}`)
+  })
+
+  it.each([
+    ['check, whose base is on disk', ['check', PLAIN, '--other-trials', other]],
+    ['rule-invoker, whose base is on disk', [...invoker, '--other-trials', other]],
+  ])('hold for those trials that are there: %s', async (_, command) => {
+    // A cache that can't be had is told when the trial on S3 is opened, before a request is made.
+    const { code, stderr } = await trialscan(...command, '--s3-anonymous', '--s3-cache', file)
+    expect(code).toBe(3)
+    expect(stderr).toContain(file)
+  })
+})
+
 describe('former names of flags', () => {
   const told = 'trialscan: --check is deprecated: write --check-level\n'
 

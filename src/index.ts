@@ -88,7 +88,7 @@ export {
 } from './rule/evaluate.js'
 export type { Finding, Logger, Missing, Problem } from './rule/finding.js'
 export { type InvokeOptions, invokeRule } from './rule/invoke.js'
-export { type AllRulesOptions, type RuleClass, RuleRegistry } from './rule/registry.js'
+export { type AllRules, type AllRulesOptions, type RuleClass, RuleRegistry } from './rule/registry.js'
 export type { RequiredTensors, RequireOptions } from './rule/required.js'
 export { type Found, Rule, type RuleOptions, type RuleReport } from './rule/rule.js'
 export type { S3Credentials, S3Options } from './store/s3-spec.js'

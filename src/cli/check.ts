@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
+  type AllRules,
   type Missing,
   makeRules,
   parseRuleConfigurations,
@@ -32,6 +33,7 @@ export interface CheckFlags extends S3Flags {
   readonly rules?: string
   readonly module?: readonly string[]
   readonly all?: boolean
+  readonly explain?: boolean
   readonly worker?: readonly string[]
   readonly steps?: StepsText
   readonly modeSteps?: StepsText
@@ -59,13 +61,14 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
     const trial = await trials.open(path)
     if (out !== undefined) await expectNoLinkOf(path, out)
     expectWorkers(trial, flags.worker ?? [])
-    const { rules, asked, leftOut } = await rulesOf(flags, trial, trials, registry)
+    const { rules, asked, leftOut, onlyByName } = await rulesOf(flags, trial, trials, registry)
     trials.expectFlagsUsed()
     const { code } = await judge({
       trial,
       rules,
       asked,
       leftOut,
+      onlyByName,
       workers: flags.worker,
       format: findingFormat(flags),
       output: await Output.open(out),
@@ -85,12 +88,12 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
   }
 }
 
-export function findingFormat({ format, out, all }: Pick<CheckFlags, 'format' | 'out' | 'all'>): FindingFormat {
+function findingFormat({ format, out, all: isFull, explain: isExplained }: CheckFlags): FindingFormat {
   const onTerminal = out === undefined && process.stdout.isTTY === true
-  if (format === 'jsonl') return findingJsonl(onTerminal)
+  if (format === 'jsonl') return findingJsonl(onTerminal, isExplained)
   if (format === 'csv') return findingCsv(onTerminal)
   const columns = onTerminal ? process.stdout.columns : undefined
-  return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull: all ?? false })
+  return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
 }
 
 /** The rules that were asked for; all that the trial has the data for if none was. */
@@ -104,6 +107,7 @@ async function rulesOf(
   /** By name. */
   readonly asked: ReadonlySet<Rule>
   readonly leftOut: readonly Missing[]
+  readonly onlyByName: AllRules['onlyByName']
 }> {
   const otherTrials = await trials.openAll(flags.otherTrials ?? [])
   const configurations = [
@@ -120,7 +124,7 @@ async function rulesOf(
   const rules = await makeRules(configurations, making)
   const isAll = flags.all ?? (flags.rule === undefined && flags.rules === undefined)
   const asked = new Set(rules)
-  if (!isAll) return { rules, asked, leftOut: [] }
+  if (!isAll) return { rules, asked, leftOut: [], onlyByName: [] }
   const all = registry.all(trial, shared)
   // A rule that was asked for with parameters of its own is not needed with those that are suggested.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
@@ -128,6 +132,7 @@ async function rulesOf(
     asked,
     rules: [...rules, ...all.rules.filter(rule => isNew(rule.ruleName))],
     leftOut: all.leftOut.filter(({ rule }) => isNew(rule)),
+    onlyByName: all.onlyByName.filter(({ rule }) => isNew(rule)),
   }
 }
 

@@ -11,7 +11,6 @@ import {
   UsageError,
 } from '../index.js'
 import { EXIT } from './exit.js'
-import { messageOf } from './format/row-format.js'
 import { colorsFor, safe } from './terminal.js'
 
 export function exitCodeOf(error: unknown): number {
@@ -28,7 +27,7 @@ export function reportFailure(error: unknown, command?: string): number {
   const colors = colorsFor(process.stderr)
   const isOurs = error instanceof TrialscanError
   const message = isOurs
-    ? safe(messageOf(error))
+    ? safe(error.message)
     : error instanceof Error
       ? safeLines(error.stack ?? error.message)
       : safeLines(String(error))

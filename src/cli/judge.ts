@@ -1,6 +1,7 @@
 /** What `check` and `rule-invoker` do alike: rules over a trial, findings to the output, an exit code. */
 
 import {
+  type BuiltinClass,
   createTrial,
   type DiagnosedFinding,
   Diagnosis,
@@ -17,9 +18,8 @@ import {
 } from '../index.js'
 import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
-import type { FindingFormat, Judged, JudgingRule, Trouble } from './format/finding-format.js'
+import type { ChosenParameter, FindingFormat, Judged, JudgingRule, Trouble } from './format/finding-format.js'
 import { briefly, countText } from './format/number.js'
-import { messageOf } from './format/row-format.js'
 import type { Output } from './output.js'
 import { Progress } from './progress.js'
 import type { S3Flags } from './s3.js'
@@ -91,6 +91,8 @@ export interface Judging {
   readonly asked: ReadonlySet<Rule>
   /** What kept rules from being made. */
   readonly leftOut: readonly Missing[]
+  /** Rules that nobody asked for, and that run only where somebody does. */
+  readonly onlyByName: Judged['onlyByName']
   /** Whose data are judged; undefined: all workers'. */
   readonly workers: readonly string[] | undefined
   readonly format: FindingFormat
@@ -253,8 +255,9 @@ function judgedOf(judging: Judging, findings: readonly DiagnosedFinding[], evalu
     trial: trial.name,
     workers: trial.workers().length,
     onlyWorkers: judging.workers ?? null,
-    rules: rules.map(judgingRule),
+    rules: rules.map(rule => judgingRule(rule, judging.asked.has(rule))),
     findings,
+    onlyByName: judging.onlyByName,
     missing: [...leftOut, ...(evaluation?.missing ?? [])],
     problems: problemsOf(rules, evaluation),
     steps: evaluation?.stats.steps ?? null,
@@ -262,9 +265,23 @@ function judgedOf(judging: Judging, findings: readonly DiagnosedFinding[], evalu
   }
 }
 
-function judgingRule(rule: Rule): JudgingRule {
-  const { meaning, advice } = rule.constructor as Partial<JudgingRule>
-  return { ruleName: rule.ruleName, name: rule.name, meaning, advice }
+function judgingRule(rule: Rule, isAsked: boolean): JudgingRule {
+  const { meaning, advice } = rule.constructor as Partial<BuiltinClass>
+  return { ruleName: rule.ruleName, name: rule.name, meaning, advice, isAsked, parameters: chosenOf(rule, isAsked) }
+}
+
+/** Of a rule of one's own nothing is known. */
+function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
+  const { parameters = {}, suggested = {}, reasons = {} } = rule.constructor as Partial<BuiltinClass>
+  if (!isAsked) {
+    return Object.entries(suggested).map(([parameter, value]) => ({ parameter, value, reason: reasons[parameter]! }))
+  }
+  const values = JSON.parse(rule.report.ruleParameters) as Readonly<Record<string, unknown>>
+  return Object.entries(parameters).flatMap(([parameter, { default: byDefault }]) => {
+    const value = values[parameter]
+    if (JSON.stringify(value) === JSON.stringify(byDefault)) return []
+    return { parameter, value: String(value), reason: 'as it was asked for' }
+  })
 }
 
 /** Of the trials as a whole, then of what was judged in them; what several rules stumbled over once. */
@@ -273,7 +290,7 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
   const ofTrials = [...trials].flatMap(trial => trial.problems).map(error => ({ step: null, tensor: null, error }))
   const distinct = new Map<string, Trouble>()
   for (const { step, tensor, error } of [...ofTrials, ...(evaluation?.problems ?? [])]) {
-    const key = messageOf(error)
+    const key = error.message
     if (!distinct.has(key)) distinct.set(key, { step, tensor, error })
   }
   return [...distinct.values()]
@@ -318,6 +335,6 @@ function tellOddities(judging: Judging, judged: Judged, longestPauseMs: number):
     note(`csv has no rows for what was missing: ${briefly(untold)} lacked data; --format jsonl tells which`)
   if (problems.length > 0 && format.isLive) {
     const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
-    note(`not all could be read, so that the findings are not complete: ${messageOf(problems[0]!.error)}${more}`)
+    note(`not all could be read, so that the findings are not complete: ${problems[0]!.error.message}${more}`)
   }
 }

@@ -5,7 +5,7 @@ import { EXIT } from './exit.js'
 import { csvLine } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
 import { briefly, bytesText, counted, countText } from './format/number.js'
-import { errorObject, messageOf, shapeText } from './format/row-format.js'
+import { errorObject, shapeText } from './format/row-format.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
 import { expectNoLinkOf } from './real-path.js'
@@ -76,7 +76,7 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
     const output = await Output.open(out)
     await output.write(textOf(listing, problems, format, out === undefined && process.stdout.isTTY === true))
     await output.end()
-    for (const problem of problems.slice(0, MAX_NOTES)) note(messageOf(problem))
+    for (const problem of problems.slice(0, MAX_NOTES)) note(problem.message)
     if (problems.length > MAX_NOTES) note(`and ${countText(problems.length - MAX_NOTES)} problems more`)
     return problems.length > 0 ? EXIT.format : EXIT.ok
   } finally {

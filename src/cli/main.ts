@@ -296,6 +296,7 @@ withS3Options(
       'an ES module that exports rules of your own, to be named like the others; repeatable',
       paths,
     )
+    .option('--explain', 'also which rules judge, with which parameters and why, and why the others do not')
     .option('--all', 'every rule that the saved data allow, beside those that are named; tensors are listed in full')
     .option('--steps <STEPS>', STEPS, stepsText)
     .option('--mode-steps <STEPS>', 'mode steps, of every mode, written the same way', stepsText)
@@ -344,13 +345,14 @@ two configurations of the same rule apart. A value that holds ",word=", or a pat
 or an object with such an array as DebugRuleConfigurations; "tensor_regex": ["a{1,3}"] is a pattern with a comma.
 
 table: the cause first: what went wrong earliest, and what merely follows from it; then, for each cause, what it means, since
-when, where it is worst, what to do, and what follows from it; then the rules that found nothing, and those that lacked data.
+when, where it is worst, what to do, and what follows from it; then the rules that found nothing, and those that had nothing to judge (why: --explain).
 jsonl: one object a finding, as soon as its step is judged, with rule, name (the configuration's), step (the global one),
 mode, mode_step, tensor (null: the step as a whole), worker, value, threshold, message, cause (the number of the line, from
 0, of the finding that it follows from; null: none). NaN and infinities are the strings "NaN",
 "Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing, partial (whether it
-judged the rest); and for what could not be
-read, objects with problem, step, tensor, code.
+judged the rest); with --explain an object for each rule with rule, name, judges (whether it does), parameters (those
+that are not the rule's defaults, each with parameter, value, reason), reason (why it does not judge); and for what
+could not be read, objects with problem, step, tensor, code.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>

@@ -7,7 +7,6 @@ import { findingJsonl } from './format/finding-jsonl.js'
 import { worstText } from './format/finding-table.js'
 import type { FormatOf } from './format/formats.js'
 import { counted, countText } from './format/number.js'
-import { messageOf } from './format/row-format.js'
 import { settle } from './given.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
@@ -61,6 +60,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       rules: [rule],
       asked: new Set([rule]),
       leftOut: [],
+      onlyByName: [],
       workers: worker,
       format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
       output: await Output.open(out),
@@ -113,10 +113,7 @@ function lines(judged: Judged): readonly string[] {
   const { trial, rules, findings, missing, problems, steps } = judged
   const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
   const rule = rules[0]!.ruleName
-  const told = [
-    ...missing.map(({ missing }) => `missing: ${missing}`),
-    ...problems.map(({ error }) => messageOf(error)),
-  ]
+  const told = [...missing.map(({ missing }) => `missing: ${missing}`), ...problems.map(({ error }) => error.message)]
   if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...told]
   return [`${rule} fired on ${trial}${of} at ${stepsText(findings)}`, `worst ${worstText(findings, judged)}`, ...told]
 }

@@ -21,7 +21,7 @@ import { csvFormat } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
 import { jsonlFormat } from './format/jsonl.js'
 import { briefly, bytesText, counted, countText } from './format/number.js'
-import { messageOf, type RowFormat } from './format/row-format.js'
+import type { RowFormat } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
 import { trafficText } from './format/traffic.js'
 import { settle } from './given.js'
@@ -85,7 +85,7 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
   const output = await Output.open(out)
   try {
     await print(rows, format, output)
-    const firstError = rows.firstError && messageOf(rows.firstError)
+    const firstError = rows.firstError?.message
     await output.end()
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
@@ -95,7 +95,7 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
       note(`${countText(failedRows)} of ${counted(all, 'row')} could not be had; the first: ${firstError}`)
     }
     // What was not in a row is told here; a file without a readable record is in both.
-    const untold = rows.problems.map(messageOf).filter(message => message !== firstError)
+    const untold = rows.problems.map(({ message }) => message).filter(message => message !== firstError)
     for (const message of untold) note(message)
     if (firstError !== null || untold.length > 0) return EXIT.format
     const isAsked = tensor ?? collection ?? steps ?? modeSteps ?? mode ?? worker

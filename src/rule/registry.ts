@@ -19,6 +19,16 @@ export interface RuleClass {
   readonly meaning?: string
 }
 
+/** All built-in rules, in the light of a trial. */
+export interface AllRules {
+  /** Those that the trial has the data for. */
+  readonly rules: Rule[]
+  /** What the others lack. */
+  readonly leftOut: Missing[]
+  /** Those that run only where they are asked for by name, and why. */
+  readonly onlyByName: { readonly rule: string; readonly reason: string }[]
+}
+
 export interface AllRulesOptions {
   readonly otherTrials?: readonly Trial[] | undefined
   readonly logger?: Logger | undefined
@@ -100,20 +110,22 @@ export class RuleRegistry {
    * What `check` runs where nobody asked for a rule by name: every built-in rule that the trial has the data for, with the
    * parameters that its class suggests, and gives `reasons` for.
    */
-  all(trial: Trial, options?: AllRulesOptions): { readonly rules: Rule[]; readonly leftOut: Missing[] } {
+  all(trial: Trial, options?: AllRulesOptions): AllRules {
     const { otherTrials = [], logger, workers } = checkOptions('registry.all', ALL_OPTIONS, options)
     const rules: Rule[] = []
     const leftOut: Missing[] = []
+    const onlyByName: AllRules['onlyByName'] = []
     for (const RuleClass of BUILTIN_RULES) {
-      const { name, onlyByName } = RuleClass
-      const missing =
-        onlyByName === null
-          ? RuleClass.lacks(trial, { otherTrials, workers })
-          : `it runs only where it is asked for by name: ${onlyByName}`
+      const { name, onlyByName: reason } = RuleClass
+      if (reason) {
+        onlyByName.push({ rule: name, reason })
+        continue
+      }
+      const missing = RuleClass.lacks(trial, { otherTrials, workers })
       if (missing === null) rules.push(new RuleClass(trial, { ...RuleClass.suggested, otherTrials, logger, workers }))
       else leftOut.push({ rule: name, name, trial: trial.name, missing, partial: false })
     }
-    return { rules, leftOut }
+    return { rules, leftOut, onlyByName }
   }
 }
 

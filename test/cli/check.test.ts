@@ -10,7 +10,15 @@ import type { Judged, JudgingRule } from '#dist/cli/format/finding-format.js'
 import { findingJsonl } from '#dist/cli/format/finding-jsonl.js'
 import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
-import { type DiagnosedFinding, FormatError, type GlobalStep, type ModeStep, RuleRegistry } from '#dist/index.js'
+import {
+  Confusion,
+  type DiagnosedFinding,
+  FormatError,
+  type GlobalStep,
+  type ModeStep,
+  RuleRegistry,
+  VanishingGradient,
+} from '#dist/index.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
@@ -51,6 +59,8 @@ const rule = (ruleName: string, name = ruleName): JudgingRule => ({
   name,
   meaning: `What ${ruleName} means.`,
   advice: 'Do something.',
+  isAsked: true,
+  parameters: [],
 })
 const judged = (given: Partial<Judged> = {}): Judged => ({
   trial: 't',
@@ -59,6 +69,7 @@ const judged = (given: Partial<Judged> = {}): Judged => ({
   rules: [rule('VanishingGradient')],
   findings: [],
   missing: [],
+  onlyByName: [],
   problems: [],
   steps: 15,
   state: 'ended',
@@ -208,8 +219,8 @@ describe('table', () => {
     ]
     const rules = ['Overfit', 'VanishingGradient', 'DeadRelu'].map(name => rule(name))
     expect(format.end(judged({ findings, rules }))).toMatchInlineSnapshot(`
-      "t: DeadRelu at step 12 (TRAIN 10): relu: dead (1e-9, threshold 1e-7). VanishingGradient follows from
-        it. Not because of it: Overfit from step 40 on.
+      "t: DeadRelu at step 12 (TRAIN 10): relu: dead (1e-9, threshold 1e-7). It explains VanishingGradient.
+        Apart from that, Overfit fired at step 40.
 
       3 of 3 rules fired; 15 steps judged; the job has ended
 
@@ -226,6 +237,36 @@ describe('table', () => {
         What to do: Do something.
       "
     `)
+  })
+
+  it('says in a sentence each what is alike, what spreads, what follows, and what does not', () => {
+    const other = (rule: string, cause: number | null, step = 12) =>
+      finding({ rule, name: rule, tensor: rule, cause, step })
+    const text = (findings: readonly DiagnosedFinding[]) => {
+      const rules = [...new Set(findings.map(({ rule }) => rule))].map(name => rule(name))
+      return format
+        .end(judged({ findings, rules, workers: 2 }))
+        .split('\n\n')[0]!
+        .replaceAll(/\s+/g, ' ')
+    }
+    const first =
+      't: VanishingGradient at step 12 (TRAIN 10) of worker_0: mean of |gradient/fc.weight| is 1e-9, below 1e-7.'
+    const same = [finding(), finding({ tensor: 'b' }), finding({ tensor: 'c' })]
+    expect(text(same)).toBe(`${first} The same is true of 2 more tensors.`)
+    expect(text([finding(), finding({ worker: 'worker_1' })])).toBe(`${first} The same is true of 1 more worker.`)
+    const spread = [finding(), finding({ tensor: 'b', cause: 0 })]
+    expect(text(spread)).toBe(`${first} It spreads to 1 more tensor.`)
+    expect(text([...spread, other('AllZero', 0)])).toBe(`${first} It spreads to 1 more tensor and explains AllZero.`)
+    expect(text([...spread, other('AllZero', 0), other('DeadRelu', 0)])).toBe(
+      `${first} It spreads to 1 more tensor, and explains AllZero and DeadRelu.`,
+    )
+    expect(text([finding(), other('AllZero', null), other('AllZero', 1, 20), other('DeadRelu', null)])).toBe(
+      `${first} Apart from that, AllZero fired from step 12 on and DeadRelu at step 12.`,
+    )
+    const many = ['A', 'B', 'C', 'D', 'E'].map(name => other(name, null))
+    expect(text([finding(), ...many])).toBe(
+      `${first} Apart from that, A fired at step 12, B at step 12, C at step 12, and so did 2 more rules.`,
+    )
   })
 
   it('keeps to the width, whatever the names', () => {
@@ -375,7 +416,58 @@ describe('check', () => {
     for (const one of missing) expect(Object.keys(one)).toEqual(['rule', 'name', 'missing', 'partial'])
     const table = await trialscan('check', XGB, '--format', 'table')
     expect(table.stdout).toMatch(/^xgb-cancer: \d+ rules judged 3 steps and found nothing wrong; the job has ended\n/)
-    expect(table.stdout).toMatch(/\nData missing\n(.*\n)* {2}DeadRelu: /)
+    expect(table.stdout).not.toMatch(/Data missing|Overtraining/)
+    const [, count, names] = /\nNot judged\n {2}(\d+) rules had nothing to judge: ((.*\n)*)/.exec(table.stdout)!
+    const lacking = missing.filter(({ partial }) => !partial)
+    expect(Number(count)).toBe(lacking.length)
+    for (const { name } of lacking) expect(names).toContain(name)
+    expect(table.stdout).toContain('(--explain says why)')
+  })
+
+  it('explains which rules judge, with which parameters, and why the others do not', async () => {
+    const { stdout } = await trialscan(
+      'check',
+      VANISHING,
+      '--explain',
+      '--rule',
+      'AllZero,collection_names=gradients',
+      '--all',
+    )
+    const explained = objects(stdout).filter(one => 'judges' in one)
+    const of = (name: string) => explained.find(({ rule }) => rule === name)
+    const { suggested, reasons } = VanishingGradient
+    expect(of('VanishingGradient')).toEqual({
+      rule: 'VanishingGradient',
+      name: 'VanishingGradient',
+      judges: true,
+      parameters: Object.entries(suggested).map(([parameter, value]) => ({
+        parameter,
+        value,
+        reason: reasons[parameter],
+      })),
+    })
+    expect(of('AllZero')).toMatchObject({
+      parameters: [{ parameter: 'collection_names', value: 'gradients', reason: 'as it was asked for' }],
+    })
+    expect(of('Confusion')).toEqual({
+      rule: 'Confusion',
+      name: 'Confusion',
+      judges: false,
+      reason: Confusion.onlyByName,
+    })
+    expect(of('DeadRelu')).toBeUndefined()
+    expect(objects(stdout).find(({ rule }) => rule === 'DeadRelu')).toMatchObject({ partial: false })
+
+    const table = (await trialscan('check', VANISHING, '--explain', '--format', 'table')).stdout
+    const flat = table.replaceAll(/\s+/g, ' ')
+    for (const [parameter, value] of Object.entries(suggested)) {
+      expect(flat).toContain(` ${parameter}=${value}: ${reasons[parameter]} `)
+    }
+    expect(table).toContain('\n  StalledTrainingRule: with its defaults\n')
+    expect(table).toMatch(/\nData missing\n(.*\n)* {2}DeadRelu: (.*\n)*\nOnly if asked for by name\n {2}Overtraining: /)
+    expect(table).not.toContain('Not judged')
+    const short = (await trialscan('check', VANISHING, '--format', 'table')).stdout
+    expect(table.startsWith(short.slice(0, short.indexOf('\nNot judged')))).toBe(true)
   })
 
   it('calls a rule by what was written where it is given more than once', async () => {

@@ -154,7 +154,8 @@ describe('all', () => {
   it('makes what the trial allows, and says what it leaves out', () => {
     const registry = new RuleRegistry()
     registry.register(Silent)
-    const { rules, leftOut } = registry.all(trial, { logger: silent })
+    const { rules, leftOut, onlyByName } = registry.all(trial, { logger: silent })
+    expect(onlyByName).toEqual([])
     expect(rules.map(({ name }) => name)).toEqual(['VanishingGradient', 'StalledTrainingRule'])
     expect(rules[0]).toMatchObject({ baseTrial: trial, otherTrials: [], logger: silent, options: { threshold: '1' } })
     expect(leftOut).toEqual([

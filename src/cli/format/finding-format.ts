@@ -25,6 +25,8 @@ export interface Judged {
   /** As diagnosed: a cause is named by its place among them. */
   readonly findings: readonly DiagnosedFinding[]
   readonly missing: readonly Missing[]
+  /** Rules that would have run had they been asked for, and why only then. */
+  readonly onlyByName: readonly { readonly rule: string; readonly reason: string }[]
   readonly problems: readonly Trouble[]
   /** How many; null where nobody has counted. */
   readonly steps: number | null
@@ -38,6 +40,17 @@ export interface JudgingRule {
   readonly name: string
   readonly meaning: string | undefined
   readonly advice: string | undefined
+  /** It was asked for by name. */
+  readonly isAsked: boolean
+  /** Parameters that are not as the class has them by default. */
+  readonly parameters: readonly ChosenParameter[]
+}
+
+/** A parameter that was given, by whoever asked for the rule, or else as its class suggests it. */
+export interface ChosenParameter {
+  readonly parameter: string
+  readonly value: string
+  readonly reason: string
 }
 
 /** What could not be read, so that it was not judged; of the trial as a whole where there is no step. */
@@ -55,4 +68,18 @@ export function stepsOf(findings: readonly Finding[]): readonly number[] {
 /** Whether a finding, or a lack of data, is of a rule as it was configured. */
 export function isOf({ ruleName, name }: JudgingRule): (told: Finding | Missing) => boolean {
   return told => told.rule === ruleName && told.name === name
+}
+
+/** The rules that had something to judge; two configurations of the same name are told of as one. */
+export function judgingOf({ rules, missing }: Judged): readonly JudgingRule[] {
+  return distinct(rules).filter(rule => !missing.some(told => !told.partial && isOf(rule)(told)))
+}
+
+/** Two configurations of the same name are told of as one. */
+export function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] {
+  return [...new Map(rules.map(rule => [keyOf(rule.ruleName, rule.name), rule])).values()]
+}
+
+export function keyOf(rule: string, name: string): string {
+  return JSON.stringify([rule, name])
 }

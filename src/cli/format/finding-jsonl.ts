@@ -2,19 +2,24 @@
 
 import type { DiagnosedFinding, Missing } from '../../index.js'
 import { safeJson } from '../terminal.js'
-import type { FindingFormat, Judged, Trouble } from './finding-format.js'
+import { type FindingFormat, type Judged, judgingOf, type Trouble } from './finding-format.js'
 import { jsonNumber } from './number.js'
-import { messageOf } from './row-format.js'
 
-/** @param onTerminal spell out what could do harm on a terminal; the JSON parses to the same */
-export function findingJsonl(onTerminal: boolean): FindingFormat {
+/**
+ * @param onTerminal spell out what could do harm on a terminal; the JSON parses to the same
+ * @param isExplained say which rules judge, how and why
+ */
+export function findingJsonl(onTerminal: boolean, isExplained = false): FindingFormat {
   const line = (json: string) => `${onTerminal ? safeJson(json) : json}\n`
   return {
     isLive: true,
     tellsMissing: true,
     line: finding => line(findingJson(finding)),
-    end: ({ missing, problems }: Judged) =>
-      [...missing.map(missingJson), ...problems.map(problemJson)].map(line).join(''),
+    end: (judged: Judged) => {
+      const { missing, problems } = judged
+      const explained = isExplained ? explanationsJson(judged) : []
+      return [...missing.map(missingJson), ...explained, ...problems.map(problemJson)].map(line).join('')
+    },
   }
 }
 
@@ -32,8 +37,20 @@ function missingJson({ rule, name, missing, partial }: Missing): string {
   return JSON.stringify({ rule, name, missing, partial })
 }
 
+/** Of rules that lack data `missing` tells why they don't judge. */
+function explanationsJson(judged: Judged): readonly string[] {
+  const judging = judgingOf(judged).map(({ ruleName: rule, name, parameters }) => ({
+    rule,
+    name,
+    judges: true,
+    parameters,
+  }))
+  const others = judged.onlyByName.map(({ rule, reason }) => ({ rule, name: rule, judges: false, reason }))
+  return [...judging, ...others].map(one => JSON.stringify(one))
+}
+
 function problemJson({ step, tensor, error }: Trouble): string {
-  return JSON.stringify({ problem: messageOf(error), step, tensor, code: error.code })
+  return JSON.stringify({ problem: error.message, step, tensor, code: error.code })
 }
 
 function number(value: number | null): string {

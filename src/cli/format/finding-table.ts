@@ -2,9 +2,18 @@
 
 import type { DiagnosedFinding, Finding, Missing } from '../../index.js'
 import { type Colors, safe } from '../terminal.js'
-import { type FindingFormat, isOf, type Judged, type JudgingRule, stepsOf, type Trouble } from './finding-format.js'
+import {
+  distinct,
+  type FindingFormat,
+  isOf,
+  type Judged,
+  type JudgingRule,
+  judgingOf,
+  keyOf,
+  stepsOf,
+  type Trouble,
+} from './finding-format.js'
 import { counted, countText, shortNumber } from './number.js'
-import { messageOf } from './row-format.js'
 import { wrapped } from './text.js'
 
 /** More problems than these are only counted. */
@@ -23,7 +32,9 @@ const MAX_WIDTH = 100
 
 export interface TableOptions {
   /** All tensors and problems by name; else the first of them, and how many more there are. */
-  readonly isFull?: boolean
+  readonly isFull?: boolean | undefined
+  /** Which rules judge, how and why, and why the others don't; else how many don't. */
+  readonly isExplained?: boolean | undefined
 }
 
 /** What begins with one rule, and all that follows from it. */
@@ -39,7 +50,7 @@ interface Section {
 export function findingTable(
   columns: number | undefined,
   colors: Colors,
-  { isFull = false }: TableOptions = {},
+  { isFull = false, isExplained = false }: TableOptions = {},
 ): FindingFormat {
   const width = Math.min(columns || MAX_WIDTH, MAX_WIDTH)
   const maxNames = isFull ? Number.POSITIVE_INFINITY : MAX_NAMES
@@ -72,19 +83,29 @@ export function findingTable(
   const listed = (title: string, lines: readonly string[]): string =>
     [`${colors.bold(title)}\n`, ...lines.map(line => paragraph(safe(line), '  ', '    '))].join('')
 
+  /** Which parameters of a rule are not its defaults, and why. */
+  const ways = (rule: JudgingRule): string => {
+    const { parameters } = rule
+    if (parameters.length === 0) return paragraph(`${safe(titleOf(rule))}: with its defaults`, '  ', '    ')
+    const lines = parameters.map(({ parameter, value, reason }) => `${parameter}=${value}: ${reason}`)
+    return [
+      paragraph(safe(titleOf(rule)), '  ', '    '),
+      ...lines.map(line => paragraph(safe(line), '    ', '      ')),
+    ].join('')
+  }
+
   return {
     isLive: false,
     tellsMissing: true,
     line: () => '',
     end(judged: Judged): string {
-      const { rules, missing, problems } = judged
+      const { rules, missing, onlyByName, problems } = judged
       const sections = sectionsOf(judged)
       const firing = new Set(
         sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]),
       )
-      const silent = distinct(rules).filter(
-        rule => !firing.has(rule) && !missing.some(told => !told.partial && isOf(rule)(told)),
-      )
+      const judging = judgingOf(judged)
+      const silent = judging.filter(rule => !firing.has(rule))
       const head = `${safe(judged.trial)}:`
       const blocks =
         sections.length > 0
@@ -104,7 +125,17 @@ export function findingTable(
         const names = silent.map(rule => safe(titleOf(rule))).join(', ')
         blocks.push(`${colors.bold('Nothing found by')}\n${paragraph(names, '  ')}`)
       }
-      if (missing.length > 0) blocks.push(listed('Data missing', missingLines(missing)))
+      if (isExplained && judging.length > 0)
+        blocks.push(`${colors.bold('How they judge')}\n${judging.map(ways).join('')}`)
+      const isTold = (told: Missing) => isExplained || rules.some(rule => rule.isAsked && isOf(rule)(told))
+      const told = missing.filter(isTold)
+      if (told.length > 0) blocks.push(listed('Data missing', missingLines(told)))
+      const untold = isExplained ? [] : untoldLines(missing.filter(one => !isTold(one)))
+      if (untold.length > 0) blocks.push(listed('Not judged', untold))
+      if (isExplained && onlyByName.length > 0) {
+        const lines = onlyByName.map(({ rule, reason }) => `${rule}: ${reason}`)
+        blocks.push(listed('Only if asked for by name', lines))
+      }
       if (problems.length > 0) blocks.push(listed(colors.red('Could not be read'), problemLines(problems, isFull)))
       return blocks.join('\n')
     },
@@ -140,23 +171,27 @@ function sectionsOf({ rules, findings }: Judged): readonly Section[] {
 function diagnosisText([first, ...others]: readonly Section[], judged: Judged): string {
   const { rule, own, consequences } = first!
   const [cause] = own as [DiagnosedFinding]
-  const causes = own.filter(({ cause, step }) => cause === null && step === own[0]!.step)
-  const roots = new Set(own.filter(({ cause }) => cause === null).map(tensorKey))
-  const spread = new Set(own.map(tensorKey)).size - roots.size
-  const kin = causes.length > 1 ? `, and so for ${countText(causes.length - 1)} more` : ''
-  const sentences = [`${titleOf(rule)} ${foundText(cause, judged)}${kin}.`]
-  const follows = [
-    ...(spread > 0 ? [`${titleOf(rule)} of ${counted(spread, 'more tensor')}`] : []),
-    ...consequences.map(([rule]) => titleOf(rule)),
+  const roots = own.filter(({ cause }) => cause === null)
+  const atOnce = roots.filter(({ step }) => step === cause.step)
+  const sentences = [`${titleOf(rule)} ${foundText(cause, judged)}.`]
+  const alike = tensorsOf(atOnce).length - 1
+  const workers = new Set(atOnce.map(({ worker }) => worker)).size - 1
+  if (alike > 0) sentences.push(`The same is true of ${counted(alike, 'more tensor')}.`)
+  else if (workers > 0) sentences.push(`The same is true of ${counted(workers, 'more worker')}.`)
+  const spread = new Set(own.map(tensorKey)).size - new Set(roots.map(tensorKey)).size
+  const effects = [
+    ...(spread > 0 ? [`spreads to ${counted(spread, 'more tensor')}`] : []),
+    ...(consequences.length > 0 ? [`explains ${enumerated(consequences.map(([rule]) => titleOf(rule)))}`] : []),
   ]
-  if (follows.length > 0) {
-    const isOne = follows.length === 1 && spread < 2
-    sentences.push(`${enumerated(follows)} follow${isOne ? 's' : ''} from it.`)
-  }
+  if (effects.length > 0) sentences.push(`It ${effects.join(consequences.length > 1 ? ', and ' : ' and ')}.`)
   if (others.length > 0) {
-    const told = others.slice(0, MAX_NAMES).map(({ rule, own }) => `${titleOf(rule)} from step ${own[0]!.step} on`)
+    const told = others.slice(0, MAX_NAMES).map(({ rule, own }, i) => {
+      const steps = stepsOf(own)
+      return `${titleOf(rule)}${i === 0 ? ' fired' : ''} ${steps.length > 1 ? `from step ${steps[0]} on` : `at step ${steps[0]}`}`
+    })
     const more = others.length - told.length
-    sentences.push(`Not because of it: ${enumerated(more > 0 ? [...told, `${countText(more)} more rules`] : told)}.`)
+    const rest = more > 0 ? `, and so did ${counted(more, 'more rule')}` : ''
+    sentences.push(`Apart from that, ${more > 0 ? told.join(', ') : enumerated(told)}${rest}.`)
   }
   return sentences.join(' ')
 }
@@ -173,15 +208,6 @@ function healthText({ steps, workers, onlyWorkers, problems, state }: Judged, si
 function summary({ steps, state }: Judged, firing: number, silent: number): string {
   const judged = steps === null ? [] : [`${counted(steps, 'step')} judged`]
   return [`${firing} of ${counted(firing + silent, 'rule')} fired`, ...judged, STATES[state]].join('; ')
-}
-
-/** Two configurations of the same name are told of as one. */
-function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] {
-  return [...new Map(rules.map(rule => [keyOf(rule.ruleName, rule.name), rule])).values()]
-}
-
-function keyOf(rule: string, name: string): string {
-  return JSON.stringify([rule, name])
 }
 
 function tensorKey({ tensor, worker }: Finding): string {
@@ -259,6 +285,19 @@ function foundText(finding: Finding, { workers }: Pick<Judged, 'workers'>): stri
   return `at step ${step}${modeText}${of}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
 }
 
+/** How many rules nobody asked for by name had nothing to judge, or not all of it. */
+function untoldLines(missing: readonly Missing[]): readonly string[] {
+  const titles = (isPartial: boolean): readonly string[] => [
+    ...new Set(
+      missing.filter(({ partial }) => partial === isPartial).map(({ rule, name }) => titleOf({ ruleName: rule, name })),
+    ),
+  ]
+  const line = (names: readonly string[], what: string): readonly string[] =>
+    names.length > 0 ? [`${counted(names.length, 'rule')} ${what}: ${names.join(', ')}`] : []
+  const lines = [...line(titles(false), 'had nothing to judge'), ...line(titles(true), 'had only part of the data')]
+  return lines.map((line, i) => (i === lines.length - 1 ? `${line} (--explain says why)` : line))
+}
+
 /** A line a rule. What several of them say of the trial is said once, in the end. */
 function missingLines(missing: readonly Missing[]): readonly string[] {
   const parts = missing.map(({ rule, name, missing, partial }) => {
@@ -282,7 +321,7 @@ function missingLines(missing: readonly Missing[]): readonly string[] {
 function problemLines(problems: readonly Trouble[], isFull: boolean): readonly string[] {
   const lines = problems.slice(0, isFull ? problems.length : MAX_PROBLEMS).map(({ step, tensor, error }) => {
     const place = step === null ? '' : tensor === null ? `step ${step}: ` : `${tensor} at step ${step}: `
-    return `${place}${messageOf(error)}`
+    return `${place}${error.message}`
   })
   const more = problems.length - lines.length
   return more > 0 ? [...lines, `and ${countText(more)} more`] : lines

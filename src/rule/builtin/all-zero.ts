@@ -6,7 +6,7 @@ import { integer, list, number } from '../parameters.js'
 import { builtin, each, figure, type Judgements, Memory, type Moment } from './builtin.js'
 
 /**
- * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` steps that have it on end; at
+ * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` consecutive steps that have it; at
  * once where there are several tensors, and none but gradients is anything else.
  */
 export class AllZero extends builtin({
@@ -28,7 +28,7 @@ export class AllZero extends builtin({
     regex: this.parameters.tensor_regex,
   })
 
-  /** At how many steps on end, up to now, a tensor was zero. */
+  /** At how many consecutive steps, up to now, a tensor was zero. */
   readonly #seen = new Memory(() => new Map<string, number>())
 
   protected override check(): void {
@@ -56,7 +56,7 @@ export class AllZero extends builtin({
       const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
       seen.set(name, steps)
       if (steps === 0 || (steps < num_steps && !(weights.includes(asked) && isAllOfThem()))) return null
-      const message = `${figure(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, for ${steps} steps on end` : ''}`
+      const message = `${figure(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, at ${steps} consecutive steps` : ''}`
       return { tensor: name, worker, value, threshold, message }
     })
   }

@@ -1,9 +1,11 @@
 /** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
 
 import { normalize } from 'node:path/posix'
+import { setTimeout } from 'node:timers/promises'
 import {
   type ErrorData,
   errorFromData,
+  FormatError,
   MissingCollectionFiles,
   pathOfUrl,
   quote,
@@ -40,6 +42,7 @@ import { openStore, type Store, storeSpec } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import { runOnFiles } from './failed-job.js'
+import { STAMP_LENGTH } from './index-cache.js'
 import { noTrial } from './no-trial.js'
 import { repairCollections } from './repair-collections.js'
 import { type FilePlan, type FoundFile, type KnownIndex, planFile } from './repair-file.js'
@@ -81,6 +84,9 @@ const MAX_INDEX_BYTES = 256 << 20
 
 /** Event files that are looked at together since their index files name one another's. */
 const MAX_ENTANGLED = 10_000
+
+/** What is written within one tick of a file system's clock has one time: 10 ms at the most, and as much again. */
+const CLOCK_TICK_MS = 20
 
 const NO_INDEX = 'there was no index file'
 
@@ -194,6 +200,8 @@ class Repair {
     this.#isPlain = isPlain
     const plain = isPlain ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path)) : []
     if (isPlain && plain.length === 0) throw await noTrial(this.#store)
+    const copied = isPlain ? plain : [...files.index, ...files.events, ...files.collections, ...files.root]
+    const stamps = await this.#stamp(copied)
     for (const [path, error] of unlisted) {
       const isOdd = error.code === 'NotAFile' || error.code === 'NotFound'
       const isPart = isPlain
@@ -225,7 +233,26 @@ class Repair {
       throw new MissingCollectionFiles(this.#store.url(''), `expected event files with a whole record, but ${found}`)
     }
     await this.#copyRoot(files.root.filter(path => END_MARKERS.includes(path)))
+    await this.#expectUnchanged(copied, stamps)
     return this.#notes
+  }
+
+  /** What files are like before they are read, such that whatever is changed later is seen to be. */
+  async #stamp(paths: readonly string[]): Promise<Float64Array> {
+    const stamps = await this.#store.stamps(paths)
+    const recently = Date.now() - CLOCK_TICK_MS
+    if (stamps.some((time, i) => i % STAMP_LENGTH > 0 && time > recently)) await setTimeout(CLOCK_TICK_MS)
+    return stamps
+  }
+
+  /** A file is read twice, and others tell of it: of one that has changed meanwhile nothing in the copy can be trusted. */
+  async #expectUnchanged(paths: readonly string[], before: Float64Array): Promise<void> {
+    const after = await this.#store.stamps(paths)
+    const at = after.findIndex((number, i) => !Object.is(number, before[i]))
+    if (at < 0) return
+    const url = this.#store.url(paths[Math.floor(at / STAMP_LENGTH)]!)
+    const [expected, got] = ['a file that stays as it is while the trial is copied', 'one that has changed meanwhile']
+    throw new FormatError('FileChanged', `${pathOfUrl(url)}: expected ${expected}, got ${got}`, { url, expected, got })
   }
 
   // ------------------------------------------------------------------------------------------------------ index files

@@ -13,9 +13,9 @@ import {
   parseCollectionsFileName,
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
-  TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
+import { isOfTornasole, supersededAmong } from '../format/trial-files.js'
 import { runTwice } from '../pool/runner.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import { eachFile, type Store } from '../store/store.js'
@@ -318,9 +318,8 @@ export class TrialLoader {
     root: ReadonlySet<string>,
   ): Promise<{ readonly isThere: boolean; readonly collections: FoundCollections | null }> {
     const { store } = this.#access
-    const [hasCollections, hasEnded] = [root.has(TORNASOLE_COLLECTIONS_FILE), root.has(TORNASOLE_END_MARKER)]
-    const isThere = hasCollections || hasEnded || paths.find(isIndexFile)?.endsWith('.csv') === true
-    if (!hasCollections) return { isThere, collections: null }
+    const isThere = isOfTornasole(root, paths)
+    if (!root.has(TORNASOLE_COLLECTIONS_FILE)) return { isThere, collections: null }
     const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
     const url = store.url(TORNASOLE_COLLECTIONS_FILE)
     // How many workers a step needs, it does not tell.
@@ -338,16 +337,12 @@ export class TrialLoader {
   /** Index files to be read. Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count. */
   async #unread(paths: readonly string[]): Promise<{ path: string; name: IndexFileName }[]> {
     const unread: { path: string; name: IndexFileName }[] = []
-    let there: ReadonlySet<string> | undefined
+    const superseded = supersededAmong(paths)
     await inTurns(paths, path => {
       if (this.#isRead(path)) return
       const name = isTemporary(path) ? null : parseIndexFileName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
-      if (name.kind === 'csv') {
-        there ??= new Set(paths)
-        if (there.has(path.replace(/csv$/, 'json'))) return
-      }
-      unread.push({ path, name })
+      if (!superseded.has(path)) unread.push({ path, name })
     })
     return unread
   }

@@ -28,9 +28,9 @@ import {
   parseEventFileName,
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
-  TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseTornasoleCollections, parseTornasoleIndex, tornasoleIndexText } from '../format/tornasole.js'
+import { isOfTornasole, supersededAmong } from '../format/trial-files.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { DisjointSets } from '../plan.js'
 import type { CopiedFile } from '../pool/message.js'
@@ -182,6 +182,7 @@ class Repair {
   #isPlain = false
   /** Steps and workers that have an index file, or are to get one. */
   readonly #known = new Set<string>()
+  #superseded: ReadonlySet<string> = new Set()
 
   constructor(access: Access, output: LocalOutput, options: WorkingOptions) {
     this.#access = access
@@ -195,8 +196,9 @@ class Repair {
     const unlisted: [path: string, error: StoreError][] = []
     const onError = (path: string, error: StoreError): unknown => unlisted.push([path, error])
     const files = sortFiles(await this.#store.list('', { recursive: true, onError }))
-    const ofTornasole = files.root.some(file => file === TORNASOLE_COLLECTIONS_FILE || file === TORNASOLE_END_MARKER)
-    const isPlain = files.index.length + files.events.length + files.collections.length === 0 && !ofTornasole
+    this.#superseded = supersededAmong([...files.all])
+    const isTornasole = isOfTornasole(files.root, [...files.all])
+    const isPlain = files.index.length + files.events.length + files.collections.length === 0 && !isTornasole
     this.#isPlain = isPlain
     const plain = isPlain ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path)) : []
     if (isPlain && plain.length === 0) throw await noTrial(this.#store)
@@ -214,13 +216,12 @@ class Repair {
     }
     const indexes = await this.#readIndexes(files)
     const groups = isPlain ? plain.map(path => ({ path, indexes: [] })) : this.#group(files, indexes)
-    const isTornasole = ofTornasole || indexes.some(({ path }) => path.endsWith('.csv'))
     const read = new Set(groups.map(({ path }) => path))
     for (const path of files.unsafe) {
       if (isPlain ? isTensorBoardFile(path) : !isTensorBoardFile(path)) this.#leaveOutFile(path, UNSAFE_NAME)
       else this.#notes.ignore(path)
     }
-    for (const path of files.others) if (!read.has(path)) this.#notes.ignore(path)
+    for (const path of files.others) if (!read.has(path) && !this.#superseded.has(path)) this.#notes.ignore(path)
     await this.#copyGroups(groups, isTornasole)
     const workers = new Set(indexes.map(({ worker }) => worker))
     for (const { indexes } of groups) for (const { worker } of indexes) workers.add(worker)
@@ -573,6 +574,7 @@ class Repair {
       if (index === 'same' && fault === null) {
         await this.#output.write(target, await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES }))
         this.#notes.countFile('copied')
+        await this.#writeSuperseded(path, content!)
         continue
       }
       const said = index === 'same' ? { ...content!, eventFile } : index
@@ -581,14 +583,22 @@ class Repair {
         if (fault !== NO_INDEX) this.#notes.countFile('leftOut')
         continue
       }
-      // A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any.
-      const isCsv = target.endsWith('.csv') && !said.tensors.some(({ name }) => /[\r\n]/.test(name))
+      const isCsv = target.endsWith('.csv') && isOfLines(said)
       await this.#output.write(
         isCsv ? target : target.replace(/csv$/, 'json'),
         isCsv ? tornasoleIndexText(said) : indexFileText(said),
       )
+      await this.#writeSuperseded(path, said)
       this.#notes.rebuild(path, fault ?? 'it told of records that were left out, or where others lay')
     }
+  }
+
+  /** Tornasole's index file beside one of smdebug's, which is what may tell that the trial is Tornasole's: with the same in it. */
+  async #writeSuperseded(path: string, said: IndexFile): Promise<void> {
+    const csv = path.replace(/json$/, 'csv')
+    if (!this.#superseded.has(csv) || !this.#output.fits(csv)) return
+    await this.#output.write(csv, isOfLines(said) ? tornasoleIndexText(said) : '')
+    this.#notes.countFile('copied')
   }
 
   // ------------------------------------------------------------------------------------------------------- other files
@@ -648,7 +658,7 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     string[]
   >
   const eventsByName = new Map<string, string>()
-  const there = new Set(paths)
+  const superseded = supersededAmong(paths)
   for (const path of paths) {
     const [directory] = path.split('/', 1)
     const isIn = (name: string): boolean => directory === name && path !== name
@@ -656,9 +666,7 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     else if (!isPlainPath(path)) {
       sorted[isPartOfTrial(path) || isTensorBoardFile(path) ? 'unsafe' : 'others'].push(path)
     } else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
-      // Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count.
-      const isSuperseded = path.endsWith('.csv') && there.has(path.replace(/csv$/, 'json'))
-      sorted[isSuperseded ? 'others' : 'index'].push(path)
+      sorted[superseded.has(path) ? 'others' : 'index'].push(path)
     } else if (isIn(EVENTS_DIRECTORY) && parseEventFileName(path) !== null) {
       sorted.events.push(path)
       const { step, worker } = parseEventFileName(path)!
@@ -667,7 +675,12 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     else if (path === TORNASOLE_COLLECTIONS_FILE || END_MARKERS.includes(path)) sorted.root.push(path)
     else sorted.others.push(path)
   }
-  return { ...sorted, all: there, eventsByName }
+  return { ...sorted, all: new Set(paths), eventsByName }
+}
+
+/** A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any. */
+function isOfLines({ tensors }: IndexFile): boolean {
+  return !tensors.some(({ name }) => /[\r\n]/.test(name))
 }
 
 /** The index file that an event file should have. */

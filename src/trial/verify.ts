@@ -17,10 +17,10 @@ import {
   parseEventFileName,
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
-  TORNASOLE_END_MARKER,
 } from '../format/paths.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '../format/tornasole.js'
+import { isOfTornasole, supersededAmong } from '../format/trial-files.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { DEFAULT_MEMORY } from '../plan.js'
 import {
@@ -178,10 +178,7 @@ class Verifier {
     const listing = await this.#list()
     const ended = END_MARKERS.some(marker => listing.root.has(marker))
     await this.#checkEndMarkers()
-    const isTornasole =
-      listing.root.has(TORNASOLE_COLLECTIONS_FILE) ||
-      listing.root.has(TORNASOLE_END_MARKER) ||
-      listing.index.some(path => parseIndexFileName(path)?.kind === 'csv')
+    const isTornasole = isOfTornasole(listing.root, listing.index)
     const indexPaths = listing.index.filter(path => !isTemporary(path) && parseIndexFileName(path) !== null)
     const collectionPaths = listing.collections.filter(
       path => !isTemporary(path) && parseCollectionsFileName(path) !== null,
@@ -377,9 +374,8 @@ class Verifier {
   }
 
   async #readIndexes(paths: readonly string[]): Promise<ReadIndex[]> {
-    const there = new Set(paths)
-    // Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count.
-    const wanted = paths.filter(path => !(path.endsWith('.csv') && there.has(path.replace(/csv$/, 'json'))))
+    const superseded = supersededAmong(paths)
+    const wanted = paths.filter(path => !superseded.has(path))
     const runner = await this.#runner(wanted.length < 1024 ? 0 : Number.POSITIVE_INFINITY)
     const jsonPaths = wanted.filter(path => parseIndexFileName(path)!.kind === 'json')
     const contents = new Map<string, IndexContent | ErrorData>()

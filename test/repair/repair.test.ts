@@ -620,6 +620,32 @@ describe('other trials', () => {
     expect(rows.some(({ dtype }) => dtype === 'float16') || !wanted.some(({ dtype }) => dtype === 'float16')).toBe(true)
   })
 
+  it('of Tornasole with JSON beside its own index files, and nothing else that tells whose it is', async () => {
+    const writer = new TrialWriter(dir, { checksum: 'true' })
+    // Tornasole called float16 int32.
+    const half = { name: 'h', dtype: 'int32', shape: [2], data: new Uint8Array([0, 0x3c, 0, 0x40]) } as const
+    for (const number of [1, 2]) {
+      writer.step({ step: number, tensors: [half, { name: 'a', dtype: 'float32', shape: [1], values: [number] }] })
+      const path = indexFilePath(number, 'worker_0')
+      const { meta, tensor_payload } = JSON.parse(readFileSync(join(dir, path), 'utf8')) as {
+        meta: { event_file_name: string }
+        tensor_payload: { tensorname: string; start_idx: number; length: number }[]
+      }
+      const line = ({ tensorname, start_idx, length }: (typeof tensor_payload)[number]) =>
+        `${tensorname}, ${meta.event_file_name}, ${start_idx},${length}\n`
+      put(path.replace(/json$/, 'csv'), tensor_payload.map(line).join(''))
+    }
+    rmSync(join(dir, 'collections'), { recursive: true, force: true })
+    const wanted = await rowsIn(dir)
+    expect(wanted.map(({ dtype, error }) => error?.code ?? dtype)).toEqual(['float16', 'float32', 'float16', 'float32'])
+    expect((await verifyTrial(dir)).problems).toEqual([])
+    const { leftOut, ignored } = await repair()
+    expect([leftOut, ignored]).toEqual([[], []])
+    expect(plainRows(await rowsIn(out))).toEqual(plainRows(wanted))
+    expect((await verifyTrial(out)).problems).toEqual([])
+    expect(contentsOf(out)).toEqual(contentsOf(dir))
+  })
+
   it('on S3 are read there, and keys that no disk can have are left alone', async () => {
     const server = await FaultyS3.start()
     try {

@@ -174,7 +174,12 @@ function chunksOf(
   switch (format) {
     case 'table': {
       const head = headText(row, colorsFor(onTerminal ? process.stdout : null))
-      return [head, value === null ? savedText(row, shape) : valueText(value, row.moments)]
+      return [
+        head,
+        value === null
+          ? savedText(row, shape)
+          : valueText(value, row.moments, onTerminal ? process.stdout.columns : undefined),
+      ]
     }
     case 'json':
       return valueJson(row, value, onTerminal)
@@ -199,7 +204,7 @@ function savedText(row: ScanRow, shape: readonly number[] | null): string {
   return `${head}\n\n${columns(saved)}`
 }
 
-function valueText(value: TensorValue, moments: Moments | undefined): string {
+function valueText(value: TensorValue, moments: Moments | undefined, lineWidth: number | undefined): string {
   const { dtype, shape, bytes } = value
   const count = shape.reduce((product, size) => product * size, 1)
   const size = dtype === 'string' ? '' : `, ${counted(bytes.byteLength, 'byte')}`
@@ -210,7 +215,7 @@ function valueText(value: TensorValue, moments: Moments | undefined): string {
     const of = dtype.startsWith('complex') ? ' of magnitudes' : ''
     lines.push(`histogram${of} ${shortNumber(spread.min)} ▕${blocks(spread.counts)}▏ ${shortNumber(spread.max)}`)
   }
-  return `${lines.join('\n')}\n\n${excerpt(value)}\n`
+  return `${lines.join('\n')}\n\n${excerpt(value, lineWidth)}\n`
 }
 
 function statistics(moments: Moments): string[] {

@@ -55,6 +55,24 @@ function valueFrom(dtype: DType, shape: readonly number[], data: TensorValue['da
   return { dtype, shape, stride, offset: 0, data, bytes } as TensorValue
 }
 
+it.each([[40], [80], [120]])('an excerpt fits a terminal of %d columns', lineWidth => {
+  for (const shape of [[60], [12, 12], [2, 3, 12]]) {
+    const count = shape.reduce((product, size) => product * size, 1)
+    const stride = shape.map((_, axis) => shape.slice(axis + 1).reduce((product, size) => product * size, 1))
+    const data = Float32Array.from({ length: count }, (_, i) => -1.00001 - i / 7)
+    const value = {
+      dtype: 'float32',
+      shape,
+      stride,
+      data,
+      bytes: new Uint8Array(data.buffer),
+    } as unknown as TensorValue
+    const lines = excerpt(value, lineWidth).split('\n')
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(lineWidth)
+    expect(lines.join(' ').match(/-\d+(\.\d+)?/g)?.length).toBe(count)
+  }
+})
+
 describe('jsonl', () => {
   const format = jsonlFormat(['min', 'mean', 'max', 'std'], false)
 

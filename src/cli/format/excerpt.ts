@@ -16,7 +16,8 @@ const MAX_STRING = 60
 const CUT = Symbol('…')
 type Shown = number | typeof CUT
 
-export function excerpt(value: TensorValue): string {
+/** @param lineWidth of the terminal, if it is one; a wider one is not filled */
+export function excerpt(value: TensorValue, lineWidth = LINE_WIDTH): string {
   const { shape, stride } = value
   const text = elementText(value)
   if (shape.length === 0) return text(0)
@@ -32,7 +33,7 @@ export function excerpt(value: TensorValue): string {
     })
     const indent = ' '.repeat(axis + 1)
     if (axis < last) return `[${parts.join('\n'.repeat(Math.min(2, last - axis)) + indent)}]`
-    const perLine = Math.max(1, Math.floor(LINE_WIDTH / (width + 1)))
+    const perLine = Math.max(1, Math.floor(Math.min(LINE_WIDTH, lineWidth - 2 * shape.length) / (width + 1)))
     const lines: string[] = []
     for (let i = 0; i < parts.length; i += perLine) lines.push(parts.slice(i, i + perLine).join(' '))
     return `[${lines.join(`\n${indent}`)}]`

@@ -1,6 +1,6 @@
 /** Steps in words: which there are, and which of those that were named there are none of. */
 
-import { type Mode, QueryError, type Trial } from '../index.js'
+import { type Mode, type Trial, TrialscanError } from '../index.js'
 import type { StepsText } from './arguments.js'
 import { briefly, countText } from './format/number.js'
 
@@ -38,12 +38,12 @@ export function globalStepsOf(
   return found
 }
 
-/** Undefined where the worker wrote nothing at the step, or another mode's. */
+/** Undefined where the worker wrote nothing at the step, or another mode's, or its index file can't be read. */
 function modeStepOf(trial: Trial, step: number, mode: Mode, worker: string): number | undefined {
   try {
     return trial.mode(step, { worker }) === mode ? trial.modeStep(step, { worker }) : undefined
   } catch (error) {
-    if (error instanceof QueryError) return undefined
+    if (error instanceof TrialscanError) return undefined
     throw error
   }
 }

@@ -183,7 +183,8 @@ function clientOf(options: S3Options): S3Client {
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
     ...(forcePathStyle !== undefined && { forcePathStyle }),
-    ...(credentials && { credentials }),
+    // The SDK writes into what it is given.
+    ...(credentials && { credentials: { ...credentials } }),
     ...(anonymous && { signer: { sign: async request => request }, credentials: NOBODY }),
     maxAttempts: 1,
     // Ranges have no checksums, and what is read is checked by its own.

@@ -69,7 +69,7 @@ describe.runIf(isUnix)('with descriptors for little more than Node.js itself', (
   it.each([
     ['scan without an index', 'trialscan scan "$2" --threads 2 --reductions max', 600],
     ['ls', 'trialscan ls "$1" --json', 1],
-    ['check', 'trialscan check "$1" --rule AllZero,tensor_regex=loss --threads 2 --format jsonl', 1],
+    ['check', 'trialscan check "$1" --rule AllZero,tensor_regex=loss --threads 2 --format jsonl', 4],
     ['reindex', 'trialscan reindex "$2" --out "$3" --threads 2 >&2; ls "$3"/index/*', 600],
   ])('%s works as well', async (name, line, lines) => {
     const { stdout, stderr } = await shell(`ulimit -n 56; ${line}`, [many, bare, join(scratch, 'rebuilt')])

@@ -85,7 +85,7 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
   const output = await Output.open(out)
   try {
     await print(rows, format, output)
-    const firstError = rows.firstError?.message
+    const firstError = rows.firstError?.message ?? null
     await output.end()
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))

@@ -1,8 +1,16 @@
 /** Steps on the command line: which are global and which of a mode, from the end, in lists. */
 
-import { describe, expect, it } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { corruptedCopy } from '../support/corrupted.js'
 import { isRequired, sharedTrials } from '../support/golden.js'
 import { objects, PLAIN, trialscan } from './run.js'
+
+const scratch = mkdtempSync(join(tmpdir(), 'trialscan-steps-'))
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 const steps = async (...args: string[]): Promise<number[]> =>
   objects((await trialscan('scan', PLAIN, '--tensor', 'loss', '--reductions', 'mean', ...args)).stdout).map(
@@ -64,6 +72,16 @@ it.each(['1-5', '5:3', '-1:-3', '1:2:0', '1:2:3:4', ',', '1,', 'first', '1.5', '
     }
   },
 )
+
+it('an index file that is cut costs its own steps, and nothing of the rest', async () => {
+  const cut = corruptedCopy('index file cut', join(scratch, 'cut'))
+  const listed = await trialscan('ls', cut, '--json')
+  expect(listed.code).toBe(4)
+  expect(JSON.parse(listed.stdout).steps.TRAIN.count).toBeGreaterThan(0)
+  const scanned = await trialscan('scan', cut, '--mode', 'TRAIN', '--steps', '0:3')
+  expect(scanned.code).toBe(4)
+  expect(objects(scanned.stdout).filter(({ error }) => error === undefined).length).toBeGreaterThan(0)
+})
 
 it('says which of the steps that are named there are none of', async () => {
   const { code, stdout, stderr } = await trialscan('scan', PLAIN, '--tensor', 'loss', '--steps', '1,7,8')

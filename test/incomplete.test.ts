@@ -142,7 +142,8 @@ describe('what a worker has yet to write', () => {
     job.begin(0, 1)
     job.write(0, 0, 1)
     job.write(1, 0)
-    return { job, trial: await createTrial(job.directory) }
+    // What a question looks for, and not what the background has seen meanwhile.
+    return { job, trial: await createTrial(job.directory, { refresh: 'manual' }) }
   }
 
   const worker = 'worker_1'

@@ -8,7 +8,15 @@ export const S3_OPTIONS = optionsOf<S3Options>({
   region: kinds.text,
   forcePathStyle: kinds.flag,
   credentials: optionsOf<S3Credentials>(
-    { accessKeyId: kinds.text, secretAccessKey: kinds.text, sessionToken: kinds.text },
+    {
+      accessKeyId: kinds.text,
+      secretAccessKey: kinds.text,
+      sessionToken: kinds.text,
+      expiration: kinds.that('a Date', date => date instanceof Date),
+      accountId: kinds.text,
+      credentialScope: kinds.text,
+      $source: kinds.that('an object', source => typeof source === 'object' && source !== null),
+    },
     'accessKeyId',
     'secretAccessKey',
   ),

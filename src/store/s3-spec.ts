@@ -7,6 +7,12 @@ export interface S3Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string
+  /** What the SDK's own credentials (AwsCredentialIdentity) carry besides, so that they can be given as they are. */
+  readonly expiration?: Date
+  readonly accountId?: string
+  readonly credentialScope?: string
+  /** The SDK writes it into credentials that it is given. */
+  readonly $source?: object
 }
 
 export interface S3Options {

@@ -64,7 +64,10 @@ describe.each(Object.keys(FORMATS) as (keyof typeof FORMATS)[])('%s', command =>
     )
   })
 
-  it.runIf(command !== 'reindex' && command !== 'repair')('chooses by the name of the file', async () => {
+  // What these two write beside their report is a directory.
+  if (command === 'reindex' || command === 'repair') return
+
+  it('chooses by the name of the file', async () => {
     for (const [ending, format] of [
       ['csv', 'csv'],
       ['jsonl', 'jsonl'],
@@ -87,7 +90,7 @@ describe.each(Object.keys(FORMATS) as (keyof typeof FORMATS)[])('%s', command =>
     }
   })
 
-  it.runIf(command !== 'reindex' && command !== 'repair')('refuses a name that says another format', async () => {
+  it('refuses a name that says another format', async () => {
     const out = place('rows.csv')
     const { code, stderr } = await trialscan(...LINES[command](PLAIN), '--format', 'jsonl', '--out', out)
     const told = `expected --format and the name of the file to agree, got --format jsonl and --out ${out}`

@@ -16,6 +16,8 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
       name,
       include,
       exclude,
+      // For test/support/part.ts.
+      provide: { isLong: name === 'long' },
       setupFiles: ['test/setup.ts'],
       // Against what hangs; what is slow on a busy machine is not wrong.
       testTimeout: 180_000,

@@ -22,7 +22,7 @@ function cells(page: string): string[][] {
 
 describe.each(PAGES)('%s', (_, page) => {
   it('names files that are there', () => {
-    const named = [...page.matchAll(/\b(?:test|bench|fixtures)\/[\w/-]+\.\w+(?:\.\w+)?/g)].map(([path]) => path)
+    const named = [...page.matchAll(/\b(?:test|bench|fixtures)\/[\w/-]+(?:\.\w+)+/g)].map(([path]) => path)
     expect(named.length).toBeGreaterThan(5)
     expect(named.filter(path => !existsSync(join(root, path)))).toEqual([])
   })

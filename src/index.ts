@@ -88,14 +88,15 @@ export {
 } from './rule/evaluate.js'
 export type { Finding, Logger, Missing, Problem } from './rule/finding.js'
 export { type InvokeOptions, invokeRule } from './rule/invoke.js'
-export { type AllRules, type AllRulesOptions, type RuleClass, RuleRegistry } from './rule/registry.js'
+export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/registry.js'
 export type { RequiredTensors, RequireOptions } from './rule/required.js'
-export { type Found, Rule, type RuleOptions, type RuleReport } from './rule/rule.js'
+export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rule/rule.js'
 export type { S3Credentials, S3Options } from './store/s3-spec.js'
 export type { Traffic } from './store/store.js'
 export { closePools, maxThreads, type ReadOptions, type WorkOptions } from './trial/access.js'
 export type { FollowOptions } from './trial/follow.js'
 export type { Activity, ChannelSums, Question, TensorAtStep } from './trial/measure.js'
+export type { Collection, TensorNamesOptions } from './trial/names.js'
 export type { StepRange } from './trial/open.js'
 export { parseReductions } from './trial/reduction.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './trial/reindex.js'
@@ -106,14 +107,12 @@ export type { StepState } from './trial/state.js'
 export { type StepSelection, type StepSlice, selectSteps } from './trial/step-selection.js'
 export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
 export {
-  type Collection,
   createTrial,
   noRefresh,
   openTrial,
   type RefreshMode,
   refresh,
   type ScanOptions,
-  type TensorNamesOptions,
   type TensorSummary,
   type Trial,
   type TrialOptions,

@@ -101,6 +101,21 @@ it('knows the stage of every source file', () => {
   for (const file of files) expect(STAGES, file).toContain(stageOf(file))
 })
 
+it('has no circle of imports, not even one of types', () => {
+  const importsOf = (file: string) =>
+    [...readFileSync(join(SOURCE, file), 'utf8').matchAll(/(?:from|import\(|^import)\s*'(\.[^']+)'/gm)].map(
+      ([, name]) => posix.normalize(posix.join(posix.dirname(file), name!.replace(/\.js$/, '.ts'))),
+    )
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]) => {
+    expect(path, `${[...path, file].join(' imports ')}`).not.toContain(file)
+    if (done.has(file)) return
+    for (const target of importsOf(file)) visit(target, [...path, file])
+    done.add(file)
+  }
+  for (const file of files) visit(file, [])
+})
+
 describe('the core', () => {
   const core = join(ROOT, 'assembly')
 

@@ -6,18 +6,7 @@ import { checkOptions, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
-import type { Parameters } from './parameters.js'
-import { loggerKind, Rule, type RuleOptions, trialsKind, workersKind } from './rule.js'
-
-/** A class of rules: a built-in one or a user's own. */
-export interface RuleClass {
-  new (baseTrial: Trial, options?: RuleOptions & Readonly<Record<string, unknown>>): Rule
-  readonly name: string
-  /** What its constructor takes; absent: anything (a user's rule). */
-  readonly parameters?: Parameters
-  /** What it means for the training when the rule fires: one sentence. */
-  readonly meaning?: string
-}
+import { loggerKind, Rule, type RuleClass, type RuleOptions, trialsKind, workersKind } from './rule.js'
 
 /** All built-in rules, in the light of a trial. */
 export interface AllRules {

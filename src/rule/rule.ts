@@ -8,7 +8,7 @@ import { stateOf, Trial } from '../trial/trial.js'
 import { type WaitOptions, waitingOf } from '../trial/wait.js'
 import { type Action, type Actions, actionsOf, runActions } from './action.js'
 import { type Finding, isLogger, type Logger, type Problem, silent } from './finding.js'
-import { splitList } from './parameters.js'
+import { type Parameters, splitList } from './parameters.js'
 import { READ_OPTIONS, RequiredTensors, trialKind } from './required.js'
 import { judgements } from './turns.js'
 
@@ -270,4 +270,14 @@ async function untilKnown(trial: Trial, step: number, options: WaitOptions): Pro
   } catch (error) {
     if (!(error instanceof StepUnavailable || error instanceof NoMoreData)) throw error
   }
+}
+
+/** A class of rules: a built-in one or a user's own. */
+export interface RuleClass {
+  new (baseTrial: Trial, options?: RuleOptions & Readonly<Record<string, unknown>>): Rule
+  readonly name: string
+  /** What its constructor takes; absent: anything (a user's rule). */
+  readonly parameters?: Parameters
+  /** What it means for the training when the rule fires: one sentence. */
+  readonly meaning?: string
 }

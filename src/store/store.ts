@@ -1,11 +1,8 @@
 /** Where a trial's bytes lie. A store knows files and bytes, and nothing of what they mean. */
 
-import { basename, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { type StoreError, UsageError } from '../errors.js'
-import { LocalStore } from './local.js'
-import { S3_DEFAULTS, type S3Options, type S3StoreSpec, s3Spec } from './s3-spec.js'
-import { S3Store } from './s3-store.js'
+import { basename } from 'node:path'
+import type { StoreError } from '../errors.js'
+import { S3_DEFAULTS, type S3StoreSpec } from './s3-spec.js'
 
 /** A store as plain data, ready to cross a thread. */
 export type StoreSpec = LocalStoreSpec | S3StoreSpec
@@ -135,11 +132,6 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** The store of a spec. Touches nothing yet. */
-export function openStore(spec: StoreSpec): Store {
-  return spec.kind === 's3' ? new S3Store(spec) : new LocalStore(spec)
-}
-
 /** How to read from the store of a spec; null where nothing speaks against small reads. */
 export function readShape(spec: StoreSpec): ReadShape | null {
   if (spec.kind !== 's3') return null
@@ -176,45 +168,4 @@ export async function eachFile<T>(
     first = end
   }
   return results
-}
-
-/**
- * The spec of the store at a local path, a `file://` URL or an `s3://` URL; a relative path is taken from the working
- * directory. Blanks around it are left out, as smdebug does.
- * @throws UsageError for anything else, and for an option that has no effect there
- */
-export function storeSpec(
-  pathOrUrl: string,
-  { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
-): StoreSpec {
-  if (typeof pathOrUrl !== 'string' || pathOrUrl.trim() === '' || pathOrUrl.includes('\0')) {
-    const got = typeof pathOrUrl === 'string' ? JSON.stringify(pathOrUrl) : `a value of type ${typeof pathOrUrl}`
-    throw new UsageError(`expected the path or URL of a trial, a text that is not empty, got ${got}`, { pathOrUrl })
-  }
-  const place = pathOrUrl.trim()
-  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(place)?.[1]?.toLowerCase()
-  if (scheme === 's3') {
-    if (!allowSymlinks) return s3Spec(place, s3)
-    const message = `expected allowSymlinks for a trial on disk only, since S3 has no links, got it for ${pathOrUrl}`
-    throw new UsageError(message, { pathOrUrl, option: 'allowSymlinks' })
-  }
-  const local = (root: string): LocalStoreSpec => {
-    const [idle] = Object.entries(s3).find(([, value]) => value !== undefined) ?? []
-    if (idle === undefined) return { kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) }
-    const message = `expected s3.${idle} for a trial at s3://bucket/prefix only, got it for ${pathOrUrl}`
-    throw new UsageError(message, { pathOrUrl, option: `s3.${idle}` })
-  }
-  if (scheme === undefined) return local(resolve(place))
-  if (scheme !== 'file') {
-    throw new UsageError(`expected a local path, a file:// or an s3:// URL, got ${pathOrUrl}`, { pathOrUrl })
-  }
-  return local(resolve(pathOf(place)))
-}
-
-function pathOf(url: string): string {
-  try {
-    return fileURLToPath(url)
-  } catch (error) {
-    throw new UsageError(`expected a file:// URL of this machine, got ${url}`, { pathOrUrl: url }, error)
-  }
 }

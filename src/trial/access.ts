@@ -6,7 +6,8 @@ import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../plan.js'
 import { InlineRunner } from '../pool/inline.js'
 import type { Job, ReplyTo } from '../pool/message.js'
 import type { Runner } from '../pool/runner.js'
-import { addTraffic, newTraffic, type Store, type StoreSpec, storeSpec, type Traffic } from '../store/store.js'
+import { storeSpec } from '../store/open.js'
+import { addTraffic, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'
 import type { CheckLevel } from '../types.js'
 
 /** Less work than this is done on the calling thread: starting a pool takes longer. */

@@ -2,7 +2,7 @@
 
 import { expectNoOptions } from '../options.js'
 import type { Mode } from '../types.js'
-import type { TensorNamesOptions } from './trial.js'
+import type { TensorNamesOptions } from './names.js'
 
 /** What a trial answers under its Tornasole names; each is one call of the new ones. */
 export abstract class TornasoleNames {

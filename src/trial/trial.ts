@@ -13,20 +13,22 @@ import {
   type TrialscanError,
   UsageError,
 } from '../errors.js'
-import { type CollectionConfig, Membership } from '../format/collections.js'
+import { Membership } from '../format/collections.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { compilePattern } from '../format/pattern.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { columnsOf, DEFAULT_MEMORY, type RecordPlace, windowByteLength } from '../plan.js'
+import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
-import { openStore, storeName, storeSpec, type Traffic } from '../store/store.js'
+import { storeName, type Traffic } from '../store/store.js'
 import type { DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { Access, READ_KINDS, type ReadOptions, WORK_OPTIONS, type WorkOptions } from './access.js'
 import type { WorkerStep } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { FOLLOW_OPTIONS, type FollowOptions, follow, hasPassedStep, waitForSteps } from './follow.js'
 import { holding } from './hold.js'
+import type { Collection, TensorNamesOptions } from './names.js'
 import { type StepRange, type TrialContents, TrialLoader } from './open.js'
 import { parseReductions } from './reduction.js'
 import { checkLevelNumber, recordPlace, Scan, type ScanItem, type ScanProgress, shapesOf } from './scan.js'
@@ -82,16 +84,6 @@ export interface WorkerOptions {
   readonly worker?: Worker
 }
 
-export interface TensorNamesOptions {
-  /** Only tensors saved at that step: a global step for GLOBAL (the default mode), else a step of the mode. */
-  readonly step?: number
-  /** Only tensors saved in that mode. */
-  readonly mode?: Mode
-  /** Python patterns (strings) or JavaScript ones, matched anywhere in the name. Not together with `collection`. */
-  readonly regex?: string | RegExp | readonly (string | RegExp)[]
-  readonly collection?: string | Collection
-}
-
 export interface ScanOptions extends ReadOptions {
   /** Names, or patterns matched anywhere in the name. Default: all tensors. */
   readonly tensors?: string | RegExp | readonly (string | RegExp)[]
@@ -116,12 +108,6 @@ export interface ScanOptions extends ReadOptions {
   /** Ends the scan: the loop over it then throws the signal's reason. */
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: ScanProgress) => void
-}
-
-/** A named group of tensors. */
-export interface Collection extends CollectionConfig {
-  /** The members that were saved, sorted. Throws a UsageError if one of the patterns is one that is refused. */
-  readonly members: readonly string[]
 }
 
 /** What a trial holds of one tensor. */

@@ -31,9 +31,10 @@ import {
   type VerifyRange,
 } from '../pool/message.js'
 import { type Runner, runTwice } from '../pool/runner.js'
+import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
-import { openStore, type Store, storeSpec, type Traffic } from '../store/store.js'
+import type { Store, Traffic } from '../store/store.js'
 import { MODES, type Worker } from '../types.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import { runOnFiles } from './failed-job.js'

@@ -15,7 +15,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openStore, type Store } from '#dist/store/store.js'
+import { openStore } from '#dist/store/open.js'
+import type { Store } from '#dist/store/store.js'
 
 let outside: string
 let root: string
@@ -247,7 +248,7 @@ describe('errors', () => {
   it('Unavailable, and worth another try, when there are no file descriptors left but the one it has itself', () => {
     const script = `
       import { openSync } from 'node:fs'
-      import { openStore } from ${JSON.stringify(new URL('../../dist/store/store.js', import.meta.url).href)}
+      import { openStore } from ${JSON.stringify(new URL('../../dist/store/open.js', import.meta.url).href)}
       const store = openStore({ kind: 'local', root: ${JSON.stringify(root)} })
       store.readInto('a', 0, new Uint8Array(1))
       try { for (;;) openSync('/dev/null') } catch {}

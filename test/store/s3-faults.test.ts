@@ -5,7 +5,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, type S3Options } from '#dist/index.js'
-import { newTraffic, openStore, type Store, storeSpec } from '#dist/store/store.js'
+import { openStore, storeSpec } from '#dist/store/open.js'
+import { newTraffic, type Store } from '#dist/store/store.js'
 import {
   type Fault,
   FaultyS3,

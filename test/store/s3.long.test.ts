@@ -25,7 +25,7 @@ import {
   UnchangedTensor,
   VanishingGradient,
 } from '#dist/index.js'
-import { openStore, storeSpec } from '#dist/store/store.js'
+import { openStore, storeSpec } from '#dist/store/open.js'
 import { CLI } from '../cli/run.js'
 import { fixtureTrial, fixtureTrials, sharedTrials } from '../support/golden.js'
 import { CREDENTIALS, ENDPOINT, ENVIRONMENT, HAS_S3, makeBucket, OPTIONS, put, upload } from '../support/s3.js'

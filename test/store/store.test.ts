@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { openStore, storeSpec } from '#dist/store/store.js'
+import { openStore, storeSpec } from '#dist/store/open.js'
 
 it('a path or a file URL is a local store with an absolute root', () => {
   expect(storeSpec('/a/b/')).toEqual({ kind: 'local', root: '/a/b' })

@@ -11,8 +11,9 @@ import { compilePattern } from '../../format/pattern.js'
 import { expectObject } from '../../options.js'
 import type { Catalog, WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
+import type { Collection } from '../../trial/names.js'
 import type { TrialContents } from '../../trial/open.js'
-import { type Collection, stateOf, type Trial } from '../../trial/trial.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../types.js'
 import { type Problem, problemAt } from '../finding.js'
 import {
@@ -22,8 +23,7 @@ import {
   readParameters,
   type Values,
 } from '../parameters.js'
-import type { RuleClass } from '../registry.js'
-import { type Found, Rule, type RuleOptions } from '../rule.js'
+import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
 import { gradientNames, IN_WORDS } from './names.js'
 
 /**

@@ -1,0 +1,55 @@
+/** From where a trial lies, as a person writes it, to its store. */
+
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { UsageError } from '../errors.js'
+import { LocalStore } from './local.js'
+import { type S3Options, s3Spec } from './s3-spec.js'
+import { S3Store } from './s3-store.js'
+import type { LocalStoreSpec, Store, StoreSpec } from './store.js'
+
+/** The store of a spec. Touches nothing yet. */
+export function openStore(spec: StoreSpec): Store {
+  return spec.kind === 's3' ? new S3Store(spec) : new LocalStore(spec)
+}
+
+/**
+ * The spec of the store at a local path, a `file://` URL or an `s3://` URL; a relative path is taken from the working
+ * directory. Blanks around it are left out, as smdebug does.
+ * @throws UsageError for anything else, and for an option that has no effect there
+ */
+export function storeSpec(
+  pathOrUrl: string,
+  { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
+): StoreSpec {
+  if (typeof pathOrUrl !== 'string' || pathOrUrl.trim() === '' || pathOrUrl.includes('\0')) {
+    const got = typeof pathOrUrl === 'string' ? JSON.stringify(pathOrUrl) : `a value of type ${typeof pathOrUrl}`
+    throw new UsageError(`expected the path or URL of a trial, a text that is not empty, got ${got}`, { pathOrUrl })
+  }
+  const place = pathOrUrl.trim()
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(place)?.[1]?.toLowerCase()
+  if (scheme === 's3') {
+    if (!allowSymlinks) return s3Spec(place, s3)
+    const message = `expected allowSymlinks for a trial on disk only, since S3 has no links, got it for ${pathOrUrl}`
+    throw new UsageError(message, { pathOrUrl, option: 'allowSymlinks' })
+  }
+  const local = (root: string): LocalStoreSpec => {
+    const [idle] = Object.entries(s3).find(([, value]) => value !== undefined) ?? []
+    if (idle === undefined) return { kind: 'local', root, ...(allowSymlinks && { allowSymlinks }) }
+    const message = `expected s3.${idle} for a trial at s3://bucket/prefix only, got it for ${pathOrUrl}`
+    throw new UsageError(message, { pathOrUrl, option: `s3.${idle}` })
+  }
+  if (scheme === undefined) return local(resolve(place))
+  if (scheme !== 'file') {
+    throw new UsageError(`expected a local path, a file:// or an s3:// URL, got ${pathOrUrl}`, { pathOrUrl })
+  }
+  return local(resolve(pathOf(place)))
+}
+
+function pathOf(url: string): string {
+  try {
+    return fileURLToPath(url)
+  } catch (error) {
+    throw new UsageError(`expected a file:// URL of this machine, got ${url}`, { pathOrUrl: url }, error)
+  }
+}

@@ -1,10 +1,11 @@
 /** The examples of the documentation are run, against a trial that holds what they name. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { TrialWriter } from '../fixtures/event-writer.js'
+import { trialscan } from './cli/run.js'
 import { ROOT } from './support/golden.js'
 
 // Within the package, so that its own name and its types are found.
@@ -48,4 +49,39 @@ it.each(['README.md', ...pages].filter(page => exampleOf(page) !== ''))('%s', as
   } finally {
     log.mockRestore()
   }
+})
+
+const PAGES = ['README.md', 'ARCHITECTURE.md', 'SECURITY.md', 'examples/README.md', 'bench/README.md', ...pages]
+
+it.each(PAGES)('every file that %s links to is there', page => {
+  const text = readFileSync(join(ROOT, page), 'utf8')
+  const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, target]) => target!)
+  expect(targets.filter(target => !existsSync(join(ROOT, dirname(page), target)))).toEqual([])
+})
+
+it('the start page leads to every page', () => {
+  const text = readFileSync(join(ROOT, 'docs/README.md'), 'utf8')
+  for (const page of pages) {
+    if (page !== 'docs/README.md') expect(text).toContain(`(${page.slice('docs/'.length)})`)
+  }
+})
+
+it('the README shows what check prints', async () => {
+  const text = readFileSync(join(ROOT, 'README.md'), 'utf8')
+  const [shown] = /^mlp-vanishing: [\s\S]*?(?=^```$)/m.exec(text)!
+  const { stdout } = await trialscan('check', join(ROOT, 'fixtures/trials/mlp-vanishing'), '--format', 'table')
+  let from = 0
+  for (const line of shown.split('\n').filter(line => line.trim() !== '…')) {
+    const at = stdout.indexOf(line, from)
+    expect(at, line).toBeGreaterThanOrEqual(from)
+    from = at + line.length
+  }
+})
+
+it('the exit codes of docs/cli.md are those of --help', async () => {
+  const text = readFileSync(join(ROOT, 'docs/cli.md'), 'utf8')
+  const { stdout } = await trialscan('--help')
+  const [, codes] = stdout.split('Exit codes:')
+  const told = [...codes!.matchAll(/^ {2}(\d[\d, ]*?) {2}/gm)].map(([, code]) => code!.trim())
+  expect([...text.matchAll(/^\| (\d[\d, ]*?) \|/gm)].map(([, code]) => code!)).toEqual(told)
 })

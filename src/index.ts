@@ -42,11 +42,11 @@ export {
   type Firing,
   logAction,
   type PostOptions,
-  parseActions,
   postAction,
   type SageMakerAction,
   type SageMakerHandler,
 } from './rule/action.js'
+export { parseActions } from './rule/action-json.js'
 export type { BuiltinClass } from './rule/builtin/builtin.js'
 export {
   AllZero,

@@ -10,16 +10,15 @@ import { TrialscanError, UsageError } from '#dist/errors.js'
 import {
   type Action,
   type Actions,
-  actionsOf,
   callbackAction,
   commandAction,
   type Firing,
   logAction,
-  parseActions,
   postAction,
   runActions,
   type SageMakerAction,
 } from '#dist/rule/action.js'
+import { actionsOf, parseActions } from '#dist/rule/action-json.js'
 import { type Logger, silent } from '#dist/rule/finding.js'
 import { rejectionOf, thrownBy } from '../support/scanning.js'
 

@@ -12,9 +12,10 @@ import { closePools, createTrial, repairTrial, type ScanRow, verifyTrial } from 
 import { copyTrial } from '../../fixtures/corrupt.js'
 import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'
+import { isLong } from '../support/part.js'
 import { plainRow, rowsOf } from '../support/scanning.js'
 
-const SEEDS = 60
+const SEEDS = isLong ? 60 : 10
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-repair-fuzz-'))
 
 afterAll(async () => {

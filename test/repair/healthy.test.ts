@@ -7,6 +7,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { closePools, createTrial, repairTrial, type ScanRow, type Trial } from '#dist/index.js'
 import { type IndexFile, maskedCrc32c } from '../../fixtures/event-writer.js'
 import { fixtureTrials, sharedTrials } from '../support/golden.js'
+import { part } from '../support/part.js'
 import { plainRows, rowsOf } from '../support/scanning.js'
 import { contentsOf } from './tree.js'
 
@@ -52,7 +53,10 @@ async function readAll(dir: string): Promise<{ answers: unknown; rows: unknown[]
   return { answers, rows: plainRows(rows) }
 }
 
-describe.each(trials)('%s', (_, directory) => {
+// Quick: a trial of each kind.
+const QUICK = ['plain', 'workers-4', 'tornasole-2019', 'dtypes-checksummed'].map(name => `fixture ${name}`)
+
+describe.each(part(trials, ([name]) => QUICK.includes(name)))('%s', (_, directory) => {
   it('is copied byte for byte', async () => {
     const before = contentsOf(directory)
     const report = await repairTrial(directory, out)

@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, type Evaluation, evaluate, makeRules, RuleRegistry, type Trial } from '#dist/index.js'
 import { goldenRules, stepsOf } from '../support/golden-rules.js'
+import { part } from '../support/part.js'
 
 const registry = new RuleRegistry()
 
 afterAll(closePools)
 
-describe.each(goldenRules)('$place $name', ({ trials, name, cases }) => {
+// Quick: the trials of fixtures/.
+describe.each(part(goldenRules, ({ place }) => place !== 'shared'))('$place $name', ({ trials, name, cases }) => {
   const options = { requireCollections: false }
   let trial: Trial
 

@@ -1,0 +1,3 @@
+/** The long part of signals.test.ts. */
+
+import './signals.test.js'

@@ -1,0 +1,3 @@
+/** The long part of while-reading.test.ts. */
+
+import './while-reading.test.js'

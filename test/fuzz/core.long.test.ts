@@ -1,0 +1,3 @@
+/** The long part of core.test.ts. */
+
+import './core.test.js'

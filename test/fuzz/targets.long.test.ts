@@ -1,0 +1,3 @@
+/** The long part of targets.test.ts. */
+
+import './targets.test.js'

@@ -1,0 +1,3 @@
+/** The long part of golden.test.ts. */
+
+import './golden.test.js'

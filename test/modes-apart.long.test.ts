@@ -1,0 +1,3 @@
+/** The long part of modes-apart.test.ts. */
+
+import './modes-apart.test.js'

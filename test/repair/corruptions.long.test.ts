@@ -1,0 +1,3 @@
+/** The long part of corruptions.test.ts. */
+
+import './corruptions.test.js'

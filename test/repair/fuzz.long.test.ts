@@ -1,0 +1,3 @@
+/** The long part of fuzz.test.ts. */
+
+import './fuzz.test.js'

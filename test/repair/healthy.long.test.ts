@@ -1,0 +1,3 @@
+/** The long part of healthy.test.ts. */
+
+import './healthy.test.js'

@@ -1,0 +1,3 @@
+/** The long part of plan.test.ts. */
+
+import './plan.test.js'

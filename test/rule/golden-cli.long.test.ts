@@ -1,0 +1,3 @@
+/** The long part of golden-cli.test.ts. */
+
+import './golden-cli.test.js'

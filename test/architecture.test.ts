@@ -12,7 +12,7 @@ const STAGES = [
   'options.ts',
   'store',
   'format',
-  'plan.ts',
+  'job',
   'engine',
   'pool',
   'trial',
@@ -141,5 +141,5 @@ function sourcesIn(folder: string): string[] {
 }
 
 function stageOf(file: string): string {
-  return file.split('/')[0]!
+  return file === 'plan.ts' ? 'job' : file.split('/')[0]!
 }

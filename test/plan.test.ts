@@ -2,19 +2,9 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  columnsOf,
-  DEFAULT_MEMORY,
-  MIN_MEMORY,
-  PART_BYTES,
-  type PlannedJob,
-  planJobs,
-  RECORD_LIMIT,
-  type RecordPlace,
-  type ScanJob,
-  wholeRecordLimit,
-  windowByteLength,
-} from '#dist/plan.js'
+import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/job/memory.js'
+import { type PlannedJob, planJobs, type ScanJob } from '#dist/job/scan.js'
+import { columnsOf, type RecordPlace } from '#dist/plan.js'
 
 const KIB = 1 << 10
 const MIB = 1 << 20
@@ -128,8 +118,7 @@ describe('jobs', () => {
   it('cut a record into the same parts at every memory', () => {
     for (const memory of [MIN_MEMORY, 8 * MIB, DEFAULT_MEMORY, 2 ** 31]) {
       expect(plan([place(0, 40 * MIB)], memory).length).toBe(3)
-      expect(wholeRecordLimit(memory)).toBeLessThanOrEqual(memory / 2)
-      expect(windowByteLength(memory)).toBe(wholeRecordLimit(memory))
+      expect(windowByteLength(memory)).toBeLessThanOrEqual(memory / 2)
     }
   })
 
@@ -220,7 +209,7 @@ it('any plan has every record once, in order, within its batch and the memory', 
           const seen: number[] = []
           for (const batch of job.batches) {
             expect(batch.first).toBe(seen.length)
-            expect(batch.endByte - batch.startByte).toBeLessThanOrEqual(Math.max(MIB, wholeRecordLimit(memory)))
+            expect(batch.endByte - batch.startByte).toBeLessThanOrEqual(Math.max(MIB, windowByteLength(memory)))
             for (const record of job.order.subarray(batch.first, batch.first + batch.count)) {
               seen.push(record)
               expect(columns.file[record]).toBe(batch.file)

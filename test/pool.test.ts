@@ -18,7 +18,7 @@ import {
   type Trial,
   UsageError,
 } from '#dist/index.js'
-import { planJobs } from '#dist/plan.js'
+import { planJobs } from '#dist/job/scan.js'
 import { InlineRunner } from '#dist/pool/inline.js'
 import type { Job, ReplyTo } from '#dist/pool/message.js'
 import type { Runner } from '#dist/pool/runner.js'

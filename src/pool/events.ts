@@ -10,7 +10,7 @@ import { type ErrorData, errorToData, FormatError, type TrialscanError } from '.
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import type { TornasoleIndexFile } from '../format/tornasole.js'
-import { Interner } from '../plan.js'
+import { Interner } from '../job/interner.js'
 import type { Store } from '../store/store.js'
 import type { EventFileScan, EventsJob, EventsReply } from './message.js'
 

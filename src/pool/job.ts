@@ -13,27 +13,16 @@ import type { Histogram } from '../format/histogram.js'
 import { IndexFileReader } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex } from '../format/tornasole.js'
-import type { DescribeJob, LinesJob, PartJob, ScanJob, ValueJob } from '../plan.js'
+import type { DescribeJob, DescribeReply } from '../job/describe.js'
+import type { HistogramResult, RecordFailure, Spent } from '../job/reply.js'
+import type { LinesJob, PartJob, PartReply, ScanJob, ScanReply, WrittenLines } from '../job/scan.js'
+import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
 import { eachFile, type Store, type StoreSpec } from '../store/store.js'
 import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
 import { scanEventFiles, withModeOfEvents } from './events.js'
 import { HEAD_BYTES, type LargeRecord } from './large.js'
 import { measure } from './measure.js'
-import type {
-  DescribeReply,
-  HistogramResult,
-  IndexJob,
-  IndexReply,
-  Job,
-  PartReply,
-  RawValue,
-  RecordFailure,
-  Reply,
-  ScanReply,
-  Spent,
-  ValueReply,
-  WrittenLines,
-} from './message.js'
+import type { IndexJob, IndexReply, Job, Reply } from './message.js'
 import { ReadAhead } from './read-ahead.js'
 import {
   askedOf,
@@ -443,13 +432,13 @@ async function values(job: ValueJob, engine: Engine, plain: Store): Promise<Valu
         const bytes = strings ? null : await large.readElements(room)
         readBytes += large.readBytes
         reads += large.reads
-        result.push(rawValue(record, large.found, bytes, strings, engine))
+        result.push(rawValue(large.found, bytes, strings, engine))
       }
     } catch (error) {
       const data = failureData(error)
       const histogram = await readHistogram(job, record, data.code, store)
       if (histogram === null) failures.push({ record, error: data })
-      else result.push(histogramValue(record, histogram))
+      else result.push(histogramValue(histogram))
     }
   }
   return { kind: 'value', values: result, failures, stats: { records: total, readBytes, reads } }
@@ -485,14 +474,14 @@ async function wholeValue(
   if (!slots.ok(0)) throw slots.error(0, placeOf(job, record, store))
   const found = slots.found(0)
   if (found.kind === 'strings') {
-    return rawValue(record, found, null, engine.copyStrings(room, 0, found, unfoldRoom), engine)
+    return rawValue(found, null, engine.copyStrings(room, 0, found, unfoldRoom), engine)
   }
-  return rawValue(record, found, engine.copyElements(room, 0, found, unfoldRoom), null, engine)
+  return rawValue(found, engine.copyElements(room, 0, found, unfoldRoom), null, engine)
 }
 
-function histogramValue(record: number, histogram: Histogram): RawValue {
+function histogramValue(histogram: Histogram): RawValue {
   const bytes = new Uint8Array(histogram.rows.buffer)
-  return { record, dtype: 'float64', shape: shapeOf(histogram), bytes, widened: null, strings: null }
+  return { dtype: 'float64', shape: shapeOf(histogram), bytes, widened: null, strings: null }
 }
 
 /** Of a whole file, which is told once. */

@@ -19,9 +19,9 @@ import {
 import type { Address } from '../engine/memory.js'
 import { type FaultPlace, faultError, NEED_MORE, TRUNCATED } from '../engine/status.js'
 import type { TrialscanError } from '../errors.js'
+import type { PartChecksum } from '../job/reply.js'
 import type { Store } from '../store/store.js'
 import { CHECK_LEVELS } from '../types.js'
-import type { PartChecksum } from './message.js'
 import { type JobRead, ReadAhead } from './read-ahead.js'
 
 /** The check level at which payloads are checksummed. */

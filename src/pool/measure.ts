@@ -7,10 +7,11 @@ import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import { type Batch, BLOCK_ELEMENTS, type Engine, type Found, type Tags, UnfoldRoom } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { QueryError } from '../errors.js'
-import type { MeasureJob, Task } from '../plan.js'
+import type { MeasureJob, MeasureReply, Task, TaskNumbers, TaskValue } from '../job/measure.js'
+import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.js'
+import type { RawValue } from '../job/value.js'
 import type { Store } from '../store/store.js'
 import type { DType } from '../types.js'
-import type { HistogramResult, MeasureReply, NumberList, PartChecksum, RawValue, RecordFailure } from './message.js'
 import { ReadAhead } from './read-ahead.js'
 import {
   askedOf,
@@ -62,8 +63,8 @@ class Measurement {
   readonly #histograms: HistogramResult[] = []
   readonly #checksums: PartChecksum[] = []
   readonly #answers: Float64Array<ArrayBuffer>
-  readonly #lists: NumberList[] = []
-  readonly #values: RawValue[] = []
+  readonly #lists: TaskNumbers[] = []
+  readonly #values: TaskValue[] = []
   /** What there is to do once a record is there. */
   readonly #tasksOf: readonly (readonly number[])[]
   /** Tasks that wait for a later record. */
@@ -194,10 +195,8 @@ class Measurement {
     if (kind === 'strings') {
       for (const task of this.#tasksOf[record]!) {
         if (this.#asked(task).kind !== 'value') continue
-        this.#values.push({
-          ...rawValue(record, found, null, engine.copyStrings(room, i, found, this.#unfoldRoom), engine),
-          record: task,
-        })
+        const strings = engine.copyStrings(room, i, found, this.#unfoldRoom)
+        this.#values.push({ task, value: rawValue(found, null, strings, engine) })
       }
       return
     }
@@ -244,7 +243,7 @@ class Measurement {
         if (kind === 'strings') {
           const strings = part === 0 ? large.copyStrings(this.#unfoldRoom) : []
           for (const task of this.#tasksOf[record]!) {
-            this.#values.push({ ...rawValue(record, large.found, null, strings, engine), record: task })
+            this.#values.push({ task, value: rawValue(large.found, null, strings, engine) })
           }
           return
         }
@@ -270,7 +269,7 @@ class Measurement {
       let copied = -1
       for (const task of this.#tasksOf[record]!) {
         const other = Math.min(first[task]!, second[task]!)
-        if (other < 0) this.#alone(task, record, elements)
+        if (other < 0) this.#alone(task, elements)
         else if (other === record) this.#compare(task, elements, elements)
         else {
           const held = this.#held.get(other)
@@ -299,13 +298,13 @@ class Measurement {
     this.#answers[2 * task + 1] = b
   }
 
-  #alone(task: number, record: number, elements: Elements): void {
+  #alone(task: number, elements: Elements): void {
     const engine = this.#engine
     const { dtype, shape, address, count } = elements
     const { kind, numbers } = this.#asked(task)
     switch (kind) {
       case 'value':
-        this.#values.push({ ...this.#value(record, elements), record: task })
+        this.#values.push({ task, value: this.#value(elements) })
         break
       case 'count':
         this.#answer(task, engine.countEqual(dtype, address, count, numbers[0]!), count)
@@ -392,11 +391,11 @@ class Measurement {
     return true
   }
 
-  #value(record: number, { dtype, shape, address, count, isUnfolded }: Elements): RawValue {
+  #value({ dtype, shape, address, count, isUnfolded }: Elements): RawValue {
     if (isUnfolded) this.#unfoldRoom.take(count * elementByteLength(dtype))
     const bytes = this.#engine.view(address, count * elementByteLength(dtype)).slice()
     const found = { dtype, shape } as Found
-    return rawValue(record, found, bytes, null, this.#engine)
+    return rawValue(found, bytes, null, this.#engine)
   }
 
   #reserveCopy(bytes: Uint8Array): Address {

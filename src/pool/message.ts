@@ -1,11 +1,13 @@
 /** All that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
 
 import type { ErrorData } from '../errors.js'
-import type { Histogram } from '../format/histogram.js'
 import type { IndexFile } from '../format/index-file.js'
-import type { DescribeJob, MeasureJob, PartJob, ScanJob, ValueJob } from '../plan.js'
-import type { StoreSpec, Traffic } from '../store/store.js'
-import type { DType } from '../types.js'
+import type { DescribeJob, DescribeReply } from '../job/describe.js'
+import type { MeasureJob, MeasureReply } from '../job/measure.js'
+import type { AnyReply } from '../job/reply.js'
+import type { PartJob, PartReply, ScanJob, ScanReply } from '../job/scan.js'
+import { buffersOf, type ValueJob, type ValueReply } from '../job/value.js'
+import type { StoreSpec } from '../store/store.js'
 
 /** Read and parse index files. */
 export interface IndexJob {
@@ -65,133 +67,7 @@ export interface VerifyRange {
 
 export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | EventsJob | VerifyJob | CopyJob
 
-/** What a job has cost. */
-export interface JobStats {
-  readonly records: number
-  readonly readBytes: number
-  readonly reads: number
-  /** Where the time went, if that was asked for. */
-  readonly spent?: Spent | undefined
-}
-
-/** Milliseconds of one thread. */
-export interface Spent {
-  readonly readMs: number
-  /** Framing, checksums and the walk. */
-  readonly decodeMs: number
-  readonly reduceMs: number
-  /** Rows as text, where they were asked for so, and the rest of the job. */
-  readonly writeMs: number
-}
-
-/** One record that could not be read: its place in the job's columns, and why. */
-export interface RecordFailure {
-  readonly record: number
-  readonly error: ErrorData
-}
-
-/** What every reply tells. */
-interface Told {
-  /** The requests that the job made, where its stores make requests. */
-  readonly traffic?: Traffic
-}
-
-interface RecordReply extends Told {
-  readonly stats: JobStats
-  readonly failures: readonly RecordFailure[]
-}
-
-/** Dtypes (TensorFlow's numbers; 0 where the record failed) and shapes of a job's records. */
-export interface Descriptions {
-  readonly dtypes: Uint8Array
-  readonly ranks: Uint8Array
-  /** The dimensions of all records, one after the other. */
-  readonly dims: Float64Array
-}
-
-/** What a histogram of TensorBoard tells, in place of moments. */
-export interface HistogramResult {
-  readonly record: number
-  readonly shape: readonly number[]
-  readonly reductions: Histogram['reductions']
-}
-
-export interface ScanReply extends RecordReply {
-  readonly kind: 'scan'
-  readonly histograms: readonly HistogramResult[]
-  readonly described: Descriptions
-  /** A row of moments a record; of no meaning where it failed. */
-  readonly moments: Float64Array
-  /** Rows as text, in order, if they were asked for so. */
-  readonly lines: WrittenLines | null
-}
-
-/** Rows as UTF-8. */
-export interface WrittenLines {
-  readonly text: Uint8Array<ArrayBuffer>
-  /** Bytes of each record's line, 0 for one that was not written; null where all were. Then the rest of the reply is empty. */
-  readonly byteLengths: Uint32Array | null
-}
-
-/** CRC-32C of a run of a payload's bytes (check level full only). `storedCrc` is what the record's footer says, in the last part only. */
-export interface PartChecksum {
-  readonly crc: number
-  readonly crcByteLength: number
-  readonly storedCrc: number
-}
-
-export interface PartReply extends RecordReply, PartChecksum {
-  readonly kind: 'part'
-  readonly described: Descriptions
-  readonly moments: Float64Array
-}
-
-export interface MeasureReply extends RecordReply {
-  readonly kind: 'measure'
-  readonly histograms: readonly HistogramResult[]
-  readonly described: Descriptions
-  /** A row of moments a record, of this part; of no meaning where it failed. */
-  readonly moments: Float64Array
-  /** One a record, where the job is about parts. */
-  readonly checksums: readonly PartChecksum[]
-  /** Two numbers a task; the second is NaN where there is no such answer. */
-  readonly answers: Float64Array
-  /** Answers of any length. */
-  readonly lists: readonly NumberList[]
-  /** `record` is the number of the task here. */
-  readonly values: readonly RawValue[]
-}
-
-/** Numbers that answer a task. */
-export interface NumberList {
-  readonly task: number
-  readonly numbers: readonly number[]
-}
-
-export interface DescribeReply extends RecordReply {
-  readonly kind: 'describe'
-  readonly described: Descriptions
-}
-
-/** A tensor's value as it crosses a thread. */
-export interface RawValue {
-  readonly record: number
-  readonly dtype: DType
-  readonly shape: readonly number[]
-  /** Little-endian elements in C order; empty for strings. */
-  readonly bytes: Uint8Array<ArrayBuffer>
-  /** float16 and bfloat16 only: the elements as float32. */
-  readonly widened: Float32Array<ArrayBuffer> | null
-  /** Strings only. */
-  readonly strings: readonly string[] | null
-}
-
-export interface ValueReply extends RecordReply {
-  readonly kind: 'value'
-  readonly values: readonly RawValue[]
-}
-
-export interface IndexReply extends Told {
+export interface IndexReply extends AnyReply {
   readonly kind: 'index'
   /** One an asked path, in order. */
   readonly files: readonly (IndexFile | ErrorData)[]
@@ -216,13 +92,13 @@ export interface EventFileScan {
   readonly problems: readonly ErrorData[]
 }
 
-export interface EventsReply extends Told {
+export interface EventsReply extends AnyReply {
   readonly kind: 'events'
   /** One an asked file, in order. */
   readonly files: readonly (EventFileScan | ErrorData)[]
 }
 
-export interface CopyReply extends Told {
+export interface CopyReply extends AnyReply {
   readonly kind: 'copy'
   /** Bytes that were written. */
   readonly byteLength: number
@@ -284,7 +160,7 @@ export interface RecordProblem {
   readonly step: number
 }
 
-export interface VerifyReply extends Told {
+export interface VerifyReply extends AnyReply {
   readonly kind: 'verify'
   /** One an asked range, in order; an error where the file can't be read at all. */
   readonly ranges: readonly (VerifiedRange | ErrorData)[]
@@ -317,7 +193,7 @@ export function transfers(reply: Reply): ArrayBuffer[] {
       return [
         reply.moments.buffer as ArrayBuffer,
         reply.answers.buffer as ArrayBuffer,
-        ...reply.values.flatMap(buffersOf),
+        ...reply.values.flatMap(({ value }) => buffersOf(value)),
       ]
     case 'value':
       return reply.values.flatMap(buffersOf)
@@ -336,8 +212,4 @@ export function transfers(reply: Reply): ArrayBuffer[] {
     default:
       return []
   }
-}
-
-function buffersOf({ bytes, widened }: RawValue): ArrayBuffer[] {
-  return widened ? [bytes.buffer, widened.buffer] : [bytes.buffer]
 }

@@ -3,23 +3,17 @@
 import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
 import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
-import { RECORD_LIMIT, type RecordColumns } from '../plan.js'
+import { RECORD_LIMIT } from '../job/memory.js'
+import type { Descriptions } from '../job/reply.js'
+import type { RawValue } from '../job/value.js'
+import type { JobRecords, RecordColumns } from '../plan.js'
 import { readShape, type Store, type StoreSpec } from '../store/store.js'
 import { LargeRecord } from './large.js'
-import type { Descriptions, RawValue } from './message.js'
 
 /** A histogram takes 16 bytes a bucket. */
 const MAX_HISTOGRAM_BYTES = 16 << 20
 
-/** The records of a job. */
-export interface JobRecords {
-  readonly files: readonly string[]
-  readonly tags: readonly string[]
-  readonly records: RecordColumns
-}
-
 export function rawValue(
-  record: number,
   found: Found,
   bytes: Uint8Array<ArrayBuffer> | null,
   strings: string[] | null,
@@ -30,7 +24,7 @@ export function rawValue(
     bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
       ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1))
       : null
-  return { record, dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
+  return { dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
 }
 
 /**

@@ -14,8 +14,8 @@ import {
   UsageError,
   WaitTimeout,
 } from '../errors.js'
+import { DEFAULT_MEMORY } from '../job/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { DEFAULT_MEMORY } from '../plan.js'
 import { READ_KINDS, type ReadOptions } from '../trial/access.js'
 import { holding } from '../trial/hold.js'
 import { Inquiry, type MeasureStats } from '../trial/measure.js'

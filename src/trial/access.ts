@@ -1,8 +1,8 @@
 /** How a trial's bytes are reached: the store, and the runner that a piece of work pays for. */
 
 import { availableParallelism } from 'node:os'
+import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../job/memory.js'
 import { type Kinds, kinds } from '../options.js'
-import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../plan.js'
 import { InlineRunner } from '../pool/inline.js'
 import type { Job, ReplyTo } from '../pool/message.js'
 import type { Runner } from '../pool/runner.js'

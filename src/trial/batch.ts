@@ -6,7 +6,9 @@
 import { KNOWN, type Known } from '../engine/engine.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
-import { DEFAULT_MEMORY, planScan, type RecordPlace, wholeRecordLimit } from '../plan.js'
+import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
+import { planScan } from '../job/scan.js'
+import type { RecordPlace } from '../plan.js'
 import type { Store } from '../store/store.js'
 import type { ReductionName } from '../types.js'
 import type { ReadOptions } from './access.js'
@@ -103,7 +105,7 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
       answer(asked, told)
     }
     const [first] = records
-    if (records.length === 1 && byteLength <= wholeRecordLimit(memory)) {
+    if (records.length === 1 && byteLength <= windowByteLength(memory)) {
       // What a scan does around its jobs would take longer than the job.
       const runner = await access.runner(threads, byteLength, memory)
       const [result] = unpackRecords(await runWhole(runner, planScan([first!.place], context), url))

@@ -1,9 +1,11 @@
 /** A job that failed as a whole: what that is for each of its records and files. */
 
 import { type ErrorData, errorFromData, errorToData, inShort, quote, type TrialscanError } from '../errors.js'
-import type { DescribeJob, ScanJob, ValueJob } from '../plan.js'
+import type { DescribeJob } from '../job/describe.js'
+import type { ScanJob } from '../job/scan.js'
+import type { ValueJob } from '../job/value.js'
+import type { JobRecords } from '../plan.js'
 import type { ReplyTo } from '../pool/message.js'
-import type { JobRecords } from '../pool/record.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 
 /** The error of one of the job's records: it names file, offset, tensor and step. */

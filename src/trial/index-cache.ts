@@ -10,7 +10,7 @@ import { crc32 } from 'node:zlib'
 import { FormatError } from '../errors.js'
 import type { IndexFile, SavedShape } from '../format/index-file.js'
 import { checkEventFileName } from '../format/paths.js'
-import { Interner } from '../plan.js'
+import { Interner } from '../job/interner.js'
 import { MODES } from '../types.js'
 
 /** Length, time of change and time of change of status of a file: three numbers a file. */

@@ -19,16 +19,12 @@ import {
   TrialscanError,
 } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
+import type { MeasuredPlace, MeasureJob, MeasureReply, Task } from '../job/measure.js'
+import { type PlannedMeasure, planMeasures } from '../job/measure-plan.js'
+import { DEFAULT_MEMORY } from '../job/memory.js'
+import type { HistogramResult } from '../job/reply.js'
+import type { RawValue } from '../job/value.js'
 import { checkOptions, type Kinds, kinds } from '../options.js'
-import {
-  DEFAULT_MEMORY,
-  type MeasuredPlace,
-  type MeasureJob,
-  type PlannedMeasure,
-  planMeasures,
-  type Task,
-} from '../plan.js'
-import type { HistogramResult, MeasureReply, RawValue } from '../pool/message.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
@@ -813,7 +809,7 @@ class JobAnswers {
     for (const { failures, histograms, values, lists } of parts) {
       for (const histogram of histograms) special.set(histogram.record, histogram)
       for (const { record, error } of failures) special.set(record, error)
-      for (const value of values) long.set(value.record, value)
+      for (const { task, value } of values) long.set(task, value)
       for (const { task, numbers } of lists) long.set(task, numbers)
     }
     this.#special = special

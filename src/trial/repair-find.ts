@@ -2,7 +2,7 @@
 
 import type { ErrorData } from '../errors.js'
 import type { IndexFile } from '../format/index-file.js'
-import { DEFAULT_MEMORY } from '../plan.js'
+import { DEFAULT_MEMORY } from '../job/memory.js'
 import { VALUE_KINDS, type VerifiedRange, type VerifyRange } from '../pool/message.js'
 import { type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'

@@ -16,25 +16,11 @@ import {
   UsageError,
 } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
-import {
-  columnsOf,
-  type LinesRequest,
-  type PlanContext,
-  type PlannedJob,
-  planJobs,
-  type RecordPlace,
-  type RowPlace,
-} from '../plan.js'
-import type {
-  Descriptions,
-  HistogramResult,
-  Job,
-  PartChecksum,
-  PartReply,
-  ReplyTo,
-  ScanReply,
-  Spent,
-} from '../pool/message.js'
+import type { Descriptions, HistogramResult, PartChecksum, Spent } from '../job/reply.js'
+import type { PartReply, ScanReply } from '../job/scan.js'
+import { type LinesRequest, type PlanContext, type PlannedJob, planJobs } from '../job/scan.js'
+import { columnsOf, type RecordPlace, type RowPlace } from '../plan.js'
+import type { Job, ReplyTo } from '../pool/message.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../pool/row.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import { addTraffic, newTraffic, type Traffic } from '../store/store.js'

@@ -3,8 +3,8 @@
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import { asideEngine } from '../engine/engine.js'
 import { UsageError } from '../errors.js'
+import type { RawValue } from '../job/value.js'
 import { checkOptions, kinds, optionsOf, shown } from '../options.js'
-import type { RawValue } from '../pool/message.js'
 import type { DType } from '../types.js'
 
 export type NumericArray =

@@ -21,8 +21,8 @@ import {
 import { parseReductionName } from '../format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '../format/tornasole.js'
 import { isOfTornasole, supersededAmong } from '../format/trial-files.js'
+import { DEFAULT_MEMORY } from '../job/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { DEFAULT_MEMORY } from '../plan.js'
 import {
   type RecordProblem,
   VALUE_KINDS,

@@ -1,0 +1,14 @@
+/** Dtype and shape of records, of which no more is read than that takes. */
+
+import type { RecordJob } from '../plan.js'
+import type { Descriptions, RecordReply } from './reply.js'
+
+export interface DescribeJob extends RecordJob {
+  readonly kind: 'describe'
+  readonly windowByteLength: number
+}
+
+export interface DescribeReply extends RecordReply {
+  readonly kind: 'describe'
+  readonly described: Descriptions
+}

@@ -1,0 +1,222 @@
+/** Records, and what is asked of them, cut into jobs. */
+
+import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from '../plan.js'
+import type { StoreSpec } from '../store/store.js'
+import { DisjointSets } from './disjoint-sets.js'
+import { Interner } from './interner.js'
+import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from './measure.js'
+import { aheadByteLength, JOB_BYTES, JOB_RECORDS, PART_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
+
+/** A job, and which records and tasks of the plan are its own, in its order. */
+export interface PlannedMeasure {
+  readonly job: MeasureJob
+  readonly records: readonly number[]
+  readonly tasks: readonly number[]
+}
+
+export interface MeasureContext {
+  readonly stores: readonly StoreSpec[]
+  readonly checkLevel: number
+  readonly memory: number
+  readonly threads: number
+  /** How much the rows of moments have to know: see the engine's KNOWN. */
+  readonly known: number
+}
+
+/** What can be put together from parts of a record; for the rest it has to be in memory as a whole. */
+const MERGEABLE: ReadonlySet<Task['kind']> = new Set(['allclose', 'change', 'count'])
+/** Neighbours in a file that one job follows over the steps: enough for a read worth its call. */
+const LANE_BYTES = 64 << 10
+
+/**
+ * Cuts records and what is asked of them into jobs, so that each byte is read once. Where records are compared over the
+ * steps, a job is a lane: neighbouring tensors over all steps, so that no more than a lane's last values are held.
+ * @param records no two of one place
+ */
+export function* planMeasures(
+  records: readonly MeasuredPlace[],
+  tasks: readonly Task[],
+  context: MeasureContext,
+): Generator<PlannedMeasure> {
+  const limit = windowByteLength(context.memory)
+  // A length that can't be is refused unread.
+  const byteLengths = Float64Array.from(records, ({ byteLength }) => (byteLength > RECORD_LIMIT ? 0 : byteLength))
+  const order = readingOrder(records)
+  const rank = new Int32Array(records.length)
+  order.forEach((record, at) => {
+    rank[record] = at
+  })
+  const lanes = tasks.some(({ second }) => second >= 0)
+  const groups = groupsOf(records, tasks, order, lanes)
+  const total = byteLengths.reduce((sum, byteLength) => sum + byteLength, 0)
+  const steps = new Set(records.map(({ step }) => step)).size
+  const shape = requestShape(context.stores, context.memory)
+  // Where every read is a request, the lanes are as few as may be.
+  const lanesAtOnce = shape === null ? 4 * Math.max(1, context.threads) : 1
+  const longestLane = shape?.batchByteLength ?? LOCAL_SHAPE.batchByteLength
+  const laneBytes = Math.max(LANE_BYTES, Math.min(longestLane, total / steps / lanesAtOnce))
+  const jobBytes = lanes ? laneBytes * steps : JOB_BYTES
+  const tasksOf = tasksByRecord(records.length, tasks)
+  /** Where each record is in its job. */
+  const local = new Int32Array(records.length)
+  const build = (members: readonly number[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
+    const ranks = new Int32Array(members.length)
+    members.forEach((record, i) => {
+      ranks[i] = rank[record]!
+    })
+    ranks.sort()
+    const own: number[] = []
+    const ownTasks: number[] = []
+    for (const at of ranks) {
+      const record = order[at]!
+      local[record] = own.push(record) - 1
+      tasksOf(record, ownTasks)
+    }
+    // What lies between two records may be read over only if no other job wants it.
+    const mayJoin = (at: number): boolean => ranks[at] === ranks[at - 1]! + 1
+    const { files, storeOf, tags, columns } = measuredColumns(own.map(record => records[record]!))
+    return {
+      records: own,
+      tasks: ownTasks,
+      job: {
+        kind: 'measure',
+        stores: context.stores,
+        storeOf,
+        checkLevel: context.checkLevel,
+        known: context.known,
+        files,
+        tags,
+        records: columns,
+        tasks: taskColumns(tasks, ownTasks, local),
+        batches: isWhole ? coalesce(columns, null, { shape, longest: limit, mayJoin }) : [],
+        aheadByteLength: aheadByteLength(context.memory),
+        part,
+        parts,
+        windowByteLength: windowByteLength(context.memory),
+      },
+    }
+  }
+  let open: number[] = []
+  let openBytes = 0
+  for (const group of groups) {
+    let [bytes, largest] = [0, 0]
+    for (const record of group) {
+      const byteLength = byteLengths[record]!
+      bytes += byteLength
+      if (byteLength > limit) largest = Math.max(largest, byteLength)
+    }
+    if (largest > 0) {
+      const isMergeable = group.every(record => tasksOf(record, []).every(task => MERGEABLE.has(tasks[task]!.kind)))
+      const parts = isMergeable ? Math.ceil(largest / PART_BYTES) : 1
+      for (let part = 0; part < parts; part++) yield build(group, false, part, parts)
+      continue
+    }
+    if (open.length > 0 && (openBytes + bytes > jobBytes || open.length + group.length > JOB_RECORDS)) {
+      yield build(open, true)
+      open = []
+      openBytes = 0
+    }
+    for (const record of group) open.push(record)
+    openBytes += bytes
+  }
+  if (open.length > 0) yield build(open, true)
+}
+
+/** @returns what adds to a list, in order, the tasks that have a record as their first */
+function tasksByRecord(count: number, tasks: readonly Task[]): (record: number, to: number[]) => readonly number[] {
+  const firstOf = new Int32Array(count).fill(-1)
+  const next = new Int32Array(tasks.length)
+  for (let task = tasks.length - 1; task >= 0; task--) {
+    const { first } = tasks[task]!
+    next[task] = firstOf[first]!
+    firstOf[first] = task
+  }
+  return (record, to) => {
+    for (let task = firstOf[record]!; task >= 0; task = next[task]!) to.push(task)
+    return to
+  }
+}
+
+/** @param own the tasks of a job @param local where each record is in it */
+function taskColumns(tasks: readonly Task[], own: readonly number[], local: Int32Array): TaskColumns {
+  const asked: Pick<Task, 'kind' | 'numbers'>[] = []
+  const what = new Int32Array(own.length)
+  const firsts = new Int32Array(own.length)
+  const seconds = new Int32Array(own.length)
+  own.forEach((task, i) => {
+    const { kind, numbers, first, second } = tasks[task]!
+    const known = asked.findIndex(one => one.kind === kind && one.numbers === numbers)
+    what[i] = known < 0 ? asked.push({ kind, numbers }) - 1 : known
+    firsts[i] = local[first]!
+    seconds[i] = second < 0 ? -1 : local[second]!
+  })
+  return { asked, what, first: firsts, second: seconds }
+}
+
+/** Step by step, and within a step in the order of the files. */
+function readingOrder(records: readonly MeasuredPlace[]): number[] {
+  const files = new Interner()
+  const file = new Int32Array(records.length)
+  const step = new Float64Array(records.length)
+  const startByte = new Float64Array(records.length)
+  records.forEach((record, i) => {
+    file[i] = files.number(record.file)
+    step[i] = record.step
+    startByte[i] = record.startByte
+  })
+  return Array.from(file.keys()).sort(
+    (a, b) =>
+      step[a]! - step[b]! ||
+      records[a]!.store - records[b]!.store ||
+      file[a]! - file[b]! ||
+      startByte[a]! - startByte[b]! ||
+      a - b,
+  )
+}
+
+/** Records that have to be in one job, in the order of the first of each group: all of the series that are compared. */
+function groupsOf(
+  records: readonly MeasuredPlace[],
+  tasks: readonly Task[],
+  order: readonly number[],
+  lanes: boolean,
+): number[][] {
+  if (!lanes) return order.map(record => [record])
+  const sets = new DisjointSets(records.reduce((count, { series }) => Math.max(count, series + 1), 0))
+  for (const { first, second } of tasks) {
+    if (second < 0) continue
+    sets.join(records[first]!.series, records[second]!.series)
+  }
+  const groups = new Map<number, number[]>()
+  for (const record of order) {
+    const own = sets.rootOf(records[record]!.series)
+    const group = groups.get(own)
+    if (group === undefined) groups.set(own, [record])
+    else group.push(record)
+  }
+  return [...groups.values()]
+}
+
+/** Records as columns; a file is one of a store. */
+function measuredColumns(places: readonly MeasuredPlace[]): {
+  readonly files: readonly string[]
+  readonly storeOf: Int32Array
+  readonly tags: readonly string[]
+  readonly columns: RecordColumns
+} {
+  const files: string[] = []
+  const storeOf: number[] = []
+  const numbers: Map<string, number>[] = []
+  const { tags, records } = columnsOf(places)
+  places.forEach(({ store, file }, i) => {
+    numbers[store] ??= new Map()
+    let number = numbers[store].get(file)
+    if (number === undefined) {
+      number = files.push(file) - 1
+      storeOf.push(store)
+      numbers[store].set(file, number)
+    }
+    records.file[i] = number
+  })
+  return { files, storeOf: Int32Array.from(storeOf), tags, columns: records }
+}

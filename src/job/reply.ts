@@ -1,0 +1,72 @@
+/** What the replies to jobs have in common. Plain data, since it crosses a thread; numbers in columns, whose buffers are moved. */
+
+import type { ErrorData } from '../errors.js'
+import type { Histogram } from '../format/histogram.js'
+import type { Traffic } from '../store/store.js'
+
+/** What a job has cost. */
+export interface JobStats {
+  readonly records: number
+  readonly readBytes: number
+  readonly reads: number
+  /** Where the time went, if that was asked for. */
+  readonly spent?: Spent | undefined
+}
+
+/** Milliseconds of one thread. */
+export interface Spent {
+  readonly readMs: number
+  /** Framing, checksums and the walk. */
+  readonly decodeMs: number
+  readonly reduceMs: number
+  /** Rows as text, where they were asked for so, and the rest of the job. */
+  readonly writeMs: number
+}
+
+/** One record that could not be read: its place in the job's columns, and why. */
+export interface RecordFailure {
+  readonly record: number
+  readonly error: ErrorData
+}
+
+export interface AnyReply {
+  /** The requests that the job made, where its stores make requests. */
+  readonly traffic?: Traffic
+}
+
+export interface RecordReply extends AnyReply {
+  readonly stats: JobStats
+  readonly failures: readonly RecordFailure[]
+}
+
+/** Dtypes (TensorFlow's numbers; 0 where the record failed) and shapes of a job's records. */
+export interface Descriptions {
+  readonly dtypes: Uint8Array
+  readonly ranks: Uint8Array
+  /** The dimensions of all records, one after the other. */
+  readonly dims: Float64Array
+}
+
+/** The shape of each described record. */
+export function shapesOf({ ranks, dims }: Descriptions): number[][] {
+  let at = 0
+  return Array.from(ranks, rank => {
+    const shape = Array.from(dims.subarray(at, at + rank))
+    at += rank
+    return shape
+  })
+}
+
+/** What a histogram of TensorBoard tells, in place of moments. */
+export interface HistogramResult {
+  readonly record: number
+  readonly shape: readonly number[]
+  readonly reductions: Histogram['reductions']
+}
+
+/** CRC-32C of a run of a payload's bytes (check level full only). `storedCrc` is what the record's footer says, in the last part only. */
+export interface PartChecksum {
+  readonly crc: number
+  readonly crcByteLength: number
+  readonly storedCrc: number
+}

@@ -242,14 +242,14 @@ export class InsufficientInformationForRuleInvocation extends UsageError {
 
 /**
  * Our own bug: the engine did what it promises never to do. The instance is thrown away. Or, as `NoCore`: there is no
- * engine, since the package is not there as a whole.
+ * engine, since the package is not there as a whole; as `NoAddressSpace`, since the process may not have the address space.
  */
 export class EngineError extends TrialscanError {
   constructor(
     message: string,
     fields: Readonly<Record<string, unknown>> = {},
     cause?: unknown,
-    code: 'Engine' | 'NoCore' = 'Engine',
+    code: 'Engine' | 'NoCore' | 'NoAddressSpace' = 'Engine',
   ) {
     super(code, message, fields, cause)
   }

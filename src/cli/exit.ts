@@ -18,7 +18,7 @@ Exit codes:
   0    all is well; of check and rule-invoker: the rules found nothing
   1    check and rule-invoker: a rule has fired (not with --no-fail-on-finding)
   2    the command line is wrong: unknown option or rule, bad pattern, bad range
-  3    bytes could not be had or written: no such path, permission denied, disk full
+  3    bytes could not be had or written: no such path, permission denied, disk full; or no address space (ulimit -v)
   4    some bytes are not what they claim to be, or a rule has failed; everything else was printed, findings too
   5    the trial does not hold what was asked for (of check and rule-invoker, unless 1 or 4: a rule asked for by name had
        nothing to judge), or the directory is no trial

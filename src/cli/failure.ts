@@ -15,7 +15,7 @@ import { colorsFor, safe } from './terminal.js'
 
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return EXIT.usage
-  if (error instanceof StoreError) return EXIT.store
+  if (error instanceof StoreError || isLackOfRoom(error)) return EXIT.store
   if (error instanceof FormatError) return EXIT.format
   if (error instanceof QueryError) return EXIT.query
   if (error instanceof RuleEvaluationConditionMet) return EXIT.findings
@@ -37,13 +37,17 @@ export function reportFailure(error: unknown, command?: string): number {
   return exitCodeOf(error)
 }
 
+function isLackOfRoom(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'NoAddressSpace'
+}
+
 /** A stack trace can quote anything. */
 function safeLines(text: string): string {
   return text.split('\n').map(safe).join('\n')
 }
 
 function hintFor(error: unknown, command: string | undefined): string | undefined {
-  if (!(error instanceof TrialscanError) || (error instanceof EngineError && error.code !== 'NoCore')) {
+  if (!(error instanceof TrialscanError) || (error instanceof EngineError && error.code === 'Engine')) {
     const bug = 'This is a bug of trialscan. Please report it, with the command and the trial if you can share it.'
     return process.argv.some(argument => argument.startsWith('--module')) ? `If it is none of your module: ${bug}` : bug
   }

@@ -74,6 +74,6 @@ function threadsOf(trial: string, { threads: asked }: Given): { readonly threads
   if (asked === undefined) return {}
   const threads = maxThreads(trial)
   if (asked <= threads || asked > 1024) return { threads: asked }
-  note(`--threads ${asked}: ${threads} are started, since more do not help on this machine`)
+  note(`--threads ${asked}: ${threads} are started, since more do not help, or have no room, on this machine`)
   return { threads }
 }

@@ -91,12 +91,64 @@ export function adoptModule(module: CompiledCore): void {
   compiled = module
 }
 
+/**
+ * Of the address space, what V8 reserves for an instance: all that 32 bits of address and 32 of offset can reach, and more on
+ * both sides, so that no access has to be checked. It is memory only where it is written to.
+ */
+const RESERVED_BYTES = 10 * 2 ** 30
+/** The same of a thread: code and heaps. */
+const THREAD_BYTES = 2 ** 30
+
+let fitting: number | undefined
+
+/**
+ * Threads that there is address space for, beside an instance of the calling thread: any number, but where `ulimit -v` says
+ * otherwise. V8 ends the process where there is none for a thread. As it was when first asked for, before there were any.
+ */
+export function threadsThatFit(): number {
+  fitting ??= countThatFit()
+  return fitting
+}
+
+function countThatFit(): number {
+  const limit = addressSpaceLimit()
+  if (limit === null) return Number.POSITIVE_INFINITY
+  const taken = Number(/VmSize:\s*(\d+) kB/.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? 0) * 1024
+  return Math.max(0, Math.floor((limit - taken - RESERVED_BYTES) / (RESERVED_BYTES + THREAD_BYTES)))
+}
+
+/** What `ulimit -v` says; null: no limit, or none that can be known. */
+function addressSpaceLimit(): number | null {
+  try {
+    const told = /^Max address space\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))
+    return told ? Number(told[1]) : null
+  } catch {
+    return null
+  }
+}
+
 /** A fresh instance: its functions, and its constants (every exported global) by name. */
 export function instantiateCore(): { core: Core; constants: ReadonlyMap<string, number> } {
-  const { instance } = instantiateSync(coreModule() as WebAssembly.Module, {})
+  const instance = instantiate()
   const constants = new Map<string, number>()
   for (const [name, value] of Object.entries(instance.exports)) {
     if (value instanceof WebAssembly.Global) constants.set(name, Number(value.value))
   }
   return { core: instance.exports as unknown as Core, constants }
+}
+
+function instantiate() {
+  const module = coreModule() as WebAssembly.Module
+  try {
+    return instantiateSync(module, {}).instance
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause
+    const needed = 'expected 10 GiB of address space (not of memory) for each thread and two for the calling one'
+    const limit = addressSpaceLimit()
+    const got = limit === null ? 'no more' : `a limit of ${(limit / 2 ** 30).toFixed(1)} GiB (ulimit -v)`
+    const hint =
+      'raise the limit (ulimit -v unlimited), ask for no threads (`threads: 0`, --threads 0), or have Node.js reserve none, ' +
+      'which is slower (NODE_OPTIONS=--disable-wasm-trap-handler)'
+    throw new EngineError(`${needed}, got ${got}: ${hint}`, { limit }, cause, 'NoAddressSpace')
+  }
 }

@@ -26,10 +26,15 @@ export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: A
   }
 }
 
+/** Whether there is nothing to run any job on: no threads, no engine, or no room for one. */
+export function isLackOfMeans(error: unknown): boolean {
+  return (error instanceof EngineError || error instanceof ThreadError) && !isFaultOfJob(error)
+}
+
 /** Whether an error costs one job, and others need not mind: not, if there are no threads to run any on, or no engine. */
 export function isFaultOfJob(error: unknown): boolean {
   return (
-    (error instanceof EngineError && error.code !== 'NoCore') ||
+    (error instanceof EngineError && error.code === 'Engine') ||
     (error instanceof ThreadError && error.code === 'ThreadDied')
   )
 }

@@ -36,7 +36,7 @@ export class ThreadRunner implements Runner {
         reply = await pool.run(job, signal ? { signal } : {})
       } catch (cause) {
         signal?.throwIfAborted()
-        if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code === 'NoCore')) throw cause
+        if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause
         if (this.#isClosed) throw closed()
         // The pool was given up while the job was in it, which says nothing about the job.
         if (this.#pool !== own) continue

@@ -1,6 +1,7 @@
 /** How a trial's bytes are reached: the store, and the runner that a piece of work pays for. */
 
 import { availableParallelism } from 'node:os'
+import { threadsThatFit } from '../engine/module.js'
 import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../job/memory.js'
 import { type Kinds, kinds } from '../options.js'
 import { InlineRunner } from '../pool/inline.js'
@@ -61,7 +62,7 @@ export function maxThreads(pathOrUrl: string): number {
 }
 
 function threadLimit(isRemote: boolean): number {
-  return availableParallelism() * (isRemote ? WAITING_THREADS_A_CORE : THREADS_A_CORE)
+  return Math.min(availableParallelism() * (isRemote ? WAITING_THREADS_A_CORE : THREADS_A_CORE), threadsThatFit())
 }
 
 export class Access {
@@ -97,7 +98,7 @@ export class Access {
 
   /** The calling thread. */
   inlineRunner(memory = DEFAULT_MEMORY): Runner {
-    const jobs = this.isRemote ? jobsAtOnce(memory) : 1
+    const jobs = this.isRemote ? Math.min(jobsAtOnce(memory), 1 + threadsThatFit()) : 1
     const known = this.#inline.get(jobs)
     if (known !== undefined) return known.runner
     const inline = new InlineRunner(this.#source, jobs)

@@ -15,7 +15,6 @@ import {
   quote,
   ReductionUndefined,
   TensorUnavailableForStep,
-  ThreadError,
   TrialscanError,
 } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
@@ -25,7 +24,7 @@ import { DEFAULT_MEMORY } from '../job/memory.js'
 import type { HistogramResult } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
 import { checkOptions, type Kinds, kinds } from '../options.js'
-import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
+import { isLackOfMeans, type Runner, runTwice } from '../pool/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { READ_KINDS, type ReadOptions } from './access.js'
@@ -892,7 +891,7 @@ async function* runAhead(
     if (oldest === undefined) return
     const ran = await oldest
     signal?.throwIfAborted()
-    if (ran.error instanceof ThreadError && !isFaultOfJob(ran.error)) throw ran.error
+    if (isLackOfMeans(ran.error)) throw ran.error
     yield ran
   }
 }

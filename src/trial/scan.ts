@@ -11,7 +11,6 @@ import {
   errorToData,
   inFull,
   ReductionUndefined,
-  ThreadError,
   type TrialscanError,
   UsageError,
 } from '../errors.js'
@@ -22,7 +21,7 @@ import { type LinesRequest, type PlanContext, type PlannedJob, planJobs } from '
 import { columnsOf, type RecordPlace, type RowPlace } from '../plan.js'
 import type { Job, ReplyTo } from '../pool/message.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../pool/row.js'
-import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
+import { isFaultOfJob, isLackOfMeans, type Runner, runTwice } from '../pool/runner.js'
 import { addTraffic, newTraffic, type Traffic } from '../store/store.js'
 import { CHECK_LEVELS, type ReductionName } from '../types.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
@@ -304,7 +303,7 @@ export class Scan implements AsyncIterable<ScanRow> {
         answer = await reply
       } catch (error) {
         signal?.throwIfAborted()
-        if (error instanceof ThreadError && !isFaultOfJob(error)) throw error
+        if (isLackOfMeans(error)) throw error
         failure = error
       }
       this.#waitMs += performance.now() - askedAt
@@ -353,7 +352,7 @@ export class Scan implements AsyncIterable<ScanRow> {
           results.push(...unpackRecords(answer as ScanReply))
         } catch (error) {
           signal?.throwIfAborted()
-          if (error instanceof ThreadError && !isFaultOfJob(error)) throw error
+          if (isLackOfMeans(error)) throw error
           this.#account(null)
           results.push(...(await this.#halved(places, error, runner)))
         }

@@ -1,0 +1,67 @@
+/** What a process may take, and does: address space under `ulimit -v`, threads, and trials of a million of everything. */
+
+import { execFile } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { CLI, type Outcome, PLAIN } from '../cli/run.js'
+import { measured } from './measured.js'
+
+const MIB = 2 ** 20
+
+describe.runIf(process.platform === 'linux')('a limit on the address space', () => {
+  /** Runs a command with so many GB of it. */
+  function within(gb: number, args: readonly string[], options = ''): Promise<Outcome> {
+    const script = `ulimit -v ${gb * 1e6}; exec "$@"`
+    const env = { ...process.env, NODE_OPTIONS: options }
+    return new Promise(resolve => {
+      const child = execFile(
+        '/bin/sh',
+        ['-c', script, 'sh', process.execPath, CLI, ...args],
+        { env },
+        (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
+      )
+    })
+  }
+  const commands = [['ls'], ['scan'], ['check'], ['verify'], ['show', 'loss', '--step', '0']]
+  const given = (limit: number) => commands.map(([command, ...flags]) => [limit, command!, flags] as const)
+
+  it.each(given(13))('%d GB are enough for a small trial: %s', async (gb, command, flags) => {
+    const free = await within(
+      1000,
+      [command, PLAIN, ...flags, '--threads', '0'].slice(0, command === 'ls' ? 2 : undefined),
+    )
+    for (const threads of [[], ['--threads', '2'], ['--threads', '500']]) {
+      if (command === 'ls' && threads.length > 0) continue
+      const { code, stdout, stderr } = await within(gb, [command, PLAIN, ...flags, ...threads])
+      expect([code, stderr.replace(/.*--threads.*\n/, '')]).toEqual([free.code, free.stderr])
+      expect(withoutTimes(stdout)).toBe(withoutTimes(free.stdout))
+    }
+  })
+
+  it.each(given(4))('%d GB are too few, which is no bug: %s', async (gb, command, flags) => {
+    const { code, stderr } = await within(gb, [command, PLAIN, ...flags])
+    expect(code).toBe(3)
+    expect(stderr).toMatch(/expected 10 GiB of address space .* got a limit of 3\.8 GiB \(ulimit -v\): raise the limit/)
+    expect(stderr.trimEnd().split('\n').length).toBe(1)
+  })
+
+  it('and enough where Node.js reserves none', async () => {
+    const { code, stdout } = await within(4, ['scan', PLAIN], '--disable-wasm-trap-handler')
+    expect(code).toBe(0)
+    expect(stdout).toBe((await within(1000, ['scan', PLAIN])).stdout)
+  })
+})
+
+function withoutTimes(text: string): string {
+  return text.replace(/"(?:elapsed_ms|seconds|threads)":[\d.]+,?|\d+(?:\.\d+)? m?s\b/g, '')
+}
+
+it('threads by the hundred are not started', async () => {
+  const trial = fileURLToPath(new URL('../../fixtures/trials/dtypes', import.meta.url))
+  for (const command of ['scan', 'check', 'verify']) {
+    const { peak, code } = await measured(command, trial, '--threads', '500')
+    expect(code).toBeLessThan(70)
+    expect(peak).toBeLessThan((250 + 30 * availableParallelism()) * MIB)
+  }
+})

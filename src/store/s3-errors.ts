@@ -56,6 +56,8 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'TimeoutError',
   'ShortBody',
   'StalledBody',
+  'SlowBody',
+  'BadListing',
   'RequestTimeout',
   'RequestTimeTooSkewed',
   'InternalError',
@@ -89,6 +91,9 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
       { ...fields, retryable: failure.isRetryable, s3: code },
       failure,
     )
+  if (code === 'BadListing' || code === 'EndlessListing') {
+    return error('Unavailable', `a listing of bucket ${bucket} that isn't whole: ${failure.message}`)
+  }
   if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
   if (code === 'NoSuchKey' || (status === 404 && !failure.isRetryable)) return error('NotFound', 'no such object')
   const denial = DENIALS[code]

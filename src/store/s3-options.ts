@@ -24,6 +24,8 @@ export const S3_OPTIONS = optionsOf<S3Options>({
   maxAttempts: kinds.wholeNumber(1),
   requestTimeoutMs: kinds.wholeNumber(1),
   idleTimeoutMs: kinds.wholeNumber(1),
+  minBytesPerSecond: kinds.wholeNumber(0),
+  rateTimeoutMs: kinds.wholeNumber(1),
   maxSockets: kinds.wholeNumber(1),
   gapByteLength: kinds.wholeNumber(0),
   partByteLength: kinds.wholeNumber(64 << 10),

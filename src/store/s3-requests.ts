@@ -3,10 +3,11 @@
  * the last byte that came, so many at once and no more.
  */
 
-import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ListPage, ListQuery, ObjectAnswer, S3Connection } from './s3.js'
+import type { ObjectAnswer, S3Connection } from './s3.js'
+import { type Pace, paceOf, readBody } from './s3-body.js'
 import { S3Failure, s3Error } from './s3-errors.js'
+import type { ListingWatch, ListPage, ListQuery } from './s3-listing.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './s3-spec.js'
 import type { ReadContext } from './store.js'
 
@@ -45,23 +46,26 @@ class Refusal extends Error {}
 export class S3Requests {
   readonly #spec: S3StoreSpec
   readonly #maxAttempts: number
-  readonly #idleTimeoutMs: number
+  readonly #pace: Pace
   readonly #slots: Slots
   #connection: Promise<S3Connection> | undefined
 
   constructor(spec: S3StoreSpec) {
-    const { maxAttempts, idleTimeoutMs, maxSockets } = { ...S3_DEFAULTS, ...spec.options }
+    const { maxAttempts, maxSockets } = { ...S3_DEFAULTS, ...spec.options }
     this.#spec = spec
     this.#maxAttempts = maxAttempts
-    this.#idleTimeoutMs = idleTimeoutMs
+    this.#pace = paceOf(spec.options)
     this.#slots = new Slots(maxSockets)
   }
 
-  list(query: ListQuery, context: ReadContext): Promise<ListPage> {
+  /** The next page of a listing. A page that can't be it is asked for again. */
+  list(query: ListQuery, watch: ListingWatch, context: ReadContext): Promise<ListPage> {
     const { bucket } = this.#spec
-    return this.#attempts({ key: query.prefix }, context, connection => {
+    return this.#attempts({ key: query.prefix }, context, async connection => {
       for (const traffic of context.traffic) traffic.listRequests++
-      return connection.list(bucket, query, context.signal)
+      const page = await connection.list(bucket, query, context.signal)
+      watch.accept(page)
+      return page
     })
   }
 
@@ -97,7 +101,7 @@ export class S3Requests {
         }
         refusable(() => read.begin?.(answer))
         const end = Math.min(endByte, answer.byteLength)
-        await readBody(answer.body, this.#idleTimeoutMs, context.signal, chunk => {
+        await readBody(answer.body, this.#pace, context.signal, chunk => {
           for (const traffic of context.traffic) traffic.receivedBytes += chunk.length
           const skipped = Math.min(skip, chunk.length)
           skip -= skipped
@@ -165,49 +169,6 @@ function refusable(work: () => void): void {
   } catch (cause) {
     throw new Refusal('', { cause })
   }
-}
-
-/**
- * Reads a body as it comes.
- * @param take true: that was all that is wanted
- */
-function readBody(
-  body: Readable,
-  idleTimeoutMs: number,
-  signal: AbortSignal | undefined,
-  take: (chunk: Uint8Array) => boolean,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const idle = setTimeout(() => {
-      end(new S3Failure(`no byte came for ${idleTimeoutMs / 1000} s`, { code: 'StalledBody' }))
-    }, idleTimeoutMs)
-    const onAbort = (): void => end(signal!.reason)
-    const onData = (chunk: Uint8Array): void => {
-      idle.refresh()
-      try {
-        if (take(chunk)) end()
-      } catch (error) {
-        end(error)
-      }
-    }
-    const onError = (cause: NodeJS.ErrnoException): void => {
-      end(new S3Failure(cause.message, { code: cause.code ?? 'ECONNRESET' }, cause))
-    }
-    const onEnd = (): void => end()
-    const onClose = (): void => end(new S3Failure('the connection was closed', { code: 'ECONNRESET' }))
-    const end = (error?: unknown): void => {
-      clearTimeout(idle)
-      signal?.removeEventListener('abort', onAbort)
-      body.off('data', onData).off('error', onError).off('end', onEnd).off('close', onClose)
-      if (error === undefined) resolve()
-      else {
-        body.destroy()
-        reject(error)
-      }
-    }
-    signal?.addEventListener('abort', onAbort, { once: true })
-    body.on('data', onData).on('error', onError).on('end', onEnd).on('close', onClose)
-  })
 }
 
 /**

@@ -31,6 +31,13 @@ export interface S3Options {
   readonly requestTimeoutMs?: number
   /** Milliseconds within an answer without a byte. Default 10,000. */
   readonly idleTimeoutMs?: number
+  /**
+   * Bytes a second that an answer has to come at; one that trickles is asked for anew, from where it was on. Default 1,000; 0: any
+   * rate will do.
+   */
+  readonly minBytesPerSecond?: number
+  /** Milliseconds over which that is measured. Default 60,000. */
+  readonly rateTimeoutMs?: number
   /** Requests in flight at once, and connections kept open. Default 32. */
   readonly maxSockets?: number
   /** Bytes between two records that are read over rather than asked for apart. Default 512 KiB. */
@@ -56,6 +63,8 @@ export const S3_DEFAULTS = {
   maxAttempts: 8,
   requestTimeoutMs: 10_000,
   idleTimeoutMs: 10_000,
+  minBytesPerSecond: 1000,
+  rateTimeoutMs: 60_000,
   maxSockets: 32,
   gapByteLength: 512 << 10,
   partByteLength: 2 << 20,

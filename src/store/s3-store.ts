@@ -4,7 +4,8 @@ import { setMaxListeners } from 'node:events'
 import { posix } from 'node:path'
 import { FormatError, StoreError, UsageError } from '../errors.js'
 import { RangeCache } from './local-cache.js'
-import type { ListQuery, ObjectAnswer } from './s3.js'
+import type { ObjectAnswer } from './s3.js'
+import { ListingWatch, type ListQuery } from './s3-listing.js'
 import { S3Requests } from './s3-requests.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './s3-spec.js'
 import type { ReadContext, Store, Watcher } from './store.js'
@@ -304,10 +305,11 @@ export class S3Store implements Store {
    * @param isNews whether it is believed where something else is known
    */
   async *#pages(query: ListQuery, isNews: boolean) {
-    const { objects } = this.#bucket
+    const { objects, requests } = this.#bucket
+    const watch = new ListingWatch(this.spec.bucket)
     let token: string | null | undefined
     do {
-      const page = await this.#bucket.requests.list({ ...query, token: token ?? undefined }, this.#context)
+      const page = await requests.list({ ...query, token: token ?? undefined }, watch, this.#context)
       token = page.token
       const paths = page.objects.map(({ key }) => key.slice(this.spec.prefix.length))
       page.objects.forEach(({ etag, byteLength, modifiedMs }, i) => {

@@ -6,32 +6,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { GetObjectCommand, ListObjectsV2Command, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { type Pace, paceOf, readStart } from './s3-body.js'
 import { S3Failure } from './s3-errors.js'
+import { badListing, type ListPage, type ListQuery, parseListing } from './s3-listing.js'
 import { S3_DEFAULTS, type S3Options } from './s3-spec.js'
-
-export interface ListQuery {
-  readonly prefix: string
-  /** Whether keys with a further slash are left out. */
-  readonly isFlat: boolean
-  readonly startAfter?: string | undefined
-  readonly token?: string | undefined
-  readonly maxKeys?: number | undefined
-}
-
-export interface ListedObject {
-  readonly key: string
-  readonly byteLength: number
-  readonly modifiedMs: number
-  readonly etag: string
-}
-
-export interface ListPage {
-  readonly objects: readonly ListedObject[]
-  /** Of what is one level deeper, where the query is flat. */
-  readonly prefixes: readonly string[]
-  /** Null for the last page. */
-  readonly token: string | null
-}
 
 export interface ObjectAnswer {
   readonly status: number
@@ -44,13 +22,39 @@ export interface ObjectAnswer {
   readonly body: Readable
 }
 
+/** A page holds a thousand keys of at most 1 KiB, each of its bytes spelled with three. */
+const MAX_PAGE_BYTES = 16 << 20
+const MAX_ERROR_BYTES = 1 << 20
+const EMPTY_PAGE = Buffer.from('<ListBucketResult/>')
+
+/** An answer before the SDK has looked at it. */
+interface RawResponse {
+  readonly statusCode: number
+  body: unknown
+}
+
+/** The innermost place of the SDK's middleware. */
+const AT_THE_WIRE = { step: 'deserialize', priority: 'low', name: 'trialscanBody' } as const
+
+/** Middleware that sees answers as they came. */
+function atTheWire(read: (response: RawResponse) => Promise<void>) {
+  return <Args, Answer extends { readonly response: unknown }>(next: (args: Args) => Promise<Answer>) =>
+    async (args: Args): Promise<Answer> => {
+      const answer = await next(args)
+      await read(answer.response as RawResponse)
+      return answer
+    }
+}
+
 /** A connection to S3: credentials, sockets. */
 export class S3Connection {
   readonly #options: S3Options
+  readonly #pace: Pace
   #client: Promise<S3Client>
 
   constructor(options: S3Options) {
     this.#options = options
+    this.#pace = paceOf(options)
     this.#client = withRegion(options)
     this.#client.catch(() => {})
   }
@@ -67,17 +71,20 @@ export class S3Connection {
         : { ContinuationToken: query.token }),
       ...(query.maxKeys !== undefined && { MaxKeys: query.maxKeys }),
     })
-    const page = await this.#send(client => client.send(command, signal && { abortSignal: signal }))
-    return {
-      objects: (page.Contents ?? []).map(({ Key, Size, LastModified, ETag }) => ({
-        key: decoded(Key ?? ''),
-        byteLength: Size ?? 0,
-        modifiedMs: LastModified?.getTime() ?? 0,
-        etag: ETag ?? '',
-      })),
-      prefixes: (page.CommonPrefixes ?? []).map(({ Prefix }) => decoded(Prefix ?? '')),
-      token: page.IsTruncated && page.NextContinuationToken ? page.NextContinuationToken : null,
+    let page: ListPage | undefined
+    const readPage = async (response: RawResponse): Promise<void> => {
+      if (response.statusCode >= 300) return this.#readError(response, signal)
+      const { body, statusCode } = response
+      const bytes = await readStart(body as Readable, MAX_PAGE_BYTES, this.#pace, signal)
+      if (statusCode !== 200) throw badListing('status 200', `${statusCode}`)
+      if (bytes.length === MAX_PAGE_BYTES) throw badListing(`a page of less than ${MAX_PAGE_BYTES} bytes`, 'more')
+      page = parseListing(utf8(bytes), bucket, query)
+      // The SDK's own parser makes something of anything, and takes a page of HTML for an empty one: it gets nothing to parse.
+      response.body = EMPTY_PAGE
     }
+    command.middlewareStack.add(atTheWire(readPage), AT_THE_WIRE)
+    await this.#send(client => client.send(command, signal && { abortSignal: signal }))
+    return page!
   }
 
   /** A range of an object, or all of it. The body is to be read or destroyed. */
@@ -93,6 +100,10 @@ export class S3Connection {
       ...(range !== undefined && { Range: range }),
       ...(ifMatch !== undefined && { IfMatch: ifMatch }),
     })
+    const readError = async (response: RawResponse): Promise<void> => {
+      if (response.statusCode >= 300) await this.#readError(response, signal)
+    }
+    command.middlewareStack.add(atTheWire(readError), AT_THE_WIRE)
     const { ETag, ContentRange, ContentLength, Body, $metadata } = await this.#send(client =>
       client.send(command, signal && { abortSignal: signal }),
     )
@@ -110,6 +121,11 @@ export class S3Connection {
       byteLength: isRange ? (total === '*' ? Number(last) + 1 : Number(total)) : length,
       body,
     }
+  }
+
+  /** What went wrong, read here: the SDK would wait for the end of it without end. */
+  async #readError(response: RawResponse, signal: AbortSignal | undefined): Promise<void> {
+    response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
   }
 
   /** A bucket that is elsewhere tells where: asked again there, once and for all. */
@@ -143,7 +159,7 @@ export function connect({
   anonymous,
   ...rest
 }: S3Options): S3Connection {
-  const { maxSockets, requestTimeoutMs, idleTimeoutMs } = rest
+  const { maxSockets, requestTimeoutMs, idleTimeoutMs, minBytesPerSecond, rateTimeoutMs } = rest
   const known = {
     endpoint,
     region,
@@ -153,6 +169,8 @@ export function connect({
     maxSockets,
     requestTimeoutMs,
     idleTimeoutMs,
+    minBytesPerSecond,
+    rateTimeoutMs,
   }
   const key = JSON.stringify(known)
   let connection = connections.get(key)
@@ -195,7 +213,7 @@ function clientOf(options: S3Options): S3Client {
       requestTimeout,
       // Without it the handler only warns, and waits for ever.
       throwOnRequestTimeout: true,
-      // For bodies that the SDK reads itself, those of errors.
+      // Longer than what ends a body that stalls (s3-body.ts).
       socketTimeout: Math.max(requestTimeout, options.idleTimeoutMs ?? S3_DEFAULTS.idleTimeoutMs) + 1000,
       httpAgent: agent,
       httpsAgent: agent,
@@ -231,7 +249,10 @@ function failureOf(error: unknown): S3Failure {
   )
 }
 
-/** `EncodingType: url` writes a space as a plus, as forms do. */
-function decoded(text: string): string {
-  return decodeURIComponent(text.replaceAll('+', ' '))
+function utf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw badListing('UTF-8', 'other bytes')
+  }
 }

@@ -293,7 +293,8 @@ class Verifier {
       try {
         return await this.#store.list(directory, { recursive, onError })
       } catch (error) {
-        if (!(error instanceof StoreError)) throw error
+        // What a server doesn't tell is no fault of the trial.
+        if (!(error instanceof StoreError) || this.#access.isRemote) throw error
         errors.push(error)
         this.#problemOf(error.toJSON(), directory, 'Unreadable', 'all files in it')
         return []

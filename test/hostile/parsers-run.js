@@ -8,6 +8,7 @@ import { compilePattern } from '#dist/format/pattern.js'
 import { markBoundaries } from '#dist/format/python-regex.js'
 import { parseReductionName } from '#dist/format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
+import { parseListing } from '#dist/store/s3-listing.js'
 import { decodeIndexCache } from '#dist/trial/index-cache.js'
 
 const MIB = 2 ** 20
@@ -51,6 +52,21 @@ const PIECES = [
   '\\b',
   'smdebug/reductions/min/',
   'é',
+  '<a>',
+  '<a/>',
+  '<a b="',
+  '<!--',
+  '<?',
+  '<![CDATA[',
+  ']]>',
+  '&',
+  '&amp;',
+  '&#',
+  '%',
+  '%25',
+  '+',
+  '<Contents>',
+  '<Contents><Key>a</Key><Size>1</Size></Contents>',
 ]
 /** What stands around them. */
 const FRAMES = [
@@ -62,6 +78,11 @@ const FRAMES = [
   text =>
     `{"meta": {"mode": "TRAIN", "mode_step": 0, "event_file_name": ${JSON.stringify(text)}}, "tensor_payload": []}`,
   text => `{"collections": {"a": {"include_regex": [${JSON.stringify(text)}]}}, "_meta": {}}`,
+  text => `<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>${text}`,
+  text =>
+    `<ListBucketResult><IsTruncated>false</IsTruncated><EncodingType>url</EncodingType>${text}</ListBucketResult>`,
+  text =>
+    `<ListBucketResult><IsTruncated>false</IsTruncated><EncodingType>url</EncodingType><Contents><Key>${text}</Key><Size>1</Size></Contents></ListBucketResult>`,
 ]
 const bytesOf = text => new TextEncoder().encode(text)
 /** Each with the frames that are for it. */
@@ -87,6 +108,7 @@ const PARSERS = {
   worker: [text => paths.unescapeWorker(text), [0]],
   noStep: [text => paths.isOfNoStep(text), [0, 1]],
   trials: [text => paths.trialsAmong([text]), [0, 1]],
+  listing: [text => parseListing(text, 'bucket', { prefix: '', isFlat: false }), [0, 7, 8, 9]],
   cache: [text => decodeIndexCache('t', bytesOf(text)), [0]],
 }
 

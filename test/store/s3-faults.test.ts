@@ -17,6 +17,7 @@ import {
   resetAfter,
   shortLength,
   stallAfter,
+  trickle,
 } from '../support/faulty-s3.js'
 import { fixtureTrial } from '../support/golden.js'
 
@@ -70,6 +71,39 @@ describe('goes on', () => {
     await readRange(open({ idleTimeoutMs: 100 }))
     expect(server.seen.map(({ range }) => range)).toEqual(['bytes=1000-150999', 'bytes=61000-150999'])
     expect(server.seen[1]!.ifMatch).toMatch(/^"[0-9a-f]{32}"$/)
+  })
+
+  it('when a body trickles', async () => {
+    server.faults.push(trickle(50))
+    await readRange(open({ rateTimeoutMs: 300, idleTimeoutMs: 10_000 }))
+    expect(server.seen).toHaveLength(2)
+    expect(Number(/bytes=(\d+)-/.exec(server.seen[1]!.range!)![1])).toBeGreaterThan(1000)
+  })
+
+  it('when an answer trickles that is a listing, or an error', async () => {
+    const slow = { rateTimeoutMs: 300, idleTimeoutMs: 10_000 }
+    server.listFaults.push(trickle(50))
+    expect(await open(slow).list('events')).toEqual(['events/a'])
+    server.faults.push(answer => {
+      answer.writeHead(403)
+      trickle(50)(answer, () => answer.end('<Error><Code>AccessDenied</Code></Error>'), undefined as never)
+    })
+    await readRange(open(slow))
+    expect(server.seen).toHaveLength(4)
+  })
+
+  it('when the head of an answer trickles', async () => {
+    server.faults.push(answer => {
+      const { socket } = answer
+      const head = `HTTP/1.1 206 Partial Content\r\n${'x-padding: 1\r\n'.repeat(100)}`
+      let at = 0
+      const drip = setInterval(() => {
+        if (socket?.destroyed) clearInterval(drip)
+        else socket?.write(head[at++]!)
+      }, 50)
+    })
+    await readRange(open({ requestTimeoutMs: 400 }))
+    expect(server.seen).toHaveLength(2)
   })
 
   it('when no answer begins', async () => {
@@ -154,10 +188,11 @@ describe('gives up', () => {
     ['503 for ever', failWith(503, 'SlowDown'), 'Unavailable', true, 'SlowDown', 2],
     ['hangs for ever', hang, 'Unavailable', true, '200 ms', 2],
     ['breaks for ever', resetAfter(0), 'Unavailable', true, '2 attempts', 2],
+    ['trickles for ever', trickle(50), 'Unavailable', true, 'expected 1000 bytes a second, got ', 2],
     ['stalls for ever', stallAfter(10), 'Unavailable', true, 'no byte came for 0.2 s', 2],
   ])('%s', async (_, fault, code, retryable, message, attempts) => {
     server.faults.push(fault, fault, fault)
-    const store = open({ maxAttempts: 2, requestTimeoutMs: 200, idleTimeoutMs: 200 })
+    const store = open({ maxAttempts: 2, requestTimeoutMs: 200, idleTimeoutMs: 200, rateTimeoutMs: 300 })
     const error = await readRange(store).catch(error => error)
     expect(error).toMatchObject({ name: 'StoreError', code, retryable, url: 's3://bucket/t/events/a' })
     expect(error.message).toContain(message)

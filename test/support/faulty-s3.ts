@@ -23,6 +23,10 @@ export class FaultyS3 {
   /** One for each GET of an object to come, in order; then all is well. */
   readonly faults: Fault[] = []
   readonly listFaults: Fault[] = []
+  /** Keys of a page. */
+  pageKeys = 1000
+  /** Whether keys are spelled as `encoding-type` asks for it; there are servers that know nothing of it. */
+  encodes = true
   /** Before every answer. */
   latencyMs = 0
   /** Of each connection. */
@@ -31,6 +35,7 @@ export class FaultyS3 {
   inFlight = 0
   mostInFlight = 0
   readonly #server: Server
+  #sorted: string[] = []
 
   private constructor(server: Server) {
     this.#server = server
@@ -69,7 +74,7 @@ export class FaultyS3 {
 
   async #answer(request: IncomingMessage, answer: ServerResponse): Promise<void> {
     const url = new URL(request.url!, 'http://host')
-    const [, , ...rest] = url.pathname.split('/')
+    const [, bucket = '', ...rest] = url.pathname.split('/')
     const key = decodeURIComponent(rest.join('/'))
     const isList = url.searchParams.has('list-type')
     const { range, 'if-match': ifMatch, authorization } = request.headers
@@ -80,36 +85,56 @@ export class FaultyS3 {
     if (this.latencyMs > 0) await sleep(this.latencyMs)
     const fault = (isList ? this.listFaults : this.faults).shift()
     const serve = (): void => {
-      if (isList) this.#list(url.searchParams, answer)
+      if (isList) this.#list(bucket, url.searchParams, answer)
       else this.#get(key, range, ifMatch, answer)
     }
     if (fault) fault(answer, serve, request)
     else serve()
   }
 
-  #list(query: URLSearchParams, answer: ServerResponse): void {
+  #list(bucket: string, query: URLSearchParams, answer: ServerResponse): void {
     const prefix = query.get('prefix') ?? ''
-    const after = query.get('continuation-token') ?? query.get('start-after') ?? ''
-    const most = Number(query.get('max-keys') ?? 1000)
+    const token = query.get('continuation-token')
+    const after = token ?? query.get('start-after') ?? ''
+    const most = Math.min(this.pageKeys, Number(query.get('max-keys') ?? 1000))
     const isFlat = query.get('delimiter') === '/'
-    const keys = [...this.objects.keys()].filter(key => key.startsWith(prefix) && key > after).sort()
-    const own = isFlat ? keys.filter(key => !key.slice(prefix.length).includes('/')) : keys
-    const deeper = isFlat ? keys.flatMap(key => /^[^/]*\//.exec(key.slice(prefix.length))?.[0] ?? []) : []
-    const page = own.slice(0, most)
-    const isCut = page.length < own.length
+    // What was put since is sorted anew.
+    if (this.#sorted.length !== this.objects.size) this.#sorted = [...this.objects.keys()].sort(byBytes)
+    const keys: string[] = []
+    const folders = new Set<string>()
+    let isCut = false
+    for (const key of this.#sorted) {
+      if (!key.startsWith(prefix) || (after !== '' && byBytes(key, after) <= 0)) continue
+      const folder = isFlat ? /^[^/]*\//.exec(key.slice(prefix.length))?.[0] : undefined
+      if (folder !== undefined && `${prefix}${folder}` <= after) continue
+      isCut = keys.length + folders.size >= most && !(folder !== undefined && folders.has(folder))
+      if (isCut) break
+      if (folder === undefined) keys.push(key)
+      else folders.add(folder)
+    }
+    const isEncoded = this.encodes && query.get('encoding-type') === 'url'
+    const spelled = (key: string): string => (isEncoded ? urlSpelled(key) : xmlSpelled(key))
+    const next = [keys.at(-1) ?? '', `${prefix}${[...folders].at(-1) ?? ''}`].sort().at(-1)!
+    const element = (name: string, value: string | number | boolean): string => `<${name}>${value}</${name}>`
     answer.setHeader('content-type', 'application/xml')
     answer.end(
-      `<?xml version="1.0"?><ListBucketResult><IsTruncated>${isCut}</IsTruncated>${
-        isCut ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : ''
-      }${page
-        .map(key => {
+      `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${[
+        element('Name', bucket),
+        element('Prefix', spelled(prefix)),
+        ...(token === null ? [] : [element('ContinuationToken', xmlSpelled(token))]),
+        element('KeyCount', keys.length + folders.size),
+        element('MaxKeys', most),
+        ...(isFlat ? [element('Delimiter', '/')] : []),
+        ...(isEncoded ? [element('EncodingType', 'url')] : []),
+        element('IsTruncated', isCut),
+        ...(isCut ? [element('NextContinuationToken', xmlSpelled(next))] : []),
+        ...keys.map(key => {
           const body = this.objects.get(key)!
           const when = '2026-01-01T00:00:00.000Z'
-          return `<Contents><Key>${encodeURIComponent(key)}</Key><LastModified>${when}</LastModified><ETag>&quot;${etagOf(body)}&quot;</ETag><Size>${body.length}</Size></Contents>`
-        })
-        .join('')}${[...new Set(deeper)]
-        .map(name => `<CommonPrefixes><Prefix>${prefix}${name}</Prefix></CommonPrefixes>`)
-        .join('')}</ListBucketResult>`,
+          return `<Contents><Key>${spelled(key)}</Key><LastModified>${when}</LastModified><ETag>&quot;${etagOf(body)}&quot;</ETag><Size>${body.length}</Size></Contents>`
+        }),
+        ...[...folders].map(name => element('CommonPrefixes', element('Prefix', spelled(`${prefix}${name}`)))),
+      ].join('')}</ListBucketResult>`,
     )
   }
 
@@ -157,6 +182,28 @@ export function etagOf(body: Buffer): string {
   return createHash('md5').update(body).digest('hex')
 }
 
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}
+
+/** As AWS does with `encoding-type=url`. */
+function urlSpelled(key: string): string {
+  return encodeURIComponent(key).replaceAll('%20', '+').replaceAll('%2F', '/')
+}
+
+function xmlSpelled(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}
+
+/** A listing's page as S3 would give it, written over. */
+export function rewritten(change: (xml: string) => string): Fault {
+  return (answer, serve) => {
+    const { end } = answer
+    answer.end = ((xml: string) => end.call(answer, change(xml), 'utf8')) as typeof answer.end
+    serve()
+  }
+}
+
 /** The answer as S3 would give it, but for some bytes of its body: then `then` happens to the connection. */
 function cut(byteLength: number, then: (answer: ServerResponse) => void): Fault {
   return (answer, serve) => {
@@ -170,6 +217,23 @@ function cut(byteLength: number, then: (answer: ServerResponse) => void): Fault 
 
 export const resetAfter = (byteLength: number): Fault => cut(byteLength, answer => answer.socket?.resetAndDestroy())
 export const stallAfter = (byteLength: number): Fault => cut(byteLength, () => {})
+/** A byte every so often. */
+export const trickle = (everyMs: number): Fault => {
+  return (answer, serve) => {
+    const { end } = answer
+    answer.end = ((body: string | Buffer) => {
+      const bytes = Buffer.from(body)
+      let at = 0
+      const drip = setInterval(() => {
+        if (answer.destroyed) clearInterval(drip)
+        else if (at < bytes.length) answer.write(bytes.subarray(at, ++at))
+        else end.call(answer, '', 'utf8')
+      }, everyMs)
+      return answer
+    }) as typeof answer.end
+    serve()
+  }
+}
 /** Never a word. */
 export const hang: Fault = () => {}
 /** Says that the body is longer than it is. */

@@ -530,7 +530,7 @@ export class Engine {
 
   /** float16 or bfloat16 bits as float32. */
   widenToFloat32(dtype: 'float16' | 'bfloat16', bits: Uint16Array): Float32Array<ArrayBuffer> {
-    const out = new Float32Array(bits.length)
+    const out = new Float32Array(allocate(bits.length * 4).buffer)
     const step = 1 << 16
     return this.scoped(() => {
       const from = this.#memory.reserve(step * 2)
@@ -730,7 +730,8 @@ export class SlotReader {
   }
 }
 
-function allocate(byteLength: number): Uint8Array<ArrayBuffer> {
+/** Bytes outside of the core's memory. @throws QueryError `ValueTooLarge` where there is no room for so many */
+export function allocate(byteLength: number): Uint8Array<ArrayBuffer> {
   try {
     return new Uint8Array(byteLength)
   } catch {

@@ -44,6 +44,12 @@ export function indexFilePath(step: number, worker: Worker): string {
   return `${INDEX_DIRECTORY}/${part}/${number}${name}`
 }
 
+/** Where the event file of a worker's step lies in a trial of smdebug. */
+export function eventFilePath(step: number, worker: Worker): string {
+  const padded = String(step).padStart(12, '0')
+  return `${EVENTS_DIRECTORY}/${padded}/${padded}_${escapeWorker(worker)}.tfevents`
+}
+
 /** Where a worker's collections file lies in a trial of smdebug. */
 export function collectionsFilePath(worker: Worker): string {
   const name = `${escapeWorker(worker)}_collections.json`

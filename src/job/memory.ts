@@ -17,7 +17,7 @@ export const DEFAULT_MEMORY = 64 << 20
  * stream. One number for both, so that whatever can be scanned can be described and handed out, too.
  */
 export function windowByteLength(memory: number): number {
-  return Math.min(PART_BYTES, memory >> 1)
+  return Math.min(PART_BYTES, Math.floor(memory / 2))
 }
 
 /** Jobs at once on one thread, where they wait for answers. */

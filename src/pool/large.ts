@@ -6,6 +6,7 @@
 import { elementByteLength } from '../engine/dtype.js'
 import {
   type Asked,
+  allocate,
   type Batch,
   BLOCK_ELEMENTS,
   type Engine,
@@ -133,7 +134,7 @@ export class LargeRecord {
     const payloadEnd = asked.byteLength - FOOTER_LENGTH
     // Where every read is a request, there are few.
     const isLater = this.#store.readLater !== undefined
-    const step = Math.min(windowByteLength, Math.max(STEP_BYTES, isLater ? aheadByteLength >> 2 : 0))
+    const step = Math.min(windowByteLength, Math.max(STEP_BYTES, isLater ? Math.floor(aheadByteLength / 4) : 0))
     let crc = 0
     let crcByteLength = 0
     const check = (address: Address, byteLength: number): void => {
@@ -208,7 +209,7 @@ export class LargeRecord {
   /** The little-endian bytes of all elements, checked as the check level asks. */
   async readElements(room: UnfoldRoom): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataByteLength } = this.found
-    const out = kind === 'content' ? new Uint8Array(dataByteLength) : this.copyElements(room)
+    const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(room)
     let at = 0
     const { crc, storedCrc } = await this.streamPart(0, 1, (address, _, byteLength) => {
       out.set(this.#engine.view(address, byteLength), at)

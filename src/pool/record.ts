@@ -22,7 +22,7 @@ export function rawValue(
   const { dtype, shape } = found
   const widened =
     bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
-      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1))
+      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2))
       : null
   return { dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
 }

@@ -5,6 +5,7 @@ import {
   constants,
   type Dirent,
   fstatSync,
+  lstatSync,
   openSync,
   promises,
   readSync,
@@ -31,6 +32,8 @@ const LISTED_AT_ONCE = 32
 /** Bytes of a text that are read before they are looked at. */
 const TEXT_PIECE_BYTES = 1 << 20
 const MAX_READ_BYTES = 2 ** 30
+
+const LOST_LINK = 'expected a file, got a link that leads nowhere'
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 
@@ -86,8 +89,13 @@ export class LocalStore implements Store {
     directory: string,
     {
       recursive = false,
+      expects,
       onError,
-    }: { readonly recursive?: boolean; readonly onError?: (path: string, error: StoreError) => void } = {},
+    }: {
+      readonly recursive?: boolean
+      readonly expects?: (path: string, isDirectory: boolean) => boolean
+      readonly onError?: (path: string, error: StoreError) => void
+    } = {},
   ): Promise<string[]> {
     this.#resolve(directory)
     const skip = (path: string, error: unknown): void => {
@@ -118,7 +126,12 @@ export class LocalStore implements Store {
             try {
               const path = prefix + entry.name
               const odd = this.#sort(entry, path, found, next, linked)
-              if (odd !== null) onError?.(path, odd)
+              if (found.at(-1) === path) continue
+              if (expects?.(path, odd === null)) {
+                found.push(path)
+                // The files of a directory may be some of the trial's, too; where a link leads is a place of its own.
+                if (entry.isSymbolicLink() && next.at(-1) === path) next.pop()
+              } else if (odd !== null) onError?.(path, odd)
             } catch (error) {
               skip(prefix + entry.name, error)
             }
@@ -332,8 +345,7 @@ export class LocalStore implements Store {
       const stats = this.#translated(path, () => behindLink(absolute))
       // A link to a file is listed wherever it leads, so that reading it says what is wrong with it.
       if (entry.isSymbolicLink() && stats?.isFile()) files.push(path)
-      else if (stats === undefined)
-        return this.#error('NotFound', path, 'expected a file, got a link that leads nowhere')
+      else if (stats === undefined) return this.#error('NotFound', path, LOST_LINK)
       else if (!stats.isDirectory()) {
         return this.#error('NotAFile', path, `expected a regular file, got ${kindOf(stats)}`)
       }
@@ -355,6 +367,14 @@ export class LocalStore implements Store {
     throw new StoreError('Denied', `${this.url('')}: ${detail}`, { url: this.url('') })
   }
 
+  #isLink(path: string): boolean {
+    try {
+      return lstatSync(this.#resolve(path)).isSymbolicLink()
+    } catch {
+      return false
+    }
+  }
+
   #translated<T>(path: string, action: () => T): T {
     try {
       return action()
@@ -369,7 +389,7 @@ export class LocalStore implements Store {
     const errno = codeOf(error)
     switch (errno) {
       case 'ENOENT':
-        return this.#error('NotFound', path, 'no such file or directory', {}, error)
+        return this.#error('NotFound', path, this.#isLink(path) ? LOST_LINK : 'no such file or directory', {}, error)
       case 'EACCES':
       case 'EPERM':
         return this.#error('Denied', path, 'permission denied', {}, error)

@@ -73,15 +73,18 @@ export interface Store {
 
   /**
    * The paths of the regular files in a directory ('' is the root), sorted; none if there is no such directory.
-   * @param options after: only paths behind that one are wanted; a store may list the others, too. onError: called for
-   *   what can't be listed or looked at below the directory, which then is left out; also for what is neither a file nor a
-   *   directory (NotAFile, NotFound for a link that leads nowhere), which is left out in any case
+   * @param options after: only paths behind that one are wanted; a store may list the others, too. expects: whether a file
+   *   should be at a path where something else is; it is listed as one, so that reading it says what is wrong, and a
+   *   directory's files are, too. onError: called for what can't be listed or looked at below the directory, which then is
+   *   left out; also for what is neither a file nor a directory (NotAFile, NotFound for a link that leads nowhere), which
+   *   is left out unless it is expected
    */
   list(
     directory: string,
     options?: {
       readonly recursive?: boolean
       readonly after?: string
+      readonly expects?: (path: string, isDirectory: boolean) => boolean
       readonly onError?: (path: string, error: StoreError) => void
     },
   ): Promise<string[]>

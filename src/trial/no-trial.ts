@@ -1,16 +1,43 @@
 /** Directories in which nothing of smdebug's lies: TensorBoard's files, or no trial at all. */
 
 import { MissingCollectionFiles, StoreError } from '../errors.js'
-import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY, parseEventFileName, trialsAmong } from '../format/paths.js'
+import {
+  COLLECTIONS_DIRECTORY,
+  INDEX_DIRECTORY,
+  isTensorBoardFile,
+  parseEventFileName,
+  trialsAmong,
+} from '../format/paths.js'
+import { isPartDirectory } from '../format/trial-files.js'
 import type { Store } from '../store/store.js'
 
 const WANTED = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
 /** Trials that are named. */
 const MAX_NAMED = 5
 
+/**
+ * Index or event files, whatever there is in their place; and where nothing can be found since something else is in place
+ * of a directory.
+ */
+export async function listParts(
+  store: Store,
+  directory: string,
+  expects: (path: string) => boolean,
+  after: string | null = null,
+): Promise<{ readonly paths: readonly string[]; readonly problems: readonly StoreError[] }> {
+  const problems: StoreError[] = []
+  const onError = (path: string, error: StoreError): void => {
+    if (error.code !== 'NotAFile' && error.code !== 'NotFound') throw error
+    if (isPartDirectory(path)) problems.push(error)
+  }
+  const paths = await store.list(directory, { recursive: true, expects, onError, ...(after !== null && { after }) })
+  return { paths, problems }
+}
+
 /** All files of a directory in which TensorBoard's may lie. If a link leads out of it, none: it is some directory or other. */
 export function listPlain(store: Store): Promise<string[]> {
-  return store.list('', { recursive: true }).catch(error => {
+  const expects = (path: string, isDirectory: boolean): boolean => !isDirectory && isTensorBoardFile(path)
+  return store.list('', { recursive: true, expects }).catch(error => {
     if (error instanceof StoreError && error.code === 'Denied') return []
     throw error
   })

@@ -15,7 +15,14 @@ import {
   TORNASOLE_COLLECTIONS_FILE,
 } from '../format/paths.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
-import { isOfTornasole, supersededAmong } from '../format/trial-files.js'
+import {
+  duplicateError,
+  duplicatesAmong,
+  isHooksOwn,
+  isIndexFile,
+  isOfTornasole,
+  supersededAmong,
+} from '../format/trial-files.js'
 import { runTwice } from '../pool/runner.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import { eachFile, type Store } from '../store/store.js'
@@ -24,7 +31,7 @@ import type { Access } from './access.js'
 import { Catalog, type IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
-import { noTrial } from './no-trial.js'
+import { listParts, noTrial } from './no-trial.js'
 import { inTurns } from './turns.js'
 import { UnindexedEvents } from './unindexed.js'
 
@@ -81,6 +88,12 @@ export class TrialLoader {
   readonly #stamps = new Map<string, Float64Array>()
   /** Index files, in order; kept only where they are not listed anew every time. */
   #listed: readonly string[] = []
+  /** What is wrong where index files should be, beside what is wrong with those that count. */
+  #places: readonly TrialscanError[] = []
+  /** Index files beside which another counts, and that one. */
+  #duplicates: ReadonlyMap<string, string> = new Map()
+  /** Whether there is an index file that the hook would call otherwise: without one, no two are of one step and worker. */
+  #hasOdd = false
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
   /** What the collections files told at the last load, and whether more of them are to come. */
@@ -147,6 +160,7 @@ export class TrialLoader {
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
     const entries = isIndexed ? await withOwners([...this.#entries.values()]) : this.#events.entries()
     const recordProblems = isIndexed ? [] : this.#events.problems()
+    const duplicates = [...this.#duplicates].map(([path, taken]) => duplicateError(store.url(path), path, taken))
     const { numWorkers = null, paths: collectionsPaths = [] } = collections ?? {}
     const tellsWorkers = !isTensorBoard && !tornasole.isThere
     this.#awaitsCollections = tellsWorkers && (numWorkers === null || collectionsPaths.length < numWorkers)
@@ -169,7 +183,13 @@ export class TrialLoader {
       ended,
       entries,
       isTensorBoard,
-      problems: [...collectionProblems, ...recordProblems, ...(this.#cacheProblem ? [this.#cacheProblem] : [])],
+      problems: [
+        ...collectionProblems,
+        ...this.#places,
+        ...duplicates,
+        ...recordProblems,
+        ...(this.#cacheProblem ? [this.#cacheProblem] : []),
+      ],
       recordProblems,
     }
     return this.#contents
@@ -189,7 +209,8 @@ export class TrialLoader {
   async #listIndex(ended: boolean): Promise<readonly string[]> {
     const { store, isRemote } = this.#access
     const after = isRemote && !ended ? this.#settledUpTo() : null
-    const listed = await store.list(INDEX_DIRECTORY, { recursive: true, ...(after !== null && { after }) })
+    const { paths: listed, problems } = await listParts(store, INDEX_DIRECTORY, isIndexFile, after)
+    this.#places = problems
     if (!isRemote) return listed
     this.#listed = after === null ? listed : [...new Set([...this.#listed, ...listed])].sort()
     return this.#listed
@@ -219,7 +240,7 @@ export class TrialLoader {
   /** As they were, where a listing tells that they are. */
   async #readCollections(): Promise<FoundCollections | null> {
     const { store, isRemote } = this.#access
-    const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
+    const paths = await store.list(COLLECTIONS_DIRECTORY, { recursive: true, expects: isCollectionsFile })
     if (!isRemote) return readCollections(store, paths)
     const stamp = JSON.stringify([paths, ...(await store.stamps(paths))])
     if (this.#collections?.stamp !== stamp) this.#collections = { stamp, found: await readCollections(store, paths) }
@@ -239,7 +260,16 @@ export class TrialLoader {
 
   /** Reads the index files that are new. @returns whether there was one */
   async #loadIndex(paths: readonly string[]): Promise<boolean> {
-    const unread = await this.#unread(paths)
+    const found = await this.#unread(paths)
+    const duplicates = new Map<string, string>()
+    for (const [path, taken] of this.#hasOdd ? duplicatesAmong(paths) : []) {
+      if (isInRange(parseIndexFileName(path)!.step, this.#options.rangeSteps)) duplicates.set(path, taken)
+    }
+    const isChanged = duplicates.size !== this.#duplicates.size
+    this.#duplicates = duplicates
+    // One may have counted until another came.
+    for (const path of duplicates.keys()) this.#entries.delete(path)
+    const unread = found.filter(({ path }) => !duplicates.has(path))
     const cached = await this.#fromCache(unread)
     await inTurns(cached, entry => this.#entries.set(entry.path, entry))
     const read = (await this.#read(unread.filter(({ path }) => !this.#isRead(path)))).filter(
@@ -250,7 +280,7 @@ export class TrialLoader {
       this.#entries.set(entry.path, entry)
     })
     if (read.length > 0) this.#writeCache()
-    return read.length + cached.length > 0
+    return isChanged || read.length + cached.length > 0
   }
 
   #isRead(path: string): boolean {
@@ -342,7 +372,9 @@ export class TrialLoader {
       if (this.#isRead(path)) return
       const name = isTemporary(path) ? null : parseIndexFileName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
-      if (!superseded.has(path)) unread.push({ path, name })
+      if (superseded.has(path)) return
+      this.#hasOdd ||= !isHooksOwn(path)
+      unread.push({ path, name })
     })
     return unread
   }
@@ -388,8 +420,8 @@ async function withOwners(entries: readonly IndexEntry[]): Promise<readonly Inde
   })
 }
 
-function isIndexFile(path: string): boolean {
-  return !isTemporary(path) && parseIndexFileName(path) !== null
+function isCollectionsFile(path: string): boolean {
+  return !isTemporary(path) && parseCollectionsFileName(path) !== null
 }
 
 /** Whether a step lies within a range; null is all steps. */
@@ -406,7 +438,7 @@ interface FoundCollections extends Pick<Collections, 'collections'> {
 }
 
 async function readCollections(store: Store, paths: readonly string[]): Promise<FoundCollections | null> {
-  const files = paths.filter(path => !isTemporary(path) && parseCollectionsFileName(path) !== null)
+  const files = paths.filter(isCollectionsFile)
   const decoder = new TextDecoder()
   const problems: TrialscanError[] = []
   const ofWorkers = await eachFile(store, files, async path => {

@@ -33,7 +33,7 @@ export async function findRecords(
   let open = drafts
   while (open.length > 0) {
     const ranges = open.map(({ range }) => range)
-    const windowByteLength = DEFAULT_MEMORY >> 1
+    const windowByteLength = DEFAULT_MEMORY / 2
     const job = { kind: 'verify', store, ranges, windowByteLength, isTornasole, deep: false } as const
     const find = async (some: readonly VerifyRange[]) => {
       const { ranges, tags } = await runTwice(runner, { ...job, ranges: some }, signal)

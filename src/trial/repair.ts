@@ -30,7 +30,13 @@ import {
   TORNASOLE_COLLECTIONS_FILE,
 } from '../format/paths.js'
 import { parseTornasoleCollections, parseTornasoleIndex, tornasoleIndexText } from '../format/tornasole.js'
-import { isOfTornasole, supersededAmong } from '../format/trial-files.js'
+import {
+  describeDuplicate,
+  duplicatesAmong,
+  isOfTornasole,
+  isPartDirectory,
+  supersededAmong,
+} from '../format/trial-files.js'
 import { DisjointSets } from '../job/disjoint-sets.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { CopiedFile } from '../pool/message.js'
@@ -196,7 +202,8 @@ class Repair {
     const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
     const unlisted: [path: string, error: StoreError][] = []
     const onError = (path: string, error: StoreError): unknown => unlisted.push([path, error])
-    const files = sortFiles(await this.#store.list('', { recursive: true, onError }))
+    const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
+    const files = sortFiles(await this.#store.list('', { recursive: true, expects, onError }))
     this.#superseded = supersededAmong([...files.all])
     const isTornasole = isOfTornasole(files.root, [...files.all])
     const isPlain = files.index.length + files.events.length + files.collections.length === 0 && !isTornasole
@@ -210,7 +217,7 @@ class Repair {
       const isPart = isPlain
         ? !isOdd || isTensorBoardFile(path)
         : isOdd
-          ? isPartOfTrial(path)
+          ? isPartOfTrial(path) || isPartDirectory(path)
           : parts.includes(path.split('/', 1)[0]!)
       if (isPart) this.#leaveOutFile(path, error)
       else this.#notes.ignore(path)
@@ -221,6 +228,10 @@ class Repair {
     for (const path of files.unsafe) {
       if (isPlain ? isTensorBoardFile(path) : !isTensorBoardFile(path)) this.#leaveOutFile(path, UNSAFE_NAME)
       else this.#notes.ignore(path)
+    }
+    for (const [path, taken] of files.duplicates) {
+      const { expected, got } = describeDuplicate(path, taken)
+      this.#leaveOutFile(path, { code: 'DuplicateFile', message: `expected ${expected}, got ${got}` })
     }
     for (const path of files.others) if (!read.has(path) && !this.#superseded.has(path)) this.#notes.ignore(path)
     await this.#copyGroups(groups, isTornasole)
@@ -388,7 +399,8 @@ class Repair {
       if (groups.has(path)) continue
       const { step, worker } = parseEventFileName(path)!
       const key = nameKey(step, worker)
-      if (this.#known.has(key)) this.#leaveOutFile(path, NAMES_ANOTHER)
+      const own = eventsByName.get(key)!
+      if (this.#known.has(key) || (own !== path && !groups.has(own))) this.#leaveOutFile(path, NAMES_ANOTHER)
       else groupOf(path).indexes.push(missingIndex(path))
       this.#known.add(key)
     }
@@ -643,7 +655,9 @@ interface SortedFiles {
   readonly all: ReadonlySet<string>
   readonly index: readonly string[]
   readonly events: readonly string[]
-  /** The first event file of a step and worker. */
+  /** Index files beside which another counts, and that one. They are none of the others. */
+  readonly duplicates: ReadonlyMap<string, string>
+  /** The event file of a step and worker that counts. */
   readonly eventsByName: ReadonlyMap<string, string>
   readonly collections: readonly string[]
   /** In the root: end markers, and the collections of Tornasole. */
@@ -660,6 +674,10 @@ function sortFiles(paths: readonly string[]): SortedFiles {
   >
   const eventsByName = new Map<string, string>()
   const superseded = supersededAmong(paths)
+  const below = (directory: string): string[] =>
+    paths.filter(path => path.startsWith(`${directory}/`) && isPlainPath(path))
+  const duplicates = duplicatesAmong(below(INDEX_DIRECTORY))
+  const eventDuplicates = duplicatesAmong(below(EVENTS_DIRECTORY))
   for (const path of paths) {
     const [directory] = path.split('/', 1)
     const isIn = (name: string): boolean => directory === name && path !== name
@@ -667,16 +685,16 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     else if (!isPlainPath(path)) {
       sorted[isPartOfTrial(path) || isTensorBoardFile(path) ? 'unsafe' : 'others'].push(path)
     } else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
-      sorted[superseded.has(path) ? 'others' : 'index'].push(path)
+      if (!duplicates.has(path)) sorted[superseded.has(path) ? 'others' : 'index'].push(path)
     } else if (isIn(EVENTS_DIRECTORY) && parseEventFileName(path) !== null) {
       sorted.events.push(path)
       const { step, worker } = parseEventFileName(path)!
-      if (!eventsByName.has(nameKey(step, worker))) eventsByName.set(nameKey(step, worker), path)
+      if (!eventDuplicates.has(path)) eventsByName.set(nameKey(step, worker), path)
     } else if (isIn(COLLECTIONS_DIRECTORY) && parseCollectionsFileName(path) !== null) sorted.collections.push(path)
     else if (path === TORNASOLE_COLLECTIONS_FILE || END_MARKERS.includes(path)) sorted.root.push(path)
     else sorted.others.push(path)
   }
-  return { ...sorted, all: new Set(paths), eventsByName }
+  return { ...sorted, all: new Set(paths), duplicates, eventsByName }
 }
 
 /** A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any. */

@@ -10,13 +10,14 @@ import {
   parseEventFileName,
   runOf,
 } from '../format/paths.js'
+import { duplicateError, duplicatesAmong, isEventFile } from '../format/trial-files.js'
 import type { EventFileScan } from '../pool/message.js'
 import { runTwice } from '../pool/runner.js'
 import type { GlobalStep } from '../types.js'
 import type { Access } from './access.js'
 import type { IndexEntry } from './catalog.js'
 import { runOnFiles } from './failed-job.js'
-import { listPlain } from './no-trial.js'
+import { listParts, listPlain } from './no-trial.js'
 
 /** Event files a job scans. */
 const FILES_PER_JOB = 32
@@ -41,6 +42,10 @@ export class UnindexedEvents {
   readonly #isWanted: (step: number) => boolean
   /** By path, in the order of the paths. */
   readonly #files = new Map<string, KnownFile>()
+  /** What is wrong where event files should be. */
+  #places: readonly TrialscanError[] = []
+  /** Event files beside which another counts, and that one. */
+  #duplicates: ReadonlyMap<string, string> = new Map()
   #writer: 'smdebug' | 'TensorBoard' | null = null
 
   constructor(access: Access, threads: number | undefined, isWanted: (step: number) => boolean) {
@@ -61,10 +66,18 @@ export class UnindexedEvents {
    */
   async load(isPlain: boolean): Promise<boolean> {
     const { store } = this.#access
-    const paths = await (isPlain ? listPlain(store) : store.list(EVENTS_DIRECTORY, { recursive: true }))
+    const { paths, problems } = isPlain
+      ? { paths: await listPlain(store), problems: [] }
+      : await listParts(store, EVENTS_DIRECTORY, isEventFile)
+    this.#places = problems
+    const duplicates = isPlain ? new Map<string, string>() : duplicatesAmong(paths)
+    const isChanged = duplicates.size !== this.#duplicates.size
+    this.#duplicates = duplicates
+    // One may have counted until another came.
+    for (const path of duplicates.keys()) this.#files.delete(path)
     const jobs: { readonly file: KnownFile; readonly startByte: number }[] = []
     for (const path of paths) {
-      if (isTemporary(path)) continue
+      if (isTemporary(path) || duplicates.has(path)) continue
       const name = isPlain ? null : parseEventFileName(path)
       if (isPlain ? !isTensorBoardFile(path) : name === null) continue
       this.#writer = isPlain ? 'TensorBoard' : 'smdebug'
@@ -79,7 +92,7 @@ export class UnindexedEvents {
         if (startByte !== null) jobs.push({ file: known, startByte })
       }
     }
-    return this.#scan(jobs)
+    return (await this.#scan(jobs)) || isChanged
   }
 
   /** What index files would say. */
@@ -90,12 +103,15 @@ export class UnindexedEvents {
 
   /** Records that can't be read, where others of their file can. */
   problems(): TrialscanError[] {
-    return [...this.#files.values()].flatMap(({ name, scans, error }) => {
+    const { store } = this.#access
+    const duplicates = [...this.#duplicates].map(([path, taken]) => duplicateError(store.url(path), path, taken))
+    const ofRecords = [...this.#files.values()].flatMap(({ name, scans, error }) => {
       if (error !== null) return name === null ? [error] : []
       // What cost a file all its records stands in its entry.
       if (name !== null && scans.every(({ tag }) => tag.length === 0)) return []
       return scans.flatMap(scan => scan.problems.map(errorFromData))
     })
+    return [...this.#places, ...duplicates, ...ofRecords]
   }
 
   /** From where on a known file is to be scanned again; null if there is nothing new in it. */

@@ -74,7 +74,7 @@ export function tensorValue({ dtype, shape, bytes, widened, strings }: RawValue)
   // That the data are those of the dtype is what a thread promises.
   if (strings) return { ...common, data: strings } as TensorValue
   if (widened) {
-    const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1)
+    const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
     const float16 = dtype === 'float16' ? float16Array(bytes) : undefined
     return { ...common, data: widened, bits, ...(float16 && { float16 }) } as TensorValue
   }
@@ -86,36 +86,47 @@ function typedArray(dtype: DType, bytes: Uint8Array<ArrayBuffer>): NumericArray 
   switch (dtype) {
     case 'float32':
     case 'complex64':
-      return new Float32Array(buffer, byteOffset, byteLength >> 2)
+      return new Float32Array(buffer, byteOffset, byteLength / 4)
     case 'float64':
     case 'complex128':
-      return new Float64Array(buffer, byteOffset, byteLength >> 3)
+      return new Float64Array(buffer, byteOffset, byteLength / 8)
     case 'int8':
       return new Int8Array(buffer, byteOffset, byteLength)
     case 'int16':
-      return new Int16Array(buffer, byteOffset, byteLength >> 1)
+      return new Int16Array(buffer, byteOffset, byteLength / 2)
     case 'int32':
-      return new Int32Array(buffer, byteOffset, byteLength >> 2)
+      return new Int32Array(buffer, byteOffset, byteLength / 4)
     case 'int64':
-      return new BigInt64Array(buffer, byteOffset, byteLength >> 3)
+      return new BigInt64Array(buffer, byteOffset, byteLength / 8)
     case 'uint16':
-      return new Uint16Array(buffer, byteOffset, byteLength >> 1)
+      return new Uint16Array(buffer, byteOffset, byteLength / 2)
     case 'uint32':
-      return new Uint32Array(buffer, byteOffset, byteLength >> 2)
+      return new Uint32Array(buffer, byteOffset, byteLength / 4)
     case 'uint64':
-      return new BigUint64Array(buffer, byteOffset, byteLength >> 3)
+      return new BigUint64Array(buffer, byteOffset, byteLength / 8)
     case 'bool':
-      return bytes.every(byte => byte < 2) ? bytes : bytes.map(byte => (byte === 0 ? 0 : 1))
+      return booleans(bytes)
     default:
       return bytes
   }
+}
+
+/** Anything but 0 is true. */
+function booleans(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
+  let at = 0
+  // Without a function an element: there can be billions.
+  while (at < bytes.length && bytes[at]! < 2) at++
+  if (at === bytes.length) return bytes
+  const data = bytes.slice()
+  for (; at < data.length; at++) if (data[at] !== 0) data[at] = 1
+  return data
 }
 
 type Float16Constructor = new (buffer: ArrayBuffer, byteOffset: number, length: number) => ArrayLike<number>
 
 function float16Array(bytes: Uint8Array<ArrayBuffer>): ArrayLike<number> | undefined {
   const Float16 = (globalThis as { Float16Array?: Float16Constructor }).Float16Array
-  return Float16 && new Float16(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 1)
+  return Float16 && new Float16(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
 }
 
 /** Strides of a C-order array, in elements. */

@@ -15,6 +15,8 @@ const ADVICE = {
   Unreadable: 'See to it that the file is there, is a regular one and may be read.',
   BadIndexFile:
     '`trialscan repair` writes the index anew from the event file: the records themselves are not touched by this.',
+  DuplicateFile:
+    'Remove the one that should not be there. Until then the one counts that is called as the hook calls it.',
   UnsafePath: 'Don’t trust where this trial comes from; its index can be written anew from the event files.',
   EntryPastEnd: 'Copy the event file anew: it is shorter than its index says.',
   EntryNotARecord: '`trialscan repair` writes the index anew from the event file.',

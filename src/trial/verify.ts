@@ -20,7 +20,13 @@ import {
 } from '../format/paths.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '../format/tornasole.js'
-import { isOfTornasole, supersededAmong } from '../format/trial-files.js'
+import {
+  describeDuplicate,
+  duplicatesAmong,
+  isOfTornasole,
+  isPartDirectory,
+  supersededAmong,
+} from '../format/trial-files.js'
 import { DEFAULT_MEMORY } from '../job/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import {
@@ -212,6 +218,8 @@ class Verifier {
       const expected = `files under ${INDEX_DIRECTORY}/ that tell what the event files hold`
       this.#note({ code: 'NoIndex', file: '', expected, found: 'none' })
     }
+    // Which of two is looked at, the index says, where there is one.
+    if (indexPaths.length === 0) this.#checkDuplicates(duplicatesAmong(listing.events))
     this.#checkWorkers(indexes, collections)
     this.#indexes = new IndexState(indexes, isPlain ? [] : eventPaths.map(path => parseEventFileName(path)!), ended)
     const threads = await this.#checkEventFiles(eventFilesOf(eventPaths, indexes), isTornasole)
@@ -287,11 +295,14 @@ class Verifier {
     const onError = (path: string, error: StoreError): void => {
       if (error.code !== 'NotAFile' && error.code !== 'NotFound') {
         if (path.includes('/')) this.#problemOf(error.toJSON(), path, 'Unreadable', 'all files in it')
-      } else if (isPartOfTrial(path)) this.#odd.set(path, error.toJSON())
+      } else if (isPartDirectory(path)) this.#problemOf(error.toJSON(), path, 'Unreadable', 'all files in it')
+      else if (isPartOfTrial(path)) this.#odd.set(path, error.toJSON())
     }
+    // In the root, only what is read as a file is missed.
+    const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
     const list = async (directory: string, recursive: boolean): Promise<string[]> => {
       try {
-        return await this.#store.list(directory, { recursive, onError })
+        return await this.#store.list(directory, { recursive, expects, onError })
       } catch (error) {
         // What a server doesn't tell is no fault of the trial.
         if (!(error instanceof StoreError) || this.#access.isRemote) throw error
@@ -377,7 +388,9 @@ class Verifier {
 
   async #readIndexes(paths: readonly string[]): Promise<ReadIndex[]> {
     const superseded = supersededAmong(paths)
-    const wanted = paths.filter(path => !superseded.has(path))
+    const duplicates = duplicatesAmong(paths)
+    this.#checkDuplicates(duplicates)
+    const wanted = paths.filter(path => !superseded.has(path) && !duplicates.has(path))
     const runner = await this.#runner(wanted.length < 1024 ? 0 : Number.POSITIVE_INFINITY)
     const jsonPaths = wanted.filter(path => parseIndexFileName(path)!.kind === 'json')
     const contents = new Map<string, IndexContent | ErrorData>()
@@ -426,6 +439,14 @@ class Verifier {
       this.#problemOf(error.toJSON(), file, 'BadIndexFile', `what ${worker} saved at step ${step} is not found`)
       return { ...index, content: null }
     })
+  }
+
+  #checkDuplicates(duplicates: ReadonlyMap<string, string>): void {
+    for (const [file, taken] of duplicates) {
+      const { step } = (parseIndexFileName(file) ?? parseEventFileName(file))!
+      const { expected, got } = describeDuplicate(file, taken)
+      this.#problem({ code: 'DuplicateFile', file, step, expected, found: got, lost: 'what is in it: nobody reads it' })
+    }
   }
 
   /** Without the mode, which stands in the Events. */
@@ -538,7 +559,7 @@ class Verifier {
       kind: 'verify',
       store: this.#access.spec,
       ranges,
-      windowByteLength: this.#memory >> 1,
+      windowByteLength: Math.floor(this.#memory / 2),
       isTornasole,
       deep,
     })

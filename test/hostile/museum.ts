@@ -20,9 +20,9 @@ export interface Exhibit {
   make(directory: string, step: number): void
   /**
    * Where it shows. index: the step is one row without a tensor. record: one of two rows. value: both rows are right, the
-   * value can't be had. fine: nothing is wrong. unlisted: the step is not there at all.
+   * value can't be had. fine: nothing is wrong.
    */
-  readonly at: 'index' | 'record' | 'value' | 'fine' | 'unlisted'
+  readonly at: 'index' | 'record' | 'value' | 'fine'
   /** Of the error. */
   readonly code: string
   /** Nothing of the step can be read, `good` neither. */
@@ -260,15 +260,17 @@ export const EXHIBITS: readonly Exhibit[] = [
     renameSync(indexFile, outside)
     link(outside, indexFile)
   }),
-  replaced('an index file that is a link to /dev/zero', '', 'unlisted', ({ indexFile }) =>
+  replaced('an index file that is a link to /dev/zero', 'Denied', 'index', ({ indexFile }) =>
     link('/dev/zero', indexFile),
   ),
-  replaced('an index file that is a link to itself', '', 'unlisted', ({ indexFile }) => link(indexFile, indexFile)),
-  replaced('an index file that is a FIFO', '', 'unlisted', ({ indexFile }) => {
+  replaced('an index file that is a link to itself', 'Unavailable', 'index', ({ indexFile }) =>
+    link(indexFile, indexFile),
+  ),
+  replaced('an index file that is a FIFO', 'NotAFile', 'index', ({ indexFile }) => {
     rmSync(indexFile)
     execFileSync('mkfifo', [indexFile])
   }),
-  replaced('an index file that is a directory', '', 'unlisted', ({ indexFile }) => {
+  replaced('an index file that is a directory', 'NotAFile', 'index', ({ indexFile }) => {
     rmSync(indexFile)
     mkdirSync(indexFile)
   }),

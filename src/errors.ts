@@ -190,7 +190,7 @@ export class InvalidWorker extends QueryError {
     readonly worker: string,
     known: readonly string[],
   ) {
-    super('InvalidWorker', `worker ${quote(worker)} has no data here; workers that have: ${list(known)}`, {
+    super('InvalidWorker', `worker ${quote(worker)} has no data here; workers that have: ${quotedNames(known)}`, {
       worker,
       known,
     })
@@ -350,7 +350,7 @@ const MAX_SHOWN_PATH = 512
 
 /** A path, or URL, as the errors of many records name it: its beginning and its end, if it is endless. */
 export function shortPath(path: string): string {
-  return path.length > MAX_SHOWN_PATH ? `${path.slice(0, MAX_SHOWN)}…${path.slice(-MAX_SHOWN)}` : path
+  return path.length > MAX_SHOWN_PATH ? `${path.slice(0, MAX_QUOTED_LENGTH)}…${path.slice(-MAX_QUOTED_LENGTH)}` : path
 }
 
 /** An error as one of many of a file: its long path in short, in the field `url`, too. */
@@ -373,12 +373,12 @@ export function inFull(error: TrialscanError, url: string): TrialscanError {
 
 /** A name as a message shows it, cut if it is endless: names can be of any length. */
 export function quote(name: string): string {
-  return JSON.stringify(name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN)}…` : name)
+  return JSON.stringify(name.length > MAX_QUOTED_LENGTH ? `${name.slice(0, MAX_QUOTED_LENGTH)}…` : name)
 }
 
-const MAX_SHOWN = 200
+const MAX_QUOTED_LENGTH = 200
 
-function list(names: readonly string[]): string {
+function quotedNames(names: readonly string[]): string {
   if (names.length === 0) return 'none'
   const shown = names.slice(0, 8).map(quote).join(', ')
   return names.length > 8 ? `${shown} and ${names.length - 8} more` : shown

@@ -52,12 +52,12 @@ export function checkOptions<O extends object>(call: string, takes: Kind<O>, giv
   const described = takes as Described
   if (given === undefined && described.required.length === 0) return NONE as O
   const options = given === undefined ? (NONE as O) : given
-  expectObject(call, options, namesOf(described))
+  expectOptions(call, options, currentNames(described))
   const { issues } = v.safeParse(described, options, { abortEarly: true })
-  if (!issues) return described.former.reduce((given, names) => renamed(call, given, names), options)
+  if (!issues) return described.former.reduce((given, names) => underCurrentName(call, given, names), options)
   // A name that there is not may be one that is missing, mistyped.
   const stray = Object.keys(options).find(name => !Object.hasOwn(described.entries, name))
-  throw stray === undefined ? wrong(call, described, issues[0]) : unknown(call, described, [stray])
+  throw stray === undefined ? wrong(call, described, issues[0]) : unknownOption(call, described, [stray])
 }
 
 /** For calls without options: `given` is all that they were given. */
@@ -76,12 +76,12 @@ type Described = v.StrictObjectSchema<v.ObjectEntries, string> & {
 type Renamed = v.GenericSchema & { readonly now?: string }
 
 /** The options as they are called now. */
-function namesOf({ entries, former }: Described): string[] {
+function currentNames({ entries, former }: Described): string[] {
   return Object.keys(entries).filter(name => !former.some(([old]) => old === name))
 }
 
 /** What was given under a former name, under the one it has now. */
-function renamed<O extends object>(call: string, options: O, [name, now]: readonly [string, string]): O {
+function underCurrentName<O extends object>(call: string, options: O, [name, now]: readonly [string, string]): O {
   const given = options as Record<string, unknown>
   if (given[name] === undefined) return options
   if (given[now] !== undefined) {
@@ -98,7 +98,7 @@ function renamed<O extends object>(call: string, options: O, [name, now]: readon
  * @param known the names of options
  * @throws UsageError that tells what to write
  */
-export function expectObject(call: string, given: unknown, known: readonly string[]): void {
+export function expectOptions(call: string, given: unknown, known: readonly string[]): void {
   if (isObject(given)) return
   const mode = known.includes('mode') && MODES.find(mode => mode === String(given).toUpperCase())
   const hint = mode ? `write { mode: '${mode}' }` : `it takes { ${known.join(', ')} }`
@@ -113,7 +113,7 @@ function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>):
   const path = (issue.path ?? []).filter(({ type }) => type === 'object')
   const keys = path.map(({ key }) => String(key))
   const option = keys.join('.')
-  if (issue.type === 'strict_object' && issue.expected === 'never') return unknown(call, described, keys)
+  if (issue.type === 'strict_object' && issue.expected === 'never') return unknownOption(call, described, keys)
   const isMissing = issue.type === 'strict_object' && issue.expected === JSON.stringify(keys.at(-1))
   if (isMissing) return new UsageError(`${call}: expected ${option}, got none`, { call, option })
   const value = path.at(-1)?.value
@@ -123,8 +123,8 @@ function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>):
   return new UsageError(`${call}: expected ${option} to be ${issue.message}, got ${got}`, { call, option })
 }
 
-function unknown(call: string, described: Described, keys: readonly string[]): UsageError {
-  const known = namesOf(within(described, keys.slice(0, -1)))
+function unknownOption(call: string, described: Described, keys: readonly string[]): UsageError {
+  const known = currentNames(within(described, keys.slice(0, -1)))
   const nearest = nearestNames(keys.at(-1)!.replaceAll(/[-_]/g, ''), known)
   const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `it takes ${known.join(', ')}`
   const option = keys.join('.')
@@ -146,11 +146,11 @@ export function shown(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
   const name = value.constructor?.name ?? 'Object'
   if (!Array.isArray(value) && name !== 'Object') return `a ${name}`
-  const text = textOf(value)
+  const text = jsonText(value)
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
-function textOf(value: object): string {
+function jsonText(value: object): string {
   try {
     return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? String(inner) : inner)) ?? 'an object'
   } catch {

@@ -20,7 +20,7 @@ export function paths(text: string, previous: readonly string[] = []): readonly 
   return [...previous, pathText(text)]
 }
 
-export function wholeNumber(text: string): number {
+export function wholeNumberArgument(text: string): number {
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) {
     throw new InvalidArgumentError('Expected a whole number below 2^53.')
   }

@@ -14,8 +14,8 @@ const TRIALS = ['mlp-vanishing', 'mlp-all-zero', 'cnn-raw-and-reductions'].map(n
 )
 
 /** A mean magnitude below is as good as nothing to learn from, above is too much. */
-const VANISHING = 1e-7
-const EXPLODING = 1e3
+const VANISHING_BELOW = 1e-7
+const EXPLODING_ABOVE = 1e3
 /** A loss that changes by less than this part of itself stands still. */
 const STANDSTILL = 0.01
 
@@ -117,12 +117,12 @@ function seriesOf(rows: readonly ScanRow[], names: ReadonlySet<string>, reductio
     name,
     values: steps.map(step => {
       const ofWorkers = own.get(step)
-      return ofWorkers && meanOf(ofWorkers)
+      return ofWorkers && mean(ofWorkers)
     }),
   }))
 }
 
-function meanOf(values: readonly number[]): number {
+function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
@@ -143,21 +143,23 @@ function findings(losses: readonly Series[], gradients: readonly Series[]): stri
   if (dead.length > 0) {
     sentences.push(`${all(dead, gradients)} exactly zero at every step: nothing reaches ${those(dead)} to learn from.`)
   }
-  const tiny = gradients.filter(series => !dead.includes(series) && known(series).every(value => value < VANISHING))
+  const tiny = gradients.filter(
+    series => !dead.includes(series) && known(series).every(value => value < VANISHING_BELOW),
+  )
   if (tiny.length > 0) {
     const largest = Math.max(...tiny.flatMap(known))
     sentences.push(
       `${all(tiny, gradients)} never above ${shortNumber(largest)} in the mean: they vanish in ${those(tiny)}.`,
     )
   }
-  const wild = gradients.filter(series => known(series).some(value => !(value < EXPLODING)))
+  const wild = gradients.filter(series => known(series).some(value => !(value < EXPLODING_ABOVE)))
   if (wild.length > 0) {
     const broken = wild.filter(series => known(series).some(value => !Number.isFinite(value)))
-    const how = broken.length > 0 ? `not a number any more in ${broken.length} of them` : `above ${EXPLODING}`
+    const how = broken.length > 0 ? `not a number any more in ${broken.length} of them` : `above ${EXPLODING_ABOVE}`
     sentences.push(`${all(wild, gradients)} exploding: ${how} (${those(wild)}).`)
   }
   const alive = gradients
-    .map(series => ({ name: safe(series.name), mean: meanOf(known(series)) }))
+    .map(series => ({ name: safe(series.name), mean: mean(known(series)) }))
     .filter(({ mean }) => mean > 0 && Number.isFinite(mean))
     .sort((a, b) => a.mean - b.mean)
   const [least, most] = [alive[0], alive.at(-1)]

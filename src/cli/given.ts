@@ -4,7 +4,7 @@ import { type CheckLevel, maxThreads, UsageError } from '../index.js'
 import { type Command, FORMATS, type FormatName, type FormatOf, formatNames, formatOfName } from './format/formats.js'
 import { note } from './terminal.js'
 
-interface Given {
+interface GivenFlags {
   /** Short for a format of JSON. */
   readonly json?: boolean
   readonly format?: FormatName
@@ -27,12 +27,12 @@ const FORMER = [
  * The options under the names that they have now, with a format, no file where standard output is meant, and no more threads than can help.
  * @throws UsageError for what contradicts itself: a format and a file name, an option and its former name
  */
-export function settle<C extends Command, O extends Given>(
+export function settle<C extends Command, O extends GivenFlags>(
   command: C,
   trial: string,
   given: O,
 ): O & { readonly format: FormatOf<C> } {
-  const options = renamed(given)
+  const options = underCurrentFlags(given)
   // For these it is a directory.
   const isFile = command !== 'repair' && command !== 'reindex'
   const out = isFile && options.out === '-' ? undefined : options.out
@@ -41,7 +41,7 @@ export function settle<C extends Command, O extends Given>(
   return { ...options, out, format, ...threadsOf(trial, options) }
 }
 
-function renamed<O extends Given>(given: O): O {
+function underCurrentFlags<O extends GivenFlags>(given: O): O {
   let options = given
   for (const [former, now, formerFlag, flag] of FORMER) {
     if (given[former] === undefined) continue
@@ -70,7 +70,7 @@ function formatFor(command: Command, asked: FormatName | undefined, out: string 
 }
 
 /** Says so where fewer are started than were asked for; what makes no sense at all is left for the library to refuse. */
-function threadsOf(trial: string, { threads: asked }: Given): { readonly threads?: number } {
+function threadsOf(trial: string, { threads: asked }: GivenFlags): { readonly threads?: number } {
   if (asked === undefined) return {}
   const threads = maxThreads(trial)
   if (asked <= threads || asked > 1024) return { threads: asked }

@@ -18,7 +18,7 @@ import {
 } from '../index.js'
 import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
-import type { ChosenParameter, FindingFormat, Judged, JudgingRule, Trouble } from './format/finding-format.js'
+import type { ChosenParameter, FindingFormat, JudgingReport, JudgingRule, Trouble } from './format/finding-format.js'
 import { briefly, countText } from './format/number.js'
 import type { Output } from './output.js'
 import { Progress } from './progress.js'
@@ -92,7 +92,7 @@ export interface Judging {
   /** What kept rules from being made. */
   readonly leftOut: readonly Missing[]
   /** Rules that nobody asked for, and that run only where somebody does. */
-  readonly onlyByName: Judged['onlyByName']
+  readonly onlyByName: JudgingReport['onlyByName']
   /** Whose data are judged; undefined: all workers'. */
   readonly workers: readonly string[] | undefined
   readonly format: FindingFormat
@@ -113,10 +113,10 @@ export interface Judging {
 }
 
 /** Runs the rules and writes what comes of it. @returns the exit code, and what was judged */
-export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: Judged }> {
+export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: JudgingReport }> {
   const { format, output, signal } = judging
   try {
-    const { findings, evaluation, longestPauseMs } = await run(judging)
+    const { findings, evaluation, longestPauseMs } = await judgeAll(judging)
     const judged = judgedOf(judging, findings, evaluation)
     await output.write(format.end(judged))
     if (signal.aborted) {
@@ -139,7 +139,7 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
 const HIT = Symbol('the first finding')
 
 /** @returns the findings; no evaluation if it was ended early, on purpose */
-async function run(judging: Judging): Promise<{
+async function judgeAll(judging: Judging): Promise<{
   readonly findings: readonly DiagnosedFinding[]
   readonly evaluation: Evaluation | null
   /** Without a step to judge. */
@@ -248,7 +248,11 @@ function announcer(progress: Progress): (finding: Finding) => void {
   }
 }
 
-function judgedOf(judging: Judging, findings: readonly DiagnosedFinding[], evaluation: Evaluation | null): Judged {
+function judgedOf(
+  judging: Judging,
+  findings: readonly DiagnosedFinding[],
+  evaluation: Evaluation | null,
+): JudgingReport {
   const { trial, rules, leftOut, signal } = judging
   const hasEnded = evaluation === null ? trial.loadedAllSteps : evaluation.complete
   return {
@@ -297,12 +301,12 @@ function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): read
 }
 
 /** Whether steps were asked for of which there is none: nothing was judged, which must not look as if all were well. */
-function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: Judged): boolean {
+function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: JudgingReport): boolean {
   return judged.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
 }
 
 /** What rules that were asked for by name lack so that they could judge nothing; of all rules, where none could. */
-function unjudged({ rules, asked }: Judging, { missing, findings }: Judged): readonly Missing[] {
+function unjudged({ rules, asked }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
   const isWanting = ({ ruleName, name }: Rule): boolean =>
     missing.some(told => !told.partial && told.rule === ruleName && told.name === name) &&
     !findings.some(found => found.rule === ruleName && found.name === name)
@@ -312,7 +316,7 @@ function unjudged({ rules, asked }: Judging, { missing, findings }: Judged): rea
 }
 
 /** What the output doesn't tell, or not to everybody. */
-function tellOddities(judging: Judging, judged: Judged, longestPauseMs: number): void {
+function tellOddities(judging: Judging, judged: JudgingReport, longestPauseMs: number): void {
   const { trial, steps, modeSteps, format } = judging
   const { problems, state } = judged
   const numbers = trial.steps({ showIncompleteSteps: true })

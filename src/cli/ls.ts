@@ -74,7 +74,7 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
     const problems = [...trial.problems, ...collections.problems, ...tensors.flatMap(({ error }) => error ?? [])]
     if (out !== undefined) await expectNoLinkOf(path, out)
     const output = await Output.open(out)
-    await output.write(textOf(listing, problems, format, out === undefined && process.stdout.isTTY === true))
+    await output.write(listingText(listing, problems, format, out === undefined && process.stdout.isTTY === true))
     await output.end()
     for (const problem of problems.slice(0, MAX_NOTES)) note(problem.message)
     if (problems.length > MAX_NOTES) note(`and ${countText(problems.length - MAX_NOTES)} problems more`)
@@ -137,7 +137,7 @@ function listCollections(trial: Trial, limit: number): { listed: CollectionListi
   return { listed, problems }
 }
 
-function textOf(
+function listingText(
   listing: Listing,
   problems: readonly TrialscanError[],
   format: FormatOf<'ls'>,
@@ -150,7 +150,7 @@ function textOf(
   }
   switch (format) {
     case 'table':
-      return listingText(listing, colorsFor(onTerminal ? process.stdout : null))
+      return listingTable(listing, colorsFor(onTerminal ? process.stdout : null))
     case 'json':
       return json({ ...listing, tensors, problems: problems.map(errorObject) })
     case 'jsonl':
@@ -184,7 +184,7 @@ function csvCells(tensor: TensorSummary) {
   return [name, dtype, ...shapes, stepCount, byteLength, savedReductions.join(' '), error?.code, error?.message]
 }
 
-function listingText(listing: Listing, colors: Colors): string {
+function listingTable(listing: Listing, colors: Colors): string {
   const { name, complete, bytes, steps, workers, workers_with_data, collections, tensors } = listing
   const title = (text: string, count?: number) =>
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`

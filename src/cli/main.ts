@@ -15,7 +15,7 @@ import {
   seconds,
   stepsText,
   upperCase,
-  wholeNumber,
+  wholeNumberArgument,
 } from './arguments.js'
 import { EXIT, EXIT_HELP } from './exit.js'
 import { FORMATS, formatNames } from './format/formats.js'
@@ -59,7 +59,11 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 }
 
 /** Runs a command and sets the exit code. @param graceMs after a signal, before it is ended by force */
-async function run(command: string, work: (signal: AbortSignal) => Promise<number>, graceMs = GRACE_MS): Promise<void> {
+async function runCommand(
+  command: string,
+  work: (signal: AbortSignal) => Promise<number>,
+  graceMs = GRACE_MS,
+): Promise<void> {
   const interrupt = new AbortController()
   let signalled: number | undefined
   for (const [signal, code] of [
@@ -97,7 +101,7 @@ function formatText(name: keyof typeof FORMATS): string {
   return `${formatNames(name)} (default: ${isDirectory ? '' : 'what --out ends in, or '}${otherwise})`
 }
 
-const CHECK_LEVELS = ['none', 'minimal', 'full']
+const CHECK_LEVEL_CHOICES = ['none', 'minimal', 'full']
 
 const OUT = 'write to this file, which appears when it is whole; - is standard output'
 
@@ -105,7 +109,7 @@ function withThreads(command: Command): Command {
   return command.option(
     '--threads <N>',
     'how many threads work; 0: only the main one (default: as the work is worth)',
-    wholeNumber,
+    wholeNumberArgument,
   )
 }
 
@@ -178,7 +182,7 @@ json: one object with all of it:
 jsonl, csv: the tensors, one a line.
 ${EXIT_HELP}`,
   )
-  .action((trial: string, options) => run('ls', async () => (await import('./ls.js')).ls(trial, options)))
+  .action((trial: string, options) => runCommand('ls', async () => (await import('./ls.js')).ls(trial, options)))
 
 withS3Options(
   withFormat(
@@ -210,11 +214,11 @@ withS3Options(
           new Option(
             '--check-level <LEVEL>',
             'which checksums to verify: none, those of the lengths (the default), or all',
-          ).choices(CHECK_LEVELS),
+          ).choices(CHECK_LEVEL_CHOICES),
         )
-        .addOption(new Option('--check <LEVEL>').choices(CHECK_LEVELS).hideHelp()),
+        .addOption(new Option('--check <LEVEL>').choices(CHECK_LEVEL_CHOICES).hideHelp()),
     )
-      .option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumber)
+      .option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumberArgument)
       .option('--stats', 'print on standard error what the scan has cost'),
     'scan',
   ),
@@ -240,7 +244,7 @@ csv: the same columns, then saved, error_code, error_message; shapes as 3x5 or s
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('scan', async signal => (await import('./scan.js')).scan(trial, options, signal)),
+    runCommand('scan', async signal => (await import('./scan.js')).runScan(trial, options, signal)),
   )
 
 withS3Options(
@@ -277,7 +281,7 @@ npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (not
 ${EXIT_HELP}`,
   )
   .action((trial: string, tensor: string, options) =>
-    run('show', async () => (await import('./show.js')).show(trial, tensor, options)),
+    runCommand('show', async () => (await import('./show.js')).runShow(trial, tensor, options)),
   )
 
 withS3Options(
@@ -314,7 +318,7 @@ withS3Options(
     .option(
       '--threads <N>',
       'threads to work on; 0: none but the main one (default: what the work is worth)',
-      wholeNumber,
+      wholeNumberArgument,
     )
     .option('--format <FORMAT>', formatText('check'), formatName('check'))
     .option('--out <FILE>', OUT, pathText),
@@ -356,7 +360,7 @@ could not be read, objects with problem, step, tensor, code.
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('check', async signal => (await import('./check.js')).check(trial, options, signal)),
+    runCommand('check', async signal => (await import('./check.js')).check(trial, options, signal)),
   )
 
 const invoker = withS3Options(
@@ -370,9 +374,9 @@ const invoker = withS3Options(
     .option(
       '--start-step <A>',
       'the first global step to look at; earlier ones are not there for the rule',
-      wholeNumber,
+      wholeNumberArgument,
     )
-    .option('--end-step <B>', 'the first global step not to look at any more', wholeNumber)
+    .option('--end-step <B>', 'the first global step not to look at any more', wholeNumberArgument)
     .option('--raise-rule-eval-cond-exception', 'the first step at which the rule fires ends it')
     .option('--json', 'the same as --format jsonl')
     .option('--format <FORMAT>', formatText('rule-invoker'), formatName('rule-invoker'))
@@ -397,7 +401,9 @@ Where it differs from Tornasole's: exit code 1 if the rule fired; an option that
 ${EXIT_HELP}`,
   )
   .action((parameters: string[], options) =>
-    run('rule-invoker', async signal => (await import('./rule-invoker.js')).ruleInvoker(parameters, options, signal)),
+    runCommand('rule-invoker', async signal =>
+      (await import('./rule-invoker.js')).ruleInvoker(parameters, options, signal),
+    ),
   )
 
 withS3Options(
@@ -408,7 +414,7 @@ withS3Options(
         .description('What is wrong with the files of a trial: every record, index entry and file is checked.')
         .argument('<TRIAL>', TRIAL, pathText)
         .option('--deep', 'also check values: strings, and saved reductions against their tensors'),
-    ).option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumber),
+    ).option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumberArgument),
     'verify',
   ),
 )
@@ -431,7 +437,7 @@ threads. csv: the problems and notes, without the summary. The codes: docs/verif
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('verify', async signal => (await import('./verify.js')).verify(trial, options, signal)),
+    runCommand('verify', async signal => (await import('./verify.js')).verify(trial, options, signal)),
   )
 
 withS3Options(
@@ -461,7 +467,7 @@ jsonl, csv: one line for each file, with file, step, worker, bytes. json: one ob
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('reindex', async signal => (await import('./reindex.js')).reindex(trial, options, signal)),
+    runCommand('reindex', async signal => (await import('./reindex.js')).reindex(trial, options, signal)),
   )
 
 withS3Options(
@@ -500,7 +506,7 @@ Exit code 0: everything was kept. 4: something was left out; the copy is there a
 ${EXIT_HELP}`,
   )
   .action((trial: string, options) =>
-    run('repair', async signal => (await import('./repair.js')).repair(trial, options, signal), REPAIR_GRACE_MS),
+    runCommand('repair', async signal => (await import('./repair.js')).repair(trial, options, signal), REPAIR_GRACE_MS),
   )
 
 /** Options of the command are found under `--trial_dir` too: Python's argparse left no difference. */

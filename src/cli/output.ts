@@ -78,10 +78,10 @@ const stdout: Target = {
   async write(chunk) {
     const { stdout } = process
     isFile ??= isRegularFile(stdout.fd)
-    if (isFile) return written(done => stdout.write(chunk, done))
+    if (isFile) return awaitWrite(done => stdout.write(chunk, done))
     const writes: Promise<void>[] = []
     for (const piece of wholeLines(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)) {
-      writes.push(written(done => stdout.write(piece, done)))
+      writes.push(awaitWrite(done => stdout.write(piece, done)))
       // What was not taken at once is waited for: Node.js would put what comes next into one write with it.
       if (stdout.writableLength > 0) await Promise.all(writes)
     }
@@ -102,7 +102,7 @@ function isRegularFile(descriptor: number): boolean {
   }
 }
 
-function written(write: (done: (error?: Error | null) => void) => void): Promise<void> {
+function awaitWrite(write: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((done, failed) => {
     write(error => (error ? failed(writeError('standard output', error)) : done()))
   })
@@ -167,20 +167,24 @@ async function writeWhole(file: FileHandle, chunk: Chunk): Promise<void> {
   for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten
 }
 
-const REASONS: Readonly<Record<string, readonly [StoreError['code'] & ('Denied' | 'NotFound' | 'NotAFile'), string]>> =
-  {
-    EACCES: ['Denied', 'permission denied'],
-    EPERM: ['Denied', 'not permitted'],
-    EROFS: ['Denied', 'the file system is read-only'],
-    ENOENT: ['NotFound', 'its directory does not exist'],
-    ENOTDIR: ['NotFound', 'its directory is none'],
-    EISDIR: ['NotAFile', 'it is a directory'],
-  }
+const WRITE_FAULTS: Readonly<
+  Record<string, readonly [StoreError['code'] & ('Denied' | 'NotFound' | 'NotAFile'), string]>
+> = {
+  EACCES: ['Denied', 'permission denied'],
+  EPERM: ['Denied', 'not permitted'],
+  EROFS: ['Denied', 'the file system is read-only'],
+  ENOENT: ['NotFound', 'its directory does not exist'],
+  ENOTDIR: ['NotFound', 'its directory is none'],
+  EISDIR: ['NotAFile', 'it is a directory'],
+}
 
 export function writeError(path: string, cause: unknown): StoreError {
   if (cause instanceof StoreError) return cause
   const { code = '', message } = cause as NodeJS.ErrnoException
-  const [kind, reason] = REASONS[code] ?? ['Unavailable', code === 'ENOSPC' ? 'no space left on the device' : message]
+  const [kind, reason] = WRITE_FAULTS[code] ?? [
+    'Unavailable',
+    code === 'ENOSPC' ? 'no space left on the device' : message,
+  ]
   const url = pathToFileURL(path).href
   return new StoreError(kind as 'Unavailable', `cannot write ${path}: ${reason}`, { url }, cause)
 }

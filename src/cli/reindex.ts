@@ -42,12 +42,17 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
     }
   }
   const output = await Output.open()
-  await output.write(textOf(path, out, files, flags.format))
+  await output.write(reindexedText(path, out, files, flags.format))
   await output.end()
   return EXIT.ok
 }
 
-function textOf(trial: string, out: string, files: readonly ReindexedFile[], format: FormatOf<'reindex'>): string {
+function reindexedText(
+  trial: string,
+  out: string,
+  files: readonly ReindexedFile[],
+  format: FormatOf<'reindex'>,
+): string {
   const onTerminal = process.stdout.isTTY === true
   const listed = files.map(({ path, step, worker, text }) => ({
     file: path,

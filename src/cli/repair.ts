@@ -32,7 +32,7 @@ export async function repair(path: string, given: RepairFlags, signal: AbortSign
     onTemporary: directory => void process.once('exit', () => remove(directory)),
   })
   const output = await Output.open()
-  await output.write(textOf(path, out, report, flags.format))
+  await output.write(reportText(path, out, report, flags.format))
   await output.end()
   note(`wrote ${out}`)
   return report.leftOutCount === 0 ? EXIT.ok : EXIT.format
@@ -46,7 +46,7 @@ function remove(directory: string): void {
   }
 }
 
-function textOf(trial: string, out: string, report: RepairReport, format: FormatOf<'repair'>): string {
+function reportText(trial: string, out: string, report: RepairReport, format: FormatOf<'repair'>): string {
   const { files, records, bytes, leftOutCount, rebuilt, ignored } = report
   const { leftOut: leftOutFiles, ...otherFiles } = files
   const leftOut = report.leftOut.map(({ file, byteLength, ...one }) => {
@@ -102,15 +102,15 @@ function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored 
     text += `${bold(title)}\n${lines.map(line => `  ${safe(line)}\n`).join('')}`
     if (total > lines.length) text += `  … and ${countText(total - lines.length)} more\n`
   }
-  const shown = rebuilt.slice(0, MAX_SHOWN).map(({ file, reason }) => `${file}: ${reason}`)
+  const shown = rebuilt.slice(0, MAX_ROWS).map(({ file, reason }) => `${file}: ${reason}`)
   list('Rebuilt', shown, files.rebuilt)
-  list('No part of the trial', ignored.slice(0, MAX_SHOWN), files.ignored)
+  list('No part of the trial', ignored.slice(0, MAX_ROWS), files.ignored)
   const lost = leftOutCount === 0 ? 'nothing is lost' : `left out ${amount(records.leftOut, bytes.leftOut)}`
   return `${text}${bold('Kept')} ${amount(records.kept, bytes.kept)}; ${lost}\n`
 }
 
 /** Lines of files that are shown on a terminal; jsonl has them all. */
-const MAX_SHOWN = 20
+const MAX_ROWS = 20
 
 function leftOutRow({ file, offset, byteLength, step, tensors, records }: LeftOut): string[] {
   const more = records > 3 && tensors.length > 0 ? ` and ${countText(records - 3)} more` : ''

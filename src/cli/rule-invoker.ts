@@ -2,7 +2,7 @@
 
 import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../index.js'
 import { findingCsv } from './format/finding-csv.js'
-import { type FindingFormat, type Judged, stepsOf } from './format/finding-format.js'
+import { type FindingFormat, type JudgingReport, stepsOf } from './format/finding-format.js'
 import { findingJsonl } from './format/finding-jsonl.js'
 import { worstText } from './format/finding-table.js'
 import type { FormatOf } from './format/formats.js'
@@ -38,7 +38,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
   const flags = settle('rule-invoker', given.trialDir, given)
   const { startStep = null, endStep = null, raiseRuleEvalCondException = false } = flags
   const RuleClass = new RuleRegistry().get(flags.ruleName)
-  const parameters = readParameters(rest)
+  const parameters = parametersOf(rest)
   expectParameters(RuleClass.name, parameters)
   if (startStep !== null && endStep !== null && startStep >= endStep) {
     throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
@@ -87,7 +87,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
 }
 
 /** `--NAME VALUE` and `--NAME=VALUE`; dashes stand for underscores, and of the same name the last counts. */
-function readParameters(rest: readonly string[]): Readonly<Record<string, string>> {
+function parametersOf(rest: readonly string[]): Readonly<Record<string, string>> {
   const parameters: Record<string, string> = {}
   for (let i = 0; i < rest.length; i++) {
     const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(rest[i]!) ?? []
@@ -109,16 +109,20 @@ const invokerText: FindingFormat = {
   end: judged => `${lines(judged).map(safe).join('\n')}\n`,
 }
 
-function lines(judged: Judged): readonly string[] {
+function lines(judged: JudgingReport): readonly string[] {
   const { trial, rules, findings, missing, problems, steps } = judged
   const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
   const rule = rules[0]!.ruleName
   const told = [...missing.map(({ missing }) => `missing: ${missing}`), ...problems.map(({ error }) => error.message)]
   if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...told]
-  return [`${rule} fired on ${trial}${of} at ${stepsText(findings)}`, `worst ${worstText(findings, judged)}`, ...told]
+  return [
+    `${rule} fired on ${trial}${of} at ${stepListText(findings)}`,
+    `worst ${worstText(findings, judged)}`,
+    ...told,
+  ]
 }
 
-function stepsText(findings: readonly Finding[]): string {
+function stepListText(findings: readonly Finding[]): string {
   const steps = stepsOf(findings)
   const more = steps.length - MAX_STEPS
   return `${steps.length === 1 ? 'step' : 'steps'} ${steps.slice(0, MAX_STEPS).join(', ')}${more > 0 ? ` and ${countText(more)} more` : ''}`

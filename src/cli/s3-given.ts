@@ -3,7 +3,7 @@
 import { type S3Options, UsageError } from '../index.js'
 import type { S3Flags } from './s3.js'
 
-const NAMES = ['s3Endpoint', 's3Region', 's3ForcePathStyle', 's3Anonymous', 's3Cache'] as const
+const S3_FLAG_NAMES = ['s3Endpoint', 's3Region', 's3ForcePathStyle', 's3Anonymous', 's3Cache'] as const
 
 /**
  * As `s3OptionsOf`, for a command of one trial.
@@ -17,7 +17,7 @@ export function s3OptionsFor(trial: string, flags: S3Flags): { readonly s3?: S3O
 /** @throws UsageError for flags that have an effect on none of the trials */
 export function expectS3(flags: S3Flags, trials: readonly string[]): void {
   if (trials.some(isOnS3)) return
-  const idle = NAMES.find(name => flags[name] !== undefined)
+  const idle = S3_FLAG_NAMES.find(name => flags[name] !== undefined)
   if (idle === undefined) return
   const flag = `--${idle.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
   throw new UsageError(`expected ${flag} for a trial at s3://bucket/prefix only, got it for ${trials.join(', ')}`)

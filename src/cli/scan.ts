@@ -21,7 +21,7 @@ import { csvFormat } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
 import { jsonlFormat } from './format/jsonl.js'
 import { briefly, bytesText, counted, countText } from './format/number.js'
-import type { RowFormat } from './format/row-format.js'
+import type { RowWriter } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
 import { trafficText } from './format/traffic.js'
 import { settle } from './given.js'
@@ -52,7 +52,7 @@ export interface ScanFlags extends S3Flags {
 const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std', 'l2']
 
 /** @returns the exit code */
-export async function scan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
+export async function runScan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('scan', path, given)
   const { tensor, collection, steps, modeSteps, mode, worker, checkLevel, threads, memory, out } = flags
   const openedAt = performance.now()
@@ -84,7 +84,7 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
   const format = rowFormat(trial, flags)
   const output = await Output.open(out)
   try {
-    await print(rows, format, output)
+    await writeRows(rows, format, output)
     const firstError = rows.firstError?.message ?? null
     await output.end()
     progress.stop()
@@ -111,7 +111,7 @@ export async function scan(path: string, given: ScanFlags, signal: AbortSignal):
 }
 
 /** Tables are laid out, and terminals kept from harm, here; other rows come as text from the threads that make them. */
-async function print(rows: Scan, format: RowFormat | RowFormatName, output: Output): Promise<void> {
+async function writeRows(rows: Scan, format: RowWriter | RowFormatName, output: Output): Promise<void> {
   if (typeof format === 'string') {
     for await (const lines of rows.lines(format)) await output.writeBytes(lines)
     return
@@ -123,7 +123,7 @@ async function print(rows: Scan, format: RowFormat | RowFormatName, output: Outp
   }
 }
 
-function rowFormat(trial: Trial, flags: ScanFlags & { readonly format: FormatOf<'scan'> }): RowFormat | RowFormatName {
+function rowFormat(trial: Trial, flags: ScanFlags & { readonly format: FormatOf<'scan'> }): RowWriter | RowFormatName {
   const onTerminal = flags.out === undefined && process.stdout.isTTY === true
   const { format } = flags
   if (format === 'table') {
@@ -134,18 +134,18 @@ function rowFormat(trial: Trial, flags: ScanFlags & { readonly format: FormatOf<
       lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,
     }
     return tableFormat(
-      columnsOf(flags.reductions ?? TABLE_REDUCTIONS),
+      reductionColumns(flags.reductions ?? TABLE_REDUCTIONS),
       scope,
       colorsFor(onTerminal ? process.stdout : null),
     )
   }
   if (!onTerminal) return format
-  const columns = columnsOf(flags.reductions ?? 'all')
+  const columns = reductionColumns(flags.reductions ?? 'all')
   return format === 'csv' ? csvFormat(columns, onTerminal) : jsonlFormat(columns, onTerminal)
 }
 
 /** The names have been checked by the scan. */
-function columnsOf(reductions: readonly string[] | 'all'): readonly ReductionName[] {
+function reductionColumns(reductions: readonly string[] | 'all'): readonly ReductionName[] {
   return reductions === 'all' ? REDUCTIONS : [...new Set(reductions as readonly ReductionName[])]
 }
 

@@ -42,16 +42,16 @@ export interface ShowFlags extends S3Flags {
 const HISTOGRAM_BINS = 40
 
 /** @returns the exit code */
-export async function show(path: string, name: string, given: ShowFlags): Promise<number> {
+export async function runShow(path: string, name: string, given: ShowFlags): Promise<number> {
   const flags = settle('show', path, given)
   const { npy, format, out } = flags
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
   try {
     const tensor = trial.tensor(name)
-    const { step, mode } = stepOf(trial, tensor, flags)
+    const { step, mode } = stepToShow(trial, tensor, flags)
     const asked: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
     const isNeeded = npy !== undefined || (format !== 'table' && format !== 'json')
-    const { value, worker } = await readValue(tensor, step, asked, isNeeded)
+    const { value, worker } = await valueOrReductions(tensor, step, asked, isNeeded)
     const options = { mode, worker }
     const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
     expectMode(trial, row, flags)
@@ -71,7 +71,7 @@ export async function show(path: string, name: string, given: ShowFlags): Promis
 }
 
 /** The step that is meant, and what it counts in: the last that has the tensor where nothing else is said. */
-function stepOf(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly step: number; readonly mode: Mode } {
+function stepToShow(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly step: number; readonly mode: Mode } {
   const { step, modeStep, worker } = flags
   if (step !== undefined && modeStep !== undefined) throw new UsageError('expected --step or --mode-step, got both')
   const modes = trial.modes()
@@ -109,7 +109,7 @@ function expectMode(trial: Trial, row: ScanRow, { step, mode }: ShowFlags): void
 }
 
 /** The value of the worker that is asked for, or the first that saved it; null where only reductions were, and they will do. */
-async function readValue(
+async function valueOrReductions(
   tensor: Tensor,
   step: number,
   options: ValueOptions,

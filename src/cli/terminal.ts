@@ -26,15 +26,19 @@ export function safeJson(json: string): string {
 
 /** The value of every UTF-16 unit of a character, as JSON spells it. */
 function utf16Escaped(mark: string): string {
-  return Array.from({ length: mark.length }, (_, i) => `\\u${hex(mark.charCodeAt(i), 4)}`).join('')
+  return Array.from({ length: mark.length }, (_, i) => `\\u${hexDigits(mark.charCodeAt(i), 4)}`).join('')
 }
 
 function escaped(mark: string): string {
   const code = mark.codePointAt(0)!
-  return code < 0x100 ? `\\x${hex(code, 2)}` : code < 0x10000 ? `\\u${hex(code, 4)}` : `\\u{${hex(code, 5)}}`
+  return code < 0x100
+    ? `\\x${hexDigits(code, 2)}`
+    : code < 0x10000
+      ? `\\u${hexDigits(code, 4)}`
+      : `\\u{${hexDigits(code, 5)}}`
 }
 
-function hex(code: number, digits: number): string {
+function hexDigits(code: number, digits: number): string {
   return code.toString(16).padStart(digits, '0')
 }
 

@@ -8,12 +8,12 @@ import {
   expectList,
   expectObject,
   expectString,
-  fault,
   inside,
   type JsonObject,
-  type Place,
+  type JsonPlace,
+  jsonExcerpt,
+  jsonFault,
   parseJsonObject,
-  show,
 } from './json.js'
 import { compilePattern, isPlainText } from './pattern.js'
 import { parseReductionName } from './reduction-name.js'
@@ -129,7 +129,7 @@ const TEXT_SHARE = 1 / 32
 /** So many patterns may be matched with any number of names. */
 const FREE_PATTERNS = 64
 /** Of what was matched, as bits. What finds no room is matched again. */
-const MAX_KEPT_BYTES = 32 << 20
+const MAX_MATCH_BYTES = 32 << 20
 
 /** Which saved tensors belong to which collection. Each pattern is matched with each name once, and when it is asked for. */
 export class Membership {
@@ -190,7 +190,7 @@ export class Membership {
   }
 
   #keep(key: string | CollectionConfig, bits: Uint8Array): Uint8Array {
-    if (this.#keptBytes + bits.length > MAX_KEPT_BYTES) return bits
+    if (this.#keptBytes + bits.length > MAX_MATCH_BYTES) return bits
     this.#keptBytes += bits.length
     this.#kept.set(key, bits)
     return bits
@@ -208,7 +208,7 @@ export class Membership {
     }
     if (compiled > MAX_COMPILED || matched > MAX_MATCHED) {
       const many = `${includeRegex.length} patterns for ${this.#names.length} names, after ${this.#paid.size} others`
-      throw new UsageError(`collection ${show(name)}: expected fewer or shorter patterns, got ${many}`, {
+      throw new UsageError(`collection ${jsonExcerpt(name)}: expected fewer or shorter patterns, got ${many}`, {
         collection: name,
       })
     }
@@ -227,7 +227,7 @@ export function collectionMembers(config: CollectionConfig, savedNames: Iterable
   return new Membership(savedNames).members(config)
 }
 
-function parseCollection(key: string, value: unknown, place: Place): CollectionConfig {
+function parseCollection(key: string, value: unknown, place: JsonPlace): CollectionConfig {
   const entry = expectObject(value, place)
   return {
     name: expectString(entry.name ?? key, inside(place, 'name')),
@@ -240,22 +240,22 @@ function parseCollection(key: string, value: unknown, place: Place): CollectionC
 }
 
 /** A list; `false` (older hooks) and nothing stand for none, a string for the one. */
-function parsePatterns(value: unknown, place: Place): string[] {
+function parsePatterns(value: unknown, place: JsonPlace): string[] {
   if (typeof value === 'string') return [value]
   return value === false ? [] : expectList(value, place, expectString)
 }
 
-function parseReductionConfig(value: unknown, place: Place): ReductionConfig | null {
+function parseReductionConfig(value: unknown, place: JsonPlace): ReductionConfig | null {
   if (value === undefined || value === null) return null
   const entry = expectObject(value, place)
   return {
     saveRawTensor: expectBoolean(entry.save_raw_tensor ?? false, inside(place, 'save_raw_tensor')),
     saveShape: expectBoolean(entry.save_shape ?? false, inside(place, 'save_shape')),
-    reductions: parseReductions(entry.reductions, inside(place, 'reductions')),
+    reductions: reductionNames(entry.reductions, inside(place, 'reductions')),
   }
 }
 
-function parseReductions(value: unknown, place: Place): string[] {
+function reductionNames(value: unknown, place: JsonPlace): string[] {
   const names = typeof value === 'string' ? value.split(',') : expectList(value, place, expectString)
   return names.map(name => name.trim()).filter(name => name !== '')
 }
@@ -263,18 +263,18 @@ function parseReductions(value: unknown, place: Place): string[] {
 const SAVE_CONFIG_KEYS = ['save_interval', 'save_steps', 'start_step', 'end_step']
 
 /** By mode, or one object that holds for all modes. */
-function parseSaveConfigs(value: unknown, place: Place): CollectionConfig['saveConfig'] {
+function parseSaveConfigs(value: unknown, place: JsonPlace): CollectionConfig['saveConfig'] {
   if (value === undefined || value === null) return null
   const entry = expectObject(value, place)
   const isSingle = SAVE_CONFIG_KEYS.some(key => Object.hasOwn(entry, key))
   const strangers = Object.keys(entry).filter(key => !isSingle && !MODES.some(mode => mode === key))
-  if (strangers.length > 0) throw fault(place, `modes among ${MODES.join(', ')}`, show(strangers[0]))
+  if (strangers.length > 0) throw jsonFault(place, `modes among ${MODES.join(', ')}`, jsonExcerpt(strangers[0]))
   const ofMode = (mode: Mode) =>
     isSingle ? parseSaveConfig(entry, place) : parseModeSaveConfig(entry[mode], inside(place, mode))
   return { TRAIN: ofMode('TRAIN'), EVAL: ofMode('EVAL'), PREDICT: ofMode('PREDICT'), GLOBAL: ofMode('GLOBAL') }
 }
 
-function parseModeSaveConfig(value: unknown, place: Place): SaveConfig | null {
+function parseModeSaveConfig(value: unknown, place: JsonPlace): SaveConfig | null {
   return value === undefined || value === null ? null : parseSaveConfig(expectObject(value, place), place)
 }
 
@@ -282,7 +282,7 @@ function parseModeSaveConfig(value: unknown, place: Place): SaveConfig | null {
  * What is left out has smdebug's default (its `SaveConfigMode`): every 500th step from step 0, without end. Any whole number
  * will do, as it does for smdebug's hook: an end step of -1 is a mode that is never saved.
  */
-function parseSaveConfig(entry: JsonObject, place: Place): SaveConfig {
+function parseSaveConfig(entry: JsonObject, place: JsonPlace): SaveConfig {
   const endStep = entry.end_step ?? null
   return {
     saveInterval: anyInteger(entry.save_interval ?? 500, inside(place, 'save_interval')),
@@ -292,6 +292,6 @@ function parseSaveConfig(entry: JsonObject, place: Place): SaveConfig {
   }
 }
 
-function anyInteger(value: unknown, place: Place): number {
+function anyInteger(value: unknown, place: JsonPlace): number {
   return expectInteger(value, place, Number.MIN_SAFE_INTEGER)
 }

@@ -7,13 +7,13 @@ import {
   expectList,
   expectObject,
   expectString,
-  fault,
   inside,
   type JsonObject,
-  type Place,
+  type JsonPlace,
+  jsonExcerpt,
+  jsonFault,
   parseJsonObject,
   pythonJson,
-  show,
 } from './json.js'
 import { checkEventFileName } from './paths.js'
 
@@ -63,9 +63,9 @@ export function parseIndexFile(text: string, url: string): IndexFile {
   return withMode(meta, () => payloadOf(file, meta, root))
 }
 
-function payloadOf(file: JsonObject, meta: JsonObject, root: Place): IndexFile {
+function payloadOf(file: JsonObject, meta: JsonObject, root: JsonPlace): IndexFile {
   if (isNothing(file.tensor_payload) && isNothing(file.shape_payload)) {
-    throw fault(root, 'tensor_payload or shape_payload', 'neither')
+    throw jsonFault(root, 'tensor_payload or shape_payload', 'neither')
   }
   const tensors =
     quickTensors(file.tensor_payload) ?? expectList(file.tensor_payload, inside(root, 'tensor_payload'), parseTensor)
@@ -109,12 +109,12 @@ function indexFile(
   meta: JsonObject,
   tensors: readonly TensorLocation[],
   shapes: readonly SavedShape[],
-  root: Place,
+  root: JsonPlace,
 ): IndexFile {
   const metaPlace = inside(root, 'meta')
   const eventFilePlace = inside(metaPlace, 'event_file_name')
   if (isNothing(meta.event_file_name) && tensors.length > 0) {
-    throw fault(eventFilePlace, 'the event file that holds the tensors', 'nothing')
+    throw jsonFault(eventFilePlace, 'the event file that holds the tensors', 'nothing')
   }
   const hasNoFile = isNothing(meta.event_file_name) || (meta.event_file_name === '' && tensors.length === 0)
   return {
@@ -139,7 +139,7 @@ const MAX_HEAD_BYTES = 1 << 14
 /** Modes and workers take turns, each with payloads of its own. */
 const KEPT_PAYLOADS = 8
 /** All together. A payload that is larger is rare enough to be read again. */
-const MAX_KEPT_BYTES = 64 << 20
+const MAX_PAYLOAD_BYTES = 64 << 20
 
 /**
  * Reads the index files of a trial. From step to step most of them differ in nothing but their heads, since records of
@@ -165,11 +165,11 @@ export class IndexFileReader {
     const isWhole = rest === bytes
     const standsAlone =
       isWhole || (this.#metaOf(bytes.subarray(0, at)) && !/"meta"|\\u00/.test(this.#decoder.decode(rest)))
-    if (rest.length <= MAX_KEPT_BYTES && standsAlone) {
+    if (rest.length <= MAX_PAYLOAD_BYTES && standsAlone) {
       const { tensors, shapes } = file
       this.#payloads.unshift({ bytes: rest, tensors, shapes, whole: isWhole ? file : null })
       this.#keptBytes += rest.length
-      while (this.#payloads.length > KEPT_PAYLOADS || this.#keptBytes > MAX_KEPT_BYTES) {
+      while (this.#payloads.length > KEPT_PAYLOADS || this.#keptBytes > MAX_PAYLOAD_BYTES) {
         this.#keptBytes -= this.#payloads.pop()!.bytes.length
       }
     }
@@ -191,7 +191,7 @@ export class IndexFileReader {
     try {
       return this.#decoder.decode(bytes)
     } catch (cause) {
-      throw fault({ url, code: 'BadIndexFile', at: '' }, 'UTF-8', 'bytes that are not', cause)
+      throw jsonFault({ url, code: 'BadIndexFile', at: '' }, 'UTF-8', 'bytes that are not', cause)
     }
   }
 }
@@ -236,17 +236,17 @@ function quickTensors(value: unknown): TensorLocation[] | null {
   return tensors
 }
 
-function parseTensor(value: unknown, place: Place): TensorLocation {
+function parseTensor(value: unknown, place: JsonPlace): TensorLocation {
   const entry = expectObject(value, place)
   const startByte = expectInteger(entry.start_idx, inside(place, 'start_idx'))
   const byteLength = expectInteger(entry.length, inside(place, 'length'))
   if (!Number.isSafeInteger(startByte + byteLength)) {
-    throw fault(place, 'an end below 2^53', `${startByte} + ${byteLength}`)
+    throw jsonFault(place, 'an end below 2^53', `${startByte} + ${byteLength}`)
   }
   return { name: expectString(entry.tensorname, inside(place, 'tensorname')), startByte, byteLength }
 }
 
-function parseShape(value: unknown, place: Place): SavedShape {
+function parseShape(value: unknown, place: JsonPlace): SavedShape {
   const entry = expectObject(value, place)
   const name = expectString(entry.tensorname, inside(place, 'tensorname'))
   const originalName = isNothing(entry.originalname)
@@ -254,19 +254,19 @@ function parseShape(value: unknown, place: Place): SavedShape {
     : expectString(entry.originalname, inside(place, 'originalname'))
   const shapePlace = inside(place, 'shape')
   // A scalar's shape is an empty list, so here nothing is not the same as a list of nothing.
-  if (isNothing(entry.shape)) throw fault(shapePlace, 'a list', show(entry.shape))
+  if (isNothing(entry.shape)) throw jsonFault(shapePlace, 'a list', jsonExcerpt(entry.shape))
   const shape = expectList(entry.shape, shapePlace, expectSize)
-  if (shape.length > MAX_RANK) throw fault(shapePlace, `at most ${MAX_RANK} dimensions`, `${shape.length}`)
+  if (shape.length > MAX_RANK) throw jsonFault(shapePlace, `at most ${MAX_RANK} dimensions`, `${shape.length}`)
   return { name, originalName, shape }
 }
 
-function expectSize(value: unknown, place: Place): number {
+function expectSize(value: unknown, place: JsonPlace): number {
   return expectInteger(value, place)
 }
 
-function parseMode(value: unknown, place: Place): Mode {
+function parseMode(value: unknown, place: JsonPlace): Mode {
   const mode = MODES.find(known => known === value)
-  if (mode === undefined) throw fault(place, `one of ${MODES.join(', ')}`, show(value))
+  if (mode === undefined) throw jsonFault(place, `one of ${MODES.join(', ')}`, jsonExcerpt(value))
   return mode
 }
 

@@ -5,14 +5,14 @@ import { FormatError } from '../errors.js'
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Where a value stands, for the errors: the file, the error code of its kind, and the way to the value in it. */
-export interface Place {
+export interface JsonPlace {
   readonly url: string
   readonly code: string
   readonly at: string
 }
 
 /** The place of a field or an element of the value at `place`. */
-export function inside(place: Place, key: string | number): Place {
+export function inside(place: JsonPlace, key: string | number): JsonPlace {
   const at = typeof key === 'number' ? `${place.at}[${key}]` : place.at === '' ? key : `${place.at}.${key}`
   return { url: place.url, code: place.code, at }
 }
@@ -20,8 +20,8 @@ export function inside(place: Place, key: string | number): Place {
 /** Longer texts are looked over before they are parsed: a byte of JSON can become a hundred in memory. */
 const PARSED_UNSEEN = 1 << 20
 /** A million tensors are four. */
-const MAX_VALUES = 1 << 23
-const MAX_DEPTH = 100
+const MAX_JSON_VALUES = 1 << 23
+const MAX_NESTING = 100
 
 /**
  * The object that a JSON file holds.
@@ -30,11 +30,11 @@ const MAX_DEPTH = 100
  */
 export function parseJsonObject(text: string, url: string, code: string): JsonObject {
   const place = { url, code, at: '' }
-  if (text.trim() === '') throw fault(place, 'a JSON object', 'an empty file', undefined, 0)
+  if (text.trim() === '') throw jsonFault(place, 'a JSON object', 'an empty file', undefined, 0)
   const excess = text.length > PARSED_UNSEEN ? excessAt(text) : undefined
   if (excess !== undefined) {
-    const wanted = `at most ${MAX_VALUES} values, nested no more than ${MAX_DEPTH} deep`
-    throw fault(place, wanted, 'more', undefined, Buffer.byteLength(text.slice(0, excess)))
+    const wanted = `at most ${MAX_JSON_VALUES} values, nested no more than ${MAX_NESTING} deep`
+    throw jsonFault(place, wanted, 'more', undefined, Buffer.byteLength(text.slice(0, excess)))
   }
   let value: unknown
   try {
@@ -46,7 +46,7 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
     // Of bytes that are no UTF-8 nobody knows how many there were.
     const offset = before.includes('\ufffd') ? undefined : Buffer.byteLength(before)
     const got = at < text.length ? JSON.stringify(text.slice(at, at + 20)) : 'the end of the file'
-    throw fault(place, 'JSON', got, undefined, offset)
+    throw jsonFault(place, 'JSON', got, undefined, offset)
   }
   return expectObject(value, place)
 }
@@ -73,7 +73,7 @@ function excessAt(text: string): number | undefined {
         values++
         break
     }
-    if (values > MAX_VALUES || depth > MAX_DEPTH) return at
+    if (values > MAX_JSON_VALUES || depth > MAX_NESTING) return at
   }
   return undefined
 }
@@ -90,39 +90,46 @@ function stringEnd(text: string, start: number): number {
   }
 }
 
-export function expectObject(value: unknown, place: Place): JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(place, 'an object', show(value))
+export function expectObject(value: unknown, place: JsonPlace): JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw jsonFault(place, 'an object', jsonExcerpt(value))
   return value as JsonObject
 }
 
-export function expectString(value: unknown, place: Place): string {
-  if (typeof value !== 'string') throw fault(place, 'a string', show(value))
+export function expectString(value: unknown, place: JsonPlace): string {
+  if (typeof value !== 'string') throw jsonFault(place, 'a string', jsonExcerpt(value))
   return value
 }
 
 /** A whole number from `minimum` on that a double holds exactly. */
-export function expectInteger(value: unknown, place: Place, minimum = 0): number {
+export function expectInteger(value: unknown, place: JsonPlace, minimum = 0): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < minimum) {
-    throw fault(place, `a whole number from ${minimum} to 2^53 - 1`, show(value))
+    throw jsonFault(place, `a whole number from ${minimum} to 2^53 - 1`, jsonExcerpt(value))
   }
   // JSON knows -0; nobody who counts bytes does.
   return value + 0
 }
 
-export function expectBoolean(value: unknown, place: Place): boolean {
-  if (typeof value !== 'boolean') throw fault(place, 'true or false', show(value))
+export function expectBoolean(value: unknown, place: JsonPlace): boolean {
+  if (typeof value !== 'boolean') throw jsonFault(place, 'true or false', jsonExcerpt(value))
   return value
 }
 
 /** The elements of a list, each read by `element`; nothing (absent or null) is an empty list. */
-export function expectList<T>(value: unknown, place: Place, element: (value: unknown, place: Place) => T): T[] {
+export function expectList<T>(value: unknown, place: JsonPlace, element: (value: unknown, place: JsonPlace) => T): T[] {
   if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw fault(place, 'a list', show(value))
+  if (!Array.isArray(value)) throw jsonFault(place, 'a list', jsonExcerpt(value))
   return value.map((item, index) => element(item, inside(place, index)))
 }
 
 /** The error to throw for a value that is not what it should be. */
-export function fault(place: Place, expected: string, got: string, cause?: unknown, offset?: number): FormatError {
+export function jsonFault(
+  place: JsonPlace,
+  expected: string,
+  got: string,
+  cause?: unknown,
+  offset?: number,
+): FormatError {
   const { url, code, at } = place
   const where = `${url}${offset === undefined ? '' : `, byte ${offset}`}${at === '' ? '' : `: ${at}`}`
   const fields = { url, expected, got, ...(at === '' ? {} : { at }), ...(offset === undefined ? {} : { offset }) }
@@ -142,7 +149,7 @@ export function pythonJson(value: unknown): string {
 }
 
 /** A value as an error message shows it: short, and never more of a hostile file than 60 characters. */
-export function show(value: unknown): string {
+export function jsonExcerpt(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return `a list of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'

@@ -67,7 +67,7 @@ export function markBoundaries(text: string): string {
 }
 
 /** A part of a pattern: as RE2 reads it in the text, and in the reversed text. */
-interface Part {
+interface PatternPart {
   readonly forward: string
   readonly backward: string
   readonly looksAhead: boolean
@@ -106,10 +106,10 @@ const EMPTY = verbatim('')
  * `$`: the end, or before a newline at the end. Forward it takes that newline with it, which makes a difference only if
  * the pattern goes on; backward it is a lookbehind and takes nothing.
  */
-const LINE_END: Part = { ...verbatim('(?:\\n?\\z)'), backward: '(?<=\\A\\n?)', hasLineEnd: true }
+const LINE_END: PatternPart = { ...verbatim('(?:\\n?\\z)'), backward: '(?<=\\A\\n?)', hasLineEnd: true }
 
 /** The same, and the other anchors, in a text with marks. Those that look at what follows see no mark before it. */
-const MARKED_LINE_END: Part = {
+const MARKED_LINE_END: PatternPart = {
   ...LINE_END,
   forward: `(?:(?:\\n[${MARKS}])?\\z)`,
   backward: `(?<=\\A[${MARKS}](?:\\n[${MARKS}])?)`,
@@ -153,7 +153,7 @@ class Translator {
     this.#isMarked = isMarked
   }
 
-  translate(): Part {
+  translate(): PatternPart {
     const flags = this.#globalFlags()
     const whole = this.#alternatives(flags)
     if (this.#at < this.#source.length) throw this.#invalid('unbalanced parenthesis')
@@ -182,7 +182,7 @@ class Translator {
     return changed
   }
 
-  #alternatives(flags: Flags): Part {
+  #alternatives(flags: Flags): PatternPart {
     if (++this.#depth > MAX_DEPTH) throw this.#invalid(`groups nested more than ${MAX_DEPTH} deep`)
     const branches = [this.#sequence(flags)]
     while (this.#take('|')) branches.push(this.#sequence(flags))
@@ -190,8 +190,8 @@ class Translator {
     return branches.length === 1 ? branches[0]! : { ...joined(branches), ...alternated(branches) }
   }
 
-  #sequence(flags: Flags): Part {
-    const parts: Part[] = []
+  #sequence(flags: Flags): PatternPart {
+    const parts: PatternPart[] = []
     for (;;) {
       this.#skipComments(flags)
       const next = this.#source[this.#at]
@@ -211,7 +211,7 @@ class Translator {
   }
 
   /** One thing, which may be repeated. */
-  #atom(flags: Flags): Part & { isAssertion?: boolean; isAnchor?: boolean } {
+  #atom(flags: Flags): PatternPart & { isAssertion?: boolean; isAnchor?: boolean } {
     const char = this.#char()
     const at = this.#isMarked ? MARKED_ANCHORS : ANCHORS
     switch (char) {
@@ -244,29 +244,29 @@ class Translator {
   }
 
   /** What takes one character, and the mark behind it. */
-  #one(source: string): Part {
+  #one(source: string): PatternPart {
     return verbatim(this.#isMarked ? `${source}[${MARKS}]` : source)
   }
 
-  #literal(char: string, flags: Flags): Part {
-    const source = /[\w/ -]/.test(char) ? char : hex(char)
+  #literal(char: string, flags: Flags): PatternPart {
+    const source = /[\w/ -]/.test(char) ? char : hexEscape(char)
     return this.#one(flags.ignoreCase ? `(?i:${source})` : source)
   }
 
-  #anchor([forward, backward]: readonly [forward: string, backward: string]): Part & { isAnchor: true } {
+  #anchor([forward, backward]: readonly [forward: string, backward: string]): PatternPart & { isAnchor: true } {
     return { ...verbatim(forward), backward, isAnchor: true }
   }
 
   /** `\b`, or `\B`: the mark before is one of a boundary, or of none. */
-  #boundary(isInside: boolean, flags: Flags): Part & { isAnchor: true } {
+  #boundary(isInside: boolean, flags: Flags): PatternPart & { isAnchor: true } {
     this.hasBoundary = true
     const kind = flags.ascii ? ASCII_BOUNDARY : UNICODE_BOUNDARY
     const marks = [0, 1, 2, 3].filter(kinds => ((kinds & kind) === 0) === isInside)
-    const source = `(?<=[${marks.map(kinds => hex(String.fromCodePoint(FIRST_MARK + kinds))).join('')}])`
+    const source = `(?<=[${marks.map(kinds => hexEscape(String.fromCodePoint(FIRST_MARK + kinds))).join('')}])`
     return this.#anchor([source, source])
   }
 
-  #repeated(part: Part & { isAssertion?: boolean; isAnchor?: boolean }, flags: Flags): Part {
+  #repeated(part: PatternPart & { isAssertion?: boolean; isAnchor?: boolean }, flags: Flags): PatternPart {
     this.#skipComments(flags)
     const bounds = this.#bounds()
     if (bounds === null) return part
@@ -306,7 +306,7 @@ class Translator {
     return [min, max]
   }
 
-  #group(flags: Flags): Part & { isAssertion?: boolean } {
+  #group(flags: Flags): PatternPart & { isAssertion?: boolean } {
     if (!this.#take('?')) return this.#rest(flags)
     if (this.#take(':')) return this.#rest(flags)
     if (this.#take('P<')) {
@@ -330,13 +330,13 @@ class Translator {
   }
 
   /** What is left of a group, with its end. */
-  #rest(flags: Flags): Part {
+  #rest(flags: Flags): PatternPart {
     const inner = this.#alternatives(flags)
     if (!this.#take(')')) throw this.#invalid('missing ), unterminated subpattern')
     return { ...inner, forward: `(?:${inner.forward})`, backward: `(?:${inner.backward})` }
   }
 
-  #escape(flags: Flags): Part & { isAnchor?: boolean } {
+  #escape(flags: Flags): PatternPart & { isAnchor?: boolean } {
     const char = this.#char('bad escape (end of pattern)')
     const { begin, end } = this.#isMarked ? MARKED_ANCHORS : ANCHORS
     if (char === 'A') return this.#anchor([begin, end])
@@ -380,7 +380,7 @@ class Translator {
     return char
   }
 
-  #class(flags: Flags): Part {
+  #class(flags: Flags): PatternPart {
     const isNegated = this.#take('^')
     let set = ''
     // RE2 can't negate a set inside another: `[a\W]` is `[a]|[^\w]`.
@@ -396,9 +396,9 @@ class Translator {
         if (typeof high !== 'string' || high.codePointAt(0)! < low.codePointAt(0)!) {
           throw this.#invalid('bad character range')
         }
-        set += `${hex(low)}-${hex(high)}`
+        set += `${hexEscape(low)}-${hexEscape(high)}`
       } else {
-        set += hex(low)
+        set += hexEscape(low)
       }
       if (typeof low !== 'string' && /^-[^\]]/s.test(this.#source.slice(this.#at))) {
         throw this.#invalid('bad character range')
@@ -454,7 +454,7 @@ class Translator {
   #invalid(reason: string): UsageError {
     const pattern = this.#source
     const got = `${reason} at position ${this.#at}`
-    return new UsageError(`pattern ${show(pattern)}: expected a Python regular expression, got ${got}`, {
+    return new UsageError(`pattern ${quotedPattern(pattern)}: expected a Python regular expression, got ${got}`, {
       pattern,
       reason: got,
     })
@@ -464,19 +464,19 @@ class Translator {
 /** The error for a pattern that is valid Python, but not to be had in linear time. */
 export function refusal(pattern: string, construct: string, cause?: unknown): UsageError {
   return new UsageError(
-    `pattern ${show(pattern)}: ${construct} is not supported: only what can be matched in linear time is accepted, ` +
+    `pattern ${quotedPattern(pattern)}: ${construct} is not supported: only what can be matched in linear time is accepted, ` +
       'so that no pattern can hang',
     { pattern, construct },
     cause,
   )
 }
 
-function show(pattern: string): string {
+function quotedPattern(pattern: string): string {
   return JSON.stringify(pattern.length > 200 ? `${pattern.slice(0, 200)}…` : pattern)
 }
 
 /** A part that reads the same in both directions, as a single character does. */
-function verbatim(source: string): Part {
+function verbatim(source: string): PatternPart {
   return {
     forward: source,
     backward: source,
@@ -488,12 +488,12 @@ function verbatim(source: string): Part {
 }
 
 /** A character that no syntax can mistake for something else. */
-function hex(char: string): string {
+function hexEscape(char: string): string {
   return `\\x{${char.codePointAt(0)!.toString(16)}}`
 }
 
 /** A lookaround with `inner` (a group); `isAhead` tells the direction. What looks ahead looks behind when reversed. */
-function looking(inner: Part, sign: '=' | '!', isAhead: boolean): Part & { isAssertion: true } {
+function looking(inner: PatternPart, sign: '=' | '!', isAhead: boolean): PatternPart & { isAssertion: true } {
   const unused = ''
   return {
     ...inner,
@@ -507,7 +507,7 @@ function looking(inner: Part, sign: '=' | '!', isAhead: boolean): Part & { isAss
 }
 
 /** What is true of a whole because it is true of a part; its sources are still to be made. */
-function joined(parts: readonly Part[]): Part {
+function joined(parts: readonly PatternPart[]): PatternPart {
   return {
     ...EMPTY,
     looksAhead: parts.some(part => part.looksAhead),
@@ -517,7 +517,7 @@ function joined(parts: readonly Part[]): Part {
   }
 }
 
-function alternated(branches: readonly Part[]): { readonly forward: string; readonly backward: string } {
+function alternated(branches: readonly PatternPart[]): { readonly forward: string; readonly backward: string } {
   return {
     forward: branches.map(branch => branch.forward).join('|'),
     backward: branches.map(branch => branch.backward).join('|'),

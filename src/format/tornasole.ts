@@ -33,12 +33,12 @@ export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFi
     const [name, path] = nameAndPath(place) ?? []
     const [startByte, byteLength] = [Number(start), Number(length)]
     if (name === undefined || path === undefined || !Number.isSafeInteger(startByte + byteLength)) {
-      throw fault('BadIndexFile', url, number, '`tensor name, event file, start,length`', line)
+      throw csvFault('BadIndexFile', url, number, '`tensor name, event file, start,length`', line)
     }
     const file = path === known.path ? known.file : checkEventFileName(inTrial(path), url)
     known = { path, file }
     eventFile ??= file
-    if (file !== eventFile) throw fault('BadIndexFile', url, number, `the one event file ${eventFile}`, line)
+    if (file !== eventFile) throw csvFault('BadIndexFile', url, number, `the one event file ${eventFile}`, line)
     return { name, startByte, byteLength }
   })
   return { eventFile, tensors }
@@ -88,13 +88,13 @@ export function parseTornasoleCollections(text: string, url: string): Map<string
   for (const [line, number] of linesOf(text)) {
     const [version, name, patterns, tensors, reductions] = line.split('!@')
     if (version !== 'v0' || name === undefined || patterns === undefined || tensors === undefined) {
-      throw fault('BadCollectionsFile', url, number, '`v0!@name!@patterns!@tensors!@…`', line)
+      throw csvFault('BadCollectionsFile', url, number, '`v0!@name!@patterns!@tensors!@…`', line)
     }
-    const saved = listOf(reductions ?? '').map(reduction => parseReductionName(reduction)?.tensor ?? reduction)
+    const saved = splitNames(reductions ?? '').map(reduction => parseReductionName(reduction)?.tensor ?? reduction)
     collections.set(name, {
       name,
-      includeRegex: listOf(patterns),
-      tensorNames: [...new Set([...listOf(tensors), ...saved])],
+      includeRegex: splitNames(patterns),
+      tensorNames: [...new Set([...splitNames(tensors), ...saved])],
       reductionConfig: null,
       saveConfig: null,
       saveHistogram: true,
@@ -103,7 +103,7 @@ export function parseTornasoleCollections(text: string, url: string): Map<string
   return collections
 }
 
-function listOf(text: string): string[] {
+function splitNames(text: string): string[] {
   return text.split(',').filter(part => part !== '')
 }
 
@@ -115,7 +115,7 @@ function linesOf(text: string): (readonly [string, number])[] {
     .filter(([line]) => line !== '')
 }
 
-function fault(code: string, url: string, line: number, expected: string, found: string): FormatError {
+function csvFault(code: string, url: string, line: number, expected: string, found: string): FormatError {
   const got = quote(found)
   return new FormatError(code, `${url}, line ${line}: expected ${expected}, got ${got}`, { url, line, expected, got })
 }

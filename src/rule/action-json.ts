@@ -4,7 +4,7 @@
  */
 
 import { nearestNames, UsageError } from '../errors.js'
-import { show } from '../format/json.js'
+import { jsonExcerpt } from '../format/json.js'
 import {
   type Action,
   type Actions,
@@ -39,7 +39,7 @@ export function actionsOf(actions: Actions | null | undefined): readonly Action[
 }
 
 /** What each action of `action_json` takes, SageMaker's first. */
-const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+const KINDS: ReadonlyMap<string, ActionKind> = new Map<string, ActionKind>([
   [
     'stoptraining',
     {
@@ -89,7 +89,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ],
 ])
 
-interface Kind {
+interface ActionKind {
   readonly keys: readonly string[]
   readonly make: (field: Field, handler: SageMakerHandler | undefined) => Action
 }
@@ -109,13 +109,13 @@ type Field = <T>(key: string, read: Reader<T>) => T
  */
 export function parseActions(text: string, handler?: SageMakerHandler): readonly Action[] {
   if (text.trim() === '') return []
-  const value = parseJson(text)
+  const value = parseActionJson(text)
   return Array.isArray(value)
     ? value.map((item, index) => actionOf(item, `action_json[${index}]`, handler))
     : [actionOf(value, 'action_json', handler)]
 }
 
-function parseJson(text: string): unknown {
+function parseActionJson(text: string): unknown {
   // What `serialize()` of sagemaker-debugger-rulesconfig gives has a backslash before every quote.
   const isEscaped = /^[\s[]*\{\s*\\"/.test(text)
   try {
@@ -134,10 +134,10 @@ function actionOf(value: unknown, at: string, handler: SageMakerHandler | undefi
   const name = given.get('name')
   if (typeof name !== 'string') throw expected(`${at}.name`, `one of ${[...KINDS.keys()].join(', ')}`, name)
   const kind = KINDS.get(name.toLowerCase())
-  if (kind === undefined) throw unknown(at, `there is no action ${show(name)}`, name, [...KINDS.keys()])
+  if (kind === undefined) throw unknownName(at, `there is no action ${jsonExcerpt(name)}`, name, [...KINDS.keys()])
   for (const key of given.keys()) {
     if (key === 'name' || kind.keys.includes(key)) continue
-    throw unknown(at, `action ${name} takes no ${show(key)}`, key, kind.keys)
+    throw unknownName(at, `action ${name} takes no ${jsonExcerpt(key)}`, key, kind.keys)
   }
   return kind.make((key, read) => read(given.get(key) ?? undefined, `${at}.${key}`), handler)
 }
@@ -187,7 +187,7 @@ function optional<T>(read: Reader<T>): Reader<T | undefined> {
   return (value, at) => (value === undefined ? undefined : read(value, at))
 }
 
-function unknown(at: string, sentence: string, name: string, known: readonly string[]): UsageError {
+function unknownName(at: string, sentence: string, name: string, known: readonly string[]): UsageError {
   const nearest = nearestNames(name, known)
   const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `known: ${known.join(', ')}`
   return new UsageError(`${at}: ${sentence}; ${hint}`, { at, got: name, nearest })

@@ -1,7 +1,7 @@
 /** What is done when a rule fires: a line in the log, a command, a POST, a callback. */
 
 import { TrialscanError, UsageError } from '../errors.js'
-import { show } from '../format/json.js'
+import { jsonExcerpt } from '../format/json.js'
 import { checkOptions, isObject, kinds, optionsOf } from '../options.js'
 import { type Finding, LEVELS, type Logger } from './finding.js'
 
@@ -108,11 +108,11 @@ export function commandAction(command: string, args?: readonly string[] | null, 
   const { timeoutMs = 60_000 } = checkOptions('commandAction', COMMAND_OPTIONS, options)
   if (!args) {
     readLine(command, 'commandAction: command')
-    return { name: 'command', onFire: firing => run(['sh', '-c', command], command, firing, timeoutMs) }
+    return { name: 'command', onFire: firing => runProcess(['sh', '-c', command], command, firing, timeoutMs) }
   }
   readProgram(command, 'commandAction: command')
   readTexts(args, 'commandAction: args')
-  return { name: 'command', onFire: firing => run([command, ...args], command, firing, timeoutMs) }
+  return { name: 'command', onFire: firing => runProcess([command, ...args], command, firing, timeoutMs) }
 }
 
 /** POSTs the firing as JSON. An answer other than 2xx (a redirection, too: it would lose the JSON) is an error. */
@@ -128,7 +128,7 @@ export function postAction(url: string | URL, options?: PostOptions): Action {
  * Runs a command in our own environment with some variables more. That is left to env(1), since the library does not look
  * at the environment it runs in.
  */
-async function run(argv: readonly string[], command: string, firing: Firing, timeoutMs: number): Promise<void> {
+async function runProcess(argv: readonly string[], command: string, firing: Firing, timeoutMs: number): Promise<void> {
   // Loaded when it is needed: few who import the library ever run a command.
   const { spawn } = await import('node:child_process')
   const variables = Object.entries({ RULE: firing.rule, STEP: firing.step, MESSAGE: firing.message }).map(
@@ -147,7 +147,7 @@ async function run(argv: readonly string[], command: string, firing: Firing, tim
       child.stderr.destroy()
       const told = tail.trim() === '' ? '' : `: ${tail.trim()}`
       if (failure === null) resolve()
-      else reject(new TrialscanError('ActionFailed', `${show(command)}: ${failure}${told}`, { command }, cause))
+      else reject(new TrialscanError('ActionFailed', `${jsonExcerpt(command)}: ${failure}${told}`, { command }, cause))
     }
     child.stderr.setEncoding('utf8')
     child.stderr.on('data', (text: string) => {
@@ -190,15 +190,15 @@ function firingJson({ rule, name, trial, step, message, findings }: Firing): str
     mode_step,
     tensor,
     worker,
-    value: jsonNumber(value),
-    threshold: jsonNumber(threshold),
+    value: numberOrText(value),
+    threshold: numberOrText(threshold),
     message: finding.message,
   }))
   return JSON.stringify({ rule, name, trial, step, message, findings: told })
 }
 
 /** JSON has no word for NaN and the infinities: they are strings. */
-function jsonNumber(value: number | null): number | string | null {
+function numberOrText(value: number | null): number | string | null {
   return value === null || Number.isFinite(value) ? value : String(value)
 }
 
@@ -238,7 +238,7 @@ export function readHeaders(value: unknown, at: string): Headers {
     try {
       headers.set(name, text)
     } catch (error) {
-      throw new UsageError(`${at}: expected a header, got ${show(name)} with what can't be sent`, { at }, error)
+      throw new UsageError(`${at}: expected a header, got ${jsonExcerpt(name)} with what can't be sent`, { at }, error)
     }
   }
   return headers
@@ -250,5 +250,9 @@ export function matching(value: unknown, at: string, pattern: RegExp, wanted: st
 }
 
 export function expected(at: string, wanted: string, got: unknown): UsageError {
-  return new UsageError(`${at}: expected ${wanted}, got ${show(got)}`, { at, expected: wanted, got: show(got) })
+  return new UsageError(`${at}: expected ${wanted}, got ${jsonExcerpt(got)}`, {
+    at,
+    expected: wanted,
+    got: jsonExcerpt(got),
+  })
 }

@@ -7,12 +7,12 @@ import {
   expectList,
   expectObject,
   expectString,
-  fault,
   inside,
   type JsonObject,
-  type Place,
+  type JsonPlace,
+  jsonExcerpt,
+  jsonFault,
   parseJsonObject,
-  show,
 } from '../format/json.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
@@ -86,7 +86,7 @@ const RESERVED: readonly string[] = [
 ]
 
 /** What the constructor of a rule takes beside its parameters, and how a configuration says it. */
-const OPTIONS: ReadonlyMap<string, string> = new Map([
+const CONFIG_OPTIONS: ReadonlyMap<string, string> = new Map([
   ['name', 'RuleConfigurationName'],
   ['actions', 'action_json'],
   ['otherTrials', 'other_trial_0'],
@@ -103,16 +103,16 @@ const OPTIONS: ReadonlyMap<string, string> = new Map([
  */
 export function parseRuleConfigurations(text: string, url: string): Required<RuleConfiguration>[] {
   const root = { url, code: CODE, at: '' }
-  const value = parseJson(text, url)
+  const value = parseConfigurations(text, url)
   const isSingle = !Array.isArray(value) && !Object.hasOwn(expectObject(value, root), LIST)
   if (isSingle) return [readEntry(value, root)]
   const place = Array.isArray(value) ? root : inside(root, LIST)
   const configurations = expectList(Array.isArray(value) ? value : (value as JsonObject)[LIST], place, readEntry)
-  if (configurations.length === 0) throw fault(place, 'at least one rule configuration', 'none')
+  if (configurations.length === 0) throw jsonFault(place, 'at least one rule configuration', 'none')
   const names = new Set<string>()
   for (const [index, { name }] of configurations.entries()) {
     const wanted = 'another name: findings are told apart by it'
-    if (names.has(name)) throw fault(inside(place, index), wanted, `${show(name)} a second time`)
+    if (names.has(name)) throw jsonFault(inside(place, index), wanted, `${jsonExcerpt(name)} a second time`)
     names.add(name)
   }
   return configurations
@@ -159,7 +159,7 @@ export async function makeRules(
   return rules
 }
 
-function parseJson(text: string, url: string): unknown {
+function parseConfigurations(text: string, url: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -168,7 +168,7 @@ function parseJson(text: string, url: string): unknown {
   }
 }
 
-function readEntry(value: unknown, place: Place): Required<RuleConfiguration> {
+function readEntry(value: unknown, place: JsonPlace): Required<RuleConfiguration> {
   const entry = expectObject(value, place)
   if (!Object.hasOwn(entry, 'DebugRuleConfiguration')) return readConfiguration(entry, place, [])
   const collections = expectList(
@@ -182,29 +182,33 @@ function readEntry(value: unknown, place: Place): Required<RuleConfiguration> {
 
 function readConfiguration(
   entry: JsonObject,
-  place: Place,
+  place: JsonPlace,
   collections: readonly CollectionConfiguration[],
 ): Required<RuleConfiguration> {
   if (!Object.hasOwn(entry, 'RuleConfigurationName')) {
     const wanted = `an object with RuleConfigurationName and RuleParameters, DebugRuleConfiguration or ${LIST}`
-    throw fault(place, wanted, `one with ${Object.keys(entry).slice(0, 8).map(show).join(', ') || 'nothing'}`)
+    throw jsonFault(
+      place,
+      wanted,
+      `one with ${Object.keys(entry).slice(0, 8).map(jsonExcerpt).join(', ') || 'nothing'}`,
+    )
   }
   const name = expectName(entry.RuleConfigurationName, inside(place, 'RuleConfigurationName'))
-  const named = { ...place, at: `${place.at} (${show(name)})`.trimStart() }
+  const named = { ...place, at: `${place.at} (${jsonExcerpt(name)})`.trimStart() }
   const within = inside(named, 'RuleParameters')
   const given = expectObject(entry.RuleParameters ?? {}, within)
-  const at = (key: string): Place => inside(within, key)
-  if (given.rule_to_invoke === undefined) throw fault(at('rule_to_invoke'), 'the name of a rule', 'nothing')
+  const at = (key: string): JsonPlace => inside(within, key)
+  if (given.rule_to_invoke === undefined) throw jsonFault(at('rule_to_invoke'), 'the name of a rule', 'nothing')
   const [startStep, endStep] = ['start_step', 'end_step'].map(key => readStep(given[key], at(key)))
   if (typeof startStep === 'number' && typeof endStep === 'number' && endStep <= startStep) {
-    throw fault(at('end_step'), `a step beyond start_step ${startStep}`, String(endStep))
+    throw jsonFault(at('end_step'), `a step beyond start_step ${startStep}`, String(endStep))
   }
   const otherTrials: [number, string][] = []
   const parameters: [string, string | readonly string[]][] = []
   for (const [key, value] of Object.entries(given)) {
-    const option = OPTIONS.get(key)
+    const option = CONFIG_OPTIONS.get(key)
     const index = /^other_trial_(\d+)$/.exec(key)?.[1]
-    if (option !== undefined) throw fault(within, option, show(key))
+    if (option !== undefined) throw jsonFault(within, option, jsonExcerpt(key))
     if (index !== undefined) otherTrials.push([Number(index), expectName(value, at(key))])
     else if (!RESERVED.includes(key)) parameters.push([key, expectParameter(value, at(key))])
   }
@@ -220,7 +224,7 @@ function readConfiguration(
   }
 }
 
-function readCollection(value: unknown, place: Place): CollectionConfiguration {
+function readCollection(value: unknown, place: JsonPlace): CollectionConfiguration {
   const entry = expectObject(value, place)
   const within = inside(place, 'CollectionParameters')
   const parameters = Object.entries(expectObject(entry.CollectionParameters ?? {}, within))
@@ -231,28 +235,28 @@ function readCollection(value: unknown, place: Place): CollectionConfiguration {
 }
 
 /** A step, or null for none: `None` and nothing at all are what SageMaker's pages print for it. */
-function readStep(value: unknown, place: Place): number | null {
+function readStep(value: unknown, place: JsonPlace): number | null {
   const text = value === undefined ? '' : expectText(value, place).trim()
   if (text === '' || text === 'None') return null
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) throw fault(place, 'a step', show(value))
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) throw jsonFault(place, 'a step', jsonExcerpt(value))
   return Number(text)
 }
 
 /** SageMaker's API takes strings alone; whoever writes by hand writes a number as a number. */
-function expectText(value: unknown, place: Place): string {
+function expectText(value: unknown, place: JsonPlace): string {
   if (!['string', 'number', 'boolean'].includes(typeof value)) {
-    throw fault(place, 'a string, a number, true or false', show(value))
+    throw jsonFault(place, 'a string, a number, true or false', jsonExcerpt(value))
   }
   return String(value)
 }
 
 /** An array is for patterns that have a comma in them. */
-function expectParameter(value: unknown, place: Place): string | readonly string[] {
+function expectParameter(value: unknown, place: JsonPlace): string | readonly string[] {
   return Array.isArray(value) ? expectList(value, place, expectText) : expectText(value, place)
 }
 
-function expectName(value: unknown, place: Place): string {
+function expectName(value: unknown, place: JsonPlace): string {
   const name = expectString(value, place)
-  if (name.trim() === '') throw fault(place, 'a name', show(name))
+  if (name.trim() === '') throw jsonFault(place, 'a name', jsonExcerpt(name))
   return name
 }

@@ -215,7 +215,7 @@ function aspectOf(finding: Finding): Aspect {
 // ---------------------------------------------------------------------------------------------- the diagnosis
 
 /** What has been told of. */
-interface Known {
+interface KnownFinding {
   readonly step: number
   /** The cause that it is, or follows from. */
   readonly cause: number
@@ -223,19 +223,19 @@ interface Known {
 
 /** The first findings of an aspect: of all, of each worker, of each tensor. */
 interface Firsts {
-  readonly known: Known
-  readonly byWorker: Map<string | null, Known>
-  readonly byTensor: Map<string | null, Known>
+  readonly known: KnownFinding
+  readonly byWorker: Map<string | null, KnownFinding>
+  readonly byTensor: Map<string | null, KnownFinding>
 }
 
-const EXPLODING = 'ExplodingTensor'
+const EXPLODING_TENSOR = 'ExplodingTensor'
 
 /** As `diagnose`, while findings come, step by step. */
 export class Diagnosis {
   readonly #trial: Trial
   #count = 0
   /** The first finding of each rule about each tensor: later ones go on with it. */
-  readonly #begun = new Map<string, Map<string | null, Map<string | null, Known>>>()
+  readonly #begun = new Map<string, Map<string | null, Map<string | null, KnownFinding>>>()
   readonly #firsts = new Map<string, Firsts>()
   /** Whether names of gradients tell whose they are. */
   #namesWeights = false
@@ -266,7 +266,9 @@ export class Diagnosis {
       .sort(
         (a, b) =>
           Number(a.aspect.isLast ?? false) - Number(b.aspect.isLast ?? false) ||
-          (a.aspect.isLast ? rankOf(a) - rankOf(b) || compare(a.place, b.place) : compare(a.place, b.place)) ||
+          (a.aspect.isLast
+            ? rankOf(a) - rankOf(b) || compareNumbers(a.place, b.place)
+            : compareNumbers(a.place, b.place)) ||
           rankOf(a) - rankOf(b),
       )
   }
@@ -276,7 +278,7 @@ export class Diagnosis {
     const begun = this.#begunBy(finding)
     const known = begun.get(finding.worker)
     // NaN that had gone for a while is another fault when it comes back.
-    if (known && aspect.name !== EXPLODING) return { ...finding, cause: known.cause }
+    if (known && aspect.name !== EXPLODING_TENSOR) return { ...finding, cause: known.cause }
     const found = this.#explanationOf(finding, aspect)
     const own = { step: finding.step, cause: found?.cause ?? index }
     begun.set(finding.worker, own)
@@ -284,23 +286,30 @@ export class Diagnosis {
     return { ...finding, cause: found?.cause ?? null }
   }
 
-  #explanationOf(finding: Finding, { name }: Aspect): Known | undefined {
+  #explanationOf(finding: Finding, { name }: Aspect): KnownFinding | undefined {
     const possible = (EXPLANATIONS.get(name) ?? []).flatMap(([cause, link]) => {
       const firsts = this.#firsts.get(cause)
-      if (firsts === undefined || (cause === EXPLODING && !this.#isExploded(finding.step))) return []
+      if (firsts === undefined || (cause === EXPLODING_TENSOR && !this.#isExploded(finding.step))) return []
       return this.#linked(firsts, link, finding) ?? []
     })
-    return possible.reduce<Known | undefined>((a, b) => (a === undefined || b.cause < a.cause ? b : a), undefined)
+    return possible.reduce<KnownFinding | undefined>(
+      (a, b) => (a === undefined || b.cause < a.cause ? b : a),
+      undefined,
+    )
   }
 
   /** By worker, of the finding's rule and tensor. */
-  #begunBy({ rule, name, tensor }: Finding): Map<string | null, Known> {
+  #begunBy({ rule, name, tensor }: Finding): Map<string | null, KnownFinding> {
     // A class's name has no line breaks.
     const byTensor = entry(this.#begun, `${rule}\n${name}`, () => new Map())
     return entry(byTensor, tensor, () => new Map())
   }
 
-  #linked({ known, byWorker, byTensor }: Firsts, link: Link, { step, tensor, worker }: Finding): Known | undefined {
+  #linked(
+    { known, byWorker, byTensor }: Firsts,
+    link: Link,
+    { step, tensor, worker }: Finding,
+  ): KnownFinding | undefined {
     if (link === 'tensor') return byTensor.get(tensor)
     if (link === 'gradient' && this.#namesWeights) {
       return GRADIENTS.map(prefix => byTensor.get(prefix + tensor)).find(known => known)
@@ -326,12 +335,12 @@ export class Diagnosis {
     return prefix !== undefined && stateOf(this.#trial).catalog.byTensor.has(tensor!.slice(prefix.length))
   }
 
-  #remember(finding: Finding, { name }: Aspect, known: Known): void {
+  #remember(finding: Finding, { name }: Aspect, known: KnownFinding): void {
     const { tensor, worker } = finding
     this.#namesWeights ||= this.#isNamed(tensor)
-    if (name === EXPLODING) this.#exploded.set(JSON.stringify([tensor, worker]), finding)
+    if (name === EXPLODING_TENSOR) this.#exploded.set(JSON.stringify([tensor, worker]), finding)
     let firsts = this.#firsts.get(name)
-    const isAnew = name === EXPLODING && firsts !== undefined && firsts.known.cause < known.cause
+    const isAnew = name === EXPLODING_TENSOR && firsts !== undefined && firsts.known.cause < known.cause
     if (firsts === undefined || isAnew) {
       firsts = { known, byWorker: new Map(), byTensor: new Map() }
       this.#firsts.set(name, firsts)
@@ -366,7 +375,7 @@ function rankOf({ aspect }: { readonly aspect: Aspect }): number {
 }
 
 /** Of numbers, infinities among them. */
-function compare(a: number, b: number): number {
+function compareNumbers(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 

@@ -59,7 +59,7 @@ export interface EvaluateOptions extends ReadOptions, Omit<WaitOptions, 'onWait'
   readonly onFinding?: (finding: Finding) => void
 }
 
-const OPTIONS = optionsOf<EvaluateOptions>({
+const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
   ...READ_KINDS,
   timeoutMs: WAIT_OPTIONS.timeoutMs,
   pollMs: WAIT_OPTIONS.pollMs,
@@ -120,7 +120,7 @@ const WAIT_MARGIN_MS = 60_000
 export async function evaluate(rules: Rule | readonly Rule[], options?: EvaluateOptions): Promise<Evaluation> {
   const all = Array.isArray(rules) ? (rules as readonly Rule[]) : [rules as Rule]
   for (const rule of all) expectRule('evaluate', rule)
-  const asked = checkOptions('evaluate', OPTIONS, options)
+  const asked = checkOptions('evaluate', EVALUATE_OPTIONS, options)
   const idle = (['timeoutMs', 'pollMs'] as const).find(option => asked[option] !== undefined)
   if (asked.follow === false && idle !== undefined) {
     throw new UsageError(`evaluate: expected no ${idle} beside follow: false, which waits for nothing`, {
@@ -131,7 +131,7 @@ export async function evaluate(rules: Rule | readonly Rule[], options?: Evaluate
 }
 
 /** The rules over one trial. */
-interface Group {
+interface RulesOfTrial {
   readonly trial: Trial
   readonly rules: readonly Rule[]
   /** Whether a step was asked for. */
@@ -154,7 +154,7 @@ class Evaluator {
   readonly #rules: readonly Rule[]
   /** Those of them that others can ask for, too. */
   readonly #shared: readonly Rule[]
-  readonly #groups: readonly Group[]
+  readonly #groups: readonly RulesOfTrial[]
   readonly #trials: readonly Trial[]
   readonly #ended = new Set<Rule>()
   readonly #findings: Finding[] = []
@@ -267,13 +267,13 @@ class Evaluator {
   }
 
   /** Steps that are left to judge: complete ones, as long as they may become so. */
-  #steps({ trial, rules, isMeant, done }: Group): number[] {
+  #steps({ trial, rules, isMeant, done }: RulesOfTrial): number[] {
     if (rules.every(rule => this.#ended.has(rule))) return []
     return trial.steps({ showIncompleteSteps: this.#hasGivenUp }).filter(step => !done.has(step) && isMeant(step))
   }
 
   /** Those of them that can be judged now: of other trials it is known whether they have them. */
-  #readySteps(group: Group): number[] {
+  #readySteps(group: RulesOfTrial): number[] {
     const { rules } = group
     const others = [...new Set(rules.flatMap(({ otherTrials }) => otherTrials))].map(stateOf)
     const isKnown = (step: number): boolean =>

@@ -17,7 +17,7 @@ export interface InvokeOptions extends WaitOptions, MeasureOptions {
   readonly raiseEvalCond?: boolean
 }
 
-const OPTIONS = optionsOf<InvokeOptions>({
+const INVOKE_OPTIONS = optionsOf<InvokeOptions>({
   ...WAIT_OPTIONS,
   ...MEASURE_OPTIONS,
   startStep: kinds.orNull(kinds.step),
@@ -33,7 +33,7 @@ const OPTIONS = optionsOf<InvokeOptions>({
  */
 export async function invokeRule(rule: Rule, options?: InvokeOptions): Promise<void> {
   expectRule('invokeRule', rule)
-  const asked = checkOptions('invokeRule', OPTIONS, options)
+  const asked = checkOptions('invokeRule', INVOKE_OPTIONS, options)
   await runs.take([rule], asked.signal, () => invokeSteps(rule, asked))
 }
 

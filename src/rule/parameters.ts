@@ -19,7 +19,7 @@ export interface Parameter<T, G = T> {
 export type Parameters = Readonly<Record<string, Parameter<unknown, never>>>
 
 type Read<P> = P extends Parameter<infer T, never> ? T : never
-type Given<P> = P extends { readonly read: (given: infer G) => unknown } ? G : never
+type GivenFor<P> = P extends { readonly read: (given: infer G) => unknown } ? G : never
 type CamelCase<K> = K extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : K
 
 /** The values of parameters, under their own names. */
@@ -27,7 +27,7 @@ export type Values<P extends Parameters> = { readonly [K in keyof P]: Read<P[K]>
 
 /** What a rule takes: every parameter under either spelling. */
 export type Arguments<P extends Parameters> = {
-  readonly [K in keyof P as K | CamelCase<K>]?: Given<P[K]> | null | undefined
+  readonly [K in keyof P as K | CamelCase<K>]?: GivenFor<P[K]> | null | undefined
 }
 
 /** The bounds of a number: `min` and `max` included, `above` and `below` not. */

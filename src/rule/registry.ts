@@ -1,7 +1,7 @@
 /** Rules by name: the built-in ones, and those that users bring. */
 
 import { nearestNames, UsageError } from '../errors.js'
-import { show } from '../format/json.js'
+import { jsonExcerpt } from '../format/json.js'
 import { checkOptions, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
 import { BUILTIN_RULES } from './builtin/index.js'
@@ -48,10 +48,11 @@ export class RuleRegistry {
   register(RuleClass: RuleClass, name = RuleClass?.name ?? ''): void {
     if (!isRuleClass(RuleClass))
       throw new UsageError(`expected a class that extends Rule, got ${showExport(RuleClass)}`)
-    const key = keyOf(name)
-    if (key === '') throw new UsageError(`expected a name for the rule, got ${show(name)}`)
+    const key = spellingKey(name)
+    if (key === '') throw new UsageError(`expected a name for the rule, got ${jsonExcerpt(name)}`)
     const taken = this.#known.get(key)
-    if (taken) throw new UsageError(`there is a rule ${taken.name} already: expected another name, got ${show(name)}`)
+    if (taken)
+      throw new UsageError(`there is a rule ${taken.name} already: expected another name, got ${jsonExcerpt(name)}`)
     this.#known.set(key, { name, RuleClass })
   }
 
@@ -88,11 +89,11 @@ export class RuleRegistry {
    * @throws UsageError with the nearest names
    */
   get(name: string): RuleClass {
-    const known = this.#known.get(keyOf(name))
+    const known = this.#known.get(spellingKey(name))
     if (known) return known.RuleClass
-    const nearest = nearestNames(keyOf(name), this.names)
+    const nearest = nearestNames(spellingKey(name), this.names)
     const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `there are: ${this.names.join(', ')}`
-    throw new UsageError(`there is no rule ${show(name)}; ${hint}`, { rule: name, nearest })
+    throw new UsageError(`there is no rule ${jsonExcerpt(name)}; ${hint}`, { rule: name, nearest })
   }
 
   /**
@@ -123,10 +124,10 @@ function isRuleClass(value: unknown): value is RuleClass {
 }
 
 /** A name in whichever spelling. */
-function keyOf(name: string): string {
+function spellingKey(name: string): string {
   return name.replaceAll(/[-_\s]/g, '').toLowerCase()
 }
 
 function showExport(value: unknown): string {
-  return typeof value === 'function' ? `function ${value.name}`.trim() : show(value)
+  return typeof value === 'function' ? `function ${value.name}`.trim() : jsonExcerpt(value)
 }

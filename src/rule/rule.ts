@@ -98,7 +98,7 @@ export abstract class Rule {
     this.name = options.name ?? this.ruleName
     this.logger = options.logger ?? silent
     this.actions = options.actions ? actionsOf(options.actions) : []
-    this.workers = workersOf(baseTrial, options.workers)
+    this.workers = chosenWorkers(baseTrial, options.workers)
     this.startStep = options.startStep ?? 0
     this.endStep = options.endStep ?? Number.POSITIVE_INFINITY
     this.#report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
@@ -255,7 +255,7 @@ export abstract class Rule {
 }
 
 /** @throws InvalidWorker for one that the trial does not have, UsageError for none at all */
-function workersOf(trial: Trial, given: RuleOptions['workers']): ReadonlySet<string> | null {
+function chosenWorkers(trial: Trial, given: RuleOptions['workers']): ReadonlySet<string> | null {
   if (given === undefined || given === null) return null
   const workers = typeof given === 'string' ? splitList(given) : given
   if (workers.length === 0) throw new UsageError('expected workers to be names of workers, got none')

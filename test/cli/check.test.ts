@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ruleTexts, seconds } from '#dist/cli/arguments.js'
-import type { Judged, JudgingRule } from '#dist/cli/format/finding-format.js'
+import type { JudgingReport, JudgingRule } from '#dist/cli/format/finding-format.js'
 import { findingJsonl } from '#dist/cli/format/finding-jsonl.js'
 import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
@@ -62,7 +62,7 @@ const rule = (ruleName: string, name = ruleName): JudgingRule => ({
   isAsked: true,
   parameters: [],
 })
-const judged = (given: Partial<Judged> = {}): Judged => ({
+const judged = (given: Partial<JudgingReport> = {}): JudgingReport => ({
   trial: 't',
   workers: 1,
   onlyWorkers: null,

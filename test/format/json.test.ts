@@ -7,8 +7,8 @@ import {
   expectObject,
   expectString,
   inside,
+  jsonExcerpt,
   parseJsonObject,
-  show,
 } from '#dist/format/json.js'
 import { uniform } from '../../fixtures/random.js'
 
@@ -119,8 +119,8 @@ it('values are what they should be, or the error says where they are not', () =>
 })
 
 it('shows values shortly', () => {
-  expect(show('x'.repeat(1e6)).length).toBeLessThan(70)
-  expect([undefined, null, [1, 2], {}, 1, true, 'a'].map(show)).toEqual([
+  expect(jsonExcerpt('x'.repeat(1e6)).length).toBeLessThan(70)
+  expect([undefined, null, [1, 2], {}, 1, true, 'a'].map(jsonExcerpt)).toEqual([
     'nothing',
     'null',
     'a list of 2',

@@ -4,7 +4,7 @@ import type { TensorValue } from '../../index.js'
 
 const BLOCKS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
-export interface Histogram {
+export interface BarCounts {
   /** Of the finite values. */
   readonly min: number
   readonly max: number
@@ -12,7 +12,7 @@ export interface Histogram {
 }
 
 /** How the finite values are spread (magnitudes for complex numbers); null without any, or for strings. */
-export function histogram({ dtype, data }: TensorValue, bins: number): Histogram | null {
+export function histogram({ dtype, data }: TensorValue, bins: number): BarCounts | null {
   if (dtype === 'string') return null
   const isComplex = dtype === 'complex64' || dtype === 'complex128'
   const elements = data as ArrayLike<number | bigint>

@@ -5,7 +5,7 @@ import { padStart, safe } from '../terminal.js'
 import { complexText, shortNumber } from './number.js'
 
 /** Elements shown at the most, and at each end of an axis that is cut. */
-const MAX_SHOWN = 400
+const MAX_ELEMENTS = 400
 const EDGE = 3
 /** Longer axes are cut. A vector alone is given more room: it is wrapped. */
 const MAX_AXIS = 12
@@ -43,7 +43,7 @@ export function excerpt(value: TensorValue, lineWidth = LINE_WIDTH): string {
 
 /** Which indices of each axis are shown; the inner axes get what room there is first. */
 function shownIndices(shape: readonly number[]): readonly (readonly Shown[])[] {
-  let room = MAX_SHOWN
+  let room = MAX_ELEMENTS
   const axes: Shown[][] = []
   const longest = shape.length === 1 ? MAX_VECTOR : MAX_AXIS
   for (let axis = shape.length - 1; axis >= 0; axis--) {

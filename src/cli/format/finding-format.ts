@@ -10,11 +10,11 @@ export interface FindingFormat {
   /** A finding as whole lines; none where they are told of together, at the end. */
   line(finding: DiagnosedFinding): string
   /** What is told when all is judged. */
-  end(judged: Judged): string
+  end(judged: JudgingReport): string
 }
 
 /** What was judged by which rules, and what came of it. */
-export interface Judged {
+export interface JudgingReport {
   /** The trial's name. */
   readonly trial: string
   /** Of the trial. */
@@ -71,15 +71,15 @@ export function isOf({ ruleName, name }: JudgingRule): (told: Finding | Missing)
 }
 
 /** The rules that had something to judge; two configurations of the same name are told of as one. */
-export function judgingOf({ rules, missing }: Judged): readonly JudgingRule[] {
+export function judgingOf({ rules, missing }: JudgingReport): readonly JudgingRule[] {
   return distinct(rules).filter(rule => !missing.some(told => !told.partial && isOf(rule)(told)))
 }
 
 /** Two configurations of the same name are told of as one. */
 export function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] {
-  return [...new Map(rules.map(rule => [keyOf(rule.ruleName, rule.name), rule])).values()]
+  return [...new Map(rules.map(rule => [configurationKey(rule.ruleName, rule.name), rule])).values()]
 }
 
-export function keyOf(rule: string, name: string): string {
+export function configurationKey(rule: string, name: string): string {
   return JSON.stringify([rule, name])
 }

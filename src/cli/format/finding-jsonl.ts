@@ -2,7 +2,7 @@
 
 import type { DiagnosedFinding, Missing } from '../../index.js'
 import { safeJson } from '../terminal.js'
-import { type FindingFormat, type Judged, judgingOf, type Trouble } from './finding-format.js'
+import { type FindingFormat, type JudgingReport, judgingOf, type Trouble } from './finding-format.js'
 import { jsonNumber } from './number.js'
 
 /**
@@ -15,7 +15,7 @@ export function findingJsonl(onTerminal: boolean, isExplained = false): FindingF
     isLive: true,
     tellsMissing: true,
     line: finding => line(findingJson(finding)),
-    end: (judged: Judged) => {
+    end: (judged: JudgingReport) => {
       const { missing, problems } = judged
       const explained = isExplained ? explanationsJson(judged) : []
       return [...missing.map(missingJson), ...explained, ...problems.map(problemJson)].map(line).join('')
@@ -28,7 +28,7 @@ function findingJson(finding: DiagnosedFinding): string {
   const text = JSON.stringify
   return (
     `{"rule":${text(rule)},"name":${text(name)},"step":${step},"mode":"${mode}","mode_step":${modeStep}` +
-    `,"tensor":${text(tensor)},"worker":${text(worker)},"value":${number(value)},"threshold":${number(threshold)}` +
+    `,"tensor":${text(tensor)},"worker":${text(worker)},"value":${jsonNumberOrNull(value)},"threshold":${jsonNumberOrNull(threshold)}` +
     `,"message":${text(message)},"cause":${cause}}`
   )
 }
@@ -38,7 +38,7 @@ function missingJson({ rule, name, missing, partial }: Missing): string {
 }
 
 /** Of rules that lack data `missing` tells why they don't judge. */
-function explanationsJson(judged: Judged): readonly string[] {
+function explanationsJson(judged: JudgingReport): readonly string[] {
   const judging = judgingOf(judged).map(({ ruleName: rule, name, parameters }) => ({
     rule,
     name,
@@ -53,6 +53,6 @@ function problemJson({ step, tensor, error }: Trouble): string {
   return JSON.stringify({ problem: error.message, step, tensor, code: error.code })
 }
 
-function number(value: number | null): string {
+function jsonNumberOrNull(value: number | null): string {
   return value === null ? 'null' : jsonNumber(value)
 }

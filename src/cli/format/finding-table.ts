@@ -3,13 +3,13 @@
 import type { DiagnosedFinding, Finding, Missing } from '../../index.js'
 import { type Colors, safe } from '../terminal.js'
 import {
+  configurationKey,
   distinct,
   type FindingFormat,
   isOf,
-  type Judged,
+  type JudgingReport,
   type JudgingRule,
   judgingOf,
-  keyOf,
   stepsOf,
   type Trouble,
 } from './finding-format.js'
@@ -17,18 +17,18 @@ import { counted, countText, shortNumber } from './number.js'
 import { wrapped } from './text.js'
 
 /** More problems than these are only counted. */
-const MAX_PROBLEMS = 10
+const MAX_PROBLEM_LINES = 10
 /** More tensors, workers or causes than these are only counted. */
 const MAX_NAMES = 3
 
-const STATES: Readonly<Record<Judged['state'], string>> = {
+const STATES: Readonly<Record<JudgingReport['state'], string>> = {
   ended: 'the job has ended',
   running: 'the job may still run: --follow goes on with it',
   left: 'the job may still run',
   interrupted: 'interrupted',
 }
 
-const MAX_WIDTH = 100
+const MAX_FINDING_WIDTH = 100
 
 export interface TableOptions {
   /** All tensors and problems by name; else the first of them, and how many more there are. */
@@ -52,7 +52,7 @@ export function findingTable(
   colors: Colors,
   { isFull = false, isExplained = false }: TableOptions = {},
 ): FindingFormat {
-  const width = Math.min(columns || MAX_WIDTH, MAX_WIDTH)
+  const width = Math.min(columns || MAX_FINDING_WIDTH, MAX_FINDING_WIDTH)
   const maxNames = isFull ? Number.POSITIVE_INFINITY : MAX_NAMES
   const paragraph = (text: string, indent: string, hanging = indent) => `${wrapped(text, width, indent, hanging)}\n`
 
@@ -62,18 +62,18 @@ export function findingTable(
     return text.startsWith(indent + head) ? indent + color(head) + text.slice(indent.length + head.length) : text
   }
 
-  const section = ({ rule, own, consequences }: Section, judged: Judged): string => {
+  const section = ({ rule, own, consequences }: Section, judged: JudgingReport): string => {
     const lines = [
       headed(safe(titleOf(rule)), ` fired ${safe(whenAndWhere(own, judged))}`, text => colors.bold(colors.red(text))),
     ]
-    const tensors = tensorsOf(own)
+    const tensors = tensorsFoundIn(own)
     if (tensors.length > 1) lines.push(paragraph(safe(someOf(tensors, maxNames)), '  '))
     if (rule.meaning) lines.push(paragraph(safe(rule.meaning), '  '))
     lines.push(paragraph(`Worst ${safe(worstText(own, judged))}`, '  ', '    '))
     if (rule.advice) lines.push(paragraph(`What to do: ${safe(rule.advice)}`, '  ', '    '))
     if (consequences.length > 0) lines.push('  What follows from it:\n')
     for (const [rule, findings] of consequences) {
-      const tensors = tensorsOf(findings)
+      const tensors = tensorsFoundIn(findings)
       const names = tensors.length > 0 ? `: ${someOf(tensors, maxNames)}` : ''
       lines.push(headed(safe(titleOf(rule)), safe(` ${whenAndWhere(findings, judged)}${names}`), colors.yellow, '    '))
     }
@@ -98,7 +98,7 @@ export function findingTable(
     isLive: false,
     tellsMissing: true,
     line: () => '',
-    end(judged: Judged): string {
+    end(judged: JudgingReport): string {
       const { rules, missing, onlyByName, problems } = judged
       const sections = sectionsOf(judged)
       const firing = new Set(
@@ -143,15 +143,15 @@ export function findingTable(
 }
 
 /** By the rule of their cause, the earliest first. */
-function sectionsOf({ rules, findings }: Judged): readonly Section[] {
+function sectionsOf({ rules, findings }: JudgingReport): readonly Section[] {
   const all = distinct(rules)
   const ruleOf = new Map<string, JudgingRule>()
-  for (const rule of all) ruleOf.set(keyOf(rule.ruleName, rule.name), rule)
+  for (const rule of all) ruleOf.set(configurationKey(rule.ruleName, rule.name), rule)
   const sections = new Map<JudgingRule, Map<JudgingRule, DiagnosedFinding[]>>()
   for (const finding of findings) {
     const { rule: causing, name: called } = finding.cause === null ? finding : findings[finding.cause]!
-    const cause = ruleOf.get(keyOf(causing, called))!
-    const rule = ruleOf.get(keyOf(finding.rule, finding.name))!
+    const cause = ruleOf.get(configurationKey(causing, called))!
+    const rule = ruleOf.get(configurationKey(finding.rule, finding.name))!
     const byRule = sections.get(cause) ?? new Map<JudgingRule, DiagnosedFinding[]>([[cause, []]])
     sections.set(cause, byRule)
     const own = byRule.get(rule)
@@ -168,13 +168,13 @@ function sectionsOf({ rules, findings }: Judged): readonly Section[] {
 }
 
 /** What went wrong first, what merely follows from it, and what does not: a sentence each. */
-function diagnosisText([first, ...others]: readonly Section[], judged: Judged): string {
+function diagnosisText([first, ...others]: readonly Section[], judged: JudgingReport): string {
   const { rule, own, consequences } = first!
   const [cause] = own as [DiagnosedFinding]
   const roots = own.filter(({ cause }) => cause === null)
   const atOnce = roots.filter(({ step }) => step === cause.step)
   const sentences = [`${titleOf(rule)} ${foundText(cause, judged)}.`]
-  const alike = tensorsOf(atOnce).length - 1
+  const alike = tensorsFoundIn(atOnce).length - 1
   const workers = new Set(atOnce.map(({ worker }) => worker)).size - 1
   if (alike > 0) sentences.push(`The same is true of ${counted(alike, 'more tensor')}.`)
   else if (workers > 0) sentences.push(`The same is true of ${counted(workers, 'more worker')}.`)
@@ -196,7 +196,7 @@ function diagnosisText([first, ...others]: readonly Section[], judged: Judged): 
   return sentences.join(' ')
 }
 
-function healthText({ steps, workers, onlyWorkers, problems, state }: Judged, silent: number): string {
+function healthText({ steps, workers, onlyWorkers, problems, state }: JudgingReport, silent: number): string {
   if (silent === 0) return `nothing was judged; ${STATES[state]}`
   const over = steps === null ? '' : ` ${counted(steps, 'step')}`
   const all = workers > 1 ? ` of ${countText(workers)} workers` : ''
@@ -205,7 +205,7 @@ function healthText({ steps, workers, onlyWorkers, problems, state }: Judged, si
   return `${counted(silent, 'rule')} judged${over}${of} and ${found}; ${STATES[state]}`
 }
 
-function summary({ steps, state }: Judged, firing: number, silent: number): string {
+function summary({ steps, state }: JudgingReport, firing: number, silent: number): string {
   const judged = steps === null ? [] : [`${counted(steps, 'step')} judged`]
   return [`${firing} of ${counted(firing + silent, 'rule')} fired`, ...judged, STATES[state]].join('; ')
 }
@@ -229,9 +229,9 @@ function someOf(names: readonly string[], most: number): string {
   return more > 1 ? `${names.slice(0, most).join(', ')} and ${countText(more)} more` : enumerated(names)
 }
 
-function whenAndWhere(findings: readonly Finding[], { workers }: Judged): string {
+function whenAndWhere(findings: readonly Finding[], { workers }: JudgingReport): string {
   const steps = stepsOf(findings)
-  const tensors = tensorsOf(findings).length
+  const tensors = tensorsFoundIn(findings).length
   const when =
     steps.length === 1
       ? `at step ${steps[0]}`
@@ -242,7 +242,7 @@ function whenAndWhere(findings: readonly Finding[], { workers }: Judged): string
 }
 
 /** In the order in which they were found. */
-function tensorsOf(findings: readonly Finding[]): readonly string[] {
+function tensorsFoundIn(findings: readonly Finding[]): readonly string[] {
   return [...new Set(findings.map(({ tensor }) => tensor).filter(tensor => tensor !== null))]
 }
 
@@ -270,12 +270,12 @@ function severityOf({ value, threshold }: Finding): readonly [kind: number, size
 }
 
 /** When and how bad. */
-export function worstText(findings: readonly Finding[], judged: Pick<Judged, 'workers'>): string {
+export function worstText(findings: readonly Finding[], judged: Pick<JudgingReport, 'workers'>): string {
   return foundText(worstOf(findings), judged)
 }
 
 /** When, by whom, what. */
-function foundText(finding: Finding, { workers }: Pick<Judged, 'workers'>): string {
+function foundText(finding: Finding, { workers }: Pick<JudgingReport, 'workers'>): string {
   const { tensor, worker, step, mode, modeStep, value, threshold, message } = finding
   const modeText = mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`
   const of = workers > 1 && worker !== null ? ` of ${worker}` : ''
@@ -319,7 +319,7 @@ function missingLines(missing: readonly Missing[]): readonly string[] {
 }
 
 function problemLines(problems: readonly Trouble[], isFull: boolean): readonly string[] {
-  const lines = problems.slice(0, isFull ? problems.length : MAX_PROBLEMS).map(({ step, tensor, error }) => {
+  const lines = problems.slice(0, isFull ? problems.length : MAX_PROBLEM_LINES).map(({ step, tensor, error }) => {
     const place = step === null ? '' : tensor === null ? `step ${step}: ` : `${tensor} at step ${step}: `
     return `${place}${error.message}`
   })

@@ -3,5 +3,5 @@
 import { type RowFormat as AnyRowFormat, rowText } from '../../index.js'
 
 /** How rows become lines here. */
-export type RowFormat = Pick<AnyRowFormat, 'head' | 'line'>
+export type RowWriter = Pick<AnyRowFormat, 'head' | 'line'>
 export const { errorObject, placeOfError: placeOf, shapeText } = rowText

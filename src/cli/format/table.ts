@@ -3,7 +3,7 @@
 import type { ReductionName, ScanRow } from '../../index.js'
 import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
 import { complexText, isComplex, reductionOf, shortNumber } from './number.js'
-import { type RowFormat, shapeText } from './row-format.js'
+import { type RowWriter, shapeText } from './row-format.js'
 
 /** What the rows can hold. */
 export interface TableScope {
@@ -19,7 +19,7 @@ export interface TableScope {
 const MAX_NAME_WIDTH = 60
 const NUMBER_WIDTH = 12
 
-export function tableFormat(reductions: readonly ReductionName[], scope: TableScope, colors: Colors): RowFormat {
+export function tableFormat(reductions: readonly ReductionName[], scope: TableScope, colors: Colors): RowWriter {
   const { names, workers, modes, lastStep } = scope
   const hasModes = modes.length > 0
   const hasWorkers = workers.length > 1

@@ -3,7 +3,7 @@
 import { csvLine } from './csv.js'
 import type { VerifyFormat } from './verify-jsonl.js'
 
-const COLUMNS = [
+const CSV_COLUMNS = [
   ...([
     'severity',
     'code',
@@ -22,10 +22,10 @@ const COLUMNS = [
 /** @param onTerminal spell out what could do harm on a terminal */
 export function verifyCsv(onTerminal: boolean): VerifyFormat {
   return {
-    head: csvLine(COLUMNS, onTerminal),
+    head: csvLine(CSV_COLUMNS, onTerminal),
     line: problem =>
       csvLine(
-        COLUMNS.map(column => problem[column]),
+        CSV_COLUMNS.map(column => problem[column]),
         onTerminal,
       ),
     end: () => '',

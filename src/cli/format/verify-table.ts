@@ -6,13 +6,13 @@ import { bytesText, counted, countText } from './number.js'
 import { wrapped } from './text.js'
 import type { VerifyFormat } from './verify-jsonl.js'
 
-const MAX_WIDTH = 100
-const LABELS = { expected: 'expected', found: 'found', lost: 'lost', advice: 'what to do' } as const
+const MAX_PROBLEM_WIDTH = 100
+const FIELD_LABELS = { expected: 'expected', found: 'found', lost: 'lost', advice: 'what to do' } as const
 const LABEL_WIDTH = 12
 
 /** @param columns of the terminal, if it is one */
 export function verifyTable(columns: number | undefined, colors: Colors): VerifyFormat {
-  const width = Math.min(columns || MAX_WIDTH, MAX_WIDTH)
+  const width = Math.min(columns || MAX_PROBLEM_WIDTH, MAX_PROBLEM_WIDTH)
 
   const problemText = (problem: VerifyProblem): string => {
     const { code, offset, tensor, step } = problem
@@ -23,7 +23,9 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
     ].join(', ')
     const lines = (['expected', 'found', 'lost', 'advice'] as const)
       .filter(key => problem[key] !== '')
-      .map(key => wrapped(`${LABELS[key].padEnd(LABEL_WIDTH)}${safe(problem[key])}`, width, '    ', ' '.repeat(16)))
+      .map(key =>
+        wrapped(`${FIELD_LABELS[key].padEnd(LABEL_WIDTH)}${safe(problem[key])}`, width, '    ', ' '.repeat(16)),
+      )
     return [`  ${colors.red(code)}${place === '' ? '' : `  ${place}`}`, ...lines].map(line => `${line}\n`).join('')
   }
 

@@ -39,8 +39,8 @@ export class AllZero extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgements> {
     const { threshold, num_steps } = this.parameters
     const seen = this.#seen.of(moment)
-    const weights: Asked[] = []
-    const ask = (tensor: TensorAtStep): Asked | undefined => {
+    const weights: ZeroQuestions[] = []
+    const ask = (tensor: TensorAtStep): ZeroQuestions | undefined => {
       const asked = askAboutZeros(tensor)
       if (asked !== undefined && !/gradient/i.test(tensor.name)) weights.push(asked)
       return asked
@@ -62,22 +62,22 @@ export class AllZero extends builtin({
   }
 }
 
-type Asked = Question<Moments> | readonly Question<ReductionValue>[]
+type ZeroQuestions = Question<Moments> | readonly Question<ReductionValue>[]
 
 /** The counts of a tensor; of saved reductions those that tell whether every element is zero. */
-function askAboutZeros(tensor: TensorAtStep): Asked | undefined {
+function askAboutZeros(tensor: TensorAtStep): ZeroQuestions | undefined {
   if (tensor.hasValue) return tensor.counts()
   const saved = tensor.savedReductions
   const telling = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
   return telling.every(name => saved.includes(name)) ? telling.map(name => tensor.reduction(name)) : undefined
 }
 
-function isKnown(asked: Asked): boolean {
+function isKnown(asked: ZeroQuestions): boolean {
   return [asked].flat().every(({ answer }) => answer !== undefined)
 }
 
 /** Of saved reductions all that can be told is whether every element is zero; else NaN. */
-function percentOfZeros(asked: Asked): number {
+function percentOfZeros(asked: ZeroQuestions): number {
   if ('value' in asked) return (100 * asked.value.zeroCount) / asked.value.count
   return asked.every(({ value }) => value === 0) ? 100 : Number.NaN
 }

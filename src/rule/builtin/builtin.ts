@@ -8,7 +8,7 @@ import {
   UsageError,
 } from '../../errors.js'
 import { compilePattern } from '../../format/pattern.js'
-import { expectObject } from '../../options.js'
+import { expectOptions } from '../../options.js'
 import type { Catalog, WorkerStep } from '../../trial/catalog.js'
 import type { TensorAtStep } from '../../trial/measure.js'
 import type { Collection } from '../../trial/names.js'
@@ -188,7 +188,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   #hasJudged = false
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
-    expectObject(`rule ${new.target.name}`, options, Object.keys(parameters))
+    expectOptions(`rule ${new.target.name}`, options, Object.keys(parameters))
     const { otherTrials, actions, name, logger, workers, startStep, endStep, ...given } = options as RuleOptions
     super(baseTrial, { otherTrials, actions, name, logger, workers, startStep, endStep })
     this.options = options
@@ -392,7 +392,7 @@ export class Selection {
   get names(): readonly string[] {
     const { contents } = stateOf(this.#rule.baseTrial)
     if (this.#contents !== contents) {
-      this.#names = namesOf(this.#rule.baseTrial, this.#choice)
+      this.#names = selectedNames(this.#rule.baseTrial, this.#choice)
       this.#contents = contents
     }
     return this.#names
@@ -436,7 +436,7 @@ export class Selection {
       ...regex.flatMap(one => IN_WORDS.get(one) ?? []),
       ...(patterns.length > 0 ? [`tensors that match ${patterns.map(one => JSON.stringify(one)).join(' or ')}`] : []),
     ]
-    return [`${wanted.join(', or ') || 'any tensor'}; ${describe(trial, collections, names)}`]
+    return [`${wanted.join(', or ') || 'any tensor'}; ${describeTrial(trial, collections, names)}`]
   }
 
   #hasValues(): boolean {
@@ -448,7 +448,7 @@ export class Selection {
 /** Names that were selected, by what selects them: rules over a trial share the lists. */
 const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
 
-function namesOf(trial: Trial, choice: Choice): readonly string[] {
+function selectedNames(trial: Trial, choice: Choice): readonly string[] {
   const { contents } = stateOf(trial)
   let known = selections.get(contents)
   if (known === undefined) {
@@ -471,22 +471,22 @@ function namesOf(trial: Trial, choice: Choice): readonly string[] {
 }
 
 /** Collections that are told of, and how many are looked at for that. */
-const MAX_TOLD = 8
+const MAX_COLLECTIONS_TOLD = 8
 const MAX_LOOKED_AT = 100
 
 /** What a trial has, for those who look for something else. */
-function describe(trial: Trial, collections: readonly string[], names: readonly string[]): string {
+function describeTrial(trial: Trial, collections: readonly string[], names: readonly string[]): string {
   const all = trial.tensorNames()
   if (all.length === 0) return 'the trial has no tensors'
   const known = trial.collections()
   const listed: string[] = []
   for (const collection of [...known.values()].slice(0, MAX_LOOKED_AT)) {
-    const count = collection.name === 'all' || listed.length === MAX_TOLD ? 0 : memberCount(collection)
+    const count = collection.name === 'all' || listed.length === MAX_COLLECTIONS_TOLD ? 0 : memberCount(collection)
     if (count > 0) listed.push(`${collection.name} (${count})`)
   }
   const nearest = [
     ...collections.flatMap(name =>
-      nearestNames(name, known.keys(), MAX_TOLD)
+      nearestNames(name, known.keys(), MAX_COLLECTIONS_TOLD)
         .filter(near => memberCount(known.get(near)!) > 0)
         .slice(0, 3),
     ),
@@ -520,7 +520,7 @@ export function momentOf({ step, worker, mode, modeStep }: WorkerStep | Moment, 
 }
 
 /** The number by which steps of a sequence are counted. */
-export function numberOf({ step, modeStep }: WorkerStep | Moment, sequence: Sequence): number {
+export function stepNumber({ step, modeStep }: WorkerStep | Moment, sequence: Sequence): number {
   return sequence === 'all' ? step : modeStep
 }
 

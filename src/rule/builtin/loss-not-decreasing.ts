@@ -10,9 +10,9 @@ import {
   Memory,
   type Moment,
   momentOf,
-  numberOf,
   positionOf,
   type Sequence,
+  stepNumber,
 } from './builtin.js'
 import { NOT_A_LOSS } from './losses.js'
 import { LOSSES } from './names.js'
@@ -120,7 +120,7 @@ export class LossNotDecreasing extends builtin({
   *#sinceStart(losses: readonly TensorAtStep[], count: number, moment: Moment): Iterable<Judgement> {
     const { diff_percent, num_steps } = this.parameters
     const memory = this.#seen.of(moment)
-    const number = numberOf(moment, moment.sequence)
+    const number = stepNumber(moment, moment.sequence)
     for (const tensor of losses) {
       const { name, worker, step } = tensor
       if (NOT_A_LOSS.test(name)) continue
@@ -161,7 +161,7 @@ export class LossNotDecreasing extends builtin({
     const { name } = tensor
     const own = mode === null ? momentOf(moment, this.#sequenceOf(name, moment)) : moment
     const steps = this.stepsOf(name, own)
-    const number = (i: number): number => numberOf(steps[i]!, own.sequence)
+    const number = (i: number): number => stepNumber(steps[i]!, own.sequence)
     const at = positionOf(moment.step, steps)
     const key = `${own.key} ${name}`
     const last = this.#judged.get(key)

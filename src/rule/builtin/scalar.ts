@@ -10,7 +10,7 @@ export function scalar(tensor: TensorAtStep): () => number | null {
   return () => {
     const { count, dtype, nanCount } = moments.value
     if (count !== 1 || dtype === 'string' || dtype.startsWith('complex')) return null
-    return nanCount > 0 ? Number.NaN : numberOf(moments.value.reduction('min'))
+    return nanCount > 0 ? Number.NaN : numberOrNull(moments.value.reduction('min'))
   }
 }
 
@@ -21,14 +21,14 @@ function savedScalar(tensor: TensorAtStep): () => number | null {
   const [name] = (['mean', 'min', 'max', 'sum'] as const).filter(name => saved.includes(name))
   if (savedShape !== null && name !== undefined) {
     const only = tensor.reduction(name)
-    return () => numberOf(only.value)
+    return () => numberOrNull(only.value)
   }
   if (!saved.includes('min') || !saved.includes('max')) return () => null
   const [min, max] = [tensor.reduction('min'), tensor.reduction('max')]
-  return () => (min.value === max.value ? numberOf(min.value) : null)
+  return () => (min.value === max.value ? numberOrNull(min.value) : null)
 }
 
-function numberOf(value: unknown): number | null {
+function numberOrNull(value: unknown): number | null {
   return typeof value === 'number' ? value : null
 }
 

@@ -9,9 +9,9 @@ import {
   hasTraining,
   type Judgements,
   type Moment,
-  numberOf,
   positionOf,
   type Sequence,
+  stepNumber,
 } from './builtin.js'
 
 /**
@@ -54,7 +54,7 @@ export class WeightUpdateRatio extends builtin({
       tensor => {
         const { name } = tensor
         const steps = this.stepsOf(name, moment)
-        const number = (i: number): number => numberOf(steps[i]!, moment.sequence)
+        const number = (i: number): number => stepNumber(steps[i]!, moment.sequence)
         const at = positionOf(moment.step, steps)
         let earlier = at - 1
         // The first that is not more than so many steps back.

@@ -4,12 +4,10 @@
 // The digits are found by Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020): v = c·2^q is scaled by
 // a power of ten so that its neighbourhood of rounding is at most a few units wide, and then holds one or two integers to choose from.
 
-/** Powers of ten from 10^FIRST_POWER on. */
-const FIRST_POWER: i32 = -292
-const POWER_COUNT: i32 = 617
+import { FIRST_POWER, POWER_COUNT } from '../src/engine/abi'
 
 /**
- * For each, its first 128 bits rounded up: ⌈10^e · 2^(127 − ⌊log2 10^e⌋)⌉, as two u64, the high one first. Written once by
+ * For each power of ten, its first 128 bits rounded up: ⌈10^e · 2^(127 − ⌊log2 10^e⌋)⌉, as two u64, the high one first. Written once by
  * the host, which has integers of any size; all 0 until then.
  */
 export const POWERS: usize = memory.data(POWER_COUNT << 4, 16)
@@ -20,9 +18,6 @@ const digits: usize = memory.data(64, 16)
 /** `00` to `99`. */
 const PAIRS: usize = memory.data(200, 16)
 for (let i: usize = 0; i < 100; i++) store<u16>(PAIRS + (i << 1), <u16>(0x3030 + i / 10 + ((i % 10) << 8)))
-
-/** Bytes a number takes at most, as `-0.0000012345678901234567` does; of what was written, up to 32 more are overwritten. */
-export const NUMBER_BYTES: i32 = 25
 
 // @ts-ignore: decorator
 @inline
@@ -38,7 +33,8 @@ const ZERO: u8 = 0x30
 const QUOTE: u8 = 0x22
 
 /**
- * Writes a number; of `isJson` 1 what JSON has no number for is put in quotes.
+ * Writes a number, of at most NUMBER_BYTES; of `isJson` 1 what JSON has no number for is put in quotes. Up to TEXT_SLACK
+ * bytes behind it are overwritten.
  * @returns where the text ends
  */
 export function writeNumber(value: f64, isJson: u32, at: usize): usize {

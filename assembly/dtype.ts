@@ -1,81 +1,58 @@
-// TensorProto data types by TensorFlow's numbers (spec/format.md, "Event"): element size, and which repeated field of a
-// TensorProto holds the values when tensor_content does not.
+// What TensorProto's data types mean for its fields (spec/format.md, "Event"): element size, and which repeated field holds
+// the values when tensor_content does not.
 
-export namespace DType {
-  export const INVALID: i32 = 0
-  export const FLOAT32: i32 = 1
-  export const FLOAT64: i32 = 2
-  export const INT32: i32 = 3
-  export const UINT8: i32 = 4
-  export const INT16: i32 = 5
-  export const INT8: i32 = 6
-  export const STRING: i32 = 7
-  export const COMPLEX64: i32 = 8
-  export const INT64: i32 = 9
-  export const BOOL: i32 = 10
-  export const BFLOAT16: i32 = 14
-  export const UINT16: i32 = 17
-  export const COMPLEX128: i32 = 18
-  export const FLOAT16: i32 = 19
-  export const UINT32: i32 = 22
-  export const UINT64: i32 = 23
-}
+import { DTypeNumber, ElementByteLength } from '../src/engine/abi'
+
+/** Bytes of an element by the number of its type, all of which are below 32. */
+const SIZES: usize = memory.data(32)
+store<u8>(SIZES + DTypeNumber.bool, ElementByteLength.bool)
+store<u8>(SIZES + DTypeNumber.int8, ElementByteLength.int8)
+store<u8>(SIZES + DTypeNumber.uint8, ElementByteLength.uint8)
+store<u8>(SIZES + DTypeNumber.int16, ElementByteLength.int16)
+store<u8>(SIZES + DTypeNumber.uint16, ElementByteLength.uint16)
+store<u8>(SIZES + DTypeNumber.float16, ElementByteLength.float16)
+store<u8>(SIZES + DTypeNumber.bfloat16, ElementByteLength.bfloat16)
+store<u8>(SIZES + DTypeNumber.int32, ElementByteLength.int32)
+store<u8>(SIZES + DTypeNumber.uint32, ElementByteLength.uint32)
+store<u8>(SIZES + DTypeNumber.float32, ElementByteLength.float32)
+store<u8>(SIZES + DTypeNumber.int64, ElementByteLength.int64)
+store<u8>(SIZES + DTypeNumber.uint64, ElementByteLength.uint64)
+store<u8>(SIZES + DTypeNumber.float64, ElementByteLength.float64)
+store<u8>(SIZES + DTypeNumber.complex64, ElementByteLength.complex64)
+store<u8>(SIZES + DTypeNumber.complex128, ElementByteLength.complex128)
 
 /** Bytes an element takes in tensor_content; 0 for strings and for types we do not know. */
 export function elementSize(dtype: i32): u32 {
-  switch (dtype) {
-    case DType.UINT8:
-    case DType.INT8:
-    case DType.BOOL:
-      return 1
-    case DType.INT16:
-    case DType.UINT16:
-    case DType.FLOAT16:
-    case DType.BFLOAT16:
-      return 2
-    case DType.FLOAT32:
-    case DType.INT32:
-    case DType.UINT32:
-      return 4
-    case DType.FLOAT64:
-    case DType.INT64:
-    case DType.UINT64:
-    case DType.COMPLEX64:
-      return 8
-    case DType.COMPLEX128:
-      return 16
-    default:
-      return 0
-  }
+  return <u32>dtype < 32 ? load<u8>(SIZES + dtype) : 0
 }
 
 /** The number of the TensorProto field that holds the values of a dtype one by one; 0 if there is none. */
 export function valuesField(dtype: i32): u32 {
   switch (dtype) {
-    case DType.FLOAT32:
+    case DTypeNumber.float32:
       return 5
-    case DType.FLOAT64:
+    case DTypeNumber.float64:
       return 6
-    case DType.INT32:
-    case DType.INT16:
-    case DType.UINT16:
-    case DType.INT8:
-    case DType.UINT8:
+    case DTypeNumber.int32:
+    case DTypeNumber.int16:
+    case DTypeNumber.uint16:
+    case DTypeNumber.int8:
+    case DTypeNumber.uint8:
       return 7
-    case DType.COMPLEX64:
+    case DTypeNumber.complex64:
       return 9
-    case DType.INT64:
+    case DTypeNumber.int64:
       return 10
-    case DType.BOOL:
+    case DTypeNumber.bool:
       return 11
-    case DType.COMPLEX128:
+    case DTypeNumber.complex128:
       return 12
-    case DType.FLOAT16:
-    case DType.BFLOAT16:
+    case DTypeNumber.float16:
+    case DTypeNumber.bfloat16:
       return 13
-    case DType.UINT32:
+    case DTypeNumber.uint32:
       return 16
-    case DType.UINT64:
+    case DTypeNumber.uint64:
       return 17
     default:
       return 0

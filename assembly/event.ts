@@ -2,20 +2,18 @@
 // elements lie. Copies nothing it can point to. Fields come in any order; what is unknown, or of another wire type than
 // the schema says, is skipped, and a message that comes in pieces is merged, as protobuf asks.
 
+import { DTypeNumber, MAX_RANK, Placement, RecordSlot, Status, ValueKind } from '../src/engine/abi'
 import { arenaMark, arenaPush, arenaRelease } from './arena'
-import { DType, elementSize, valuesField } from './dtype'
-import { Holds, Kind, Slot } from './layout'
-import { Status } from './status'
+import { elementSize, valuesField } from './dtype'
 import { HEADER_LENGTH } from './tfrecord'
 import * as wire from './wire'
 
-/** TensorFlow allows no more dimensions. */
-const MAX_RANK: u32 = 254
+/** What the hook writes as the data type of strings. */
+const NO_DTYPE: i32 = 0
 const MAX_ELEMENTS: f64 = 9007199254740992
 const TOO_MANY: f64 = 2 * MAX_ELEMENTS
 
 /** Keys of the fields we read: number << 3 | wire type. */
-const EVENT_WALL_TIME: u32 = (1 << 3) | wire.FIXED64
 const EVENT_STEP: u32 = (2 << 3) | wire.VARINT
 const EVENT_SUMMARY: u32 = (5 << 3) | wire.LENGTH_DELIMITED
 const SUMMARY_VALUE: u32 = (1 << 3) | wire.LENGTH_DELIMITED
@@ -42,7 +40,7 @@ let tailPosition: u32 = 0
 /** Walks the payload of a record that is in memory as a whole. The slot tells what it holds, or why it can't be read. */
 export function walk(slot: usize, payloadLength: u32): bool {
   tail = 0
-  wire.open(<usize>load<u32>(slot, Slot.FRAME) + HEADER_LENGTH, payloadLength)
+  wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, payloadLength)
   return walkEvent(slot, payloadLength)
 }
 
@@ -55,8 +53,8 @@ export function walkSparse(slot: usize, payloadLength: u32, tailAt: usize, tailB
   tail = tailAt
   tailLength = tailBytes
   tailPosition = payloadLength - tailBytes
-  const there = load<u32>(slot, Slot.FRAME_LENGTH) - HEADER_LENGTH
-  wire.open(<usize>load<u32>(slot, Slot.FRAME) + HEADER_LENGTH, min(there, payloadLength))
+  const there = load<u32>(slot, RecordSlot.frameLength) - HEADER_LENGTH
+  wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, min(there, payloadLength))
   return walkEvent(slot, payloadLength)
 }
 
@@ -86,9 +84,9 @@ export function survey(slot: usize, capacity: u32, payloadLength: u32, tailAt: u
 
 /** Goes on with the Event whose Values did not fit. The slots are filled anew; FRAME and FRAME_LENGTH stay. */
 export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 {
-  const frame = load<u32>(slot, Slot.FRAME)
-  const frameLength = load<u32>(slot, Slot.FRAME_LENGTH)
-  const tornasole = load<u32>(slot, Slot.ASKED_TORNASOLE)
+  const frame = load<u32>(slot, RecordSlot.frame)
+  const frameLength = load<u32>(slot, RecordSlot.frameLength)
+  const tornasole = load<u32>(slot, RecordSlot.askedTornasole)
   const there = frameLength - HEADER_LENGTH
   const end = payloadLength
   wire.open(<usize>frame + HEADER_LENGTH, min(there, payloadLength))
@@ -106,7 +104,7 @@ export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 
         continue
       }
       const valueEnd = wire.readEnd(summaryEnd)
-      const at = slot + <usize>count * Slot.SIZE
+      const at = slot + <usize>count * RecordSlot.size
       if (count > 0) openSlot(at, frame, frameLength, tornasole)
       walkValue(at, valueEnd)
       count++
@@ -124,43 +122,43 @@ export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 
     else if (key == EVENT_STEP) step = <f64>(<i64>wire.readVarint(end))
     else wire.skip(key, end)
   }
-  if (wire.status() != Status.OK) {
+  if (wire.status() != Status.ok) {
     const fault = wire.status()
     const offset = wire.faultOffset()
-    const last = slot + <usize>(count == 0 ? 0 : count - 1) * Slot.SIZE
-    const got = load<f64>(last, Slot.GOT)
-    const dataOffset = load<u32>(last, Slot.DATA_OFFSET)
-    const dataLength = load<u32>(last, Slot.DATA_LENGTH)
+    const last = slot + <usize>(count == 0 ? 0 : count - 1) * RecordSlot.size
+    const got = load<f64>(last, RecordSlot.got)
+    const dataOffset = load<u32>(last, RecordSlot.dataOffset)
+    const dataLength = load<u32>(last, RecordSlot.dataLength)
     openSlot(slot, frame, frameLength, tornasole)
     refuse(slot, fault, offset, 0, got)
     // Of NEED_TAIL: where the tail begins.
-    store<u32>(slot, dataOffset, Slot.DATA_OFFSET)
-    store<u32>(slot, dataLength, Slot.DATA_LENGTH)
-    store<i32>(slot, fault, Slot.RECORD_STATUS)
+    store<u32>(slot, dataOffset, RecordSlot.dataOffset)
+    store<u32>(slot, dataLength, RecordSlot.dataLength)
+    store<i32>(slot, fault, RecordSlot.recordStatus)
     return 1
   }
   const slots = max(count, 1)
   for (let i: u32 = 0; i < slots; i++) {
-    const at = slot + <usize>i * Slot.SIZE
-    store<f64>(at, step, Slot.EVENT_STEP)
+    const at = slot + <usize>i * RecordSlot.size
+    store<f64>(at, step, RecordSlot.eventStep)
     // Reads values one by one, which moves the cursor: only now that the walk is over.
-    if (load<i32>(at, Slot.HOLDS) == Holds.TENSOR) resolve(at)
+    if (load<i32>(at, RecordSlot.valueKind) == ValueKind.tensor) resolve(at)
   }
   return isFull ? capacity + 1 : slots
 }
 
 function openSlot(slot: usize, frame: u32, frameLength: u32, tornasole: u32): void {
-  memory.fill(slot, 0, Slot.SIZE)
-  store<u32>(slot, frame, Slot.FRAME)
-  store<u32>(slot, frameLength, Slot.FRAME_LENGTH)
-  store<u32>(slot, tornasole, Slot.ASKED_TORNASOLE)
-  store<f64>(slot, -1, Slot.ASKED_STEP)
-  store<f64>(slot, -1, Slot.MODE_STEP)
+  memory.fill(slot, 0, RecordSlot.size)
+  store<u32>(slot, frame, RecordSlot.frame)
+  store<u32>(slot, frameLength, RecordSlot.frameLength)
+  store<u32>(slot, tornasole, RecordSlot.askedTornasole)
+  store<f64>(slot, -1, RecordSlot.askedStep)
+  store<f64>(slot, -1, RecordSlot.modeStep)
 }
 
 function walkEvent(slot: usize, end: u32): bool {
-  memory.fill(slot + Slot.STATUS, 0, Slot.SIZE - Slot.STATUS)
-  store<f64>(slot, -1, Slot.MODE_STEP)
+  memory.fill(slot + RecordSlot.status, 0, RecordSlot.size - RecordSlot.status)
+  store<f64>(slot, -1, RecordSlot.modeStep)
   let found = false
   while (wire.more(end)) {
     const key = wire.readKey(end)
@@ -172,17 +170,15 @@ function walkEvent(slot: usize, end: u32): bool {
         else wire.skip(summaryKey, summaryEnd)
       }
     } else if (key == EVENT_STEP) {
-      store<f64>(slot, <f64>(<i64>wire.readVarint(end)), Slot.EVENT_STEP)
-    } else if (key == EVENT_WALL_TIME) {
-      store<u64>(slot, wire.readFixed64(end), Slot.WALL_TIME)
+      store<f64>(slot, <f64>(<i64>wire.readVarint(end)), RecordSlot.eventStep)
     } else {
       wire.skip(key, end)
     }
   }
-  if (wire.status() != Status.OK) return refuse(slot, wire.status(), wire.faultOffset(), 0, 0)
+  if (wire.status() != Status.ok) return refuse(slot, wire.status(), wire.faultOffset(), 0, 0)
   if (!found) {
-    const other = load<u32>(slot, Slot.ASKED_TAG) != 0 && load<u32>(slot, Slot.TAG) != 0
-    return refuse(slot, other ? Status.TAG_MISMATCH : Status.NO_TENSOR, 0, 0, 0)
+    const other = load<u32>(slot, RecordSlot.askedTag) != 0 && load<u32>(slot, RecordSlot.tag) != 0
+    return refuse(slot, other ? Status.tagMismatch : Status.noTensor, 0, 0, 0)
   }
   return resolve(slot)
 }
@@ -197,13 +193,13 @@ function walkValue(slot: usize, end: u32): bool {
   let simplePosition: u32 = 0
   let hasTensor = false
   let hasHistogram = false
-  store<i32>(slot, 0, Slot.MODE)
-  store<f64>(slot, -1, Slot.MODE_STEP)
-  memory.fill(slot + Slot.DIMS, 0, Slot.SIZE - Slot.DIMS)
-  store<i32>(slot, DType.INVALID, Slot.DTYPE)
-  store<f64>(slot, 1, Slot.ELEMENT_COUNT)
-  store<u32>(slot, <u32>wire.address(start), Slot.VALUE)
-  store<u32>(slot, end - start, Slot.VALUE_LENGTH)
+  store<i32>(slot, 0, RecordSlot.mode)
+  store<f64>(slot, -1, RecordSlot.modeStep)
+  memory.fill(slot + RecordSlot.dims, 0, RecordSlot.size - RecordSlot.dims)
+  store<i32>(slot, NO_DTYPE, RecordSlot.dtype)
+  store<f64>(slot, 1, RecordSlot.elementCount)
+  store<u32>(slot, <u32>wire.address(start), RecordSlot.value)
+  store<u32>(slot, end - start, RecordSlot.valueLength)
   while (wire.more(end)) {
     const key = wire.readKey(end)
     if (key == VALUE_TENSOR) {
@@ -232,40 +228,40 @@ function walkValue(slot: usize, end: u32): bool {
       wire.skip(key, end)
     }
   }
-  if (wire.status() != Status.OK) return false
-  const asked = <usize>load<u32>(slot, Slot.ASKED_TAG)
-  const askedLength = load<u32>(slot, Slot.ASKED_TAG_LENGTH)
+  if (wire.status() != Status.ok) return false
+  const asked = <usize>load<u32>(slot, RecordSlot.askedTag)
+  const askedLength = load<u32>(slot, RecordSlot.askedTagLength)
   if (asked != 0 && (tagLength != askedLength || memory.compare(tag, asked, tagLength) != 0)) {
     // Kept for the message; the address is never 0, not even that of an empty tag.
-    if (load<u32>(slot, Slot.TAG) == 0) {
-      store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), Slot.TAG)
-      store<u32>(slot, tagLength, Slot.TAG_LENGTH)
+    if (load<u32>(slot, RecordSlot.tag) == 0) {
+      store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), RecordSlot.tag)
+      store<u32>(slot, tagLength, RecordSlot.tagLength)
     }
     // There can be millions of other Values in an Event.
     arenaRelease(mark)
     return false
   }
   const isTensor = hasTensor || simple != 0
-  store<i32>(slot, isTensor ? Holds.TENSOR : hasHistogram ? Holds.HISTOGRAM : Holds.OTHER, Slot.HOLDS)
+  store<i32>(slot, isTensor ? ValueKind.tensor : hasHistogram ? ValueKind.histogram : ValueKind.other, RecordSlot.valueKind)
   // A tag that is asked for is kept only where it is found.
   if (!isTensor && asked != 0) return false
-  store<u32>(slot, <u32>tag, Slot.TAG)
-  store<u32>(slot, tagLength, Slot.TAG_LENGTH)
+  store<u32>(slot, <u32>tag, RecordSlot.tag)
+  store<u32>(slot, tagLength, RecordSlot.tagLength)
   if (!isTensor) return false
   if (hasTensor) {
     finishTensor(slot)
     // Values one by one are read from the Value once more, so that no hole may be in it.
-    const hasHole = wire.address(start) != <usize>load<u32>(slot, Slot.VALUE)
-    if (hasHole && load<i32>(slot, Slot.KIND) != Kind.CONTENT) wire.fail(Status.NEED_MORE, start)
+    const hasHole = wire.address(start) != <usize>load<u32>(slot, RecordSlot.value)
+    if (hasHole && load<i32>(slot, RecordSlot.placement) != Placement.content) wire.fail(Status.needMore, start)
     return true
   }
   // A TensorBoard scalar: one float32 that lies where it is.
-  store<i32>(slot, DType.FLOAT32, Slot.DTYPE)
-  store<f64>(slot, 1, Slot.ELEMENT_COUNT)
-  store<i32>(slot, Kind.CONTENT, Slot.KIND)
-  store<u32>(slot, <u32>simple, Slot.DATA)
-  store<u32>(slot, 4, Slot.DATA_LENGTH)
-  store<u32>(slot, HEADER_LENGTH + simplePosition, Slot.DATA_OFFSET)
+  store<i32>(slot, DTypeNumber.float32, RecordSlot.dtype)
+  store<f64>(slot, 1, RecordSlot.elementCount)
+  store<i32>(slot, Placement.content, RecordSlot.placement)
+  store<u32>(slot, <u32>simple, RecordSlot.data)
+  store<u32>(slot, 4, RecordSlot.dataLength)
+  store<u32>(slot, HEADER_LENGTH + simplePosition, RecordSlot.dataOffset)
   return true
 }
 
@@ -291,14 +287,14 @@ function walkPlugin(slot: usize, end: u32): void {
       wire.skip(key, end)
     }
   }
-  if (wire.status() != Status.OK) return
+  if (wire.status() != Status.ok) return
   const at = wire.address(name)
   // "mode" and "mode_step", read as little-endian words.
   if (nameLength == 4 && load<u32>(at) == 0x65646f6d) {
     const mode = readDecimal(wire.address(content), contentLength)
-    store<i32>(slot, mode >= 1 && mode <= 4 ? <i32>mode : 0, Slot.MODE)
+    store<i32>(slot, mode >= 1 && mode <= 4 ? <i32>mode : 0, RecordSlot.mode)
   } else if (nameLength == 9 && load<u64>(at) == 0x6574735f65646f6d && load<u8>(at, 8) == 0x70) {
-    store<f64>(slot, readDecimal(wire.address(content), contentLength), Slot.MODE_STEP)
+    store<f64>(slot, readDecimal(wire.address(content), contentLength), RecordSlot.modeStep)
   }
 }
 
@@ -319,7 +315,7 @@ function walkTensor(slot: usize, end: u32): void {
   while (wire.more(end)) {
     const key = wire.readKey(end)
     if (key == TENSOR_DTYPE) {
-      store<i32>(slot, <i32>wire.readVarint(end), Slot.DTYPE)
+      store<i32>(slot, <i32>wire.readVarint(end), RecordSlot.dtype)
     } else if (key == TENSOR_SHAPE) {
       walkShape(slot, wire.readEnd(end))
     } else if (key == TENSOR_CONTENT) {
@@ -330,56 +326,56 @@ function walkTensor(slot: usize, end: u32): void {
     }
   }
   // Counts strings until finishTensor knows whether they are the values.
-  store<u32>(slot, load<u32>(slot, Slot.VALUE_COUNT) + strings, Slot.VALUE_COUNT)
+  store<u32>(slot, load<u32>(slot, RecordSlot.valueCount) + strings, RecordSlot.valueCount)
 }
 
 /** Tells strings from numbers. The hook leaves the dtype of strings 0; then an empty tensor can only be one of them. */
 function finishTensor(slot: usize): void {
-  const dtype = load<i32>(slot, Slot.DTYPE)
-  const strings = load<u32>(slot, Slot.VALUE_COUNT)
-  const empty = load<i32>(slot, Slot.KIND) == Kind.NONE && load<f64>(slot, Slot.ELEMENT_COUNT) == 0
-  if (dtype == DType.STRING || (dtype == DType.INVALID && (strings > 0 || empty))) {
-    store<i32>(slot, DType.STRING, Slot.DTYPE)
-    store<i32>(slot, Kind.STRINGS, Slot.KIND)
+  const dtype = load<i32>(slot, RecordSlot.dtype)
+  const strings = load<u32>(slot, RecordSlot.valueCount)
+  const empty = load<i32>(slot, RecordSlot.placement) == Placement.none && load<f64>(slot, RecordSlot.elementCount) == 0
+  if (dtype == DTypeNumber.string || (dtype == NO_DTYPE && (strings > 0 || empty))) {
+    store<i32>(slot, DTypeNumber.string, RecordSlot.dtype)
+    store<i32>(slot, Placement.strings, RecordSlot.placement)
   }
 }
 
 function walkContent(slot: usize, end: u32): void {
   const start = wire.position
-  store<i32>(slot, end > start ? Kind.CONTENT : Kind.NONE, Slot.KIND)
-  store<u32>(slot, <u32>wire.address(start), Slot.DATA)
-  store<u32>(slot, end - start, Slot.DATA_LENGTH)
-  store<u32>(slot, HEADER_LENGTH + start, Slot.DATA_OFFSET)
+  store<i32>(slot, end > start ? Placement.content : Placement.none, RecordSlot.placement)
+  store<u32>(slot, <u32>wire.address(start), RecordSlot.data)
+  store<u32>(slot, end - start, RecordSlot.dataLength)
+  store<u32>(slot, HEADER_LENGTH + start, RecordSlot.dataOffset)
   if (wire.holds(end)) {
     wire.seek(end)
   } else if (tail == 0) {
-    wire.fail(Status.NEED_TAIL, end)
+    wire.fail(Status.needTail, end)
   } else if (end == tailPosition) {
     wire.jump(end, tail, tailLength)
   } else {
-    wire.fail(Status.MALFORMED_EVENT, start)
+    wire.fail(Status.malformedEvent, start)
   }
 }
 
 function walkShape(slot: usize, end: u32): void {
   const start = wire.position
-  const before = load<u32>(slot, Slot.RANK)
+  const before = load<u32>(slot, RecordSlot.rank)
   let rank = before
   while (wire.more(end)) {
     const key = wire.readKey(end)
     if (key == SHAPE_DIM) rank++
     wire.skip(key, end)
   }
-  if (wire.status() != Status.OK) return
+  if (wire.status() != Status.ok) return
   if (rank == before) return
-  if (rank > MAX_RANK) return refuseShape(slot, start, rank)
+  if (rank > <u32>MAX_RANK) return refuseShape(slot, start, rank)
   // Dimensions that came before are the last that was pushed, so that they grow where they are.
-  if (before > 0) arenaRelease(load<u32>(slot, Slot.DIMS))
+  if (before > 0) arenaRelease(load<u32>(slot, RecordSlot.dims))
   const dims = arenaPush(rank << 3)
-  if (dims == 0) return wire.fail(Status.OUT_OF_MEMORY, start)
-  store<u32>(slot, <u32>dims, Slot.DIMS)
-  store<u32>(slot, rank, Slot.RANK)
-  let count = load<f64>(slot, Slot.ELEMENT_COUNT)
+  if (dims == 0) return wire.fail(Status.outOfMemory, start)
+  store<u32>(slot, <u32>dims, RecordSlot.dims)
+  store<u32>(slot, rank, RecordSlot.rank)
+  let count = load<f64>(slot, RecordSlot.elementCount)
   let i: usize = before
   wire.seek(start)
   while (wire.more(end)) {
@@ -406,7 +402,7 @@ function walkShape(slot: usize, end: u32): void {
       count = NaN
     }
   }
-  store<f64>(slot, count, Slot.ELEMENT_COUNT)
+  store<f64>(slot, count, RecordSlot.elementCount)
 }
 
 /**
@@ -414,76 +410,76 @@ function walkShape(slot: usize, end: u32): void {
  * concern. A count that is no number says so, whatever it is multiplied with.
  */
 function refuseShape(slot: usize, at: u32, got: f64): void {
-  if (isNaN(load<f64>(slot, Slot.ELEMENT_COUNT))) return
-  store<f64>(slot, NaN, Slot.ELEMENT_COUNT)
-  store<u32>(slot, at, Slot.FAULT_OFFSET)
-  store<f64>(slot, got, Slot.GOT)
+  if (isNaN(load<f64>(slot, RecordSlot.elementCount))) return
+  store<f64>(slot, NaN, RecordSlot.elementCount)
+  store<u32>(slot, at, RecordSlot.faultOffset)
+  store<f64>(slot, got, RecordSlot.got)
 }
 
 /** Holds what was found against what was asked for, and the bytes against the shape. */
 function resolve(slot: usize): bool {
   // Mode and mode step are not held against the index file: the hook can write a record under the mode that comes next
   // (seen in real trials), but its step is always that of its file.
-  const step = load<f64>(slot, Slot.EVENT_STEP)
-  const askedStep = load<f64>(slot, Slot.ASKED_STEP)
-  if (askedStep >= 0 && askedStep != step) return refuse(slot, Status.STEP_MISMATCH, 0, askedStep, step)
-  const count = load<f64>(slot, Slot.ELEMENT_COUNT)
-  if (isMislabelledHalf(slot, count)) store<i32>(slot, DType.FLOAT16, Slot.DTYPE)
-  const dtype = load<i32>(slot, Slot.DTYPE)
+  const step = load<f64>(slot, RecordSlot.eventStep)
+  const askedStep = load<f64>(slot, RecordSlot.askedStep)
+  if (askedStep >= 0 && askedStep != step) return refuse(slot, Status.stepMismatch, 0, askedStep, step)
+  const count = load<f64>(slot, RecordSlot.elementCount)
+  if (isMislabelledHalf(slot, count)) store<i32>(slot, DTypeNumber.float16, RecordSlot.dtype)
+  const dtype = load<i32>(slot, RecordSlot.dtype)
   if (isNaN(count)) {
-    return refuse(slot, Status.BAD_SHAPE, load<u32>(slot, Slot.FAULT_OFFSET), MAX_RANK, load<f64>(slot, Slot.GOT))
+    return refuse(slot, Status.badShape, load<u32>(slot, RecordSlot.faultOffset), MAX_RANK, load<f64>(slot, RecordSlot.got))
   }
-  if (count > MAX_ELEMENTS) return refuse(slot, Status.BAD_SHAPE, 0, MAX_ELEMENTS, count)
-  if (load<i32>(slot, Slot.KIND) == Kind.STRINGS) return checkCount(slot, count)
+  if (count > MAX_ELEMENTS) return refuse(slot, Status.badShape, 0, MAX_ELEMENTS, count)
+  if (load<i32>(slot, RecordSlot.placement) == Placement.strings) return checkCount(slot, count)
   const size = elementSize(dtype)
-  if (size == 0) return refuse(slot, Status.UNKNOWN_DTYPE, 0, 0, dtype)
-  if (load<i32>(slot, Slot.KIND) == Kind.CONTENT) {
-    const bytes = <f64>load<u32>(slot, Slot.DATA_LENGTH)
+  if (size == 0) return refuse(slot, Status.unknownDType, 0, 0, dtype)
+  if (load<i32>(slot, RecordSlot.placement) == Placement.content) {
+    const bytes = <f64>load<u32>(slot, RecordSlot.dataLength)
     if (bytes == count * size) return true
-    return refuse(slot, Status.SHAPE_MISMATCH, load<u32>(slot, Slot.DATA_OFFSET), count * size, bytes)
+    return refuse(slot, Status.shapeMismatch, load<u32>(slot, RecordSlot.dataOffset), count * size, bytes)
   }
-  store<i32>(slot, Kind.VALUES, Slot.KIND)
+  store<i32>(slot, Placement.values, RecordSlot.placement)
   const values = readValues(slot, 0, 0xffffffff)
-  if (wire.status() != Status.OK) return refuse(slot, wire.status(), valuePosition(slot) + wire.faultOffset(), 0, 0)
-  if (isHalfRead) return refuse(slot, Status.SHAPE_MISMATCH, valuePosition(slot), count, <f64>values + 0.5)
-  store<u32>(slot, 0, Slot.CURSOR)
-  store<u32>(slot, 0, Slot.TENSOR_END)
-  store<u32>(slot, 0, Slot.PACKED_END)
-  store<u32>(slot, values, Slot.VALUE_COUNT)
+  if (wire.status() != Status.ok) return refuse(slot, wire.status(), valuePosition(slot) + wire.faultOffset(), 0, 0)
+  if (isHalfRead) return refuse(slot, Status.shapeMismatch, valuePosition(slot), count, <f64>values + 0.5)
+  store<u32>(slot, 0, RecordSlot.cursor)
+  store<u32>(slot, 0, RecordSlot.tensorEnd)
+  store<u32>(slot, 0, RecordSlot.packedEnd)
+  store<u32>(slot, values, RecordSlot.valueCount)
   return checkCount(slot, count)
 }
 
 /** Where in the payload the slot's Value begins. */
 function valuePosition(slot: usize): u32 {
-  const value = <usize>load<u32>(slot, Slot.VALUE)
+  const value = <usize>load<u32>(slot, RecordSlot.value)
   if (tail != 0 && value >= tail && value < tail + tailLength) return tailPosition + <u32>(value - tail)
-  return <u32>value - load<u32>(slot, Slot.FRAME) - HEADER_LENGTH
+  return <u32>value - load<u32>(slot, RecordSlot.frame) - HEADER_LENGTH
 }
 
 /** Tornasole called float16 int32. In any other trial, int32 of two bytes an element is corrupt. */
 function isMislabelledHalf(slot: usize, count: f64): bool {
   return (
-    load<u32>(slot, Slot.ASKED_TORNASOLE) != 0 &&
-    load<i32>(slot, Slot.DTYPE) == DType.INT32 &&
-    load<i32>(slot, Slot.KIND) == Kind.CONTENT &&
-    <f64>load<u32>(slot, Slot.DATA_LENGTH) == count * 2
+    load<u32>(slot, RecordSlot.askedTornasole) != 0 &&
+    load<i32>(slot, RecordSlot.dtype) == DTypeNumber.int32 &&
+    load<i32>(slot, RecordSlot.placement) == Placement.content &&
+    <f64>load<u32>(slot, RecordSlot.dataLength) == count * 2
   )
 }
 
 /** Values one by one: as many as the shape asks for, or fewer but at least one, the last of which is repeated. */
 function checkCount(slot: usize, count: f64): bool {
-  const values = load<u32>(slot, Slot.VALUE_COUNT)
+  const values = load<u32>(slot, RecordSlot.valueCount)
   if (<f64>values > count || (values == 0 && count > 0)) {
-    return refuse(slot, Status.SHAPE_MISMATCH, 0, count, values)
+    return refuse(slot, Status.shapeMismatch, 0, count, values)
   }
   return true
 }
 
 function refuse(slot: usize, status: i32, payloadOffset: u32, expected: f64, got: f64): bool {
-  store<i32>(slot, status, Slot.STATUS)
-  store<u32>(slot, HEADER_LENGTH + payloadOffset, Slot.FAULT_OFFSET)
-  store<f64>(slot, expected, Slot.EXPECTED)
-  store<f64>(slot, got, Slot.GOT)
+  store<i32>(slot, status, RecordSlot.status)
+  store<u32>(slot, HEADER_LENGTH + payloadOffset, RecordSlot.faultOffset)
+  store<f64>(slot, expected, RecordSlot.expected)
+  store<f64>(slot, got, RecordSlot.got)
   return false
 }
 
@@ -493,13 +489,13 @@ function refuse(slot: usize, status: i32, payloadOffset: u32, expected: f64, got
  * @returns the field's key; 0 when there is none left
  */
 function nextTensorField(slot: usize, end: u32): u32 {
-  let tensorEnd = load<u32>(slot, Slot.TENSOR_END)
+  let tensorEnd = load<u32>(slot, RecordSlot.tensorEnd)
   while (wire.more(end)) {
     if (wire.position < tensorEnd) return wire.readKey(tensorEnd)
     const key = wire.readKey(end)
     if (key == VALUE_TENSOR) {
       tensorEnd = wire.readEnd(end)
-      store<u32>(slot, tensorEnd, Slot.TENSOR_END)
+      store<u32>(slot, tensorEnd, RecordSlot.tensorEnd)
     } else {
       wire.skip(key, end)
     }
@@ -516,14 +512,14 @@ let isHalfRead = false
  * @returns how many were there
  */
 export function readValues(slot: usize, out: usize, capacity: u32): u32 {
-  const dtype = load<i32>(slot, Slot.DTYPE)
+  const dtype = load<i32>(slot, RecordSlot.dtype)
   const field = valuesField(dtype)
-  const end = load<u32>(slot, Slot.VALUE_LENGTH)
-  let packedEnd = load<u32>(slot, Slot.PACKED_END)
-  wire.open(<usize>load<u32>(slot, Slot.VALUE), end)
-  wire.seek(load<u32>(slot, Slot.CURSOR))
+  const end = load<u32>(slot, RecordSlot.valueLength)
+  let packedEnd = load<u32>(slot, RecordSlot.packedEnd)
+  wire.open(<usize>load<u32>(slot, RecordSlot.value), end)
+  wire.seek(load<u32>(slot, RecordSlot.cursor))
   // A complex element is two values on the wire.
-  const parts: u32 = dtype == DType.COMPLEX64 || dtype == DType.COMPLEX128 ? 2 : 1
+  const parts: u32 = dtype == DTypeNumber.complex64 || dtype == DTypeNumber.complex128 ? 2 : 1
   const size = elementSize(dtype) / parts
   const fixed: u32 = field == 5 || field == 9 ? wire.FIXED32 : field == 6 || field == 12 ? wire.FIXED64 : wire.VARINT
   const limit: u64 = <u64>capacity * parts
@@ -533,7 +529,7 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
     if (wire.position >= packedEnd) {
       const key = nextTensorField(slot, end)
       if (key == 0) break
-      runEnd = load<u32>(slot, Slot.TENSOR_END)
+      runEnd = load<u32>(slot, RecordSlot.tensorEnd)
       if (key == ((field << 3) | wire.LENGTH_DELIMITED)) {
         packedEnd = wire.readEnd(runEnd)
         continue
@@ -547,8 +543,8 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
     if (fixed == wire.FIXED32) value = wire.readFixed32(runEnd)
     else if (fixed == wire.FIXED64) value = wire.readFixed64(runEnd)
     else value = wire.readVarint(runEnd)
-    if (wire.status() != Status.OK) break
-    if (dtype == DType.BOOL) value = value != 0 ? 1 : 0
+    if (wire.status() != Status.ok) break
+    if (dtype == DTypeNumber.bool) value = value != 0 ? 1 : 0
     if (out != 0) {
       if (size == 1) store<u8>(out, <u8>value)
       else if (size == 2) store<u16>(out, <u16>value)
@@ -558,8 +554,8 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
     }
     count++
   }
-  store<u32>(slot, wire.position, Slot.CURSOR)
-  store<u32>(slot, packedEnd, Slot.PACKED_END)
+  store<u32>(slot, wire.position, RecordSlot.cursor)
+  store<u32>(slot, packedEnd, RecordSlot.packedEnd)
   isHalfRead = count % parts != 0
   return <u32>(count / parts)
 }
@@ -569,22 +565,22 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
  * @returns false when there is none left
  */
 export function readString(slot: usize): bool {
-  const end = load<u32>(slot, Slot.VALUE_LENGTH)
-  wire.open(<usize>load<u32>(slot, Slot.VALUE), end)
-  wire.seek(load<u32>(slot, Slot.CURSOR))
+  const end = load<u32>(slot, RecordSlot.valueLength)
+  wire.open(<usize>load<u32>(slot, RecordSlot.value), end)
+  wire.seek(load<u32>(slot, RecordSlot.cursor))
   for (;;) {
     const key = nextTensorField(slot, end)
     if (key == 0) return false
-    const tensorEnd = load<u32>(slot, Slot.TENSOR_END)
+    const tensorEnd = load<u32>(slot, RecordSlot.tensorEnd)
     if (key != TENSOR_STRING) {
       wire.skip(key, tensorEnd)
       continue
     }
     const stringEnd = wire.readEnd(tensorEnd)
-    if (wire.status() != Status.OK) return false
-    store<u32>(slot, <u32>wire.address(wire.position), Slot.DATA)
-    store<u32>(slot, stringEnd - wire.position, Slot.DATA_LENGTH)
-    store<u32>(slot, stringEnd, Slot.CURSOR)
+    if (wire.status() != Status.ok) return false
+    store<u32>(slot, <u32>wire.address(wire.position), RecordSlot.data)
+    store<u32>(slot, stringEnd - wire.position, RecordSlot.dataLength)
+    store<u32>(slot, stringEnd, RecordSlot.cursor)
     return true
   }
 }

@@ -1,7 +1,7 @@
 // Rows of moments as lines of text: pieces that the host has spelled, numbers, each behind its label, and an end.
 
+import { MomentsRow, NumberForm, TextColumn, TextLine } from '../src/engine/abi'
 import { copy, writeNumber } from './decimal'
-import { Column, Form, Line, Moments } from './layout'
 
 /**
  * Writes lines of rows whose elements are real, finite, at least one, and not extreme: what is asked of them is there.
@@ -9,7 +9,7 @@ import { Column, Form, Line, Moments } from './layout'
  * @param columns columnCount × Column
  * @param end what each line ends with
  * @param isJson 1: what JSON has no number for is put in quotes
- * @param out has room for all pieces and NUMBER_BYTES a number, and 32 bytes more
+ * @param out has room for all pieces and NUMBER_BYTES a number, and for TEXT_SLACK bytes more
  * @param ends a u32 a line: where it ends, from `out` on
  */
 export function writeLines(
@@ -23,12 +23,12 @@ export function writeLines(
   out: usize,
   ends: usize,
 ): void {
-  const columnsEnd = columns + <usize>columnCount * Column.SIZE
+  const columnsEnd = columns + <usize>columnCount * TextColumn.size
   let at = out
   for (let i: u32 = 0; i < count; i++) {
-    const row = <usize>load<u32>(lines, Line.ROW)
-    for (let piece = lines + Line.PIECES; piece != lines + Line.SIZE; piece += 8) at = put(at, piece)
-    for (let column = columns; column != columnsEnd; column += Column.SIZE) {
+    const row = <usize>load<u32>(lines, TextLine.row)
+    for (let piece = lines + TextLine.pieces; piece != lines + TextLine.size; piece += 8) at = put(at, piece)
+    for (let column = columns; column != columnsEnd; column += TextColumn.size) {
       at = put(at, column)
       at = writeNumber(numberOf(row, column), isJson, at)
     }
@@ -36,7 +36,7 @@ export function writeLines(
     at += endLength
     store<u32>(ends, <u32>(at - out))
     ends += 4
-    lines += Line.SIZE
+    lines += TextLine.size
   }
 }
 
@@ -50,19 +50,19 @@ function put(at: usize, piece: usize): usize {
 }
 
 function numberOf(row: usize, column: usize): f64 {
-  const value = load<f64>(row + load<u32>(column, Column.SLOT))
-  switch (load<u32>(column, Column.FORM)) {
-    case Form.SLOT:
+  const value = load<f64>(row + load<u32>(column, TextColumn.slot))
+  switch (load<u32>(column, TextColumn.form)) {
+    case NumberForm.slot:
       return value
-    case Form.ROOT:
+    case NumberForm.root:
       return sqrt(value)
-    case Form.PER_COUNT:
-      return max<f64>(0, value) / load<f64>(row, Moments.COUNT)
-    case Form.ROOT_PER_COUNT:
-      return sqrt(max<f64>(0, value) / load<f64>(row, Moments.COUNT))
+    case NumberForm.perCount:
+      return max<f64>(0, value) / load<f64>(row, MomentsRow.count)
+    case NumberForm.rootPerCount:
+      return sqrt(max<f64>(0, value) / load<f64>(row, MomentsRow.count))
     default: {
-      const product = scale(value, load<f64>(row, Moments.PROD_EXPONENT))
-      return load<u32>(column, Column.FORM) == Form.ABS_PRODUCT ? abs(product) : product
+      const product = scale(value, load<f64>(row, MomentsRow.prodExponent))
+      return load<u32>(column, TextColumn.form) == NumberForm.absProduct ? abs(product) : product
     }
   }
 }

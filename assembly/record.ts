@@ -1,29 +1,26 @@
 // A run of records in one crossing of the border: frame, walk, and the moments while the bytes are in the cache.
 
+import { BLOCK_ELEMENTS, CheckLevelNumber, ElementByteLength, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/abi'
 import { elementSize } from './dtype'
 import { readValues, survey, walk } from './event'
 import { momentsAdd, momentsRepeat } from './kernel/moments'
 import { momentsReset } from './kernel/row'
-import { Kind, Moments, Slot } from './layout'
 import { crc32c } from './crc32c'
-import { Status } from './status'
 import { checkFrame, checkHeader, FRAMING_LENGTH, HEADER_LENGTH, isPayload, payloadLength } from './tfrecord'
 
-/** Values that lie one by one are made dense this many at a time: a block of kernel/moments.ts. */
-const CHUNK: u32 = 4096
-/** Room for a chunk of the widest elements, complex128. */
-const chunk: usize = memory.data(4096 * 16, 16)
+/** Values that lie one by one are made dense a block at a time: room for one of the widest elements. */
+const chunk: usize = memory.data(BLOCK_ELEMENTS * ElementByteLength.complex128, 16)
 
 /** Checks and walks the records of `count` slots in a row. */
 export function decodeRecords(slots: usize, count: u32, level: i32): void {
-  for (let i: u32 = 0; i < count; i++) decodeRecord(slots + <usize>i * Slot.SIZE, level)
+  for (let i: u32 = 0; i < count; i++) decodeRecord(slots + <usize>i * RecordSlot.size, level)
 }
 
 /** As decodeRecords, and writes the moments of each, as much as `known` asks for: `rows` has room for `count` of them. */
 export function scanRecords(slots: usize, count: u32, level: i32, rows: usize, known: i32): void {
   for (let i: u32 = 0; i < count; i++) {
-    const slot = slots + <usize>i * Slot.SIZE
-    const row = rows + <usize>i * Moments.SIZE
+    const slot = slots + <usize>i * RecordSlot.size
+    const row = rows + <usize>i * MomentsRow.size
     momentsReset(row)
     if (decodeRecord(slot, level)) reduceRecord(slot, row, known)
   }
@@ -35,19 +32,19 @@ function decodeRecord(slot: usize, level: i32): bool {
 
 /** Adds the elements of a walked record, all of it in memory, to a row of moments. */
 export function reduceRecord(slot: usize, row: usize, known: i32): void {
-  const kind = load<i32>(slot, Slot.KIND)
-  const dtype = load<i32>(slot, Slot.DTYPE)
-  if (kind == Kind.CONTENT) {
-    momentsAdd(dtype, load<u32>(slot, Slot.DATA), <u32>load<f64>(slot, Slot.ELEMENT_COUNT), row, known)
-  } else if (kind == Kind.VALUES) {
+  const kind = load<i32>(slot, RecordSlot.placement)
+  const dtype = load<i32>(slot, RecordSlot.dtype)
+  if (kind == Placement.content) {
+    momentsAdd(dtype, load<u32>(slot, RecordSlot.data), <u32>load<f64>(slot, RecordSlot.elementCount), row, known)
+  } else if (kind == Placement.values) {
     let last: usize = 0
     for (;;) {
-      const count = readValues(slot, chunk, CHUNK)
+      const count = readValues(slot, chunk, BLOCK_ELEMENTS)
       if (count == 0) break
       momentsAdd(dtype, chunk, count, row, known)
       last = chunk + <usize>(count - 1) * elementSize(dtype)
     }
-    const rest = load<f64>(slot, Slot.ELEMENT_COUNT) - <f64>load<u32>(slot, Slot.VALUE_COUNT)
+    const rest = load<f64>(slot, RecordSlot.elementCount) - <f64>load<u32>(slot, RecordSlot.valueCount)
     if (rest > 0 && last != 0) momentsRepeat(dtype, last, rest, row, known)
   }
 }
@@ -60,24 +57,24 @@ export function reduceRecord(slot: usize, row: usize, known: i32): void {
  * @returns how many slots there are: see survey
  */
 export function surveyRecords(window: usize, there: u32, slots: usize, capacity: u32): u32 {
-  const tornasole = load<u32>(slots, Slot.ASKED_TORNASOLE)
+  const tornasole = load<u32>(slots, RecordSlot.askedTornasole)
   let at: u32 = 0
   let count: u32 = 0
   while (count < capacity && there - at >= FRAMING_LENGTH) {
-    const slot = slots + <usize>count * Slot.SIZE
-    store<u32>(slot, <u32>(window + at), Slot.FRAME)
-    store<u32>(slot, there - at, Slot.FRAME_LENGTH)
-    store<u32>(slot, 0, Slot.ASKED_LENGTH)
-    store<u32>(slot, tornasole, Slot.ASKED_TORNASOLE)
-    if (!checkHeader(slot, 1)) break
+    const slot = slots + <usize>count * RecordSlot.size
+    store<u32>(slot, <u32>(window + at), RecordSlot.frame)
+    store<u32>(slot, there - at, RecordSlot.frameLength)
+    store<u32>(slot, 0, RecordSlot.askedLength)
+    store<u32>(slot, tornasole, RecordSlot.askedTornasole)
+    if (!checkHeader(slot, CheckLevelNumber.minimal)) break
     const payload = payloadLength(slot)
     if (there - at - FRAMING_LENGTH < payload) break
-    store<u32>(slot, payload + FRAMING_LENGTH, Slot.FRAME_LENGTH)
+    store<u32>(slot, payload + FRAMING_LENGTH, RecordSlot.frameLength)
     const crc = crc32c(window + at + HEADER_LENGTH, payload, 0)
     const stored = load<u32>(window + at + HEADER_LENGTH + payload)
     const values = survey(slot, capacity - count, payload, 0, 0)
     if (values > capacity - count && count > 0) break
-    if (!isPayload(stored, crc)) store<i32>(slot, Status.BAD_PAYLOAD_CRC, Slot.RECORD_STATUS)
+    if (!isPayload(stored, crc)) store<i32>(slot, Status.badPayloadCrc, RecordSlot.recordStatus)
     if (values > capacity - count) return values
     count += values
     at += payload + FRAMING_LENGTH

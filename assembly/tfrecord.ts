@@ -1,26 +1,19 @@
 // TFRecord framing (spec/format.md, "TFRecord"):
 //   uint64 length | uint32 masked CRC of the length | payload | uint32 masked CRC of the payload
 
+import * as abi from '../src/engine/abi'
+import { CheckLevelNumber, RecordSlot, Status } from '../src/engine/abi'
 import { crc32c, crc32cOfLength, mask } from './crc32c'
-import { Slot } from './layout'
-import { Status } from './status'
 
-export const HEADER_LENGTH: u32 = 12
-const FOOTER_LENGTH: u32 = 4
-export const FRAMING_LENGTH: u32 = HEADER_LENGTH + FOOTER_LENGTH
-
-/** What the hook writes in place of a payload's checksum, unless told to compute it: that of ASCII `0x12345678`. */
-export const UNCHECKED: u32 = 0x062dc0b3
-
-/** Check levels. */
-export const CHECK_MINIMAL: i32 = 1
-export const CHECK_FULL: i32 = 2
+/** Unsigned, as lengths are. */
+export const HEADER_LENGTH: u32 = abi.HEADER_LENGTH
+export const FRAMING_LENGTH: u32 = abi.FRAMING_LENGTH
 
 function refuse(slot: usize, status: i32, offset: u32, expected: f64, got: f64): bool {
-  store<i32>(slot, status, Slot.STATUS)
-  store<u32>(slot, offset, Slot.FAULT_OFFSET)
-  store<f64>(slot, expected, Slot.EXPECTED)
-  store<f64>(slot, got, Slot.GOT)
+  store<i32>(slot, status, RecordSlot.status)
+  store<u32>(slot, offset, RecordSlot.faultOffset)
+  store<f64>(slot, expected, RecordSlot.expected)
+  store<f64>(slot, got, RecordSlot.got)
   return false
 }
 
@@ -29,27 +22,27 @@ function refuse(slot: usize, status: i32, offset: u32, expected: f64, got: f64):
  * @returns whether the record goes on; if not, the slot says why
  */
 export function checkHeader(slot: usize, level: i32): bool {
-  const frame = <usize>load<u32>(slot, Slot.FRAME)
-  const there = load<u32>(slot, Slot.FRAME_LENGTH)
-  const asked = load<u32>(slot, Slot.ASKED_LENGTH)
-  if (there < HEADER_LENGTH) return refuse(slot, Status.TRUNCATED, 0, max(asked, FRAMING_LENGTH), there)
+  const frame = <usize>load<u32>(slot, RecordSlot.frame)
+  const there = load<u32>(slot, RecordSlot.frameLength)
+  const asked = load<u32>(slot, RecordSlot.askedLength)
+  if (there < HEADER_LENGTH) return refuse(slot, Status.truncated, 0, max(asked, FRAMING_LENGTH), there)
   const low = load<u32>(frame)
   const high = load<u32>(frame, 4)
-  if (level >= CHECK_MINIMAL) {
+  if (level >= CheckLevelNumber.minimal) {
     const stored = load<u32>(frame, 8)
     const computed = mask(crc32cOfLength(low, high))
-    if (stored != computed) return refuse(slot, Status.BAD_LENGTH_CRC, 8, computed, stored)
+    if (stored != computed) return refuse(slot, Status.badLengthCrc, 8, computed, stored)
   }
   // A protobuf message can't exceed 2 GiB, so a length that needs more than 32 bits is a lie whatever its checksum.
   const framed = <f64>high * 4294967296 + <f64>low + FRAMING_LENGTH
   const limit: f64 = asked != 0 ? asked : 0xffffffff
-  if (framed > limit || (asked != 0 && framed != limit)) return refuse(slot, Status.LENGTH_MISMATCH, 0, limit, framed)
+  if (framed > limit || (asked != 0 && framed != limit)) return refuse(slot, Status.lengthMismatch, 0, limit, framed)
   return true
 }
 
 /** The payload's length, once checkHeader has passed. */
 export function payloadLength(slot: usize): u32 {
-  return load<u32>(<usize>load<u32>(slot, Slot.FRAME))
+  return load<u32>(<usize>load<u32>(slot, RecordSlot.frame))
 }
 
 /**
@@ -58,19 +51,19 @@ export function payloadLength(slot: usize): u32 {
  */
 export function checkFrame(slot: usize, level: i32): bool {
   if (!checkHeader(slot, level)) return false
-  const frame = <usize>load<u32>(slot, Slot.FRAME)
-  const there = load<u32>(slot, Slot.FRAME_LENGTH)
+  const frame = <usize>load<u32>(slot, RecordSlot.frame)
+  const there = load<u32>(slot, RecordSlot.frameLength)
   const payload = payloadLength(slot)
   if (there < FRAMING_LENGTH || there - FRAMING_LENGTH < payload) {
-    return refuse(slot, Status.TRUNCATED, 0, <f64>payload + FRAMING_LENGTH, there)
+    return refuse(slot, Status.truncated, 0, <f64>payload + FRAMING_LENGTH, there)
   }
-  if (level < CHECK_FULL) return true
+  if (level < CheckLevelNumber.full) return true
   return checkPayload(slot, crc32c(frame + HEADER_LENGTH, payload, 0), load<u32>(frame + HEADER_LENGTH + payload))
 }
 
 /** Whether what is stored behind a payload is its checksum, or says that there is none. */
 export function isPayload(stored: u32, crc: u32): bool {
-  return stored == UNCHECKED || stored == mask(crc)
+  return stored == abi.UNCHECKED_CRC || stored == mask(crc)
 }
 
 /**
@@ -94,5 +87,5 @@ export function findFrame(data: usize, there: u32, left: f64): u32 {
 /** Compares the checksum computed over a payload with the one stored behind it. */
 export function checkPayload(slot: usize, crc: u32, stored: u32): bool {
   if (isPayload(stored, crc)) return true
-  return refuse(slot, Status.BAD_PAYLOAD_CRC, HEADER_LENGTH + payloadLength(slot), mask(crc), stored)
+  return refuse(slot, Status.badPayloadCrc, HEADER_LENGTH + payloadLength(slot), mask(crc), stored)
 }

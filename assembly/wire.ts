@@ -5,7 +5,8 @@
 //
 // A fault is sticky: the first one is kept, the cursor then reads zeros, and every loop over fields ends.
 
-import { Status } from './status'
+import { Status } from '../src/engine/abi'
+
 
 export const VARINT: u32 = 0
 export const FIXED64: u32 = 1
@@ -17,8 +18,8 @@ export const FIXED32: u32 = 5
 let origin: usize = 0
 /** The payload's bytes before this position are in memory. */
 let available: u32 = 0
-/** Status.OK, or how the walk failed. */
-let fault: i32 = Status.OK
+/** Status.ok, or how the walk failed. */
+let fault: i32 = Status.ok
 let faultPosition: u32 = 0
 
 /** Where the cursor stands. */
@@ -29,7 +30,7 @@ export function open(address: usize, byteLength: u32): void {
   origin = address
   available = byteLength
   position = 0
-  fault = Status.OK
+  fault = Status.ok
   faultPosition = 0
 }
 
@@ -40,7 +41,7 @@ export function seek(to: u32): void {
 
 /** Moves the cursor to the end of a field whose bytes have to be in memory. */
 export function skipTo(end: u32): void {
-  if (end > available) fail(Status.NEED_MORE, position)
+  if (end > available) fail(Status.needMore, position)
   else position = end
 }
 
@@ -71,7 +72,7 @@ export function faultOffset(): u32 {
 
 /** Ends the walk with a fault at a position. */
 export function fail(code: i32, at: u32): void {
-  if (fault == Status.OK) {
+  if (fault == Status.ok) {
     fault = code
     faultPosition = at
   }
@@ -79,18 +80,18 @@ export function fail(code: i32, at: u32): void {
 
 /** True while there are fields left in the message that ends at `end`. */
 export function more(end: u32): bool {
-  return fault == Status.OK && position < end
+  return fault == Status.ok && position < end
 }
 
 /** Whether `byteLength` bytes before `end` can be read at the cursor; fails if not. */
 function ready(byteLength: u32, end: u32): bool {
-  if (fault != Status.OK) return false
+  if (fault != Status.ok) return false
   if (byteLength > end - position) {
-    fail(Status.MALFORMED_EVENT, position)
+    fail(Status.malformedEvent, position)
     return false
   }
   if (byteLength > available - position) {
-    fail(Status.NEED_MORE, position)
+    fail(Status.needMore, position)
     return false
   }
   return true
@@ -106,7 +107,7 @@ export function readVarint(end: u32): u64 {
     value |= <u64>(byte & 0x7f) << shift
     if (byte < 0x80) return value
   }
-  fail(Status.MALFORMED_EVENT, position)
+  fail(Status.malformedEvent, position)
   return 0
 }
 
@@ -114,8 +115,8 @@ export function readVarint(end: u32): u64 {
 export function readKey(end: u32): u32 {
   const start = position
   const key = readVarint(end)
-  if (key < 8 || key > 0xffffffff) fail(Status.MALFORMED_EVENT, start)
-  return fault == Status.OK ? <u32>key : 0
+  if (key < 8 || key > 0xffffffff) fail(Status.malformedEvent, start)
+  return fault == Status.ok ? <u32>key : 0
 }
 
 /** Reads the length of a length-delimited field and returns where it ends; the cursor stands at its first byte. */
@@ -123,7 +124,7 @@ export function readEnd(end: u32): u32 {
   const start = position
   const byteLength = readVarint(end)
   if (byteLength > <u64>(end - position)) {
-    fail(Status.MALFORMED_EVENT, start)
+    fail(Status.malformedEvent, start)
     return position
   }
   return position + <u32>byteLength
@@ -161,9 +162,9 @@ export function skip(key: u32, end: u32): void {
     } else if (wireType == END_GROUP && depth > 0) {
       depth--
     } else {
-      fail(Status.MALFORMED_EVENT, position)
+      fail(Status.malformedEvent, position)
     }
-    if (depth == 0 || fault != Status.OK) return
+    if (depth == 0 || fault != Status.ok) return
     key = readKey(end)
   }
 }

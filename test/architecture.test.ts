@@ -33,10 +33,12 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^node:(process|tty|readline)/, /^cli\//],
 ]
 
-/** The files of the core in import order: each imports only from those before it, so that there is no circle. */
+/**
+ * The files of the core in import order: each imports only from those before it, so that there is no circle. The first
+ * belongs to both sides of the border.
+ */
 const CORE = [
-  'status.ts',
-  'layout.ts',
+  '../src/engine/abi.ts',
   'dtype.ts',
   'arena.ts',
   'wire.ts',
@@ -130,7 +132,7 @@ describe('the core', () => {
   })
 
   it('has a place in that order for each of its files', () => {
-    expect(sourcesIn(core).sort()).toEqual([...CORE].sort())
+    expect(sourcesIn(core).sort()).toEqual(CORE.filter(file => !file.startsWith('..')).sort())
   })
 })
 

@@ -1,10 +1,10 @@
 /** Numbers as the core writes them: every one as JavaScript does, but for the sign of zero, which is kept. */
 
 import { describe, expect, it } from 'vitest'
+import { NumberForm } from '#dist/engine/abi.js'
 import { decimalPowers } from '#dist/engine/decimal.js'
 import { Engine } from '#dist/engine/engine.js'
 import { MOMENT_SLOTS } from '#dist/engine/layout.js'
-import { FORM } from '#dist/engine/lines.js'
 import { jsonNumber, plainNumber } from '#dist/pool/row.js'
 import { uniform } from '../fixtures/random.js'
 
@@ -16,7 +16,7 @@ function written(numbers: Float64Array, columns: number, label: string, isJson =
   const slots = MOMENT_SLOTS.map(name => [engine.layout.moments.at[name], name] as const).sort(([a], [b]) => a - b)
   const named = Array.from({ length: columns }, (_, i) => slots[i]!)
   const table = engine.lineTable({
-    columns: named.map(([, slot], i) => ({ label: `${label}${i}:`, slot, form: FORM.slot })),
+    columns: named.map(([, slot], i) => ({ label: `${label}${i}:`, slot, form: NumberForm.slot })),
     isJson,
     end: '',
     names: [''],

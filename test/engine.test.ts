@@ -3,12 +3,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { CheckLevelNumber, DTypeNumber, MomentsRow, Status } from '#dist/engine/abi.js'
+import { dtypeNumber, dtypeOf, elementByteLength } from '#dist/engine/dtype.js'
 import { Engine } from '#dist/engine/engine.js'
-import { MOMENT_SLOTS, readLayout } from '#dist/engine/layout.js'
-import { coreModule, instantiateCore } from '#dist/engine/module.js'
+import { coreModule } from '#dist/engine/module.js'
 import { faultError } from '#dist/engine/status.js'
 import { EngineError, FormatError, QueryError } from '#dist/errors.js'
-import type { DType } from '#dist/types.js'
+import { CHECK_LEVELS, type DType } from '#dist/types.js'
 import { type DTypeName, elementBytes, encodeEvent, frameRecord, type TensorSpec } from '../fixtures/event-writer.js'
 import { float16Value } from '../fixtures/golden.js'
 import { normals, uniform } from '../fixtures/random.js'
@@ -24,53 +25,56 @@ describe('the core', () => {
     expect(WebAssembly.Module.imports(coreModule())).toEqual([])
   })
 
-  it('exports every field of its structs where layout.ts of the core has it', () => {
-    const { constants } = instantiateCore()
-    const source = readFileSync(join(ROOT, 'assembly/layout.ts'), 'utf8')
-    let namespace = ''
-    let seen = 0
-    for (const line of source.split('\n')) {
-      namespace = /export namespace (\w+)/.exec(line)?.[1] ?? namespace
-      const [, name, value] = /export const (\w+): \w+ = (\d+)/.exec(line) ?? []
-      // What rounding took from the sums is for merging in the core only.
-      if (name === undefined || name.endsWith('_LOW')) continue
-      expect([name, constants.get(`${namespace.toUpperCase()}_${name}`)]).toEqual([name, Number(value)])
-      seen++
+  it('exports functions, its memory, and the address of one table', () => {
+    const kinds = WebAssembly.Module.exports(coreModule()).filter(({ kind }) => kind !== 'function')
+    expect(kinds.map(({ name }) => name).sort()).toEqual(['POWERS', 'memory'])
+  })
+
+  it('and TypeScript read one file of enums and integers, which both compilers understand alike', () => {
+    const source = readFileSync(join(ROOT, 'src/engine/abi.ts'), 'utf8')
+    const code = source
+      .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+      .split('\n')
+      .filter(line => line.trim() !== '')
+    for (const line of code) {
+      expect(line).toMatch(/^export enum \w+ \{$|^ {2}\w+ = \d+,$|^\}$|^export const \w+ = (-?\d+|0x[0-9a-f]+)$/)
     }
-    expect(seen).toBeGreaterThan(50)
   })
 
-  it('has a layout without holes in what TypeScript reads', () => {
-    const { slot, moments } = readLayout(instantiateCore().constants)
-    const words = Object.entries(slot).filter(([name]) => !/^(words|doubles|byteLength)$/.test(name))
-    for (const [, offset] of words) expect(Number.isInteger(offset)).toBe(true)
-    expect([slot.words * 4, slot.doubles * 8, moments.doubles * 8]).toEqual([
-      slot.byteLength,
-      slot.byteLength,
-      moments.byteLength,
-    ])
-    expect(new Set(MOMENT_SLOTS.map(name => moments.at[name])).size).toBe(MOMENT_SLOTS.length)
+  it('has structs whose fields neither overlap nor leave holes', () => {
+    // A field is as long as it is said to be in its comment: 8 bytes if f64, 4 otherwise.
+    const source = readFileSync(join(ROOT, 'src/engine/abi.ts'), 'utf8')
+    const struct = /export enum RecordSlot \{([\s\S]*?)\n\}/.exec(source)![1]!
+    let end = 0
+    for (const [, comment, name, offset] of struct.matchAll(/(\/\*\* f64\b[^\n]*\*\/\n)? {2}(\w+) = (\d+)/g)) {
+      expect([name, Number(offset)]).toEqual([name, end])
+      end += comment === undefined ? 4 : 8
+    }
+    const row = Object.values(MomentsRow).filter(value => typeof value === 'number')
+    expect(row).toEqual(row.map((_, i) => i * 8))
   })
 
-  it('whose layout lacks a field is refused by name', () => {
-    const constants = new Map(instantiateCore().constants)
-    constants.delete('SLOT_KIND')
-    expect(() => readLayout(constants)).toThrow(/expected the core to export SLOT_KIND/)
-    expect(() => readLayout(constants)).toThrow(EngineError)
+  it('knows every data type and check level of the format', () => {
+    for (const [name, number] of Object.entries(DTypeNumber).filter(([name]) => !/^\d/.test(name))) {
+      expect([dtypeOf(number as number), dtypeNumber(name as DType)]).toEqual([name, number])
+      const byteLength = name === 'string' ? 0 : name === 'bool' ? 1 : Number(/\d+$/.exec(name)) / 8
+      expect([name, elementByteLength(name as DType)]).toEqual([name, byteLength])
+    }
+    for (const number of [0, 11, 24, 2 ** 32 - 1]) expect(dtypeOf(number)).toBeUndefined()
+    expect(CHECK_LEVELS).toEqual(CHECK_LEVELS.map((_, i) => CheckLevelNumber[i]))
   })
 
   it('has a sentence for each of its statuses', () => {
-    const source = readFileSync(join(ROOT, 'assembly/status.ts'), 'utf8')
-    const statuses = [...source.matchAll(/export const (\w+): i32 = (\d+)/g)].filter(([, name]) => name !== 'OK')
+    const statuses = Object.entries(Status).filter(([name]) => !/^\d|^ok$/.test(name))
     expect(statuses.length).toBe(14)
-    for (const [, name, number] of statuses) {
-      const fault = { status: Number(number), faultOffset: 7, expected: 3, got: 4, tag: 'other' }
+    for (const [name, number] of statuses) {
+      const fault = { status: number as Status, faultOffset: 7, expected: 3, got: 4, tag: 'other' }
       const error = faultError(fault, { url: 'file:///x', startByte: 100, tensor: 't' })
       expect(error.message).toMatch(/^\/x[,:] /)
-      if (name === 'OUT_OF_MEMORY') expect(error).toBeInstanceOf(EngineError)
+      if (name === 'outOfMemory') expect(error).toBeInstanceOf(EngineError)
       else expect(error).toMatchObject({ offset: 107, expected: expect.any(String), got: expect.any(String) })
     }
-    const nonsense = { status: 99, faultOffset: 0, expected: 0, got: 0, tag: '' }
+    const nonsense = { status: 99 as Status, faultOffset: 0, expected: 0, got: 0, tag: '' }
     expect(faultError(nonsense, { url: 'x', startByte: 0, tensor: 't' })).toBeInstanceOf(EngineError)
   })
 })

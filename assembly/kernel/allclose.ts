@@ -1,6 +1,7 @@
 // numpy's isclose: |a − b| ≤ atol + rtol · |b| for a finite b, or a = b.
 
-import { DType, elementSize } from '../dtype'
+import { DTypeNumber } from '../../src/engine/abi'
+import { elementSize } from '../dtype'
 import { widenToFloat64 } from './lanes'
 
 /** Elements that are widened at once; both sides fit into the L1 cache. */
@@ -30,8 +31,8 @@ export function allclose(
   equalNan: i32,
 ): u32 {
   const nan = equalNan != 0
-  if (dtypeA == DType.FLOAT32 && dtypeB == DType.FLOAT32) return countApart<f32>(a, b, count, <f32>rtol, <f32>atol, nan)
-  if (dtypeA == DType.FLOAT64 && dtypeB == DType.FLOAT64) return countApart<f64>(a, b, count, rtol, atol, nan)
+  if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32) return countApart<f32>(a, b, count, <f32>rtol, <f32>atol, nan)
+  if (dtypeA == DTypeNumber.float64 && dtypeB == DTypeNumber.float64) return countApart<f64>(a, b, count, rtol, atol, nan)
 
   const sizeA = <usize>elementSize(dtypeA)
   const sizeB = <usize>elementSize(dtypeB)
@@ -55,7 +56,7 @@ export function allclose(
 }
 
 function isComplex(dtype: i32): bool {
-  return dtype == DType.COMPLEX64 || dtype == DType.COMPLEX128
+  return dtype == DTypeNumber.complex64 || dtype == DTypeNumber.complex128
 }
 
 /** Elements that are compared at once before it is known that b was finite among them. */

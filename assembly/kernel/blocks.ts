@@ -1,6 +1,7 @@
 // What the small kernels share. They read float32 and float64 where these lie, and all else after it was widened.
 
-import { DType } from '../dtype'
+import { DTypeNumber } from '../../src/engine/abi'
+
 
 /** Elements that are widened at once; they fit into the L1 cache, complex ones too. */
 export const BLOCK: u32 = 1024
@@ -16,5 +17,5 @@ export function pair<T>(at: usize): v128 {
 }
 
 export function isComplex(dtype: i32): bool {
-  return dtype == DType.COMPLEX64 || dtype == DType.COMPLEX128
+  return dtype == DTypeNumber.complex64 || dtype == DTypeNumber.complex128
 }

@@ -1,6 +1,6 @@
 // Extreme float64 and complex numbers, one by one.
 
-import { Moments } from '../layout'
+import { MomentsRow } from '../../src/engine/abi'
 import { at } from './lanes'
 import { part, set, setProduct, setSumAround } from './row'
 import { exponentOf, scale, TWO_32 } from './twofold'
@@ -60,19 +60,19 @@ export function addCarefully<T>(data: usize, n: u32, parts: u32): void {
     least = absolute < least ? absolute : least
     most = absolute > most ? absolute : most
   }
-  set(part, Moments.NAN_COUNT, nans)
-  set(part, Moments.POSITIVE_INFINITY_COUNT, infinite)
-  set(part, Moments.ZERO_COUNT, zeros)
-  set(part, Moments.MIN, lowest)
-  set(part, Moments.MAX, highest)
-  set(part, Moments.MIN_ABS, least)
-  set(part, Moments.MAX_ABS, most)
+  set(part, MomentsRow.nanCount, nans)
+  set(part, MomentsRow.positiveInfinityCount, infinite)
+  set(part, MomentsRow.zeroCount, zeros)
+  set(part, MomentsRow.min, lowest)
+  set(part, MomentsRow.max, highest)
+  set(part, MomentsRow.minAbs, least)
+  set(part, MomentsRow.maxAbs, most)
   setProduct(part, zeros > 0 ? copysign(0, product) : product, <f64>exponent)
 
   const count = <f64>n - nans - infinite
   if (count == 0) return
   const unit: i64 = largestPart > LARGE || (largestPart < SMALL && largestPart > 0) ? exponentOf(largestPart) : 0
-  set(part, Moments.EXPONENT, <f64>unit)
+  set(part, MomentsRow.exponent, <f64>unit)
   // Two factors, see `scale`
   const scale1 = scale(1, -unit >> 1)
   const scale2 = scale(1, -unit - (-unit >> 1))
@@ -90,7 +90,7 @@ export function addCarefully<T>(data: usize, n: u32, parts: u32): void {
     sumAbs += parts == 2 ? sqrt(square) : abs(x)
     squares += square
   }
-  set(part, Moments.SUM_SQUARES, squares)
+  set(part, MomentsRow.sumSquares, squares)
 
   const mean = sum / count
   const meanImaginary = sumImaginary / count
@@ -117,8 +117,8 @@ export function addCarefully<T>(data: usize, n: u32, parts: u32): void {
       restImaginary += di
     }
   }
-  setSumAround(Moments.SUM, mean, rest, m2, count)
-  setSumAround(Moments.SUM_ABS, meanAbs, restAbs, m2Abs, count)
+  setSumAround(MomentsRow.sum, mean, rest, m2, count)
+  setSumAround(MomentsRow.sumAbs, meanAbs, restAbs, m2Abs, count)
   if (parts == 2)
-    setSumAround(Moments.SUM_IMAGINARY, meanImaginary, restImaginary, m2Imaginary, count)
+    setSumAround(MomentsRow.sumImaginary, meanImaginary, restImaginary, m2Imaginary, count)
 }

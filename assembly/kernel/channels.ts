@@ -1,6 +1,7 @@
 // Sums of the elements of each channel, in float64.
 
-import { DType, elementSize } from '../dtype'
+import { DTypeNumber } from '../../src/engine/abi'
+import { elementSize } from '../dtype'
 import { BLOCK, isComplex, pair, wide } from './blocks'
 import { widenToFloat64 } from './lanes'
 
@@ -25,8 +26,8 @@ export function sumChannels(dtype: i32, data: usize, outer: u32, channels: u32, 
 }
 
 function addAll(dtype: i32, data: usize, count: u32, channels: u32, inner: u32, sums: usize): void {
-  if (dtype == DType.FLOAT32) return addRuns<f32>(data, 0, count, channels, inner, sums)
-  if (dtype == DType.FLOAT64) return addRuns<f64>(data, 0, count, channels, inner, sums)
+  if (dtype == DTypeNumber.float32) return addRuns<f32>(data, 0, count, channels, inner, sums)
+  if (dtype == DTypeNumber.float64) return addRuns<f64>(data, 0, count, channels, inner, sums)
 
   const size = <usize>elementSize(dtype)
   if (size == 0) return

@@ -1,6 +1,7 @@
 // How many elements are of a kind, compared as float64.
 
-import { DType, elementSize } from '../dtype'
+import { DTypeNumber } from '../../src/engine/abi'
+import { elementSize } from '../dtype'
 import { BLOCK, isComplex, pair, wide } from './blocks'
 import { widenToFloat64 } from './lanes'
 
@@ -18,8 +19,8 @@ export function countInside(
   counts: usize,
 ): void {
   const count = rows * columns
-  if (dtype == DType.FLOAT32) return inRows<f32>(data, 0, count, columns, lo, hi, counts)
-  if (dtype == DType.FLOAT64) return inRows<f64>(data, 0, count, columns, lo, hi, counts)
+  if (dtype == DTypeNumber.float32) return inRows<f32>(data, 0, count, columns, lo, hi, counts)
+  if (dtype == DTypeNumber.float64) return inRows<f64>(data, 0, count, columns, lo, hi, counts)
 
   const size = <usize>elementSize(dtype)
   if (size == 0 || isComplex(dtype)) return
@@ -41,8 +42,8 @@ export function countBelow(counts: usize, columns: u32, limit: f64): u32 {
 
 /** How many elements equal a value; a complex one does without an imaginary part. */
 export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32 {
-  if (dtype == DType.FLOAT32) return equal<f32>(data, count, value)
-  if (dtype == DType.FLOAT64) return equal<f64>(data, count, value)
+  if (dtype == DTypeNumber.float32) return equal<f32>(data, count, value)
+  if (dtype == DTypeNumber.float64) return equal<f64>(data, count, value)
 
   const size = <usize>elementSize(dtype)
   if (size == 0) return 0

@@ -1,6 +1,7 @@
 // How far two tensors are apart: Σ|a − b|, in float64 whatever the types are.
 
-import { DType, elementSize } from '../dtype'
+import { DTypeNumber } from '../../src/engine/abi'
+import { elementSize } from '../dtype'
 import { BLOCK, isComplex, pair, wide } from './blocks'
 import { widenToFloat64 } from './lanes'
 
@@ -8,8 +9,8 @@ const wideB: usize = memory.data(1024 * 16, 16)
 
 /** NaN where one is among the differences; 0 where a side has no numbers. */
 export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, count: u32): f64 {
-  if (dtypeA == DType.FLOAT32 && dtypeB == DType.FLOAT32) return sumApart<f32>(a, b, count)
-  if (dtypeA == DType.FLOAT64 && dtypeB == DType.FLOAT64) return sumApart<f64>(a, b, count)
+  if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32) return sumApart<f32>(a, b, count)
+  if (dtypeA == DTypeNumber.float64 && dtypeB == DTypeNumber.float64) return sumApart<f64>(a, b, count)
 
   const sizeA = <usize>elementSize(dtypeA)
   const sizeB = <usize>elementSize(dtypeB)

@@ -1,6 +1,7 @@
 // Widening: narrow types become one of the few that the kernels compute with.
 
-import { DType } from '../dtype'
+import { DTypeNumber } from '../../src/engine/abi'
+
 
 const INFINITY_BITS: i32 = 0x7f800000
 
@@ -30,17 +31,17 @@ function float16x4(bits: v128): v128 {
 @inline
 function load4(dtype: i32, from: usize): v128 {
   switch (dtype) {
-    case DType.FLOAT16:
+    case DTypeNumber.float16:
       return float16x4(v128.load16x4_u(from))
-    case DType.BFLOAT16:
+    case DTypeNumber.bfloat16:
       return i32x4.shl(v128.load16x4_u(from), 16)
-    case DType.INT16:
+    case DTypeNumber.int16:
       return v128.load16x4_s(from)
-    case DType.UINT16:
+    case DTypeNumber.uint16:
       return v128.load16x4_u(from)
-    case DType.INT8:
+    case DTypeNumber.int8:
       return i32x4.extend_low_i16x8_s(i16x8.extend_low_i8x16_s(v128.load32_zero(from)))
-    case DType.UINT8:
+    case DTypeNumber.uint8:
       return i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(from)))
     default: // BOOL
       return v128.and(
@@ -81,27 +82,27 @@ function widen(dtype: i32, size: usize, from: usize, count: u32, to: usize): voi
 
 /** float16 and bfloat16 → float32, bit for bit (the payload of a NaN moves to the upper bits). */
 export function widenToFloat32(dtype: i32, from: usize, count: u32, to: usize): void {
-  if (dtype == DType.FLOAT16) widen(DType.FLOAT16, 2, from, count, to)
-  else if (dtype == DType.BFLOAT16) widen(DType.BFLOAT16, 2, from, count, to)
+  if (dtype == DTypeNumber.float16) widen(DTypeNumber.float16, 2, from, count, to)
+  else if (dtype == DTypeNumber.bfloat16) widen(DTypeNumber.bfloat16, 2, from, count, to)
 }
 
 /** Integers of 8 and 16 bits and bool (any non-zero byte is 1) → int32. */
 export function widenToInt32(dtype: i32, from: usize, count: u32, to: usize): void {
   switch (dtype) {
-    case DType.INT16:
-      widen(DType.INT16, 2, from, count, to)
+    case DTypeNumber.int16:
+      widen(DTypeNumber.int16, 2, from, count, to)
       break
-    case DType.UINT16:
-      widen(DType.UINT16, 2, from, count, to)
+    case DTypeNumber.uint16:
+      widen(DTypeNumber.uint16, 2, from, count, to)
       break
-    case DType.INT8:
-      widen(DType.INT8, 1, from, count, to)
+    case DTypeNumber.int8:
+      widen(DTypeNumber.int8, 1, from, count, to)
       break
-    case DType.UINT8:
-      widen(DType.UINT8, 1, from, count, to)
+    case DTypeNumber.uint8:
+      widen(DTypeNumber.uint8, 1, from, count, to)
       break
-    case DType.BOOL:
-      widen(DType.BOOL, 1, from, count, to)
+    case DTypeNumber.bool:
+      widen(DTypeNumber.bool, 1, from, count, to)
   }
 }
 
@@ -117,43 +118,43 @@ function convert<T>(from: usize, count: u32, to: usize): void {
  */
 export function widenToFloat64(dtype: i32, from: usize, count: u32, to: usize): bool {
   switch (dtype) {
-    case DType.FLOAT64:
+    case DTypeNumber.float64:
       convert<f64>(from, count, to)
       return true
-    case DType.COMPLEX128:
+    case DTypeNumber.complex128:
       convert<f64>(from, 2 * count, to)
       return true
-    case DType.FLOAT32:
+    case DTypeNumber.float32:
       convert<f32>(from, count, to)
       return true
-    case DType.COMPLEX64:
+    case DTypeNumber.complex64:
       convert<f32>(from, 2 * count, to)
       return true
-    case DType.INT32:
+    case DTypeNumber.int32:
       convert<i32>(from, count, to)
       return true
-    case DType.UINT32:
+    case DTypeNumber.uint32:
       convert<u32>(from, count, to)
       return true
-    case DType.INT64:
+    case DTypeNumber.int64:
       convert<i64>(from, count, to)
       return true
-    case DType.UINT64:
+    case DTypeNumber.uint64:
       convert<u64>(from, count, to)
       return true
-    case DType.FLOAT16:
-    case DType.BFLOAT16: {
+    case DTypeNumber.float16:
+    case DTypeNumber.bfloat16: {
       // In the upper half of the target, where the conversion has read an element before it is written over
       const upper = to + <usize>count * 4
       widenToFloat32(dtype, from, count, upper)
       convert<f32>(upper, count, to)
       return true
     }
-    case DType.INT16:
-    case DType.UINT16:
-    case DType.INT8:
-    case DType.UINT8:
-    case DType.BOOL: {
+    case DTypeNumber.int16:
+    case DTypeNumber.uint16:
+    case DTypeNumber.int8:
+    case DTypeNumber.uint8:
+    case DTypeNumber.bool: {
       const upper = to + <usize>count * 4
       widenToInt32(dtype, from, count, upper)
       convert<i32>(upper, count, to)

@@ -1,7 +1,7 @@
 // Everything a reduction needs, or as much of it as was asked for, in one pass over the elements (the numbers:
 // performance.md §3).
 //
-// Elements are taken in blocks of 4096, which stay in the L1 cache for as many passes as a block needs: for the extremes,
+// Elements are taken in blocks of 4,096, which stay in the L1 cache for as many passes as a block needs: for the extremes,
 // for sums, and for Σ(x − mean)² where Σx² − (Σx)²/n would cancel. The moments of the block are merged into the row by
 // Chan's formula. So nothing passes from block to block but the row, and input cut at whole blocks gives the same bits.
 //
@@ -14,12 +14,12 @@
 //
 // A float64 block is extreme when squares could leave the range. It is summed in units of 2^EXPONENT.
 //
-// What a smaller set knows is the same, to the last bit, as in Known.ALL: blocks take the same ways. GB/s of float32
+// What a smaller set knows is the same, to the last bit, as in KnownMoments.all: blocks take the same ways. GB/s of float32
 // in the cache (one core, Node.js 20): the extremes 48; Σx 29; Σx and Σx² 19; these and the extremes 14; Σ|x|, which
 // takes the extremes, 14, and with Σx² 11.5; all 9.8.
 
-import { DType, elementSize } from '../dtype'
-import { Known, Moments } from '../layout'
+import { BLOCK_ELEMENTS, DTypeNumber, KnownMoments, MomentsRow } from '../../src/engine/abi'
+import { elementSize } from '../dtype'
 import { addCarefully } from './careful'
 import { widenToFloat32, widenToInt32 } from './lanes'
 import { addPlain, wide } from './plain'
@@ -27,10 +27,8 @@ import { get, infinities, merge, momentsReset, part, set, setProduct } from './r
 import { add, lost, multiply } from './twofold'
 import { addWhole } from './whole'
 
-const BLOCK: u32 = 4096
-
 /** The row of the element to repeat. */
-const single: usize = memory.data(<i32>Moments.SIZE, 16)
+const single: usize = memory.data(<i32>MomentsRow.size, 16)
 
 /**
  * Takes elements into a row. Those of a type without numbers are left out.
@@ -41,7 +39,7 @@ export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, know
   if (size == 0) return
   known = withNeeded(dtype, known)
   while (count > 0) {
-    const n = min(count, BLOCK)
+    const n = min(count, <u32>BLOCK_ELEMENTS)
     momentsReset(part)
     addBlock(dtype, data, n, known)
     merge(row, part, known)
@@ -54,13 +52,13 @@ export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, know
 export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, known: i32): void {
   if (!(times >= 1) || elementSize(dtype) == 0) return
   momentsReset(single)
-  momentsAdd(dtype, data, 1, single, Known.ALL)
-  for (let slot = Moments.COUNT; slot <= Moments.ZERO_COUNT; slot += 8) set(single, slot, get(single, slot) * times)
-  if (get(single, Moments.NAN_COUNT) + infinities(single) == 0) {
-    repeatSum(Moments.SUM, Moments.SUM_LOW, times)
-    repeatSum(Moments.SUM_ABS, Moments.SUM_ABS_LOW, times)
-    repeatSum(Moments.SUM_IMAGINARY, Moments.SUM_IMAGINARY_LOW, times)
-    repeatSum(Moments.SUM_SQUARES, Moments.SUM_SQUARES_LOW, times)
+  momentsAdd(dtype, data, 1, single, KnownMoments.all)
+  for (let slot = MomentsRow.count; slot <= MomentsRow.zeroCount; slot += 8) set(single, slot, get(single, slot) * times)
+  if (get(single, MomentsRow.nanCount) + infinities(single) == 0) {
+    repeatSum(MomentsRow.sum, MomentsRow.sumLow, times)
+    repeatSum(MomentsRow.sumAbs, MomentsRow.sumAbsLow, times)
+    repeatSum(MomentsRow.sumImaginary, MomentsRow.sumImaginaryLow, times)
+    repeatSum(MomentsRow.sumSquares, MomentsRow.sumSquaresLow, times)
     repeatProduct(times)
   }
   merge(row, single, withNeeded(dtype, known))
@@ -68,45 +66,45 @@ export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, k
 
 /** What is asked for, and what is found on the way. */
 function withNeeded(dtype: i32, known: i32): i32 {
-  if (known & Known.PRODUCT) return Known.ALL
-  if (known & (Known.SUM_ABS | Known.SQUARES)) known |= Known.SUM
+  if (known & KnownMoments.product) return KnownMoments.all
+  if (known & (KnownMoments.sumAbs | KnownMoments.squares)) known |= KnownMoments.sum
   // Extremes tell whether there are two signs, whether a float64 can be squared, and what an int64 is at all.
-  if (known & Known.SUM && elementSize(dtype) > 4) known |= Known.SUM_ABS
-  if (known & Known.SUM_ABS || known == 0) known |= Known.EXTREMES
+  if (known & KnownMoments.sum && elementSize(dtype) > 4) known |= KnownMoments.sumAbs
+  if (known & KnownMoments.sumAbs || known == 0) known |= KnownMoments.extremes
   return known
 }
 
 /** Fills the empty row `part` with the moments of a block that follows the elements of `row`. */
 function addBlock(dtype: i32, data: usize, n: u32, known: i32): void {
-  set(part, Moments.COUNT, n)
+  set(part, MomentsRow.count, n)
   switch (dtype) {
-    case DType.FLOAT32:
+    case DTypeNumber.float32:
       addPlain<f32>(data, n, known)
       break
-    case DType.FLOAT64:
+    case DTypeNumber.float64:
       addPlain<f64>(data, n, known)
       break
-    case DType.FLOAT16:
-    case DType.BFLOAT16:
+    case DTypeNumber.float16:
+    case DTypeNumber.bfloat16:
       widenToFloat32(dtype, data, n, wide)
       addPlain<f32>(wide, n, known)
       break
-    case DType.INT32:
+    case DTypeNumber.int32:
       addPlain<i32>(data, n, known)
       break
-    case DType.UINT32:
+    case DTypeNumber.uint32:
       addPlain<u32>(data, n, known)
       break
-    case DType.INT64:
+    case DTypeNumber.int64:
       addWhole<i64>(data, n, known)
       break
-    case DType.UINT64:
+    case DTypeNumber.uint64:
       addWhole<u64>(data, n, known)
       break
-    case DType.COMPLEX64:
+    case DTypeNumber.complex64:
       addCarefully<f32>(data, n, 2)
       break
-    case DType.COMPLEX128:
+    case DTypeNumber.complex128:
       addCarefully<f64>(data, n, 2)
       break
     default:
@@ -124,16 +122,16 @@ function repeatSum(slot: usize, low: usize, times: f64): void {
 
 /** Repeated squaring, to twice the precision since every squaring doubles the error. */
 function repeatProduct(times: f64): void {
-  let power = get(single, Moments.PROD_MANTISSA)
+  let power = get(single, MomentsRow.prodMantissa)
   if (power == 0) {
-    set(single, Moments.PROD_MANTISSA, <u64>times & 1 ? power : 0)
+    set(single, MomentsRow.prodMantissa, <u64>times & 1 ? power : 0)
     return
   }
   let powerLow: f64 = 0
   let exponent: f64 = 0
   let product: f64 = 1
   let productLow: f64 = 0
-  let productExponent: f64 = get(single, Moments.PROD_EXPONENT) * times
+  let productExponent: f64 = get(single, MomentsRow.prodExponent) * times
   for (let left = <u64>times; ; ) {
     if (left & 1) {
       const high = multiply(product, power)

@@ -1,6 +1,6 @@
 // Numbers that can be squared and summed as they are, by vectors.
 
-import { Known, Moments } from '../layout'
+import { KnownMoments, MomentsRow } from '../../src/engine/abi'
 import { addCarefully, LARGE, SMALL } from './careful'
 import { at } from './lanes'
 import { get, momentsReset, part, set, setProduct, setSum, setSumsAbsOfOneSign } from './row'
@@ -41,7 +41,7 @@ export const wide: usize = memory.data(4096 * 8, 16)
  * @param known as `momentsAdd` has completed it
  */
 export function addPlain<T>(data: usize, n: u32, known: i32): void {
-  const hasExtremes = (known & Known.EXTREMES) != 0
+  const hasExtremes = (known & KnownMoments.extremes) != 0
   const isOrdinary = hasExtremes ? passExtremes<T>(data, n) : true
   if (isFloat<T>()) {
     if (!isOrdinary && addSifted<T>(data, n, known)) return
@@ -50,39 +50,39 @@ export function addPlain<T>(data: usize, n: u32, known: i32): void {
       return
     }
   }
-  if (known & Known.PRODUCT) passAll<T>(data, n)
-  else if (known & Known.SUM_ABS) {
-    if (known & Known.SQUARES) passSquaresAbs<T>(data, n)
+  if (known & KnownMoments.product) passAll<T>(data, n)
+  else if (known & KnownMoments.sumAbs) {
+    if (known & KnownMoments.squares) passSquaresAbs<T>(data, n)
     else passSumsAbs<T>(data, n)
-  } else if (known & Known.SQUARES) passSquares<T>(data, n)
-  else if (known & Known.SUM) passSum<T>(data, n)
+  } else if (known & KnownMoments.squares) passSquares<T>(data, n)
+  else if (known & KnownMoments.sum) passSum<T>(data, n)
   // Only NaN and ±∞ leave the sum of float32 not finite
-  if (isFloat<T>() && !hasExtremes && !isFinite(get(part, Moments.SUM)) && addSifted<T>(data, n, known)) return
-  if (known & Known.SUM) setSums<T>(data, n, known)
-  if (hasExtremes && get(part, Moments.MIN_ABS) == 0) {
-    set(part, Moments.ZERO_COUNT, countAbsBelow<T>(data, n, 0))
-    setProduct(part, copysign(0, get(part, Moments.PROD_MANTISSA)), 0)
+  if (isFloat<T>() && !hasExtremes && !isFinite(get(part, MomentsRow.sum)) && addSifted<T>(data, n, known)) return
+  if (known & KnownMoments.sum) setSums<T>(data, n, known)
+  if (hasExtremes && get(part, MomentsRow.minAbs) == 0) {
+    set(part, MomentsRow.zeroCount, countAbsBelow<T>(data, n, 0))
+    setProduct(part, copysign(0, get(part, MomentsRow.prodMantissa)), 0)
   }
 }
 
 /** From the raw Σx, Σ|x| and Σx² that a pass left to the slots of sums and squares. */
 function setSums<T>(data: usize, n: u32, known: i32): void {
   const count = <f64>n
-  const sum = get(part, Moments.SUM)
-  const sumAbs = get(part, Moments.SUM_ABS)
+  const sum = get(part, MomentsRow.sum)
+  const sumAbs = get(part, MomentsRow.sumAbs)
   // Of a few numbers a person knows the sum
   if (isFloat<T>() && n <= FEW) setSumOfFew<T>(data, n)
-  else setSum(part, Moments.SUM, sum, 0, count)
-  const squares = get(part, Moments.SUM_SQUARES)
-  if (known & Known.SQUARES) set(part, Moments.M2, m2Of<T>(data, n, squares, sum, false))
-  if (!(known & Known.SUM_ABS)) return
-  const sign = get(part, Moments.MIN) >= 0 ? 1 : get(part, Moments.MAX) <= 0 ? -1 : 0
+  else setSum(part, MomentsRow.sum, sum, 0, count)
+  const squares = get(part, MomentsRow.sumSquares)
+  if (known & KnownMoments.squares) set(part, MomentsRow.m2, m2Of<T>(data, n, squares, sum, false))
+  if (!(known & KnownMoments.sumAbs)) return
+  const sign = get(part, MomentsRow.min) >= 0 ? 1 : get(part, MomentsRow.max) <= 0 ? -1 : 0
   if (sign != 0) {
     setSumsAbsOfOneSign(part, sign)
     return
   }
-  setSum(part, Moments.SUM_ABS, sumAbs, 0, count)
-  if (known & Known.SQUARES) set(part, Moments.M2_ABS, m2Of<T>(data, n, squares, sumAbs, true))
+  setSum(part, MomentsRow.sumAbs, sumAbs, 0, count)
+  if (known & KnownMoments.squares) set(part, MomentsRow.m2Abs, m2Of<T>(data, n, squares, sumAbs, true))
 }
 
 /** Σ(x − mean)², or of |x|: from Σx² − (Σx)²/n, or where that cancels by a second pass. */
@@ -100,7 +100,7 @@ function setSumOfFew<T>(data: usize, n: u32): void {
     high = add(high, <f64>at<T>(data, i))
     low += lost
   }
-  setSum(part, Moments.SUM, high, low, <f64>n)
+  setSum(part, MomentsRow.sum, high, low, <f64>n)
 }
 
 /** A block with NaN or ±∞: moves the finite elements to `wide` (`data` may be that) and takes them as a block. */
@@ -119,20 +119,20 @@ function addSifted<T>(data: usize, n: u32, known: i32): bool {
   const negative = n - finite - nans - positive
   momentsReset(part)
   if (finite > 0) addPlain<T>(wide, finite, known)
-  set(part, Moments.COUNT, <f64>n)
-  set(part, Moments.NAN_COUNT, <f64>nans)
-  set(part, Moments.POSITIVE_INFINITY_COUNT, <f64>positive)
-  set(part, Moments.NEGATIVE_INFINITY_COUNT, <f64>negative)
-  if (positive > 0) set(part, Moments.MAX, Infinity)
-  if (negative > 0) set(part, Moments.MIN, -Infinity)
-  if (positive + negative > 0) set(part, Moments.MAX_ABS, Infinity)
+  set(part, MomentsRow.count, <f64>n)
+  set(part, MomentsRow.nanCount, <f64>nans)
+  set(part, MomentsRow.positiveInfinityCount, <f64>positive)
+  set(part, MomentsRow.negativeInfinityCount, <f64>negative)
+  if (positive > 0) set(part, MomentsRow.max, Infinity)
+  if (negative > 0) set(part, MomentsRow.min, -Infinity)
+  if (positive + negative > 0) set(part, MomentsRow.maxAbs, Infinity)
   return true
 }
 
 /** Whether a finite float64 block, having passed, holds numbers whose squares or products leave the range. */
 function isExtreme(data: usize, n: u32): bool {
-  const most = get(part, Moments.MAX_ABS)
-  const least = get(part, Moments.MIN_ABS)
+  const most = get(part, MomentsRow.maxAbs)
+  const least = get(part, MomentsRow.minAbs)
   if (most > LARGE || (most < SMALL && most > 0)) return true
   if (least > 0) return least < SMALLEST_NORMAL
   return countAbsBelow<f64>(data, n, SMALLEST_NORMAL) != countAbsBelow<f64>(data, n, 0)
@@ -272,10 +272,10 @@ function pass<T>(data: usize, n: u32, hasAbs: bool, hasSquares: bool, hasProduct
     exponent += ((reinterpret<i64>(x) & EXPONENT_BITS) >> 52) - 1023
     factor *= reinterpret<f64>((reinterpret<i64>(x) & ~EXPONENT_BITS) | ONE_BITS)
   }
-  set(part, Moments.SUM, s)
-  if (hasAbs) set(part, Moments.SUM_ABS, a)
+  set(part, MomentsRow.sum, s)
+  if (hasAbs) set(part, MomentsRow.sumAbs, a)
   if (!hasSquares) return
-  set(part, Moments.SUM_SQUARES, q)
+  set(part, MomentsRow.sumSquares, q)
   if (!hasProduct) return
   setProduct(part, factor, <f64>exponent)
 }
@@ -340,10 +340,10 @@ function setExtremes<T>(data: usize, n: u32, lowest: v128, highest: v128, least:
     last = x > last ? x : last
     closest = abs(x) < closest ? abs(x) : closest
   }
-  set(part, Moments.MIN, first)
-  set(part, Moments.MAX, last)
-  set(part, Moments.MIN_ABS, closest)
-  set(part, Moments.MAX_ABS, max(-first, last))
+  set(part, MomentsRow.min, first)
+  set(part, MomentsRow.max, last)
+  set(part, MomentsRow.minAbs, closest)
+  set(part, MomentsRow.maxAbs, max(-first, last))
 }
 
 /** Counts the elements with |x| < limit, or with x = 0 when the limit is. */

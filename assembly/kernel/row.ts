@@ -1,15 +1,15 @@
 // A row of moments (see layout.ts): made, merged, and filled with what was found among elements.
 
-import { Known, Moments } from '../layout'
+import { KnownMoments, MomentsRow } from '../../src/engine/abi'
 import { add, exponentOf, lost, multiply, powerOfTwo, scale } from './twofold'
 
-const MEAN_OF: usize = Moments.MEAN - Moments.SUM
-const LOW_OF: usize = Moments.SUM_LOW - Moments.SUM
-const MEAN_LOW_OF: usize = Moments.MEAN_LOW - Moments.SUM
-const M2_OF: usize = Moments.M2 - Moments.SUM
+const MEAN_OF: usize = MomentsRow.mean - MomentsRow.sum
+const LOW_OF: usize = MomentsRow.sumLow - MomentsRow.sum
+const MEAN_LOW_OF: usize = MomentsRow.meanLow - MomentsRow.sum
+const M2_OF: usize = MomentsRow.m2 - MomentsRow.sum
 
 /** The row of the block in hand. */
-export const part: usize = memory.data(<i32>Moments.SIZE, 16)
+export const part: usize = memory.data(<i32>MomentsRow.size, 16)
 
 // ---------------------------------------------------------------------------------------------------- Slots
 
@@ -27,11 +27,11 @@ export function set(row: usize, slot: usize, value: f64): void {
 
 /** How many elements are finite. */
 export function finites(row: usize): f64 {
-  return get(row, Moments.COUNT) - get(row, Moments.NAN_COUNT) - infinities(row)
+  return get(row, MomentsRow.count) - get(row, MomentsRow.nanCount) - infinities(row)
 }
 
 export function infinities(row: usize): f64 {
-  return get(row, Moments.POSITIVE_INFINITY_COUNT) + get(row, Moments.NEGATIVE_INFINITY_COUNT)
+  return get(row, MomentsRow.positiveInfinityCount) + get(row, MomentsRow.negativeInfinityCount)
 }
 
 /** Sets a sum of n elements and their mean. */
@@ -56,8 +56,8 @@ export function setSumAround(slot: usize, pilot: f64, sum: f64, squares: f64, n:
 
 /** The absolute values of numbers of one sign need no sums of their own. */
 export function setSumsAbsOfOneSign(row: usize, sign: f64): void {
-  for (let slot = Moments.SUM; slot < Moments.M2; slot += 24) set(row, slot + 8, sign * get(row, slot))
-  set(row, Moments.M2_ABS, get(row, Moments.M2))
+  for (let slot = MomentsRow.sum; slot < MomentsRow.m2; slot += 24) set(row, slot + 8, sign * get(row, slot))
+  set(row, MomentsRow.m2Abs, get(row, MomentsRow.m2))
 }
 
 /** Sets a product after bringing its mantissa into [1, 2). */
@@ -68,8 +68,8 @@ export function setProduct(row: usize, mantissa: f64, exponent: f64): void {
     mantissa = scale(mantissa, -more)
     exponent += <f64>more
   }
-  set(row, Moments.PROD_MANTISSA, mantissa)
-  set(row, Moments.PROD_EXPONENT, exponent)
+  set(row, MomentsRow.prodMantissa, mantissa)
+  set(row, MomentsRow.prodExponent, exponent)
 }
 
 // ---------------------------------------------------------------------------------------------------- Whole rows
@@ -79,29 +79,29 @@ export function setProduct(row: usize, mantissa: f64, exponent: f64): void {
  * 0.
  */
 export function momentsReset(row: usize): void {
-  for (let slot: usize = 0; slot < Moments.SIZE; slot += 16) v128.store(row + slot, i64x2.splat(0))
-  set(row, Moments.MIN, Infinity)
-  set(row, Moments.MAX, -Infinity)
-  set(row, Moments.MIN_ABS, Infinity)
-  set(row, Moments.PROD_MANTISSA, 1)
-  set(row, Moments.KNOWN, Known.ALL)
+  for (let slot = 0; slot < MomentsRow.size; slot += 16) v128.store(row + slot, i64x2.splat(0))
+  set(row, MomentsRow.min, Infinity)
+  set(row, MomentsRow.max, -Infinity)
+  set(row, MomentsRow.minAbs, Infinity)
+  set(row, MomentsRow.prodMantissa, 1)
+  set(row, MomentsRow.known, KnownMoments.all)
 }
 
 /** Makes `into` the row of its own elements and those of `from`, as far as both are known. */
 export function momentsMerge(into: usize, from: usize): void {
-  merge(into, from, Known.ALL)
+  merge(into, from, KnownMoments.all)
 }
 
 /** Likewise; of both no more than `limit` is kept. */
 export function merge(into: usize, from: usize, limit: i32): void {
-  const before = <i32>get(into, Moments.KNOWN)
-  const known = limit & before & <i32>get(from, Moments.KNOWN)
-  if (get(into, Moments.COUNT) == 0) {
-    for (let slot: usize = 0; slot < Moments.SIZE; slot += 16) v128.store(into + slot, v128.load(from + slot))
+  const before = <i32>get(into, MomentsRow.known)
+  const known = limit & before & <i32>get(from, MomentsRow.known)
+  if (get(into, MomentsRow.count) == 0) {
+    for (let slot = 0; slot < MomentsRow.size; slot += 16) v128.store(into + slot, v128.load(from + slot))
   } else {
-    if (known & Known.EXTREMES) mergeExtremes(into, from)
-    if (known & Known.SUM && finites(from) > 0) mergeSums(into, from, known)
-    for (let slot = Moments.COUNT; slot <= Moments.ZERO_COUNT; slot += 8)
+    if (known & KnownMoments.extremes) mergeExtremes(into, from)
+    if (known & KnownMoments.sum && finites(from) > 0) mergeSums(into, from, known)
+    for (let slot = MomentsRow.count; slot <= MomentsRow.zeroCount; slot += 8)
       set(into, slot, get(into, slot) + get(from, slot))
   }
   if (known != before) keepOnly(into, known)
@@ -109,12 +109,12 @@ export function merge(into: usize, from: usize, limit: i32): void {
 
 /** Makes slots NaN. All but extremes comes with Σx. */
 function keepOnly(row: usize, known: i32): void {
-  if (!(known & Known.EXTREMES)) forget(row, Moments.ZERO_COUNT, Moments.EXPONENT)
-  if (!(known & Known.SUM)) forget(row, Moments.EXPONENT, Moments.KNOWN)
-  if (!(known & Known.SUM_ABS)) for (let slot = Moments.SUM_ABS; slot <= Moments.M2_ABS; slot += 24) set(row, slot, NaN)
-  if (!(known & Known.SQUARES)) forget(row, Moments.M2, Moments.PROD_MANTISSA)
-  if (!(known & Known.PRODUCT)) forget(row, Moments.PROD_MANTISSA, Moments.KNOWN)
-  set(row, Moments.KNOWN, known)
+  if (!(known & KnownMoments.extremes)) forget(row, MomentsRow.zeroCount, MomentsRow.exponent)
+  if (!(known & KnownMoments.sum)) forget(row, MomentsRow.exponent, MomentsRow.known)
+  if (!(known & KnownMoments.sumAbs)) for (let slot = MomentsRow.sumAbs; slot <= MomentsRow.m2Abs; slot += 24) set(row, slot, NaN)
+  if (!(known & KnownMoments.squares)) forget(row, MomentsRow.m2, MomentsRow.prodMantissa)
+  if (!(known & KnownMoments.product)) forget(row, MomentsRow.prodMantissa, MomentsRow.known)
+  set(row, MomentsRow.known, known)
 }
 
 function forget(row: usize, first: usize, end: usize): void {
@@ -122,10 +122,10 @@ function forget(row: usize, first: usize, end: usize): void {
 }
 
 function mergeExtremes(into: usize, from: usize): void {
-  if (isLess(from, into, Moments.MIN, Moments.MIN_EXACT)) copy(into, from, Moments.MIN, Moments.MIN_EXACT)
-  if (isLess(into, from, Moments.MAX, Moments.MAX_EXACT)) copy(into, from, Moments.MAX, Moments.MAX_EXACT)
-  if (isLess(from, into, Moments.MIN_ABS, Moments.MIN_ABS_EXACT)) copy(into, from, Moments.MIN_ABS, Moments.MIN_ABS_EXACT)
-  if (isLess(into, from, Moments.MAX_ABS, Moments.MAX_ABS_EXACT)) copy(into, from, Moments.MAX_ABS, Moments.MAX_ABS_EXACT)
+  if (isLess(from, into, MomentsRow.min, MomentsRow.minExact)) copy(into, from, MomentsRow.min, MomentsRow.minExact)
+  if (isLess(into, from, MomentsRow.max, MomentsRow.maxExact)) copy(into, from, MomentsRow.max, MomentsRow.maxExact)
+  if (isLess(from, into, MomentsRow.minAbs, MomentsRow.minAbsExact)) copy(into, from, MomentsRow.minAbs, MomentsRow.minAbsExact)
+  if (isLess(into, from, MomentsRow.maxAbs, MomentsRow.maxAbsExact)) copy(into, from, MomentsRow.maxAbs, MomentsRow.maxAbsExact)
 }
 
 /**
@@ -152,33 +152,33 @@ function mergeSums(into: usize, from: usize, known: i32): void {
   const n = finites(into)
   const m = finites(from)
   // Zeros have any exponent
-  const before = get(into, Moments.EXPONENT)
-  const other = get(from, Moments.EXPONENT)
+  const before = get(into, MomentsRow.exponent)
+  const other = get(from, MomentsRow.exponent)
   const after =
-    get(into, Moments.SUM_ABS) == 0 ? other : get(from, Moments.SUM_ABS) == 0 ? before : max(before, other)
+    get(into, MomentsRow.sumAbs) == 0 ? other : get(from, MomentsRow.sumAbs) == 0 ? before : max(before, other)
   const unit = powerOfTwo(min(before - after, 0))
   const otherUnit = powerOfTwo(min(other - after, 0))
-  set(into, Moments.EXPONENT, after)
+  set(into, MomentsRow.exponent, after)
 
-  mergeSum(into, from, Moments.SUM, n, m, unit, otherUnit)
-  if (known & Known.SUM_ABS) mergeSum(into, from, Moments.SUM_ABS, n, m, unit, otherUnit)
-  if (hasImaginary(into) || hasImaginary(from)) mergeSum(into, from, Moments.SUM_IMAGINARY, n, m, unit, otherUnit)
-  if (!(known & Known.SQUARES)) return
+  mergeSum(into, from, MomentsRow.sum, n, m, unit, otherUnit)
+  if (known & KnownMoments.sumAbs) mergeSum(into, from, MomentsRow.sumAbs, n, m, unit, otherUnit)
+  if (hasImaginary(into) || hasImaginary(from)) mergeSum(into, from, MomentsRow.sumImaginary, n, m, unit, otherUnit)
+  if (!(known & KnownMoments.squares)) return
 
   const squares = add(
-    get(into, Moments.SUM_SQUARES) * unit * unit,
-    get(from, Moments.SUM_SQUARES) * otherUnit * otherUnit,
+    get(into, MomentsRow.sumSquares) * unit * unit,
+    get(from, MomentsRow.sumSquares) * otherUnit * otherUnit,
   )
   const squaresLow =
-    lost + get(into, Moments.SUM_SQUARES_LOW) * unit * unit + get(from, Moments.SUM_SQUARES_LOW) * otherUnit * otherUnit
-  set(into, Moments.SUM_SQUARES, add(squares, squaresLow))
-  set(into, Moments.SUM_SQUARES_LOW, lost)
-  if (!(known & Known.PRODUCT)) return
+    lost + get(into, MomentsRow.sumSquaresLow) * unit * unit + get(from, MomentsRow.sumSquaresLow) * otherUnit * otherUnit
+  set(into, MomentsRow.sumSquares, add(squares, squaresLow))
+  set(into, MomentsRow.sumSquaresLow, lost)
+  if (!(known & KnownMoments.product)) return
 
   setProduct(
     into,
-    get(into, Moments.PROD_MANTISSA) * get(from, Moments.PROD_MANTISSA),
-    get(into, Moments.PROD_EXPONENT) + get(from, Moments.PROD_EXPONENT),
+    get(into, MomentsRow.prodMantissa) * get(from, MomentsRow.prodMantissa),
+    get(into, MomentsRow.prodExponent) + get(from, MomentsRow.prodExponent),
   )
 }
 
@@ -196,5 +196,5 @@ function mergeSum(into: usize, from: usize, slot: usize, n: f64, m: f64, unit: f
 }
 
 function hasImaginary(row: usize): bool {
-  return get(row, Moments.SUM_IMAGINARY) != 0 || get(row, Moments.M2_IMAGINARY) > 0
+  return get(row, MomentsRow.sumImaginary) != 0 || get(row, MomentsRow.m2Imaginary) > 0
 }

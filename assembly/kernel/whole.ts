@@ -1,6 +1,6 @@
 // int64 and uint64. Of at most 52 bits they are plain numbers; of more, all that has to be exact is done with integers.
 
-import { Known, Moments } from '../layout'
+import { KnownMoments, MomentsRow } from '../../src/engine/abi'
 import { at } from './lanes'
 import { addPlain } from './plain'
 import { get, part, set, setProduct, setSum, setSumsAbsOfOneSign } from './row'
@@ -60,14 +60,14 @@ function isNarrow<T>(data: usize, n: u32): bool {
 
 function addNarrow<T>(data: usize, n: u32, known: i32): void {
   addPlain<T>(data, n, known)
-  store<u64>(part + Moments.MIN_EXACT, <u64><i64>get(part, Moments.MIN))
-  store<u64>(part + Moments.MAX_EXACT, <u64><i64>get(part, Moments.MAX))
-  store<u64>(part + Moments.MIN_ABS_EXACT, <u64>get(part, Moments.MIN_ABS))
-  store<u64>(part + Moments.MAX_ABS_EXACT, <u64>get(part, Moments.MAX_ABS))
+  store<u64>(part + MomentsRow.minExact, <u64><i64>get(part, MomentsRow.min))
+  store<u64>(part + MomentsRow.maxExact, <u64><i64>get(part, MomentsRow.max))
+  store<u64>(part + MomentsRow.minAbsExact, <u64>get(part, MomentsRow.minAbs))
+  store<u64>(part + MomentsRow.maxAbsExact, <u64>get(part, MomentsRow.maxAbs))
   // Float64 may have rounded sums that have more bits than the elements
-  setWholeSum(Moments.SUM, isSigned<T>() ? narrowSum >> 32 : narrowSum >>> 32, narrowSum & 0xffffffff, n)
-  if (get(part, Moments.MIN) >= 0) setSumsAbsOfOneSign(part, 1)
-  else if (get(part, Moments.MAX) <= 0) setSumsAbsOfOneSign(part, -1)
+  setWholeSum(MomentsRow.sum, isSigned<T>() ? narrowSum >> 32 : narrowSum >>> 32, narrowSum & 0xffffffff, n)
+  if (get(part, MomentsRow.min) >= 0) setSumsAbsOfOneSign(part, 1)
+  else if (get(part, MomentsRow.max) <= 0) setSumsAbsOfOneSign(part, -1)
 }
 
 /** Sets Σx, or Σ|x|, of upper · 2^32 + lower: float64 holds both exactly. */
@@ -83,42 +83,42 @@ let lower: i64 = 0
 
 function addWide<T>(data: usize, n: u32, known: i32): void {
   passWhole<T>(data, n)
-  const lowest = load<T>(part + Moments.MIN_EXACT)
-  const highest = load<T>(part + Moments.MAX_EXACT)
-  set(part, Moments.MIN, <f64>lowest)
-  set(part, Moments.MAX, <f64>highest)
-  setWholeSum(Moments.SUM, upper, lower, n)
+  const lowest = load<T>(part + MomentsRow.minExact)
+  const highest = load<T>(part + MomentsRow.maxExact)
+  set(part, MomentsRow.min, <f64>lowest)
+  set(part, MomentsRow.max, <f64>highest)
+  setWholeSum(MomentsRow.sum, upper, lower, n)
   // Both ends less than 2^63 apart leave differences within 64 bits
   const isClose = <i64>(highest - lowest) >= 0
-  if (known & Known.SQUARES) {
+  if (known & KnownMoments.squares) {
     const pilot = wholeMean(upper, lower, n)
-    const m2 = isClose ? m2Whole<T>(data, n, pilot, false) : m2Float<T>(data, n, get(part, Moments.MEAN))
-    const mean = get(part, Moments.MEAN)
-    set(part, Moments.M2, m2)
-    set(part, Moments.SUM_SQUARES, m2 + mean * mean * <f64>n)
-    if (known & Known.PRODUCT) passProduct<T>(data, n)
+    const m2 = isClose ? m2Whole<T>(data, n, pilot, false) : m2Float<T>(data, n, get(part, MomentsRow.mean))
+    const mean = get(part, MomentsRow.mean)
+    set(part, MomentsRow.m2, m2)
+    set(part, MomentsRow.sumSquares, m2 + mean * mean * <f64>n)
+    if (known & KnownMoments.product) passProduct<T>(data, n)
   }
   if (lowest >= 0 || highest <= 0) {
     const isPositive = lowest >= 0
-    store<u64>(part + Moments.MIN_ABS_EXACT, isPositive ? <u64>lowest : 0 - <u64>highest)
-    store<u64>(part + Moments.MAX_ABS_EXACT, isPositive ? <u64>highest : 0 - <u64>lowest)
+    store<u64>(part + MomentsRow.minAbsExact, isPositive ? <u64>lowest : 0 - <u64>highest)
+    store<u64>(part + MomentsRow.maxAbsExact, isPositive ? <u64>highest : 0 - <u64>lowest)
     setSumsAbsOfOneSign(part, isPositive ? 1 : -1)
   } else {
     passMagnitudes(data, n)
-    store<u64>(part + Moments.MAX_ABS_EXACT, max(0 - <u64>lowest, <u64>highest))
-    setWholeSum(Moments.SUM_ABS, upper, lower, n)
-    const squares = get(part, Moments.SUM_SQUARES)
-    const sumAbs = get(part, Moments.SUM_ABS)
+    store<u64>(part + MomentsRow.maxAbsExact, max(0 - <u64>lowest, <u64>highest))
+    setWholeSum(MomentsRow.sumAbs, upper, lower, n)
+    const squares = get(part, MomentsRow.sumSquares)
+    const sumAbs = get(part, MomentsRow.sumAbs)
     const m2Abs = squares - sumAbs * (sumAbs / <f64>n)
-    const cancels = (known & Known.SQUARES) != 0 && m2Abs < 1e-3 * squares
-    set(part, Moments.M2_ABS, cancels ? m2Whole<T>(data, n, wholeMean(upper, lower, n), true) : m2Abs)
+    const cancels = (known & KnownMoments.squares) != 0 && m2Abs < 1e-3 * squares
+    set(part, MomentsRow.m2Abs, cancels ? m2Whole<T>(data, n, wholeMean(upper, lower, n), true) : m2Abs)
   }
-  const least = load<u64>(part + Moments.MIN_ABS_EXACT)
-  set(part, Moments.MIN_ABS, <f64>least)
-  set(part, Moments.MAX_ABS, <f64>load<u64>(part + Moments.MAX_ABS_EXACT))
+  const least = load<u64>(part + MomentsRow.minAbsExact)
+  set(part, MomentsRow.minAbs, <f64>least)
+  set(part, MomentsRow.maxAbs, <f64>load<u64>(part + MomentsRow.maxAbsExact))
   if (least == 0) {
-    set(part, Moments.ZERO_COUNT, countZeros(data, n))
-    setProduct(part, copysign(0, get(part, Moments.PROD_MANTISSA)), 0)
+    set(part, MomentsRow.zeroCount, countZeros(data, n))
+    setProduct(part, copysign(0, get(part, MomentsRow.prodMantissa)), 0)
   }
 }
 
@@ -163,8 +163,8 @@ function passWhole<T>(data: usize, n: u32): void {
     upper += <i64>(x >> 32)
     lower += <i64>x & 0xffffffff
   }
-  store<T>(part + Moments.MIN_EXACT, least)
-  store<T>(part + Moments.MAX_EXACT, most)
+  store<T>(part + MomentsRow.minExact, least)
+  store<T>(part + MomentsRow.maxExact, most)
 }
 
 /** Finds the least |x| and Σ|x| of int64. */
@@ -191,7 +191,7 @@ function passMagnitudes(data: usize, n: u32): void {
     upper += x >> 32
     lower += x & 0xffffffff
   }
-  store<u64>(part + Moments.MIN_ABS_EXACT, least)
+  store<u64>(part + MomentsRow.minAbsExact, least)
 }
 
 function passProduct<T>(data: usize, n: u32): void {

@@ -149,7 +149,7 @@ export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: n
 
 /** The same of tensors that are in the core's memory already. */
 export function allcloseInPlace(a: Float32Array, b: Float32Array, rtol: number, atol: number): () => number {
-  const { core } = instantiateCore()
+  const core = instantiateCore()
   core.arenaReset()
   const left = core.arenaReserve(a.byteLength) >>> 0
   const right = core.arenaReserve(b.byteLength) >>> 0

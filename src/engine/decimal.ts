@@ -1,7 +1,7 @@
 /** The powers of ten that assembly/decimal.ts writes numbers with: made here, where integers have any size. */
 
-const FIRST_POWER = -292
-const POWER_COUNT = 617
+import { FIRST_POWER, POWER_COUNT } from './abi.js'
+
 /** u32 words of the table. */
 export const POWER_WORDS = POWER_COUNT * 4
 

@@ -5,19 +5,30 @@
 
 import { EngineError, QueryError, type TrialscanError } from '../errors.js'
 import type { DType } from '../types.js'
+import {
+  BLOCK_ELEMENTS,
+  KnownMoments,
+  MomentsRow,
+  Placement,
+  RecordSlot,
+  Status,
+  UNCHECKED_CRC,
+  type ValueKind,
+} from './abi.js'
 import { dtypeNumber, dtypeOf, elementByteLength } from './dtype.js'
-import { type Layout, readLayout } from './layout.js'
+import { LAYOUT, type Layout } from './layout.js'
 import { LineTable, type LineTableOptions } from './lines.js'
 import { type Address, CoreMemory } from './memory.js'
 import { type Core, instantiateCore } from './module.js'
-import { type Fault, type FaultPlace, faultError, NEED_MORE, NEED_TAIL, OK, TAG_MISMATCH } from './status.js'
+import { type FaultPlace, faultError } from './status.js'
 
-/** Bytes of TFRecord framing before a payload, and around it. */
-export const HEADER_LENGTH = 12
-export const FRAMING_LENGTH = 16
-
-/** Elements the core reduces as one block: cutting a tensor at multiples of this changes no bit of its moments. */
-export const BLOCK_ELEMENTS = 4096
+export {
+  BLOCK_ELEMENTS,
+  FRAMING_LENGTH,
+  HEADER_LENGTH,
+  KnownMoments as KNOWN,
+  type KnownMoments as Known,
+} from './abi.js'
 
 /** What a record is asked to be. */
 export interface Asked {
@@ -39,7 +50,7 @@ export interface Found {
   /** Of values that lie one by one, and of strings: how many there are. If fewer than elements, the last stands for the rest. */
   readonly valueCount: number
   /** How the elements lie: in one piece, one by one in a `*_val` field, as strings, or not at all (no elements). */
-  readonly kind: 'content' | 'values' | 'strings' | 'none'
+  readonly kind: keyof typeof Placement
   /** Where the elements begin, from the start of the record. */
   readonly dataOffset: number
   readonly dataByteLength: number
@@ -100,14 +111,9 @@ export interface Tolerance {
   readonly equalNan: boolean
 }
 
-/**
- * How much of a row of moments is asked for, as bits of the core's: extremes and how many zeros there are; sum and mean;
- * those of absolute values; squares, and with sums variances; the product. How many elements there are, and how many of
- * them are NaN or infinite, every row tells. A row may know more than was asked for.
- */
-export const KNOWN = { extremes: 1, sum: 2, sumAbs: 4, squares: 8, product: 16, all: 31 } as const
-/** Bits of KNOWN. */
-export type Known = number
+/** Of a record slot. */
+const SLOT_WORDS = RecordSlot.size / 4
+const SLOT_DOUBLES = RecordSlot.size / 8
 
 /** What values may unfold to unless more is asked for. */
 export const UNFOLD_LIMIT = 256 << 20
@@ -119,21 +125,13 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export class Engine {
-  readonly layout: Layout
+  readonly layout = LAYOUT
   readonly #core: Core
   readonly #memory: CoreMemory
-  readonly #unchecked: number
-  readonly #powers: Address
-  readonly #numberBytes: number
 
   constructor() {
-    const { core, constants } = instantiateCore()
-    this.#unchecked = (constants.get('UNCHECKED_CRC') ?? 0) >>> 0
-    this.#powers = constants.get('POWERS') as Address
-    this.#numberBytes = constants.get('NUMBER_BYTES')!
-    this.#core = core
-    this.#memory = new CoreMemory(core)
-    this.layout = readLayout(constants)
+    this.#core = instantiateCore()
+    this.#memory = new CoreMemory(this.#core)
   }
 
   /** Bytes of memory the instance holds. */
@@ -166,10 +164,9 @@ export class Engine {
 
   /** Room for as many records as will be decoded at once. */
   reserveBatch(capacity: number): Batch {
-    const { slot, moments } = this.layout
     return {
-      slots: this.#memory.reserve(capacity * slot.byteLength),
-      rows: this.#memory.reserve(capacity * moments.byteLength),
+      slots: this.#memory.reserve(capacity * RecordSlot.size),
+      rows: this.#memory.reserve(capacity * MomentsRow.size),
       capacity,
     }
   }
@@ -180,9 +177,7 @@ export class Engine {
       core: this.#core,
       memory: this.#memory,
       write: (texts: readonly string[]) => this.writeTags(texts),
-      layout: this.layout,
-      powers: this.#powers,
-      numberBytes: this.#numberBytes,
+      powers: this.#core.POWERS.value as Address,
     }
     return new LineTable(place, options)
   }
@@ -199,20 +194,19 @@ export class Engine {
 
   /** Tells the slots of a batch where their records lie. `frame` gives address and bytes of the i-th. */
   ask(batch: Batch, count: number, tags: Tags, asked: (i: number) => Asked, frame: (i: number) => Frame): void {
-    const { slot } = this.layout
-    const words = this.#memory.words(batch.slots, count * slot.words)
-    const doubles = this.#memory.doubles(batch.slots, count * slot.doubles)
+    const words = this.#memory.words(batch.slots, count * SLOT_WORDS)
+    const doubles = this.#memory.doubles(batch.slots, count * SLOT_DOUBLES)
     for (let i = 0; i < count; i++) {
-      const word = i * slot.words
+      const word = i * SLOT_WORDS
       const { byteLength, tag, step, tornasole = false } = asked(i)
       const { address, byteLength: there } = frame(i)
-      words[word + slot.frame] = address
-      words[word + slot.frameLength] = there
-      words[word + slot.askedLength] = byteLength
-      words[word + slot.askedTag] = tag < 0 ? 0 : tags.addresses[tag]!
-      words[word + slot.askedTagLength] = tag < 0 ? 0 : tags.byteLengths[tag]!
-      words[word + slot.askedTornasole] = tornasole ? 1 : 0
-      doubles[i * slot.doubles + slot.askedStep] = step
+      words[word + RecordSlot.frame / 4] = address
+      words[word + RecordSlot.frameLength / 4] = there
+      words[word + RecordSlot.askedLength / 4] = byteLength
+      words[word + RecordSlot.askedTag / 4] = tag < 0 ? 0 : tags.addresses[tag]!
+      words[word + RecordSlot.askedTagLength / 4] = tag < 0 ? 0 : tags.byteLengths[tag]!
+      words[word + RecordSlot.askedTornasole / 4] = tornasole ? 1 : 0
+      doubles[i * SLOT_DOUBLES + RecordSlot.askedStep / 8] = step
     }
   }
 
@@ -222,7 +216,7 @@ export class Engine {
   }
 
   /** Checks and walks the records of a batch and writes their moments, as much as `known` asks for. */
-  scan(batch: Batch, count: number, checkLevel: number, known: Known = KNOWN.all): void {
+  scan(batch: Batch, count: number, checkLevel: number, known: KnownMoments = KnownMoments.all): void {
     this.#core.scanRecords(batch.slots, count, checkLevel, batch.rows, known)
   }
 
@@ -243,22 +237,20 @@ export class Engine {
 
   /** The moments of a batch's records: a view, to be copied before the next call. */
   rows(batch: Batch, count: number): Float64Array<ArrayBuffer> {
-    return this.#memory.doubles(batch.rows, count * this.layout.moments.doubles)
+    return this.#memory.doubles(batch.rows, (count * MomentsRow.size) / 8)
   }
 
   /** Where the i-th of them lies. */
   rowAddress(batch: Batch, i: number): Address {
-    return (batch.rows + i * this.layout.moments.byteLength) as Address
+    return (batch.rows + i * MomentsRow.size) as Address
   }
 
   /** The slots of a batch after decode or scan, for reading. Valid until the next reservation or call of the core. */
   slots(batch: Batch, count: number): SlotReader {
-    const { slot } = this.layout
     return new SlotReader(
-      this.layout,
       this.#memory,
-      this.#memory.words(batch.slots, count * slot.words),
-      this.#memory.doubles(batch.slots, count * slot.doubles),
+      this.#memory.words(batch.slots, count * SLOT_WORDS),
+      this.#memory.doubles(batch.slots, count * SLOT_DOUBLES),
     )
   }
 
@@ -269,7 +261,7 @@ export class Engine {
    * @returns how many slots there are; more than the batch's capacity: the one record has more, see `surveyRest`
    */
   surveyRecords(batch: Batch, window: Address, there: number, tornasole: boolean): number {
-    this.#memory.words(batch.slots, this.layout.slot.words)[this.layout.slot.askedTornasole] = tornasole ? 1 : 0
+    this.#memory.words(batch.slots, SLOT_WORDS)[RecordSlot.askedTornasole / 4] = tornasole ? 1 : 0
     return this.#core.surveyRecords(window, there, batch.slots, batch.capacity) >>> 0
   }
 
@@ -287,11 +279,10 @@ export class Engine {
     tailLength: number,
     tornasole: boolean,
   ): number {
-    const { slot } = this.layout
-    const words = this.#memory.words(batch.slots, slot.words)
-    words[slot.frame] = address
-    words[slot.frameLength] = byteLength
-    words[slot.askedTornasole] = tornasole ? 1 : 0
+    const words = this.#memory.words(batch.slots, SLOT_WORDS)
+    words[RecordSlot.frame / 4] = address
+    words[RecordSlot.frameLength / 4] = byteLength
+    words[RecordSlot.askedTornasole / 4] = tornasole ? 1 : 0
     return this.#core.survey(batch.slots, batch.capacity, payloadLength, tail, tailLength) >>> 0
   }
 
@@ -336,22 +327,29 @@ export class Engine {
 
   /** What stands in place of a payload's checksum where the hook did not compute it. */
   get uncheckedCrc(): number {
-    return this.#unchecked
+    return UNCHECKED_CRC
   }
 
   /** Empties the i-th row of a batch. */
   resetRow(batch: Batch, i = 0): void {
-    this.#core.momentsReset(batch.rows + i * this.layout.moments.byteLength)
+    this.#core.momentsReset(batch.rows + i * MomentsRow.size)
   }
 
   /** Adds elements in the core's memory to the i-th row of a batch. */
-  addToRow(batch: Batch, dtype: DType, data: Address, count: number, i = 0, known: Known = KNOWN.all): void {
-    const row = batch.rows + i * this.layout.moments.byteLength
+  addToRow(
+    batch: Batch,
+    dtype: DType,
+    data: Address,
+    count: number,
+    i = 0,
+    known: KnownMoments = KnownMoments.all,
+  ): void {
+    const row = batch.rows + i * MomentsRow.size
     this.#core.momentsAdd(dtypeNumber(dtype), data, count, row, known)
   }
 
   /** Adds the values of the first record of a batch, which lie one by one, to the first row of another. */
-  addValuesToRow(from: Batch, to: Batch, known: Known = KNOWN.all): void {
+  addValuesToRow(from: Batch, to: Batch, known: KnownMoments = KnownMoments.all): void {
     this.#core.reduceRecord(from.slots, to.rows, known)
   }
 
@@ -452,30 +450,31 @@ export class Engine {
   mergeRows(rows: readonly Float64Array[]): Float64Array<ArrayBuffer> {
     this.reset()
     const batch = this.reserveBatch(2)
-    const { doubles, byteLength } = this.layout.moments
+    const doubles = MomentsRow.size / 8
     this.resetRow(batch, 0)
     for (const row of rows) {
       if (row.length !== doubles) throw new EngineError(`expected rows of ${doubles} numbers, got ${row.length}`)
       this.rows(batch, 2).set(row, doubles)
-      this.#core.momentsMerge(batch.rows, batch.rows + byteLength)
+      this.#core.momentsMerge(batch.rows, batch.rows + MomentsRow.size)
     }
     return this.rows(batch, 1).slice()
   }
 
   /** The little-endian bytes of the elements of a record in memory, in C order; `slots` is where `found` was read. */
   copyElements(batch: Batch, i: number, found: Found, room = new UnfoldRoom()): Uint8Array<ArrayBuffer> {
-    const { slot } = this.layout
     const size = elementByteLength(found.dtype)
     if (found.kind === 'none' || found.elementCount === 0) return new Uint8Array(0)
-    const data = this.#memory.words(batch.slots, batch.capacity * slot.words)[i * slot.words + slot.data]!
-    if (found.kind === 'content') return this.#memory.bytes(data as Address, found.dataByteLength).slice()
+    if (found.kind === 'content') {
+      const data = this.slots(batch, batch.capacity).dataAddress(i)
+      return this.#memory.bytes(data, found.dataByteLength).slice()
+    }
     if (found.valueCount < found.elementCount) room.take(found.elementCount * size)
     const out = allocate(found.elementCount * size)
     return this.scoped(() => {
       const chunk = this.#memory.reserve(BLOCK_ELEMENTS * size)
       let at = 0
       for (;;) {
-        const count = this.#core.readValues(batch.slots + i * slot.byteLength, chunk, BLOCK_ELEMENTS)
+        const count = this.#core.readValues(batch.slots + i * RecordSlot.size, chunk, BLOCK_ELEMENTS)
         if (count === 0) break
         out.set(this.#memory.bytes(chunk, count * size), at)
         at += count * size
@@ -494,12 +493,13 @@ export class Engine {
 
   /** The strings of a record in memory; the last one repeated as often as the shape asks for. */
   copyStrings(batch: Batch, i: number, found: Found, room = new UnfoldRoom()): string[] {
-    const { slot } = this.layout
-    const address = batch.slots + i * slot.byteLength
+    const address = batch.slots + i * RecordSlot.size
     const strings: string[] = []
     while (this.#core.readString(address) !== 0) {
-      const words = this.#memory.words(address as Address, slot.words)
-      strings.push(decoder.decode(this.#memory.bytes(words[slot.data]! as Address, words[slot.dataLength]!)))
+      const words = this.#memory.words(address as Address, SLOT_WORDS)
+      strings.push(
+        decoder.decode(this.#memory.bytes(words[RecordSlot.data / 4]! as Address, words[RecordSlot.dataLength / 4]!)),
+      )
     }
     const last = strings.at(-1) ?? ''
     // Each of them is a string of its own when it has crossed a thread.
@@ -510,22 +510,21 @@ export class Engine {
 
   /** Whether all strings of a record in memory pass a test; `i` is its slot. Each is seen once, whatever the shape says. */
   everyString(batch: Batch, i: number, test: (bytes: Uint8Array) => boolean): boolean {
-    const { slot } = this.layout
-    const address = (batch.slots + i * slot.byteLength) as Address
+    const address = (batch.slots + i * RecordSlot.size) as Address
     while (this.#core.readString(address) !== 0) {
-      const words = this.#memory.words(address, slot.words)
-      if (!test(this.#memory.bytes(words[slot.data]! as Address, words[slot.dataLength]!))) return false
+      const words = this.#memory.words(address, SLOT_WORDS)
+      if (!test(this.#memory.bytes(words[RecordSlot.data / 4]! as Address, words[RecordSlot.dataLength / 4]!)))
+        return false
     }
     return true
   }
 
   /** The moments of the i-th record of a batch, which was walked and is in memory: a view, to be copied. */
-  reduceSlot(batch: Batch, i: number, known: Known): Float64Array<ArrayBuffer> {
-    const { slot, moments } = this.layout
-    const row = (batch.rows + i * moments.byteLength) as Address
+  reduceSlot(batch: Batch, i: number, known: KnownMoments): Float64Array<ArrayBuffer> {
+    const row = (batch.rows + i * MomentsRow.size) as Address
     this.#core.momentsReset(row)
-    this.#core.reduceRecord(batch.slots + i * slot.byteLength, row, known)
-    return this.#memory.doubles(row, moments.doubles)
+    this.#core.reduceRecord(batch.slots + i * RecordSlot.size, row, known)
+    return this.#memory.doubles(row, MomentsRow.size / 8)
   }
 
   /** float16 or bfloat16 bits as float32. */
@@ -584,149 +583,131 @@ export interface Frame {
 
 /** What the core wrote into the slots of a batch. */
 export class SlotReader {
-  readonly #layout: Layout
   readonly #memory: CoreMemory
   readonly #words: Uint32Array
   readonly #doubles: Float64Array
 
-  constructor(layout: Layout, memory: CoreMemory, words: Uint32Array, doubles: Float64Array) {
-    this.#layout = layout
+  constructor(memory: CoreMemory, words: Uint32Array, doubles: Float64Array) {
     this.#memory = memory
     this.#words = words
     this.#doubles = doubles
   }
 
-  status(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.status]!
+  #word(i: number, field: RecordSlot): number {
+    return this.#words[i * SLOT_WORDS + field / 4]!
+  }
+
+  #double(i: number, field: RecordSlot): number {
+    return this.#doubles[i * SLOT_DOUBLES + field / 8]!
+  }
+
+  status(i: number): Status {
+    return this.#word(i, RecordSlot.status)
   }
 
   ok(i: number): boolean {
-    return this.status(i) === OK
+    return this.status(i) === Status.ok
   }
 
   /** True when a sparse walk asks for more bytes of the head, or for the tail. */
   needs(i: number): 'more' | 'tail' | null {
     const status = this.status(i)
-    return status === NEED_MORE ? 'more' : status === NEED_TAIL ? 'tail' : null
+    return status === Status.needMore ? 'more' : status === Status.needTail ? 'tail' : null
   }
 
   dtypeNumber(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.dtype]!
+    return this.#word(i, RecordSlot.dtype)
   }
 
   /** Of a survey: the record as a whole. */
-  recordStatus(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.recordStatus]!
+  recordStatus(i: number): Status {
+    return this.#word(i, RecordSlot.recordStatus)
   }
 
   /** Where the record lies in the core's memory. */
   frame(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.frame]!
+    return this.#word(i, RecordSlot.frame)
   }
 
   /** Of a survey: the bytes of the record, its frame included. */
   frameByteLength(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.frameLength]!
+    return this.#word(i, RecordSlot.frameLength)
   }
 
-  /** Of a survey: one of the layout's `holds`. */
-  holds(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.holds]!
+  /** Of a survey: what the Value is. */
+  holds(i: number): ValueKind {
+    return this.#word(i, RecordSlot.valueKind)
   }
 
   eventStep(i: number): number {
-    return this.#doubles[i * this.#layout.slot.doubles + this.#layout.slot.eventStep]!
+    return this.#double(i, RecordSlot.eventStep)
   }
 
   mode(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.mode]!
+    return this.#word(i, RecordSlot.mode)
   }
 
   modeStep(i: number): number {
-    return this.#doubles[i * this.#layout.slot.doubles + this.#layout.slot.modeStep]!
+    return this.#double(i, RecordSlot.modeStep)
   }
 
   /** The bytes of the record's tag, one a character: for looking it up. */
   tagBytes(i: number): string {
-    const { slot } = this.#layout
-    const byteLength = this.#words[i * slot.words + slot.tagLength]!
-    return byteLength === 0 ? '' : this.#memory.latin1(this.#words[i * slot.words + slot.tag]! as Address, byteLength)
+    const byteLength = this.#word(i, RecordSlot.tagLength)
+    return byteLength === 0 ? '' : this.#memory.latin1(this.#word(i, RecordSlot.tag) as Address, byteLength)
   }
 
   /** A copy of the record's Value as it lies in the Event. */
   valueBytes(i: number): Uint8Array {
-    const { slot } = this.#layout
-    const at = i * slot.words
-    return this.#memory.bytes(this.#words[at + slot.value]! as Address, this.#words[at + slot.valueLength]!).slice()
+    const address = this.#word(i, RecordSlot.value) as Address
+    return this.#memory.bytes(address, this.#word(i, RecordSlot.valueLength)).slice()
   }
 
   dataOffset(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.dataOffset]!
+    return this.#word(i, RecordSlot.dataOffset)
   }
 
   dataByteLength(i: number): number {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.dataLength]!
+    return this.#word(i, RecordSlot.dataLength)
   }
 
   /** Where the elements of a record that holds them in one piece lie in the core's memory. */
   dataAddress(i: number): Address {
-    return this.#words[i * this.#layout.slot.words + this.#layout.slot.data]! as Address
+    return this.#word(i, RecordSlot.data) as Address
   }
 
   shape(i: number): number[] {
-    const { slot } = this.#layout
-    const rank = this.#words[i * slot.words + slot.rank]!
-    const shape: number[] = []
-    if (rank === 0) return shape
-    const dims = this.#memory.doubles(this.#words[i * slot.words + slot.dims]! as Address, rank)
-    for (let axis = 0; axis < rank; axis++) shape.push(dims[axis]!)
-    return shape
+    const rank = this.#word(i, RecordSlot.rank)
+    return rank === 0 ? [] : [...this.#memory.doubles(this.#word(i, RecordSlot.dims) as Address, rank)]
   }
 
   found(i: number): Found {
-    const { slot, kind } = this.#layout
-    const words = this.#words.subarray(i * slot.words, (i + 1) * slot.words)
-    const doubles = this.#doubles.subarray(i * slot.doubles, (i + 1) * slot.doubles)
-    const dtype = dtypeOf(words[slot.dtype]!)
-    if (dtype === undefined) throw new EngineError(`the core let the unknown data type ${words[slot.dtype]} through`)
-    const kindNumber = words[slot.kind]!
+    const dtype = dtypeOf(this.dtypeNumber(i))
+    if (dtype === undefined) throw new EngineError(`the core let the unknown data type ${this.dtypeNumber(i)} through`)
     return {
       dtype,
       shape: this.shape(i),
-      elementCount: doubles[slot.elementCount]!,
-      valueCount: words[slot.valueCount]!,
-      kind:
-        kindNumber === kind.content
-          ? 'content'
-          : kindNumber === kind.values
-            ? 'values'
-            : kindNumber === kind.strings
-              ? 'strings'
-              : 'none',
-      dataOffset: words[slot.dataOffset]!,
-      dataByteLength: words[slot.dataLength]!,
-      mode: words[slot.mode]!,
-      modeStep: doubles[slot.modeStep]!,
-      eventStep: doubles[slot.eventStep]!,
+      elementCount: this.#double(i, RecordSlot.elementCount),
+      valueCount: this.#word(i, RecordSlot.valueCount),
+      kind: Placement[this.#word(i, RecordSlot.placement)] as Found['kind'],
+      dataOffset: this.dataOffset(i),
+      dataByteLength: this.dataByteLength(i),
+      mode: this.mode(i),
+      modeStep: this.modeStep(i),
+      eventStep: this.eventStep(i),
     }
   }
 
   /** What is wrong with the i-th record. */
   error(i: number, place: FaultPlace): TrialscanError {
-    const { slot } = this.#layout
-    const words = this.#words.subarray(i * slot.words, (i + 1) * slot.words)
-    const doubles = this.#doubles.subarray(i * slot.doubles, (i + 1) * slot.doubles)
-    const status = words[slot.status]!
+    const status = this.status(i)
     // A record that was refused before the walk has no tag: what the slot then holds is of an earlier job.
-    const tagLength = status === TAG_MISMATCH ? Math.min(words[slot.tagLength]!, 1000) : 0
-    const fault: Fault = {
-      status,
-      faultOffset: words[slot.faultOffset]!,
-      expected: doubles[slot.expected]!,
-      got: doubles[slot.got]!,
-      tag: tagLength === 0 ? '' : decoder.decode(this.#memory.bytes(words[slot.tag]! as Address, tagLength)),
-    }
-    return faultError(fault, place)
+    const tagLength = status === Status.tagMismatch ? Math.min(this.#word(i, RecordSlot.tagLength), 1000) : 0
+    const tag =
+      tagLength === 0 ? '' : decoder.decode(this.#memory.bytes(this.#word(i, RecordSlot.tag) as Address, tagLength))
+    const faultOffset = this.#word(i, RecordSlot.faultOffset)
+    const [expected, got] = [this.#double(i, RecordSlot.expected), this.#double(i, RecordSlot.got)]
+    return faultError({ status, faultOffset, expected, got, tag }, place)
   }
 }
 
@@ -768,7 +749,7 @@ export function asideEngine(): Engine {
   return aside
 }
 
-/** How every engine lays out what it writes: of one that is there, so that none is made only to be asked. */
+/** How every engine lays out what it writes. */
 export function coreLayout(): Layout {
-  return (shared ?? asideEngine()).layout
+  return LAYOUT
 }

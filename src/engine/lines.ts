@@ -1,20 +1,17 @@
 /** Rows of moments as lines of text, many at a time: the core writes them (assembly/lines.ts). */
 
+import { MomentsRow, NUMBER_BYTES, type NumberForm, TEXT_SLACK, TextColumn, TextLine } from './abi.js'
 import { decimalPowers, POWER_WORDS } from './decimal.js'
-import type { Layout, MomentSlot } from './layout.js'
+import type { MomentSlot } from './layout.js'
 import type { Address, CoreMemory } from './memory.js'
 import type { Core } from './module.js'
-
-/** How a number is made from a slot of moments, by the core's numbers. */
-export const FORM = { slot: 0, root: 1, perCount: 2, rootPerCount: 3, product: 4, absProduct: 5 } as const
-export type Form = (typeof FORM)[keyof typeof FORM]
 
 /** A number of each line. */
 export interface Column {
   /** What stands before it. */
   readonly label: string
   readonly slot: MomentSlot
-  readonly form: Form
+  readonly form: NumberForm
 }
 
 export interface LineTableOptions {
@@ -33,10 +30,7 @@ export interface LineTablePlace {
   readonly memory: CoreMemory
   /** Copies texts in. */
   readonly write: (texts: readonly string[]) => { readonly addresses: Uint32Array; readonly byteLengths: Uint32Array }
-  readonly layout: Layout
   readonly powers: Address
-  /** Bytes a number takes at most. */
-  readonly numberBytes: number
 }
 
 /** Lines, and bytes of them, that are written at once: no more than stays in the caches. */
@@ -44,6 +38,10 @@ const MAX_LINES = 256
 const MAX_BYTES = 128 << 10
 /** Bytes of the pieces that are not names. */
 const PIECE_BYTES = 16 << 10
+
+/** 32-bit words of a struct. */
+const LINE_WORDS = TextLine.size / 4
+const COLUMN_WORDS = TextColumn.size / 4
 
 const encoder = new TextEncoder()
 
@@ -72,8 +70,7 @@ export class LineTable {
   readonly #last = [new LastPiece(), new LastPiece()] as const
 
   constructor(place: LineTablePlace, { columns, isJson, end, names }: LineTableOptions) {
-    const { memory, powers, numberBytes, layout } = place
-    const { line, column, moments } = layout
+    const { memory, powers } = place
     this.#place = place
     this.#isJson = isJson
     const table = memory.words(powers, POWER_WORDS)
@@ -82,21 +79,20 @@ export class LineTable {
     const labels = place.write([...columns.map(({ label }) => label), end])
     this.#end = labels.addresses.at(-1)!
     this.#endByteLength = labels.byteLengths.at(-1)!
-    this.#restByteLength = labels.byteLengths.reduce((sum, length) => sum + length, columns.length * numberBytes)
+    this.#restByteLength = labels.byteLengths.reduce((sum, length) => sum + length, columns.length * NUMBER_BYTES)
     this.#columnCount = columns.length
-    this.#columns = memory.reserve(columns.length * column.words * 4)
-    this.#lineWords = new Uint32Array(MAX_LINES * line.words)
+    this.#columns = memory.reserve(columns.length * TextColumn.size)
+    this.#lineWords = new Uint32Array(MAX_LINES * LINE_WORDS)
     this.#lines = memory.reserve(this.#lineWords.byteLength)
     this.#pieces = memory.reserve(PIECE_BYTES)
-    // Texts are copied 16 bytes at a time.
-    this.#text = memory.reserve(MAX_BYTES + 32)
+    this.#text = memory.reserve(MAX_BYTES + TEXT_SLACK)
     this.#ends = memory.reserve(MAX_LINES * 4)
-    const words = memory.words(this.#columns, columns.length * column.words)
+    const words = memory.words(this.#columns, columns.length * COLUMN_WORDS)
     columns.forEach(({ slot, form }, i) => {
-      const at = i * column.words
-      words.set([labels.addresses[i]!, labels.byteLengths[i]!], at + column.label)
-      words[at + column.slot] = moments.at[slot] * 8
-      words[at + column.form] = form
+      const at = i * COLUMN_WORDS
+      words.set([labels.addresses[i]!, labels.byteLengths[i]!], at + TextColumn.label / 4)
+      words[at + TextColumn.slot / 4] = MomentsRow[slot]
+      words[at + TextColumn.form / 4] = form
     })
   }
 
@@ -115,10 +111,9 @@ export class LineTable {
     if (this.#byteLength + byteLength > MAX_BYTES) return false
     this.#byteLength += byteLength
     const words = this.#lineWords
-    const { line } = this.#place.layout
-    let at = this.#length++ * line.words
-    words[at + line.row] = row
-    at += line.pieces
+    let at = this.#length++ * LINE_WORDS
+    words[at + TextLine.row / 4] = row
+    at += TextLine.pieces / 4
     words[at] = this.#names.addresses[name]!
     words[at + 1] = nameByteLength
     words[at + 2] = a.address
@@ -145,9 +140,9 @@ export class LineTable {
    * @returns views: the text, and where in it each line ends. They live until the next call of the core
    */
   write(): { readonly text: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } {
-    const { core, memory, layout } = this.#place
+    const { core, memory } = this.#place
     const count = this.#length
-    const words = count * layout.line.words
+    const words = count * LINE_WORDS
     memory.words(this.#lines, words).set(this.#lineWords.subarray(0, words))
     memory.bytes(this.#pieces, this.#piecesByteLength).set(this.#pieceBytes.subarray(0, this.#piecesByteLength))
     core.writeLines(

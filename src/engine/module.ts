@@ -9,6 +9,8 @@ import { EngineError } from '../errors.js'
 /** The functions that assembly/index.ts exports. Addresses are unsigned 32-bit numbers, taken as `>>> 0`. */
 export interface Core {
   readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number }
+  /** Address of the table that `decimalPowers` fills in. */
+  readonly POWERS: { readonly value: number }
   arenaReset(): void
   arenaReserve(byteLength: number): number
   arenaMark(): number
@@ -127,14 +129,9 @@ function addressSpaceLimit(): number | null {
   }
 }
 
-/** A fresh instance: its functions, and its constants (every exported global) by name. */
-export function instantiateCore(): { core: Core; constants: ReadonlyMap<string, number> } {
-  const instance = instantiate()
-  const constants = new Map<string, number>()
-  for (const [name, value] of Object.entries(instance.exports)) {
-    if (value instanceof WebAssembly.Global) constants.set(name, Number(value.value))
-  }
-  return { core: instance.exports as unknown as Core, constants }
+/** A fresh instance. */
+export function instantiateCore(): Core {
+  return instantiate().exports as unknown as Core
 }
 
 function instantiate() {

@@ -2,9 +2,9 @@
 
 import { QueryError, ReductionUndefined, UsageError } from '../errors.js'
 import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
-import { asideEngine, coreLayout, KNOWN, type Known } from './engine.js'
-import type { MomentSlot, MomentsLayout } from './layout.js'
-import { FORM, type Form } from './lines.js'
+import { KnownMoments, NumberForm } from './abi.js'
+import { asideEngine } from './engine.js'
+import { LAYOUT, type MomentSlot, type MomentsLayout } from './layout.js'
 
 /** A complex number: what mean and sum of a complex tensor are. */
 export interface Complex {
@@ -121,22 +121,22 @@ export class Moments {
   }
 
   /** The common case, where nothing has to be considered. */
-  #plain(slot: MomentSlot, form: Form): number {
+  #plain(slot: MomentSlot, form: NumberForm): number {
     const { row } = this
     const { at } = this.#layout
     const value = row[at[slot]]!
     switch (form) {
-      case FORM.slot:
+      case NumberForm.slot:
         return value
-      case FORM.root:
+      case NumberForm.root:
         return Math.sqrt(value)
-      case FORM.perCount:
+      case NumberForm.perCount:
         return Math.max(0, value) / row[at.count]!
-      case FORM.rootPerCount:
+      case NumberForm.rootPerCount:
         return Math.sqrt(Math.max(0, value) / row[at.count]!)
-      case FORM.product:
+      case NumberForm.product:
         return scale(value, row[at.prodExponent]!)
-      case FORM.absProduct:
+      case NumberForm.absProduct:
         return Math.abs(scale(value, row[at.prodExponent]!))
     }
   }
@@ -229,52 +229,52 @@ interface Part {
   readonly base: ReductionBase
   readonly absolute: boolean
   /** What a row must know for it. */
-  readonly known: Known
+  readonly known: KnownMoments
   /** How it is made from a plain row. */
   readonly slot: MomentSlot
-  readonly form: Form
+  readonly form: NumberForm
 }
 
 function partOf(name: ReductionName): Part {
   const absolute = name.startsWith('abs_')
   const base = (absolute ? name.slice(4) : name) as ReductionBase
-  const part = (known: Known, slot: MomentSlot, form: Form = FORM.slot): Part => {
+  const part = (known: KnownMoments, slot: MomentSlot, form: NumberForm = NumberForm.slot): Part => {
     return { base, absolute, known, slot, form }
   }
-  const sum = absolute ? KNOWN.sumAbs : KNOWN.sum
+  const sum = absolute ? KnownMoments.sumAbs : KnownMoments.sum
   const m2 = absolute ? 'm2Abs' : 'm2'
   switch (base) {
     case 'min':
-      return part(KNOWN.extremes, absolute ? 'minAbs' : 'min')
+      return part(KnownMoments.extremes, absolute ? 'minAbs' : 'min')
     case 'max':
-      return part(KNOWN.extremes, absolute ? 'maxAbs' : 'max')
+      return part(KnownMoments.extremes, absolute ? 'maxAbs' : 'max')
     case 'mean':
       return part(sum, absolute ? 'meanAbs' : 'mean')
     case 'sum':
       return part(sum, absolute ? 'sumAbs' : 'sum')
     case 'l1':
-      return part(KNOWN.sumAbs, 'sumAbs')
+      return part(KnownMoments.sumAbs, 'sumAbs')
     case 'l2':
-      return part(KNOWN.squares, 'sumSquares', FORM.root)
+      return part(KnownMoments.squares, 'sumSquares', NumberForm.root)
     case 'std':
-      return part(sum | KNOWN.squares, m2, FORM.rootPerCount)
+      return part(sum | KnownMoments.squares, m2, NumberForm.rootPerCount)
     case 'variance':
-      return part(sum | KNOWN.squares, m2, FORM.perCount)
+      return part(sum | KnownMoments.squares, m2, NumberForm.perCount)
     case 'prod':
-      return part(KNOWN.product, 'prodMantissa', absolute ? FORM.absProduct : FORM.product)
+      return part(KnownMoments.product, 'prodMantissa', absolute ? NumberForm.absProduct : NumberForm.product)
   }
 }
 
 const PARTS = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<Record<ReductionName, Part>>
 
 /** How a reduction is made from a plain row, for lines that the core writes. */
-export function numberFrom(name: ReductionName): { readonly slot: MomentSlot; readonly form: Form } {
+export function numberFrom(name: ReductionName): { readonly slot: MomentSlot; readonly form: NumberForm } {
   return PARTS[name]
 }
 
 /** The smallest set that has all of these reductions, to scan no more than is asked for. */
-export function setFor(names: readonly ReductionName[]): Known {
-  return names.reduce((known, name) => known | PARTS[name].known, 0)
+export function setFor(names: readonly ReductionName[]): KnownMoments {
+  return names.reduce((known, name) => known | PARTS[name].known, KnownMoments.none)
 }
 
 function unknownReduction(name: ReductionName): QueryError {
@@ -307,7 +307,7 @@ const POWERS_OF_TWO = Float64Array.from({ length: 2001 }, (_, i) => 2 ** (i - 10
  * @throws UsageError for a row of another length
  */
 export function momentsOf(dtype: DType, row: Float64Array): Moments {
-  const { moments } = coreLayout()
+  const { moments } = LAYOUT
   if (row.length === moments.doubles) return new Moments(moments, dtype, row)
   throw new UsageError(`expected a row of ${moments.doubles} numbers, got ${row.length}`)
 }
@@ -323,5 +323,5 @@ export function mergeMoments(parts: readonly Moments[]): Moments {
     throw new UsageError(`expected moments of one dtype, got ${got}`)
   }
   const merged = asideEngine().mergeRows(parts.map(({ row }) => row))
-  return new Moments(coreLayout().moments, first.dtype, merged)
+  return new Moments(LAYOUT.moments, first.dtype, merged)
 }

@@ -1,10 +1,11 @@
-/** The core's statuses as errors: the one place where a number becomes a sentence. Mirrors assembly/status.ts. */
+/** The core's statuses as errors: the one place where a number becomes a sentence. */
 
 import { EngineError, FormatError, quote, type TrialscanError } from '../errors.js'
+import { MAX_RANK, Status } from './abi.js'
 
 /** What the core found wrong with a record, and what it was asked for. */
 export interface Fault {
-  readonly status: number
+  readonly status: Status
   /** Bytes from the start of the record. */
   readonly faultOffset: number
   readonly expected: number
@@ -22,59 +23,84 @@ export interface FaultPlace {
   readonly tensor: string
 }
 
-export const OK = 0
-export const TRUNCATED = 1
-export const BAD_PAYLOAD_CRC = 3
-export const TAG_MISMATCH = 6
-export const MALFORMED_EVENT = 5
-export const NO_TENSOR = 8
-export const NEED_MORE = 13
-export const NEED_TAIL = 14
+export const OK = Status.ok
+export const TRUNCATED = Status.truncated
+export const BAD_PAYLOAD_CRC = Status.badPayloadCrc
+export const NEED_MORE = Status.needMore
+
+/** What is said of a status: a stable code, what was expected of the record, and what it is instead. */
+type Refusal = readonly [code: string, expected: (fault: Fault) => string, got: (fault: Fault) => string]
+
+const TOO_LARGE: Refusal = [
+  'RecordTooLarge',
+  () => 'a record whose tensor_content is its only large field',
+  () => 'another large field',
+]
+
+const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>, Refusal>> = {
+  [Status.truncated]: [
+    'TruncatedRecord',
+    ({ expected }) => `a record of ${expected} bytes`,
+    ({ got }) => `${got} bytes before the file ends`,
+  ],
+  [Status.badLengthCrc]: [
+    'BadLengthChecksum',
+    ({ expected }) => `checksum ${hex(expected)} of the record's length`,
+    ({ got }) => hex(got),
+  ],
+  [Status.badPayloadCrc]: [
+    'BadPayloadChecksum',
+    ({ expected }) => `checksum ${hex(expected)} of the payload`,
+    ({ got }) => hex(got),
+  ],
+  [Status.lengthMismatch]: [
+    'LengthMismatch',
+    ({ expected }) => `a record of ${expected} bytes, as its index entry says`,
+    ({ got }) => `one of ${got} bytes`,
+  ],
+  [Status.malformedEvent]: ['MalformedEvent', () => 'a well-formed Event message', () => 'bytes that are none'],
+  [Status.tagMismatch]: ['TagMismatch', () => 'a record of that tensor', ({ tag }) => `one of ${quote(tag)}`],
+  [Status.stepMismatch]: [
+    'StepMismatch',
+    ({ expected }) => `a record of step ${expected}`,
+    ({ got }) => `one of step ${got}`,
+  ],
+  [Status.noTensor]: ['NoTensor', () => 'an Event with a tensor', () => 'one without'],
+  [Status.unknownDType]: [
+    'UnknownDType',
+    () => 'a data type of TensorFlow that holds numbers or strings',
+    ({ got }) => `number ${got}`,
+  ],
+  [Status.shapeMismatch]: [
+    'ShapeMismatch',
+    ({ expected }) => `${expected} bytes or values, as the shape says`,
+    ({ got }) => `${got}`,
+  ],
+  [Status.badShape]: [
+    'BadShape',
+    () => `at most ${MAX_RANK} dimensions, none negative or above 2^53, and at most 2^53 elements`,
+    ({ got }) => `${got}`,
+  ],
+  [Status.needMore]: TOO_LARGE,
+  [Status.needTail]: TOO_LARGE,
+}
 
 /** The error that a fault is. */
 export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace): TrialscanError {
-  const { expected, got } = fault
-  const format = (code: string, wanted: string, found: string): FormatError => {
-    const offset = startByte + fault.faultOffset
-    const name = tensor === '' ? '' : `, tensor ${quote(tensor)}`
-    const message = `${url}, offset ${offset}${name}: expected ${wanted}, got ${found}`
-    return new FormatError(code, message, { url, offset, expected: wanted, got: found, tensor })
+  const { status } = fault
+  if (status === Status.outOfMemory) {
+    return new EngineError(`${url}: no memory left for the record at ${startByte}`, { url, offset: startByte })
   }
-  switch (fault.status) {
-    case TRUNCATED:
-      return format('TruncatedRecord', `a record of ${expected} bytes`, `${got} bytes before the file ends`)
-    case 2:
-      return format('BadLengthChecksum', `checksum ${hex(expected)} of the record's length`, hex(got))
-    case BAD_PAYLOAD_CRC:
-      return format('BadPayloadChecksum', `checksum ${hex(expected)} of the payload`, hex(got))
-    case 4:
-      return format('LengthMismatch', `a record of ${expected} bytes, as its index entry says`, `one of ${got} bytes`)
-    case MALFORMED_EVENT:
-      return format('MalformedEvent', 'a well-formed Event message', 'bytes that are none')
-    case TAG_MISMATCH:
-      return format('TagMismatch', `a record of that tensor`, `one of ${quote(fault.tag)}`)
-    case 7:
-      return format('StepMismatch', `a record of step ${expected}`, `one of step ${got}`)
-    case NO_TENSOR:
-      return format('NoTensor', 'an Event with a tensor', 'one without')
-    case 9:
-      return format('UnknownDType', 'a data type of TensorFlow that holds numbers or strings', `number ${got}`)
-    case 10:
-      return format('ShapeMismatch', `${expected} bytes or values, as the shape says`, `${got}`)
-    case 11:
-      return format(
-        'BadShape',
-        'at most 254 dimensions, none negative or above 2^53, and at most 2^53 elements',
-        `${got}`,
-      )
-    case 12:
-      return new EngineError(`${url}: no memory left for the record at ${startByte}`, { url, offset: startByte })
-    case NEED_MORE:
-    case NEED_TAIL:
-      return format('RecordTooLarge', 'a record whose tensor_content is its only large field', 'another large field')
-    default:
-      return new EngineError(`the core answered with status ${fault.status}, which means nothing`, { url })
+  const refusal = (REFUSALS as Readonly<Record<number, Refusal | undefined>>)[status]
+  if (refusal === undefined) {
+    return new EngineError(`the core answered with status ${status}, which means nothing`, { url })
   }
+  const [code, expectedOf, gotOf] = refusal
+  const [expected, got] = [expectedOf(fault), gotOf(fault)]
+  const offset = startByte + fault.faultOffset
+  const name = tensor === '' ? '' : `, tensor ${quote(tensor)}`
+  const message = `${url}, offset ${offset}${name}: expected ${expected}, got ${got}`
+  return new FormatError(code, message, { url, offset, expected, got, tensor })
 }
 
 function hex(value: number): string {

@@ -3,6 +3,7 @@
  * and at the very end of the memory behind bytes of another kind, which must make no difference. There one byte more is a trap.
  */
 
+import { KnownMoments, MomentsRow, RecordSlot } from '#dist/engine/abi.js'
 import { type Core, instantiateCore } from '#dist/engine/module.js'
 import { frameRecord } from '../../fixtures/event-writer.js'
 import { type Chance, concat, mutateBytes, utf8 } from './bytes.js'
@@ -67,17 +68,16 @@ const MAX_RECORD_BYTES = 1 << 18
 /** Readable bytes around every buffer, as assembly/arena.ts promises them. */
 const PADDING = 128
 const PAGE_BYTES = 1 << 16
+const ROW_WORDS = MomentsRow.size / 4
 /** Fields of a slot that are addresses in the record. */
-const ADDRESSES = ['TAG', 'DATA', 'VALUE'] as const
+const ADDRESSES = ['tag', 'data', 'value'] as const
 
 /** Scans records one by one, each in two places. */
 export class RecordProbe {
   readonly #core: Core
-  readonly #at: (name: string) => number
+  readonly #at: (name: keyof typeof RecordSlot) => number
   readonly #slot: number
   readonly #row: number
-  readonly #rowWords: number
-  readonly #known: number
   readonly #tags: readonly (readonly [number, number])[]
   readonly #frame: number
   readonly #mark: number
@@ -86,15 +86,12 @@ export class RecordProbe {
   #words!: Uint32Array
 
   constructor() {
-    const { core, constants } = instantiateCore()
+    const core = instantiateCore()
     this.#core = core
     core.arenaReset()
-    this.#slot = core.arenaReserve(constants.get('SLOT_SIZE')!)
-    this.#row = core.arenaReserve(constants.get('MOMENTS_SIZE')!)
-    this.#rowWords = constants.get('MOMENTS_SIZE')! / 4
-    this.#known = constants.get('KNOWN_ALL')!
-    const words = new Map([...constants].map(([name, offset]) => [name, (this.#slot + offset) / 4]))
-    this.#at = name => words.get(`SLOT_${name}`)!
+    this.#slot = core.arenaReserve(RecordSlot.size)
+    this.#row = core.arenaReserve(MomentsRow.size)
+    this.#at = name => (this.#slot + RecordSlot[name]) / 4
     const texts = TAGS.map(tag => utf8(tag ?? ''))
     this.#tags = texts.map((text, i) => [TAGS[i] === null ? 0 : core.arenaReserve(text.length), text.length])
     this.#frame = core.arenaReserve(MAX_RECORD_BYTES + 2 * PADDING) + PADDING
@@ -130,27 +127,27 @@ export class RecordProbe {
     this.#bytes.set(frame, address)
     const [tag, tagLength] = this.#tags[TAGS.indexOf(input.tag)]!
     const asked = this.#words
-    asked.fill(0, this.#at('FRAME'), this.#at('SIZE'))
-    asked[this.#at('FRAME')] = address
-    asked[this.#at('FRAME_LENGTH')] = frame.length
-    asked[this.#at('ASKED_LENGTH')] = input.isLengthAsked ? frame.length : 0
-    asked[this.#at('ASKED_TAG')] = tag
-    asked[this.#at('ASKED_TAG_LENGTH')] = tagLength
-    asked[this.#at('ASKED_TORNASOLE')] = input.isTornasole ? 1 : 0
+    asked.fill(0, this.#at('frame'), this.#at('size'))
+    asked[this.#at('frame')] = address
+    asked[this.#at('frameLength')] = frame.length
+    asked[this.#at('askedLength')] = input.isLengthAsked ? frame.length : 0
+    asked[this.#at('askedTag')] = tag
+    asked[this.#at('askedTagLength')] = tagLength
+    asked[this.#at('askedTornasole')] = input.isTornasole ? 1 : 0
     // -1 as a float64: any step.
-    asked[this.#at('ASKED_STEP') + 1] = 0xbff00000
-    this.#core.scanRecords(this.#slot, 1, level, this.#row, this.#known)
+    asked[this.#at('askedStep') + 1] = 0xbff00000
+    this.#core.scanRecords(this.#slot, 1, level, this.#row, KnownMoments.all)
     this.#lookAgain()
     const words = this.#words
     for (const name of ADDRESSES) if (words[this.#at(name)] !== 0) words[this.#at(name)]! -= address
-    const start = this.#at('STATUS')
-    const slotWords = this.#at('SIZE') - start
-    const rank = words[this.#at('RANK')]!
-    const dims = words[this.#at('DIMS')]! / 4
-    const outcome = new Uint32Array(slotWords + this.#rowWords + 2 * rank)
+    const start = this.#at('status')
+    const slotWords = this.#at('size') - start
+    const rank = words[this.#at('rank')]!
+    const dims = words[this.#at('dims')]! / 4
+    const outcome = new Uint32Array(slotWords + ROW_WORDS + 2 * rank)
     outcome.set(words.subarray(start, start + slotWords))
-    outcome.set(words.subarray(this.#row / 4, this.#row / 4 + this.#rowWords), slotWords)
-    if (rank > 0) outcome.set(words.subarray(dims, dims + 2 * rank), slotWords + this.#rowWords)
+    outcome.set(words.subarray(this.#row / 4, this.#row / 4 + ROW_WORDS), slotWords)
+    if (rank > 0) outcome.set(words.subarray(dims, dims + 2 * rank), slotWords + ROW_WORDS)
     return outcome
   }
 

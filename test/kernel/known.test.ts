@@ -1,17 +1,16 @@
 /** What a row of moments knows, and what it must not answer. */
 
-import { describe, expect, it, test } from 'vitest'
-import { Engine, KNOWN, type Known } from '#dist/engine/engine.js'
-import { FORM } from '#dist/engine/lines.js'
+import { describe, expect, it } from 'vitest'
+import { KnownMoments } from '#dist/engine/abi.js'
+import { Engine } from '#dist/engine/engine.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
 import { QueryError } from '#dist/errors.js'
 import { type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { elementBytes, encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
-import { loadCore } from '../support/core.js'
 
-const SETS = [...Object.values(KNOWN), KNOWN.sum | KNOWN.squares, KNOWN.sumAbs | KNOWN.squares]
-const { extremes, sum, sumAbs, squares, product } = KNOWN
-const PARTS: ReadonlyMap<ReductionName, Known> = new Map([
+const { extremes, sum, sumAbs, squares, product, all } = KnownMoments
+const SETS = [extremes, sum, sumAbs, squares, product, all, sum | squares, sumAbs | squares]
+const PARTS: ReadonlyMap<ReductionName, KnownMoments> = new Map([
   ...(['min', 'max', 'abs_min', 'abs_max'] as const).map(name => [name, extremes] as const),
   ...(['mean', 'sum'] as const).map(name => [name, sum] as const),
   ...(['l1', 'abs_l1', 'abs_mean', 'abs_sum'] as const).map(name => [name, sumAbs] as const),
@@ -23,7 +22,7 @@ const PARTS: ReadonlyMap<ReductionName, Known> = new Map([
 
 const engine = new Engine()
 
-function momentsOf(dtype: DType, values: readonly number[], known: Known): Moments {
+function momentsOf(dtype: DType, values: readonly number[], known: KnownMoments): Moments {
   const bytes = elementBytes(dtype as 'float32', values)
   engine.reset()
   const batch = engine.reserveBatch(1)
@@ -34,26 +33,6 @@ function momentsOf(dtype: DType, values: readonly number[], known: Known): Momen
   return new Moments(engine.layout.moments, dtype, engine.rows(batch, 1).slice())
 }
 
-test('the bits, and the forms of numbers, are those of the core', () => {
-  const { exports } = loadCore()
-  expect(FORM).toEqual({
-    slot: exports.FORM_SLOT.value,
-    root: exports.FORM_ROOT.value,
-    perCount: exports.FORM_PER_COUNT.value,
-    rootPerCount: exports.FORM_ROOT_PER_COUNT.value,
-    product: exports.FORM_PRODUCT.value,
-    absProduct: exports.FORM_ABS_PRODUCT.value,
-  })
-  expect(KNOWN).toEqual({
-    extremes: exports.KNOWN_EXTREMES.value,
-    sum: exports.KNOWN_SUM.value,
-    sumAbs: exports.KNOWN_SUM_ABS.value,
-    squares: exports.KNOWN_SQUARES.value,
-    product: exports.KNOWN_PRODUCT.value,
-    all: exports.KNOWN_ALL.value,
-  })
-})
-
 describe('setFor', () => {
   it('is the smallest set that knows them all', () => {
     expect([...PARTS.keys()].sort()).toEqual([...REDUCTIONS].sort())
@@ -61,7 +40,7 @@ describe('setFor', () => {
       expect(setFor([name])).toBe(known)
       expect(setFor(['abs_max', name, 'mean'])).toBe(known | extremes | sum)
     }
-    expect(setFor(REDUCTIONS)).toBe(KNOWN.all)
+    expect(setFor(REDUCTIONS)).toBe(KnownMoments.all)
     expect(setFor([])).toBe(0)
   })
 })
@@ -71,7 +50,7 @@ describe('moments', () => {
 
   it.each(['float32', 'float64', 'int64', 'uint8', 'complex64'] as const)('of %s answer what they know', dtype => {
     const finite = values.slice(0, 4).map(Math.abs)
-    const all = momentsOf(dtype, finite, KNOWN.all)
+    const all = momentsOf(dtype, finite, KnownMoments.all)
     for (const known of SETS) {
       const moments = momentsOf(dtype, finite, known)
       expect(moments.exact).toEqual(all.exact)
@@ -140,7 +119,7 @@ describe('moments', () => {
   })
 })
 
-function isIn(part: Known, known: Known): boolean {
+function isIn(part: KnownMoments, known: KnownMoments): boolean {
   return (part & known) === part
 }
 

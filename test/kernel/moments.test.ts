@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { BLOCK_ELEMENTS as BLOCK, KnownMoments, MomentsRow } from '#dist/engine/abi.js'
 import {
   COMPLEX,
   decodeBfloat16,
@@ -18,19 +18,13 @@ import {
 import { loadCore } from '../support/core.js'
 
 const { exports: core, memory } = loadCore()
-const BLOCK = 4096
-/** What rounding took from a sum, which the core does not export. */
-const SUM_LOW = Number(
-  / SUM_LOW: usize = (\d+)/.exec(readFileSync(new URL('../../assembly/layout.ts', import.meta.url), 'utf8'))?.[1],
-)
-const [EXTREMES, SUM, SUM_ABS, SQUARES, PRODUCT, ALL] = ['EXTREMES', 'SUM', 'SUM_ABS', 'SQUARES', 'PRODUCT', 'ALL'].map(
-  name => core[`KNOWN_${name}`].value as number,
-) as [number, number, number, number, number, number]
+const { extremes: EXTREMES, sum: SUM, sumAbs: SUM_ABS, squares: SQUARES, product: PRODUCT, all: ALL } = KnownMoments
+type Name = Extract<keyof typeof MomentsRow, string>
 const REALS = Object.keys(REAL)
 const FLOATS = ['float16', 'bfloat16', 'float32', 'float64']
 
 core.arenaReset()
-const ROWS = [0, 1, 2].map(() => core.arenaReserve(core.MOMENTS_SIZE.value) >>> 0) as [number, number, number]
+const ROWS = [0, 1, 2].map(() => core.arenaReserve(MomentsRow.size) >>> 0) as [number, number, number]
 const DATA = core.arenaReserve(16 * 3 * BLOCK + 16) >>> 0
 const WIDE = core.arenaReserve(4 * 65536) >>> 0
 
@@ -39,16 +33,16 @@ const WIDE = core.arenaReserve(4 * 65536) >>> 0
 const dtypeNumber = (dtype: string) => (dtype in COMPLEX ? COMPLEX[dtype as 'complex64'][0] : REAL[dtype]![0])
 const sizeOf = (dtype: string) => (dtype in COMPLEX ? 2 * REAL[COMPLEX[dtype as 'complex64'][1]]![1] : REAL[dtype]![1])
 
-function slot(row: number, name: string): number {
-  return new DataView(memory.buffer).getFloat64(row + core[`MOMENTS_${name}`].value, true)
+function slot(row: number, name: Name): number {
+  return new DataView(memory.buffer).getFloat64(row + MomentsRow[name], true)
 }
 
-function bits(row: number, name: string): bigint {
-  return new DataView(memory.buffer).getBigUint64(row + core[`MOMENTS_${name}`].value, true)
+function bits(row: number, name: Name): bigint {
+  return new DataView(memory.buffer).getBigUint64(row + MomentsRow[name], true)
 }
 
 function rowBytes(row: number): string {
-  return Buffer.from(memory.buffer, row, core.MOMENTS_SIZE.value).toString('hex')
+  return Buffer.from(memory.buffer, row, MomentsRow.size).toString('hex')
 }
 
 /** Reduces bytes lying at any address, in calls that end where `cuts` say. */
@@ -192,8 +186,8 @@ function share(got: number, exponent: number, want: Exact, of: Exact): number {
 }
 
 /** Σ(x − mean)², of which `want` is n times as much. */
-function expectM2(row: number, name: string, n: number, want: Exact, tolerance: number): void {
-  const exponent = 2 * slot(row, 'EXPONENT')
+function expectM2(row: number, name: Name, n: number, want: Exact, tolerance: number): void {
+  const exponent = 2 * slot(row, 'exponent')
   const got = slot(row, name)
   const { whole, exponent: e } = exact(got)
   const apart = difference(times({ whole, exponent: e + exponent }, n), want)
@@ -205,46 +199,46 @@ function expectM2(row: number, name: string, n: number, want: Exact, tolerance: 
 
 function expectSums(
   row: number,
-  suffix: '' | '_ABS' | '_IMAGINARY',
+  suffix: '' | 'Abs' | 'Imaginary',
   values: readonly (number | bigint)[],
   tolerance = 1e-9,
 ): void {
   const want = momentsOf(values)
   if (want.n === 0) {
-    expect([slot(row, `SUM${suffix}`), slot(row, `MEAN${suffix}`), slot(row, `M2${suffix}`)]).toEqual([0, 0, 0])
+    expect([slot(row, `sum${suffix}`), slot(row, `mean${suffix}`), slot(row, `m2${suffix}`)]).toEqual([0, 0, 0])
     return
   }
-  const exponent = slot(row, 'EXPONENT')
-  expect(share(slot(row, `SUM${suffix}`), exponent, want.sum, want.sumAbs), `SUM${suffix}`).toBeLessThanOrEqual(1e-12)
-  const mean = exact(slot(row, `MEAN${suffix}`))
+  const exponent = slot(row, 'exponent')
+  expect(share(slot(row, `sum${suffix}`), exponent, want.sum, want.sumAbs), `sum${suffix}`).toBeLessThanOrEqual(1e-12)
+  const mean = exact(slot(row, `mean${suffix}`))
   const apart = difference(times({ whole: mean.whole, exponent: mean.exponent + exponent }, want.n), want.sum)
-  if (apart.whole !== 0n) expect(Math.abs(ratio(apart, want.sumAbs)), `MEAN${suffix}`).toBeLessThanOrEqual(1e-12)
-  expectM2(row, `M2${suffix}`, want.n, want.nM2, tolerance)
+  if (apart.whole !== 0n) expect(Math.abs(ratio(apart, want.sumAbs)), `mean${suffix}`).toBeLessThanOrEqual(1e-12)
+  expectM2(row, `m2${suffix}`, want.n, want.nM2, tolerance)
 }
 
 function expectRow(row: number, values: readonly (number | bigint)[]): void {
   const want = momentsOf(values)
-  const equal = (name: string, x: number | bigint) => expect(slot(row, name) + 0, name).toBe(Number(x) + 0)
-  equal('COUNT', want.count)
-  equal('NAN_COUNT', want.nans)
-  equal('POSITIVE_INFINITY_COUNT', want.positiveInfinities)
-  equal('NEGATIVE_INFINITY_COUNT', want.negativeInfinities)
-  equal('ZERO_COUNT', want.zeros)
-  equal('MIN', want.min)
-  equal('MAX', want.max)
-  equal('MIN_ABS', want.minAbs)
-  equal('MAX_ABS', Math.max(0, Number(want.maxAbs)))
+  const equal = (name: Name, x: number | bigint) => expect(slot(row, name) + 0, name).toBe(Number(x) + 0)
+  equal('count', want.count)
+  equal('nanCount', want.nans)
+  equal('positiveInfinityCount', want.positiveInfinities)
+  equal('negativeInfinityCount', want.negativeInfinities)
+  equal('zeroCount', want.zeros)
+  equal('min', want.min)
+  equal('max', want.max)
+  equal('minAbs', want.minAbs)
+  equal('maxAbs', Math.max(0, Number(want.maxAbs)))
   if (typeof values[0] === 'bigint') {
     const unsigned = (x: number | bigint) => BigInt.asUintN(64, BigInt(x))
-    expect(bits(row, 'MIN_EXACT')).toBe(unsigned(want.min))
-    expect(bits(row, 'MAX_EXACT')).toBe(unsigned(want.max))
-    expect(bits(row, 'MIN_ABS_EXACT')).toBe(unsigned(want.minAbs))
-    expect(bits(row, 'MAX_ABS_EXACT')).toBe(unsigned(want.maxAbs))
+    expect(bits(row, 'minExact')).toBe(unsigned(want.min))
+    expect(bits(row, 'maxExact')).toBe(unsigned(want.max))
+    expect(bits(row, 'minAbsExact')).toBe(unsigned(want.minAbs))
+    expect(bits(row, 'maxAbsExact')).toBe(unsigned(want.maxAbs))
   }
   expectSums(row, '', values)
   expectSums(
     row,
-    '_ABS',
+    'Abs',
     values.map(x => (x < 0 ? -x : x)),
   )
   expectSquares(row, want.sumSquares)
@@ -253,14 +247,14 @@ function expectRow(row: number, values: readonly (number | bigint)[]): void {
 
 /** l2 within 1e-12 is its square within twice that. */
 function expectSquares(row: number, want: Exact): void {
-  const got = share(slot(row, 'SUM_SQUARES'), 2 * slot(row, 'EXPONENT'), want, want)
+  const got = share(slot(row, 'sumSquares'), 2 * slot(row, 'exponent'), want, want)
   // Squares can lie under the smallest float64 of an ordinary row
   if (got > 2e-12) expect(Math.abs(ratio(want, { whole: 1n, exponent: 0 }))).toBeLessThan(1e-300)
 }
 
 function expectProduct(row: number, want: Exact, isNegative: boolean): void {
-  const mantissa = slot(row, 'PROD_MANTISSA')
-  const exponent = slot(row, 'PROD_EXPONENT')
+  const mantissa = slot(row, 'prodMantissa')
+  const exponent = slot(row, 'prodExponent')
   expect(Object.is(Math.sign(mantissa), isNegative ? -1 : 1) || mantissa === 0).toBe(true)
   if (want.whole === 0n) expect([mantissa, exponent]).toEqual([isNegative ? -0 : 0, 0])
   else {
@@ -329,16 +323,16 @@ describe('momentsAdd', () => {
         const parts = elementsOf(dtype, bytes) as number[]
         const all = Array.from({ length: count }, (_, i) => [parts[2 * i]!, parts[2 * i + 1]!] as const)
         const finite = all.filter(z => z.every(Number.isFinite))
-        expect(slot(row, 'COUNT')).toBe(count)
-        expect(slot(row, 'NAN_COUNT')).toBe(all.filter(z => z.some(Number.isNaN)).length)
-        expect(slot(row, 'ZERO_COUNT')).toBe(all.filter(([x, y]) => x === 0 && y === 0).length)
-        const infinite = count - finite.length - slot(row, 'NAN_COUNT')
-        expect(slot(row, 'POSITIVE_INFINITY_COUNT')).toBe(infinite)
+        expect(slot(row, 'count')).toBe(count)
+        expect(slot(row, 'nanCount')).toBe(all.filter(z => z.some(Number.isNaN)).length)
+        expect(slot(row, 'zeroCount')).toBe(all.filter(([x, y]) => x === 0 && y === 0).length)
+        const infinite = count - finite.length - slot(row, 'nanCount')
+        expect(slot(row, 'positiveInfinityCount')).toBe(infinite)
         // Both parts are in the units of |z|: of extreme numbers the smaller one may lie under them
-        if (slot(row, 'EXPONENT') === 0) {
+        if (slot(row, 'exponent') === 0) {
           const [re, im] = [finite.map(z => z[0]), finite.map(z => z[1])]
           expectSums(row, '', re)
-          expectSums(row, '_IMAGINARY', im)
+          expectSums(row, 'Imaginary', im)
         }
         const lengths = finite.map(([x, y]) => Math.hypot(x, y))
         if (!lengths.every(Number.isFinite)) return
@@ -346,13 +340,13 @@ describe('momentsAdd', () => {
         const want = momentsOf(lengths)
         const largest = Math.max(0, ...lengths)
         const spread = Math.sqrt(Math.abs(ratio(want.nM2, { whole: BigInt(want.n || 1) ** 2n, exponent: 0 })))
-        expectSums(row, '_ABS', lengths, 1e-9 + (spread > 0 ? (2 ** -50 * largest) / spread : Infinity))
-        const close = (name: string, x: number) => {
+        expectSums(row, 'Abs', lengths, 1e-9 + (spread > 0 ? (2 ** -50 * largest) / spread : Infinity))
+        const close = (name: Name, x: number) => {
           const got = slot(row, name)
           if (got !== x) expect(Math.abs(got - x) / x, name).toBeLessThan(1e-15)
         }
-        close('MIN_ABS', infinite && lengths.length === 0 ? Infinity : Number(want.minAbs))
-        close('MAX_ABS', infinite ? Infinity : Math.max(0, Number(want.maxAbs)))
+        close('minAbs', infinite && lengths.length === 0 ? Infinity : Number(want.minAbs))
+        close('maxAbs', infinite ? Infinity : Math.max(0, Number(want.maxAbs)))
         expectSquares(row, want.sumSquares)
         // Of the smallest numbers hypot has few bits
         if (lengths.every(x => x === 0 || x > 1e-290)) expectProduct(row, want.product, false)
@@ -384,8 +378,8 @@ describe('momentsAdd', () => {
           const row = reduce(dtype, bytes)
           expectRow(row, all)
           // To the last bit that two float64 hold
-          const low = new DataView(memory.buffer).getFloat64(row + SUM_LOW, true)
-          if (all.length <= BLOCK) expect(BigInt(slot(row, 'SUM')) + BigInt(low)).toBe(all.reduce((a, b) => a + b))
+          const low = new DataView(memory.buffer).getFloat64(row + MomentsRow.sumLow, true)
+          if (all.length <= BLOCK) expect(BigInt(slot(row, 'sum')) + BigInt(low)).toBe(all.reduce((a, b) => a + b))
         },
       ),
       { numRuns: 300 },
@@ -412,40 +406,41 @@ describe('momentsAdd', () => {
       for (const dtype of ['float32', 'float64'] as const) {
         const typed = dtype === 'float32' ? Float32Array.from(values) : Float64Array.from(values)
         const row = reduce(dtype, new Uint8Array(typed.buffer))
-        expect(slot(row, 'PROD_MANTISSA')).toBe(want)
-        expect(slot(row, 'PROD_EXPONENT')).toBe(0)
+        expect(slot(row, 'prodMantissa')).toBe(want)
+        expect(slot(row, 'prodExponent')).toBe(0)
       }
     }
   })
 })
 
 describe('a smaller set', () => {
+  const each = (set: number, ...names: Name[]) => names.map(name => [name, set] as const)
   /** Each slot that is told, and what a row must know for it. */
   const SLOTS = new Map([
-    ...['COUNT', 'NAN_COUNT', 'POSITIVE_INFINITY_COUNT', 'NEGATIVE_INFINITY_COUNT'].map(name => [name, 0] as const),
-    ...['ZERO_COUNT', 'MIN', 'MAX', 'MIN_ABS', 'MAX_ABS'].map(name => [name, EXTREMES] as const),
-    ...['MIN_EXACT', 'MAX_EXACT', 'MIN_ABS_EXACT', 'MAX_ABS_EXACT'].map(name => [name, EXTREMES] as const),
-    ...['SUM', 'SUM_IMAGINARY', 'MEAN', 'MEAN_IMAGINARY', 'EXPONENT'].map(name => [name, SUM] as const),
-    ...['SUM_ABS', 'MEAN_ABS'].map(name => [name, SUM_ABS] as const),
-    ...['M2', 'M2_IMAGINARY', 'SUM_SQUARES'].map(name => [name, SQUARES] as const),
-    ['M2_ABS', SUM_ABS | SQUARES] as const,
-    ...['PROD_MANTISSA', 'PROD_EXPONENT'].map(name => [name, PRODUCT] as const),
+    ...each(0, 'count', 'nanCount', 'positiveInfinityCount', 'negativeInfinityCount'),
+    ...each(EXTREMES, 'zeroCount', 'min', 'max', 'minAbs', 'maxAbs'),
+    ...each(EXTREMES, 'minExact', 'maxExact', 'minAbsExact', 'maxAbsExact'),
+    ...each(SUM, 'sum', 'sumImaginary', 'mean', 'meanImaginary', 'exponent'),
+    ...each(SUM_ABS, 'sumAbs', 'meanAbs'),
+    ...each(SQUARES, 'm2', 'm2Imaginary', 'sumSquares'),
+    ...each(SUM_ABS | SQUARES, 'm2Abs'),
+    ...each(PRODUCT, 'prodMantissa', 'prodExponent'),
   ])
   const knows = (set: number, bits: number): boolean => (set & bits) === bits
 
   /** The bits of what a row of at least this set knows; the rest must be NaN. */
-  function known(row: number, set: number): Record<string, bigint> {
-    const told = slot(row, 'KNOWN')
+  function known(row: number, set: number): Record<Name, bigint> {
+    const told = slot(row, 'known')
     expect([told, knows(told, set)]).toEqual([told, true])
     const names = [...SLOTS.keys()].filter(name => knows(told, SLOTS.get(name)!))
     for (const [name, bits] of SLOTS) if (!knows(told, bits)) expect(slot(row, name), name).toBeNaN()
-    return Object.fromEntries(names.map(name => [name, bits(row, name)]))
+    return Object.fromEntries(names.map(name => [name, bits(row, name)])) as Record<Name, bigint>
   }
 
   function expectSame(row: number, set: number, all: number): void {
     const got = known(row, set)
-    expect(got).toEqual(Object.fromEntries(Object.keys(got).map(name => [name, bits(all, name)])))
-    expect(slot(all, 'KNOWN')).toBe(ALL)
+    expect(got).toEqual(Object.fromEntries(Object.keys(got).map(name => [name, bits(all, name as Name)])))
+    expect(slot(all, 'known')).toBe(ALL)
   }
 
   test.each([...REALS, ...Object.keys(COMPLEX)])('of %s has the same bits as all', dtype => {
@@ -551,11 +546,11 @@ describe('momentsRepeat', () => {
     new DataView(memory.buffer).setFloat64(DATA, 1 + 2 ** -50, true)
     core.momentsReset(ROWS[0])
     core.momentsRepeat(2, DATA, 2 ** 53, ROWS[0], ALL)
-    expect(slot(ROWS[0], 'COUNT')).toBe(2 ** 53)
-    expect(slot(ROWS[0], 'SUM')).toBe(2 ** 53 + 8)
-    expect(slot(ROWS[0], 'M2')).toBe(0)
+    expect(slot(ROWS[0], 'count')).toBe(2 ** 53)
+    expect(slot(ROWS[0], 'sum')).toBe(2 ** 53 + 8)
+    expect(slot(ROWS[0], 'm2')).toBe(0)
     // (1 + ε)^n with nε = 8 is e^(8 − 4ε)
-    const product = slot(ROWS[0], 'PROD_MANTISSA') * 2 ** slot(ROWS[0], 'PROD_EXPONENT')
+    const product = slot(ROWS[0], 'prodMantissa') * 2 ** slot(ROWS[0], 'prodExponent')
     expect(Math.abs(product / Math.exp(8) - 1)).toBeLessThan(1e-13)
   })
 })

@@ -24,7 +24,7 @@ import type { FormatOf } from './format/formats.js'
 import { settle } from './given.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
-import { expectNoLinkOf } from './real-path.js'
+import { expectReplaceable } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { colorsFor } from './terminal.js'
 
@@ -58,8 +58,8 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
   for (const module of flags.module ?? []) await loadModule(registry, module)
   const trials = new Trials(threads === undefined ? {} : { threads }, flags)
   try {
+    if (out !== undefined) await expectReplaceable(path, out)
     const trial = await trials.open(path)
-    if (out !== undefined) await expectNoLinkOf(path, out)
     expectWorkers(trial, flags.worker ?? [])
     const { rules, asked, leftOut, onlyByName } = await rulesOf(flags, trial, trials, registry)
     trials.expectFlagsUsed()

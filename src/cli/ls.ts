@@ -8,7 +8,7 @@ import { briefly, bytesText, counted, countText } from './format/number.js'
 import { errorObject, shapeText } from './format/row-format.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
-import { expectNoLinkOf } from './real-path.js'
+import { expectReplaceable } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { s3OptionsFor } from './s3-given.js'
 import { globalStepsOf } from './step-texts.js'
@@ -56,6 +56,7 @@ export interface LsFlags extends S3Flags {
 export async function ls(path: string, given: LsFlags): Promise<number> {
   const flags = settle('ls', path, given)
   const { format, out } = flags
+  if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
   try {
     const { tensors, byteLength } = await trial.summary()
@@ -72,7 +73,6 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
       tensors,
     }
     const problems = [...trial.problems, ...collections.problems, ...tensors.flatMap(({ error }) => error ?? [])]
-    if (out !== undefined) await expectNoLinkOf(path, out)
     const output = await Output.open(out)
     await output.write(listingText(listing, problems, format, out === undefined && process.stdout.isTTY === true))
     await output.end()

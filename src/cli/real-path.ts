@@ -1,7 +1,7 @@
 /** Where paths really lead to, so that nothing is written where a trial wants it to be. */
 
-import { realpath } from 'node:fs/promises'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../index.js'
 
@@ -20,8 +20,13 @@ export function isInside(path: string, directory: string): boolean {
 
 /** The directory of a trial; null for one that is not on this disk. */
 export function localTrial(trial: string): string | null {
-  if (/^s3:/i.test(trial)) return null
-  return resolve(trial.startsWith('file:') ? fileURLToPath(trial) : trial)
+  const place = trial.trim()
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return resolve(place)
+  try {
+    return fileURLToPath(place)
+  } catch {
+    return null
+  }
 }
 
 /** Whether a path lies in a trial by its name or in truth, and where it leads; null for a trial that is not on this disk. */
@@ -34,7 +39,7 @@ async function placeIn(trial: string, path: string) {
   for (let at = dirname(resolve(path)); !isNamedThere && at !== dirname(at); at = dirname(at)) {
     isNamedThere = isInside(await realPath(at), realTrial)
   }
-  return { real, isNamedThere, leadsThere: isInside(real, realTrial) }
+  return { realTrial, real, isNamedThere, leadsThere: isInside(real, realTrial) }
 }
 
 /**
@@ -43,17 +48,64 @@ async function placeIn(trial: string, path: string) {
  * @throws UsageError
  */
 export async function expectOutside(trial: string, path: string, kind: string): Promise<void> {
+  if (kind === 'a file') await expectNoFileOf(trial, path)
   const place = await placeIn(trial, path)
-  if (place === null || !(place.isNamedThere || place.leadsThere)) return
+  if (place === null) return
+  const index = join(place.real, 'index')
+  const isLinked = kind === 'a directory' && (await isLinkOf(place.realTrial, target => isInside(target, index)))
+  if (!place.isNamedThere && !place.leadsThere && !isLinked) return
   throw new UsageError(`expected --out to be ${kind} outside of the trial, got ${path}`)
+}
+
+/** Where the files of a trial lie in it. */
+const PARTS = ['index', 'events', 'collections']
+const PART_OF_TRIAL =
+  /^(?:(?:index|events|collections)(?:$|\/)|(?:training_job_end|END_OF_JOB|collections)\.ts$)|tfevents[^/]*$/
+
+/**
+ * None of a trial's own files is replaced, whatever it is called and whatever links lead to it.
+ * @param flag that names the path
+ * @throws UsageError
+ */
+async function expectNoFileOf(trial: string, path: string, flag = '--out'): Promise<void> {
+  const directory = localTrial(trial)
+  if (directory === null) return
+  const [realTrial, real, parent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
+  const places = [real!, join(parent!, basename(resolve(path)))]
+  const isOwn = places.some(place => isInside(place, realTrial!) && PART_OF_TRIAL.test(relative(realTrial!, place)))
+  const isFile = await stat(real!).then(
+    stats => stats.isFile(),
+    () => false,
+  )
+  // A link to a directory leads to all that is in it.
+  if (isOwn || (isFile && (await isLinkOf(realTrial!, target => isInside(real!, target))))) {
+    throw new UsageError(`expected ${flag} to be none of the trial's own files, got ${path}: name another file`)
+  }
+}
+
+/** Whether a link of a trial leads to such a place: a file in an annex, say. */
+async function isLinkOf(realTrial: string, isMeant: (target: string) => boolean): Promise<boolean> {
+  for (const part of ['', ...PARTS]) {
+    const entries = await readdir(join(realTrial, part), { recursive: part !== '', withFileTypes: true }).catch(
+      () => [],
+    )
+    const isPart = part === '' ? (name: string) => PART_OF_TRIAL.test(name) : () => true
+    for (const entry of entries) {
+      if (!entry.isSymbolicLink() || !isPart(entry.name)) continue
+      const target = await realpath(join(entry.parentPath ?? entry.path, entry.name)).catch(() => null)
+      if (target !== null && isMeant(target)) return true
+    }
+  }
+  return false
 }
 
 /**
  * A file may be written into a trial if somebody wants that, but not through a symbolic link that lies there: the trial
- * would say what is overwritten.
- * @throws StoreError
+ * would say what is overwritten. Nor may it be one of the trial's own. Called before anything of the trial is read.
+ * @throws UsageError, StoreError
  */
-export async function expectNoLinkOf(trial: string, path: string): Promise<void> {
+export async function expectReplaceable(trial: string, path: string, flag = '--out'): Promise<void> {
+  await expectNoFileOf(trial, path, flag)
   const place = await placeIn(trial, path)
   if (place === null || !place.isNamedThere || place.leadsThere) return
   const message = `cannot write ${path}: a symbolic link in the trial leads out of it, to ${place.real}`

@@ -10,7 +10,7 @@ import { counted, countText } from './format/number.js'
 import { settle } from './given.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 import { Output } from './output.js'
-import { expectNoLinkOf } from './real-path.js'
+import { expectReplaceable } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { note, safe } from './terminal.js'
 
@@ -43,6 +43,8 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
   if (startStep !== null && endStep !== null && startStep >= endStep) {
     throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
   }
+  const { out } = flags
+  if (out !== undefined) await expectReplaceable(flags.trialDir, out)
   const isRanged = startStep !== null || endStep !== null
   const trials = new Trials(isRanged ? { rangeSteps: [startStep, endStep] } : {}, flags)
   try {
@@ -52,9 +54,8 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     const { worker } = flags
     expectWorkers(trial, worker ?? [])
     const rule = new RuleClass(trial, { ...parameters, ...(worker && { workers: worker }), otherTrials, logger })
-    const { format, out } = flags
+    const { format } = flags
     const onTerminal = out === undefined && process.stdout.isTTY === true
-    if (out !== undefined) await expectNoLinkOf(flags.trialDir, out)
     const { code, judged } = await judge({
       trial,
       rules: [rule],

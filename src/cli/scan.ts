@@ -27,7 +27,7 @@ import { trafficText } from './format/traffic.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
 import { Progress } from './progress.js'
-import { expectNoLinkOf } from './real-path.js'
+import { expectReplaceable } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { s3OptionsFor } from './s3-given.js'
 import { absentSteps, globalStepsOf, modeSpans, spanText } from './step-texts.js'
@@ -56,13 +56,13 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
   const flags = settle('scan', path, given)
   const { tensor, collection, steps, modeSteps, mode, worker, checkLevel, threads, memory, out } = flags
   const openedAt = performance.now()
+  if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, {
     requireCollections: false,
     refresh: 'manual',
     ...s3OptionsFor(path, flags),
     ...(threads !== undefined && { threads }),
   })
-  if (out !== undefined) await expectNoLinkOf(path, out)
   const openMs = performance.now() - openedAt
   const progress = new Progress(out === undefined && process.stdout.isTTY)
   const rows = trial.scan({

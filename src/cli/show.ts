@@ -24,7 +24,7 @@ import { complexText, counted, countText, isComplex, plainNumber, reductionOf, s
 import { shapeText } from './format/row-format.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
-import { expectNoLinkOf } from './real-path.js'
+import { expectReplaceable } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { s3OptionsFor } from './s3-given.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from './terminal.js'
@@ -45,6 +45,8 @@ const HISTOGRAM_BINS = 40
 export async function runShow(path: string, name: string, given: ShowFlags): Promise<number> {
   const flags = settle('show', path, given)
   const { npy, format, out } = flags
+  if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
+  if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
   try {
     const tensor = trial.tensor(name)
@@ -56,11 +58,9 @@ export async function runShow(path: string, name: string, given: ShowFlags): Pro
     const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
     expectMode(trial, row, flags)
     if (npy !== undefined && value !== null) {
-      await expectNoLinkOf(path, npy)
       await writeFile(npy, npyChunks(value))
       tellNpy(npy, value)
     }
-    if (out !== undefined) await expectNoLinkOf(path, out)
     const shape = value === null ? await tensor.shape(step, options).catch(() => null) : value.shape
     await writeFile(out, chunksOf(row, value, shape, format, out === undefined && process.stdout.isTTY === true))
     if (format === 'npy' && value !== null && out !== undefined) tellNpy(out, value)

@@ -4,10 +4,11 @@
  */
 
 import { createHash, randomBytes } from 'node:crypto'
-import { promises, readdirSync, readFileSync, utimesSync } from 'node:fs'
+import { promises, readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../errors.js'
+import { readFileIfThere } from './local-file.js'
 
 const CHECKSUM_LENGTH = 4
 /** What is left of the bound after entries had to go. */
@@ -62,16 +63,12 @@ export class RangeCache {
     const entries = this.#entriesOf(id)
     const entry = entries.find(entry => entry.startByte <= startByte && entry.endByte >= endByte)
     if (entry === undefined) return null
-    try {
-      const bytes = readFileSync(entry.path)
-      const content = bytes.subarray(0, -CHECKSUM_LENGTH)
-      const isWhole = content.length === 0 ? false : bytes.readUInt32LE(content.length) === crc32(content)
-      if (isWhole) {
-        this.#touch(entry.path)
-        return content.subarray(startByte - entry.startByte, endByte - entry.startByte)
-      }
-    } catch {
-      // Another process has removed it.
+    // Null where another process has removed it, or something else is in its place.
+    const bytes = readFileIfThere(entry.path, entry.endByte - entry.startByte + CHECKSUM_LENGTH)
+    const content = bytes?.subarray(0, -CHECKSUM_LENGTH)
+    if (bytes && content && content.length > 0 && bytes.readUInt32LE(content.length) === crc32(content)) {
+      this.#touch(entry.path)
+      return content.subarray(startByte - entry.startByte, endByte - entry.startByte)
     }
     entries.splice(entries.indexOf(entry), 1)
     return null

@@ -1,16 +1,30 @@
 /** Single files on the local disk that are no part of a trial: the index cache. */
 
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { StoreError } from '../errors.js'
 
-/** A whole file; null if there is none, or it can't be read, or is no file: a FIFO, say, or a device without an end. */
-export function readFileIfThere(path: string): Uint8Array | null {
+/**
+ * A whole file; null if there is none, or it can't be read, is longer than it should be, or is no file: a FIFO, say, or a
+ * device without an end.
+ */
+export function readFileIfThere(path: string, maxByteLength = Number.POSITIVE_INFINITY): Buffer | null {
   let file: number | undefined
   try {
     file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    return fstatSync(file).isFile() ? readFileSync(file) : null
+    const stats = fstatSync(file)
+    return stats.isFile() && stats.size <= maxByteLength ? readFileSync(file) : null
   } catch {
     return null
   } finally {
@@ -22,6 +36,8 @@ export function readFileIfThere(path: string): Uint8Array | null {
 export function writeWholeFile(path: string, bytes: Uint8Array): void {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   try {
+    const there = lstatSync(path, { throwIfNoEntry: false })
+    if (there?.isCharacterDevice() || there?.isBlockDevice()) throw new Error('it is a device')
     writeFileSync(temporary, bytes, { flag: 'wx' })
     renameSync(temporary, path)
   } catch (cause) {

@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, promises, writeSync } from 'node:fs'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../errors.js'
 import { isInside } from './local.js'
@@ -188,6 +188,13 @@ function noSuchFile(error: unknown): null {
 async function passes(path: string, directory: string): Promise<boolean> {
   for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
   return false
+}
+
+/** What a file that is put at a path replaces in a directory: its path there, with `/`; null for one outside of it. */
+export async function placeIn(directory: string, path: string): Promise<string | null> {
+  const [root, parent] = await Promise.all([realPath(resolve(directory)), realPath(dirname(resolve(path)))])
+  const place = join(parent, basename(path))
+  return isInside(place, root) ? relative(root, place).replaceAll(sep, '/') : null
 }
 
 /** The real path of something that is perhaps not there yet. */

@@ -15,11 +15,13 @@ import {
 } from '../errors.js'
 import { Membership } from '../format/collections.js'
 import type { TensorLocation } from '../format/index-file.js'
+import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
 import { compilePattern } from '../format/pattern.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
 import { shapesOf } from '../job/reply.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { columnsOf, type RecordPlace } from '../plan.js'
+import { placeIn } from '../store/local-output.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3-options.js'
 import type { S3Options } from '../store/s3-spec.js'
@@ -194,6 +196,11 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     threads,
   } = checkOptions('createTrial', TRIAL_OPTIONS, options)
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const replaced = indexCache !== undefined && spec.kind === 'local' ? await placeIn(spec.root, indexCache) : null
+  if (replaced !== null && (isPartOfTrial(replaced) || isTensorBoardFile(replaced))) {
+    const message = `expected indexCache to be none of the trial's own files, got ${indexCache}: name another file`
+    throw new UsageError(message, { pathOrUrl: path, option: 'indexCache' })
+  }
   const access = new Access(openStore(spec), spec)
   const loader = new TrialLoader(access, {
     rangeSteps,

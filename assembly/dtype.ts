@@ -58,3 +58,7 @@ export function valuesField(dtype: i32): u32 {
       return 0
   }
 }
+
+export function isComplex(dtype: i32): bool {
+  return dtype == DTypeNumber.complex64 || dtype == DTypeNumber.complex128
+}

@@ -1,11 +1,13 @@
 // A run of records in one crossing of the border: frame, walk, and the moments while the bytes are in the cache.
 
 import { BLOCK_ELEMENTS, CheckLevelNumber, ElementByteLength, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/abi'
+import { crc32c } from './crc32c/crc32c'
 import { elementSize } from './dtype'
-import { readValues, survey, walk } from './event'
+import { walk } from './event/event'
+import { survey } from './event/survey'
+import { readValues } from './event/values'
 import { momentsAdd, momentsRepeat } from './kernel/moments'
 import { momentsReset } from './kernel/row'
-import { crc32c } from './crc32c'
 import { checkFrame, checkHeader, FRAMING_LENGTH, HEADER_LENGTH, isPayload, payloadLength } from './tfrecord'
 
 /** Values that lie one by one are made dense a block at a time: room for one of the widest elements. */
@@ -56,19 +58,19 @@ export function reduceRecord(slot: usize, row: usize, known: i32): void {
  * @param capacity of slots; ASKED_TORNASOLE of the first is that of all
  * @returns how many slots there are: see survey
  */
-export function surveyRecords(window: usize, there: u32, slots: usize, capacity: u32): u32 {
+export function surveyRecords(window: usize, byteLength: u32, slots: usize, capacity: u32): u32 {
   const tornasole = load<u32>(slots, RecordSlot.askedTornasole)
   let at: u32 = 0
   let count: u32 = 0
-  while (count < capacity && there - at >= FRAMING_LENGTH) {
+  while (count < capacity && byteLength - at >= FRAMING_LENGTH) {
     const slot = slots + <usize>count * RecordSlot.size
     store<u32>(slot, <u32>(window + at), RecordSlot.frame)
-    store<u32>(slot, there - at, RecordSlot.frameLength)
+    store<u32>(slot, byteLength - at, RecordSlot.frameLength)
     store<u32>(slot, 0, RecordSlot.askedLength)
     store<u32>(slot, tornasole, RecordSlot.askedTornasole)
     if (!checkHeader(slot, CheckLevelNumber.minimal)) break
     const payload = payloadLength(slot)
-    if (there - at - FRAMING_LENGTH < payload) break
+    if (byteLength - at - FRAMING_LENGTH < payload) break
     store<u32>(slot, payload + FRAMING_LENGTH, RecordSlot.frameLength)
     const crc = crc32c(window + at + HEADER_LENGTH, payload, 0)
     const stored = load<u32>(window + at + HEADER_LENGTH + payload)

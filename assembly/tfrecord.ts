@@ -3,13 +3,14 @@
 
 import * as abi from '../src/engine/abi'
 import { CheckLevelNumber, RecordSlot, Status } from '../src/engine/abi'
-import { crc32c, crc32cOfLength, mask } from './crc32c'
+import { crc32c, crc32cOfLength, mask } from './crc32c/crc32c'
 
 /** Unsigned, as lengths are. */
 export const HEADER_LENGTH: u32 = abi.HEADER_LENGTH
 export const FRAMING_LENGTH: u32 = abi.FRAMING_LENGTH
 
-function refuse(slot: usize, status: i32, offset: u32, expected: f64, got: f64): bool {
+/** Writes down why a record is refused, and where from its frame on. @returns false */
+export function refuse(slot: usize, status: i32, offset: u32, expected: f64, got: f64): bool {
   store<i32>(slot, status, RecordSlot.status)
   store<u32>(slot, offset, RecordSlot.faultOffset)
   store<f64>(slot, expected, RecordSlot.expected)
@@ -23,9 +24,9 @@ function refuse(slot: usize, status: i32, offset: u32, expected: f64, got: f64):
  */
 export function checkHeader(slot: usize, level: i32): bool {
   const frame = <usize>load<u32>(slot, RecordSlot.frame)
-  const there = load<u32>(slot, RecordSlot.frameLength)
+  const available = load<u32>(slot, RecordSlot.frameLength)
   const asked = load<u32>(slot, RecordSlot.askedLength)
-  if (there < HEADER_LENGTH) return refuse(slot, Status.truncated, 0, max(asked, FRAMING_LENGTH), there)
+  if (available < HEADER_LENGTH) return refuse(slot, Status.truncated, 0, max(asked, FRAMING_LENGTH), available)
   const low = load<u32>(frame)
   const high = load<u32>(frame, 4)
   if (level >= CheckLevelNumber.minimal) {
@@ -52,10 +53,10 @@ export function payloadLength(slot: usize): u32 {
 export function checkFrame(slot: usize, level: i32): bool {
   if (!checkHeader(slot, level)) return false
   const frame = <usize>load<u32>(slot, RecordSlot.frame)
-  const there = load<u32>(slot, RecordSlot.frameLength)
+  const available = load<u32>(slot, RecordSlot.frameLength)
   const payload = payloadLength(slot)
-  if (there < FRAMING_LENGTH || there - FRAMING_LENGTH < payload) {
-    return refuse(slot, Status.truncated, 0, <f64>payload + FRAMING_LENGTH, there)
+  if (available < FRAMING_LENGTH || available - FRAMING_LENGTH < payload) {
+    return refuse(slot, Status.truncated, 0, <f64>payload + FRAMING_LENGTH, available)
   }
   if (level < CheckLevelNumber.full) return true
   return checkPayload(slot, crc32c(frame + HEADER_LENGTH, payload, 0), load<u32>(frame + HEADER_LENGTH + payload))
@@ -68,13 +69,13 @@ export function isPayload(stored: u32, crc: u32): bool {
 
 /**
  * Looks for the next header that is right, of a record that ends before the file does.
- * @param there bytes in memory
+ * @param available bytes in memory
  * @param left bytes from `data` to the end of the file
  * @returns its offset; the first at which a header would not be in memory as a whole, if there is none
  */
-export function findFrame(data: usize, there: u32, left: f64): u32 {
+export function findFrame(data: usize, available: u32, left: f64): u32 {
   let at: u32 = 0
-  for (; at + HEADER_LENGTH <= there; at++) {
+  for (; at + HEADER_LENGTH <= available; at++) {
     // Longer ones than 4 GiB are refused, so that the upper half of a length is zero: few places pass.
     if (load<u32>(data + at, 4) != 0) continue
     const low = load<u32>(data + at)

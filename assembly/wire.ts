@@ -1,7 +1,7 @@
 // Protobuf's wire format: a cursor over one payload. Forward only.
 //
 // Positions are offsets in the payload, addresses are `origin + position`. That lets a payload have a hole: when the
-// walk of a huge record skips its tensor_content, `jump` moves the origin to a buffer that holds what comes after it.
+// walk of a huge record skips its tensor_content, `skipHole` moves the origin to a buffer that holds the tail.
 //
 // A fault is sticky: the first one is kept, the cursor then reads zeros, and every loop over fields ends.
 
@@ -45,21 +45,46 @@ export function skipTo(end: u32): void {
   else position = end
 }
 
-/** Continues at position `to`, whose bytes and `byteLength` bytes from there on lie at `address`. */
-export function jump(to: u32, address: usize, byteLength: u32): void {
-  position = to
-  origin = address - to
-  available = to + byteLength
+// The bytes behind a hole, and where in the payload they begin; tail 0 where there are none.
+let tail: usize = 0
+let tailLength: u32 = 0
+let tailStart: u32 = 0
+
+/** Tells where the bytes behind a hole lie; 0 for none. */
+export function setTail(address: usize, byteLength: u32, start: u32): void {
+  tail = address
+  tailLength = byteLength
+  tailStart = start
+}
+
+/** Moves the cursor to the end of a field whose bytes may be a hole, up to where the tail begins. */
+export function skipHole(end: u32): void {
+  if (end <= available) {
+    position = end
+  } else if (tail == 0) {
+    fail(Status.needTail, end)
+  } else if (end == tailStart) {
+    position = end
+    origin = tail - end
+    available = end + tailLength
+  } else {
+    fail(Status.malformedEvent, position)
+  }
+}
+
+/** Whether an address lies in the tail. */
+export function isInTail(at: usize): bool {
+  return tail != 0 && at >= tail && at < tail + tailLength
+}
+
+/** The position of an address in the tail. */
+export function tailPosition(at: usize): u32 {
+  return tailStart + <u32>(at - tail)
 }
 
 /** The address of a position. */
 export function address(at: u32): usize {
   return origin + at
-}
-
-/** Whether the bytes up to `end` are in memory. */
-export function holds(end: u32): bool {
-  return end <= available
 }
 
 export function status(): i32 {

@@ -1,20 +1,11 @@
 // numpy's isclose: |a − b| ≤ atol + rtol · |b| for a finite b, or a = b.
 
 import { DTypeNumber } from '../../src/engine/abi'
-import { elementSize } from '../dtype'
-import { widenToFloat64 } from './lanes'
+import { elementSize, isComplex } from '../dtype'
+import { absMask, infinity } from './lanes'
+import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
-/** Elements that are widened at once; both sides fit into the L1 cache. */
-const BLOCK: u32 = 1024
-
-const wideA: usize = memory.data(1024 * 16, 16)
-const wideB: usize = memory.data(1024 * 16, 16)
-
-/** Every bit but the sign, and ∞. From memory, since V8 builds constants anew at each use. */
-const POSITIVE_32: usize = memory.data<u64>([0x7fffffff7fffffff, 0x7fffffff7fffffff], 16)
-const POSITIVE_64: usize = memory.data<u64>([0x7fffffffffffffff, 0x7fffffffffffffff], 16)
-const INFINITY_32: usize = memory.data<u64>([0x7f8000007f800000, 0x7f8000007f800000], 16)
-const INFINITY_64: usize = memory.data<u64>([0x7ff0000000000000, 0x7ff0000000000000], 16)
+const widenedB: usize = memory.data(1024 * 16, 16)
 
 /**
  * Counts the elements of `a` that are not close to their counterparts in `b`. A pair of float32 is compared in float32
@@ -41,22 +32,18 @@ export function allclose(
   const isComplexB = isComplex(dtypeB)
   let apart: u32 = 0
   while (count > 0) {
-    const n = min(count, BLOCK)
-    widenToFloat64(dtypeA, a, n, wideA)
-    widenToFloat64(dtypeB, b, n, wideB)
+    const n = min(count, WIDENED_ELEMENTS)
+    widenToFloat64(dtypeA, a, n, widened)
+    widenToFloat64(dtypeB, b, n, widenedB)
     apart +=
       isComplexA || isComplexB
         ? countApartComplex(n, isComplexA, isComplexB, rtol, atol, nan)
-        : countApart<f64>(wideA, wideB, n, rtol, atol, nan)
+        : countApart<f64>(widened, widenedB, n, rtol, atol, nan)
     a += <usize>n * sizeA
     b += <usize>n * sizeB
     count -= n
   }
   return apart
-}
-
-function isComplex(dtype: i32): bool {
-  return dtype == DTypeNumber.complex64 || dtype == DTypeNumber.complex128
 }
 
 /** Elements that are compared at once before it is known that b was finite among them. */
@@ -83,7 +70,7 @@ function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNa
 function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
   const relative = v128.splat<T>(rtol)
   const absolute = v128.splat<T>(atol)
-  const positive = v128.load(sizeof<T>() == 8 ? POSITIVE_64 : POSITIVE_32)
+  const mask = absMask<T>()
   // What makes the exponent of NaN and ∞ overflow into the sign.
   const one = sizeof<T>() == 8 ? i64x2.splat(1 << 52) : i32x4.splat(1 << 23)
   let close = i32x4.splat(0)
@@ -91,10 +78,10 @@ function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
   const group: u32 = 32 / sizeof<T>()
   const end = a + <usize>(count & ~(group - 1)) * sizeof<T>()
   for (; a != end; a += 32, b += 32) {
-    const y0 = v128.and(v128.load(b), positive)
-    const y1 = v128.and(v128.load(b, 16), positive)
-    const d0 = v128.and(v128.sub<T>(v128.load(a), v128.load(b)), positive)
-    const d1 = v128.and(v128.sub<T>(v128.load(a, 16), v128.load(b, 16)), positive)
+    const y0 = v128.and(v128.load(b), mask)
+    const y1 = v128.and(v128.load(b, 16), mask)
+    const d0 = v128.and(v128.sub<T>(v128.load(a), v128.load(b)), mask)
+    const d1 = v128.and(v128.sub<T>(v128.load(a, 16), v128.load(b, 16)), mask)
     const close0 = v128.le<T>(d0, v128.add<T>(absolute, v128.mul<T>(relative, y0)))
     const close1 = v128.le<T>(d1, v128.add<T>(absolute, v128.mul<T>(relative, y1)))
     if (sizeof<T>() == 8) {
@@ -125,16 +112,16 @@ function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
 function countEach<T, N>(a: usize, b: usize, count: u32, rtol: T, atol: T): u32 {
   const relative = v128.splat<T>(rtol)
   const absolute = v128.splat<T>(atol)
-  const positive = v128.load(sizeof<T>() == 8 ? POSITIVE_64 : POSITIVE_32)
-  const infinity = v128.load(sizeof<T>() == 8 ? INFINITY_64 : INFINITY_32)
+  const mask = absMask<T>()
+  const infinite = infinity<T>()
   let close = i32x4.splat(0)
   const group: u32 = 64 / sizeof<T>()
   const end = a + <usize>(count & ~(group - 1)) * sizeof<T>()
   for (; a != end; a += 64, b += 64) {
-    const mask0 = areClose<T, N>(v128.load(a), v128.load(b), relative, absolute, positive, infinity)
-    const mask1 = areClose<T, N>(v128.load(a, 16), v128.load(b, 16), relative, absolute, positive, infinity)
-    const mask2 = areClose<T, N>(v128.load(a, 32), v128.load(b, 32), relative, absolute, positive, infinity)
-    const mask3 = areClose<T, N>(v128.load(a, 48), v128.load(b, 48), relative, absolute, positive, infinity)
+    const mask0 = areClose<T, N>(v128.load(a), v128.load(b), relative, absolute, mask, infinite)
+    const mask1 = areClose<T, N>(v128.load(a, 16), v128.load(b, 16), relative, absolute, mask, infinite)
+    const mask2 = areClose<T, N>(v128.load(a, 32), v128.load(b, 32), relative, absolute, mask, infinite)
+    const mask3 = areClose<T, N>(v128.load(a, 48), v128.load(b, 48), relative, absolute, mask, infinite)
     close =
       sizeof<T>() == 8
         ? i64x2.sub(i64x2.sub(i64x2.sub(i64x2.sub(close, mask0), mask1), mask2), mask3)
@@ -157,11 +144,11 @@ function countEach<T, N>(a: usize, b: usize, count: u32, rtol: T, atol: T): u32 
 /** Only `y` has to be finite: from an infinite `x` it is infinitely far. */
 // @ts-ignore: decorator
 @inline
-function areClose<T, N>(x: v128, y: v128, relative: v128, absolute: v128, positive: v128, infinity: v128): v128 {
-  const size = v128.and(y, positive)
-  const distance = v128.and(v128.sub<T>(x, y), positive)
+function areClose<T, N>(x: v128, y: v128, relative: v128, absolute: v128, mask: v128, infinite: v128): v128 {
+  const size = v128.and(y, mask)
+  const distance = v128.and(v128.sub<T>(x, y), mask)
   const within = v128.le<T>(distance, v128.add<T>(absolute, v128.mul<T>(relative, size)))
-  const close = v128.or(v128.and(within, v128.lt<T>(size, infinity)), v128.eq<T>(x, y))
+  const close = v128.or(v128.and(within, v128.lt<T>(size, infinite)), v128.eq<T>(x, y))
   if (sizeof<N>() != 1) return close
   return v128.or(close, v128.and(v128.ne<T>(x, x), v128.ne<T>(y, y)))
 }
@@ -170,10 +157,10 @@ function areClose<T, N>(x: v128, y: v128, relative: v128, absolute: v128, positi
 function countApartComplex(n: u32, isComplexA: bool, isComplexB: bool, rtol: f64, atol: f64, equalNan: bool): u32 {
   let apart: u32 = 0
   for (let i: usize = 0; i < n; i++) {
-    const x = load<f64>(wideA + (i << (isComplexA ? 4 : 3)))
-    const xi = isComplexA ? load<f64>(wideA + (i << 4), 8) : 0
-    const y = load<f64>(wideB + (i << (isComplexB ? 4 : 3)))
-    const yi = isComplexB ? load<f64>(wideB + (i << 4), 8) : 0
+    const x = load<f64>(widened + (i << (isComplexA ? 4 : 3)))
+    const xi = isComplexA ? load<f64>(widened + (i << 4), 8) : 0
+    const y = load<f64>(widenedB + (i << (isComplexB ? 4 : 3)))
+    const yi = isComplexB ? load<f64>(widenedB + (i << 4), 8) : 0
     const isWithin = isFinite(y) && isFinite(yi) && hypot(x - y, xi - yi) <= atol + rtol * hypot(y, yi)
     const bothNan = (isNaN(x) || isNaN(xi)) && (isNaN(y) || isNaN(yi))
     apart += u32(!(isWithin || (x == y && xi == yi) || (equalNan && bothNan)))

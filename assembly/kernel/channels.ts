@@ -1,9 +1,9 @@
 // Sums of the elements of each channel, in float64.
 
 import { DTypeNumber } from '../../src/engine/abi'
-import { elementSize } from '../dtype'
-import { BLOCK, isComplex, pair, wide } from './blocks'
-import { widenToFloat64 } from './lanes'
+import { elementSize, isComplex } from '../dtype'
+import { loadPair, sum4, sumAcross } from './lanes'
+import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
 /** Sums that channels lying side by side are spread over when they are fewer: a vector wants long runs. */
 const SPREAD: u32 = 512
@@ -32,10 +32,10 @@ function addAll(dtype: i32, data: usize, count: u32, channels: u32, inner: u32, 
   const size = <usize>elementSize(dtype)
   if (size == 0) return
   for (let first: u32 = 0; first < count; ) {
-    const n = min(count - first, BLOCK)
-    widenToFloat64(dtype, data + <usize>first * size, n, wide)
+    const n = min(count - first, WIDENED_ELEMENTS)
+    widenToFloat64(dtype, data + <usize>first * size, n, widened)
     if (isComplex(dtype)) dropImaginary(n)
-    addRuns<f64>(wide, first, n, channels, inner, sums)
+    addRuns<f64>(widened, first, n, channels, inner, sums)
     first += n
   }
 }
@@ -67,7 +67,7 @@ function add(sum: usize, x: f64): void {
 /** Adds each element to a sum of its own. */
 function addEach<T>(data: usize, n: u32, sums: usize): void {
   const end = data + <usize>(n & ~1) * sizeof<T>()
-  for (; data != end; data += 2 * sizeof<T>(), sums += 16) v128.store(sums, f64x2.add(v128.load(sums), pair<T>(data)))
+  for (; data != end; data += 2 * sizeof<T>(), sums += 16) v128.store(sums, f64x2.add(v128.load(sums), loadPair<T>(data)))
   if (n & 1) add(sums, <f64>load<T>(data))
 }
 
@@ -80,18 +80,18 @@ function sumOf<T>(data: usize, n: u32): f64 {
   let sum3 = sum0
   const end = data + <usize>(n & ~7) * sizeof<T>()
   for (; data != end; data += 4 * two) {
-    sum0 = f64x2.add(sum0, pair<T>(data))
-    sum1 = f64x2.add(sum1, pair<T>(data + two))
-    sum2 = f64x2.add(sum2, pair<T>(data + 2 * two))
-    sum3 = f64x2.add(sum3, pair<T>(data + 3 * two))
+    sum0 = f64x2.add(sum0, loadPair<T>(data))
+    sum1 = f64x2.add(sum1, loadPair<T>(data + two))
+    sum2 = f64x2.add(sum2, loadPair<T>(data + 2 * two))
+    sum3 = f64x2.add(sum3, loadPair<T>(data + 3 * two))
   }
-  const sums = f64x2.add(f64x2.add(sum0, sum1), f64x2.add(sum2, sum3))
-  let sum = f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1)
+  const sums = sum4(sum0, sum1, sum2, sum3)
+  let sum = sumAcross<f64>(sums)
   for (const last = end + <usize>(n & 7) * sizeof<T>(); data != last; data += sizeof<T>()) sum += <f64>load<T>(data)
   return sum
 }
 
 /** Moves the real parts of the widened elements together. */
 function dropImaginary(n: u32): void {
-  for (let i: usize = 1; i < n; i++) store<f64>(wide + (i << 3), load<f64>(wide + (i << 4)))
+  for (let i: usize = 1; i < n; i++) store<f64>(widened + (i << 3), load<f64>(widened + (i << 4)))
 }

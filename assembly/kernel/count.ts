@@ -1,9 +1,9 @@
 // How many elements are of a kind, compared as float64.
 
 import { DTypeNumber } from '../../src/engine/abi'
-import { elementSize } from '../dtype'
-import { BLOCK, isComplex, pair, wide } from './blocks'
-import { widenToFloat64 } from './lanes'
+import { elementSize, isComplex } from '../dtype'
+import { loadPair } from './lanes'
+import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
 /**
  * Adds to each column's u32 how many rows of a matrix have lo < x < hi there; a `hi` that is NaN bounds nothing. NaN is
@@ -25,9 +25,9 @@ export function countInside(
   const size = <usize>elementSize(dtype)
   if (size == 0 || isComplex(dtype)) return
   for (let first: u32 = 0; first < count; ) {
-    const n = min(count - first, BLOCK)
-    widenToFloat64(dtype, data + <usize>first * size, n, wide)
-    inRows<f64>(wide, first, n, columns, lo, hi, counts)
+    const n = min(count - first, WIDENED_ELEMENTS)
+    widenToFloat64(dtype, data + <usize>first * size, n, widened)
+    inRows<f64>(widened, first, n, columns, lo, hi, counts)
     first += n
   }
 }
@@ -49,9 +49,9 @@ export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32
   if (size == 0) return 0
   let found: u32 = 0
   while (count > 0) {
-    const n = min(count, BLOCK)
-    widenToFloat64(dtype, data, n, wide)
-    found += isComplex(dtype) ? equalComplex(n, value) : equal<f64>(wide, n, value)
+    const n = min(count, WIDENED_ELEMENTS)
+    widenToFloat64(dtype, data, n, widened)
+    found += isComplex(dtype) ? equalComplex(n, value) : equal<f64>(widened, n, value)
     data += <usize>n * size
     count -= n
   }
@@ -74,8 +74,8 @@ function inRow<T>(data: usize, n: u32, lo: f64, hi: f64, counts: usize): void {
   const high = f64x2.splat(hi)
   const end = data + <usize>(n & ~3) * sizeof<T>()
   for (; data != end; data += 4 * sizeof<T>(), counts += 16) {
-    const x = pair<T>(data)
-    const y = pair<T>(data + 2 * sizeof<T>())
+    const x = loadPair<T>(data)
+    const y = loadPair<T>(data + 2 * sizeof<T>())
     const inside = v128.shuffle<i32>(
       v128.andnot(f64x2.lt(low, x), f64x2.ge(x, high)),
       v128.andnot(f64x2.lt(low, y), f64x2.ge(y, high)),
@@ -97,8 +97,8 @@ function equal<T>(data: usize, count: u32, value: f64): u32 {
   let counts = i64x2.splat(0)
   const end = data + <usize>(count & ~3) * sizeof<T>()
   for (; data != end; data += 4 * sizeof<T>()) {
-    counts = i64x2.sub(counts, f64x2.eq(pair<T>(data), wanted))
-    counts = i64x2.sub(counts, f64x2.eq(pair<T>(data + 2 * sizeof<T>()), wanted))
+    counts = i64x2.sub(counts, f64x2.eq(loadPair<T>(data), wanted))
+    counts = i64x2.sub(counts, f64x2.eq(loadPair<T>(data + 2 * sizeof<T>()), wanted))
   }
   let found = i32x4.extract_lane(counts, 0) + i32x4.extract_lane(counts, 2)
   for (const last = end + <usize>(count & 3) * sizeof<T>(); data != last; data += sizeof<T>()) {
@@ -110,7 +110,7 @@ function equal<T>(data: usize, count: u32, value: f64): u32 {
 /** Of the widened elements. */
 function equalComplex(n: u32, value: f64): u32 {
   let found: u32 = 0
-  const end = wide + (<usize>n << 4)
-  for (let at = wide; at != end; at += 16) found += u32(load<f64>(at) == value) & u32(load<f64>(at, 8) == 0)
+  const end = widened + (<usize>n << 4)
+  for (let at = widened; at != end; at += 16) found += u32(load<f64>(at) == value) & u32(load<f64>(at, 8) == 0)
   return found
 }

@@ -1,11 +1,11 @@
 // How far two tensors are apart: Σ|a − b|, in float64 whatever the types are.
 
 import { DTypeNumber } from '../../src/engine/abi'
-import { elementSize } from '../dtype'
-import { BLOCK, isComplex, pair, wide } from './blocks'
-import { widenToFloat64 } from './lanes'
+import { elementSize, isComplex } from '../dtype'
+import { loadPair, sum4, sumAcross } from './lanes'
+import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
-const wideB: usize = memory.data(1024 * 16, 16)
+const widenedB: usize = memory.data(1024 * 16, 16)
 
 /** NaN where one is among the differences; 0 where a side has no numbers. */
 export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, count: u32): f64 {
@@ -18,14 +18,14 @@ export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, coun
   const complex = isComplex(dtypeA) || isComplex(dtypeB)
   let sum: f64 = 0
   while (count > 0) {
-    const n = min(count, BLOCK)
-    widenToFloat64(dtypeA, a, n, wide)
-    widenToFloat64(dtypeB, b, n, wideB)
+    const n = min(count, WIDENED_ELEMENTS)
+    widenToFloat64(dtypeA, a, n, widened)
+    widenToFloat64(dtypeB, b, n, widenedB)
     if (complex) {
-      if (!isComplex(dtypeA)) makeComplex(wide, n)
-      if (!isComplex(dtypeB)) makeComplex(wideB, n)
+      if (!isComplex(dtypeA)) makeComplex(widened, n)
+      if (!isComplex(dtypeB)) makeComplex(widenedB, n)
       sum += sumApartComplex(n)
-    } else sum += sumApart<f64>(wide, wideB, n)
+    } else sum += sumApart<f64>(widened, widenedB, n)
     a += <usize>n * sizeA
     b += <usize>n * sizeB
     count -= n
@@ -36,7 +36,7 @@ export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, coun
 // @ts-ignore: decorator
 @inline
 function apart<T>(a: usize, b: usize): v128 {
-  return f64x2.abs(f64x2.sub(pair<T>(a), pair<T>(b)))
+  return f64x2.abs(f64x2.sub(loadPair<T>(a), loadPair<T>(b)))
 }
 
 /** Four sums at once, since each addition waits for the one before. */
@@ -53,8 +53,8 @@ function sumApart<T>(a: usize, b: usize, count: u32): f64 {
     sum2 = f64x2.add(sum2, apart<T>(a + 2 * two, b + 2 * two))
     sum3 = f64x2.add(sum3, apart<T>(a + 3 * two, b + 3 * two))
   }
-  const sums = f64x2.add(f64x2.add(sum0, sum1), f64x2.add(sum2, sum3))
-  let sum = f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1)
+  const sums = sum4(sum0, sum1, sum2, sum3)
+  let sum = sumAcross<f64>(sums)
   for (const last = end + <usize>(count & 7) * sizeof<T>(); a != last; a += sizeof<T>(), b += sizeof<T>()) {
     sum += abs(<f64>load<T>(a) - <f64>load<T>(b))
   }
@@ -64,8 +64,8 @@ function sumApart<T>(a: usize, b: usize, count: u32): f64 {
 function sumApartComplex(n: u32): f64 {
   let sum: f64 = 0
   for (let at: usize = 0; at < <usize>n << 4; at += 16) {
-    const real = load<f64>(wide + at) - load<f64>(wideB + at)
-    sum += Math.hypot(real, load<f64>(wide + at, 8) - load<f64>(wideB + at, 8))
+    const real = load<f64>(widened + at) - load<f64>(widenedB + at)
+    sum += Math.hypot(real, load<f64>(widened + at, 8) - load<f64>(widenedB + at, 8))
   }
   return sum
 }

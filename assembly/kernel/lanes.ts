@@ -1,12 +1,37 @@
-// Widening: narrow types become one of the few that the kernels compute with.
+// The vectors of the kernels: one vocabulary for all element types. What a function does for a type is decided when it is
+// compiled.
 
-import { DTypeNumber } from '../../src/engine/abi'
-
-
-const INFINITY_BITS: i32 = 0x7f800000
-
-/** Room for the last elements of a run. */
-const few: usize = memory.data(16, 16)
+/** V8 builds constants anew at each use, and a load is one instruction. */
+const CONSTANTS: usize = memory.data<u64>(
+  [
+    0x7ff0000000000000, 0x7ff0000000000000, 0x7f8000007f800000, 0x7f8000007f800000, 0x7fffffffffffffff,
+    0x7fffffffffffffff, 0x7fffffff7fffffff, 0x7fffffff7fffffff, 0x800fffffffffffff, 0x800fffffffffffff,
+    0x3ff0000000000000, 0x3ff0000000000000, 0x8000000000000000, 0x8000000000000000, 0x00000000ffffffff,
+    0x00000000ffffffff, 0x4330000000000000, 0x4330000000000000, 0x4338000000000000, 0x4338000000000000,
+    0x4530000000000000, 0x4530000000000000, 0x4530000000100000, 0x4530000000100000, 0x4530000080000000,
+    0x4530000080000000, 0x4530000080100000, 0x4530000080100000,
+  ],
+  16,
+)
+/** ∞, which is all bits of the exponent. */
+const INFINITY_64: usize = 0
+const INFINITY_32: usize = 16
+/** All bits but the sign. */
+const ABS_64: usize = 32
+const ABS_32: usize = 48
+/** Of float64: all bits but the exponent; 1. */
+const FRACTION: usize = 64
+const ONE: usize = 80
+/** Of int64: the sign; the lower half. */
+const SIGN: usize = 96
+const LOWER: usize = 112
+/** float64: 2^52; 3·2^51; 2^84, that and 2^52; 2^84 + 2^63, that and 2^52. */
+const TWO_52: usize = 128
+const THREE_51: usize = 144
+const TWO_84: usize = 160
+const TWO_84_52: usize = 176
+const TWO_84_63: usize = 192
+const TWO_84_63_52: usize = 208
 
 // @ts-ignore: decorator
 @inline
@@ -14,153 +39,145 @@ export function at<T>(data: usize, index: u32): T {
   return load<T>(data + index * sizeof<T>())
 }
 
-/** Four float16 patterns in 32-bit lanes → float32. */
 // @ts-ignore: decorator
 @inline
-function float16x4(bits: v128): v128 {
-  const magnitude = i32x4.shl(v128.and(bits, i32x4.splat(0x7fff)), 13)
-  // Read as float32, the exponent is 112 too small. The multiplication is exact and makes subnormals normal.
-  const scaled = f32x4.mul(magnitude, f32x4.splat(reinterpret<f32>((127 + 112) << 23)))
-  const special = v128.and(i32x4.ge_s(magnitude, i32x4.splat(0x7c00 << 13)), i32x4.splat(INFINITY_BITS))
-  const sign = i32x4.shl(v128.and(bits, i32x4.splat(0x8000)), 16)
-  return v128.or(v128.or(scaled, special), sign)
+export function isDouble<T>(): bool {
+  return isFloat<T>() && sizeof<T>() == 8
 }
 
-/** Four elements of a type of at most 32 bits → float32 resp. int32 (uint32) lanes. Reads those elements only. */
-// @ts-ignore: decorator
-@inline
-function load4(dtype: i32, from: usize): v128 {
-  switch (dtype) {
-    case DTypeNumber.float16:
-      return float16x4(v128.load16x4_u(from))
-    case DTypeNumber.bfloat16:
-      return i32x4.shl(v128.load16x4_u(from), 16)
-    case DTypeNumber.int16:
-      return v128.load16x4_s(from)
-    case DTypeNumber.uint16:
-      return v128.load16x4_u(from)
-    case DTypeNumber.int8:
-      return i32x4.extend_low_i16x8_s(i16x8.extend_low_i8x16_s(v128.load32_zero(from)))
-    case DTypeNumber.uint8:
-      return i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(from)))
-    default: // BOOL
-      return v128.and(
-        i32x4.ne(i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(from))), i32x4.splat(0)),
-        i32x4.splat(1),
-      )
-  }
-}
-
-/** Up to three elements, without reading past them. */
-// @ts-ignore: decorator
-@inline
-function loadSome(dtype: i32, from: usize, count: u32, size: usize): v128 {
-  v128.store(few, i32x4.splat(0))
-  for (let i: usize = 0; i < <usize>count * size; i++) store<u8>(few + i, load<u8>(from + i))
-  return load4(dtype, few)
-}
+// ---------------------------------------------------------------------------------------------------- Constants
 
 // @ts-ignore: decorator
 @inline
-function widen(dtype: i32, size: usize, from: usize, count: u32, to: usize): void {
-  const wide = to + ((<usize>count & ~15) << 2)
-  for (; to != wide; to += 64, from += 16 * size) {
-    v128.store(to, load4(dtype, from))
-    v128.store(to, load4(dtype, from + 4 * size), 16)
-    v128.store(to, load4(dtype, from + 8 * size), 32)
-    v128.store(to, load4(dtype, from + 12 * size), 48)
-  }
-  const end = to + ((<usize>count & 12) << 2)
-  for (; to != end; to += 16, from += 4 * size) v128.store(to, load4(dtype, from))
-  const rest = count & 3
-  if (rest == 0) return
-  const last = loadSome(dtype, from, rest, size)
-  v128.store32_lane(to, last, 0)
-  if (rest > 1) v128.store32_lane(to + 4, last, 1)
-  if (rest > 2) v128.store32_lane(to + 8, last, 2)
+export function infinity<T>(): v128 {
+  return v128.load(CONSTANTS, sizeof<T>() == 8 ? INFINITY_64 : INFINITY_32)
 }
 
-/** float16 and bfloat16 → float32, bit for bit (the payload of a NaN moves to the upper bits). */
-export function widenToFloat32(dtype: i32, from: usize, count: u32, to: usize): void {
-  if (dtype == DTypeNumber.float16) widen(DTypeNumber.float16, 2, from, count, to)
-  else if (dtype == DTypeNumber.bfloat16) widen(DTypeNumber.bfloat16, 2, from, count, to)
-}
-
-/** Integers of 8 and 16 bits and bool (any non-zero byte is 1) → int32. */
-export function widenToInt32(dtype: i32, from: usize, count: u32, to: usize): void {
-  switch (dtype) {
-    case DTypeNumber.int16:
-      widen(DTypeNumber.int16, 2, from, count, to)
-      break
-    case DTypeNumber.uint16:
-      widen(DTypeNumber.uint16, 2, from, count, to)
-      break
-    case DTypeNumber.int8:
-      widen(DTypeNumber.int8, 1, from, count, to)
-      break
-    case DTypeNumber.uint8:
-      widen(DTypeNumber.uint8, 1, from, count, to)
-      break
-    case DTypeNumber.bool:
-      widen(DTypeNumber.bool, 1, from, count, to)
-  }
-}
-
+/** Every bit but the sign. */
 // @ts-ignore: decorator
 @inline
-function convert<T>(from: usize, count: u32, to: usize): void {
-  for (let i: usize = 0; i < count; i++) store<f64>(to + (i << 3), <f64>load<T>(from + i * sizeof<T>()))
+export function absMask<T>(): v128 {
+  return v128.load(CONSTANTS, sizeof<T>() == 8 ? ABS_64 : ABS_32)
+}
+
+/** The sign of int64. */
+// @ts-ignore: decorator
+@inline
+export function signMask(): v128 {
+  return v128.load(CONSTANTS, SIGN)
+}
+
+/** The lower half of int64. */
+// @ts-ignore: decorator
+@inline
+export function lowerMask(): v128 {
+  return v128.load(CONSTANTS, LOWER)
+}
+
+// ---------------------------------------------------------------------------------------------------- Elements
+
+/** Sixteen bytes of elements. 64-bit integers, of at most 52 bits, become float64. */
+// @ts-ignore: decorator
+@inline
+export function loadVector<T>(from: usize): v128 {
+  const x = v128.load(from)
+  return isFloat<T>() || sizeof<T>() == 4 ? x : int52ToFloat64<T>(x)
+}
+
+/** Two elements as float64; 64-bit integers of at most 52 bits. */
+// @ts-ignore: decorator
+@inline
+export function loadPair<T>(from: usize): v128 {
+  return sizeof<T>() == 8 ? loadVector<T>(from) : lowToFloat64<T>(v128.load64_zero(from))
+}
+
+/** The first two of four lanes. */
+// @ts-ignore: decorator
+@inline
+function lowToFloat64<T>(x: v128): v128 {
+  if (isFloat<T>()) return f64x2.promote_low_f32x4(x)
+  return isSigned<T>() ? f64x2.convert_low_i32x4_s(x) : f64x2.convert_low_i32x4_u(x)
+}
+
+/** As their lowest bits, those of 3·2^51 or 2^52 are added. */
+// @ts-ignore: decorator
+@inline
+function int52ToFloat64<T>(x: v128): v128 {
+  const base = v128.load(CONSTANTS, isSigned<T>() ? THREE_51 : TWO_52)
+  return f64x2.sub(i64x2.add(x, base), base)
 }
 
 /**
- * Any type → float64; of complex types two for each element.
- * @returns false for strings and unknown types
+ * Rounded once. The halves become the lowest bits of 2^52 and 2^84 (of signed numbers 2^84 + 2^63, the upper half being
+ * 2^31 too large when its sign is flipped), and these are taken off again before the halves meet.
  */
-export function widenToFloat64(dtype: i32, from: usize, count: u32, to: usize): bool {
-  switch (dtype) {
-    case DTypeNumber.float64:
-      convert<f64>(from, count, to)
-      return true
-    case DTypeNumber.complex128:
-      convert<f64>(from, 2 * count, to)
-      return true
-    case DTypeNumber.float32:
-      convert<f32>(from, count, to)
-      return true
-    case DTypeNumber.complex64:
-      convert<f32>(from, 2 * count, to)
-      return true
-    case DTypeNumber.int32:
-      convert<i32>(from, count, to)
-      return true
-    case DTypeNumber.uint32:
-      convert<u32>(from, count, to)
-      return true
-    case DTypeNumber.int64:
-      convert<i64>(from, count, to)
-      return true
-    case DTypeNumber.uint64:
-      convert<u64>(from, count, to)
-      return true
-    case DTypeNumber.float16:
-    case DTypeNumber.bfloat16: {
-      // In the upper half of the target, where the conversion has read an element before it is written over
-      const upper = to + <usize>count * 4
-      widenToFloat32(dtype, from, count, upper)
-      convert<f32>(upper, count, to)
-      return true
-    }
-    case DTypeNumber.int16:
-    case DTypeNumber.uint16:
-    case DTypeNumber.int8:
-    case DTypeNumber.uint8:
-    case DTypeNumber.bool: {
-      const upper = to + <usize>count * 4
-      widenToInt32(dtype, from, count, upper)
-      convert<i32>(upper, count, to)
-      return true
-    }
-    default:
-      return false
-  }
+// @ts-ignore: decorator
+@inline
+export function int64ToFloat64<T>(x: v128): v128 {
+  const low = v128.or(v128.and(x, lowerMask()), v128.load(CONSTANTS, TWO_52))
+  const high = v128.xor(i64x2.shr_u(x, 32), v128.load(CONSTANTS, isSigned<T>() ? TWO_84_63 : TWO_84))
+  return f64x2.add(f64x2.sub(high, v128.load(CONSTANTS, isSigned<T>() ? TWO_84_63_52 : TWO_84_52)), low)
+}
+
+// ---------------------------------------------------------------------------------------------------- float64
+
+/** a + b + c + d, in pairs. */
+// @ts-ignore: decorator
+@inline
+export function sum4(a: v128, b: v128, c: v128, d: v128): v128 {
+  return f64x2.add(f64x2.add(a, b), f64x2.add(c, d))
+}
+
+/** The exponent, 1,023 too large. */
+// @ts-ignore: decorator
+@inline
+export function exponentField(x: v128): v128 {
+  return i64x2.shr_u(v128.and(x, infinity<f64>()), 52)
+}
+
+/** x with the exponent 0; of ±0, ±1. */
+// @ts-ignore: decorator
+@inline
+export function mantissa(x: v128): v128 {
+  return v128.or(v128.and(x, v128.load(CONSTANTS, FRACTION)), v128.load(CONSTANTS, ONE))
+}
+
+// ---------------------------------------------------------------------------------------------------- int64
+
+// @ts-ignore: decorator
+@inline
+export function minInt64(a: v128, b: v128): v128 {
+  return v128.bitselect(b, a, i64x2.gt_s(a, b))
+}
+
+// @ts-ignore: decorator
+@inline
+export function maxInt64(a: v128, b: v128): v128 {
+  return v128.bitselect(b, a, i64x2.gt_s(b, a))
+}
+
+// ---------------------------------------------------------------------------------------------------- Across lanes
+
+// @ts-ignore: decorator
+@inline
+export function sumAcross<T>(x: v128): T {
+  const sum = v128.extract_lane<T>(x, 0) + v128.extract_lane<T>(x, 1)
+  if (sizeof<T>() == 8) return sum
+  return sum + v128.extract_lane<T>(x, 2) + v128.extract_lane<T>(x, 3)
+}
+
+// @ts-ignore: decorator
+@inline
+export function minAcross<T>(x: v128): T {
+  const a = min(v128.extract_lane<T>(x, 0), v128.extract_lane<T>(x, 1))
+  if (sizeof<T>() == 8) return a
+  return min(a, min(v128.extract_lane<T>(x, 2), v128.extract_lane<T>(x, 3)))
+}
+
+// @ts-ignore: decorator
+@inline
+export function maxAcross<T>(x: v128): T {
+  const a = max(v128.extract_lane<T>(x, 0), v128.extract_lane<T>(x, 1))
+  if (sizeof<T>() == 8) return a
+  return max(a, max(v128.extract_lane<T>(x, 2), v128.extract_lane<T>(x, 3)))
 }

@@ -6,11 +6,11 @@
 // Chan's formula. So nothing passes from block to block but the row, and input cut at whole blocks gives the same bits.
 //
 //   float16, bfloat16 ─▶ float32 ─┐
-//   8, 16 bits, bool ──▶ int32 ───┼▶ plain ───┬─▶ merge (row.ts)
+//   8, 16 bits, bool ──▶ int32 ───┼▶ finite ──┬─▶ merge (row.ts)
 //   float64, uint32 ──────────────┤     ▲     │ NaN, ±∞
-//   int64, uint64 ─┬──────────────┘     └── sifted
-//                  └─ beyond 52 bits ▶ whole ─▶ merge
-//   complex, extreme float64 ──────▶ careful ─▶ merge
+//   int64, uint64 ─┬──────────────┘     └─ filtered
+//                  └─ beyond 52 bits ▶ int64 ─▶ merge
+//   complex, extreme float64 ──────▶ scaled ──▶ merge
 //
 // A float64 block is extreme when squares could leave the range. It is summed in units of 2^EXPONENT.
 //
@@ -20,12 +20,12 @@
 
 import { BLOCK_ELEMENTS, DTypeNumber, KnownMoments, MomentsRow } from '../../src/engine/abi'
 import { elementSize } from '../dtype'
-import { addCarefully } from './careful'
-import { widenToFloat32, widenToInt32 } from './lanes'
-import { addPlain, wide } from './plain'
+import { roundOff, twoProduct, twoSum } from './double-double'
+import { addFinite, block } from './finite'
+import { addInt64 } from './int64'
 import { get, infinities, merge, momentsReset, part, set, setProduct } from './row'
-import { add, lost, multiply } from './twofold'
-import { addWhole } from './whole'
+import { addScaled } from './scaled'
+import { widenToFloat32, widenToInt32 } from './widen'
 
 /** The row of the element to repeat. */
 const single: usize = memory.data(<i32>MomentsRow.size, 16)
@@ -79,45 +79,45 @@ function addBlock(dtype: i32, data: usize, n: u32, known: i32): void {
   set(part, MomentsRow.count, n)
   switch (dtype) {
     case DTypeNumber.float32:
-      addPlain<f32>(data, n, known)
+      addFinite<f32>(data, n, known)
       break
     case DTypeNumber.float64:
-      addPlain<f64>(data, n, known)
+      addFinite<f64>(data, n, known)
       break
     case DTypeNumber.float16:
     case DTypeNumber.bfloat16:
-      widenToFloat32(dtype, data, n, wide)
-      addPlain<f32>(wide, n, known)
+      widenToFloat32(dtype, data, n, block)
+      addFinite<f32>(block, n, known)
       break
     case DTypeNumber.int32:
-      addPlain<i32>(data, n, known)
+      addFinite<i32>(data, n, known)
       break
     case DTypeNumber.uint32:
-      addPlain<u32>(data, n, known)
+      addFinite<u32>(data, n, known)
       break
     case DTypeNumber.int64:
-      addWhole<i64>(data, n, known)
+      addInt64<i64>(data, n, known)
       break
     case DTypeNumber.uint64:
-      addWhole<u64>(data, n, known)
+      addInt64<u64>(data, n, known)
       break
     case DTypeNumber.complex64:
-      addCarefully<f32>(data, n, 2)
+      addScaled<f32>(data, n, 2)
       break
     case DTypeNumber.complex128:
-      addCarefully<f64>(data, n, 2)
+      addScaled<f64>(data, n, 2)
       break
     default:
-      widenToInt32(dtype, data, n, wide)
-      addPlain<i32>(wide, n, known)
+      widenToInt32(dtype, data, n, block)
+      addFinite<i32>(block, n, known)
   }
 }
 
 function repeatSum(slot: usize, low: usize, times: f64): void {
-  const high = multiply(get(single, slot), times)
-  const rest = lost + get(single, low) * times
-  set(single, slot, add(high, rest))
-  set(single, low, lost)
+  const high = twoProduct(get(single, slot), times)
+  const rest = roundOff + get(single, low) * times
+  set(single, slot, twoSum(high, rest))
+  set(single, low, roundOff)
 }
 
 /** Repeated squaring, to twice the precision since every squaring doubles the error. */
@@ -134,10 +134,10 @@ function repeatProduct(times: f64): void {
   let productExponent: f64 = get(single, MomentsRow.prodExponent) * times
   for (let left = <u64>times; ; ) {
     if (left & 1) {
-      const high = multiply(product, power)
-      const low = lost + (product * powerLow + productLow * power)
-      product = add(high, low)
-      productLow = lost
+      const high = twoProduct(product, power)
+      const low = roundOff + (product * powerLow + productLow * power)
+      product = twoSum(high, low)
+      productLow = roundOff
       productExponent += exponent
       if (abs(product) >= 2) {
         product *= 0.5
@@ -147,10 +147,10 @@ function repeatProduct(times: f64): void {
     }
     left >>= 1
     if (left == 0) break
-    const high = multiply(power, power)
-    const low = lost + 2 * power * powerLow
-    power = add(high, low)
-    powerLow = lost
+    const high = twoProduct(power, power)
+    const low = roundOff + 2 * power * powerLow
+    power = twoSum(high, low)
+    powerLow = roundOff
     exponent *= 2
     if (power >= 2) {
       power *= 0.5

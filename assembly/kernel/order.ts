@@ -1,7 +1,7 @@
 // Order statistics, by the digits of the numbers: no data make it slow, and nothing is compared.
 
-import { isComplex } from './blocks'
-import { widenToFloat64 } from './lanes'
+import { isComplex } from '../dtype'
+import { widenToFloat64 } from './widen'
 
 /** How many numbers there are of each digit. */
 const sizes: usize = memory.data(256 * 4, 16)
@@ -72,30 +72,30 @@ const TOP_TABLES: usize = 4 * 2048
 const MIDDLE_COUNTS: usize = 8 * 2048
 
 /** Bytes that `selectFloat32` needs to select so many. */
-export function selectRoom(ranks: u32): usize {
+export function selectScratchLength(ranks: u32): usize {
   return MIDDLE_COUNTS + <usize>(ranks + 1) * 4 * (2048 + 2048 + 1024)
 }
 
 /**
  * The k-th smallest of float32 numbers for each of some k, counted from 0 and less than `count`. −0 is less than 0.
  * @param numbers float64: the k, which become the numbers
- * @param room `selectRoom(ranks)` bytes
+ * @param scratch `selectScratchLength(ranks)` bytes
  * @returns 0 where one is NaN, which has no order
  */
-export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u32, room: usize): i32 {
+export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u32, scratch: usize): i32 {
   const end = data + (<usize>count << 2)
-  const middleCounts = room + MIDDLE_COUNTS
+  const middleCounts = scratch + MIDDLE_COUNTS
   const middleTables = middleCounts + <usize>(ranks + 1) * 4 * 2048
   const lowCounts = middleTables + <usize>(ranks + 1) * 4 * 2048
-  memory.fill(room, 0, selectRoom(ranks))
+  memory.fill(scratch, 0, selectScratchLength(ranks))
 
-  for (let at = data; at != end; at += 4) increment(room + TOP_COUNTS + topOf(keyOf(at)))
-  if (mayHoldNaN(room) && holdsNaN(data, end)) return 0
+  for (let at = data; at != end; at += 4) increment(scratch + TOP_COUNTS + topOf(keyOf(at)))
+  if (mayHoldNaN(scratch) && holdsNaN(data, end)) return 0
   let tables: usize = 0
   const wanted = numbers + (<usize>ranks << 3)
   for (let number = numbers; number != wanted; number += 8) {
-    const k = seek(room + TOP_COUNTS, <u32>load<f64>(number))
-    const table = room + TOP_TABLES + (<usize>digitFound << 2)
+    const k = seek(scratch + TOP_COUNTS, <u32>load<f64>(number))
+    const table = scratch + TOP_TABLES + (<usize>digitFound << 2)
     if (load<u32>(table) == 0) store<u32>(table, <u32>(++tables * 4 * 2048))
     store<u32>(number, k)
     store<u32>(number, digitFound << 21, 4)
@@ -103,12 +103,12 @@ export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u3
 
   for (let at = data; at != end; at += 4) {
     const key = keyOf(at)
-    increment(middleCounts + load<u32>(room + TOP_TABLES + topOf(key)) + middleOf(key))
+    increment(middleCounts + load<u32>(scratch + TOP_TABLES + topOf(key)) + middleOf(key))
   }
   tables = 0
   for (let number = numbers; number != wanted; number += 8) {
     const key = load<u32>(number, 4)
-    const offset = <usize>load<u32>(room + TOP_TABLES + topOf(key))
+    const offset = <usize>load<u32>(scratch + TOP_TABLES + topOf(key))
     const k = seek(middleCounts + offset, load<u32>(number))
     const table = middleTables + offset + (<usize>digitFound << 2)
     if (load<u32>(table) == 0) store<u32>(table, <u32>(++tables * 4 * 1024))
@@ -118,12 +118,12 @@ export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u3
 
   for (let at = data; at != end; at += 4) {
     const key = keyOf(at)
-    const middle = middleTables + load<u32>(room + TOP_TABLES + topOf(key)) + middleOf(key)
+    const middle = middleTables + load<u32>(scratch + TOP_TABLES + topOf(key)) + middleOf(key)
     increment(lowCounts + load<u32>(middle) + ((<usize>key & 1023) << 2))
   }
   for (let number = numbers; number != wanted; number += 8) {
     const key = load<u32>(number, 4)
-    const middle = middleTables + load<u32>(room + TOP_TABLES + topOf(key)) + middleOf(key)
+    const middle = middleTables + load<u32>(scratch + TOP_TABLES + topOf(key)) + middleOf(key)
     seek(lowCounts + load<u32>(middle), load<u32>(number))
     store<f64>(number, <f64>numberOf(key | digitFound))
   }
@@ -178,10 +178,10 @@ function seek(counts: usize, k: u32): u32 {
 }
 
 /** Whether any number has the first digit of an infinity, or one beyond. */
-function mayHoldNaN(room: usize): bool {
+function mayHoldNaN(scratch: usize): bool {
   let count: u32 = 0
   for (let digit: usize = 0; digit < 4; digit++) {
-    count |= load<u32>(room + TOP_COUNTS + (digit << 2)) | load<u32>(room + TOP_COUNTS + ((2047 - digit) << 2))
+    count |= load<u32>(scratch + TOP_COUNTS + (digit << 2)) | load<u32>(scratch + TOP_COUNTS + ((2047 - digit) << 2))
   }
   return count != 0
 }

@@ -1,7 +1,8 @@
 // A row of moments (see layout.ts): made, merged, and filled with what was found among elements.
 
 import { KnownMoments, MomentsRow } from '../../src/engine/abi'
-import { add, exponentOf, lost, multiply, powerOfTwo, scale } from './twofold'
+import { roundOff, twoProduct, twoSum } from './double-double'
+import { exponentOf, ldexp, powerOfTwo } from './exponent'
 
 const MEAN_OF: usize = MomentsRow.mean - MomentsRow.sum
 const LOW_OF: usize = MomentsRow.sumLow - MomentsRow.sum
@@ -36,10 +37,10 @@ export function infinities(row: usize): f64 {
 
 /** Sets a sum of n elements and their mean. */
 export function setSum(row: usize, slot: usize, high: f64, low: f64, n: f64): void {
-  const sum = add(high, low)
-  const sumLow = lost
+  const sum = twoSum(high, low)
+  const sumLow = roundOff
   const mean = sum / n
-  const rest = sum - multiply(mean, n) - lost + sumLow
+  const rest = sum - twoProduct(mean, n) - roundOff + sumLow
   set(row, slot, sum)
   set(row, slot + LOW_OF, sumLow)
   set(row, slot + MEAN_OF, mean)
@@ -48,9 +49,9 @@ export function setSum(row: usize, slot: usize, high: f64, low: f64, n: f64): vo
 
 /** Sets sum, mean and M2 of `part` from Σ(x − pilot) and Σ(x − pilot)². */
 export function setSumAround(slot: usize, pilot: f64, sum: f64, squares: f64, n: f64): void {
-  const pilots = multiply(pilot, n)
-  const pilotsLow = lost
-  setSum(part, slot, add(pilots, sum), lost + pilotsLow, n)
+  const pilots = twoProduct(pilot, n)
+  const pilotsLow = roundOff
+  setSum(part, slot, twoSum(pilots, sum), roundOff + pilotsLow, n)
   set(part, slot + M2_OF, max(squares - sum * (sum / n), 0))
 }
 
@@ -65,7 +66,7 @@ export function setProduct(row: usize, mantissa: f64, exponent: f64): void {
   if (mantissa == 0) exponent = 0
   else {
     const more = exponentOf(mantissa)
-    mantissa = scale(mantissa, -more)
+    mantissa = ldexp(mantissa, -more)
     exponent += <f64>more
   }
   set(row, MomentsRow.prodMantissa, mantissa)
@@ -165,14 +166,14 @@ function mergeSums(into: usize, from: usize, known: i32): void {
   if (hasImaginary(into) || hasImaginary(from)) mergeSum(into, from, MomentsRow.sumImaginary, n, m, unit, otherUnit)
   if (!(known & KnownMoments.squares)) return
 
-  const squares = add(
+  const squares = twoSum(
     get(into, MomentsRow.sumSquares) * unit * unit,
     get(from, MomentsRow.sumSquares) * otherUnit * otherUnit,
   )
   const squaresLow =
-    lost + get(into, MomentsRow.sumSquaresLow) * unit * unit + get(from, MomentsRow.sumSquaresLow) * otherUnit * otherUnit
-  set(into, MomentsRow.sumSquares, add(squares, squaresLow))
-  set(into, MomentsRow.sumSquaresLow, lost)
+    roundOff + get(into, MomentsRow.sumSquaresLow) * unit * unit + get(from, MomentsRow.sumSquaresLow) * otherUnit * otherUnit
+  set(into, MomentsRow.sumSquares, twoSum(squares, squaresLow))
+  set(into, MomentsRow.sumSquaresLow, roundOff)
   if (!(known & KnownMoments.product)) return
 
   setProduct(
@@ -190,8 +191,8 @@ function mergeSum(into: usize, from: usize, slot: usize, n: f64, m: f64, unit: f
     (get(from, slot + MEAN_LOW_OF) * otherUnit - get(into, slot + MEAN_LOW_OF) * unit)
   const m2 = get(into, slot + M2_OF) * unit * unit + get(from, slot + M2_OF) * otherUnit * otherUnit
   set(into, slot + M2_OF, m2 + apart * apart * n * (m / (n + m)))
-  const high = add(get(into, slot) * unit, get(from, slot) * otherUnit)
-  const low = lost + get(into, slot + LOW_OF) * unit + get(from, slot + LOW_OF) * otherUnit
+  const high = twoSum(get(into, slot) * unit, get(from, slot) * otherUnit)
+  const low = roundOff + get(into, slot + LOW_OF) * unit + get(from, slot + LOW_OF) * otherUnit
   setSum(into, slot, high, low, n + m)
 }
 

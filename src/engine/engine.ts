@@ -427,10 +427,10 @@ export class Engine {
   #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
     if (dtype === 'float32') {
       return this.scoped(() => {
-        const room = this.#memory.reserve(this.#core.selectRoom(ranks.length) >>> 0)
+        const scratch = this.#memory.reserve(this.#core.selectScratchLength(ranks.length) >>> 0)
         const numbers = this.#memory.reserve(ranks.length * 8)
         this.#memory.doubles(numbers, ranks.length).set(ranks)
-        const ordered = this.#core.selectFloat32(data, count, numbers, ranks.length, room) !== 0
+        const ordered = this.#core.selectFloat32(data, count, numbers, ranks.length, scratch) !== 0
         return ordered ? [...this.#memory.doubles(numbers, ranks.length)] : null
       })
     }

@@ -51,7 +51,7 @@ export interface Core {
   sumChannels(dtype: number, data: number, outer: number, channels: number, inner: number, sums: number): void
   widenToDoubles(dtype: number, from: number, count: number, to: number): number
   selectKth(data: number, count: number, k: number): number
-  selectRoom(ranks: number): number
+  selectScratchLength(ranks: number): number
   writeLines(
     lines: number,
     count: number,
@@ -63,7 +63,7 @@ export interface Core {
     out: number,
     ends: number,
   ): void
-  selectFloat32(data: number, count: number, numbers: number, ranks: number, room: number): number
+  selectFloat32(data: number, count: number, numbers: number, ranks: number, scratch: number): number
 }
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)

@@ -81,13 +81,13 @@ describe('selectFloat32', () => {
   /** The numbers of some ranks among float32 bits; null where one is NaN. */
   function select(bits: Uint32Array, ranks: readonly number[]): number[] | null {
     core.exports.arenaReset()
-    const [data, numbers, room] = [bits.byteLength + 1, ranks.length * 8, core.exports.selectRoom(ranks.length)].map(
-      size => core.exports.arenaReserve(size) >>> 0,
-    ) as [number, number, number]
+    const byteLengths = [bits.byteLength + 1, ranks.length * 8, core.exports.selectScratchLength(ranks.length)]
+    const reserved = byteLengths.map(size => core.exports.arenaReserve(size) >>> 0)
+    const [data, numbers, scratch] = reserved as [number, number, number]
     // Not where a word begins
     new Uint8Array(core.memory.buffer).set(new Uint8Array(bits.buffer), data + 1)
     new Float64Array(core.memory.buffer, numbers, ranks.length).set(ranks)
-    const ordered = core.exports.selectFloat32(data + 1, bits.length, numbers, ranks.length, room)
+    const ordered = core.exports.selectFloat32(data + 1, bits.length, numbers, ranks.length, scratch)
     return ordered ? [...new Float64Array(core.memory.buffer, numbers, ranks.length)] : null
   }
 

@@ -74,14 +74,15 @@ async function buildCore(root: string, outFile: string): Promise<number> {
     {
       readFile(name) {
         if (name === 'assembly/counts.ts') return COUNTS_MODULE
-        if (!/^assembly\/.*\.ts$/.test(name)) return null
+        if (!/^(assembly\/.*|src\/engine\/abi)\.ts$/.test(name)) return null
         let source: string
         try {
           source = readFileSync(join(root, name), 'utf8')
         } catch {
           return null
         }
-        const from = name.startsWith('assembly/kernel/') ? '../counts' : './counts'
+        if (!name.startsWith('assembly/')) return source
+        const from = /\/.*\//.test(name) ? '../counts' : './counts'
         const prelude = `import { hit as countHit } from '${from}';`
         const counted = instrument(source, prelude, counter => `countHit(${counter})`, counters)
         return name === 'assembly/index.ts' ? `${counted}\nexport { COUNTS } from './counts'\n` : counted

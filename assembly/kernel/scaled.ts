@@ -1,9 +1,9 @@
-// Extreme float64 and complex numbers, one by one.
+// Extreme float64 and complex numbers, one by one, in units of a power of two.
 
 import { MomentsRow } from '../../src/engine/abi'
+import { exponentOf, ldexp, TWO_32 } from './exponent'
 import { at } from './lanes'
 import { part, set, setProduct, setSumAround } from './row'
-import { exponentOf, scale, TWO_32 } from './twofold'
 
 /** Absolute values between these and zero can be squared and summed as they are. */
 export const LARGE: f64 = reinterpret<f64>(<i64>(1023 + 480) << 52)
@@ -13,7 +13,7 @@ export const SMALL: f64 = reinterpret<f64>(<i64>(1023 - 400) << 52)
  * Extreme float64, and complex numbers as two parts each. Three passes: what there is, the sums, the squares around the
  * means.
  */
-export function addCarefully<T>(data: usize, n: u32, parts: u32): void {
+export function addScaled<T>(data: usize, n: u32, parts: u32): void {
   let nans: f64 = 0
   let infinite: f64 = 0
   let zeros: f64 = 0
@@ -44,11 +44,11 @@ export function addCarefully<T>(data: usize, n: u32, parts: u32): void {
     } else {
       largestPart = larger > largestPart ? larger : largestPart
       const e = exponentOf(larger)
-      let length = scale(x, -e)
+      let length = ldexp(x, -e)
       if (parts == 2) {
-        const other = scale(y, -e)
+        const other = ldexp(y, -e)
         length = sqrt(length * length + other * other)
-        absolute = scale(length, e)
+        absolute = ldexp(length, e)
       }
       product *= length
       exponent += e
@@ -73,9 +73,9 @@ export function addCarefully<T>(data: usize, n: u32, parts: u32): void {
   if (count == 0) return
   const unit: i64 = largestPart > LARGE || (largestPart < SMALL && largestPart > 0) ? exponentOf(largestPart) : 0
   set(part, MomentsRow.exponent, <f64>unit)
-  // Two factors, see `scale`
-  const scale1 = scale(1, -unit >> 1)
-  const scale2 = scale(1, -unit - (-unit >> 1))
+  // Two factors, see `ldexp`
+  const scale1 = ldexp(1, -unit >> 1)
+  const scale2 = ldexp(1, -unit - (-unit >> 1))
   let sum: f64 = 0
   let sumImaginary: f64 = 0
   let sumAbs: f64 = 0
@@ -119,6 +119,5 @@ export function addCarefully<T>(data: usize, n: u32, parts: u32): void {
   }
   setSumAround(MomentsRow.sum, mean, rest, m2, count)
   setSumAround(MomentsRow.sumAbs, meanAbs, restAbs, m2Abs, count)
-  if (parts == 2)
-    setSumAround(MomentsRow.sumImaginary, meanImaginary, restImaginary, m2Imaginary, count)
+  if (parts == 2) setSumAround(MomentsRow.sumImaginary, meanImaginary, restImaginary, m2Imaginary, count)
 }

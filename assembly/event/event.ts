@@ -1,0 +1,303 @@
+// Event ▸ Summary ▸ Value ▸ TensorProto (spec/format.md, "Event"): tag, mode, mode step, dtype, shape and where the
+// elements lie. Copies nothing it can point to. Fields come in any order; what is unknown, or of another wire type than
+// the schema says, is skipped, and a message that comes in pieces is merged, as protobuf asks.
+
+import { DTypeNumber, MAX_RANK, Placement, RecordSlot, Status, ValueKind } from '../../src/engine/abi'
+import { arenaMark, arenaPush, arenaRelease } from '../arena'
+import { HEADER_LENGTH } from '../tfrecord'
+import * as wire from '../wire'
+import { refusePayload, resolve } from './resolve'
+import { TENSOR_STRING, VALUE_TENSOR } from './values'
+
+/** What the hook writes as the data type of strings. */
+const NO_DTYPE: i32 = 0
+const MAX_ELEMENTS: f64 = 9007199254740992
+const TOO_MANY: f64 = 2 * MAX_ELEMENTS
+
+/** Keys of the fields we read: number << 3 | wire type. */
+export const EVENT_STEP: u32 = (2 << 3) | wire.VARINT
+export const EVENT_SUMMARY: u32 = (5 << 3) | wire.LENGTH_DELIMITED
+export const SUMMARY_VALUE: u32 = (1 << 3) | wire.LENGTH_DELIMITED
+const VALUE_TAG: u32 = (1 << 3) | wire.LENGTH_DELIMITED
+const VALUE_SIMPLE: u32 = (2 << 3) | wire.FIXED32
+const VALUE_HISTOGRAM: u32 = (5 << 3) | wire.LENGTH_DELIMITED
+const VALUE_METADATA: u32 = (9 << 3) | wire.LENGTH_DELIMITED
+const METADATA_PLUGIN: u32 = (1 << 3) | wire.LENGTH_DELIMITED
+const PLUGIN_NAME: u32 = (1 << 3) | wire.LENGTH_DELIMITED
+const PLUGIN_CONTENT: u32 = (2 << 3) | wire.LENGTH_DELIMITED
+const TENSOR_DTYPE: u32 = (1 << 3) | wire.VARINT
+const TENSOR_SHAPE: u32 = (2 << 3) | wire.LENGTH_DELIMITED
+const TENSOR_CONTENT: u32 = (4 << 3) | wire.LENGTH_DELIMITED
+const SHAPE_DIM: u32 = (2 << 3) | wire.LENGTH_DELIMITED
+const DIM_SIZE: u32 = (1 << 3) | wire.VARINT
+
+/** Walks the payload of a record that is in memory as a whole. The slot tells what it holds, or why it can't be read. */
+export function walk(slot: usize, payloadLength: u32): bool {
+  wire.setTail(0, 0, 0)
+  wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, payloadLength)
+  return walkEvent(slot, payloadLength)
+}
+
+/**
+ * Walks a record of which only the head (FRAME, FRAME_LENGTH) and, once it is known where that begins, the tail are in
+ * memory. Between them lies tensor_content. Without a tail the walk ends with NEED_TAIL: DATA_OFFSET and DATA_LENGTH
+ * then tell where the tail begins.
+ */
+export function walkSparse(slot: usize, payloadLength: u32, tailAt: usize, tailBytes: u32): bool {
+  wire.setTail(tailAt, tailBytes, payloadLength - tailBytes)
+  const there = load<u32>(slot, RecordSlot.frameLength) - HEADER_LENGTH
+  wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, min(there, payloadLength))
+  return walkEvent(slot, payloadLength)
+}
+
+function walkEvent(slot: usize, end: u32): bool {
+  memory.fill(slot + RecordSlot.status, 0, RecordSlot.size - RecordSlot.status)
+  store<f64>(slot, -1, RecordSlot.modeStep)
+  let found = false
+  while (wire.more(end)) {
+    const key = wire.readKey(end)
+    if (key == EVENT_SUMMARY) {
+      const summaryEnd = wire.readEnd(end)
+      while (wire.more(summaryEnd)) {
+        const summaryKey = wire.readKey(summaryEnd)
+        if (summaryKey == SUMMARY_VALUE && !found) found = walkValue(slot, wire.readEnd(summaryEnd))
+        else wire.skip(summaryKey, summaryEnd)
+      }
+    } else if (key == EVENT_STEP) {
+      store<f64>(slot, <f64>(<i64>wire.readVarint(end)), RecordSlot.eventStep)
+    } else {
+      wire.skip(key, end)
+    }
+  }
+  if (wire.status() != Status.ok) return refusePayload(slot, wire.status(), wire.faultOffset(), 0, 0)
+  if (!found) {
+    const other = load<u32>(slot, RecordSlot.askedTag) != 0 && load<u32>(slot, RecordSlot.tag) != 0
+    return refusePayload(slot, other ? Status.tagMismatch : Status.noTensor, 0, 0, 0)
+  }
+  return resolve(slot)
+}
+
+/** @returns whether this is the Value asked for */
+export function walkValue(slot: usize, end: u32): bool {
+  const start = wire.position
+  const mark = arenaMark()
+  let tag: usize = 0
+  let tagLength: u32 = 0
+  let simple: usize = 0
+  let simplePosition: u32 = 0
+  let hasTensor = false
+  let hasHistogram = false
+  store<i32>(slot, 0, RecordSlot.mode)
+  store<f64>(slot, -1, RecordSlot.modeStep)
+  memory.fill(slot + RecordSlot.dims, 0, RecordSlot.size - RecordSlot.dims)
+  store<i32>(slot, NO_DTYPE, RecordSlot.dtype)
+  store<f64>(slot, 1, RecordSlot.elementCount)
+  store<u32>(slot, <u32>wire.address(start), RecordSlot.value)
+  store<u32>(slot, end - start, RecordSlot.valueLength)
+  while (wire.more(end)) {
+    const key = wire.readKey(end)
+    if (key == VALUE_TENSOR) {
+      hasTensor = true
+      walkTensor(slot, wire.readEnd(end))
+    } else if (key == VALUE_TAG) {
+      const tagEnd = wire.readEnd(end)
+      tag = wire.address(wire.position)
+      tagLength = tagEnd - wire.position
+      wire.skipTo(tagEnd)
+    } else if (key == VALUE_SIMPLE) {
+      simplePosition = wire.position
+      simple = wire.address(simplePosition)
+      wire.readFixed32(end)
+    } else if (key == VALUE_HISTOGRAM) {
+      hasHistogram = true
+      wire.skip(key, end)
+    } else if (key == VALUE_METADATA) {
+      const metadataEnd = wire.readEnd(end)
+      while (wire.more(metadataEnd)) {
+        const metadataKey = wire.readKey(metadataEnd)
+        if (metadataKey == METADATA_PLUGIN) walkPlugin(slot, wire.readEnd(metadataEnd))
+        else wire.skip(metadataKey, metadataEnd)
+      }
+    } else {
+      wire.skip(key, end)
+    }
+  }
+  if (wire.status() != Status.ok) return false
+  const asked = <usize>load<u32>(slot, RecordSlot.askedTag)
+  const askedLength = load<u32>(slot, RecordSlot.askedTagLength)
+  if (asked != 0 && (tagLength != askedLength || memory.compare(tag, asked, tagLength) != 0)) {
+    // Kept for the message; the address is never 0, not even that of an empty tag.
+    if (load<u32>(slot, RecordSlot.tag) == 0) {
+      store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), RecordSlot.tag)
+      store<u32>(slot, tagLength, RecordSlot.tagLength)
+    }
+    // There can be millions of other Values in an Event.
+    arenaRelease(mark)
+    return false
+  }
+  const isTensor = hasTensor || simple != 0
+  store<i32>(slot, isTensor ? ValueKind.tensor : hasHistogram ? ValueKind.histogram : ValueKind.other, RecordSlot.valueKind)
+  // A tag that is asked for is kept only where it is found.
+  if (!isTensor && asked != 0) return false
+  store<u32>(slot, <u32>tag, RecordSlot.tag)
+  store<u32>(slot, tagLength, RecordSlot.tagLength)
+  if (!isTensor) return false
+  if (hasTensor) {
+    finishTensor(slot)
+    // Values one by one are read from the Value once more, so that no hole may be in it.
+    const hasHole = wire.address(start) != <usize>load<u32>(slot, RecordSlot.value)
+    if (hasHole && load<i32>(slot, RecordSlot.placement) != Placement.content) wire.fail(Status.needMore, start)
+    return true
+  }
+  // A TensorBoard scalar: one float32 that lies where it is.
+  store<i32>(slot, DTypeNumber.float32, RecordSlot.dtype)
+  store<f64>(slot, 1, RecordSlot.elementCount)
+  store<i32>(slot, Placement.content, RecordSlot.placement)
+  store<u32>(slot, <u32>simple, RecordSlot.data)
+  store<u32>(slot, 4, RecordSlot.dataLength)
+  store<u32>(slot, HEADER_LENGTH + simplePosition, RecordSlot.dataOffset)
+  return true
+}
+
+/** smdebug keeps mode and mode step as decimal text of two plugins of these names. */
+function walkPlugin(slot: usize, end: u32): void {
+  let name: u32 = 0
+  let nameLength: u32 = 0
+  let content: u32 = 0
+  let contentLength: u32 = 0
+  while (wire.more(end)) {
+    const key = wire.readKey(end)
+    if (key == PLUGIN_NAME) {
+      const fieldEnd = wire.readEnd(end)
+      name = wire.position
+      nameLength = fieldEnd - name
+      wire.skipTo(fieldEnd)
+    } else if (key == PLUGIN_CONTENT) {
+      const fieldEnd = wire.readEnd(end)
+      content = wire.position
+      contentLength = fieldEnd - content
+      wire.skipTo(fieldEnd)
+    } else {
+      wire.skip(key, end)
+    }
+  }
+  if (wire.status() != Status.ok) return
+  const at = wire.address(name)
+  // "mode" and "mode_step", read as little-endian words.
+  if (nameLength == 4 && load<u32>(at) == 0x65646f6d) {
+    const mode = readDecimal(wire.address(content), contentLength)
+    store<i32>(slot, mode >= 1 && mode <= 4 ? <i32>mode : 0, RecordSlot.mode)
+  } else if (nameLength == 9 && load<u64>(at) == 0x6574735f65646f6d && load<u8>(at, 8) == 0x70) {
+    store<f64>(slot, readDecimal(wire.address(content), contentLength), RecordSlot.modeStep)
+  }
+}
+
+/** Decimal digits as a number; -1 if it is anything else, or of more digits than float64 holds. */
+function readDecimal(at: usize, byteLength: u32): f64 {
+  if (byteLength == 0 || byteLength > 15) return -1
+  let value: u64 = 0
+  for (let i: u32 = 0; i < byteLength; i++) {
+    const digit = <u32>load<u8>(at + i) - 48
+    if (digit > 9) return -1
+    value = value * 10 + digit
+  }
+  return <f64>value
+}
+
+function walkTensor(slot: usize, end: u32): void {
+  let strings: u32 = 0
+  while (wire.more(end)) {
+    const key = wire.readKey(end)
+    if (key == TENSOR_DTYPE) {
+      store<i32>(slot, <i32>wire.readVarint(end), RecordSlot.dtype)
+    } else if (key == TENSOR_SHAPE) {
+      walkShape(slot, wire.readEnd(end))
+    } else if (key == TENSOR_CONTENT) {
+      walkContent(slot, wire.readEnd(end))
+    } else {
+      if (key == TENSOR_STRING) strings++
+      wire.skip(key, end)
+    }
+  }
+  // Counts strings until finishTensor knows whether they are the values.
+  store<u32>(slot, load<u32>(slot, RecordSlot.valueCount) + strings, RecordSlot.valueCount)
+}
+
+/** Tells strings from numbers. The hook leaves the dtype of strings 0; then an empty tensor can only be one of them. */
+function finishTensor(slot: usize): void {
+  const dtype = load<i32>(slot, RecordSlot.dtype)
+  const strings = load<u32>(slot, RecordSlot.valueCount)
+  const empty = load<i32>(slot, RecordSlot.placement) == Placement.none && load<f64>(slot, RecordSlot.elementCount) == 0
+  if (dtype == DTypeNumber.string || (dtype == NO_DTYPE && (strings > 0 || empty))) {
+    store<i32>(slot, DTypeNumber.string, RecordSlot.dtype)
+    store<i32>(slot, Placement.strings, RecordSlot.placement)
+  }
+}
+
+function walkContent(slot: usize, end: u32): void {
+  const start = wire.position
+  store<i32>(slot, end > start ? Placement.content : Placement.none, RecordSlot.placement)
+  store<u32>(slot, <u32>wire.address(start), RecordSlot.data)
+  store<u32>(slot, end - start, RecordSlot.dataLength)
+  store<u32>(slot, HEADER_LENGTH + start, RecordSlot.dataOffset)
+  wire.skipHole(end)
+}
+
+function walkShape(slot: usize, end: u32): void {
+  const start = wire.position
+  const before = load<u32>(slot, RecordSlot.rank)
+  let rank = before
+  while (wire.more(end)) {
+    const key = wire.readKey(end)
+    if (key == SHAPE_DIM) rank++
+    wire.skip(key, end)
+  }
+  if (wire.status() != Status.ok) return
+  if (rank == before) return
+  if (rank > <u32>MAX_RANK) return refuseShape(slot, start, rank)
+  // Dimensions that came before are the last that was pushed, so that they grow where they are.
+  if (before > 0) arenaRelease(load<u32>(slot, RecordSlot.dims))
+  const dims = arenaPush(rank << 3)
+  if (dims == 0) return wire.fail(Status.outOfMemory, start)
+  store<u32>(slot, <u32>dims, RecordSlot.dims)
+  store<u32>(slot, rank, RecordSlot.rank)
+  let count = load<f64>(slot, RecordSlot.elementCount)
+  let i: usize = before
+  wire.seek(start)
+  while (wire.more(end)) {
+    const key = wire.readKey(end)
+    if (key != SHAPE_DIM) {
+      wire.skip(key, end)
+      continue
+    }
+    const dimStart = wire.position
+    const dimEnd = wire.readEnd(end)
+    let size: i64 = 0
+    while (wire.more(dimEnd)) {
+      const dimKey = wire.readKey(dimEnd)
+      if (dimKey == DIM_SIZE) size = <i64>wire.readVarint(dimEnd)
+      else wire.skip(dimKey, dimEnd)
+    }
+    store<f64>(dims + (i << 3), <f64>size)
+    // Nothing times however much is nothing, and what is too much stays finite.
+    if (!isNaN(count)) count = size == 0 ? 0 : min(count, TOO_MANY) * <f64>size
+    i++
+    // A size of 2^53 or more is none even beside one of 0: float64 does not hold it.
+    if (size < 0 || size >= <i64>MAX_ELEMENTS) {
+      refuseShape(slot, dimStart, <f64>size)
+      count = NaN
+    }
+  }
+  store<f64>(slot, count, RecordSlot.elementCount)
+}
+
+/**
+ * Notes that a shape is none: `resolve` refuses it if its tensor is the one asked for. That of another is nobody's
+ * concern. A count that is no number says so, whatever it is multiplied with.
+ */
+function refuseShape(slot: usize, at: u32, got: f64): void {
+  if (isNaN(load<f64>(slot, RecordSlot.elementCount))) return
+  store<f64>(slot, NaN, RecordSlot.elementCount)
+  store<u32>(slot, at, RecordSlot.faultOffset)
+  store<f64>(slot, got, RecordSlot.got)
+}

@@ -1,0 +1,73 @@
+// What a walk has found, against what was asked for, and the bytes against the shape.
+
+import { DTypeNumber, MAX_RANK, Placement, RecordSlot, Status } from '../../src/engine/abi'
+import { elementSize } from '../dtype'
+import { HEADER_LENGTH, refuse } from '../tfrecord'
+import * as wire from '../wire'
+import { isHalfRead, readValues } from './values'
+
+const MAX_ELEMENTS: f64 = 9007199254740992
+
+/** Holds what was found against what was asked for, and the bytes against the shape. */
+export function resolve(slot: usize): bool {
+  // Mode and mode step are not held against the index file: the hook can write a record under the mode that comes next
+  // (seen in real trials), but its step is always that of its file.
+  const step = load<f64>(slot, RecordSlot.eventStep)
+  const askedStep = load<f64>(slot, RecordSlot.askedStep)
+  if (askedStep >= 0 && askedStep != step) return refusePayload(slot, Status.stepMismatch, 0, askedStep, step)
+  const count = load<f64>(slot, RecordSlot.elementCount)
+  if (isMislabelledHalf(slot, count)) store<i32>(slot, DTypeNumber.float16, RecordSlot.dtype)
+  const dtype = load<i32>(slot, RecordSlot.dtype)
+  if (isNaN(count)) {
+    return refusePayload(slot, Status.badShape, load<u32>(slot, RecordSlot.faultOffset), MAX_RANK, load<f64>(slot, RecordSlot.got))
+  }
+  if (count > MAX_ELEMENTS) return refusePayload(slot, Status.badShape, 0, MAX_ELEMENTS, count)
+  if (load<i32>(slot, RecordSlot.placement) == Placement.strings) return checkCount(slot, count)
+  const size = elementSize(dtype)
+  if (size == 0) return refusePayload(slot, Status.unknownDType, 0, 0, dtype)
+  if (load<i32>(slot, RecordSlot.placement) == Placement.content) {
+    const bytes = <f64>load<u32>(slot, RecordSlot.dataLength)
+    if (bytes == count * size) return true
+    return refusePayload(slot, Status.shapeMismatch, load<u32>(slot, RecordSlot.dataOffset), count * size, bytes)
+  }
+  store<i32>(slot, Placement.values, RecordSlot.placement)
+  const values = readValues(slot, 0, 0xffffffff)
+  if (wire.status() != Status.ok) return refusePayload(slot, wire.status(), valuePosition(slot) + wire.faultOffset(), 0, 0)
+  if (isHalfRead) return refusePayload(slot, Status.shapeMismatch, valuePosition(slot), count, <f64>values + 0.5)
+  store<u32>(slot, 0, RecordSlot.cursor)
+  store<u32>(slot, 0, RecordSlot.tensorEnd)
+  store<u32>(slot, 0, RecordSlot.packedEnd)
+  store<u32>(slot, values, RecordSlot.valueCount)
+  return checkCount(slot, count)
+}
+
+/** Where in the payload the slot's Value begins. */
+function valuePosition(slot: usize): u32 {
+  const value = <usize>load<u32>(slot, RecordSlot.value)
+  if (wire.isInTail(value)) return wire.tailPosition(value)
+  return <u32>value - load<u32>(slot, RecordSlot.frame) - HEADER_LENGTH
+}
+
+/** Tornasole called float16 int32. In any other trial, int32 of two bytes an element is corrupt. */
+function isMislabelledHalf(slot: usize, count: f64): bool {
+  return (
+    load<u32>(slot, RecordSlot.askedTornasole) != 0 &&
+    load<i32>(slot, RecordSlot.dtype) == DTypeNumber.int32 &&
+    load<i32>(slot, RecordSlot.placement) == Placement.content &&
+    <f64>load<u32>(slot, RecordSlot.dataLength) == count * 2
+  )
+}
+
+/** Values one by one: as many as the shape asks for, or fewer but at least one, the last of which is repeated. */
+function checkCount(slot: usize, count: f64): bool {
+  const values = load<u32>(slot, RecordSlot.valueCount)
+  if (<f64>values > count || (values == 0 && count > 0)) {
+    return refusePayload(slot, Status.shapeMismatch, 0, count, values)
+  }
+  return true
+}
+
+/** Refuses a record for what is at an offset of its payload. */
+export function refusePayload(slot: usize, status: i32, offset: u32, expected: f64, got: f64): bool {
+  return refuse(slot, status, HEADER_LENGTH + offset, expected, got)
+}

@@ -1,0 +1,103 @@
+// Surveys: what a record holds that no index entry promises, a slot for each Value of its Event.
+
+import { RecordSlot, Status, ValueKind } from '../../src/engine/abi'
+import { HEADER_LENGTH } from '../tfrecord'
+import * as wire from '../wire'
+import { EVENT_STEP, EVENT_SUMMARY, SUMMARY_VALUE, walkValue } from './event'
+import { refusePayload, resolve } from './resolve'
+
+// Where a survey that ran out of slots goes on: in the payload, and in the Summary that ends there; and the step, if it
+// has come by then.
+let surveyPosition: u32 = 0
+let surveySummaryEnd: u32 = 0
+let surveyStep: f64 = 0
+
+/**
+ * Walks all of an Event: a slot for each Value, or one that says NO_VALUE. Of each, FRAME and FRAME_LENGTH are those of
+ * the first slot. A Value that can't be read has its STATUS; RECORD_STATUS tells whether the Event is one at all, in the
+ * first slot, which then is the only one. NEED_MORE and NEED_TAIL: see walkSparse; a hole must lie in the first Value.
+ * @param capacity of slots, at least one
+ * @param tailBytes of the payload that lie at `tailAt`, behind a hole; 0 where there is none
+ * @returns how many slots there are. More than the capacity: there are more Values; surveyRest has them
+ */
+export function survey(slot: usize, capacity: u32, payloadLength: u32, tailAt: usize, tailBytes: u32): u32 {
+  wire.setTail(tailAt, tailBytes, payloadLength - tailBytes)
+  surveyPosition = 0
+  surveySummaryEnd = 0
+  surveyStep = 0
+  return surveyRest(slot, capacity, payloadLength)
+}
+
+/** Goes on with the Event whose Values did not fit. The slots are filled anew; FRAME and FRAME_LENGTH stay. */
+export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 {
+  const frame = load<u32>(slot, RecordSlot.frame)
+  const frameLength = load<u32>(slot, RecordSlot.frameLength)
+  const tornasole = load<u32>(slot, RecordSlot.askedTornasole)
+  const there = frameLength - HEADER_LENGTH
+  const end = payloadLength
+  wire.open(<usize>frame + HEADER_LENGTH, min(there, payloadLength))
+  wire.seek(surveyPosition)
+  openSlot(slot, frame, frameLength, tornasole)
+  let count: u32 = 0
+  let isFull = false
+  let step = surveyStep
+  let summaryEnd = surveySummaryEnd
+  while (!isFull && wire.more(end)) {
+    if (wire.position < summaryEnd) {
+      const key = wire.readKey(summaryEnd)
+      if (key != SUMMARY_VALUE) {
+        wire.skip(key, summaryEnd)
+        continue
+      }
+      const valueEnd = wire.readEnd(summaryEnd)
+      const at = slot + <usize>count * RecordSlot.size
+      if (count > 0) openSlot(at, frame, frameLength, tornasole)
+      walkValue(at, valueEnd)
+      count++
+      // A malformed Value leaves the cursor where it is, and ends all loops.
+      if (count == capacity && wire.more(end)) {
+        surveyPosition = wire.position
+        surveySummaryEnd = summaryEnd
+        surveyStep = step
+        isFull = true
+      }
+      continue
+    }
+    const key = wire.readKey(end)
+    if (key == EVENT_SUMMARY) summaryEnd = wire.readEnd(end)
+    else if (key == EVENT_STEP) step = <f64>(<i64>wire.readVarint(end))
+    else wire.skip(key, end)
+  }
+  if (wire.status() != Status.ok) {
+    const fault = wire.status()
+    const offset = wire.faultOffset()
+    const last = slot + <usize>(count == 0 ? 0 : count - 1) * RecordSlot.size
+    const got = load<f64>(last, RecordSlot.got)
+    const dataOffset = load<u32>(last, RecordSlot.dataOffset)
+    const dataLength = load<u32>(last, RecordSlot.dataLength)
+    openSlot(slot, frame, frameLength, tornasole)
+    refusePayload(slot, fault, offset, 0, got)
+    // Of NEED_TAIL: where the tail begins.
+    store<u32>(slot, dataOffset, RecordSlot.dataOffset)
+    store<u32>(slot, dataLength, RecordSlot.dataLength)
+    store<i32>(slot, fault, RecordSlot.recordStatus)
+    return 1
+  }
+  const slots = max(count, 1)
+  for (let i: u32 = 0; i < slots; i++) {
+    const at = slot + <usize>i * RecordSlot.size
+    store<f64>(at, step, RecordSlot.eventStep)
+    // Reads values one by one, which moves the cursor: only now that the walk is over.
+    if (load<i32>(at, RecordSlot.valueKind) == ValueKind.tensor) resolve(at)
+  }
+  return isFull ? capacity + 1 : slots
+}
+
+function openSlot(slot: usize, frame: u32, frameLength: u32, tornasole: u32): void {
+  memory.fill(slot, 0, RecordSlot.size)
+  store<u32>(slot, frame, RecordSlot.frame)
+  store<u32>(slot, frameLength, RecordSlot.frameLength)
+  store<u32>(slot, tornasole, RecordSlot.askedTornasole)
+  store<f64>(slot, -1, RecordSlot.askedStep)
+  store<f64>(slot, -1, RecordSlot.modeStep)
+}

@@ -26,6 +26,7 @@ import { DirectoryWatcher } from '#dist/store/local-watcher.js'
 import { type Plot, watchAutoencoder } from '../examples/autoencoder-notebook.js'
 import { type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
 import { LiveWriter } from './support/live-writer.js'
+import { whenLong } from './support/part.js'
 import { rejectionOf } from './support/scanning.js'
 
 const run = promisify(execFile)
@@ -219,7 +220,7 @@ describe('the process', () => {
     expect(made).toHaveLength(2)
   })
 
-  it('lets go of a trial that nobody has any more', async () => {
+  it.each(whenLong)('lets go of a trial that nobody has any more', async () => {
     const { directory } = await start('manual')
     const script = `
       const { createTrial } = await import('#dist/index.js')

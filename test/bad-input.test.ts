@@ -27,6 +27,7 @@ import {
   PLAIN_TRIAL,
 } from '../fixtures/corrupt.js'
 import { eventFilePath, indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
+import { whenLong } from './support/part.js'
 import { plainRow, plainRows, rejectionOf, rowsOf } from './support/scanning.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-bad-'))
@@ -310,7 +311,7 @@ describe('index files', () => {
     for (const name of names) expect((await trial.tensor(name).value(0)).data).toEqual(Int8Array.of(1))
   })
 
-  it('of a hundred thousand bad entries cost no more than reading them', async () => {
+  it.each(whenLong)('of a hundred thousand bad entries cost no more than reading them', async () => {
     const payload = Array.from({ length: 100_000 }, (_, i) => ({
       tensorname: `t${i}`,
       start_idx: i,

@@ -26,6 +26,7 @@ import { elementValues, exactReductions, float16Value, type GoldenTrial, nearest
 import { makeLarge, makeMany, makeSteps, resNet50 } from '../fixtures/make.js'
 import { GENERATED, makeSmall, REAL, WIRE_FORMS } from '../fixtures/small.js'
 import { decodeEvent, type FrameView, readFrames, type TensorView, type ValueView } from './support/event-schema.js'
+import { part } from './support/part.js'
 
 const FIXTURES = join(import.meta.dirname, '../fixtures')
 const SHARED = join(import.meta.dirname, '../../shared/trials')
@@ -325,28 +326,31 @@ describe('make', () => {
     )
   })
 
-  test.each(['float32', 'float64', 'float16', 'int8'] as const)('makes the same sound %s trial twice', dtype => {
-    const options = { dtype, scale: 0.01, steps: 2, workers: 2, checksum: 'true' } as const
-    const [first, second] = [join(scratch, `${dtype}-1`), join(scratch, `${dtype}-2`)]
-    const made = makeLarge(first, options)
-    makeLarge(second, options)
-    expect(digests(first)).toEqual(digests(second))
-    expect(made.tensors).toHaveLength(322)
-    expect(indexFiles(first)).toHaveLength(4)
-    let tensorBytes = 0
-    for (const { index } of indexFiles(first)) {
-      const bytes = readFileSync(join(first, index.meta.event_file_name!))
-      expect(readFrames(bytes).every(({ payloadCrc }) => payloadCrc === 'true')).toBe(true)
-      for (const { start_idx, length } of index.tensor_payload) {
-        const { tensor } = decodeEvent(bytes.subarray(start_idx + 12, start_idx + length - 4)).values[0]!
-        tensorBytes += tensor!.content.length
+  test.each(part(['float32', 'float64', 'float16', 'int8'] as const, dtype => dtype === 'int8'))(
+    'makes the same sound %s trial twice',
+    dtype => {
+      const options = { dtype, scale: 0.01, steps: 2, workers: 2, checksum: 'true' } as const
+      const [first, second] = [join(scratch, `${dtype}-1`), join(scratch, `${dtype}-2`)]
+      const made = makeLarge(first, options)
+      makeLarge(second, options)
+      expect(digests(first)).toEqual(digests(second))
+      expect(made.tensors).toHaveLength(322)
+      expect(indexFiles(first)).toHaveLength(4)
+      let tensorBytes = 0
+      for (const { index } of indexFiles(first)) {
+        const bytes = readFileSync(join(first, index.meta.event_file_name!))
+        expect(readFrames(bytes).every(({ payloadCrc }) => payloadCrc === 'true')).toBe(true)
+        for (const { start_idx, length } of index.tensor_payload) {
+          const { tensor } = decodeEvent(bytes.subarray(start_idx + 12, start_idx + length - 4)).values[0]!
+          tensorBytes += tensor!.content.length
+        }
       }
-    }
-    expect(tensorBytes).toBe(made.tensorBytes)
-    const other = join(scratch, `${dtype}-3`)
-    makeLarge(other, { ...options, seed: 2 })
-    expect(digests(other)).not.toEqual(digests(first))
-  })
+      expect(tensorBytes).toBe(made.tensorBytes)
+      const other = join(scratch, `${dtype}-3`)
+      makeLarge(other, { ...options, seed: 2 })
+      expect(digests(other)).not.toEqual(digests(first))
+    },
+  )
 
   test('makes many small tensors and many steps', () => {
     const many = makeMany(join(scratch, 'many'), { steps: 3 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, REDUCTIONS, rowText, type ScanOptions, type Trial } from '#dist/index.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
-import { fixtureTrials } from './support/golden.js'
+import { fixtureTrial, fixtureTrials } from './support/golden.js'
 import { writeSample } from './support/sample.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-lines-'))
@@ -114,7 +114,7 @@ it('writes lines of any length in the order of their rows, those the core writes
 })
 
 it('is once, and instead of the rows', async () => {
-  const scan = (await createTrial(join(scratch, 'complex'))).scan()
+  const scan = (await createTrial(fixtureTrial('plain').directory)).scan()
   for await (const _ of scan.lines('csv')) break
   await expect(scan[Symbol.asyncIterator]().next()).rejects.toThrow('once')
 })

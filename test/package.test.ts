@@ -22,6 +22,7 @@ import { dirname, join, posix } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PLAIN_TRIAL } from '../fixtures/corrupt.js'
+import { whenLong } from './support/part.js'
 
 const root = join(import.meta.dirname, '..')
 const modules = realpathSync(join(root, 'node_modules'))
@@ -71,7 +72,7 @@ interface Packed {
   readonly files: readonly { readonly path: string; readonly size: number }[]
 }
 
-describe('the package', () => {
+describe.each(whenLong)('the package', () => {
   let packed: Packed
   let paths: string[]
   /** A user's directory, with the package in its node_modules. */

@@ -26,6 +26,7 @@ import {
   TYPED_FIELDS,
 } from './support/event-schema.js'
 import { ROOT } from './support/golden.js'
+import { isLong } from './support/part.js'
 import { type Decoded, type DecodeOptions, decodeFrame } from './support/records.js'
 
 const engine = new Engine()
@@ -431,7 +432,8 @@ describe('mutated records', () => {
       seeds.push(encodeEvent({ wallTime: 1, step: i, tag: 't', tensor, mode: 'EVAL', modeStep: i }, form))
     }
     const counts = { accepted: 0, agreedOnTensor: 0, refusedByBoth: 0, acceptedByUsOnly: 0, overlong: 0 }
-    for (let i = 0; i < 40_000; i++) {
+    const mutations = isLong ? 40_000 : 10_000
+    for (let i = 0; i < mutations; i++) {
       const payload = mutate(seeds[i % seeds.length]!, random)
       const decoded = decode(payload, { tag: 't', level: i % 3, shift: i % 17 })
       const event = accepted(payload)
@@ -456,9 +458,9 @@ describe('mutated records', () => {
       }
       if (decoded.found) counts.agreedOnTensor++
     }
-    expect(counts.accepted).toBeGreaterThan(2000)
-    expect(counts.agreedOnTensor).toBeGreaterThan(1000)
-    expect(counts.refusedByBoth).toBeGreaterThan(2000)
+    expect(counts.accepted).toBeGreaterThan(mutations / 20)
+    expect(counts.agreedOnTensor).toBeGreaterThan(mutations / 40)
+    expect(counts.refusedByBoth).toBeGreaterThan(mutations / 20)
     expect(counts.overlong).toBeLessThan(50)
   })
 

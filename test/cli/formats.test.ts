@@ -8,6 +8,7 @@ import { elementLines, valueJson } from '#dist/cli/format/elements.js'
 import { FORMATS } from '#dist/cli/format/formats.js'
 import { createTrial, REDUCTIONS, rowText } from '#dist/index.js'
 import { corruptedCopy } from '../support/corrupted.js'
+import { part } from '../support/part.js'
 import { DTYPES, objects, PLAIN, trialscan } from './run.js'
 
 let directory: string
@@ -42,7 +43,10 @@ const cells = (csv: string) => {
     .map(line => line.replace(/"(?:[^"]|"")*"/g, 'quoted').split(','))
 }
 
-describe.each(Object.keys(FORMATS) as (keyof typeof FORMATS)[])('%s', command => {
+// Quick: the command with the most formats, and one whose output is a directory.
+const isQuick = (command: string) => command === 'show' || command === 'reindex'
+
+describe.each(part(Object.keys(FORMATS) as (keyof typeof FORMATS)[], isQuick))('%s', command => {
   const { names } = FORMATS[command]
 
   it.each(names)('prints %s', async format => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { corruptedCopy } from '../support/corrupted.js'
 import { isRequired, sharedTrials } from '../support/golden.js'
+import { part } from '../support/part.js'
 import { objects, PLAIN, trialscan } from './run.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-steps-'))
@@ -55,23 +56,21 @@ it.each([
   expect(await steps(...args)).toEqual(expected)
 })
 
-it.each(['1-5', '5:3', '-1:-3', '1:2:0', '1:2:3:4', ',', '1,', 'first', '1.5', '--', '-', '9007199254740993'])(
-  '--steps %s is refused',
-  async text => {
-    for (const [command, option] of [
-      ['scan', '--steps'],
-      ['scan', '--mode-steps'],
-      ['check', '--steps'],
-      ['check', '--mode-steps'],
-    ] as const) {
-      const { code, stderr } = await trialscan(command, PLAIN, option, text)
-      expect([code, stderr]).toEqual([
-        2,
-        expect.stringMatching(/^trialscan: option '--(mode-)?steps <STEPS>' argument '.*' is invalid/),
-      ])
-    }
-  },
-)
+const REFUSED = ['1-5', '5:3', '-1:-3', '1:2:0', '1:2:3:4', ',', '1,', 'first', '1.5', '--', '-', '9007199254740993']
+it.each(part(REFUSED, text => text === '-1:-3'))('--steps %s is refused', async text => {
+  for (const [command, option] of [
+    ['scan', '--steps'],
+    ['scan', '--mode-steps'],
+    ['check', '--steps'],
+    ['check', '--mode-steps'],
+  ] as const) {
+    const { code, stderr } = await trialscan(command, PLAIN, option, text)
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^trialscan: option '--(mode-)?steps <STEPS>' argument '.*' is invalid/),
+    ])
+  }
+})
 
 it('an index file that is cut costs its own steps, and nothing of the rest', async () => {
   const cut = corruptedCopy('index file cut', join(scratch, 'cut'))

@@ -19,6 +19,7 @@ import { UnchangedTensor } from '#dist/rule/builtin/unchanged-tensor.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { normals } from '../../fixtures/random.js'
 import { ROOT } from '../support/golden.js'
+import { part, whenLong } from '../support/part.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
 import { packageWithThread, runModule, Threads } from '../support/threads.js'
 
@@ -74,7 +75,7 @@ function pause(ms: number): Promise<void> {
 describe('a thread that is killed while a scan runs', () => {
   // While the pool starts, while rows flow, and towards the end; on a machine of any speed.
   const moments = Array.from({ length: 8 }, (_, i) => i * 18)
-  it.each(moments)('after %d ms, of a new pool and of one that was there', async ms => {
+  it.each(part(moments, (_, i) => i % 4 === 1))('after %d ms, of a new pool and of one that was there', async ms => {
     for (let round = 0; round < 2; round++) {
       const rows = rowsOf(trial, { threads: 2, checkLevel: 'full' })
       await pause(ms)
@@ -83,7 +84,8 @@ describe('a thread that is killed while a scan runs', () => {
     }
   })
 
-  it.each(Array.from({ length: 8 }, (_, i) => i * 15))('when row %d is handed out', async at => {
+  const places = Array.from({ length: 8 }, (_, i) => i * 15)
+  it.each(part(places, (_, i) => i % 4 === 2))('when row %d is handed out', async at => {
     const rows: unknown[] = []
     for await (const row of trial.scan({ threads: 2, checkLevel: 'full' })) {
       if (rows.length === at) void threads.kill(at)
@@ -128,13 +130,16 @@ describe('a thread that is killed while a scan runs', () => {
 })
 
 describe('a pool whose start fails', () => {
-  it.each([1, 2, 3])('because of %d threads that die at birth is started again', async deaths => {
-    let left = deaths
-    threads.onStart = worker => {
-      if (left-- > 0) void worker.terminate()
-    }
-    await expectWhole()
-  })
+  it.each(part([1, 2, 3], deaths => deaths === 2))(
+    'because of %d threads that die at birth is started again',
+    async deaths => {
+      let left = deaths
+      threads.onStart = worker => {
+        if (left-- > 0) void worker.terminate()
+      }
+      await expectWhole()
+    },
+  )
 
   it('for good is an error; the next scan has a new one', async () => {
     threads.onStart = worker => void worker.terminate()
@@ -151,7 +156,8 @@ describe('a pool whose start fails', () => {
 })
 
 describe('a scan that is aborted', () => {
-  it.each(Array.from({ length: 6 }, (_, i) => i * 15))('after %d ms leaves a pool that works', async ms => {
+  const moments = Array.from({ length: 6 }, (_, i) => i * 15)
+  it.each(part(moments, (_, i) => i % 3 === 1))('after %d ms leaves a pool that works', async ms => {
     const controller = new AbortController()
     const reason = new Error('enough')
     const scanning = rowsOf(trial, { threads: 2, checkLevel: 'full', signal: controller.signal }).then(
@@ -167,18 +173,21 @@ describe('a scan that is aborted', () => {
 })
 
 describe('closing the pools', () => {
-  it.each([0, 5, 15, 40])('%d ms into a scan ends it with an error that says so, or comes too late', async ms => {
-    const scanning = rowsOf(trial, { threads: 2, checkLevel: 'full' }).then(
-      rows => plainRows(rows),
-      error => error,
-    )
-    await pause(ms)
-    await closePools()
-    const outcome = await scanning
-    if (Array.isArray(outcome)) expect(outcome).toEqual(whole)
-    else expect(outcome).toMatchObject({ name: 'ThreadError', code: 'ThreadsClosed' })
-    await expectWhole()
-  })
+  it.each(part([0, 5, 15, 40], ms => ms === 5))(
+    '%d ms into a scan ends it with an error that says so, or comes too late',
+    async ms => {
+      const scanning = rowsOf(trial, { threads: 2, checkLevel: 'full' }).then(
+        rows => plainRows(rows),
+        error => error,
+      )
+      await pause(ms)
+      await closePools()
+      const outcome = await scanning
+      if (Array.isArray(outcome)) expect(outcome).toEqual(whole)
+      else expect(outcome).toMatchObject({ name: 'ThreadError', code: 'ThreadsClosed' })
+      await expectWhole()
+    },
+  )
 })
 
 /** Statements that end a thread, each in its way. */
@@ -192,7 +201,8 @@ const DEATHS = {
   'of a full heap': 'const all = []; for (;;) all.push({ number: Math.random() })',
 } as const
 
-describe('a job that costs every thread its life', () => {
+// Quick, of a thread that dies of a job: test/pool.test.ts.
+describe.each(whenLong)('a job that costs every thread its life', () => {
   /** In a package whose threads die of one tensor. */
   const poisoned = (name: string, death: string, condition: string, body: string, head = '') =>
     runModule(
@@ -355,7 +365,7 @@ describe('a job that costs every thread its life', () => {
   })
 })
 
-describe('a heap that one file fills', () => {
+describe.each(whenLong)('a heap that one file fills', () => {
   const many = join(scratch, 'many')
   beforeAll(() => {
     const writer = new TrialWriter(many, {})
@@ -440,14 +450,16 @@ describe('a heap that one file fills', () => {
   })
 })
 
-test.each(['is missing', 'is cut off'])('a core that %s is no fault of the trial', async how => {
-  const copy = join(scratch, `core-${how}`)
-  const index = packageWithThread(copy, source => source)
-  if (how === 'is missing') rmSync(join(copy, 'build/release.wasm'))
-  else truncateSync(join(copy, 'build/release.wasm'), 1000)
-  const out = JSON.stringify(join(scratch, 'without-core'))
-  const path = JSON.stringify(directory)
-  const errors = await runModule<{ name: string; code: string; message: string }[]>(`
+test.each(part(['is missing', 'is cut off'], how => how === 'is missing'))(
+  'a core that %s is no fault of the trial',
+  async how => {
+    const copy = join(scratch, `core-${how}`)
+    const index = packageWithThread(copy, source => source)
+    if (how === 'is missing') rmSync(join(copy, 'build/release.wasm'))
+    else truncateSync(join(copy, 'build/release.wasm'), 1000)
+    const out = JSON.stringify(join(scratch, 'without-core'))
+    const path = JSON.stringify(directory)
+    const errors = await runModule<{ name: string; code: string; message: string }[]>(`
     const { createTrial, reindexTrial, repairTrial, verifyTrial } = await import(${JSON.stringify(index)})
     const errors = []
     for (const threads of [0, 2]) {
@@ -457,19 +469,22 @@ test.each(['is missing', 'is cut off'])('a core that %s is no fault of the trial
       ]) errors.push(await work().then(() => ({}), error => error.toJSON()))
     }
     console.log(JSON.stringify(errors))`)
-  expect(errors).toHaveLength(8)
-  for (const error of errors) {
-    expect(error).toMatchObject({
-      name: 'EngineError',
-      code: 'NoCore',
-      message: expect.stringContaining('release.wasm'),
-    })
-  }
-})
+    expect(errors).toHaveLength(8)
+    for (const error of errors) {
+      expect(error).toMatchObject({
+        name: 'EngineError',
+        code: 'NoCore',
+        message: expect.stringContaining('release.wasm'),
+      })
+    }
+  },
+)
 
 // Node.js 20 aborts the process when a thread is ended while it is at `require` of an ES module.
-test.each(['dist/index.js', 'dist/bundle/index.js'])('threads of %s can be ended while they load', async file => {
-  const ended = await runModule<number>(`
+test.each(part(['dist/index.js', 'dist/bundle/index.js'], () => false))(
+  'threads of %s can be ended while they load',
+  async file => {
+    const ended = await runModule<number>(`
     const { closePools, createTrial } = await import(${JSON.stringify(join(ROOT, file))})
     const trial = await createTrial(${JSON.stringify(directory)})
     let ended = 0
@@ -480,5 +495,6 @@ test.each(['dist/index.js', 'dist/bundle/index.js'])('threads of %s can be ended
       await closePools()
     }
     console.log(ended)`)
-  expect(ended).toBeGreaterThan(30)
-})
+    expect(ended).toBeGreaterThan(30)
+  },
+)

@@ -10,6 +10,7 @@ import { TrialWriter } from '../../fixtures/event-writer.js'
 import { normals, uniform } from '../../fixtures/random.js'
 import { bitsOf, ruleBits, scanBits, textBits, valueBits } from '../support/bits.js'
 import { fixtureTrial } from '../support/golden.js'
+import { isLong, part } from '../support/part.js'
 import { rowsOf } from '../support/scanning.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-together-'))
@@ -54,8 +55,10 @@ const kinds: readonly ((trial: Trial, threads: number) => Promise<unknown>)[] = 
   (trial, threads) => ruleBits(trial, { threads, memory: 8 * MIB }),
 ]
 
-describe.each([0, 1, 2])('on %d threads', threads => {
-  it.each([2, 8])('%d at once answer as each alone', async count => {
+describe.each(isLong ? [0, 1, 2] : [2])('on %d threads', threads => {
+  const isQuick = threads === 2
+
+  it.each(part([2, 8], count => isQuick && count === 8))('%d at once answer as each alone', async count => {
     const random = uniform(threads * 10 + count)
     for (let round = 0; round < 2; round++) {
       const work = Array.from({ length: count }, () => {
@@ -71,28 +74,31 @@ describe.each([0, 1, 2])('on %d threads', threads => {
     }
   })
 
-  it.each([0, 1, 4, 16, 40])('one that is aborted after %d ms leaves the others alone', async ms => {
-    const [a, b] = trials as [Trial, Trial]
-    const options: ScanOptions = { threads, checkLevel: 'full' }
-    const [right, other] = [await scanBits(a, options), await scanBits(b, options)]
-    const controller = new AbortController()
-    const reason = new Error('enough')
-    const aborted = rowsOf(a, { ...options, signal: controller.signal }).then(
-      rows => rows.length,
-      (error: unknown) => error,
-    )
-    const judged = evaluate(new AllZero(b, { tensor_regex: '.*' }), { threads, signal: controller.signal }).then(
-      () => reason,
-      (error: unknown) => error,
-    )
-    const rest = Promise.all([scanBits(a, options), scanBits(b, options)])
-    setTimeout(() => controller.abort(reason), ms)
-    expect([reason, right.length]).toContain(await aborted)
-    expect(await judged).toBe(reason)
-    expect(await rest).toEqual([right, other])
-  })
+  it.each(part([0, 1, 4, 16, 40], ms => isQuick && ms === 4))(
+    'one that is aborted after %d ms leaves the others alone',
+    async ms => {
+      const [a, b] = trials as [Trial, Trial]
+      const options: ScanOptions = { threads, checkLevel: 'full' }
+      const [right, other] = [await scanBits(a, options), await scanBits(b, options)]
+      const controller = new AbortController()
+      const reason = new Error('enough')
+      const aborted = rowsOf(a, { ...options, signal: controller.signal }).then(
+        rows => rows.length,
+        (error: unknown) => error,
+      )
+      const judged = evaluate(new AllZero(b, { tensor_regex: '.*' }), { threads, signal: controller.signal }).then(
+        () => reason,
+        (error: unknown) => error,
+      )
+      const rest = Promise.all([scanBits(a, options), scanBits(b, options)])
+      setTimeout(() => controller.abort(reason), ms)
+      expect([reason, right.length]).toContain(await aborted)
+      expect(await judged).toBe(reason)
+      expect(await rest).toEqual([right, other])
+    },
+  )
 
-  it('one that is left after some rows leaves the others alone', async () => {
+  it.each(part([threads], () => isQuick))('one that is left after some rows leaves the others alone', async () => {
     const [a, b] = trials as [Trial, Trial]
     const right = [await scanBits(a, { threads }), await textBits(b, 'csv', { threads })]
     for (const rows of [0, 1, 7, 30]) {
@@ -106,7 +112,7 @@ describe.each([0, 1, 2])('on %d threads', threads => {
     }
   })
 
-  it('one whose reader is slow holds up nobody', async () => {
+  it.each(part([threads], () => isQuick))('one whose reader is slow holds up nobody', async () => {
     const [a, b] = trials as [Trial, Trial]
     const right = await scanBits(b, { threads })
     const slow = a.scan({ threads })[Symbol.asyncIterator]()
@@ -119,7 +125,7 @@ describe.each([0, 1, 2])('on %d threads', threads => {
     expect(rows).toBe(96)
   })
 
-  it('a trial that is closed meanwhile costs its scan nothing', async () => {
+  it.each(part([threads], () => isQuick))('a trial that is closed meanwhile costs its scan nothing', async () => {
     const right = await scanBits(trials[0]!, { threads })
     const trial = await createTrial(join(scratch, 'a'))
     const scanning = scanBits(trial, { threads })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { ROOT } from '../support/golden.js'
+import { whenLong } from '../support/part.js'
 import { Counters, instrument } from './campaign/instrument.js'
 import { LIMIT_MS } from './run.js'
 
@@ -38,14 +39,18 @@ describe('a source with counters', () => {
   })
 })
 
-it('a campaign of a few seconds finds ways through the readers, and nothing wrong', { timeout: LIMIT_MS }, async () => {
-  const script = join(import.meta.dirname, 'campaign/main.ts')
-  const options = ['--seconds', '2', '--seed', '1', '--target', 'record', '--directory', directory]
-  const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', script, ...options], {
-    timeout: LIMIT_MS,
-  })
-  const [, kept, inScript, inCore] = /([\d,]+) inputs kept, counters (\d+) \+ (\d+), 0 finds/.exec(stdout) ?? []
-  expect(Number(kept)).toBeGreaterThan(50)
-  expect(Number(inScript)).toBeGreaterThan(10)
-  expect(Number(inCore)).toBeGreaterThan(300)
-})
+it.each(whenLong)(
+  'a campaign of a few seconds finds ways through the readers, and nothing wrong',
+  { timeout: LIMIT_MS },
+  async () => {
+    const script = join(import.meta.dirname, 'campaign/main.ts')
+    const options = ['--seconds', '2', '--seed', '1', '--target', 'record', '--directory', directory]
+    const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', script, ...options], {
+      timeout: LIMIT_MS,
+    })
+    const [, kept, inScript, inCore] = /([\d,]+) inputs kept, counters (\d+) \+ (\d+), 0 finds/.exec(stdout) ?? []
+    expect(Number(kept)).toBeGreaterThan(50)
+    expect(Number(inScript)).toBeGreaterThan(10)
+    expect(Number(inCore)).toBeGreaterThan(300)
+  },
+)

@@ -1,4 +1,4 @@
-/** Feeds each parser a megabyte of what it can like least, and prints what that took. Run by amplification.test.ts. */
+/** Feeds each parser a megabyte of what it can like least, and prints what that took. Run by amplification.long.test.ts. */
 
 import { collectionMembers, parseCollections } from '#dist/format/collections.js'
 import { IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'

@@ -16,10 +16,13 @@ import {
   times,
 } from '../oracle/moments.js'
 import { loadCore } from '../support/core.js'
+import { isLong } from '../support/part.js'
 
 const { exports: core, memory } = loadCore()
 const { extremes: EXTREMES, sum: SUM, sumAbs: SUM_ABS, squares: SQUARES, product: PRODUCT, all: ALL } = KnownMoments
 type Name = Extract<keyof typeof MomentsRow, string>
+/** So many inputs drawn at random; quick: a fifth of them. */
+const runs = (count: number) => ({ numRuns: isLong ? count : count / 5 })
 const REALS = Object.keys(REAL)
 const FLOATS = ['float16', 'bfloat16', 'float32', 'float64']
 
@@ -287,7 +290,7 @@ describe('momentsAdd', () => {
         const bytes = generate(dtype, flavour, count, seed)
         expectRow(reduce(dtype, bytes, { offset }), elementsOf(dtype, bytes))
       }),
-      { numRuns: 60 },
+      runs(60),
     )
   })
 
@@ -351,7 +354,7 @@ describe('momentsAdd', () => {
         // Of the smallest numbers hypot has few bits
         if (lengths.every(x => x === 0 || x > 1e-290)) expectProduct(row, want.product, false)
       }),
-      { numRuns: 60 },
+      runs(60),
     )
   })
 
@@ -382,7 +385,7 @@ describe('momentsAdd', () => {
           if (all.length <= BLOCK) expect(BigInt(slot(row, 'sum')) + BigInt(low)).toBe(all.reduce((a, b) => a + b))
         },
       ),
-      { numRuns: 300 },
+      runs(300),
     )
   })
 
@@ -452,7 +455,7 @@ describe('a smaller set', () => {
         reduce(dtype, bytes, { offset, row: ROWS[1], known: set })
         expectSame(ROWS[1], set, ROWS[0])
       }),
-      { numRuns: 100 },
+      runs(100),
     )
   })
 
@@ -472,7 +475,7 @@ describe('a smaller set', () => {
         merge(ROWS[0], a, b)
         expectSame(ROWS[0], a & b, ROWS[2])
       }),
-      { numRuns: 200 },
+      runs(200),
     )
   })
 
@@ -506,7 +509,7 @@ describe('momentsMerge', () => {
         expectRow(ROWS[0], elementsOf(dtype, bytes))
         expect(rowBytes(ROWS[1])).toBe(from)
       }),
-      { numRuns: 300 },
+      runs(300),
     )
   })
 
@@ -521,7 +524,7 @@ describe('momentsMerge', () => {
         }
         expectRow(ROWS[0], lists.flat())
       }),
-      { numRuns: 500 },
+      runs(500),
     )
   })
 })
@@ -538,7 +541,7 @@ describe('momentsRepeat', () => {
         const value = elementsOf(dtype, one)[0]!
         expectRow(row, [...elementsOf(dtype, before), ...Array<typeof value>(repetitions).fill(value)])
       }),
-      { numRuns: 300 },
+      runs(300),
     )
   })
 

@@ -18,3 +18,6 @@ export const isLong = inject('isLong')
 export function part<T>(cases: readonly T[], isQuick: (one: T, index: number) => boolean): T[] {
   return cases.filter((one, i) => isQuick(one, i) !== isLong)
 }
+
+/** A table of one case where the long part is wanted, else of none: for a test, or a group of them, that is long as a whole. */
+export const whenLong: readonly string[] = isLong ? ['long'] : []

@@ -49,6 +49,7 @@ import {
 } from '../../fixtures/event-writer.js'
 import { FaultyS3 } from '../support/faulty-s3.js'
 import { fixtureTrial, fixtureTrials, ROOT, sharedTrials } from '../support/golden.js'
+import { whenLong } from '../support/part.js'
 import { rowsOf } from '../support/scanning.js'
 
 const WORKER = 'worker_0'
@@ -644,7 +645,7 @@ describe('the result', () => {
     return directory
   }
 
-  it('is the same on any number of threads', async () => {
+  it.each(whenLong)('is the same on any number of threads', async () => {
     largeTrial()
     const results: Verification[] = []
     for (const threads of [0, 1, 2]) results.push(await verifyTrial(directory, { threads }))

@@ -1,0 +1,3 @@
+/** The long part of background.test.ts. */
+
+import './background.test.js'

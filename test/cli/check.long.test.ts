@@ -1,0 +1,3 @@
+/** The long part of check.test.ts. */
+
+import './check.test.js'

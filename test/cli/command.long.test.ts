@@ -1,0 +1,3 @@
+/** The long part of command.test.ts. */
+
+import './command.test.js'

@@ -1,0 +1,3 @@
+/** The long part of formats.test.ts. */
+
+import './formats.test.js'

@@ -1,0 +1,3 @@
+/** The long part of repair.test.ts. */
+
+import './repair.test.js'

@@ -1,0 +1,3 @@
+/** The long part of steps.test.ts. */
+
+import './steps.test.js'

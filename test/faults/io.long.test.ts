@@ -1,0 +1,3 @@
+/** The long part of io.test.ts. */
+
+import './io.test.js'

@@ -1,0 +1,3 @@
+/** The long part of threads.test.ts. */
+
+import './threads.test.js'

@@ -1,0 +1,3 @@
+/** The long part of fixtures.test.ts. */
+
+import './fixtures.test.js'

@@ -1,0 +1,3 @@
+/** The long part of campaign.test.ts. */
+
+import './campaign.test.js'

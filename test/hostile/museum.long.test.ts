@@ -1,0 +1,3 @@
+/** The long part of museum.test.ts. */
+
+import './museum.test.js'

@@ -1,0 +1,3 @@
+/** The long part of places.test.ts. */
+
+import './places.test.js'

@@ -1,0 +1,3 @@
+/** The long part of moments.test.ts. */
+
+import './moments.test.js'

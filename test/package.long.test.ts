@@ -1,0 +1,3 @@
+/** The long part of package.test.ts. */
+
+import './package.test.js'

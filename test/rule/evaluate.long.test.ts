@@ -1,0 +1,3 @@
+/** The long part of evaluate.test.ts. */
+
+import './evaluate.test.js'

@@ -1,0 +1,3 @@
+/** The long part of rules-docs.test.ts. */
+
+import './rules-docs.test.js'

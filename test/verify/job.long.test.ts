@@ -1,0 +1,3 @@
+/** The long part of job.test.ts. */
+
+import './job.test.js'

@@ -1,0 +1,3 @@
+/** The long part of verify.test.ts. */
+
+import './verify.test.js'

@@ -1,0 +1,3 @@
+/** The long part of walk.test.ts. */
+
+import './walk.test.js'

@@ -179,8 +179,10 @@ export class MissingCollectionFiles extends QueryError {
   constructor(
     readonly url: string,
     detail: string,
+    /** listed: how many objects on S3, where there were more than anybody can have meant */
+    more: { readonly listed?: number } = {},
   ) {
-    super('MissingCollectionFiles', `${url}: ${detail}`, { url })
+    super('MissingCollectionFiles', `${url}: ${detail}`, { url, ...more })
   }
 }
 

@@ -80,7 +80,11 @@ async function runCommand(
     })
   }
   try {
-    process.exitCode = await work(interrupt.signal)
+    process.exitCode = await work(interrupt.signal).catch(async error => {
+      const { asksForAll } = await import('./s3-given.js')
+      if (!(await asksForAll(error, interrupt.signal))) throw error
+      return work(interrupt.signal)
+    })
   } catch (error) {
     if (signalled === undefined) process.exitCode = await report(error, command)
   }

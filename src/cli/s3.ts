@@ -1,7 +1,7 @@
 /** What the command line can say of trials on S3: the same options for every command that opens one. */
 
 import { type Command, Option } from 'commander'
-import { pathText } from './arguments.js'
+import { pathText, wholeNumberArgument } from './arguments.js'
 
 export interface S3Flags {
   readonly s3Endpoint?: string
@@ -9,6 +9,8 @@ export interface S3Flags {
   readonly s3ForcePathStyle?: boolean
   readonly s3Anonymous?: boolean
   readonly s3Cache?: string
+  readonly s3MinRate?: number
+  readonly s3ListLimit?: number
 }
 
 export function withS3Options(command: Command): Command {
@@ -18,5 +20,15 @@ export function withS3Options(command: Command): Command {
     .option('--s3-force-path-style', 'of S3: the bucket in the path, not in the name of the host')
     .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
     .option('--s3-cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
+    .option(
+      '--s3-min-rate <BYTES>',
+      'of S3: the least an answer has to bring in a second (default: 1000; 0: nothing)',
+      wholeNumberArgument,
+    )
+    .option(
+      '--s3-list-limit <N>',
+      'of S3: objects of no trial, after which a listing ends (default: 100000; 0: nowhere)',
+      wholeNumberArgument,
+    )
     .addOption(new Option('--cache <DIR>').argParser(pathText).hideHelp())
 }

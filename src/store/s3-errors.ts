@@ -11,6 +11,8 @@ export class S3Failure extends Error {
   /** Where S3 says that the bucket is. */
   readonly region: string | undefined
   readonly retryAfterMs: number | undefined
+  /** What time it is, as S3 says. */
+  readonly date: string | undefined
 
   constructor(
     message: string,
@@ -19,6 +21,7 @@ export class S3Failure extends Error {
       readonly code: string
       readonly region?: string
       readonly retryAfterMs?: number
+      readonly date?: string
     },
     cause?: unknown,
   ) {
@@ -27,13 +30,12 @@ export class S3Failure extends Error {
     this.code = known.code
     this.region = known.region
     this.retryAfterMs = known.retryAfterMs
+    this.date = known.date
   }
 
-  /** Whether S3 asks for fewer requests. */
+  /** Whether fewer requests at once would do: S3 asks for it, or descriptors for their connections have run out. */
   get isThrottling(): boolean {
-    return (
-      this.status === 429 || this.status === 503 || this.code === 'SlowDown' || this.code === 'RequestLimitExceeded'
-    )
+    return this.status === 429 || this.status === 503 || THROTTLING.has(this.code)
   }
 
   /** Whether the same request may succeed later. */
@@ -42,6 +44,14 @@ export class S3Failure extends Error {
     return this.status !== undefined && (this.status >= 500 || this.status === 408)
   }
 }
+
+const THROTTLING: ReadonlySet<string> = new Set([
+  'SlowDown',
+  'RequestLimitExceeded',
+  'KMS.ThrottlingException',
+  'EMFILE',
+  'ENFILE',
+])
 
 /** The way was interrupted, or S3 was not quick enough for itself; a clock that is wrong is set right by the SDK. */
 const RETRYABLE: ReadonlySet<string> = new Set([
@@ -96,8 +106,10 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
   }
   if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
   if (code === 'NoSuchKey' || (status === 404 && !failure.isRetryable)) return error('NotFound', 'no such object')
-  const denial = DENIALS[code]
+  const denial = denialOf(failure)
   if (denial !== undefined) return error('Denied', denial)
+  if (code === 'InvalidObjectState') return error('Unavailable', ARCHIVED)
+  if (code === 'EMFILE' || code === 'ENFILE') return error('Unavailable', `${code}: ${NO_DESCRIPTORS}`)
   if (failure.region !== undefined && (status === 301 || status === 307 || status === 400)) {
     return error(
       'Unavailable',
@@ -113,13 +125,47 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
   return error('Unavailable', `expected an answer of S3, got ${said}: ${failure.message}`)
 }
 
+const EXPIRED =
+  'the credentials have expired: get new ones (aws sso login, or from where AWS_SESSION_TOKEN came), and run this again'
+const ARCHIVED =
+  'the object is archived (Glacier, Deep Archive or an archive tier): restore it first (aws s3api restore-object), which takes minutes to days'
+const NO_DESCRIPTORS =
+  'no file descriptor is left for a connection: raise the limit (ulimit -n), or make fewer at once (s3.maxSockets)'
+
+/** Why S3, or whoever has the credentials, refuses, and what to do; undefined where that is not known. */
+function denialOf({ code, message, status, date }: S3Failure): string | undefined {
+  if (code === 'RequestTimeTooSkewed' || code === 'RequestExpired') {
+    const times = date === undefined ? '' : `: it says ${new Date().toUTCString()}, S3 says ${date}`
+    return `the clock of this machine is wrong${times}: set it`
+  }
+  // What gives credentials, such as a session of SSO, says it in words of its own.
+  if (code.startsWith('Credentials') || code.startsWith('Token')) {
+    if (/expired|invalid_grant|refresh/i.test(message)) return DENIALS.ExpiredToken
+  }
+  const isRefused = status === 400 || status === 403
+  if (isRefused && (code.startsWith('KMS.') || /\bkms:|customer master key|KMS key/i.test(message))) {
+    const what = /disabled/i.test(code + message)
+      ? 'is disabled'
+      : /NotFound|not exist/i.test(code)
+        ? 'is not there'
+        : ''
+    const why = what || 'refuses'
+    return `the object is encrypted, and its KMS key ${why} (${code}): kms:Decrypt is needed, for a key that is enabled, in its policy too`
+  }
+  if (isRefused && /server side encryption|SSE-C|customer.provided/i.test(message)) {
+    return `the object is encrypted with a key that only who wrote it has (SSE-C): copy it to one without`
+  }
+  return DENIALS[code]
+}
+
 const DENIALS: Readonly<Record<string, string>> = {
   CredentialsProviderError:
     'no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile; for a public bucket ask anonymously (s3.anonymous, --s3-anonymous)',
-  ExpiredToken: 'the credentials have expired: get new ones',
-  ExpiredTokenException: 'the credentials have expired: get new ones',
-  TokenRefreshRequired: 'the credentials have expired: get new ones',
+  ExpiredToken: EXPIRED,
+  ExpiredTokenException: EXPIRED,
+  TokenRefreshRequired: EXPIRED,
   InvalidToken: 'the session token is not valid: get new credentials',
-  InvalidAccessKeyId: 'S3 does not know the access key',
+  InvalidAccessKeyId:
+    'S3 does not know the access key: is AWS_ACCESS_KEY_ID (or the profile) right, and of this account? Temporary keys need AWS_SESSION_TOKEN',
   SignatureDoesNotMatch: 'the signature is wrong: is the secret access key right, and the endpoint?',
 }

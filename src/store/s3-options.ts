@@ -29,6 +29,7 @@ export const S3_OPTIONS = optionsOf<S3Options>({
   maxSockets: kinds.wholeNumber(1),
   gapByteLength: kinds.wholeNumber(0),
   partByteLength: kinds.wholeNumber(64 << 10),
+  listLimit: kinds.wholeNumber(0),
   cacheDirectory: kinds.text,
   cacheByteLength: kinds.wholeNumber(0),
 })

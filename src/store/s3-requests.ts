@@ -123,20 +123,31 @@ export class S3Requests {
     })
   }
 
+  /** @throws S3Failure where no file can be opened, the SDK's neither */
+  #connect(): Promise<S3Connection> {
+    const { options } = this.#spec
+    this.#connection ??= import('./s3.js')
+      .then(({ connect }) => connect(options))
+      .catch((error: unknown) => {
+        this.#connection = undefined
+        const { code = '', message } = error as NodeJS.ErrnoException
+        throw code === 'EMFILE' || code === 'ENFILE' ? new S3Failure(message, { code }, error) : error
+      })
+    return this.#connection
+  }
+
   async #attempts<T>(
     { key, range }: { readonly key: string; readonly range?: string | undefined },
     { signal, traffic }: ReadContext,
     attempt: (connection: S3Connection) => Promise<T>,
   ): Promise<T> {
-    const { bucket, options } = this.#spec
-    this.#connection ??= import('./s3.js').then(({ connect }) => connect(options))
-    const connection = await this.#connection
+    const { bucket } = this.#spec
     for (let attempts = 1; ; attempts++) {
       await this.#slots.take(signal)
       let failure: S3Failure
       try {
         signal?.throwIfAborted()
-        const answer = await attempt(connection)
+        const answer = await attempt(await this.#connect())
         this.#slots.succeeded()
         return answer
       } catch (error) {

@@ -44,6 +44,11 @@ export interface S3Options {
   readonly gapByteLength?: number
   /** Bytes of a request; what is longer is cut into several at once. At least 64 KiB. Default 2 MiB. */
   readonly partByteLength?: number
+  /**
+   * Objects of no trial, after which the listing of a place that seems to be none ends with an error. Default 100,000, or 10,000
+   * where trials lie below; 0: nowhere.
+   */
+  readonly listLimit?: number
   /** A directory to keep what was read, for the next time; opt-in. */
   readonly cacheDirectory?: string
   /** Bytes to be kept there. Default 10 GiB. */

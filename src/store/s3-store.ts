@@ -91,9 +91,9 @@ export class S3Store implements Store {
 
   async list(
     directory: string,
-    { recursive = false, after }: { readonly recursive?: boolean; readonly after?: string } = {},
+    { recursive = false, after, onPaths }: NonNullable<Parameters<Store['list']>[1]> = {},
   ): Promise<string[]> {
-    const { paths } = await this.#list(directory, !recursive, after)
+    const { paths } = await this.#list(directory, !recursive, after, onPaths)
     return [...paths].sort()
   }
 
@@ -274,7 +274,7 @@ export class S3Store implements Store {
     const { looks } = this.#bucket
     let look = looks.get(directory)
     if (look === undefined) {
-      look = this.#list(directory, true, undefined)
+      look = this.#list(directory, true)
       looks.set(directory, look)
       const forget = (): void => {
         setImmediate(() => {
@@ -286,7 +286,12 @@ export class S3Store implements Store {
     return look
   }
 
-  async #list(directory: string, isFlat: boolean, after: string | undefined): Promise<Listing> {
+  async #list(
+    directory: string,
+    isFlat: boolean,
+    after?: string,
+    onPaths?: (paths: readonly string[]) => void | Promise<void>,
+  ): Promise<Listing> {
     const inside = this.#inside(directory)
     const prefix = this.#key(inside === '' ? '' : `${inside}/`)
     const paths: string[] = []
@@ -295,7 +300,9 @@ export class S3Store implements Store {
     for await (const page of this.#pages({ prefix, isFlat, startAfter }, true)) {
       isEmpty &&= page.paths.length === 0 && page.prefixes.length === 0
       // Some consoles make an empty object of a "folder".
-      for (const path of page.paths) if (!path.endsWith('/') && path !== '') paths.push(path)
+      const some = page.paths.filter(path => !path.endsWith('/') && path !== '')
+      for (const path of some) paths.push(path)
+      await onPaths?.(some)
     }
     return { paths, isEmpty }
   }

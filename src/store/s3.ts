@@ -236,6 +236,7 @@ function failureOf(error: unknown): S3Failure {
   }
   const status = known.$metadata?.httpStatusCode ?? known.$response?.statusCode
   const region = known.$response?.headers?.['x-amz-bucket-region']
+  const date = known.$response?.headers?.date
   const retryAfter = Number(known.$response?.headers?.['retry-after'])
   return new S3Failure(
     (known.message ?? String(error)).split('\n')[0]!,
@@ -243,6 +244,7 @@ function failureOf(error: unknown): S3Failure {
       ...(status !== undefined && { status }),
       code: known.code ?? known.name ?? 'Unknown',
       ...(typeof region === 'string' && { region }),
+      ...(date !== undefined && { date }),
       ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
     },
     error,

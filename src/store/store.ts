@@ -77,7 +77,8 @@ export interface Store {
    *   should be at a path where something else is; it is listed as one, so that reading it says what is wrong, and a
    *   directory's files are, too. onError: called for what can't be listed or looked at below the directory, which then is
    *   left out; also for what is neither a file nor a directory (NotAFile, NotFound for a link that leads nowhere), which
-   *   is left out unless it is expected
+   *   is left out unless it is expected. onPaths: called for what has come, by a store that makes requests, before the next one;
+   *   what it throws ends the listing
    */
   list(
     directory: string,
@@ -86,6 +87,7 @@ export interface Store {
       readonly after?: string
       readonly expects?: (path: string, isDirectory: boolean) => boolean
       readonly onError?: (path: string, error: StoreError) => void
+      readonly onPaths?: (paths: readonly string[]) => void | Promise<void>
     },
   ): Promise<string[]>
 

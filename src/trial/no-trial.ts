@@ -3,7 +3,9 @@
 import { MissingCollectionFiles, StoreError } from '../errors.js'
 import {
   COLLECTIONS_DIRECTORY,
+  EVENTS_DIRECTORY,
   INDEX_DIRECTORY,
+  isPartOfTrial,
   isTensorBoardFile,
   parseEventFileName,
   trialsAmong,
@@ -14,6 +16,21 @@ import type { Store } from '../store/store.js'
 const WANTED = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
 /** Trials that are named. */
 const MAX_NAMED = 5
+/** Objects of no trial that are listed on S3 before it is taken for the wrong place: fewer where trials lie below. */
+const MAX_OTHERS = 100_000
+const MAX_OTHERS_BESIDE_TRIALS = 10_000
+
+/**
+ * All files of a place that may be none of a trial: a listing on S3 goes through everything below a prefix, which may be a bucket.
+ * @throws MissingCollectionFiles, with `listed`, where a listing on S3 finds so much else that it can't be meant
+ */
+export function listEverything(
+  store: Store,
+  options: Pick<NonNullable<Parameters<Store['list']>[1]>, 'expects' | 'onError'> = {},
+): Promise<string[]> {
+  const limit = new ListLimit(store)
+  return store.list('', { recursive: true, ...options, onPaths: paths => limit.add(paths) })
+}
 
 /**
  * Index or event files, whatever there is in their place; and where nothing can be found since something else is in place
@@ -37,26 +54,86 @@ export async function listParts(
 /** All files of a directory in which TensorBoard's may lie. If a link leads out of it, none: it is some directory or other. */
 export function listPlain(store: Store): Promise<string[]> {
   const expects = (path: string, isDirectory: boolean): boolean => !isDirectory && isTensorBoardFile(path)
-  return store.list('', { recursive: true, expects }).catch(error => {
-    if (error instanceof StoreError && error.code === 'Denied') return []
+  return listEverything(store, { expects }).catch(error => {
+    if (error instanceof StoreError && error.code === 'Denied' && store.spec.kind === 'local') return []
     throw error
   })
 }
 
-/** The error for a directory that is no trial: it names those that lie in it, or says that it is a part of one. */
-export async function noTrial(store: Store): Promise<MissingCollectionFiles> {
-  let found = 'there are none'
+/**
+ * The error for a directory that is no trial: it names those that lie in it, or says that it is a part of one.
+ * @param listed all files there are, if any were listed already
+ */
+export async function noTrial(store: Store, listed: readonly string[] | null): Promise<MissingCollectionFiles> {
+  let found: string
   try {
-    const paths = await store.list('', { recursive: true })
-    const trials = trialsAmong(paths)
-    const more = trials.length > MAX_NAMED ? ` and ${trials.length - MAX_NAMED} more` : ''
-    if (trials.length > 0)
-      found = `there are trials below, each to be named: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
-    else if (paths.some(path => parseEventFileName(path) !== null))
-      found = 'this is a part of one: name the directory above'
+    const paths = listed?.length ? listed : await listEverything(store)
+    const isPart = paths.some(path => parseEventFileName(path) !== null)
+    found = trialsBelow(trialsAmong(paths)) ?? (isPart ? 'this is a part of one: name the directory above' : NONE)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     found = `there are none that can be listed (${error.message})`
   }
   return new MissingCollectionFiles(store.url(''), `expected ${WANTED}, but ${found}`)
+}
+
+const NONE = 'there are none'
+
+function trialsBelow(trials: readonly string[]): string | null {
+  const more = trials.length > MAX_NAMED ? ` and ${trials.length - MAX_NAMED} more` : ''
+  if (trials.length === 0) return null
+  return `there are trials below, each to be named: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
+}
+
+/** Looks at what a listing finds, and ends it where that is something else. */
+class ListLimit {
+  readonly #store: Store
+  /** As it was given; null: none was. */
+  readonly #given: number | null
+  readonly #trials = new Set<string>()
+  #listed = 0
+  #others = 0
+  #isTrial = false
+  #hasRuns = false
+
+  constructor(store: Store) {
+    this.#store = store
+    this.#given = (store.spec.kind === 's3' ? store.spec.options.listLimit : undefined) ?? null
+  }
+
+  async add(paths: readonly string[]): Promise<void> {
+    this.#listed += paths.length
+    for (const trial of trialsAmong(paths)) this.#trials.add(trial)
+    for (const path of paths) {
+      if (isTensorBoardFile(path)) this.#hasRuns = true
+      else if (isPartOfTrial(path)) this.#isTrial = true
+      else this.#others++
+    }
+    const isBesideTrials = this.#trials.size > 0 && !this.#hasRuns
+    const most = this.#given ?? (isBesideTrials ? MAX_OTHERS_BESIDE_TRIALS : MAX_OTHERS)
+    if (most === 0 || this.#isTrial || this.#others < most) return
+    // In the order of keys the others may come first.
+    const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
+    for (const directory of parts) this.#isTrial ||= await isThere(this.#store, directory)
+    if (this.#isTrial) return
+    const found = trialsBelow([...this.#trials].sort()) ?? NONE
+    const count = `the first ${this.#listed.toLocaleString('en-US')} objects`
+    const hint = 's3.listLimit, --s3-list-limit: where the listing ends; 0: nowhere'
+    const detail = `expected ${WANTED}, but among ${count} ${found} (${hint})`
+    throw new MissingCollectionFiles(this.#store.url(''), detail, { listed: this.#listed })
+  }
+}
+
+/** Whether there is a file below a directory: its listing ends with the first of them. */
+async function isThere(store: Store, directory: string): Promise<boolean> {
+  let isFound = false
+  const enough = new Error()
+  const onPaths = (paths: readonly string[]): void => {
+    isFound = paths.length > 0
+    if (isFound) throw enough
+  }
+  await store.list(directory, { recursive: true, onPaths }).catch(error => {
+    if (error !== enough) throw error
+  })
+  return isFound
 }

@@ -149,7 +149,7 @@ export class TrialLoader {
     if (mayBeSame && summaryOf(collections) === summaryOf(this.#told)) return previous
     this.#told = collections
     if (!isIndexed && this.#events.writer === null && collections === null) {
-      if (!ended) throw await noTrial(store)
+      if (!ended) throw await noTrial(store, this.#events.everything)
       throw new MissingCollectionFiles(store.url(''), 'expected a trial, but the job has ended and saved nothing')
     }
     const collectionProblems = [

@@ -50,7 +50,7 @@ import type { GlobalStep, Worker } from '../types.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from './access.js'
 import { runOnFiles } from './failed-job.js'
 import { STAMP_LENGTH } from './index-cache.js'
-import { noTrial } from './no-trial.js'
+import { listEverything, noTrial } from './no-trial.js'
 import { repairCollections } from './repair-collections.js'
 import { type FilePlan, type FoundFile, type KnownIndex, planFile } from './repair-file.js'
 import { findRecords } from './repair-find.js'
@@ -201,15 +201,15 @@ class Repair {
   async run(): Promise<RepairNotes> {
     const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
     const unlisted: [path: string, error: StoreError][] = []
-    const onError = (path: string, error: StoreError): unknown => unlisted.push([path, error])
+    const onError = (path: string, error: StoreError): void => void unlisted.push([path, error])
     const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
-    const files = sortFiles(await this.#store.list('', { recursive: true, expects, onError }))
+    const files = sortFiles(await listEverything(this.#store, { expects, onError }))
     this.#superseded = supersededAmong([...files.all])
     const isTornasole = isOfTornasole(files.root, [...files.all])
     const isPlain = files.index.length + files.events.length + files.collections.length === 0 && !isTornasole
     this.#isPlain = isPlain
     const plain = isPlain ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path)) : []
-    if (isPlain && plain.length === 0) throw await noTrial(this.#store)
+    if (isPlain && plain.length === 0) throw await noTrial(this.#store, [...files.all])
     const copied = isPlain ? plain : [...files.index, ...files.events, ...files.collections, ...files.root]
     const stamps = await this.#stamp(copied)
     for (const [path, error] of unlisted) {

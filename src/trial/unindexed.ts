@@ -47,6 +47,7 @@ export class UnindexedEvents {
   /** Event files beside which another counts, and that one. */
   #duplicates: ReadonlyMap<string, string> = new Map()
   #writer: 'smdebug' | 'TensorBoard' | null = null
+  #everything: readonly string[] | null = null
 
   constructor(access: Access, threads: number | undefined, isWanted: (step: number) => boolean) {
     this.#access = access
@@ -57,6 +58,11 @@ export class UnindexedEvents {
   /** Whose they are; null while there are none. Those of steps that are not wanted count, too. */
   get writer(): 'smdebug' | 'TensorBoard' | null {
     return this.#writer
+  }
+
+  /** All files there are, if they were listed for TensorBoard's, and there was none. */
+  get everything(): readonly string[] | null {
+    return this.#everything
   }
 
   /**
@@ -92,6 +98,7 @@ export class UnindexedEvents {
         if (startByte !== null) jobs.push({ file: known, startByte })
       }
     }
+    this.#everything = isPlain && this.#writer === null ? paths : null
     return (await this.#scan(jobs)) || isChanged
   }
 

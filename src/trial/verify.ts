@@ -195,10 +195,11 @@ class Verifier {
       collectionPaths.length === 0 &&
       !isTornasole &&
       !listing.events.some(path => !isTemporary(path) && parseEventFileName(path) !== null)
+    const everything = isPlain ? await listPlain(this.#store) : []
     const eventPaths = isPlain
-      ? (await listPlain(this.#store)).filter(path => !isTemporary(path) && isTensorBoardFile(path))
+      ? everything.filter(path => !isTemporary(path) && isTensorBoardFile(path))
       : listing.events.filter(path => !isTemporary(path) && parseEventFileName(path) !== null)
-    if (isPlain && eventPaths.length === 0) throw await noTrial(this.#store)
+    if (isPlain && eventPaths.length === 0) throw await noTrial(this.#store, everything)
 
     this.#checkTemporaries(listing, ended)
     for (const file of [...listing.index, ...listing.events].filter(isOfNoStep)) {

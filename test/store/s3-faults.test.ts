@@ -1,8 +1,10 @@
 /** What S3 does to its clients, done by a server of ours: each fault once, and what becomes of it. */
 
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, type S3Options } from '#dist/index.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
@@ -19,7 +21,7 @@ import {
   stallAfter,
   trickle,
 } from '../support/faulty-s3.js'
-import { fixtureTrial } from '../support/golden.js'
+import { fixtureTrial, ROOT } from '../support/golden.js'
 
 let server: FaultyS3
 const body = randomBytes(200_000)
@@ -117,6 +119,7 @@ describe('goes on', () => {
     ['429', failWith(429, 'TooManyRequests')],
     ['500', failWith(500, 'InternalError')],
     ['502 with HTML', html(502)],
+    ['400 KMS.ThrottlingException', failWith(400, 'KMS.ThrottlingException')],
     ['400 RequestTimeout', failWith(400, 'RequestTimeout')],
   ])('after %s', async (_, fault) => {
     server.faults.push(fault, fault)
@@ -175,6 +178,12 @@ describe('goes on', () => {
   })
 })
 
+const KMS_DENIED =
+  'User: arn:aws:iam::1:user/u is not authorized to perform: kms:Decrypt on the resource associated with this ciphertext'
+const SSE_C =
+  'The object was stored using a form of Server Side Encryption. The correct parameters must be provided to retrieve the object.'
+const LATER = 'Sat, 01 Jan 2039 00:00:00 GMT'
+
 describe('gives up', () => {
   it.each([
     ['object gone', failWith(404, 'NoSuchKey'), 'NotFound', false, 'no such object', 1],
@@ -182,6 +191,27 @@ describe('gives up', () => {
     ['denied', failWith(403, 'AccessDenied'), 'Denied', false, 'is the region right, and are s3:ListBucket', 1],
     ['expired credentials', failWith(400, 'ExpiredToken'), 'Denied', false, 'expired', 1],
     ['unknown key', failWith(403, 'InvalidAccessKeyId'), 'Denied', false, 'does not know the access key', 1],
+    [
+      'expired credentials of STS',
+      failWith(403, 'ExpiredTokenException'),
+      'Denied',
+      false,
+      'have expired: get new ones',
+      1,
+    ],
+    ['archived', failWith(403, 'InvalidObjectState'), 'Unavailable', false, 'archived (Glacier', 1],
+    ['KMS key disabled', failWith(400, 'KMS.DisabledException'), 'Denied', false, 'its KMS key is disabled', 1],
+    ['KMS key gone', failWith(400, 'KMS.NotFoundException'), 'Denied', false, 'its KMS key is not there', 1],
+    [
+      'KMS denied',
+      failWith(403, 'AccessDenied', {}, KMS_DENIED),
+      'Denied',
+      false,
+      'its KMS key refuses (AccessDenied)',
+      1,
+    ],
+    ['a customer’s key', failWith(400, 'InvalidRequest', {}, SSE_C), 'Denied', false, 'SSE-C', 1],
+    ['clock', failWith(403, 'RequestTimeTooSkewed', { date: LATER }), 'Denied', true, `S3 says ${LATER}: set it`, 2],
     ['wrong signature', failWith(403, 'SignatureDoesNotMatch'), 'Denied', false, 'secret access key', 1],
     ['elsewhere, without a word where', failWith(301, 'PermanentRedirect'), 'Unavailable', false, 'region', 1],
     ['500 for ever', failWith(500, 'InternalError'), 'Unavailable', true, 'it was InternalError (2 attempts)', 2],
@@ -236,6 +266,23 @@ describe('gives up', () => {
     }
     expect(server.seen).toEqual([])
   })
+})
+
+it('waits for descriptors, and then makes fewer connections', async () => {
+  const path = fileTrial('mlp-vanishing')
+  const script = `
+    const { createTrial } = await import(${JSON.stringify(join(ROOT, 'dist/bundle/index.js'))})
+    const trial = await createTrial(${JSON.stringify(path)}, { s3: ${JSON.stringify({ ...server.options, maxSockets: 100 })} })
+    let rows = 0
+    for await (const { error } of trial.scan({ threads: 0 })) { if (error) throw error; rows++ }
+    console.log(JSON.stringify([rows, trial.traffic.retries > 0]))
+    process.exit()`
+  server.latencyMs = 30
+  const command = 'ulimit -n 32 && exec "$0" --input-type=module -e "$1"'
+  const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command, process.execPath, script])
+  const [rows, hasWaited] = JSON.parse(stdout) as [number, boolean]
+  expect(rows).toBeGreaterThan(100)
+  expect(hasWaited).toBe(true)
 })
 
 it('a read of which a part is lost writes no more: its memory is soon of another', async () => {

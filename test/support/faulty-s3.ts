@@ -261,9 +261,10 @@ export function failWith(
   status: number,
   code: string,
   headers: Readonly<Record<string, string>> = {},
+  message = `it was ${code}`,
 ): (answer: ServerResponse) => void {
   return answer => {
     answer.writeHead(status, { 'content-type': 'application/xml', ...headers })
-    answer.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>it was ${code}</Message></Error>`)
+    answer.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`)
   }
 }

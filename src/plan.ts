@@ -7,7 +7,8 @@
 
 import { Interner } from './job/interner.js'
 import { aheadByteLength } from './job/memory.js'
-import { type ReadShape, readShape, type StoreSpec } from './store/store.js'
+import { type ReadShape, readShape } from './store/read-shape.js'
+import type { StoreSpec } from './store/store.js'
 import type { Mode } from './types.js'
 
 /** A batch is closed when it is this long; a single longer record is a batch of its own. */
@@ -99,6 +100,12 @@ export function columnsOf(places: readonly RecordPlace[]): {
     records.tornasole[i] = place.tornasole ? 1 : 0
   })
   return { files: files.names, tags: tags.names, records }
+}
+
+/** Indices of records, file by file and in the order of the bytes: nearly always the order they have. */
+export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
+  const order = Int32Array.from(file.keys())
+  return order.sort((a, b) => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b)
 }
 
 /** How to read from stores of which some make requests: one of these decides, since it has more to lose. */

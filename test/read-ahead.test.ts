@@ -31,8 +31,8 @@ it('gives every read its own bytes', async () => {
       const planned = lengths.map((byteLength, i) => ({ store, path: 'x', startByte: i * 7, byteLength }))
       const reads = new ReadAhead(engine, planned, room)
       for (const { startByte, byteLength } of planned) {
-        const { window, there } = reads.next()
-        expect(await there).toBe(byteLength)
+        const { window, available } = reads.next()
+        expect(await available).toBe(byteLength)
         // Growing memory moves it.
         if (startByte === 21) engine.scoped(() => engine.reserveBytes(engine.byteLength))
         const expected = Array.from({ length: byteLength }, (_, i) => (startByte + i) % 251)
@@ -50,7 +50,7 @@ it('writes nothing once its job is over', async () => {
   const store = later({ now: 0, most: 0 }, () => 5)
   const planned = [0, 1, 2].map(startByte => ({ store, path: 'x', startByte, byteLength: 10 }))
   const reads = new ReadAhead(engine, planned, 100)
-  const { there } = reads.next()
+  const { available } = reads.next()
   reads.end()
-  await expect(there).rejects.toThrow('after its job had ended')
+  await expect(available).rejects.toThrow('after its job had ended')
 })

@@ -1,6 +1,14 @@
 /** Records to be reduced to moments, and rows of them to be written down. */
 
-import { coalesce, columnsOf, type ReadBatch, type RecordJob, type RecordPlace, requestShape } from '../plan.js'
+import {
+  coalesce,
+  columnsOf,
+  inFileOrder,
+  type ReadBatch,
+  type RecordJob,
+  type RecordPlace,
+  requestShape,
+} from '../plan.js'
 import type { StoreSpec } from '../store/store.js'
 import { MODES, type ReductionName } from '../types.js'
 import { Interner } from './interner.js'
@@ -167,9 +175,7 @@ export function planScan(
   { store, checkLevel, memory, lines, timed = false, known }: PlanContext,
 ): ScanJob {
   const { files, tags, records } = columnsOf(places)
-  const order = Int32Array.from(places.keys())
-  // Index order is nearly always file order, which the sort then leaves as it is.
-  order.sort((a, b) => records.file[a]! - records.file[b]! || records.startByte[a]! - records.startByte[b]! || a - b)
+  const order = inFileOrder(records)
   const batches = coalesce(records, order, { shape: requestShape([store], memory), longest: windowByteLength(memory) })
   return {
     kind: 'scan',

@@ -1,11 +1,26 @@
 /** The values of records. */
 
-import type { RecordJob } from '../plan.js'
+import {
+  coalesce,
+  columnsOf,
+  inFileOrder,
+  type ReadBatch,
+  type RecordJob,
+  type RecordPlace,
+  requestShape,
+} from '../plan.js'
+import type { StoreSpec } from '../store/store.js'
 import type { DType } from '../types.js'
+import { aheadByteLength, JOB_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
 import type { RecordReply } from './reply.js'
 
 export interface ValueJob extends RecordJob {
   readonly kind: 'value'
+  /** Indices into `records`, so that each batch is a run of them. */
+  readonly order: Int32Array
+  /** Empty where records are too large to be read at once. */
+  readonly batches: readonly ReadBatch[]
+  readonly aheadByteLength: number
   readonly windowByteLength: number
   /** What values may take whose records don't hold them element by element, all of them together. */
   readonly unfoldLimit: number
@@ -29,6 +44,48 @@ export interface ValueReply extends RecordReply {
   readonly values: readonly RawValue[]
 }
 
-export function buffersOf({ bytes, widened }: RawValue): ArrayBuffer[] {
-  return widened ? [bytes.buffer, widened.buffer] : [bytes.buffer]
+export interface ValueContext {
+  readonly store: StoreSpec
+  readonly checkLevel: number
+  /** Bytes a thread may use for file contents. */
+  readonly memory: number
+  readonly unfoldLimit: number
+}
+
+/** Jobs for the values of records, in their order. */
+export function* planValues(places: readonly RecordPlace[], context: ValueContext): Generator<ValueJob> {
+  const longest = windowByteLength(context.memory)
+  const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > longest && byteLength <= RECORD_LIMIT
+  for (let first = 0; first < places.length; ) {
+    const own = isLarge(places[first]!)
+    let end = first
+    for (let bytes = 0; end < places.length && bytes < JOB_BYTES && isLarge(places[end]!) === own; end++) {
+      bytes += places[end]!.byteLength
+    }
+    yield planValueJob(places.slice(first, end), own, context)
+    first = end
+  }
+}
+
+function planValueJob(
+  places: readonly RecordPlace[],
+  isLarge: boolean,
+  { store, checkLevel, memory, unfoldLimit }: ValueContext,
+): ValueJob {
+  const { files, tags, records } = columnsOf(places)
+  const order = inFileOrder(records)
+  const longest = windowByteLength(memory)
+  return {
+    kind: 'value',
+    store,
+    checkLevel,
+    files,
+    tags,
+    records,
+    order,
+    batches: isLarge ? [] : coalesce(records, order, { shape: requestShape([store], memory), longest }),
+    aheadByteLength: aheadByteLength(memory),
+    windowByteLength: longest,
+    unfoldLimit,
+  }
 }

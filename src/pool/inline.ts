@@ -5,8 +5,8 @@ import { discardEngine, Engine, threadEngine } from '../engine/engine.js'
 import { EngineError, TrialscanError } from '../errors.js'
 import { openStore } from '../store/open.js'
 import { newTraffic, type Store, type StoreSpec } from '../store/store.js'
-import { runJob } from './job.js'
 import type { Job, ReplyTo } from './message.js'
+import { runJob } from './run-job.js'
 import type { Runner } from './runner.js'
 
 export class InlineRunner implements Runner {

@@ -21,9 +21,11 @@ import type { Address } from '../engine/memory.js'
 import { type FaultPlace, faultError, NEED_MORE, TRUNCATED } from '../engine/status.js'
 import type { TrialscanError } from '../errors.js'
 import type { PartChecksum } from '../job/reply.js'
-import type { Store } from '../store/store.js'
+import type { JobRecords } from '../plan.js'
+import { type ByteSource, isRemote } from '../store/store.js'
 import { CHECK_LEVELS } from '../types.js'
 import { type JobRead, ReadAhead } from './read-ahead.js'
+import { askedOf, impossibleLength, placeOf } from './record.js'
 
 /** The check level at which payloads are checksummed. */
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
@@ -47,27 +49,58 @@ export interface LargeRecordPlace {
   readonly aheadByteLength: number
 }
 
+export interface ReducedPart {
+  /** Moments. */
+  readonly row: Float64Array<ArrayBuffer>
+  readonly checksum: PartChecksum
+}
+
+/** Opens a record of a job that need not fit into memory. */
+export async function openLarge(
+  job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
+  record: number,
+  engine: Engine,
+  store: ByteSource,
+  aheadByteLength = 0,
+): Promise<LargeRecord> {
+  const { records } = job
+  const refused = impossibleLength(job, record, store)
+  if (refused) throw refused
+  engine.reset()
+  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
+  return LargeRecord.open(engine, store, {
+    path: job.files[records.file[record]!]!,
+    startByte: records.startByte[record]!,
+    asked: { ...askedOf(records, record), tag: 0 },
+    tags,
+    place: placeOf(job, record, store),
+    checkLevel: job.checkLevel,
+    windowByteLength: job.windowByteLength,
+    aheadByteLength,
+  })
+}
+
 export class LargeRecord {
   /** What the record holds, once it is open. */
   found!: Found
   readBytes = 0
   reads = 0
   readonly #engine: Engine
-  readonly #store: Store
+  readonly #store: ByteSource
   readonly #record: LargeRecordPlace
-  readonly #room: Batch
+  readonly #batch: Batch
   #tail = 0 as Address
   #tailLength = 0
 
-  private constructor(engine: Engine, store: Store, record: LargeRecordPlace) {
+  private constructor(engine: Engine, store: ByteSource, record: LargeRecordPlace) {
     this.#engine = engine
     this.#store = store
     this.#record = record
-    this.#room = engine.reserveBatch(1)
+    this.#batch = engine.reserveBatch(1)
   }
 
   /** Reads and walks all of a record but its elements. */
-  static async open(engine: Engine, store: Store, record: LargeRecordPlace): Promise<LargeRecord> {
+  static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
     const opened = new LargeRecord(engine, store, record)
     let headLength = HEAD_BYTES
     while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
@@ -80,23 +113,23 @@ export class LargeRecord {
     const engine = this.#engine
     if (headLength > windowByteLength) throw this.#tooLarge()
     const head = engine.reserveBytes(headLength)
-    const there = await this.#read(0, head, headLength)
+    const available = await this.#read(0, head, headLength)
     engine.ask(
-      this.#room,
+      this.#batch,
       1,
       tags,
       () => asked,
-      () => ({ address: head, byteLength: there }),
+      () => ({ address: head, byteLength: available }),
     )
-    if (!engine.checkHeader(this.#room, checkLevel)) throw this.#fault()
-    if (there < headLength) throw this.#truncated(there)
+    if (!engine.checkHeader(this.#batch, checkLevel)) throw this.#fault()
+    if (available < headLength) throw this.#truncated(available)
     const payloadLength = asked.byteLength - FRAMING_LENGTH
-    let walked = engine.walkSparse(this.#room, payloadLength, 0, 0)
-    let slots = engine.slots(this.#room, 1)
+    let walked = engine.walkSparse(this.#batch, payloadLength, 0, 0)
+    let slots = engine.slots(this.#batch, 1)
     if (!walked && slots.needs(0) === 'tail') {
       await this.#readTail(slots.dataOffset(0) + slots.dataByteLength(0))
-      walked = engine.walkSparse(this.#room, payloadLength, this.#tail, this.#tailLength)
-      slots = engine.slots(this.#room, 1)
+      walked = engine.walkSparse(this.#batch, payloadLength, this.#tail, this.#tailLength)
+      slots = engine.slots(this.#batch, 1)
     }
     if (!walked) {
       const needs = slots.needs(0)
@@ -114,8 +147,8 @@ export class LargeRecord {
     if (byteLength > windowByteLength) throw this.#tooLarge()
     this.#tail = this.#engine.reserveBytes(byteLength)
     this.#tailLength = byteLength - FOOTER_LENGTH
-    const there = await this.#read(tailStart, this.#tail, byteLength)
-    if (there < byteLength) throw this.#truncated(tailStart + there)
+    const available = await this.#read(tailStart, this.#tail, byteLength)
+    if (available < byteLength) throw this.#truncated(tailStart + available)
   }
 
   /**
@@ -133,8 +166,10 @@ export class LargeRecord {
     const checked = checkLevel === CHECK_FULL
     const payloadEnd = asked.byteLength - FOOTER_LENGTH
     // Where every read is a request, there are few.
-    const isLater = this.#store.readLater !== undefined
-    const step = Math.min(windowByteLength, Math.max(STEP_BYTES, isLater ? Math.floor(aheadByteLength / 4) : 0))
+    const step = Math.min(
+      windowByteLength,
+      Math.max(STEP_BYTES, isRemote(this.#store) ? Math.floor(aheadByteLength / 4) : 0),
+    )
     let crc = 0
     let crcByteLength = 0
     const check = (address: Address, byteLength: number): void => {
@@ -179,8 +214,8 @@ export class LargeRecord {
     const reads = new ReadAhead(this.#engine, planned, aheadByteLength)
     try {
       for (const read of planned) {
-        const { window, there } = reads.next()
-        const got = typeof there === 'number' ? there : await there
+        const { window, available } = reads.next()
+        const got = typeof available === 'number' ? available : await available
         this.readBytes += got
         this.reads++
         if (got < read.byteLength) throw this.#truncated(read.startByte - startByte + got)
@@ -191,19 +226,34 @@ export class LargeRecord {
     }
   }
 
-  /** Adds values that lie one by one, not in tensor_content, to a row of moments. */
-  addValues(row: Batch, known: Known): void {
-    if (this.found.kind === 'values') this.#engine.addValuesToRow(this.#room, row, known)
+  /** Moments of one part of the elements. @param also sees them as well, in the core's memory and in order */
+  async reducePart(
+    part: number,
+    parts: number,
+    known: Known,
+    also?: (address: Address, byteLength: number) => void,
+  ): Promise<ReducedPart> {
+    const engine = this.#engine
+    const { dtype, kind } = this.found
+    const row = engine.reserveBatch(1)
+    engine.resetRow(row)
+    const checksum = await this.streamPart(part, parts, (address, count, byteLength) => {
+      engine.addToRow(row, dtype, address, count, 0, known)
+      also?.(address, byteLength)
+    })
+    // Values that lie one by one, not in tensor_content, are in memory already.
+    if (part === 0 && kind === 'values') engine.addValuesToRow(this.#batch, row, known)
+    return { row: engine.rows(row, 1).slice(), checksum }
   }
 
   /** The elements where they do not lie in tensor_content, unchecked. */
   copyElements(room: UnfoldRoom): Uint8Array<ArrayBuffer> {
-    return this.#engine.copyElements(this.#room, 0, this.found, room)
+    return this.#engine.copyElements(this.#batch, 0, this.found, room)
   }
 
   /** The strings of a record that holds such, unchecked. */
   copyStrings(room: UnfoldRoom): string[] {
-    return this.#engine.copyStrings(this.#room, 0, this.found, room)
+    return this.#engine.copyStrings(this.#batch, 0, this.found, room)
   }
 
   /** The little-endian bytes of all elements, checked as the check level asks. */
@@ -229,28 +279,28 @@ export class LargeRecord {
   /** Throws if the checksum of the payload is neither the stored one nor unchecked. No-op below check level full. */
   checkPayload(crc: number, storedCrc: number): void {
     if (this.#record.checkLevel !== CHECK_FULL) return
-    if (!this.#engine.checkPayload(this.#room, crc, storedCrc)) throw this.#fault()
+    if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()
   }
 
   async #storedCrc(): Promise<number> {
     const footer = this.#engine.reserveBytes(FOOTER_LENGTH)
     const at = this.#record.asked.byteLength - FOOTER_LENGTH
-    const there = await this.#read(at, footer, FOOTER_LENGTH)
-    if (there < FOOTER_LENGTH) throw this.#truncated(at + there)
+    const available = await this.#read(at, footer, FOOTER_LENGTH)
+    if (available < FOOTER_LENGTH) throw this.#truncated(at + available)
     const view = this.#engine.view(footer, FOOTER_LENGTH)
     return new DataView(view.buffer, view.byteOffset, FOOTER_LENGTH).getUint32(0, true)
   }
 
   async #read(at: number, address: Address, byteLength: number): Promise<number> {
     const { path, startByte } = this.#record
-    const there = await this.#store.readInto(path, startByte + at, this.#engine.view(address, byteLength))
-    this.readBytes += there
+    const available = await this.#store.readInto(path, startByte + at, this.#engine.view(address, byteLength))
+    this.readBytes += available
     this.reads++
-    return there
+    return available
   }
 
   #fault(): TrialscanError {
-    return this.#engine.slots(this.#room, 1).error(0, this.#record.place)
+    return this.#engine.slots(this.#batch, 1).error(0, this.#record.place)
   }
 
   #truncated(got: number): TrialscanError {

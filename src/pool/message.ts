@@ -6,7 +6,7 @@ import type { DescribeJob, DescribeReply } from '../job/describe.js'
 import type { MeasureJob, MeasureReply } from '../job/measure.js'
 import type { AnyReply } from '../job/reply.js'
 import type { PartJob, PartReply, ScanJob, ScanReply } from '../job/scan.js'
-import { buffersOf, type ValueJob, type ValueReply } from '../job/value.js'
+import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
 import type { StoreSpec } from '../store/store.js'
 
 /** Read and parse index files. */
@@ -212,4 +212,8 @@ export function transfers(reply: Reply): ArrayBuffer[] {
     default:
       return []
   }
+}
+
+function buffersOf({ bytes, widened }: RawValue): ArrayBuffer[] {
+  return widened ? [bytes.buffer, widened.buffer] : [bytes.buffer]
 }

@@ -6,10 +6,10 @@
 import type { Engine } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { EngineError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import { type ByteSource, isRemote } from '../store/store.js'
 
 export interface JobRead {
-  readonly store: Store
+  readonly store: ByteSource
   readonly path: string
   readonly startByte: number
   readonly byteLength: number
@@ -19,7 +19,7 @@ export interface JobRead {
 export interface Arrival {
   readonly window: Address
   /** How many there are. */
-  readonly there: number | Promise<number>
+  readonly available: number | Promise<number>
 }
 
 export class ReadAhead {
@@ -40,8 +40,8 @@ export class ReadAhead {
     this.#engine = engine
     this.#reads = reads
     const longest = reads.reduce((most, read) => Math.max(most, read.byteLength), 0)
-    const isLater = reads.some(({ store }) => store.readLater !== undefined)
-    const all = isLater ? reads.reduce((sum, read) => sum + read.byteLength, 0) : 0
+    const isAnyRemote = reads.some(({ store }) => isRemote(store))
+    const all = isAnyRemote ? reads.reduce((sum, read) => sum + read.byteLength, 0) : 0
     this.#byteLength = Math.max(longest, Math.min(all, byteLength))
     this.#region = engine.reserveBytes(this.#byteLength)
   }
@@ -51,7 +51,7 @@ export class ReadAhead {
     const at = this.#answered++
     if (at > 0) this.#taken.shift()
     // Without a place for the rest of them, the rest is asked for later.
-    while (this.#asked < this.#reads.length && (this.#asked <= at || this.#reads[this.#asked]!.store.readLater)) {
+    while (this.#asked < this.#reads.length && (this.#asked <= at || isRemote(this.#reads[this.#asked]!.store))) {
       const window = this.#place(this.#reads[this.#asked]!.byteLength)
       if (window === null) break
       this.#arrivals[this.#asked] = this.#ask(this.#reads[this.#asked++]!, window)
@@ -67,15 +67,15 @@ export class ReadAhead {
   }
 
   #ask({ store, path, startByte, byteLength }: JobRead, window: Address): Arrival {
-    if (store.readLater === undefined) {
-      return { window, there: store.readInto(path, startByte, this.#engine.view(window, byteLength)) }
+    if (!isRemote(store)) {
+      return { window, available: store.readInto(path, startByte, this.#engine.view(window, byteLength)) }
     }
-    const there = store.readLater(path, startByte, byteLength, () => {
+    const available = store.readLater(path, startByte, byteLength, () => {
       if (this.#isOver) throw new EngineError('a read came in after its job had ended')
       return this.#engine.view(window, byteLength)
     })
-    there.catch(() => {})
-    return { window, there }
+    available.catch(() => {})
+    return { window, available }
   }
 
   /** A window behind the youngest, or at the start of the region if there is no room; null: not yet. */

@@ -1,47 +1,31 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
-import { type Engine, type Found, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
 import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { RECORD_LIMIT } from '../job/memory.js'
-import type { Descriptions } from '../job/reply.js'
-import type { RawValue } from '../job/value.js'
+import type { Descriptions, HistogramResult, RecordFailure } from '../job/reply.js'
 import type { JobRecords, RecordColumns } from '../plan.js'
-import { readShape, type Store, type StoreSpec } from '../store/store.js'
-import { LargeRecord } from './large.js'
+import type { ByteSource } from '../store/store.js'
 
 /** A histogram takes 16 bytes a bucket. */
 const MAX_HISTOGRAM_BYTES = 16 << 20
-
-export function rawValue(
-  found: Found,
-  bytes: Uint8Array<ArrayBuffer> | null,
-  strings: string[] | null,
-  engine: Engine,
-): RawValue {
-  const { dtype, shape } = found
-  const widened =
-    bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
-      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2))
-      : null
-  return { dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
-}
 
 /**
  * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
  * The core has checked the record by then. If it can't be read a second time, what the core said of it stands.
  */
-export async function readHistogram(
+async function readHistogram(
   { files, tags, records }: JobRecords,
   record: number,
   code: string,
-  store: Store,
+  source: ByteSource,
 ): Promise<Histogram | null> {
   const byteLength = records.byteLength[record]!
   if ((code !== 'NoTensor' && code !== 'TagMismatch') || byteLength > MAX_HISTOGRAM_BYTES) return null
   const frame = new Uint8Array(byteLength)
   try {
-    await store.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
+    await source.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
   } catch (error) {
     if (error instanceof StoreError) return null
     throw error
@@ -54,6 +38,10 @@ export function shapeOf({ rows }: Histogram): number[] {
   return [rows.length / 3, 3]
 }
 
+export function histogramResult(record: number, histogram: Histogram): HistogramResult {
+  return { record, shape: shapeOf(histogram), reductions: histogram.reductions }
+}
+
 /**
  * What failed, as data, so that the rest of the job stands: the file in short, since many records can fail with it. An error
  * that is not ours is a bug, and ends the job.
@@ -63,87 +51,33 @@ export function failureData(error: unknown): ErrorData {
   throw error
 }
 
-/**
- * A store that has the heads of a job's records already, or all of a record that is not longer: asked for together where
- * reading is making requests, the same store where it is not.
- */
-export async function withHeads(
-  job: JobRecords & { readonly store: StoreSpec },
-  store: Store,
-  headLength: number,
-): Promise<Store> {
-  const { readLater } = store
-  if (readLater === undefined) return store
-  const { files, records } = job
-  const { gapByteLength } = readShape(job.store)!
-  const places = Array.from(records.file, (file, i) => {
-    const startByte = records.startByte[i]!
-    // A length that can't be is refused unread.
-    const byteLength = records.byteLength[i]! > RECORD_LIMIT ? 0 : Math.min(records.byteLength[i]!, headLength)
-    return { path: files[file]!, startByte, endByte: startByte + byteLength }
-  }).sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.startByte - b.startByte))
-  const pieces = new Map<string, { startByte: number; endByte: number; read?: Promise<Uint8Array> }[]>()
-  for (const { path, startByte, endByte } of places) {
-    const ofFile = pieces.get(path) ?? []
-    pieces.set(path, ofFile)
-    const last = ofFile.at(-1)
-    if (last && startByte - last.endByte <= gapByteLength) last.endByte = Math.max(last.endByte, endByte)
-    else ofFile.push({ startByte, endByte })
-  }
-  for (const [path, ofFile] of pieces) {
-    for (const piece of ofFile) {
-      const bytes = new Uint8Array(piece.endByte - piece.startByte)
-      piece.read = readLater(path, piece.startByte, bytes.length, () => bytes).then(there => bytes.subarray(0, there))
-      piece.read.catch(() => {})
-    }
-  }
-  const fromPieces = async (path: string, startByte: number, view: Uint8Array): Promise<number> => {
-    const endByte = startByte + view.length
-    const piece = pieces.get(path)?.find(piece => piece.startByte <= startByte && piece.endByte >= endByte)
-    if (piece?.read === undefined) return store.readInto(path, startByte, view)
-    const bytes = (await piece.read).subarray(startByte - piece.startByte, endByte - piece.startByte)
-    view.set(bytes)
-    return bytes.length
-  }
-  return {
-    spec: store.spec,
-    open: () => store.open(),
-    url: path => store.url(path),
-    list: (directory, options) => store.list(directory, options),
-    exists: path => store.exists(path),
-    read: (path, options) => store.read(path, options),
-    readInto: fromPieces,
-    readLater,
-    stamps: paths => store.stamps(paths),
-    byteLength: path => store.byteLength(path),
-    watch: directories => store.watch(directories),
-    close: () => store.close(),
-  }
-}
+/** The records of a job that failed. Some of them are histograms of TensorBoard, which the core does not know. */
+export class Failures {
+  readonly #job: JobRecords
+  readonly #sourceOf: (file: number) => ByteSource
+  readonly #failures: RecordFailure[] = []
 
-/** Opens a record that need not fit into memory. */
-export async function openLarge(
-  job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
-  record: number,
-  engine: Engine,
-  store: Store,
-  aheadByteLength = 0,
-): Promise<LargeRecord> {
-  const { records } = job
-  const refused = impossibleLength(job, record, store)
-  if (refused) throw refused
-  engine.reset()
-  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
-  return LargeRecord.open(engine, store, {
-    path: job.files[records.file[record]!]!,
-    startByte: records.startByte[record]!,
-    asked: { ...askedOf(records, record), tag: 0 },
-    tags,
-    place: placeOf(job, record, store),
-    checkLevel: job.checkLevel,
-    windowByteLength: job.windowByteLength,
-    aheadByteLength,
-  })
+  constructor(job: JobRecords, sourceOf: (file: number) => ByteSource) {
+    this.#job = job
+    this.#sourceOf = sourceOf
+  }
+
+  add(record: number, error: unknown): void {
+    this.#failures.push({ record, error: failureData(error) })
+  }
+
+  /** @returns those that are no histograms, in the order of the records */
+  async finish(onHistogram: (record: number, histogram: Histogram) => void): Promise<RecordFailure[]> {
+    const failed: RecordFailure[] = []
+    for (const failure of this.#failures) {
+      const { record, error } = failure
+      const source = this.#sourceOf(this.#job.records.file[record]!)
+      const histogram = await readHistogram(this.#job, record, error.code, source)
+      if (histogram === null) failed.push(failure)
+      else onHistogram(record, histogram)
+    }
+    return failed.sort((a, b) => a.record - b.record)
+  }
 }
 
 export function askedOf(records: RecordColumns, record: number) {
@@ -155,40 +89,54 @@ export function askedOf(records: RecordColumns, record: number) {
   }
 }
 
-export function placeOf({ files, tags, records }: JobRecords, record: number, store: Store) {
+export function placeOf({ files, tags, records }: JobRecords, record: number, source: ByteSource) {
   return {
-    url: store.url(files[records.file[record]!]!),
+    url: source.url(files[records.file[record]!]!),
     startByte: records.startByte[record]!,
     tensor: tags[records.tag[record]!]!,
   }
 }
 
 /** The error of an index entry whose length no record can have; such a record is not read. */
-export function impossibleLength(job: JobRecords, record: number, store: Store): FormatError | undefined {
+export function impossibleLength(job: JobRecords, record: number, source: ByteSource): FormatError | undefined {
   const byteLength = job.records.byteLength[record]!
   if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
-  const { url, startByte, tensor } = placeOf(job, record, store)
+  const { url, startByte, tensor } = placeOf(job, record, source)
   const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
   const message = `${url}, offset ${startByte}, tensor ${quote(tensor)}: expected ${expected}, got ${byteLength}`
   return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
 }
 
-/** Collects dtypes and shapes in the order of the records, whatever order they come in. */
-export class DescriptionWriter {
+/** Collects what records turned out to be in the order of the job's columns, whatever order they come in. */
+export class RecordTable {
   readonly #dtypes: Uint8Array
   readonly #shapes: (readonly number[] | undefined)[]
+  /** Made when the first record needs it: rows that are written down need no moments. */
+  #moments = new Float64Array(0)
 
   constructor(total: number) {
     this.#dtypes = new Uint8Array(total)
     this.#shapes = new Array(total)
   }
 
-  set(record: number, dtype: number, shape: readonly number[]): void {
+  describe(record: number, dtype: number, shape: readonly number[]): void {
     this.#dtypes[record] = dtype
     this.#shapes[record] = shape
   }
 
-  finish(): Descriptions {
+  /** @param row of moments */
+  reduce(record: number, row: Float64Array): void {
+    const { length } = row
+    if (this.#moments.length === 0) this.#moments = new Float64Array(this.#dtypes.length * length)
+    this.#moments.set(row, record * length)
+  }
+
+  /** A row of moments a record; of no meaning where it failed. */
+  get moments(): Float64Array<ArrayBuffer> {
+    return this.#moments
+  }
+
+  get described(): Descriptions {
     const ranks = Uint8Array.from(this.#shapes, shape => shape?.length ?? 0)
     const dims = new Float64Array(ranks.reduce((sum, rank) => sum + rank, 0))
     let at = 0
@@ -200,3 +148,6 @@ export class DescriptionWriter {
     return { dtypes: this.#dtypes, ranks, dims }
   }
 }
+
+/** Of no records. */
+export const NOTHING_DESCRIBED: Descriptions = new RecordTable(0).described

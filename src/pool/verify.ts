@@ -11,7 +11,7 @@ import { type ErrorData, FormatError, quote, TrialscanError } from '../errors.js
 import { MalformedEvent, walkEventHead } from '../format/event-head.js'
 import { isHistogram } from '../format/histogram.js'
 import { Interner } from '../job/interner.js'
-import type { Store } from '../store/store.js'
+import { isRemote, type Store } from '../store/store.js'
 import { FilePieces } from './events.js'
 import { CHECK_FULL, LargeRecord } from './large.js'
 import {
@@ -52,7 +52,7 @@ export async function verifyEventFiles(job: VerifyJob, engine: Engine, store: St
   engine.reset()
   const tags = new TagNumbers()
   const room = engine.reserveBatch(SLOTS)
-  const size = store.readLater ? REMOTE_WINDOW_BYTES : WINDOW_BYTES
+  const size = isRemote(store) ? REMOTE_WINDOW_BYTES : WINDOW_BYTES
   const windowByteLength = Math.min(size, job.windowByteLength)
   const common: Common = {
     job,

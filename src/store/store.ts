@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path'
 import type { StoreError } from '../errors.js'
-import { S3_DEFAULTS, type S3StoreSpec } from './s3-spec.js'
+import type { S3StoreSpec } from './s3-spec.js'
 
 /** A store as plain data, ready to cross a thread. */
 export type StoreSpec = LocalStoreSpec | S3StoreSpec
@@ -50,16 +50,18 @@ export interface ReadContext {
   readonly traffic: readonly Traffic[]
 }
 
+/** What reading a file's bytes takes. */
+export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater'>
+
+/** A store that makes requests, whose answers are waited for. */
+export type RemoteStore = Store & Required<Pick<Store, 'readLater'>>
+
+export function isRemote<S extends ByteSource>(store: S): store is S & Required<Pick<Store, 'readLater'>> {
+  return store.readLater !== undefined
+}
+
 /** Whole files that may be under way at once, together. */
 const PARALLEL_BYTES = 64 << 20
-
-/** What is to be read at once, as it pays for a store. */
-export interface ReadShape {
-  /** Bytes between two records that are read over. */
-  readonly gapByteLength: number
-  /** Bytes of a read. */
-  readonly batchByteLength: number
-}
 
 /** All paths are relative to the trial, with `/`. Every method throws, or rejects with, a StoreError. */
 export interface Store {
@@ -137,13 +139,6 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** How to read from the store of a spec; null where nothing speaks against small reads. */
-export function readShape(spec: StoreSpec): ReadShape | null {
-  if (spec.kind !== 's3') return null
-  const { gapByteLength, partByteLength } = { ...S3_DEFAULTS, ...spec.options }
-  return { gapByteLength, batchByteLength: partByteLength }
-}
-
 /** The last part of where a trial lies. */
 export function storeName(spec: StoreSpec): string {
   return basename(spec.kind === 's3' ? `${spec.bucket}/${spec.prefix}` : spec.root)
@@ -159,7 +154,7 @@ export async function eachFile<T>(
   work: (path: string) => Promise<T>,
 ): Promise<T[]> {
   const results: T[] = []
-  if (store.readLater === undefined) {
+  if (!isRemote(store)) {
     for (const path of paths) results.push(await work(path))
     return results
   }

@@ -8,7 +8,7 @@ import { InlineRunner } from '../pool/inline.js'
 import type { Job, ReplyTo } from '../pool/message.js'
 import type { Runner } from '../pool/runner.js'
 import { storeSpec } from '../store/open.js'
-import { addTraffic, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'
+import { addTraffic, isRemote, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'
 import type { CheckLevel } from '../types.js'
 
 /** Less work than this is done on the calling thread: starting a pool takes longer. */
@@ -82,7 +82,7 @@ export class Access {
 
   /** Whether reading is making requests, and waiting for their answers. */
   get isRemote(): boolean {
-    return this.store.readLater !== undefined
+    return isRemote(this.store)
   }
 
   /**

@@ -3,7 +3,7 @@
  * watchers keep the process alive, and a trial that nobody has any more is let go of.
  */
 
-import type { Store, Watcher } from '../store/store.js'
+import { isRemote, type Store, type Watcher } from '../store/store.js'
 import { pollMsOf, watchTrial } from './wait.js'
 
 /** What is kept up with. */
@@ -39,7 +39,7 @@ export class BackgroundRefresh {
     this.#trial = new WeakRef(trial)
     this.#store = store
     this.#pollMs = pollMsOf(store)
-    this.#lookIn(store.readLater === undefined ? SETTLE_MS : this.#pollMs)
+    this.#lookIn(isRemote(store) ? this.#pollMs : SETTLE_MS)
   }
 
   /** Whether it still looks. */

@@ -5,7 +5,7 @@ import { parseCollections } from '../format/collections.js'
 import { parseJsonObject, pythonJson } from '../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
 import type { LocalOutput } from '../store/local-output.js'
-import type { Store } from '../store/store.js'
+import { isRemote, type Store } from '../store/store.js'
 import type { Worker } from '../types.js'
 import type { RepairNotes } from './repair-report.js'
 
@@ -51,7 +51,7 @@ export async function repairCollections(
       numWorkers = Math.max(numWorkers, told.numWorkers)
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
-      if (store.readLater !== undefined && error instanceof StoreError && error.retryable) throw error
+      if (isRemote(store) && error instanceof StoreError && error.retryable) throw error
       bad.push({ path, error: error.toJSON(), bytes })
       continue
     }

@@ -16,6 +16,7 @@ import {
 } from '../errors.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
 import { shapesOf } from '../job/reply.js'
+import { planValues } from '../job/value.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { columnsOf, type RecordPlace } from '../plan.js'
 import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
@@ -68,9 +69,6 @@ interface Saved {
 
 const hasValue = ({ value }: SavedTensor): boolean => value !== null
 const hasShape = ({ shape, value }: SavedTensor): boolean => shape !== null || value !== null
-
-/** Values that are read by one job, so that a thread's reply stays moderate. */
-const VALUE_BYTES_PER_JOB = 8 << 20
 
 export class Tensor {
   readonly name: string
@@ -341,31 +339,14 @@ export class Tensor {
     const { threads, memory = DEFAULT_MEMORY, unfoldLimit = UNFOLD_LIMIT } = options
     const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
     const runner = await access.runner(threads, total, memory)
-    const jobs: RecordPlace[][] = []
-    let bytes = Number.POSITIVE_INFINITY
-    for (const place of places) {
-      if (bytes >= VALUE_BYTES_PER_JOB) {
-        jobs.push([])
-        bytes = 0
-      }
-      jobs.at(-1)!.push(place)
-      bytes += place.byteLength
+    const context = {
+      store: access.spec,
+      checkLevel: checkLevelNumber(options.checkLevel ?? 'minimal'),
+      memory,
+      unfoldLimit,
     }
     const replies = await Promise.all(
-      jobs.map(records =>
-        runWhole(
-          runner,
-          {
-            kind: 'value',
-            store: access.spec,
-            checkLevel: checkLevelNumber(options.checkLevel ?? 'minimal'),
-            windowByteLength: windowByteLength(memory),
-            unfoldLimit,
-            ...columnsOf(records),
-          },
-          path => access.store.url(path),
-        ),
-      ),
+      [...planValues(places, context)].map(job => runWhole(runner, job, path => access.store.url(path))),
     )
     return replies.flatMap(({ failures, values }) => {
       if (failures[0]) throw errorFromData(failures[0].error)

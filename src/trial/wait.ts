@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { WaitTimeout } from '../errors.js'
 import { COLLECTIONS_DIRECTORY, INDEX_DIRECTORY } from '../format/paths.js'
 import { type Kinds, kinds } from '../options.js'
-import type { Store, Watcher } from '../store/store.js'
+import { isRemote, type Store, type Watcher } from '../store/store.js'
 
 export interface WaitOptions {
   /** Milliseconds without what is waited for, after which a WaitTimeout is thrown. Default: ten minutes. */
@@ -58,7 +58,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Milliseconds between two looks unless told. */
 export function pollMsOf(store: Store): number {
-  return store.readLater === undefined ? DEFAULT_POLL_MS : REMOTE_POLL_MS
+  return isRemote(store) ? REMOTE_POLL_MS : DEFAULT_POLL_MS
 }
 
 /** Tells when something may have come to a trial. */
@@ -76,10 +76,9 @@ export async function waitFor<T>(
   options: WaitOptions,
 ): Promise<T> {
   const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, onWait } = options
-  const isRemote = store.readLater !== undefined
   const pollMs = options.pollMs ?? pollMsOf(store)
   signal?.throwIfAborted()
-  const pauseMs = isRemote ? Math.max(pollMs, LEAST_REMOTE_POLL_MS) : pollMs
+  const pauseMs = isRemote(store) ? Math.max(pollMs, LEAST_REMOTE_POLL_MS) : pollMs
   const startedAt = performance.now()
   const watcher = watchTrial(store)
   try {

@@ -1,0 +1,30 @@
+/** Where a job's time goes, if that was asked for. */
+
+import type { Spent } from '../job/reply.js'
+
+export class Clock {
+  readonly #spent: { -readonly [K in keyof Spent]: number } | undefined
+  #at = performance.now()
+
+  constructor(isOn: boolean) {
+    this.#spent = isOn ? { readMs: 0, decodeMs: 0, reduceMs: 0, writeMs: 0 } : undefined
+  }
+
+  get isOn(): boolean {
+    return this.#spent !== undefined
+  }
+
+  get spent(): Spent | undefined {
+    return this.#spent
+  }
+
+  /** What has passed since the last lap goes to one account, but for what was done a second time. @returns the lap */
+  lap(account: keyof Spent, twiceMs = 0): number {
+    if (this.#spent === undefined) return 0
+    const now = performance.now()
+    const lap = now - this.#at
+    this.#at = now
+    this.#spent[account] += Math.max(0, lap - twiceMs)
+    return lap
+  }
+}

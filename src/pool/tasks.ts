@@ -1,0 +1,124 @@
+/** What rules ask of elements in the core's memory: of those of one record, or of two. */
+
+import { elementByteLength } from '../engine/dtype.js'
+import { BLOCK_ELEMENTS, type Engine } from '../engine/engine.js'
+import type { Address } from '../engine/memory.js'
+import { EngineError, QueryError } from '../errors.js'
+import type { Task } from '../job/measure.js'
+import type { DType } from '../types.js'
+
+/** Elements in the core's memory. Of a part of a record, those of the part. */
+export interface Elements {
+  readonly dtype: DType
+  /** Of the whole tensor. */
+  readonly shape: readonly number[]
+  readonly address: Address
+  readonly count: number
+  /** Whether the record holds fewer values than that. */
+  readonly isUnfolded: boolean
+}
+
+/** A task, whatever it is about. */
+export type Asking = Pick<Task, 'kind' | 'numbers'>
+
+/** The two numbers that answer a task: how many of how many. */
+export type Pair = readonly [number, number]
+
+/** The answer of a task about one record: two numbers, or any number of them. */
+export function answerAlone(
+  engine: Engine,
+  { kind, numbers }: Asking,
+  elements: Elements,
+): Pair | { list: readonly number[] } {
+  const { dtype, address, count } = elements
+  switch (kind) {
+    case 'count':
+      return [engine.countEqual(dtype, address, count, numbers[0]!), count]
+    case 'activity':
+      return activity(engine, elements, numbers)
+    case 'percentiles':
+      return { list: engine.percentiles(dtype, address, count, numbers) }
+    case 'channels':
+      return { list: channelSums(engine, elements, numbers) }
+    default:
+      throw new EngineError(`expected a task about one record, got ${kind}`)
+  }
+}
+
+/** How far two are apart, and the elements they have: -1 where shapes differ. */
+export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, b: Elements): Pair {
+  if (!isSameShape(a.shape, b.shape)) return [0, -1]
+  if (a.count !== b.count) {
+    const message = 'expected two records that hold their elements in one way, got one in pieces and one not'
+    throw new QueryError('NotComparable', message)
+  }
+  const apart =
+    kind === 'change'
+      ? engine.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count)
+      : Number(!isClose(engine, a, b, numbers))
+  return [apart, a.count]
+}
+
+/** How many elements each sum has, the length of the first axis, and the sums along an axis. */
+function channelSums(
+  engine: Engine,
+  { dtype, shape, address, count }: Elements,
+  [axis = 0]: readonly number[],
+): number[] {
+  const hasAxis = axis < shape.length
+  const channels = hasAxis ? shape[axis]! : 1
+  const outer = hasAxis ? product(shape.slice(0, axis)) : 1
+  const inner = hasAxis ? product(shape.slice(axis + 1)) : count
+  // Of no elements there can be 2^53 channels.
+  if (count === 0) return [0, shape[0] ?? 1]
+  return engine.scoped(() => {
+    const sums = engine.reserveBytes(channels * 8)
+    engine.view(sums, channels * 8).fill(0)
+    engine.sumChannels(dtype, address, outer, channels, inner, sums)
+    const bytes = engine.view(sums, channels * 8).slice()
+    return [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)]
+  })
+}
+
+/**
+ * How many nodes there are (positions over all axes but the first; a tensor of one axis is one sample of them), and how
+ * many of them are within bounds in less than a share of the samples.
+ */
+function activity(
+  engine: Engine,
+  { dtype, shape, address, count }: Elements,
+  [lo, hi, percent]: readonly number[],
+): Pair {
+  const samples = shape.length > 1 ? shape[0]! : 1
+  const nodes = samples === 0 ? 0 : count / samples
+  if (nodes === 0) return [0, 0]
+  return engine.scoped(() => {
+    const counts = engine.reserveBytes(nodes * 4)
+    engine.view(counts, nodes * 4).fill(0)
+    engine.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
+    // The least count that is not below the share, judged by the very formula of the rule.
+    let least = Math.max(0, Math.floor((percent! * samples) / 100) - 1)
+    while ((100 * least) / samples < percent! && least <= samples) least++
+    return [nodes, engine.countBelow(counts, nodes, least)]
+  })
+}
+
+/** Whether all elements are close. Most tensors that differ do so in their first elements, and are left there. */
+function isClose(engine: Engine, a: Elements, b: Elements, [rtol, atol, equalNan]: readonly number[]): boolean {
+  const tolerance = { rtol: rtol!, atol: atol!, equalNan: equalNan === 1 }
+  const [sizeA, sizeB] = [elementByteLength(a.dtype), elementByteLength(b.dtype)]
+  for (let at = 0; at < a.count; at += BLOCK_ELEMENTS) {
+    const count = Math.min(BLOCK_ELEMENTS, a.count - at)
+    const [x, y] = [(a.address + at * sizeA) as Address, (b.address + at * sizeB) as Address]
+    if (engine.countNotCloseAt(a.dtype, x, b.dtype, y, count, tolerance) > 0) return false
+  }
+  return true
+}
+
+function isSameShape(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((size, i) => size === b[i])
+}
+
+function product(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total * size, 1)
+}

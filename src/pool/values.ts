@@ -1,0 +1,71 @@
+/** The values of records. */
+
+import { type Engine, type Found, UnfoldRoom } from '../engine/engine.js'
+import type { Histogram } from '../format/histogram.js'
+import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
+import type { Store } from '../store/store.js'
+import { openLarge } from './large.js'
+import { Failures, shapeOf } from './record.js'
+import { type RecordVisitor, readRecords } from './records.js'
+
+export async function readValues(job: ValueJob, engine: Engine, store: Store): Promise<ValueReply> {
+  const total = job.records.file.length
+  const values = new Array<RawValue | null>(total).fill(null)
+  const failures = new Failures(job, () => store)
+  const unfoldRoom = new UnfoldRoom(job.unfoldLimit)
+  const visitor: RecordVisitor = {
+    record(record, i, { batch, slots }) {
+      const found = slots.found(i)
+      return () => {
+        const strings = found.kind === 'strings' ? engine.copyStrings(batch, i, found, unfoldRoom) : null
+        const bytes = strings ? null : engine.copyElements(batch, i, found, unfoldRoom)
+        values[record] = rawValue(found, bytes, strings, engine)
+      }
+    },
+    fail: (record, error) => failures.add(record, error),
+  }
+  let [readBytes, reads] = [0, 0]
+  if (job.batches.length > 0) {
+    engine.reset()
+    const { order } = job
+    const read = await readRecords(job, engine, visitor, { sourceOf: () => store, known: null, order })
+    readBytes = read.readBytes
+    reads = read.reads
+  } else {
+    for (let record = 0; record < total; record++) {
+      try {
+        const large = await openLarge(job, record, engine, store)
+        const strings = large.found.dtype === 'string' ? await large.readStrings(unfoldRoom) : null
+        const bytes = strings ? null : await large.readElements(unfoldRoom)
+        readBytes += large.readBytes
+        reads += large.reads
+        values[record] = rawValue(large.found, bytes, strings, engine)
+      } catch (error) {
+        failures.add(record, error)
+      }
+    }
+  }
+  const failed = await failures.finish((record, histogram) => {
+    values[record] = histogramValue(histogram)
+  })
+  const stats = { records: total, readBytes, reads }
+  return { kind: 'value', values: values.filter(value => value !== null), failures: failed, stats }
+}
+
+export function rawValue(
+  { dtype, shape }: Pick<Found, 'dtype' | 'shape'>,
+  bytes: Uint8Array<ArrayBuffer> | null,
+  strings: string[] | null,
+  engine: Engine,
+): RawValue {
+  const widened =
+    bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
+      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2))
+      : null
+  return { dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
+}
+
+function histogramValue(histogram: Histogram): RawValue {
+  const bytes = new Uint8Array(histogram.rows.buffer)
+  return { dtype: 'float64', shape: shapeOf(histogram), bytes, widened: null, strings: null }
+}

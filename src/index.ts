@@ -95,9 +95,9 @@ export type { S3Credentials, S3Options } from './store/s3-spec.js'
 export type { Traffic } from './store/store.js'
 export { closePools, maxThreads, type ReadOptions, type WorkOptions } from './trial/access.js'
 export type { FollowOptions } from './trial/follow.js'
-export type { Activity, ChannelSums, Question, TensorAtStep } from './trial/measure.js'
 export type { Collection, TensorNamesOptions } from './trial/names.js'
 export type { StepRange } from './trial/open.js'
+export type { Activity, ChannelSums, Question } from './trial/question.js'
 export { parseReductions } from './trial/reduction.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './trial/reindex.js'
 export { type RepairOptions, repairTrial } from './trial/repair.js'
@@ -106,6 +106,7 @@ export type { Scan, ScanProgress, ScanStats } from './trial/scan.js'
 export type { StepState } from './trial/state.js'
 export { type StepSelection, type StepSlice, selectSteps } from './trial/step-selection.js'
 export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
+export type { TensorAtStep } from './trial/tensor-at-step.js'
 export {
   createTrial,
   noRefresh,

@@ -9,7 +9,7 @@ import { Interner } from './job/interner.js'
 import { aheadByteLength } from './job/memory.js'
 import { type ReadShape, readShape } from './store/read-shape.js'
 import type { StoreSpec } from './store/store.js'
-import type { Mode } from './types.js'
+import { CHECK_LEVELS, type CheckLevel, type Mode } from './types.js'
 
 /** A batch is closed when it is this long; a single longer record is a batch of its own. */
 const BATCH_BYTES = 1 << 20
@@ -63,6 +63,11 @@ export interface JobRecords {
 export interface RecordJob extends JobRecords {
   readonly store: StoreSpec
   readonly checkLevel: number
+}
+
+/** The check level's number in the core. */
+export function checkLevelNumber(level: CheckLevel): number {
+  return CHECK_LEVELS.indexOf(level)
 }
 
 /** Neighbouring records that are read at once: `order[first .. first + count)` of the job. */

@@ -9,17 +9,22 @@ import { ReductionUndefined } from '../errors.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
 import { planScan } from '../job/scan.js'
 import type { RecordPlace } from '../plan.js'
+import { checkLevelNumber } from '../plan.js'
 import type { Store } from '../store/store.js'
 import type { ReductionName } from '../types.js'
 import type { ReadOptions } from './access.js'
 import type { SavedTensor, WorkerStep } from './catalog.js'
+import { recordPlace } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { STAMP_LENGTH } from './index-cache.js'
-import type { Told } from './remembered.js'
-import { checkLevelNumber, OF_SCALAR, recordPlace, Scan, type ScanItem, savedNumber, unpackRecords } from './scan.js'
+import { recordResults } from './record-result.js'
+import type { KnownReductions } from './remembered.js'
+import { OF_SCALAR, savedNumber } from './saved-number.js'
+import { Scan } from './scan.js'
+import type { ScanItem } from './scan-rows.js'
 import type { TrialState } from './state.js'
 
-interface Request {
+interface ReductionRequest {
   readonly item: ScanItem & { readonly saved: SavedTensor }
   readonly reduction: ReductionName
   /** Whether the item's value is the saved reduction itself. */
@@ -29,18 +34,18 @@ interface Request {
 }
 
 /** What is asked of one record. */
-interface Asked {
+interface RecordRequests {
   readonly key: string
   /** Of its file. */
   readonly stamp: Float64Array
   readonly place: RecordPlace
-  readonly requests: Request[]
+  readonly requests: ReductionRequest[]
 }
 
 /** A record of so many bytes is reduced in no time: so all reductions are, since another may be asked for next. */
 const SMALL_BYTES = 64 << 10
 
-const batchesOf = new WeakMap<TrialState, Map<string, Request[]>>()
+const batchesOf = new WeakMap<TrialState, Map<string, ReductionRequest[]>>()
 
 /** The reduction of one saved tensor, read with all others that are asked for in the same turn of the event loop. */
 export function readReduction(
@@ -60,7 +65,7 @@ export function readReduction(
       batchesOf.set(state, batches)
     }
     const key = JSON.stringify([options.checkLevel, options.threads, options.memory])
-    const request: Request = { item, reduction, isSaved: location !== undefined, resolve, reject }
+    const request: ReductionRequest = { item, reduction, isSaved: location !== undefined, resolve, reject }
     const open = batches.get(key)
     if (open !== undefined) {
       open.push(request)
@@ -71,18 +76,18 @@ export function readReduction(
     // What is remembered takes a turn of the event loop as well: who asks for it again and again must not keep out all others.
     setImmediate(() => {
       batches.delete(key)
-      run(state, batch, options).catch((error: unknown) => {
+      readBatch(state, batch, options).catch((error: unknown) => {
         for (const { reject } of batch) reject(error)
       })
     })
   })
 }
 
-async function run(state: TrialState, batch: readonly Request[], options: ReadOptions): Promise<void> {
+async function readBatch(state: TrialState, batch: readonly ReductionRequest[], options: ReadOptions): Promise<void> {
   const { access, remembered } = state
   const { threads, memory = DEFAULT_MEMORY } = options
   const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
-  const unread: Asked[] = []
+  const unread: RecordRequests[] = []
   for (const asked of await byRecord(batch, checkLevel, access.store)) {
     const told = remembered.get(asked.key, asked.stamp)
     if (told !== undefined && asked.requests.every(request => knows(told, request))) answer(asked, told)
@@ -90,7 +95,7 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
   }
   if (unread.length > 0) await read(unread)
 
-  async function read(records: Asked[]): Promise<void> {
+  async function read(records: RecordRequests[]): Promise<void> {
     let byteLength = 0
     let needed: Known = 0
     for (const { place, requests } of records) {
@@ -100,7 +105,7 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
     if (byteLength <= SMALL_BYTES * records.length) needed = KNOWN.all
     const context = { store: access.spec, checkLevel, memory, known: needed }
     const url = (path: string) => access.store.url(path)
-    const take = (asked: Asked, told: Told): void => {
+    const take = (asked: RecordRequests, told: KnownReductions): void => {
       remembered.set(asked.key, asked.stamp, told)
       answer(asked, told)
     }
@@ -108,7 +113,7 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
     if (records.length === 1 && byteLength <= windowByteLength(memory)) {
       // What a scan does around its jobs would take longer than the job.
       const runner = await access.runner(threads, byteLength, memory)
-      const [result] = unpackRecords(await runWhole(runner, planScan([first!.place], context), url))
+      const [result] = recordResults(await runWhole(runner, planScan([first!.place], context), url))
       if ('error' in result!) throw result.error
       take(first!, 'moments' in result! ? result.moments : result!.histogram.reductions)
       return
@@ -135,12 +140,16 @@ async function run(state: TrialState, batch: readonly Request[], options: ReadOp
 }
 
 /** Several reductions of one value are made of one record. */
-async function byRecord(batch: readonly Request[], checkLevel: number, store: Store): Promise<Iterable<Asked>> {
+async function byRecord(
+  batch: readonly ReductionRequest[],
+  checkLevel: number,
+  store: Store,
+): Promise<Iterable<RecordRequests>> {
   // Taken before the files are read, so that one that changes meanwhile is read again the next time.
   const files = [...new Set(batch.map(fileOf))]
   const stamps = await store.stamps(files)
   const stampOf = new Map(files.map((file, i) => [file, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)]))
-  const records = new Map<string, Asked>()
+  const records = new Map<string, RecordRequests>()
   for (const request of batch) {
     const { workerStep, saved } = request.item
     const place = recordPlace(workerStep, saved.value!)
@@ -153,16 +162,16 @@ async function byRecord(batch: readonly Request[], checkLevel: number, store: St
   return records.values()
 }
 
-function fileOf({ item: { workerStep, saved } }: Request): string {
+function fileOf({ item: { workerStep, saved } }: ReductionRequest): string {
   return saved.value!.eventFile ?? workerStep.eventFile
 }
 
-function knows(told: Told, { reduction, isSaved }: Request): boolean {
+function knows(told: KnownReductions, { reduction, isSaved }: ReductionRequest): boolean {
   if (!(told instanceof Moments)) return told[reduction] !== undefined
   return isSaved || told.knows(reduction)
 }
 
-function answer({ requests }: Asked, told: Told): void {
+function answer({ requests }: RecordRequests, told: KnownReductions): void {
   for (const { reduction, isSaved, resolve, reject } of requests) {
     if (!(told instanceof Moments)) {
       const value = told[reduction]

@@ -3,6 +3,7 @@
 import type { TrialscanError } from '../errors.js'
 import { type IndexFile, modeInError, type SavedShape, type TensorLocation } from '../format/index-file.js'
 import { parseReductionName } from '../format/reduction-name.js'
+import type { RecordPlace, RowPlace } from '../plan.js'
 import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
 import { type Completeness, type Step, Steps } from './steps.js'
 import { inTurns } from './turns.js'
@@ -242,4 +243,13 @@ export function workersOf(workerSteps: readonly WorkerStep[]): Worker[] {
 
 function compareWorkerSteps(a: WorkerStep, b: WorkerStep): number {
   return a.step - b.step || (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0)
+}
+
+/** Where a saved tensor's record lies and what it must be; `row`: that of which it is all. */
+export function recordPlace(
+  { eventFile, step, isTornasole }: WorkerStep,
+  { name, startByte, byteLength, eventFile: own }: TensorLocation,
+  row: RowPlace | null = null,
+): RecordPlace {
+  return { file: own ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
 }

@@ -16,17 +16,17 @@ import {
 } from '../errors.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
 import { shapesOf } from '../job/reply.js'
-import { planValues } from '../job/value.js'
+import { planValues, type ValueJob } from '../job/value.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
-import { columnsOf, type RecordPlace } from '../plan.js'
+import { checkLevelNumber, columnsOf, type RecordPlace } from '../plan.js'
+import { pumpAll } from '../pool/pump.js'
 import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
 import { READ_KINDS, type ReadOptions } from './access.js'
 import { readReduction } from './batch.js'
-import { inOrderOfWorkers, type SavedTensor, type WorkerStep, workersOf } from './catalog.js'
+import { inOrderOfWorkers, recordPlace, type SavedTensor, type WorkerStep, workersOf } from './catalog.js'
 import { runWhole } from './failed-job.js'
 import { currentHold } from './hold.js'
 import { parseReductions } from './reduction.js'
-import { checkLevelNumber, recordPlace } from './scan.js'
 import type { TrialState } from './state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from './steps.js'
 import { type TensorValue, tensorValue } from './value.js'
@@ -345,13 +345,14 @@ export class Tensor {
       memory,
       unfoldLimit,
     }
-    const replies = await Promise.all(
-      [...planValues(places, context)].map(job => runWhole(runner, job, path => access.store.url(path))),
-    )
-    return replies.flatMap(({ failures, values }) => {
-      if (failures[0]) throw errorFromData(failures[0].error)
-      return values.map(tensorValue)
-    })
+    const work = (job: ValueJob) => runWhole(runner, job, path => access.store.url(path))
+    const values: TensorValue[] = []
+    for await (const reply of pumpAll(planValues(places, context), work, { ahead: runner.ahead })) {
+      const [failure] = reply.failures
+      if (failure) throw errorFromData(failure.error)
+      for (const value of reply.values) values.push(tensorValue(value))
+    }
+    return values
   }
 
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */

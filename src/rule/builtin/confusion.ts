@@ -1,6 +1,6 @@
 /** Confusion (rules.md §2.18). */
 
-import type { TensorAtStep } from '../../trial/measure.js'
+import type { TensorAtStep } from '../../trial/tensor-at-step.js'
 import type { TensorValue } from '../../trial/value.js'
 import { integer, number, text } from '../parameters.js'
 import { builtin, figure, type Judgement, type Moment, type Selection } from './builtin.js'

@@ -1,0 +1,47 @@
+/** A record that was read in parts: its moments merged, its checksum combined and held against the one that was saved. */
+
+import { dtypeOf } from '../engine/dtype.js'
+import { asideEngine, coreLayout } from '../engine/engine.js'
+import { Moments } from '../engine/moments.js'
+import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
+import type { TrialscanError } from '../errors.js'
+import type { PartChecksum } from '../job/reply.js'
+import { checkLevelNumber } from '../plan.js'
+import { noAnswer } from './record-result.js'
+
+export interface RecordParts {
+  /** In the order of the parts. */
+  readonly rows: readonly Float64Array[]
+  /** As many; none where the record was read at once, and the core has checked it. */
+  readonly checksums: readonly PartChecksum[]
+  /** TensorFlow's number; 0: nothing was told. */
+  readonly dtype: number
+  /** The record's place in its job, */
+  readonly record: number
+  /** its length, frame and all, */
+  readonly byteLength: number
+  /** and where it lies. */
+  readonly place: FaultPlace
+  readonly checkLevel: number
+}
+
+export function mergeParts(parts: RecordParts): Moments | TrialscanError {
+  const mismatch = checksumError(parts)
+  if (mismatch) return mismatch
+  const dtype = dtypeOf(parts.dtype)
+  if (dtype === undefined) return noAnswer(parts.record)
+  const { rows } = parts
+  return new Moments(coreLayout().moments, dtype, rows.length === 1 ? rows[0]! : asideEngine().mergeRows(rows))
+}
+
+function checksumError({ checksums, byteLength, place, checkLevel }: RecordParts): TrialscanError | undefined {
+  const last = checksums.at(-1)
+  if (last === undefined || checkLevel !== checkLevelNumber('full')) return undefined
+  const engine = asideEngine()
+  const crc = checksums.reduce((sum, part) => engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
+  const stored = last.storedCrc
+  const computed = engine.maskedCrc(crc)
+  if (stored === computed || stored === engine.uncheckedCrc) return undefined
+  const fault = { status: BAD_PAYLOAD_CRC, faultOffset: byteLength - 4, expected: computed, got: stored, tag: '' }
+  return faultError(fault, place)
+}

@@ -1,0 +1,55 @@
+/** What became of each record of a scan's job. */
+
+import { dtypeOf } from '../engine/dtype.js'
+import { coreLayout } from '../engine/engine.js'
+import { Moments } from '../engine/moments.js'
+import { EngineError, errorFromData, type TrialscanError } from '../errors.js'
+import { type HistogramResult, shapesOf } from '../job/reply.js'
+import type { ScanReply } from '../job/scan.js'
+
+export type RecordResult =
+  | { readonly moments: Moments; readonly shape: readonly number[] }
+  | { readonly histogram: HistogramResult }
+  | { readonly error: TrialscanError }
+
+/** Rows written down by the thread that made them: one for each of as many records. */
+export interface WrittenRows {
+  readonly text: Uint8Array
+  readonly rows: number
+}
+
+/** What each record of a job told, in order; or the rows that were made of it. */
+export function resultsOf(reply: ScanReply, count: number): (RecordResult | WrittenRows)[] {
+  const { lines } = reply
+  if (lines !== null && lines.byteLengths === null) return [{ text: lines.text, rows: count }]
+  const results = recordResults(reply)
+  if (lines === null) return results
+  let at = 0
+  return results.map((result, record) => {
+    const byteLength = lines.byteLengths![record]!
+    at += byteLength
+    return byteLength === 0 ? result : { text: lines.text.subarray(at - byteLength, at), rows: 1 }
+  })
+}
+
+export function recordResults(reply: ScanReply): RecordResult[] {
+  const layout = coreLayout().moments
+  const { doubles } = layout
+  const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
+  const histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
+  const shapes = shapesOf(reply.described)
+  return Array.from(reply.described.dtypes, (number, record): RecordResult => {
+    const error = errors.get(record)
+    const histogram = histograms.get(record)
+    if (histogram) return { histogram }
+    if (error) return { error: errorFromData(error) }
+    const dtype = dtypeOf(number)
+    if (dtype === undefined) return { error: noAnswer(record) }
+    const row = reply.moments.subarray(record * doubles, (record + 1) * doubles)
+    return { moments: new Moments(layout, dtype, row), shape: shapes[record]! }
+  })
+}
+
+export function noAnswer(record: number): EngineError {
+  return new EngineError(`a job answered nothing about its record ${record}`)
+}

@@ -41,6 +41,19 @@ function isLackOfRoom(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'NoAddressSpace'
 }
 
+/** Asks on a terminal whether a listing on S3 that ended at its limit is to go on. @returns whether it is */
+export async function asksForAll(error: unknown, signal: AbortSignal): Promise<boolean> {
+  const isLimit = error instanceof QueryError && error.fields.listed !== undefined
+  if (!isLimit || !process.stdin.isTTY || !process.stderr.isTTY) return false
+  const { createInterface } = await import('node:readline/promises')
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  const gone = new Promise<string>(resolve => terminal.once('close', () => resolve('')))
+  const question = `trialscan: ${safe(error.message)}\nList everything? [y/N] `
+  const answer = await Promise.race([terminal.question(question, { signal }), gone]).catch(() => '')
+  terminal.close()
+  return /^y(es)?$/i.test(answer.trim())
+}
+
 /** A stack trace can quote anything. */
 function safeLines(text: string): string {
   return text.split('\n').map(safe).join('\n')

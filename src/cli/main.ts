@@ -81,8 +81,13 @@ async function runCommand(
   }
   try {
     process.exitCode = await work(interrupt.signal).catch(async error => {
-      const { asksForAll } = await import('./s3-given.js')
-      if (!(await asksForAll(error, interrupt.signal))) throw error
+      const asks = await import('./failure.js').then(
+        ({ asksForAll }) => asksForAll(error, interrupt.signal),
+        () => false,
+      )
+      if (!asks) throw error
+      // These are the options that the command was given.
+      program.commands.find(one => one.name() === command)?.setOptionValue('s3ListLimit', 0)
       return work(interrupt.signal)
     })
   } catch (error) {

@@ -1,8 +1,7 @@
 /** What the options of S3 come to for the trials of a command. */
 
-import { QueryError, type S3Options, UsageError } from '../index.js'
+import { type S3Options, UsageError } from '../index.js'
 import type { S3Flags } from './s3.js'
-import { safe } from './terminal.js'
 
 const S3_FLAG_NAMES = [
   's3Endpoint',
@@ -23,26 +22,6 @@ export function s3OptionsFor(trial: string, flags: S3Flags): { readonly s3?: S3O
   return s3OptionsOf(flags)
 }
 
-/** Whether somebody was asked, and wants all objects listed. */
-let listsAll = false
-
-/**
- * Asks on a terminal whether a listing that ended at its limit is to go on: then the command is run anew, without one.
- * @returns whether it is
- */
-export async function asksForAll(error: unknown, signal: AbortSignal): Promise<boolean> {
-  const isLimit = error instanceof QueryError && error.fields.listed !== undefined
-  if (!isLimit || listsAll || !process.stdin.isTTY || !process.stderr.isTTY) return false
-  const { createInterface } = await import('node:readline/promises')
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  const gone = new Promise<string>(resolve => terminal.once('close', () => resolve('')))
-  const question = `trialscan: ${safe(error.message)}\nList everything? [y/N] `
-  const answer = await Promise.race([terminal.question(question, { signal }), gone]).catch(() => '')
-  terminal.close()
-  listsAll = /^y(es)?$/i.test(answer.trim())
-  return listsAll
-}
-
 /** @throws UsageError for flags that have an effect on none of the trials */
 export function expectS3(flags: S3Flags, trials: readonly string[]): void {
   if (trials.some(isOnS3)) return
@@ -58,8 +37,7 @@ export function isOnS3(trial: string): boolean {
 
 /** As `createTrial` takes them; nothing where nothing was said. */
 export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
-  const { s3Endpoint, s3Region, s3ForcePathStyle, s3Anonymous, s3Cache, s3MinRate } = flags
-  const s3ListLimit = listsAll ? 0 : flags.s3ListLimit
+  const { s3Endpoint, s3Region, s3ForcePathStyle, s3Anonymous, s3Cache, s3MinRate, s3ListLimit } = flags
   const s3: S3Options = {
     ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
     ...(s3Region !== undefined && { region: s3Region }),

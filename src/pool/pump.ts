@@ -69,3 +69,8 @@ export async function* pumpAll<P, R>(
     yield reply as R
   }
 }
+
+/** What is to be worked on, cut into plans of so many. */
+export function* chunksOf<T>(items: readonly T[], count: number): Generator<readonly T[]> {
+  for (let first = 0; first < items.length; first += count) yield items.slice(first, first + count)
+}

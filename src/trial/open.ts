@@ -23,6 +23,7 @@ import {
   isOfTornasole,
   supersededAmong,
 } from '../format/trial-files.js'
+import { chunksOf, pumpAll } from '../pool/pump.js'
 import { runTwice } from '../pool/runner.js'
 import { readFileIfThere, writeWholeFile } from '../store/local-file.js'
 import { eachFile, type Store } from '../store/store.js'
@@ -385,7 +386,6 @@ export class TrialLoader {
     // Requests wait for answers, not for threads.
     const isInline = !many || this.#access.isRemote
     const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
-    const jobs: Promise<readonly IndexEntry[]>[] = []
     const read = async (some: typeof files): Promise<readonly IndexEntry[]> => {
       const contents = await runOnFiles(
         some.map(({ path }) => path),
@@ -396,10 +396,9 @@ export class TrialLoader {
         return { path, step, worker, url: this.#access.store.url(path), content: contents[i]! }
       })
     }
-    for (let first = 0; first < files.length; first += INDEX_FILES_PER_JOB) {
-      jobs.push(read(files.slice(first, first + INDEX_FILES_PER_JOB)))
-    }
-    return (await Promise.all(jobs)).flat()
+    const entries: IndexEntry[] = []
+    for await (const some of pumpAll(chunksOf(files, INDEX_FILES_PER_JOB), read, runner)) entries.push(...some)
+    return entries
   }
 }
 

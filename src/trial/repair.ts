@@ -40,6 +40,7 @@ import {
 import { DisjointSets } from '../job/disjoint-sets.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { CopiedFile } from '../pool/message.js'
+import { chunksOf, pumpAll } from '../pool/pump.js'
 import { isFaultOfJob, type Runner, runTwice } from '../pool/runner.js'
 import { LocalOutput } from '../store/local-output.js'
 import { openStore, storeSpec } from '../store/open.js'
@@ -272,25 +273,21 @@ class Repair {
 
   async #readIndexes({ index, eventsByName }: SortedFiles): Promise<IndexSource[]> {
     const runner = await this.#runner(index.length > 4 * INDEX_FILES_PER_JOB ? Number.POSITIVE_INFINITY : 0)
-    const parts: string[][] = []
-    for (let i = 0; i < index.length; i += INDEX_FILES_PER_JOB) parts.push(index.slice(i, i + INDEX_FILES_PER_JOB))
-    const sources = new Map<readonly string[], readonly IndexSource[]>()
-    await this.#inParallel(parts, runner, async paths => {
+    const { signal } = this.#options
+    const read = async (paths: readonly string[]): Promise<readonly IndexSource[]> => {
       // Tornasole's are read here: a job would read the mode out of their event files, too.
       const json = paths.filter(path => path.endsWith('.json'))
-      const { signal } = this.#options
       const contents = await runOnFiles(
         json,
         some => runTwice(runner, { kind: 'index', store: this.#access.spec, paths: some }, signal),
         path => this.#store.url(path),
       )
-      const read = new Map(json.map((path, i) => [path, contents[i]!]))
-      sources.set(paths, await Promise.all(paths.map(path => this.#indexSource(path, read.get(path), eventsByName))))
-    })
-    return this.#withOwners(
-      parts.flatMap(paths => sources.get(paths)!),
-      eventsByName,
-    )
+      const ofPath = new Map(json.map((path, i) => [path, contents[i]!]))
+      return Promise.all(paths.map(path => this.#indexSource(path, ofPath.get(path), eventsByName)))
+    }
+    const sources: IndexSource[] = []
+    for await (const some of this.#pump(chunksOf(index, INDEX_FILES_PER_JOB), read, runner)) sources.push(...some)
+    return this.#withOwners(sources, eventsByName)
   }
 
   /** Index files whose numbers are another worker's: each has what the one says that names its event file, or nothing. */
@@ -478,28 +475,13 @@ class Repair {
       if (last && last.length + together.length <= perJob) last.push(...together)
       else parts.push(together)
     }
-    await this.#inParallel(parts, runner, some => this.#copyEventFiles(some, runner, isTornasole))
+    const copy = (some: readonly Group[]): Promise<void> => this.#copyEventFiles(some, runner, isTornasole)
+    for await (const _ of this.#pump(parts, copy, runner));
   }
 
-  /** Works on all parts, so many at once as keep a runner busy. */
-  async #inParallel<P>(parts: readonly P[], runner: Runner, work: (part: P) => Promise<void>): Promise<void> {
-    let next = 0
-    const goOn = async (): Promise<void> => {
-      while (next < parts.length) {
-        this.#options.signal?.throwIfAborted()
-        await work(parts[next++]!)
-      }
-    }
-    // All of them have ended when this does, so that nothing is written any more once the output is discarded.
-    const ended = await Promise.allSettled(
-      Array.from({ length: runner.ahead }, () =>
-        goOn().catch(error => {
-          next = parts.length
-          throw error
-        }),
-      ),
-    )
-    for (const one of ended) if (one.status === 'rejected') throw one.reason
+  /** Nothing is under way any more when it ends, so that nothing is written once the output is discarded. */
+  #pump<P, R>(parts: Iterable<P>, work: (part: P) => Promise<R>, { ahead }: Runner): AsyncGenerator<R> {
+    return pumpAll(parts, work, { ahead, signal: this.#options.signal, settles: true })
   }
 
   async #copyEventFiles(groups: readonly Group[], runner: Runner, isTornasole: boolean): Promise<void> {

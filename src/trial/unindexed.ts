@@ -12,6 +12,7 @@ import {
 } from '../format/paths.js'
 import { duplicateError, duplicatesAmong, isEventFile } from '../format/trial-files.js'
 import type { EventFileScan } from '../pool/message.js'
+import { chunksOf, pumpAll } from '../pool/pump.js'
 import { runTwice } from '../pool/runner.js'
 import type { GlobalStep } from '../types.js'
 import type { Access } from './access.js'
@@ -139,10 +140,8 @@ export class UnindexedEvents {
     const many = jobs.length >= MANY_FILES
     const { isRemote, store } = this.#access
     const runner = await this.#access.runner(isRemote ? 0 : this.#threads, many ? Number.POSITIVE_INFINITY : 0)
-    const replies: Promise<void>[] = []
-    for (let first = 0; first < jobs.length; first += FILES_PER_JOB) {
-      const some = jobs.slice(first, first + FILES_PER_JOB)
-      const reply = runOnFiles(
+    const scan = async (some: typeof jobs) => {
+      const scans = await runOnFiles(
         some,
         jobs => {
           const files = jobs.map(({ file, startByte }) => ({ path: file.path, startByte }))
@@ -150,20 +149,18 @@ export class UnindexedEvents {
         },
         ({ file }) => store.url(file.path),
       )
-      replies.push(
-        reply.then(scans => {
-          for (const [i, { file, startByte }] of some.entries()) {
-            const scan = scans[i]!
-            const isError = scan instanceof Error
-            isNew ||= file.error === null || !isError
-            file.error = isError ? scan : null
-            if (isError) file.scans = []
-            else file.scans = [...(startByte === 0 ? [] : file.scans.map(withoutTornTail)), scan]
-          }
-        }),
-      )
+      return { some, scans }
     }
-    await Promise.all(replies)
+    for await (const { some, scans } of pumpAll(chunksOf(jobs, FILES_PER_JOB), scan, runner)) {
+      for (const [i, { file, startByte }] of some.entries()) {
+        const scan = scans[i]!
+        const isError = scan instanceof Error
+        isNew ||= file.error === null || !isError
+        file.error = isError ? scan : null
+        if (isError) file.scans = []
+        else file.scans = [...(startByte === 0 ? [] : file.scans.map(withoutTornTail)), scan]
+      }
+    }
     return isNew
   }
 

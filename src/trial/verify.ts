@@ -36,6 +36,7 @@ import {
   type VerifyJob,
   type VerifyRange,
 } from '../pool/message.js'
+import { chunksOf, pumpAll } from '../pool/pump.js'
 import { type Runner, runTwice } from '../pool/runner.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3-options.js'
@@ -395,14 +396,14 @@ class Verifier {
     const runner = await this.#runner(wanted.length < 1024 ? 0 : Number.POSITIVE_INFINITY)
     const jsonPaths = wanted.filter(path => parseIndexFileName(path)!.kind === 'json')
     const contents = new Map<string, IndexContent | ErrorData>()
-    const jobs: (readonly string[])[] = []
-    for (let first = 0; first < jsonPaths.length; first += INDEX_FILES_PER_JOB) {
-      jobs.push(jsonPaths.slice(first, first + INDEX_FILES_PER_JOB))
-    }
     const { signal } = this.#options
     const read = (some: readonly string[]) =>
-      runTwice(runner, { kind: 'index', store: this.#access.spec, paths: some }, signal)
-    const results = this.#inOrder(runner, jobs, some => runOnFiles(some, read, path => this.#store.url(path)))
+      runOnFiles(
+        some,
+        paths => runTwice(runner, { kind: 'index', store: this.#access.spec, paths }, signal),
+        path => this.#store.url(path),
+      )
+    const results = pumpAll(chunksOf(jsonPaths, INDEX_FILES_PER_JOB), read, { ahead: runner.ahead, signal })
     let first = 0
     for await (const files of results) for (const file of files) contents.set(jsonPaths[first++]!, file)
     for (const path of wanted) {
@@ -525,21 +526,6 @@ class Verifier {
     return this.#access.runner(this.#access.isRemote ? (this.#threads ?? 0) : this.#threads, bytes, this.#memory)
   }
 
-  /** Runs jobs, some at once; their results in order. */
-  async *#inOrder<J, R>(runner: Runner, jobs: Iterable<J>, run: (job: J) => Promise<R>): AsyncGenerator<R> {
-    const { signal } = this.#options
-    const inFlight: Promise<R>[] = []
-    for (const job of jobs) {
-      signal?.throwIfAborted()
-      const result = run(job)
-      // One that fails while an earlier one is waited for is told when it is its turn.
-      result.catch(() => {})
-      inFlight.push(result)
-      if (inFlight.length >= runner.ahead) yield await inFlight.shift()!
-    }
-    for (const result of inFlight) yield await result
-  }
-
   /** What a job tells of its ranges; one that costs a thread its life costs the others nothing. */
   #rangesOf(runner: Runner, job: VerifyJob): Promise<(Checked | TrialscanError)[]> {
     const check = async (some: readonly VerifyRange[]) => {
@@ -614,7 +600,9 @@ class Verifier {
     runner: Runner,
     jobs: Iterable<VerifyJob>,
   ): AsyncGenerator<Checked | ErrorData, undefined, undefined> {
-    for await (const ranges of this.#inOrder(runner, jobs, job => this.#rangesOf(runner, job))) yield* ranges
+    const { signal } = this.#options
+    const work = (job: VerifyJob) => this.#rangesOf(runner, job)
+    for await (const ranges of pumpAll(jobs, work, { ahead: runner.ahead, signal })) yield* ranges
     return undefined
   }
 

@@ -1,4 +1,4 @@
-// The one allocator: a stack that is emptied at the start of every job. The only file that grows memory.
+// The only allocator, and the only file that grows memory: a stack that is emptied at the start of every job.
 //
 // Pointers are unsigned and can lie above 2 GiB; TypeScript sees them as `>>> 0`.
 
@@ -34,7 +34,7 @@ function take(start: u64, byteLength: u32): usize {
   const pages = (end + PADDING + 0xffff) >> 16
   if (pages > LAST_PAGE) return 0
   const missing = <i32>pages - memory.size()
-  // Grown by half as well, so that many small reservations don't mean many growths.
+  // Memory grows by at least half, so that many small reservations don't cause many growths.
   if (missing > 0) {
     const spare = min(memory.size() >> 1, <i32>(LAST_PAGE - pages))
     if (memory.grow(missing + spare) < 0 && memory.grow(missing) < 0) return 0

@@ -1,18 +1,18 @@
 // Numbers as text: the shortest decimal digits that read back as the same float64, laid out as JavaScript's
 // Number.prototype.toString lays them out.
 //
-// The digits are found by Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020): v = c·2^q is scaled by
-// a power of ten so that its neighbourhood of rounding is at most a few units wide, and then holds one or two integers to choose from.
+// Schubfach finds the digits (Raffaello Giulietti, "The Schubfach way to render doubles", 2020): v = c·2^q is scaled by a power
+// of ten so that its rounding interval is at most a few units wide, which leaves one or two integers to choose from.
 
 import { FIRST_POWER, POWER_COUNT } from '../src/engine/abi'
 
 /**
- * For each power of ten, its first 128 bits rounded up: ⌈10^e · 2^(127 − ⌊log2 10^e⌋)⌉, as two u64, the high one first. Written once by
- * the host, which has integers of any size; all 0 until then.
+ * The first 128 bits of each power of ten, rounded up: ⌈10^e · 2^(127 − ⌊log2 10^e⌋)⌉, as two u64, the high one first. The host,
+ * which has integers of any size, fills the table in once; until then it is all 0.
  */
 export const POWERS: usize = memory.data(POWER_COUNT << 4, 16)
 
-/** The 17 digits in hand, and room for reading and writing 16 bytes at a time. */
+/** Up to 17 digits, with slack for reading and writing 16 bytes at a time. */
 const digits: usize = memory.data(64, 16)
 
 /** `00` to `99`. */
@@ -33,8 +33,8 @@ const ZERO: u8 = 0x30
 const QUOTE: u8 = 0x22
 
 /**
- * Writes a number, of at most NUMBER_BYTES; of `isJson` 1 what JSON has no number for is put in quotes. Up to TEXT_SLACK
- * bytes behind it are overwritten.
+ * Writes a number in at most NUMBER_BYTES. Overwrites up to TEXT_SLACK bytes after it.
+ * @param isJson 1: NaN and the infinities are written in quotes
  * @returns where the text ends
  */
 export function writeNumber(value: f64, isJson: u32, at: usize): usize {
@@ -62,11 +62,11 @@ function writeSpecial(bits: u64, isJson: u32, at: usize): usize {
   return at
 }
 
-/** Schubfach, section 9: of a finite number that is not 0. */
+/** Schubfach, section 9. The number must be finite and not 0. */
 function writeShortest(fraction: u64, biased: i32, at: usize): usize {
   const c = biased ? fraction | 0x10000000000000 : fraction
   const q = max(biased, 1) - 1075
-  // The number below a power of two is half as far away as the one above it.
+  // The neighbour below a power of two is half as far away as the one above.
   const isUneven = fraction == 0 && biased > 1
   // ⌊log10 2^q⌋, or ⌊log10 ¾·2^q⌋
   const k = (q * 1262611 - (isUneven ? 524031 : 0)) >> 22
@@ -75,10 +75,10 @@ function writeShortest(fraction: u64, biased: i32, at: usize): usize {
   const power = POWERS + (<usize>(-k - FIRST_POWER) << 4)
   const high = load<u64>(power)
   const low = load<u64>(power, 8)
-  // What is quartered lies between the numbers.
+  // Quarters can express the midpoints between neighbours.
   const quarters = c << 2
   const value = roundToOdd(high, low, quarters << h)
-  // Half-way, an even number is the one that is read back.
+  // A midpoint reads back as the even neighbour.
   const isOdd = c & 1
   const lower = roundToOdd(high, low, (quarters - (isUneven ? 1 : 2)) << h) + isOdd
   const upper = roundToOdd(high, low, (quarters + 2) << h) - isOdd
@@ -98,7 +98,7 @@ function writeShortest(fraction: u64, biased: i32, at: usize): usize {
   return layOut(s + u64(isUp), k, at)
 }
 
-/** ⌊power · factor / 2^128⌋, made odd where something was cut off: enough to compare it with multiples of 2. */
+/** ⌊power · factor / 2^128⌋, made odd if it was rounded, which is enough to compare it with multiples of 2. */
 // @ts-ignore: decorator
 @inline
 function roundToOdd(high: u64, low: u64, factor: u64): u64 {
@@ -108,7 +108,7 @@ function roundToOdd(high: u64, low: u64, factor: u64): u64 {
   return whole | u64(sum > 1)
 }
 
-/** The upper half of a product of 128 bits. */
+/** The upper 64 bits of a 128-bit product. */
 // @ts-ignore: decorator
 @inline
 function multiplyHigh(a: u64, b: u64): u64 {
@@ -134,7 +134,7 @@ function layOut(significand: u64, exponent: i32, at: usize): usize {
     store<u8>(first, <u8>top + ZERO)
   }
   while (first < end - 1 && load<u8>(first) == ZERO) first++
-  /** Where the decimal point stands, from the first digit on. */
+  /** Position of the decimal point, counted from the first digit. */
   const point = <i32>(end - first) + exponent
   while (end > first + 1 && load<u8>(end - 1) == ZERO) end--
   const count = <i32>(end - first)
@@ -182,7 +182,7 @@ function writeScientific(first: usize, count: i32, exponent: i32, at: usize): us
   return at + 1
 }
 
-/** Eight digits, with zeros in front. */
+/** Writes eight digits, with leading zeros. */
 function write8(at: usize, value: u32): void {
   const upper = value / 10000
   write4(at, upper)
@@ -197,7 +197,7 @@ function write4(at: usize, value: u32): void {
   store<u16>(at, load<u16>(PAIRS + ((value - upper * 100) << 1)), 2)
 }
 
-/** Up to 17 bytes; what lies behind them is written to as well. */
+/** Copies up to 17 bytes; overwrites the bytes after them. */
 // @ts-ignore: decorator
 @inline
 function copy17(to: usize, from: usize): void {
@@ -206,7 +206,7 @@ function copy17(to: usize, from: usize): void {
   store<u8>(to, last, 16)
 }
 
-/** Also what lies up to 15 bytes behind is written to. */
+/** Overwrites up to 15 bytes after the copy. */
 // @ts-ignore: decorator
 @inline
 export function copy(to: usize, from: usize, byteLength: usize): void {

@@ -3,7 +3,7 @@
 
 import { DTypeNumber, ElementByteLength } from '../src/engine/abi'
 
-/** Bytes of an element by the number of its type, all of which are below 32. */
+/** Element size by type number; all numbers are below 32. */
 const SIZES: usize = memory.data(32)
 store<u8>(SIZES + DTypeNumber.bool, ElementByteLength.bool)
 store<u8>(SIZES + DTypeNumber.int8, ElementByteLength.int8)
@@ -26,7 +26,7 @@ export function elementSize(dtype: i32): u32 {
   return <u32>dtype < 32 ? load<u8>(SIZES + dtype) : 0
 }
 
-/** The number of the TensorProto field that holds the values of a dtype one by one; 0 if there is none. */
+/** The TensorProto field that holds the values of a dtype one by one; 0 if no field does. */
 export function valuesField(dtype: i32): u32 {
   switch (dtype) {
     case DTypeNumber.float32:

@@ -1,16 +1,16 @@
-// Rows of moments as lines of text: pieces that the host has spelled, numbers, each behind its label, and an end.
+// Rows of moments as lines of text: pieces that the host has written, labelled numbers, and an end.
 
 import { MomentsRow, NumberForm, TextColumn, TextLine } from '../src/engine/abi'
 import { copy, writeNumber } from './decimal'
 
 /**
- * Writes lines of rows whose elements are real, finite, at least one, and not extreme: what is asked of them is there.
- * @param lines count × Line
- * @param columns columnCount × Column
+ * Writes lines from rows of real, finite elements: at least one, none extreme. The rows must know what is asked for.
+ * @param lines count × TextLine
+ * @param columns columnCount × TextColumn
  * @param end what each line ends with
- * @param isJson 1: what JSON has no number for is put in quotes
- * @param out has room for all pieces and NUMBER_BYTES a number, and for TEXT_SLACK bytes more
- * @param ends a u32 a line: where it ends, from `out` on
+ * @param isJson 1: NaN and the infinities are written in quotes
+ * @param out has space for all pieces, NUMBER_BYTES per number and TEXT_SLACK more bytes
+ * @param ends one u32 per line: where it ends, relative to `out`
  */
 export function writeLines(
   lines: usize,
@@ -40,7 +40,7 @@ export function writeLines(
   }
 }
 
-/** Writes what lies at an address, of a byte length. @returns where it ends */
+/** Copies a piece, given by address and byte length. @returns where the copy ends */
 // @ts-ignore: decorator
 @inline
 function put(at: usize, piece: usize): usize {
@@ -67,7 +67,7 @@ function numberOf(row: usize, column: usize): f64 {
   }
 }
 
-/** x · 2^exponent, in the steps of src/engine/moments.ts. */
+/** x · 2^exponent, in the same steps as src/engine/moments.ts. */
 function scale(x: f64, exponent: f64): f64 {
   if (exponent > 3000) return x * Infinity
   if (exponent < -3000) return x * 0

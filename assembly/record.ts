@@ -1,4 +1,4 @@
-// A run of records in one crossing of the border: frame, walk, and the moments while the bytes are in the cache.
+// A run of records per call: frame, walk, and the moments while the bytes are in the cache.
 
 import { BLOCK_ELEMENTS, CheckLevelNumber, ElementByteLength, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/abi'
 import { crc32c } from './crc32c/crc32c'
@@ -10,7 +10,7 @@ import { momentsAdd, momentsRepeat } from './kernel/moments'
 import { momentsReset } from './kernel/row'
 import { checkFrame, checkHeader, FRAMING_LENGTH, HEADER_LENGTH, isPayload, payloadLength } from './tfrecord'
 
-/** Values that lie one by one are made dense a block at a time: room for one of the widest elements. */
+/** A block of values that were stored one by one, made dense; large enough for the widest elements. */
 const chunk: usize = memory.data(BLOCK_ELEMENTS * ElementByteLength.complex128, 16)
 
 /** Checks and walks the records of `count` slots in a row. */
@@ -18,7 +18,7 @@ export function decodeRecords(slots: usize, count: u32, level: i32): void {
   for (let i: u32 = 0; i < count; i++) decodeRecord(slots + <usize>i * RecordSlot.size, level)
 }
 
-/** As decodeRecords, and writes the moments of each, as much as `known` asks for: `rows` has room for `count` of them. */
+/** Like decodeRecords; also writes the moments that `known` asks for into `count` rows. */
 export function scanRecords(slots: usize, count: u32, level: i32, rows: usize, known: i32): void {
   for (let i: u32 = 0; i < count; i++) {
     const slot = slots + <usize>i * RecordSlot.size
@@ -52,11 +52,11 @@ export function reduceRecord(slot: usize, row: usize, known: i32): void {
 }
 
 /**
- * Follows the frames of records that lie one after the other, and surveys each: frame, checksums, all Values. Stops at the
- * first whose header is bad, which is not in memory as a whole, or whose Values don't fit into the slots that are left,
- * unless it is the first: surveyRest then has the rest of them.
- * @param capacity of slots; ASKED_TORNASOLE of the first is that of all
- * @returns how many slots there are: see survey
+ * Follows the frames of consecutive records and surveys each: frame, checksums, all Values. Stops at the first record with a
+ * bad header, at one that is not completely in memory, and at one whose Values don't fit into the remaining slots; if that is
+ * the first record, surveyRest returns the rest of its Values.
+ * @param capacity of slots; `askedTornasole` of the first applies to all
+ * @returns the number of slots, see survey
  */
 export function surveyRecords(window: usize, byteLength: u32, slots: usize, capacity: u32): u32 {
   const tornasole = load<u32>(slots, RecordSlot.askedTornasole)

@@ -1,15 +1,15 @@
 // TFRecord framing (spec/format.md, "TFRecord"):
 //   uint64 length | uint32 masked CRC of the length | payload | uint32 masked CRC of the payload
 
-import * as abi from '../src/engine/abi'
 import { CheckLevelNumber, RecordSlot, Status } from '../src/engine/abi'
+import * as framing from '../src/engine/framing'
 import { crc32c, crc32cOfLength, mask } from './crc32c/crc32c'
 
 /** Unsigned, as lengths are. */
-export const HEADER_LENGTH: u32 = abi.HEADER_LENGTH
-export const FRAMING_LENGTH: u32 = abi.FRAMING_LENGTH
+export const HEADER_LENGTH: u32 = framing.HEADER_LENGTH
+export const FRAMING_LENGTH: u32 = framing.FRAMING_LENGTH
 
-/** Writes down why a record is refused, and where from its frame on. @returns false */
+/** Records why a record is refused, and at which offset of its frame. @returns false */
 export function refuse(slot: usize, status: i32, offset: u32, expected: f64, got: f64): bool {
   store<i32>(slot, status, RecordSlot.status)
   store<u32>(slot, offset, RecordSlot.faultOffset)
@@ -19,8 +19,8 @@ export function refuse(slot: usize, status: i32, offset: u32, expected: f64, got
 }
 
 /**
- * Checks the header at FRAME: its checksum, and its length against ASKED_LENGTH.
- * @returns whether the record goes on; if not, the slot says why
+ * Checks a record's header: its checksum, and its length against `askedLength`.
+ * @returns whether the header is good; if not, the slot says why
  */
 export function checkHeader(slot: usize, level: i32): bool {
   const frame = <usize>load<u32>(slot, RecordSlot.frame)
@@ -34,7 +34,7 @@ export function checkHeader(slot: usize, level: i32): bool {
     const computed = mask(crc32cOfLength(low, high))
     if (stored != computed) return refuse(slot, Status.badLengthCrc, 8, computed, stored)
   }
-  // A protobuf message can't exceed 2 GiB, so a length that needs more than 32 bits is a lie whatever its checksum.
+  // A protobuf message can't exceed 2 GiB, so a length of more than 32 bits is wrong, whatever its checksum.
   const framed = <f64>high * 4294967296 + <f64>low + FRAMING_LENGTH
   const limit: f64 = asked != 0 ? asked : 0xffffffff
   if (framed > limit || (asked != 0 && framed != limit)) return refuse(slot, Status.lengthMismatch, 0, limit, framed)
@@ -47,7 +47,7 @@ export function payloadLength(slot: usize): u32 {
 }
 
 /**
- * Checks the frame of a record that is in memory as a whole.
+ * Checks the frame of a record that is completely in memory.
  * @returns whether the payload can be walked; if not, the slot says why
  */
 export function checkFrame(slot: usize, level: i32): bool {
@@ -62,21 +62,21 @@ export function checkFrame(slot: usize, level: i32): bool {
   return checkPayload(slot, crc32c(frame + HEADER_LENGTH, payload, 0), load<u32>(frame + HEADER_LENGTH + payload))
 }
 
-/** Whether what is stored behind a payload is its checksum, or says that there is none. */
+/** Whether the stored checksum is the payload's, or the constant that stands for an uncomputed one. */
 export function isPayload(stored: u32, crc: u32): bool {
-  return stored == abi.UNCHECKED_CRC || stored == mask(crc)
+  return stored == framing.UNCHECKED_CRC || stored == mask(crc)
 }
 
 /**
- * Looks for the next header that is right, of a record that ends before the file does.
+ * Looks for the next good header of a record that ends within the file.
  * @param available bytes in memory
  * @param left bytes from `data` to the end of the file
- * @returns its offset; the first at which a header would not be in memory as a whole, if there is none
+ * @returns its offset; without one, the first offset at which a header would not be completely in memory
  */
 export function findFrame(data: usize, available: u32, left: f64): u32 {
   let at: u32 = 0
   for (; at + HEADER_LENGTH <= available; at++) {
-    // Longer ones than 4 GiB are refused, so that the upper half of a length is zero: few places pass.
+    // Records of more than 4 GiB are refused, so the upper half of a length is zero: few offsets pass.
     if (load<u32>(data + at, 4) != 0) continue
     const low = load<u32>(data + at)
     if (<f64>at + FRAMING_LENGTH + <f64>low > left) continue
@@ -85,7 +85,7 @@ export function findFrame(data: usize, available: u32, left: f64): u32 {
   return at
 }
 
-/** Compares the checksum computed over a payload with the one stored behind it. */
+/** Compares the checksum computed over a payload with the one stored after it. */
 export function checkPayload(slot: usize, crc: u32, stored: u32): bool {
   if (isPayload(stored, crc)) return true
   return refuse(slot, Status.badPayloadCrc, HEADER_LENGTH + payloadLength(slot), mask(crc), stored)

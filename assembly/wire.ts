@@ -18,11 +18,11 @@ export const FIXED32: u32 = 5
 let origin: usize = 0
 /** The payload's bytes before this position are in memory. */
 let available: u32 = 0
-/** Status.ok, or how the walk failed. */
+/** Status.ok, or why the walk failed. */
 let fault: i32 = Status.ok
 let faultPosition: u32 = 0
 
-/** Where the cursor stands. */
+/** The cursor's position. */
 export let position: u32 = 0
 
 /** Starts a walk over a payload of which `byteLength` bytes lie at `address`. */
@@ -45,19 +45,19 @@ export function skipTo(end: u32): void {
   else position = end
 }
 
-// The bytes behind a hole, and where in the payload they begin; tail 0 where there are none.
+// The bytes after a hole, and where in the payload they begin; tail is 0 if there is no hole.
 let tail: usize = 0
 let tailLength: u32 = 0
 let tailStart: u32 = 0
 
-/** Tells where the bytes behind a hole lie; 0 for none. */
+/** Sets the bytes after a hole; address 0: there is no hole. */
 export function setTail(address: usize, byteLength: u32, start: u32): void {
   tail = address
   tailLength = byteLength
   tailStart = start
 }
 
-/** Moves the cursor to the end of a field whose bytes may be a hole, up to where the tail begins. */
+/** Moves the cursor to the end of a field whose bytes may be the hole. */
 export function skipHole(end: u32): void {
   if (end <= available) {
     position = end
@@ -144,7 +144,7 @@ export function readKey(end: u32): u32 {
   return fault == Status.ok ? <u32>key : 0
 }
 
-/** Reads the length of a length-delimited field and returns where it ends; the cursor stands at its first byte. */
+/** Reads the length of a length-delimited field and returns where it ends; the cursor is then at its first byte. */
 export function readEnd(end: u32): u32 {
   const start = position
   const byteLength = readVarint(end)

@@ -1,10 +1,10 @@
 /** Numbers as the core writes them: every one as JavaScript does, but for the sign of zero, which is kept. */
 
 import { describe, expect, it } from 'vitest'
-import { NumberForm } from '#dist/engine/abi.js'
+import { MomentsRow, NumberForm } from '#dist/engine/abi.js'
 import { decimalPowers } from '#dist/engine/decimal.js'
 import { Engine } from '#dist/engine/engine.js'
-import { MOMENT_SLOTS } from '#dist/engine/layout.js'
+import { MOMENT_INDEX, MOMENT_SLOTS, ROW_LENGTH } from '#dist/engine/moments-row.js'
 import { jsonNumber, plainNumber } from '#dist/pool/row.js'
 import { uniform } from '../fixtures/random.js'
 
@@ -13,7 +13,7 @@ const ROWS = 1 << 12
 
 function written(numbers: Float64Array, columns: number, label: string, isJson = false): string {
   engine.reset()
-  const slots = MOMENT_SLOTS.map(name => [engine.layout.moments.at[name], name] as const).sort(([a], [b]) => a - b)
+  const slots = MOMENT_SLOTS.map(name => [MOMENT_INDEX[name], name] as const).sort(([a], [b]) => a - b)
   const named = Array.from({ length: columns }, (_, i) => slots[i]!)
   const table = engine.lineTable({
     columns: named.map(([, slot], i) => ({ label: `${label}${i}:`, slot, form: NumberForm.slot })),
@@ -22,7 +22,7 @@ function written(numbers: Float64Array, columns: number, label: string, isJson =
     names: [''],
   })
   // Rows that hold these numbers where moments would be.
-  const { doubles, byteLength } = engine.layout.moments
+  const [doubles, byteLength] = [ROW_LENGTH, MomentsRow.size]
   const count = numbers.length / columns
   const rows = engine.reserveBytes(count * byteLength)
   const view = new Float64Array(engine.view(rows, count * byteLength).buffer, rows, count * doubles)

@@ -7,6 +7,7 @@ import { CheckLevelNumber, DTypeNumber, MomentsRow, Status } from '#dist/engine/
 import { dtypeNumber, dtypeOf, elementByteLength } from '#dist/engine/dtype.js'
 import { Engine } from '#dist/engine/engine.js'
 import { coreModule } from '#dist/engine/module.js'
+import { MOMENT_INDEX, ROW_LENGTH } from '#dist/engine/moments-row.js'
 import { faultError } from '#dist/engine/status.js'
 import { EngineError, FormatError, QueryError } from '#dist/errors.js'
 import { CHECK_LEVELS, type DType } from '#dist/types.js'
@@ -30,16 +31,19 @@ describe('the core', () => {
     expect(kinds.map(({ name }) => name).sort()).toEqual(['POWERS', 'memory'])
   })
 
-  it('and TypeScript read one file of enums and integers, which both compilers understand alike', () => {
-    const source = readFileSync(join(ROOT, 'src/engine/abi.ts'), 'utf8')
-    const code = source
-      .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-      .split('\n')
-      .filter(line => line.trim() !== '')
-    for (const line of code) {
-      expect(line).toMatch(/^export enum \w+ \{$|^ {2}\w+ = \d+,$|^\}$|^export const \w+ = (-?\d+|0x[0-9a-f]+)$/)
-    }
-  })
+  it.each(['abi', 'framing'])(
+    'and TypeScript read %s.ts, enums and integers that mean the same to both compilers',
+    name => {
+      const source = readFileSync(join(ROOT, `src/engine/${name}.ts`), 'utf8')
+      const code = source
+        .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+        .split('\n')
+        .filter(line => line.trim() !== '')
+      for (const line of code) {
+        expect(line).toMatch(/^export enum \w+ \{$|^ {2}\w+ = \d+,$|^\}$|^export const \w+ = (-?\d+|0x[0-9a-f]+)$/)
+      }
+    },
+  )
 
   it('has structs whose fields neither overlap nor leave holes', () => {
     // A field is as long as it is said to be in its comment: 8 bytes if f64, 4 otherwise.
@@ -126,7 +130,7 @@ describe('memory', () => {
       engine.scan(room, count, 2)
       expect(engine.byteLength).toBeGreaterThan(before)
       const slots = engine.slots(room, count)
-      const { doubles, at } = engine.layout.moments
+      const [doubles, at] = [ROW_LENGTH, MOMENT_INDEX]
       const rows = engine.rows(room, count)
       for (let i = 0; i < count; i++) {
         expect(slots.ok(i)).toBe(true)
@@ -161,12 +165,12 @@ describe('memory', () => {
     expect(engine.crc32c(bytes, frame.length)).toBe(engine.crc32c(bytes, frame.length, 0))
     engine.scan(room, 1, 2)
     const row = engine.rows(room, 1).slice()
-    const { at } = engine.layout.moments
+    const at = MOMENT_INDEX
     expect([row[at.count], row[at.min], row[at.max]]).toEqual([4, -(2 ** 62), 3])
     engine.decode(room, 1, 2)
     const found = engine.slots(room, 1).found(0)
     expect(found).toMatchObject({ dtype: 'int64', shape: [2, 2], kind: 'values' })
-    expect(engine.copyElements(room, 0, found)).toEqual(elementBytes('int64', tensor.values!))
+    expect(engine.values.copyElements(room, 0, found)).toEqual(elementBytes('int64', tensor.values!))
     // Content, strings and an error's tag, too.
     for (const [spec, tag] of [
       [{ dtype: 'float32', shape: [3], values: [1, 2, 3] }, 't'],
@@ -189,9 +193,9 @@ describe('memory', () => {
         if (tag === 'wrong') {
           expect(slots.error(0, { url: 'x', startByte: 0, tensor: 't' }).message).toContain('one of "wrong"')
         } else if (spec.dtype === 'string') {
-          expect(engine.copyStrings(room, 0, slots.found(0))).toEqual(spec.strings)
+          expect(engine.values.copyStrings(room, 0, slots.found(0))).toEqual(spec.strings)
         } else {
-          expect(engine.copyElements(room, 0, slots.found(0))).toEqual(elementBytes('float32', spec.values))
+          expect(engine.values.copyElements(room, 0, slots.found(0))).toEqual(elementBytes('float32', spec.values))
         }
       })
     }
@@ -247,7 +251,7 @@ describe('what does not fit', () => {
       )
       engine.decode(room, 1, 0)
       const found = engine.slots(room, 1).found(0)
-      expect(() => engine[copy](room, 0, found)).toThrow(QueryError)
+      expect(() => engine.values[copy](room, 0, found)).toThrow(QueryError)
     }
   })
 })
@@ -258,13 +262,13 @@ describe('widenToFloat32', () => {
 
   it('of every float16', () => {
     engine.reset()
-    const widened = engine.widenToFloat32('float16', bits)
+    const widened = engine.values.widenToFloat32('float16', bits)
     for (let i = 0; i < 65536; i++) if (!Object.is(widened[i], float16Value(i))) expect([i, widened[i]]).toEqual([])
   })
 
   it('of every bfloat16', () => {
     engine.reset()
-    const widened = engine.widenToFloat32('bfloat16', bits)
+    const widened = engine.values.widenToFloat32('bfloat16', bits)
     const words = new Uint32Array(widened.buffer)
     const got = bits.map(value => words[value]! >>> 16)
     const isNaN16 = (value: number) => (value & 0x7fff) > 0x7f80
@@ -277,12 +281,12 @@ describe('widenToFloat32', () => {
   it('of more than fit into one step, and of none', () => {
     engine.reset()
     const many = Uint16Array.from({ length: 150_001 }, (_, i) => i & 0x7bff)
-    const widened = engine.widenToFloat32('float16', many)
+    const widened = engine.values.widenToFloat32('float16', many)
     expect(widened.length).toBe(150_001)
     for (const i of [0, 65535, 65536, 131071, 131072, 150_000]) expect(widened[i]).toBe(float16Value(i & 0x7bff))
-    expect(engine.widenToFloat32('float16', new Uint16Array(0)).length).toBe(0)
+    expect(engine.values.widenToFloat32('float16', new Uint16Array(0)).length).toBe(0)
     // A view that begins in the midst of its buffer.
-    expect([...engine.widenToFloat32('bfloat16', bits.subarray(0x3f80, 0x3f81))]).toEqual([1])
+    expect([...engine.values.widenToFloat32('bfloat16', bits.subarray(0x3f80, 0x3f81))]).toEqual([1])
   })
 })
 
@@ -339,7 +343,7 @@ describe('countNotClose', () => {
           ([a, b]) =>
             !isClose(held(dtypeA, a), held(dtypeB, b), rtol, atol, equalNan, inFloat32 ? Math.fround : x => x),
         ).length
-        const got = engine.countNotClose(
+        const got = engine.elements.countNotClose(
           { dtype: dtypeA as DType, bytes: bytesA },
           { dtype: dtypeB as DType, bytes: bytesB },
           { rtol, atol, equalNan },
@@ -351,7 +355,7 @@ describe('countNotClose', () => {
 
   function engineWidened(dtype: 'float16' | 'bfloat16', x: number): number {
     const bytes = elementBytes(dtype, [x])
-    return engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer))[0]!
+    return engine.values.widenToFloat32(dtype, new Uint16Array(bytes.buffer))[0]!
   }
 
   it('goes over a step of 65536 elements', () => {
@@ -359,19 +363,19 @@ describe('countNotClose', () => {
     const b = a.slice()
     for (const i of [0, 65535, 65536, 131_072, 199_999]) b[i]! += 1
     const bytes = (array: Float64Array) => ({ dtype: 'float64' as const, bytes: new Uint8Array(array.buffer) })
-    expect(engine.countNotClose(bytes(a), bytes(b), { rtol: 0, atol: 1e-3, equalNan: false })).toBe(5)
+    expect(engine.elements.countNotClose(bytes(a), bytes(b), { rtol: 0, atol: 1e-3, equalNan: false })).toBe(5)
   })
 
   it('wants as many elements on both sides', () => {
     const one = { dtype: 'int8' as const, bytes: new Uint8Array(1) }
     const two = { dtype: 'int8' as const, bytes: new Uint8Array(2) }
-    expect(() => engine.countNotClose(one, two, { rtol: 0, atol: 0, equalNan: false })).toThrow(EngineError)
+    expect(() => engine.elements.countNotClose(one, two, { rtol: 0, atol: 0, equalNan: false })).toThrow(EngineError)
   })
 })
 
 describe('mergeRows', () => {
   const engine = new Engine()
-  const { at, doubles } = engine.layout.moments
+  const [at, doubles] = [MOMENT_INDEX, ROW_LENGTH]
 
   function rowOf(dtype: DTypeName, values: readonly (number | bigint)[]): Float64Array {
     return decodeFrame(engine, recordOf({ dtype, shape: [values.length], values })).row!

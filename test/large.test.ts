@@ -4,7 +4,10 @@ import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, trunc
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Engine, threadEngine } from '#dist/engine/engine.js'
+import { Engine } from '#dist/engine/engine.js'
+import { withEngineSync } from '#dist/engine/engines.js'
+import { MOMENT_INDEX } from '#dist/engine/moments-row.js'
+import { EngineError } from '#dist/errors.js'
 import { closePools, createTrial, type ScanRow, type Trial } from '#dist/index.js'
 import { editEntry, readIndex, replacePayload } from '../fixtures/corrupt.js'
 import { eventFilePath, type StepTensor, TrialWriter, varint } from '../fixtures/event-writer.js'
@@ -87,7 +90,7 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
   it('has the reductions of the whole record', () => {
     const engine = new Engine()
     const bytes = readFileSync(file)
-    const { at } = engine.layout.moments
+    const at = MOMENT_INDEX
     for (const { tensorname, start_idx, length } of readIndex(directory, 0).tensor_payload) {
       const row = reference.find(({ tensor }) => tensor === tensorname)!.moments!.row
       const whole = decodeFrame(engine, bytes.subarray(start_idx, start_idx + length), { tag: tensorname, level: 2 })
@@ -112,12 +115,15 @@ describe('a trial with records of 40 MB, 17 MB and 9 MB', () => {
   })
 
   it('stays within the memory', async () => {
-    // This process's engine has done larger work before, so a scan in a new one: the inline runner's is per thread.
-    const { discardEngine } = await import('#dist/engine/engine.js')
+    // This process's engine has done larger work before, so a scan in a new one.
     for (const memory of [4 * MIB, 16 * MIB, 64 * MIB]) {
-      discardEngine()
+      expect(() =>
+        withEngineSync(() => {
+          throw new EngineError('not trusted any more')
+        }),
+      ).toThrow(EngineError)
       await rowsOf(trial, { threads: 0, memory, checkLevel: 'full' })
-      expect(threadEngine().byteLength).toBeLessThanOrEqual(memory)
+      expect(withEngineSync(engine => engine.byteLength)).toBeLessThanOrEqual(memory)
     }
   })
 

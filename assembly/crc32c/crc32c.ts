@@ -3,7 +3,7 @@
 // Table lookups (slicing-by-16) take 5 GB/s and serve short inputs. Long ones are *folded* first. P has multiples of few
 // terms, x^(8·209) + x^(8·144) + x^(8·54) + x^(8·39) + x^(8·14) + 1 for one; adding such a multiple, times anything, to
 // a message leaves its CRC as it is. That clears the message's first byte by XORing it into the bytes 65, 155, 170, 195
-// and 209 further on, and so on byte by byte, until only as much is left as the multiple is long. It takes nothing but
+// and 209 further on, and so on byte by byte, until only the multiple's length is left. It takes only
 // shuffles and XORs of 16-byte units: 27 GB/s for F209, as this multiple is called after its length, and 32 for F625.
 //
 //   input ──F625──▶ 46 units ──F209──▶ 14 units ──F130──▶ 9 units ──F62──▶ 4 units ──lookups──▶ register
@@ -12,7 +12,7 @@ import { BLOCK, fold } from './fold'
 import { advance, advance8 } from './lookups'
 import { multiply } from './tables'
 
-/** Bytes from which on folding pays (measured). */
+/** Length from which folding pays (measured). */
 const FOLD_FROM: u32 = 256
 
 /**

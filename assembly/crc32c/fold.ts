@@ -1,6 +1,6 @@
 // Folding: clears the front of a message without changing its CRC, by multiples of P with few terms (see crc32c.ts).
 //
-// Each byte v being cleared is the message's byte m and what earlier ones put there. Seen from the receiving end, with
+// Each byte v being cleared is the message's byte m plus what earlier ones put there. Seen from the receiving end, with
 // the taps d of a fold, and v = 0 before the start and from where the fold ends:
 //
 //   v[i] = m[i] ⊕ v[i − d₁] ⊕ … ⊕ v[i − dₖ]        and, past the end, the message left is the same sum
@@ -10,7 +10,7 @@ import { back1, back3, back10, back11, back15, xor3, xor4, xor5 } from './shuffl
 import { shrink130, shrink62, TAIL } from './shrink'
 import { SEED_MASK, START_MASK } from './tables'
 
-/** Bytes from which on F625 before F209 pays (measured). */
+/** Length from which F625 before F209 pays (measured). */
 const FOLD_625_FROM: usize = 8192
 
 const UNIT: usize = 16
@@ -27,7 +27,7 @@ const CHUNK_BLOCKS: usize = 64
 /** v: the reach, a chunk, and zeros for draining. */
 const HISTORY: usize = memory.data((2 * 40 + 64 * 8) * 16, 128)
 
-/** The first block of the input, brought into shape. */
+/** The first block of the input, padded and seeded. */
 const HEAD: usize = memory.data(128, 128)
 
 /** The register after at least 228 bytes, which pad to one block and 14 units. */
@@ -233,7 +233,7 @@ function fold209(first: usize, rest: usize, blocks: usize): usize {
   return history
 }
 
-/** Ends F209: adds the last 14 units of v to the message's last 14, giving TAIL. What lies behind them in v is zero. */
+/** Ends F209: adds the last 14 units of v to the message's last 14, giving TAIL. After them, v is zero. */
 function drain209(history: usize, message: usize): void {
   const zero = i64x2.splat(0)
   const v0 = v128.load(history)

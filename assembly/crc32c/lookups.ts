@@ -1,11 +1,11 @@
-// CRC-32C by table lookups, slicing-by-16: of what is short, and of what folding leaves.
+// CRC-32C by table lookups, slicing-by-16: for short inputs, and for what folding leaves.
 
 import { STEP } from './tables'
 
-/** Bytes from which on two streams of lookups pay (measured). */
+/** Length from which two streams of lookups pay (measured). */
 const TWO_STREAMS_FROM: u32 = 96
 
-/** Written and never read, see advance16. */
+/** Written but never read, see advance16. */
 const ANCHOR: usize = memory.data(4, 16)
 
 /** The register after any number of bytes. */

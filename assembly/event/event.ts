@@ -1,8 +1,8 @@
 // Event ▸ Summary ▸ Value ▸ TensorProto (spec/format.md, "Event"): tag, mode, mode step, dtype, shape and where the
-// elements lie. Copies nothing it can point to. Fields come in any order; what is unknown, or of another wire type than
-// the schema says, is skipped, and a message that comes in pieces is merged, as protobuf asks.
+// elements are. Copies nothing that it can point to. Fields may come in any order; unknown fields, and fields of another wire
+// type than the schema's, are skipped; a message that comes in pieces is merged, as protobuf requires.
 
-import { DTypeNumber, MAX_RANK, Placement, RecordSlot, Status, ValueKind } from '../../src/engine/abi'
+import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status, ValueKind } from '../../src/engine/abi'
 import { arenaMark, arenaPush, arenaRelease } from '../arena'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as wire from '../wire'
@@ -31,7 +31,7 @@ const TENSOR_CONTENT: u32 = (4 << 3) | wire.LENGTH_DELIMITED
 const SHAPE_DIM: u32 = (2 << 3) | wire.LENGTH_DELIMITED
 const DIM_SIZE: u32 = (1 << 3) | wire.VARINT
 
-/** Walks the payload of a record that is in memory as a whole. The slot tells what it holds, or why it can't be read. */
+/** Walks the payload of a record that is completely in memory. The slot says what it holds, or why it can't be read. */
 export function walk(slot: usize, payloadLength: u32): bool {
   wire.setTail(0, 0, 0)
   wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, payloadLength)
@@ -39,14 +39,13 @@ export function walk(slot: usize, payloadLength: u32): bool {
 }
 
 /**
- * Walks a record of which only the head (FRAME, FRAME_LENGTH) and, once it is known where that begins, the tail are in
- * memory. Between them lies tensor_content. Without a tail the walk ends with NEED_TAIL: DATA_OFFSET and DATA_LENGTH
- * then tell where the tail begins.
+ * Walks a record of which only the head (`frame`, `frameLength`) and the tail are in memory, with tensor_content in between.
+ * Without a tail the walk ends with Status.needTail; `dataOffset` and `dataLength` then say where the tail begins.
  */
 export function walkSparse(slot: usize, payloadLength: u32, tailAt: usize, tailBytes: u32): bool {
   wire.setTail(tailAt, tailBytes, payloadLength - tailBytes)
-  const there = load<u32>(slot, RecordSlot.frameLength) - HEADER_LENGTH
-  wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, min(there, payloadLength))
+  const available = load<u32>(slot, RecordSlot.frameLength) - HEADER_LENGTH
+  wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, min(available, payloadLength))
   return walkEvent(slot, payloadLength)
 }
 
@@ -126,7 +125,7 @@ export function walkValue(slot: usize, end: u32): bool {
   const asked = <usize>load<u32>(slot, RecordSlot.askedTag)
   const askedLength = load<u32>(slot, RecordSlot.askedTagLength)
   if (asked != 0 && (tagLength != askedLength || memory.compare(tag, asked, tagLength) != 0)) {
-    // Kept for the message; the address is never 0, not even that of an empty tag.
+    // Kept for the message. The address is never 0, not even for an empty tag.
     if (load<u32>(slot, RecordSlot.tag) == 0) {
       store<u32>(slot, tag != 0 ? <u32>tag : <u32>wire.address(start), RecordSlot.tag)
       store<u32>(slot, tagLength, RecordSlot.tagLength)
@@ -137,19 +136,19 @@ export function walkValue(slot: usize, end: u32): bool {
   }
   const isTensor = hasTensor || simple != 0
   store<i32>(slot, isTensor ? ValueKind.tensor : hasHistogram ? ValueKind.histogram : ValueKind.other, RecordSlot.valueKind)
-  // A tag that is asked for is kept only where it is found.
+  // A tag that was asked for is kept only if the Value holds a tensor.
   if (!isTensor && asked != 0) return false
   store<u32>(slot, <u32>tag, RecordSlot.tag)
   store<u32>(slot, tagLength, RecordSlot.tagLength)
   if (!isTensor) return false
   if (hasTensor) {
     finishTensor(slot)
-    // Values one by one are read from the Value once more, so that no hole may be in it.
+    // Values stored one by one are read from the Value again, so it must not have a hole.
     const hasHole = wire.address(start) != <usize>load<u32>(slot, RecordSlot.value)
     if (hasHole && load<i32>(slot, RecordSlot.placement) != Placement.content) wire.fail(Status.needMore, start)
     return true
   }
-  // A TensorBoard scalar: one float32 that lies where it is.
+  // A TensorBoard scalar: one float32, read in place.
   store<i32>(slot, DTypeNumber.float32, RecordSlot.dtype)
   store<f64>(slot, 1, RecordSlot.elementCount)
   store<i32>(slot, Placement.content, RecordSlot.placement)
@@ -159,7 +158,7 @@ export function walkValue(slot: usize, end: u32): bool {
   return true
 }
 
-/** smdebug keeps mode and mode step as decimal text of two plugins of these names. */
+/** smdebug stores mode and mode step as decimal text in two plugins of these names. */
 function walkPlugin(slot: usize, end: u32): void {
   let name: u32 = 0
   let nameLength: u32 = 0
@@ -192,7 +191,7 @@ function walkPlugin(slot: usize, end: u32): void {
   }
 }
 
-/** Decimal digits as a number; -1 if it is anything else, or of more digits than float64 holds. */
+/** Decimal digits as a number; -1 for anything else, and for more digits than float64 holds. */
 function readDecimal(at: usize, byteLength: u32): f64 {
   if (byteLength == 0 || byteLength > 15) return -1
   let value: u64 = 0
@@ -223,7 +222,7 @@ function walkTensor(slot: usize, end: u32): void {
   store<u32>(slot, load<u32>(slot, RecordSlot.valueCount) + strings, RecordSlot.valueCount)
 }
 
-/** Tells strings from numbers. The hook leaves the dtype of strings 0; then an empty tensor can only be one of them. */
+/** Tells strings from numbers. The hook leaves the dtype of strings 0, so an empty tensor of dtype 0 is one of strings. */
 function finishTensor(slot: usize): void {
   const dtype = load<i32>(slot, RecordSlot.dtype)
   const strings = load<u32>(slot, RecordSlot.valueCount)
@@ -254,8 +253,8 @@ function walkShape(slot: usize, end: u32): void {
   }
   if (wire.status() != Status.ok) return
   if (rank == before) return
-  if (rank > <u32>MAX_RANK) return refuseShape(slot, start, rank)
-  // Dimensions that came before are the last that was pushed, so that they grow where they are.
+  if (rank > <u32>MAX_DIMENSIONS) return refuseShape(slot, start, rank)
+  // Earlier dimensions of this shape were pushed last, so they grow in place.
   if (before > 0) arenaRelease(load<u32>(slot, RecordSlot.dims))
   const dims = arenaPush(rank << 3)
   if (dims == 0) return wire.fail(Status.outOfMemory, start)
@@ -279,10 +278,10 @@ function walkShape(slot: usize, end: u32): void {
       else wire.skip(dimKey, dimEnd)
     }
     store<f64>(dims + (i << 3), <f64>size)
-    // Nothing times however much is nothing, and what is too much stays finite.
+    // 0 stays 0, whatever it is multiplied by; a count that is too large stays finite.
     if (!isNaN(count)) count = size == 0 ? 0 : min(count, TOO_MANY) * <f64>size
     i++
-    // A size of 2^53 or more is none even beside one of 0: float64 does not hold it.
+    // A size of 2^53 or more is refused even next to a 0: float64 can't hold it.
     if (size < 0 || size >= <i64>MAX_ELEMENTS) {
       refuseShape(slot, dimStart, <f64>size)
       count = NaN
@@ -292,8 +291,8 @@ function walkShape(slot: usize, end: u32): void {
 }
 
 /**
- * Notes that a shape is none: `resolve` refuses it if its tensor is the one asked for. That of another is nobody's
- * concern. A count that is no number says so, whatever it is multiplied with.
+ * Marks a shape as bad: `resolve` refuses it if its tensor is the one asked for; the shapes of other tensors don't matter.
+ * The mark is a count of NaN, which stays NaN whatever it is multiplied by.
  */
 function refuseShape(slot: usize, at: u32, got: f64): void {
   if (isNaN(load<f64>(slot, RecordSlot.elementCount))) return

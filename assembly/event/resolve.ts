@@ -1,6 +1,6 @@
-// What a walk has found, against what was asked for, and the bytes against the shape.
+// Checks what a walk found against what was asked for, and the bytes against the shape.
 
-import { DTypeNumber, MAX_RANK, Placement, RecordSlot, Status } from '../../src/engine/abi'
+import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status } from '../../src/engine/abi'
 import { elementSize } from '../dtype'
 import { HEADER_LENGTH, refuse } from '../tfrecord'
 import * as wire from '../wire'
@@ -8,10 +8,10 @@ import { isHalfRead, readValues } from './values'
 
 const MAX_ELEMENTS: f64 = 9007199254740992
 
-/** Holds what was found against what was asked for, and the bytes against the shape. */
+/** Checks what was found against what was asked for, and the bytes against the shape. */
 export function resolve(slot: usize): bool {
-  // Mode and mode step are not held against the index file: the hook can write a record under the mode that comes next
-  // (seen in real trials), but its step is always that of its file.
+  // Mode and mode step are not compared with the index file: the hook may write a record under the next mode (as real
+  // trials show), but its step is always that of its file.
   const step = load<f64>(slot, RecordSlot.eventStep)
   const askedStep = load<f64>(slot, RecordSlot.askedStep)
   if (askedStep >= 0 && askedStep != step) return refusePayload(slot, Status.stepMismatch, 0, askedStep, step)
@@ -19,7 +19,8 @@ export function resolve(slot: usize): bool {
   if (isMislabelledHalf(slot, count)) store<i32>(slot, DTypeNumber.float16, RecordSlot.dtype)
   const dtype = load<i32>(slot, RecordSlot.dtype)
   if (isNaN(count)) {
-    return refusePayload(slot, Status.badShape, load<u32>(slot, RecordSlot.faultOffset), MAX_RANK, load<f64>(slot, RecordSlot.got))
+    const got = load<f64>(slot, RecordSlot.got)
+    return refusePayload(slot, Status.badShape, load<u32>(slot, RecordSlot.faultOffset), MAX_DIMENSIONS, got)
   }
   if (count > MAX_ELEMENTS) return refusePayload(slot, Status.badShape, 0, MAX_ELEMENTS, count)
   if (load<i32>(slot, RecordSlot.placement) == Placement.strings) return checkCount(slot, count)
@@ -41,7 +42,7 @@ export function resolve(slot: usize): bool {
   return checkCount(slot, count)
 }
 
-/** Where in the payload the slot's Value begins. */
+/** The offset in the payload at which the slot's Value begins. */
 function valuePosition(slot: usize): u32 {
   const value = <usize>load<u32>(slot, RecordSlot.value)
   if (wire.isInTail(value)) return wire.tailPosition(value)
@@ -58,7 +59,7 @@ function isMislabelledHalf(slot: usize, count: f64): bool {
   )
 }
 
-/** Values one by one: as many as the shape asks for, or fewer but at least one, the last of which is repeated. */
+/** Values stored one by one: as many as the shape has elements, or fewer but at least one; the last one is repeated. */
 function checkCount(slot: usize, count: f64): bool {
   const values = load<u32>(slot, RecordSlot.valueCount)
   if (<f64>values > count || (values == 0 && count > 0)) {
@@ -67,7 +68,7 @@ function checkCount(slot: usize, count: f64): bool {
   return true
 }
 
-/** Refuses a record for what is at an offset of its payload. */
+/** Refuses a record because of what is at an offset of its payload. */
 export function refusePayload(slot: usize, status: i32, offset: u32, expected: f64, got: f64): bool {
   return refuse(slot, status, HEADER_LENGTH + offset, expected, got)
 }

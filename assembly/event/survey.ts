@@ -1,4 +1,4 @@
-// Surveys: what a record holds that no index entry promises, a slot for each Value of its Event.
+// Surveys: what a record without an index entry holds, one slot per Value of its Event.
 
 import { RecordSlot, Status, ValueKind } from '../../src/engine/abi'
 import { HEADER_LENGTH } from '../tfrecord'
@@ -6,19 +6,19 @@ import * as wire from '../wire'
 import { EVENT_STEP, EVENT_SUMMARY, SUMMARY_VALUE, walkValue } from './event'
 import { refusePayload, resolve } from './resolve'
 
-// Where a survey that ran out of slots goes on: in the payload, and in the Summary that ends there; and the step, if it
-// has come by then.
+// Where a survey that ran out of slots continues: the position in the payload, the end of the current Summary, and the step,
+// if it has been read by then.
 let surveyPosition: u32 = 0
 let surveySummaryEnd: u32 = 0
 let surveyStep: f64 = 0
 
 /**
- * Walks all of an Event: a slot for each Value, or one that says NO_VALUE. Of each, FRAME and FRAME_LENGTH are those of
- * the first slot. A Value that can't be read has its STATUS; RECORD_STATUS tells whether the Event is one at all, in the
- * first slot, which then is the only one. NEED_MORE and NEED_TAIL: see walkSparse; a hole must lie in the first Value.
+ * Walks a whole Event: one slot per Value, or a single one with ValueKind.noValue. All get `frame` and `frameLength` of the
+ * first slot. A Value that can't be read has a status; if the Event itself can't be read, the first slot's `recordStatus` says
+ * so, and it is the only slot. Status.needMore and needTail: see walkSparse; a hole must be in the first Value.
  * @param capacity of slots, at least one
- * @param tailBytes of the payload that lie at `tailAt`, behind a hole; 0 where there is none
- * @returns how many slots there are. More than the capacity: there are more Values; surveyRest has them
+ * @param tailBytes of the payload at `tailAt`, after a hole; 0 if there is no hole
+ * @returns the number of slots. If it is more than the capacity, surveyRest returns the rest of the Values
  */
 export function survey(slot: usize, capacity: u32, payloadLength: u32, tailAt: usize, tailBytes: u32): u32 {
   wire.setTail(tailAt, tailBytes, payloadLength - tailBytes)
@@ -28,14 +28,14 @@ export function survey(slot: usize, capacity: u32, payloadLength: u32, tailAt: u
   return surveyRest(slot, capacity, payloadLength)
 }
 
-/** Goes on with the Event whose Values did not fit. The slots are filled anew; FRAME and FRAME_LENGTH stay. */
+/** Continues with the Event whose Values did not fit. Fills the slots anew; `frame` and `frameLength` stay. */
 export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 {
   const frame = load<u32>(slot, RecordSlot.frame)
   const frameLength = load<u32>(slot, RecordSlot.frameLength)
   const tornasole = load<u32>(slot, RecordSlot.askedTornasole)
-  const there = frameLength - HEADER_LENGTH
+  const available = frameLength - HEADER_LENGTH
   const end = payloadLength
-  wire.open(<usize>frame + HEADER_LENGTH, min(there, payloadLength))
+  wire.open(<usize>frame + HEADER_LENGTH, min(available, payloadLength))
   wire.seek(surveyPosition)
   openSlot(slot, frame, frameLength, tornasole)
   let count: u32 = 0
@@ -77,7 +77,7 @@ export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 
     const dataLength = load<u32>(last, RecordSlot.dataLength)
     openSlot(slot, frame, frameLength, tornasole)
     refusePayload(slot, fault, offset, 0, got)
-    // Of NEED_TAIL: where the tail begins.
+    // For Status.needTail: where the tail begins.
     store<u32>(slot, dataOffset, RecordSlot.dataOffset)
     store<u32>(slot, dataLength, RecordSlot.dataLength)
     store<i32>(slot, fault, RecordSlot.recordStatus)
@@ -87,7 +87,7 @@ export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 
   for (let i: u32 = 0; i < slots; i++) {
     const at = slot + <usize>i * RecordSlot.size
     store<f64>(at, step, RecordSlot.eventStep)
-    // Reads values one by one, which moves the cursor: only now that the walk is over.
+    // Reading values one by one moves the cursor, so it has to wait until the walk is over.
     if (load<i32>(at, RecordSlot.valueKind) == ValueKind.tensor) resolve(at)
   }
   return isFull ? capacity + 1 : slots

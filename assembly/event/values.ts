@@ -1,4 +1,4 @@
-// The values of a tensor that lie one by one in its TensorProto, and its strings: read in turns, from a cursor in the slot.
+// Values that a TensorProto stores one by one, and strings: read in portions, from a cursor in the slot.
 
 import { DTypeNumber, RecordSlot, Status } from '../../src/engine/abi'
 import { elementSize, isComplex, valuesField } from '../dtype'
@@ -11,7 +11,7 @@ export const TENSOR_STRING: u32 = (8 << 3) | wire.LENGTH_DELIMITED
 /**
  * Moves the cursor to the next field of the Value's TensorProto, which may come in pieces.
  * @param end where the Value ends
- * @returns the field's key; 0 when there is none left
+ * @returns the field's key; 0 after the last field
  */
 function nextTensorField(slot: usize, end: u32): u32 {
   let tensorEnd = load<u32>(slot, RecordSlot.tensorEnd)
@@ -28,13 +28,13 @@ function nextTensorField(slot: usize, end: u32): u32 {
   return 0
 }
 
-/** Whether the values that were read last end with half of a complex number. */
+/** Whether the values read last end in the middle of a complex number. */
 export let isHalfRead = false
 
 /**
- * Reads the next values of a tensor of KIND VALUES as dense little-endian elements, `capacity` of them at the most.
- * @param out where to; 0 only counts them
- * @returns how many were there
+ * Reads the next values of a tensor of Placement.values as dense little-endian elements, at most `capacity` of them.
+ * @param out where to; 0: only counts them
+ * @returns how many values were read
  */
 export function readValues(slot: usize, out: usize, capacity: u32): u32 {
   const dtype = load<i32>(slot, RecordSlot.dtype)
@@ -86,8 +86,8 @@ export function readValues(slot: usize, out: usize, capacity: u32): u32 {
 }
 
 /**
- * Moves to the next string of a tensor of KIND STRINGS: DATA and DATA_LENGTH then span its UTF-8 bytes.
- * @returns false when there is none left
+ * Moves to the next string of a tensor of Placement.strings: `data` and `dataLength` then span its UTF-8 bytes.
+ * @returns false after the last string
  */
 export function readString(slot: usize): bool {
   const end = load<u32>(slot, RecordSlot.valueLength)

@@ -9,7 +9,7 @@ const widenedB: usize = memory.data(1024 * 16, 16)
 
 /**
  * Counts the elements of `a` that are not close to their counterparts in `b`. A pair of float32 is compared in float32
- * as numpy does; all others as float64. What has no numbers is close to nothing.
+ * as numpy does; all others as float64. Elements that aren't numbers are close to nothing.
  */
 export function allclose(
   dtypeA: i32,
@@ -46,11 +46,11 @@ export function allclose(
   return apart
 }
 
-/** Elements that are compared at once before it is known that b was finite among them. */
+/** Elements compared at once, before it is known whether b is finite among them. */
 const RUN: u32 = 4096
 
 function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNan: bool): u32 {
-  // Then what is equal is within the tolerance, too.
+  // Then equal elements are within the tolerance, too.
   const isOrdinary = atol >= 0 && rtol >= 0 && rtol < <T>Infinity
   let apart: u32 = 0
   while (count > 0) {
@@ -66,12 +66,12 @@ function countApart<T>(a: usize, b: usize, count: u32, rtol: T, atol: T, equalNa
   return apart
 }
 
-/** Where b is finite, as nearly everywhere, only the distance counts. @returns -1 if it is not */
+/** If b is finite, as it nearly always is, only the distance matters. @returns -1 if it is not */
 function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
   const relative = v128.splat<T>(rtol)
   const absolute = v128.splat<T>(atol)
   const mask = absMask<T>()
-  // What makes the exponent of NaN and ∞ overflow into the sign.
+  // Added to NaN or ∞, this makes the exponent overflow into the sign.
   const one = sizeof<T>() == 8 ? i64x2.splat(1 << 52) : i32x4.splat(1 << 23)
   let close = i32x4.splat(0)
   let special = i32x4.splat(0)
@@ -106,8 +106,8 @@ function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
 }
 
 /**
- * Without a branch, since the data decide: one on every mismatch makes noisy tensors five times slower. `N` is u8 where
- * NaN is close to NaN: known when this is compiled, it costs nothing where it is not asked for.
+ * Branchless: a branch on every mismatch makes noisy tensors five times slower. `N` is u8 if NaN is close to NaN: decided at
+ * compile time, this costs nothing where it is not asked for.
  */
 function countEach<T, N>(a: usize, b: usize, count: u32, rtol: T, atol: T): u32 {
   const relative = v128.splat<T>(rtol)
@@ -141,7 +141,7 @@ function countEach<T, N>(a: usize, b: usize, count: u32, rtol: T, atol: T): u32 
   return apart
 }
 
-/** Only `y` has to be finite: from an infinite `x` it is infinitely far. */
+/** Only `y` has to be checked for infinity: an infinite `x` is infinitely far away. */
 // @ts-ignore: decorator
 @inline
 function areClose<T, N>(x: v128, y: v128, relative: v128, absolute: v128, mask: v128, infinite: v128): v128 {
@@ -153,7 +153,7 @@ function areClose<T, N>(x: v128, y: v128, relative: v128, absolute: v128, mask: 
   return v128.or(close, v128.and(v128.ne<T>(x, x), v128.ne<T>(y, y)))
 }
 
-/** Of the widened elements; a real one has no imaginary part. */
+/** For widened elements; real ones have no imaginary part. */
 function countApartComplex(n: u32, isComplexA: bool, isComplexB: bool, rtol: f64, atol: f64, equalNan: bool): u32 {
   let apart: u32 = 0
   for (let i: usize = 0; i < n; i++) {
@@ -168,7 +168,7 @@ function countApartComplex(n: u32, isComplexA: bool, isComplexB: bool, rtol: f64
   return apart
 }
 
-/** √(x² + y²) whose squares neither overflow nor vanish. */
+/** √(x² + y²), without overflow or underflow of the squares. */
 function hypot(x: f64, y: f64): f64 {
   const larger = max(abs(x), abs(y))
   if (larger == 0 || larger == Infinity) return larger

@@ -5,14 +5,14 @@ import { elementSize, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
-/** Sums that channels lying side by side are spread over when they are fewer: a vector wants long runs. */
+/** Adjacent channels, if they are few, are spread over this many sums: vectors need long runs. */
 const SPREAD: u32 = 512
 
 const spread: usize = memory.data(512 * 8, 16)
 
 /**
- * Adds to each channel's f64 the sum of its elements, which lie as [outer, channels, inner] in C order. Of complex ones
- * the real parts count, and of strings nothing.
+ * Adds the sum of each channel's elements to its f64. Elements are [outer, channels, inner] in C order. Of complex numbers
+ * the real parts are summed; strings are ignored.
  */
 export function sumChannels(dtype: i32, data: usize, outer: u32, channels: u32, inner: u32, sums: usize): void {
   const count = outer * channels * inner
@@ -40,7 +40,7 @@ function addAll(dtype: i32, data: usize, count: u32, channels: u32, inner: u32, 
   }
 }
 
-/** Adds n elements, which begin at the `first` of the tensor and go over the ends of channels. */
+/** Adds n elements, starting with element `first` of the tensor; they may span channels. */
 function addRuns<T>(data: usize, first: u32, n: u32, channels: u32, inner: u32, sums: usize): void {
   for (const end = first + n; first != end; ) {
     const channel = (first / inner) % channels
@@ -64,14 +64,14 @@ function add(sum: usize, x: f64): void {
   store<f64>(sum, load<f64>(sum) + x)
 }
 
-/** Adds each element to a sum of its own. */
+/** Adds each element to its own sum. */
 function addEach<T>(data: usize, n: u32, sums: usize): void {
   const end = data + <usize>(n & ~1) * sizeof<T>()
   for (; data != end; data += 2 * sizeof<T>(), sums += 16) v128.store(sums, f64x2.add(v128.load(sums), loadPair<T>(data)))
   if (n & 1) add(sums, <f64>load<T>(data))
 }
 
-/** Four sums at once, since each addition waits for the one before. */
+/** Four sums in parallel, since each addition waits for the one before. */
 function sumOf<T>(data: usize, n: u32): f64 {
   const two: usize = 2 * sizeof<T>()
   let sum0 = f64x2.splat(0)

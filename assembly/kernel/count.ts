@@ -1,4 +1,4 @@
-// How many elements are of a kind, compared as float64.
+// Counts of elements that meet a condition, compared as float64.
 
 import { DTypeNumber } from '../../src/engine/abi'
 import { elementSize, isComplex } from '../dtype'
@@ -6,8 +6,8 @@ import { loadPair } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
 /**
- * Adds to each column's u32 how many rows of a matrix have lo < x < hi there; a `hi` that is NaN bounds nothing. NaN is
- * not inside, and neither is what has no order.
+ * Adds to each column's u32 the number of rows of a matrix with lo < x < hi in it. If `hi` is NaN there is no upper bound. NaN
+ * is not inside, and neither are complex numbers and strings.
  */
 export function countInside(
   dtype: i32,
@@ -40,7 +40,7 @@ export function countBelow(counts: usize, columns: u32, limit: f64): u32 {
   return below
 }
 
-/** How many elements equal a value; a complex one does without an imaginary part. */
+/** How many elements equal a value. A complex number does if its imaginary part is 0. */
 export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32 {
   if (dtype == DTypeNumber.float32) return equal<f32>(data, count, value)
   if (dtype == DTypeNumber.float64) return equal<f64>(data, count, value)
@@ -58,7 +58,7 @@ export function countEqual(dtype: i32, data: usize, count: u32, value: f64): u32
   return found
 }
 
-/** Of n elements, which begin at the `first` of the matrix and go over the ends of rows. */
+/** For n elements, starting with element `first` of the matrix; they may span rows. */
 function inRows<T>(data: usize, first: u32, n: u32, columns: u32, lo: f64, hi: f64, counts: usize): void {
   for (const end = first + n; first != end; ) {
     const column = first % columns
@@ -107,7 +107,7 @@ function equal<T>(data: usize, count: u32, value: f64): u32 {
   return found
 }
 
-/** Of the widened elements. */
+/** For widened elements. */
 function equalComplex(n: u32, value: f64): u32 {
   let found: u32 = 0
   const end = widened + (<usize>n << 4)

@@ -1,4 +1,4 @@
-// How far two tensors are apart: Σ|a − b|, in float64 whatever the types are.
+// The distance between two tensors: Σ|a − b|, in float64 for all types.
 
 import { DTypeNumber } from '../../src/engine/abi'
 import { elementSize, isComplex } from '../dtype'
@@ -7,7 +7,7 @@ import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
 
-/** NaN where one is among the differences; 0 where a side has no numbers. */
+/** NaN if any difference is NaN; 0 if either side is not numeric. */
 export function absDifference(dtypeA: i32, a: usize, dtypeB: i32, b: usize, count: u32): f64 {
   if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32) return sumApart<f32>(a, b, count)
   if (dtypeA == DTypeNumber.float64 && dtypeB == DTypeNumber.float64) return sumApart<f64>(a, b, count)
@@ -39,7 +39,7 @@ function apart<T>(a: usize, b: usize): v128 {
   return f64x2.abs(f64x2.sub(loadPair<T>(a), loadPair<T>(b)))
 }
 
-/** Four sums at once, since each addition waits for the one before. */
+/** Four sums in parallel, since each addition waits for the one before. */
 function sumApart<T>(a: usize, b: usize, count: u32): f64 {
   const two: usize = 2 * sizeof<T>()
   let sum0 = f64x2.splat(0)
@@ -70,7 +70,7 @@ function sumApartComplex(n: u32): f64 {
   return sum
 }
 
-/** Gives float64 elements an imaginary part, from the last on so that none is written over before it is read. */
+/** Gives float64 elements an imaginary part, from the last to the first, so that none is overwritten before it is read. */
 function makeComplex(at: usize, n: u32): void {
   for (let i = <usize>n; i-- > 0; ) {
     store<f64>(at + (i << 4), load<f64>(at + (i << 3)))

@@ -1,6 +1,6 @@
-// Double-double arithmetic: a number as the sum of two float64, high and low, where low is what rounding took from high.
+// Double-double arithmetic: a number is the sum of two float64, high and low, where low is the rounding error of high.
 
-/** What rounding took from the result of the last `twoSum` or `twoProduct`. */
+/** The rounding error of the last `twoSum` or `twoProduct`. */
 export let roundOff: f64 = 0
 
 /** Knuth's sum. */

@@ -1,6 +1,6 @@
-// The extremes of a block, by vectors: eight elements at once, the rest of them one by one. They have a pass of their own: with
-// those of the sums, the accumulators are more than there are registers, and V8 would keep some of them in memory
-// (performance.md §5), while a block that was read a moment ago costs little to read again.
+// The extremes of a block, by vectors: eight elements at once, the remaining ones one by one. They have their own pass: with the
+// accumulators of the sums there would not be enough registers, and V8 would spill some to memory (performance.md §5), while a
+// block that was just read is cheap to read again.
 
 import { MomentsRow } from '../../src/engine/abi'
 import { absMask, at, loadVector, maxAcross, minAcross, sum4, sumAcross } from './lanes'
@@ -16,7 +16,7 @@ export function passExtremes<T>(data: usize, n: u32): bool {
   let lowest = startOf<T>(Infinity, 0, i32.MAX_VALUE, -1)
   let highest = startOf<T>(-Infinity, i32.MIN_VALUE, i32.MIN_VALUE, 0)
   let nearest = startOf<T>(Infinity, INFINITY_BITS, -1, -1)
-  // Of float64, a sum that only finite elements leave finite. Among the bits of float32 NaN and ±∞ are extremes
+  // For float64, a sum that is finite only if all elements are. For float32, the bits of NaN and ±∞ are extremes
   let witness = f64x2.splat(0)
   const end = data + (<usize>n & ~7) * sizeof<T>()
   const mask = absMask<T>()
@@ -46,7 +46,7 @@ export function passExtremes<T>(data: usize, n: u32): bool {
   return isFinite(sum)
 }
 
-/** From what vectors found, and the elements that are left over. */
+/** From the vectors' extremes and the remaining elements. */
 // @ts-ignore: decorator
 @inline
 function setExtremes<T>(data: usize, n: u32, lowest: v128, highest: v128, nearest: v128): void {
@@ -78,7 +78,7 @@ function setExtremes<T>(data: usize, n: u32, lowest: v128, highest: v128, neares
   set(part, MomentsRow.maxAbs, max(-first, last))
 }
 
-/** Counts the elements with |x| < limit, or with x = 0 when the limit is. */
+/** Counts the elements with |x| < limit, or with x = 0 if the limit is 0. */
 export function countAbsBelow<T>(data: usize, n: u32, limit: f64): f64 {
   let counts = i64x2.splat(0)
   const end = data + (<usize>n & ~7) * sizeof<T>()
@@ -99,9 +99,9 @@ export function countAbsBelow<T>(data: usize, n: u32, limit: f64): f64 {
   return <f64>count
 }
 
-// Vectors of extremes are float64 where elements are of 64 bits, and those of float32 are its bits as integers, which units
-// with less to do compare: unsigned, the largest bits are of the lowest negative number, if there is one; signed, they are of
-// the highest positive one. Where there is none, the least |x| tells. A NaN goes astray, and so must lead to `addFiltered`.
+// The extremes of 64-bit elements are kept as float64. Those of float32 are kept as their bits, since integer comparisons run on
+// less busy units: as unsigned integers, the lowest negative number has the largest bits; as signed ones, the highest positive
+// number has. If there is no such number, the least |x| is the answer. NaN breaks this, so it must lead to `addFiltered`.
 
 /** The extreme of no elements. */
 // @ts-ignore: decorator
@@ -126,7 +126,7 @@ function foldHighest<T>(a: v128, b: v128): v128 {
   return isFloat<T>() ? i32x4.max_s(a, b) : v128.max<T>(a, b)
 }
 
-/** Of magnitudes. */
+/** For magnitudes. */
 // @ts-ignore: decorator
 @inline
 function foldNearest<T>(a: v128, b: v128): v128 {

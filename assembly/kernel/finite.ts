@@ -1,4 +1,4 @@
-// Finite numbers that can be squared and summed as they are; those among NaN and infinities are filtered out first.
+// Blocks of numbers that can be squared and summed as they are. NaN and infinities are filtered out first.
 
 import { KnownMoments, MomentsRow } from '../../src/engine/abi'
 import { roundOff, twoSum } from './double-double'
@@ -8,17 +8,17 @@ import { get, momentsReset, part, set, setProduct, setSum, setSumsAbsOfOneSign }
 import { addScaled, LARGE, SMALL } from './scaled'
 import { m2Around, passAll, passSquares, passSquaresAbs, passSum, passSumsAbs } from './sums'
 
-/** Sums of no more than these are right to the last digit. */
+/** Sums of at most this many elements are exact to the last digit. */
 const FEW: u32 = 64
 
 const SMALLEST_NORMAL: f64 = reinterpret<f64>(<i64>1 << 52)
 
-/** A block of elements that were widened, or left by `addFiltered`. */
+/** A block of elements that were widened, or that `addFiltered` kept. */
 export const block: usize = memory.data(4096 * 8, 16)
 
 /**
- * Fills `part` with the moments of a block. 64-bit integers must be of at most 52 bits.
- * @param known as `momentsAdd` has completed it
+ * Fills `part` with the moments of a block. 64-bit integers must fit into 52 bits.
+ * @param known as completed by `momentsAdd`
  */
 export function addFinite<T>(data: usize, n: u32, known: i32): void {
   const hasExtremes = (known & KnownMoments.extremes) != 0
@@ -36,7 +36,7 @@ export function addFinite<T>(data: usize, n: u32, known: i32): void {
     else passSumsAbs<T>(data, n)
   } else if (known & KnownMoments.squares) passSquares<T>(data, n)
   else if (known & KnownMoments.sum) passSum<T>(data, n)
-  // Only NaN and ±∞ leave the sum of float32 not finite
+  // The sum of float32 elements is finite unless there are NaN or ±∞
   if (isFloat<T>() && !hasExtremes && !isFinite(get(part, MomentsRow.sum)) && addFiltered<T>(data, n, known)) return
   if (known & KnownMoments.sum) setSums<T>(data, n, known)
   if (hasExtremes && get(part, MomentsRow.minAbs) == 0) {
@@ -45,12 +45,12 @@ export function addFinite<T>(data: usize, n: u32, known: i32): void {
   }
 }
 
-/** From the raw Σx, Σ|x| and Σx² that a pass left to the slots of sums and squares. */
+/** Makes the slots of sums and squares from the raw Σx, Σ|x| and Σx² that a pass left in them. */
 function setSums<T>(data: usize, n: u32, known: i32): void {
   const count = <f64>n
   const sum = get(part, MomentsRow.sum)
   const sumAbs = get(part, MomentsRow.sumAbs)
-  // Of a few numbers a person knows the sum
+  // People check the sums of a few numbers by hand
   if (isFloat<T>() && n <= FEW) setSumOfFew<T>(data, n)
   else setSum(part, MomentsRow.sum, sum, 0, count)
   const squares = get(part, MomentsRow.sumSquares)
@@ -65,7 +65,7 @@ function setSums<T>(data: usize, n: u32, known: i32): void {
   if (known & KnownMoments.squares) set(part, MomentsRow.m2Abs, m2Of<T>(data, n, squares, sumAbs, true))
 }
 
-/** Σ(x − mean)², or of |x|: from Σx² − (Σx)²/n, or where that cancels by a second pass. */
+/** Σ(x − mean)², or the same of |x|: from Σx² − (Σx)²/n, or by a second pass if that cancels. */
 function m2Of<T>(data: usize, n: u32, squares: f64, sum: f64, isAbsolute: bool): f64 {
   const mean = sum / <f64>n
   const m2 = squares - sum * mean
@@ -83,7 +83,7 @@ function setSumOfFew<T>(data: usize, n: u32): void {
   setSum(part, MomentsRow.sum, high, low, <f64>n)
 }
 
-/** A block with NaN or ±∞: moves the finite elements to `block` (`data` may be that) and takes them as a block. */
+/** A block with NaN or ±∞: moves the finite elements to `block` (which `data` may be) and adds them as a block. */
 function addFiltered<T>(data: usize, n: u32, known: i32): bool {
   let finite: u32 = 0
   let nans: u32 = 0
@@ -109,7 +109,7 @@ function addFiltered<T>(data: usize, n: u32, known: i32): bool {
   return true
 }
 
-/** Whether a finite float64 block, having passed, holds numbers whose squares or products leave the range. */
+/** Whether a finite float64 block, whose extremes are known, holds numbers whose squares or products leave the range. */
 function isExtreme(data: usize, n: u32): bool {
   const most = get(part, MomentsRow.maxAbs)
   const least = get(part, MomentsRow.minAbs)

@@ -1,4 +1,4 @@
-// int64 and uint64. Of at most 52 bits they are taken as float64; of more, all that has to be exact is done with integers.
+// int64 and uint64. Numbers of at most 52 bits are treated as float64; with more bits, what has to be exact uses integers.
 
 import { KnownMoments, MomentsRow } from '../../src/engine/abi'
 import { roundOff, twoSum } from './double-double'
@@ -15,10 +15,10 @@ export function addInt64<T>(data: usize, n: u32, known: i32): void {
 
 // ---------------------------------------------------------------------------------------------------- Up to 52 bits
 
-/** The sum that `isNarrow` has come to, in 64 bits. */
+/** The sum that `isNarrow` computed, in 64 bits. */
 let narrowSum: i64 = 0
 
-/** Whether they are of so few bits that float64 holds them. */
+/** Whether all elements fit into 52 bits, so that float64 holds them. */
 function isNarrow<T>(data: usize, n: u32): bool {
   const bias = i64x2.splat(isSigned<T>() ? 1 << 51 : 0)
   let bits = i64x2.splat(0)
@@ -47,7 +47,7 @@ function addNarrow<T>(data: usize, n: u32, known: i32): void {
   store<u64>(part + MomentsRow.maxExact, <u64><i64>get(part, MomentsRow.max))
   store<u64>(part + MomentsRow.minAbsExact, <u64>get(part, MomentsRow.minAbs))
   store<u64>(part + MomentsRow.maxAbsExact, <u64>get(part, MomentsRow.maxAbs))
-  // Float64 may have rounded sums that have more bits than the elements
+  // float64 may have rounded the sums, which have more bits than the elements
   setIntegerSum(MomentsRow.sum, isSigned<T>() ? narrowSum >> 32 : narrowSum >>> 32, narrowSum & 0xffffffff, n)
   if (get(part, MomentsRow.min) >= 0) setSumsAbsOfOneSign(part, 1)
   else if (get(part, MomentsRow.max) <= 0) setSumsAbsOfOneSign(part, -1)
@@ -60,7 +60,7 @@ function setIntegerSum(slot: usize, upper: i64, lower: i64, n: u32): void {
 
 // ---------------------------------------------------------------------------------------------------- More bits
 
-/** Σ of the upper halves, and of the lower ones. */
+/** The sums of the upper and of the lower halves. */
 let upper: i64 = 0
 let lower: i64 = 0
 
@@ -71,7 +71,7 @@ function addWide<T>(data: usize, n: u32, known: i32): void {
   set(part, MomentsRow.min, <f64>lowest)
   set(part, MomentsRow.max, <f64>highest)
   setIntegerSum(MomentsRow.sum, upper, lower, n)
-  // Both ends less than 2^63 apart leave differences within 64 bits
+  // If both extremes are less than 2^63 apart, differences fit into 64 bits
   const isClose = <i64>(highest - lowest) >= 0
   if (known & KnownMoments.squares) {
     const pilot = integerMean(upper, lower, n)
@@ -109,7 +109,7 @@ function addWide<T>(data: usize, n: u32, known: i32): void {
 function passExtremesAndSum<T>(data: usize, n: u32): void {
   const sign = signMask()
   const lowerBits = lowerMask()
-  // As signed numbers, which is how vectors can be compared
+  // As signed numbers, since vectors have only signed comparisons
   let lowest = i64x2.splat(i64.MAX_VALUE)
   let highest = i64x2.splat(i64.MIN_VALUE)
   let uppers = i64x2.splat(0)
@@ -124,7 +124,7 @@ function passExtremesAndSum<T>(data: usize, n: u32): void {
     const signed1 = isSigned<T>() ? x1 : flipped1
     lowest = minInt64(lowest, minInt64(signed0, signed1))
     highest = maxInt64(highest, maxInt64(signed0, signed1))
-    // Those of signed numbers are 2^31 too large, so that they can be shifted as unsigned ones
+    // The upper halves of signed numbers are 2^31 too large, so that they can be shifted as unsigned ones
     const upper0 = i64x2.shr_u(isSigned<T>() ? flipped0 : x0, 32)
     const upper1 = i64x2.shr_u(isSigned<T>() ? flipped1 : x1, 32)
     uppers = i64x2.add(uppers, i64x2.add(upper0, upper1))
@@ -153,7 +153,7 @@ function passExtremesAndSum<T>(data: usize, n: u32): void {
 /** Finds the least |x| and Σ|x| of int64. */
 function passMagnitudes(data: usize, n: u32): void {
   const lowerBits = lowerMask()
-  // −|x| is in the range of int64 also where |x| is not
+  // −|x| always fits into int64, |x| does not
   let nearest = i64x2.splat(i64.MIN_VALUE)
   let uppers = i64x2.splat(0)
   let lowers = i64x2.splat(0)
@@ -192,7 +192,7 @@ function passProduct<T>(data: usize, n: u32): void {
   setProduct(part, factor, <f64>exponent)
 }
 
-/** Σ(x − mean)² around an integer near the mean, or likewise of |x|. */
+/** Σ(x − mean)², computed around an integer near the mean; or the same of |x|. */
 function m2Exact<T>(data: usize, n: u32, pilot: i64, isAbsolute: bool): f64 {
   const k = i64x2.splat(pilot)
   let sums = f64x2.splat(0)
@@ -208,7 +208,7 @@ function m2Exact<T>(data: usize, n: u32, pilot: i64, isAbsolute: bool): f64 {
   return m2From(sums, squares, <f64>((n & 1 && isAbsolute ? <i64>magnitude(last) : last) - pilot), n)
 }
 
-/** Σ(x − mean)² of numbers so far apart that float64 tells them from their mean. */
+/** Σ(x − mean)² of numbers so far apart that float64 can tell them from their mean. */
 function m2Float<T>(data: usize, n: u32, mean: f64): f64 {
   const k = f64x2.splat(mean)
   let sums = f64x2.splat(0)
@@ -234,14 +234,14 @@ function countZeros(data: usize, n: u32): f64 {
   return <f64>count
 }
 
-/** |x| as an unsigned number, also of the lowest int64. */
+/** |x| as an unsigned number, which also holds that of the lowest int64. */
 // @ts-ignore: decorator
 @inline
 function magnitude(x: i64): u64 {
   return x < 0 ? 0 - <u64>x : <u64>x
 }
 
-/** (upper · 2^32 + lower) / n, to the next integer or so. */
+/** (upper · 2^32 + lower) / n, to about the nearest integer. */
 function integerMean(upper: i64, lower: i64, n: u32): i64 {
   return (upper / <i64>n << 32) + ((upper % <i64>n << 32) + lower) / <i64>n
 }

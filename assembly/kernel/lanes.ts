@@ -1,7 +1,6 @@
-// The vectors of the kernels: one vocabulary for all element types. What a function does for a type is decided when it is
-// compiled.
+// Vectors: one vocabulary for all kernels and element types. What a function does for a type is decided at compile time.
 
-/** V8 builds constants anew at each use, and a load is one instruction. */
+/** V8 rebuilds a vector constant at each use, while a load is one instruction. */
 const CONSTANTS: usize = memory.data<u64>(
   [
     0x7ff0000000000000, 0x7ff0000000000000, 0x7f8000007f800000, 0x7f8000007f800000, 0x7fffffffffffffff,
@@ -99,7 +98,7 @@ function lowToFloat64<T>(x: v128): v128 {
   return isSigned<T>() ? f64x2.convert_low_i32x4_s(x) : f64x2.convert_low_i32x4_u(x)
 }
 
-/** As their lowest bits, those of 3·2^51 or 2^52 are added. */
+/** The bits are added as the lowest ones of 3·2^51 or 2^52, which is then subtracted. */
 // @ts-ignore: decorator
 @inline
 function int52ToFloat64<T>(x: v128): v128 {
@@ -108,8 +107,8 @@ function int52ToFloat64<T>(x: v128): v128 {
 }
 
 /**
- * Rounded once. The halves become the lowest bits of 2^52 and 2^84 (of signed numbers 2^84 + 2^63, the upper half being
- * 2^31 too large when its sign is flipped), and these are taken off again before the halves meet.
+ * Rounds once. The halves become the lowest bits of 2^52 and 2^84 (for signed numbers 2^84 + 2^63, since flipping the sign makes
+ * the upper half 2^31 too large), which are subtracted again before the halves are added.
  */
 // @ts-ignore: decorator
 @inline

@@ -2,8 +2,8 @@
 // performance.md §3).
 //
 // Elements are taken in blocks of 4,096, which stay in the L1 cache for as many passes as a block needs: for the extremes,
-// for sums, and for Σ(x − mean)² where Σx² − (Σx)²/n would cancel. The moments of the block are merged into the row by
-// Chan's formula. So nothing passes from block to block but the row, and input cut at whole blocks gives the same bits.
+// for sums, and for Σ(x − mean)² if Σx² − (Σx)²/n would cancel. The moments of the block are merged into the row by
+// Chan's formula. Only the row is carried from block to block, so input cut between blocks gives the same bits.
 //
 //   float16, bfloat16 ─▶ float32 ─┐
 //   8, 16 bits, bool ──▶ int32 ───┼▶ finite ──┬─▶ merge (row.ts)
@@ -12,9 +12,9 @@
 //                  └─ beyond 52 bits ▶ int64 ─▶ merge
 //   complex, extreme float64 ──────▶ scaled ──▶ merge
 //
-// A float64 block is extreme when squares could leave the range. It is summed in units of 2^EXPONENT.
+// A float64 block is extreme when squares could leave the range. It is summed in units of 2^exponent.
 //
-// What a smaller set knows is the same, to the last bit, as in KnownMoments.all: blocks take the same ways. GB/s of float32
+// What a smaller set knows is the same, to the last bit, as with KnownMoments.all: blocks take the same paths. GB/s of float32
 // in the cache (one core, Node.js 20): the extremes 48; Σx 29; Σx and Σx² 19; these and the extremes 14; Σ|x|, which
 // takes the extremes, 14, and with Σx² 11.5; all 9.8.
 
@@ -27,12 +27,12 @@ import { get, infinities, merge, momentsReset, part, set, setProduct } from './r
 import { addScaled } from './scaled'
 import { widenToFloat32, widenToInt32 } from './widen'
 
-/** The row of the element to repeat. */
+/** The row of an element to be repeated. */
 const single: usize = memory.data(<i32>MomentsRow.size, 16)
 
 /**
- * Takes elements into a row. Those of a type without numbers are left out.
- * @param known bits of Known: what is wanted of them, at least
+ * Adds elements to a row. Ignores types that aren't numeric.
+ * @param known bits of KnownMoments: what is wanted of them, at least
  */
 export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, known: i32): void {
   const size = <usize>elementSize(dtype)
@@ -48,7 +48,7 @@ export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, know
   }
 }
 
-/** Takes one element into a row as if it came again and again; `times` is a whole number up to 2^53. */
+/** Adds one element to a row `times` times, a whole number up to 2^53. */
 export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, known: i32): void {
   if (!(times >= 1) || elementSize(dtype) == 0) return
   momentsReset(single)
@@ -64,11 +64,11 @@ export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, k
   merge(row, single, withNeeded(dtype, known))
 }
 
-/** What is asked for, and what is found on the way. */
+/** What is asked for, and what it requires or brings along. */
 function withNeeded(dtype: i32, known: i32): i32 {
   if (known & KnownMoments.product) return KnownMoments.all
   if (known & (KnownMoments.sumAbs | KnownMoments.squares)) known |= KnownMoments.sum
-  // Extremes tell whether there are two signs, whether a float64 can be squared, and what an int64 is at all.
+  // Extremes tell whether there are two signs, whether a float64 can be squared, and how many bits an int64 has.
   if (known & KnownMoments.sum && elementSize(dtype) > 4) known |= KnownMoments.sumAbs
   if (known & KnownMoments.sumAbs || known == 0) known |= KnownMoments.extremes
   return known
@@ -120,7 +120,7 @@ function repeatSum(slot: usize, low: usize, times: f64): void {
   set(single, low, roundOff)
 }
 
-/** Repeated squaring, to twice the precision since every squaring doubles the error. */
+/** Repeated squaring in double-double, since every squaring doubles the error. */
 function repeatProduct(times: f64): void {
   let power = get(single, MomentsRow.prodMantissa)
   if (power == 0) {

@@ -1,14 +1,14 @@
-// Order statistics, by the digits of the numbers: no data make it slow, and nothing is compared.
+// Order statistics by radix selection: nothing is compared, and no input is slow.
 
 import { isComplex } from '../dtype'
 import { widenToFloat64 } from './widen'
 
-/** How many numbers there are of each digit. */
+/** How many numbers have each digit. */
 const sizes: usize = memory.data(256 * 4, 16)
 
 /**
  * Any real type → float64, to select from.
- * @returns 0 where not all are numbers that can be ordered: NaN, complex ones, strings
+ * @returns 0 if the elements can't be ordered: NaN among them, complex numbers, strings
  */
 export function widenToDoubles(dtype: i32, from: usize, count: u32, to: usize): i32 {
   if (isComplex(dtype) || !widenToFloat64(dtype, from, count, to)) return 0
@@ -20,8 +20,8 @@ export function widenToDoubles(dtype: i32, from: usize, count: u32, to: usize): 
 /**
  * The k-th smallest of float64 numbers, counted from 0; NaN beyond the last. −0 is less than 0. Reorders the numbers.
  *
- * Those that share the digits of the k-th, from the highest on, are moved to the front. As soon as the exponents are
- * done with they are few, so that most data are read through twice; at worst it is eight times.
+ * Those that share the leading digits with the k-th are moved to the front. After the exponents few are left, so most data are
+ * read twice; the worst case is eight times.
  */
 export function selectKth(data: usize, count: u32, k: u32): f64 {
   if (k >= count) return NaN
@@ -44,14 +44,14 @@ export function selectKth(data: usize, count: u32, k: u32): f64 {
   return load<f64>(data)
 }
 
-/** Eight bits of what orders float64 as unsigned integers: a negative number is turned upside down. */
+/** Eight bits of the unsigned integer that orders float64: the bits of negative numbers are inverted. */
 // @ts-ignore: decorator
 @inline
 function digit(bits: i64, shift: i64): usize {
   return <usize>((bits ^ ((bits >> 63) | i64.MIN_VALUE)) >> shift) & 255
 }
 
-/** Without a branch, since the data decide. Every number changes places; only what is wanted stays in front. */
+/** Branchless, since branches would be mispredicted. Every number is swapped; only wanted ones stay in front. */
 function moveToFront(data: usize, end: usize, shift: i64, wanted: usize): void {
   let front = data
   for (let at = data; at != end; at += 8) {
@@ -62,12 +62,12 @@ function moveToFront(data: usize, end: usize, shift: i64, wanted: usize): void {
   }
 }
 
-// float32 is selected from where it lies, for several ranks at once, by three digits of 11, 11 and 10 bits. No number is
-// moved: each pass counts the next digit of those that share the digits found so far with one of the wanted numbers, and
-// of all others in a table that nobody reads, since a branch would be guessed wrong.
+// float32 is selected in place, for several ranks at once, by three digits of 11, 11 and 10 bits. No number is moved: each pass
+// counts the next digit of those that share the digits found so far with a wanted number; the others are counted in a table
+// that is never read, since a branch would be mispredicted.
 
 const TOP_COUNTS: usize = 0
-/** Of each first digit the table of its second digits, as bytes from MIDDLE_COUNTS; 0 for what is not wanted. */
+/** For each first digit the table of its second digits, as an offset from MIDDLE_COUNTS; 0 if it is not wanted. */
 const TOP_TABLES: usize = 4 * 2048
 const MIDDLE_COUNTS: usize = 8 * 2048
 
@@ -77,10 +77,10 @@ export function selectScratchLength(ranks: u32): usize {
 }
 
 /**
- * The k-th smallest of float32 numbers for each of some k, counted from 0 and less than `count`. −0 is less than 0.
- * @param numbers float64: the k, which become the numbers
+ * The k-th smallest of float32 numbers for several k, counted from 0 and less than `count`. −0 is less than 0.
+ * @param numbers float64: each k, replaced by the number it selects
  * @param scratch `selectScratchLength(ranks)` bytes
- * @returns 0 where one is NaN, which has no order
+ * @returns 0 if there is a NaN, which has no order
  */
 export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u32, scratch: usize): i32 {
   const end = data + (<usize>count << 2)
@@ -130,7 +130,7 @@ export function selectFloat32(data: usize, count: u32, numbers: usize, ranks: u3
   return 1
 }
 
-/** What orders float32 as unsigned integers. */
+/** The unsigned integer that orders float32. */
 // @ts-ignore: decorator
 @inline
 function keyOf(at: usize): u32 {
@@ -164,7 +164,7 @@ function increment(at: usize): void {
   store<u32>(at, load<u32>(at) + 1)
 }
 
-/** The digit that `seek` came to. */
+/** The digit that `seek` found. */
 let digitFound: u32 = 0
 
 /** Finds the digit of the k-th among counts of digits; returns its rank among those with that digit. */

@@ -1,4 +1,4 @@
-// A row of moments (see layout.ts): made, merged, and filled with what was found among elements.
+// A row of moments (see MomentsRow in src/engine/abi.ts): made, filled and merged.
 
 import { KnownMoments, MomentsRow } from '../../src/engine/abi'
 import { roundOff, twoProduct, twoSum } from './double-double'
@@ -9,7 +9,7 @@ const LOW_OF: usize = MomentsRow.sumLow - MomentsRow.sum
 const MEAN_LOW_OF: usize = MomentsRow.meanLow - MomentsRow.sum
 const M2_OF: usize = MomentsRow.m2 - MomentsRow.sum
 
-/** The row of the block in hand. */
+/** The row of the current block. */
 export const part: usize = memory.data(<i32>MomentsRow.size, 16)
 
 // ---------------------------------------------------------------------------------------------------- Slots
@@ -76,8 +76,8 @@ export function setProduct(row: usize, mantissa: f64, exponent: f64): void {
 // ---------------------------------------------------------------------------------------------------- Whole rows
 
 /**
- * Makes a row that of no elements, of which all is known: MIN and MIN_ABS +∞, MAX −∞, MAX_ABS 0, the product 1, all else
- * 0.
+ * Resets a row to that of no elements, of which everything is known: min and minAbs +∞, max −∞, maxAbs 0, the product 1, and the
+ * rest 0.
  */
 export function momentsReset(row: usize): void {
   for (let slot = 0; slot < MomentsRow.size; slot += 16) v128.store(row + slot, i64x2.splat(0))
@@ -88,12 +88,12 @@ export function momentsReset(row: usize): void {
   set(row, MomentsRow.known, KnownMoments.all)
 }
 
-/** Makes `into` the row of its own elements and those of `from`, as far as both are known. */
+/** Merges `from` into `into`, as far as both are known. */
 export function momentsMerge(into: usize, from: usize): void {
   merge(into, from, KnownMoments.all)
 }
 
-/** Likewise; of both no more than `limit` is kept. */
+/** Likewise, but keeps no more than `limit`. */
 export function merge(into: usize, from: usize, limit: i32): void {
   const before = <i32>get(into, MomentsRow.known)
   const known = limit & before & <i32>get(from, MomentsRow.known)
@@ -108,7 +108,7 @@ export function merge(into: usize, from: usize, limit: i32): void {
   if (known != before) keepOnly(into, known)
 }
 
-/** Makes slots NaN. All but extremes comes with Σx. */
+/** Sets what is no longer known to NaN. Everything but extremes requires Σx. */
 function keepOnly(row: usize, known: i32): void {
   if (!(known & KnownMoments.extremes)) forget(row, MomentsRow.zeroCount, MomentsRow.exponent)
   if (!(known & KnownMoments.sum)) forget(row, MomentsRow.exponent, MomentsRow.known)
@@ -130,8 +130,8 @@ function mergeExtremes(into: usize, from: usize): void {
 }
 
 /**
- * Compares an extreme of two rows. Where float64 can't tell them apart the exact bits can: no float64 stands for integers
- * on both sides of a sign change, so unsigned order is right for int64 too.
+ * Compares an extreme of two rows. If they are the same float64, the exact bits decide: no float64 stands for integers of both
+ * signs, so unsigned order is right for int64, too.
  */
 // @ts-ignore: decorator
 @inline
@@ -148,11 +148,11 @@ function copy(into: usize, from: usize, slot: usize, exact: usize): void {
   store<u64>(into + exact, load<u64>(from + exact))
 }
 
-/** Merges what comes beyond the extremes, of rows that have their counts yet. */
+/** Merges everything but the extremes, before the counts are merged. */
 function mergeSums(into: usize, from: usize, known: i32): void {
   const n = finites(into)
   const m = finites(from)
-  // Zeros have any exponent
+  // Zeros fit any exponent
   const before = get(into, MomentsRow.exponent)
   const other = get(from, MomentsRow.exponent)
   const after =

@@ -1,17 +1,16 @@
-// Extreme float64 and complex numbers, one by one, in units of a power of two.
+// Extreme float64 and complex numbers: one by one, in units of a power of two.
 
 import { MomentsRow } from '../../src/engine/abi'
 import { exponentOf, ldexp, TWO_32 } from './exponent'
 import { at } from './lanes'
 import { part, set, setProduct, setSumAround } from './row'
 
-/** Absolute values between these and zero can be squared and summed as they are. */
+/** Numbers with absolute values between these can be squared and summed as they are, and so can 0. */
 export const LARGE: f64 = reinterpret<f64>(<i64>(1023 + 480) << 52)
 export const SMALL: f64 = reinterpret<f64>(<i64>(1023 - 400) << 52)
 
 /**
- * Extreme float64, and complex numbers as two parts each. Three passes: what there is, the sums, the squares around the
- * means.
+ * Extreme float64, and complex numbers as two parts each. Three passes: extremes and counts, sums, squares around the means.
  */
 export function addScaled<T>(data: usize, n: u32, parts: u32): void {
   let nans: f64 = 0

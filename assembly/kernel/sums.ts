@@ -1,4 +1,4 @@
-// The sums of a block, by vectors: eight elements at once, the rest of them one by one.
+// The sums of a block, by vectors: eight elements at once, the remaining ones one by one.
 
 import { MomentsRow } from '../../src/engine/abi'
 import { EXPONENT_BITS, ONE_BITS } from './exponent'
@@ -25,7 +25,7 @@ export function passSquaresAbs<T>(data: usize, n: u32): void {
   pass<T>(data, n, true, true, false)
 }
 
-/** And the product. */
+/** All of these and the product. */
 export function passAll<T>(data: usize, n: u32): void {
   pass<T>(data, n, true, true, true)
 }
@@ -33,7 +33,7 @@ export function passAll<T>(data: usize, n: u32): void {
 // @ts-ignore: decorator
 @inline
 function pass<T>(data: usize, n: u32, hasAbs: bool, hasSquares: bool, hasProduct: bool): void {
-  const magnitude = absMask<f64>()
+  const mask = absMask<f64>()
   let sum = f64x2.splat(0)
   let sumAbs = f64x2.splat(0)
   let squares = f64x2.splat(0)
@@ -47,13 +47,16 @@ function pass<T>(data: usize, n: u32, hasAbs: bool, hasSquares: bool, hasProduct
     let x3 = loadPair<T>(p + 6 * sizeof<T>())
     sum = f64x2.add(sum, sum4(x0, x1, x2, x3))
     if (hasAbs) {
-      sumAbs = f64x2.add(sumAbs, sum4(v128.and(x0, magnitude), v128.and(x1, magnitude), v128.and(x2, magnitude), v128.and(x3, magnitude)))
+      sumAbs = f64x2.add(
+        sumAbs,
+        sum4(v128.and(x0, mask), v128.and(x1, mask), v128.and(x2, mask), v128.and(x3, mask)),
+      )
     }
     if (!hasSquares) continue
     squares = f64x2.add(squares, sum4(f64x2.mul(x0, x0), f64x2.mul(x1, x1), f64x2.mul(x2, x2), f64x2.mul(x3, x3)))
     if (!hasProduct) continue
-    // Four factors of 32 or 52 bits stay within 2^±600. One of float64 can fill the range: it leaves its exponent
-    // first.
+    // Four factors of 32 or 52 bits stay within 2^±600. A float64 can fill the range, so its exponent is
+    // taken off first.
     if (isDouble<T>()) {
       exponents = i64x2.add(exponents, i64x2.add(exponentField(x0), exponentField(x1)))
       exponents = i64x2.add(exponents, i64x2.add(exponentField(x2), exponentField(x3)))
@@ -92,8 +95,8 @@ function pass<T>(data: usize, n: u32, hasAbs: bool, hasSquares: bool, hasProduct
 }
 
 /**
- * Σ(x − mean)² of the elements, or of their absolute values. The mean of long numbers is rounded, which Σ(x − mean) makes
- * good.
+ * Σ(x − mean)² of the elements, or of their absolute values. The mean of 64-bit elements is rounded; Σ(x − mean) corrects for
+ * that.
  */
 export function m2Around<T>(data: usize, n: u32, mean: f64, isAbsolute: bool): f64 {
   const mask = isAbsolute ? absMask<f64>() : i64x2.splat(-1)

@@ -1,12 +1,12 @@
-// Widening: narrow types become one of the few that the kernels compute with. The small kernels read float32 and float64
-// where these lie, and all else after it was widened to float64.
+// Widening: narrow types become one of the few types that the kernels compute with. The small kernels read float32 and float64
+// in place, and everything else widened to float64.
 
 import { DTypeNumber } from '../../src/engine/abi'
 
 
 const INFINITY_BITS: i32 = 0x7f800000
 
-/** Elements that the small kernels widen at once; they fit into the L1 cache, complex ones too. */
+/** Elements that the small kernels widen at once; they fit into the L1 cache, even complex ones. */
 export const WIDENED_ELEMENTS: u32 = 1024
 
 /** Such a block, widened. */
@@ -114,7 +114,7 @@ function convert<T>(from: usize, count: u32, to: usize): void {
 }
 
 /**
- * Any type → float64; of complex types two for each element.
+ * Any type → float64; two per element for complex types.
  * @returns false for strings and unknown types
  */
 export function widenToFloat64(dtype: i32, from: usize, count: u32, to: usize): bool {
@@ -145,7 +145,7 @@ export function widenToFloat64(dtype: i32, from: usize, count: u32, to: usize): 
       return true
     case DTypeNumber.float16:
     case DTypeNumber.bfloat16: {
-      // In the upper half of the target, where the conversion has read an element before it is written over
+      // Into the upper half of the target, where each element is read before it is overwritten
       const upper = to + <usize>count * 4
       widenToFloat32(dtype, from, count, upper)
       convert<f32>(upper, count, to)

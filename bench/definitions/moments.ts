@@ -83,7 +83,7 @@ function reduce(names: readonly ReductionName[], bytes: Uint8Array): () => Float
   return () => {
     engine.resetRow(batch)
     engine.addToRow(batch, 'float32', start, bytes.length / 4, 0, known)
-    const moments = new Moments(engine.layout.moments, 'float32', engine.rows(batch, 1))
+    const moments = new Moments('float32', engine.rows(batch, 1))
     return Float64Array.from(names, name => moments.reduction(name) as number)
   }
 }

@@ -1,5 +1,6 @@
 /** trialscan, as it was built. */
-import { Engine, KNOWN, type Known } from '#dist/engine/engine.js'
+import { KnownMoments } from '#dist/engine/abi.js'
+import { Engine } from '#dist/engine/engine.js'
 import type { Address } from '#dist/engine/memory.js'
 import { instantiateCore } from '#dist/engine/module.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
@@ -107,15 +108,13 @@ export function moments(dtype: DType, bytes: Uint8Array): () => Float64Array {
   return () => reductionsOf(dtype, row())
 }
 
-const { layout } = new Engine()
-
 /** What follows from a row. */
 export function reductionsOf(
   dtype: DType,
   row: Float64Array,
   names: readonly ReductionName[] = REDUCTIONS,
 ): Float64Array {
-  const result = new Moments(layout.moments, dtype, row)
+  const result = new Moments(dtype, row)
   const numbers = new Float64Array(names.length)
   for (let i = 0; i < numbers.length; i++) numbers[i] = result.reduction(names[i]!) as number
   return numbers
@@ -127,7 +126,11 @@ export function setRow(dtype: DType, bytes: Uint8Array, names: readonly Reductio
 }
 
 /** The row alone that the reductions follow from: a view. */
-export function momentsRow(dtype: DType, bytes: Uint8Array, known: Known = KNOWN.all): () => Float64Array {
+export function momentsRow(
+  dtype: DType,
+  bytes: Uint8Array,
+  known: KnownMoments = KnownMoments.all,
+): () => Float64Array {
   const engine = new Engine()
   const start = load(engine, bytes)
   const batch = engine.reserveBatch(1)
@@ -144,7 +147,7 @@ export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: n
   const engine = new Engine()
   const left = { dtype: 'float32', bytes: bytesOf(a) } as const
   const right = { dtype: 'float32', bytes: bytesOf(b) } as const
-  return () => engine.countNotClose(left, right, { rtol, atol, equalNan: false })
+  return () => engine.elements.countNotClose(left, right, { rtol, atol, equalNan: false })
 }
 
 /** The same of tensors that are in the core's memory already. */

@@ -1,21 +1,14 @@
 /**
- * What the numbers mean that cross the border to WebAssembly: offsets in structs, statuses, bits, kinds. Both compilers read
- * this file, TypeScript's and AssemblyScript's, so that there is no second copy: hence nothing but enums and integers, and
- * no imports.
+ * The meaning of the numbers that cross the border to WebAssembly: offsets in structs, statuses, bits, kinds. Both the
+ * TypeScript and the AssemblyScript compiler read this file, so there is no second copy. Hence it holds only enums and
+ * integers, and imports nothing.
  */
-
-/** Bytes of TFRecord framing before a payload, and around it. */
-export const HEADER_LENGTH = 12
-export const FRAMING_LENGTH = 16
-
-/** What the hook writes in place of a payload's checksum, unless told to compute it: that of ASCII `0x12345678`. */
-export const UNCHECKED_CRC = 0x062dc0b3
 
 /** Elements the core reduces as one block: cutting a tensor at multiples of this changes no bit of its moments. */
 export const BLOCK_ELEMENTS = 4096
 
 /** TensorFlow allows no more dimensions. */
-export const MAX_RANK = 254
+export const MAX_DIMENSIONS = 254
 
 /** The table of powers of ten: its first exponent, and how many there are, of 16 bytes each. See assembly/decimal.ts. */
 export const FIRST_POWER = -292
@@ -24,20 +17,20 @@ export const POWER_COUNT = 617
 /** Bytes a number takes at most as text, as `-0.0000012345678901234567` does. */
 export const NUMBER_BYTES = 25
 
-/** Bytes behind a text that are overwritten while it is written. */
+/** Bytes after a text that are overwritten while it is written. */
 export const TEXT_SLACK = 32
 
-/** How much of a record is checked besides its lengths: nothing, the header's checksum, or the payload's, too. */
+/** What is checked of a record besides its lengths: nothing, the header's checksum, or the payload's as well. */
 export enum CheckLevelNumber {
   none = 0,
   minimal = 1,
   full = 2,
 }
 
-/** Every way a record can be refused. `expected` and `got` of the record slot hold what each comment says. */
+/** Every reason for refusing a record. Each comment says what `expected` and `got` of the record slot hold. */
 export enum Status {
   ok = 0,
-  /** The bytes end before the record does: bytes it needs, bytes there are. */
+  /** The bytes end before the record does: bytes needed, bytes available. */
   truncated = 1,
   /** The checksum of the length field: computed, stored. */
   badLengthCrc = 2,
@@ -55,15 +48,15 @@ export enum Status {
   noTensor = 8,
   /** A data type we do not know: 0, its number. */
   unknownDType = 9,
-  /** Bytes or values against the shape: what the shape asks for, what is there. */
+  /** The number of bytes or values contradicts the shape: as the shape says, as found. */
   shapeMismatch = 10,
-  /** A negative dimension, too many dimensions, or more elements than 2^53: the limit, what is there. */
+  /** A negative dimension, too many dimensions, or more elements than 2^53: the limit, what was found. */
   badShape = 11,
   /** The arena can't grow. */
   outOfMemory = 12,
-  /** The walk of a sparse record met the end of its head: bytes it needs to go on, bytes there are. */
+  /** The walk of a sparse record met the end of its head: bytes needed, bytes available. */
   needMore = 13,
-  /** The walk of a sparse record needs the bytes behind its tensor_content. */
+  /** The walk of a sparse record needs the bytes after its tensor_content. */
   needTail = 14,
 }
 
@@ -118,13 +111,13 @@ export enum RecordSlot {
   frame = 0,
   /** u32: bytes available from there on. */
   frameLength = 4,
-  /** u32: bytes the index file promises, framing included; 0 = not told. */
+  /** u32: bytes according to the index file, framing included; 0 = not told. */
   askedLength = 8,
   /** u32: address of the tag the record must have, in UTF-8; 0 = any. */
   askedTag = 12,
   /** u32 */
   askedTagLength = 16,
-  /** u32: 1 = the record is Tornasole's, which called float16 int32: two bytes an element betray it. */
+  /** u32: 1 = the record is Tornasole's, which called float16 int32: two bytes per element give it away. */
   askedTornasole = 20,
   /** f64: the step the Event must have; negative = any. */
   askedStep = 24,
@@ -132,15 +125,15 @@ export enum RecordSlot {
   // Found.
   /** i32: one of Status. */
   status = 32,
-  /** u32: where the fault shows, from the frame on. */
+  /** u32: where the fault is, from the frame on. */
   faultOffset = 36,
-  /** f64: what the comment of the status says. */
+  /** f64: see Status. */
   expected = 40,
   /** f64 */
   got = 48,
   /** i32: 1 TRAIN, 2 EVAL, 3 PREDICT, 4 GLOBAL; 0 = not told. */
   mode = 56,
-  /** i32: TensorFlow's number of the data type; that of strings also where the hook left it 0. */
+  /** i32: TensorFlow's number of the data type; that of strings also if the hook left it 0. */
   dtype = 60,
   /** f64: -1 = not told. */
   modeStep = 64,
@@ -158,7 +151,7 @@ export enum RecordSlot {
   elementCount = 96,
   /** i32: one of Placement. */
   placement = 104,
-  /** u32: how many values there are one by one; fewer than elementCount: the last one stands for the rest. */
+  /** u32: how many values are stored one by one; if fewer than elementCount, the last one stands for the rest. */
   valueCount = 108,
   /** u32: address of the elements (Placement.content). */
   data = 112,
@@ -166,15 +159,15 @@ export enum RecordSlot {
   dataLength = 116,
   /** u32: where the elements begin, from the frame on. */
   dataOffset = 120,
-  /** u32: address of the Value, in whose TensorProto values lie one by one. */
+  /** u32: address of the Value, for reading values one by one. */
   value = 124,
   /** u32 */
   valueLength = 128,
-  /** u32: how far readValues or readString has come in the Value. */
+  /** u32: how far readValues or readString has read in the Value. */
   cursor = 132,
-  /** u32: where the TensorProto at the cursor ends; not beyond the cursor if it is in none. */
+  /** u32: where the TensorProto at the cursor ends; at or before the cursor if it is in none. */
   tensorEnd = 136,
-  /** u32: where the packed run at the cursor ends; not beyond the cursor if it is in none. */
+  /** u32: where the packed run at the cursor ends; at or before the cursor if it is in none. */
   packedEnd = 140,
   /** i32, of a survey: one of ValueKind. */
   valueKind = 144,
@@ -185,16 +178,16 @@ export enum RecordSlot {
 
 /** What a Value holds. */
 export enum ValueKind {
-  /** There is no Value: a record without one still has a slot. */
+  /** No Value: a record without one still has a slot. */
   noValue = 0,
-  /** Nothing that we read: an image, a text of another kind. */
+  /** Something we don't read: an image, a text of another kind. */
   other = 1,
   /** A tensor, or a simple_value. */
   tensor = 2,
   histogram = 3,
 }
 
-/** Where the elements of a tensor lie. */
+/** How the elements of a tensor are stored. */
 export enum Placement {
   none = 0,
   /** In one piece at RecordSlot.data: tensor_content, or a simple_value. */
@@ -206,7 +199,7 @@ export enum Placement {
 }
 
 /**
- * A row of moments: everything a reduction needs, of a run of elements. 34 numbers of 8 bytes, float64 unless said
+ * A row of moments: everything a reduction needs to know of a run of elements. 34 numbers of 8 bytes, float64 unless said
  * otherwise.
  *
  * Sums, means, squares and the product are over the *finite* elements (count − nan − +inf − −inf of them); the
@@ -274,14 +267,14 @@ export enum MomentsRow {
   prodMantissa = 248,
   prodExponent = 256,
 
-  /** Bits of KnownMoments: which numbers are told. The others are NaN, so that nobody takes them for numbers. */
+  /** Bits of KnownMoments: which numbers are known. The others are NaN. */
   known = 264,
   size = 272,
 }
 
 /**
- * How much of a row of moments is asked for, or told: bits. How many elements there are, and how many of them are NaN or
- * infinite, every row tells. A row may know more than was asked for. What each costs: kernel/moments.ts.
+ * How much of a row of moments is asked for, or known: bits. Every row knows how many elements there are, and how many of them
+ * are NaN or infinite. A row may know more than was asked for. What each costs: assembly/kernel/moments.ts.
  */
 export enum KnownMoments {
   none = 0,
@@ -291,7 +284,7 @@ export enum KnownMoments {
   sum = 2,
   /** Σ|x| and its mean. */
   sumAbs = 4,
-  /** Σx², and of what there are sums, the squares around the mean. */
+  /** Σx², and the squares around the mean for every known sum. */
   squares = 8,
   product = 16,
   all = 31,
@@ -301,14 +294,14 @@ export enum KnownMoments {
 export enum TextLine {
   /** Address of the row. */
   row = 0,
-  /** Three times address and byte length. */
+  /** Address and byte length of three pieces. */
   pieces = 4,
   size = 28,
 }
 
 /** A number of each line; all u32. */
 export enum TextColumn {
-  /** Address and byte length of what stands before it. */
+  /** Address and byte length of the text before it. */
   label = 0,
   /** The number of MomentsRow it is made from, and how: one of NumberForm. */
   slot = 8,

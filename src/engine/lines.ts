@@ -2,13 +2,13 @@
 
 import { MomentsRow, NUMBER_BYTES, type NumberForm, TEXT_SLACK, TextColumn, TextLine } from './abi.js'
 import { decimalPowers, POWER_WORDS } from './decimal.js'
-import type { MomentSlot } from './layout.js'
-import type { Address, CoreMemory } from './memory.js'
+import type { Address, CoreMemory, Texts } from './memory.js'
 import type { Core } from './module.js'
+import type { MomentSlot } from './moments-row.js'
 
 /** A number of each line. */
 export interface Column {
-  /** What stands before it. */
+  /** The text before it. */
   readonly label: string
   readonly slot: MomentSlot
   readonly form: NumberForm
@@ -16,24 +16,15 @@ export interface Column {
 
 export interface LineTableOptions {
   readonly columns: readonly Column[]
-  /** Whether NaN and the infinities are put in quotes, since JSON has no word for them. */
+  /** Whether NaN and the infinities are put in quotes, since JSON has no numbers for them. */
   readonly isJson: boolean
   /** What each line ends with. */
   readonly end: string
-  /** What lines can begin with. */
+  /** What a line may begin with. */
   readonly names: readonly string[]
 }
 
-/** Where things lie in the core's memory. */
-export interface LineTablePlace {
-  readonly core: Core
-  readonly memory: CoreMemory
-  /** Copies texts in. */
-  readonly write: (texts: readonly string[]) => { readonly addresses: Uint32Array; readonly byteLengths: Uint32Array }
-  readonly powers: Address
-}
-
-/** Lines, and bytes of them, that are written at once: no more than stays in the caches. */
+/** Lines and bytes written at once: no more than fits into the caches. */
 const MAX_LINES = 256
 const MAX_BYTES = 128 << 10
 /** Bytes of the pieces that are not names. */
@@ -45,14 +36,15 @@ const COLUMN_WORDS = TextColumn.size / 4
 
 const encoder = new TextEncoder()
 
-/** Lines that wait to be written; its reservations are those of a job. */
+/** Lines waiting to be written. Its memory is reserved for the length of a job. */
 export class LineTable {
-  readonly #place: LineTablePlace
+  readonly #core: Core
+  readonly #memory: CoreMemory
   readonly #isJson: boolean
   readonly #columnCount: number
   readonly #columns: Address
   readonly #end: number
-  readonly #names: { readonly addresses: Uint32Array; readonly byteLengths: Uint32Array }
+  readonly #names: Texts
   readonly #lines: Address
   readonly #pieces: Address
   readonly #text: Address
@@ -69,14 +61,14 @@ export class LineTable {
   /** The last pieces, since most lines share them with the line before. */
   readonly #last = [new LastPiece(), new LastPiece()] as const
 
-  constructor(place: LineTablePlace, { columns, isJson, end, names }: LineTableOptions) {
-    const { memory, powers } = place
-    this.#place = place
+  constructor(core: Core, memory: CoreMemory, { columns, isJson, end, names }: LineTableOptions) {
+    this.#core = core
+    this.#memory = memory
     this.#isJson = isJson
-    const table = memory.words(powers, POWER_WORDS)
+    const table = memory.words(core.POWERS.value as Address, POWER_WORDS)
     if (table[1] === 0) table.set(decimalPowers())
-    this.#names = place.write(names)
-    const labels = place.write([...columns.map(({ label }) => label), end])
+    this.#names = memory.writeTexts(names)
+    const labels = memory.writeTexts([...columns.map(({ label }) => label), end])
     this.#end = labels.addresses.at(-1)!
     this.#endByteLength = labels.byteLengths.at(-1)!
     this.#restByteLength = labels.byteLengths.reduce((sum, length) => sum + length, columns.length * NUMBER_BYTES)
@@ -98,8 +90,8 @@ export class LineTable {
 
   /**
    * Adds a line: a name, two more pieces, and the numbers of a row of moments, which must stay there until it is written.
-   * The row's elements must be real, and the row plain (`isPlainRow`).
-   * @returns false if there is no room for it before the others have been written, or at all
+   * The row's elements must be real, and the row finite (`isFiniteRow`).
+   * @returns false if it does not fit before the others have been written, or at all
    */
   add(name: number, second: string, third: string, row: Address): boolean {
     if (this.#length === 0) this.#clear()
@@ -123,7 +115,7 @@ export class LineTable {
     return true
   }
 
-  /** Sees to it that a piece is there. @returns false if there is no room for it */
+  /** Makes sure that a piece is in memory. @returns false if it does not fit */
   #keep(last: LastPiece, text: string): boolean {
     if (last.text === text) return true
     const { read, written } = encoder.encodeInto(text, this.#pieceBytes.subarray(this.#piecesByteLength))
@@ -136,16 +128,16 @@ export class LineTable {
   }
 
   /**
-   * Writes the lines that wait, at least one; numbers as `Number.prototype.toString` does but for -0.
+   * Writes the waiting lines, at least one. Numbers look as `Number.prototype.toString` writes them, except for -0.
    * @returns views: the text, and where in it each line ends. They live until the next call of the core
    */
   write(): { readonly text: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } {
-    const { core, memory } = this.#place
+    const memory = this.#memory
     const count = this.#length
     const words = count * LINE_WORDS
     memory.words(this.#lines, words).set(this.#lineWords.subarray(0, words))
     memory.bytes(this.#pieces, this.#piecesByteLength).set(this.#pieceBytes.subarray(0, this.#piecesByteLength))
-    core.writeLines(
+    this.#core.writeLines(
       this.#lines,
       count,
       this.#columns,

@@ -9,9 +9,17 @@ import type { Core } from './module.js'
 /** Where a reservation starts in the core's memory. Opaque outside the engine. */
 export type Address = number & { readonly __address: never }
 
+/** Texts in the core's memory, in UTF-8. */
+export interface Texts {
+  readonly addresses: Uint32Array
+  readonly byteLengths: Uint32Array
+}
+
+const encoder = new TextEncoder()
+
 export class CoreMemory {
   readonly #core: Core
-  /** All of the memory as it was when last asked for. */
+  /** All of the memory, as of the last use. */
   #text: Buffer<ArrayBuffer> | undefined
 
   constructor(core: Core) {
@@ -25,20 +33,32 @@ export class CoreMemory {
 
   /**
    * Reserves bytes until the next reset or release. Detaches every view.
-   * @throws QueryError `ValueTooLarge` where the core's memory, of 4 GiB at the most, can't grow so far
+   * @throws QueryError `ValueTooLarge` where the core's memory, of at most 4 GiB, can't grow that far
    */
   reserve(byteLength: number): Address {
     // The core takes a length modulo 2^32.
     const address = byteLength < 2 ** 32 ? this.#core.arenaReserve(byteLength) >>> 0 : 0
     if (address !== 0) return address as Address
-    const expected = 'what fits into memory of 4 GiB with all that is there'
-    throw new QueryError(
-      'ValueTooLarge',
-      `expected ${expected}, got ${byteLength} bytes more, but it can't grow so far`,
-      {
-        byteLength,
-      },
-    )
+    const message = `expected no more than fits into 4 GiB of memory, got ${byteLength} more bytes: it can't grow that far`
+    throw new QueryError('ValueTooLarge', message, { byteLength })
+  }
+
+  /** Copies texts in. */
+  writeTexts(texts: readonly string[]): Texts {
+    const encoded = texts.map(text => encoder.encode(text))
+    const total = encoded.reduce((sum, bytes) => sum + bytes.length, 0)
+    const start = this.reserve(total)
+    const view = this.bytes(start, total)
+    const addresses = new Uint32Array(texts.length)
+    const byteLengths = new Uint32Array(texts.length)
+    let at = 0
+    encoded.forEach((bytes, i) => {
+      view.set(bytes, at)
+      addresses[i] = start + at
+      byteLengths[i] = bytes.length
+      at += bytes.length
+    })
+    return { addresses, byteLengths }
   }
 
   /** Runs `work` and forgets what was reserved meanwhile. */
@@ -63,7 +83,7 @@ export class CoreMemory {
     return new Uint8Array(this.#buffer, address, byteLength)
   }
 
-  /** Bytes as a string of as many characters. */
+  /** Bytes as a string, one character per byte. */
   latin1(address: Address, byteLength: number): string {
     if (this.#text?.buffer !== this.#buffer) this.#text = Buffer.from(this.#buffer)
     return this.#text.toString('latin1', address, address + byteLength)
@@ -75,6 +95,11 @@ export class CoreMemory {
 
   doubles(address: Address, length: number): Float64Array<ArrayBuffer> {
     return new Float64Array(this.#buffer, address, length)
+  }
+
+  /** Bytes of memory the instance holds. */
+  get byteLength(): number {
+    return this.#buffer.byteLength
   }
 
   get #buffer(): ArrayBuffer {

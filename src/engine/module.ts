@@ -22,9 +22,9 @@ export interface Core {
   scanRecords(slots: number, count: number, level: number, rows: number, known: number): void
   reduceRecord(slot: number, row: number, known: number): void
   survey(slots: number, capacity: number, payloadLength: number, tail: number, tailLength: number): number
-  surveyRecords(window: number, there: number, slots: number, capacity: number): number
+  surveyRecords(window: number, byteLength: number, slots: number, capacity: number): number
   surveyRest(slots: number, capacity: number, payloadLength: number): number
-  findFrame(data: number, there: number, left: number): number
+  findFrame(data: number, byteLength: number, left: number): number
   checkHeader(slot: number, level: number): number
   checkPayload(slot: number, crc: number, stored: number): number
   walkSparse(slot: number, payloadLength: number, tail: number, tailLength: number): number
@@ -79,7 +79,7 @@ export function coreModule(): CompiledCore {
     try {
       compiled = new WebAssembly.Module(readFileSync(CORE_URL))
     } catch (cause) {
-      const what = cause instanceof WebAssembly.CompileError ? 'this is none that can run here' : 'it could not be read'
+      const what = cause instanceof WebAssembly.CompileError ? 'that file cannot run here' : 'it could not be read'
       const hint = 'a bundler leaves it behind (keep trialscan external); in a clone, `npm run build` makes it'
       const message = `expected the WebAssembly core at ${CORE_URL.href}, but ${what}: ${hint}`
       throw new EngineError(message, { url: CORE_URL.href }, cause, 'NoCore')

@@ -1,10 +1,10 @@
-/** From a row of moments to the reductions a person asks for. The moments are documented in assembly/layout.ts. */
+/** From a row of moments to the reductions that users ask for. See MomentsRow in abi.ts. */
 
 import { QueryError, ReductionUndefined, UsageError } from '../errors.js'
 import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
 import { KnownMoments, NumberForm } from './abi.js'
-import { asideEngine } from './engine.js'
-import { LAYOUT, type MomentSlot, type MomentsLayout } from './layout.js'
+import { withEngineSync } from './engines.js'
+import { MOMENT_INDEX, type MomentSlot, ROW_LENGTH } from './moments-row.js'
 
 /** A complex number: what mean and sum of a complex tensor are. */
 export interface Complex {
@@ -30,16 +30,16 @@ export function isDefined(name: ReductionName, dtype: DType): boolean {
   return name !== 'min' && name !== 'max' && name !== 'prod'
 }
 
-/** Throws where a dtype does not have the reduction. */
+/** The error for a reduction that a dtype does not have. */
 export function undefinedReduction(name: ReductionName, dtype: DType): ReductionUndefined {
   if (dtype === 'string') return new ReductionUndefined(name, dtype, 'strings hold no numbers')
-  const detail = name === 'prod' ? 'the product of complex numbers is not kept' : 'complex numbers have no order'
+  const detail = name === 'prod' ? 'no product of complex numbers is computed' : 'complex numbers have no order'
   return new ReductionUndefined(name, dtype, `${detail}; abs_${name}, of the magnitudes, is defined`)
 }
 
 /**
- * One tensor's moments. Any NaN among the elements makes every reduction NaN, as in numpy; infinities propagate. Of no
- * elements at all sum, l1 and l2 are 0, prod is 1, and the others are NaN.
+ * One tensor's moments. Any NaN among the elements makes every reduction NaN, as in numpy; infinities propagate. For no
+ * elements, sum, l1 and l2 are 0, prod is 1, and the others are NaN.
  */
 export class Moments {
   readonly dtype: DType
@@ -48,14 +48,12 @@ export class Moments {
    * makes moments of it again.
    */
   readonly row: Float64Array
-  readonly #layout: MomentsLayout
-  readonly #isPlain: boolean
+  readonly #isFinite: boolean
 
-  constructor(layout: MomentsLayout, dtype: DType, row: Float64Array) {
-    this.#layout = layout
+  constructor(dtype: DType, row: Float64Array) {
     this.dtype = dtype
     this.row = row
-    this.#isPlain = !this.#isComplex && isPlainRow(layout, row, 0)
+    this.#isFinite = !this.#isComplex && isFiniteRow(row, 0)
   }
 
   /** Number of elements. */
@@ -85,7 +83,7 @@ export class Moments {
 
   /** A slot as the core wrote it; NaN where the row does not know it. */
   slot(name: MomentSlot): number {
-    return this.row[this.#layout.at[name]]!
+    return this.row[MOMENT_INDEX[name]]!
   }
 
   /** int64 and uint64 tensors: extremes to the last digit. Undefined for other dtypes and for no elements. */
@@ -108,7 +106,7 @@ export class Moments {
   reduction(name: ReductionName): ReductionValue {
     const { base, absolute, slot, form } = PARTS[name]
     if (!this.knows(name)) throw unknownReduction(name)
-    if (this.#isPlain) return this.#plain(slot, form)
+    if (this.#isFinite) return this.#finite(slot, form)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
     if (this.nanCount > 0) return this.#isComplex && (name === 'mean' || name === 'sum') ? complexNaN : Number.NaN
     if (this.#isComplex && !absolute) {
@@ -120,24 +118,23 @@ export class Moments {
     return this.#reduce(base, absolute)
   }
 
-  /** The common case, where nothing has to be considered. */
-  #plain(slot: MomentSlot, form: NumberForm): number {
+  /** The common case, without NaN, infinities or scaling. */
+  #finite(slot: MomentSlot, form: NumberForm): number {
     const { row } = this
-    const { at } = this.#layout
-    const value = row[at[slot]]!
+    const value = row[MOMENT_INDEX[slot]]!
     switch (form) {
       case NumberForm.slot:
         return value
       case NumberForm.root:
         return Math.sqrt(value)
       case NumberForm.perCount:
-        return Math.max(0, value) / row[at.count]!
+        return Math.max(0, value) / row[MOMENT_INDEX.count]!
       case NumberForm.rootPerCount:
-        return Math.sqrt(Math.max(0, value) / row[at.count]!)
+        return Math.sqrt(Math.max(0, value) / row[MOMENT_INDEX.count]!)
       case NumberForm.product:
-        return scale(value, row[at.prodExponent]!)
+        return scale(value, row[MOMENT_INDEX.prodExponent]!)
       case NumberForm.absProduct:
-        return Math.abs(scale(value, row[at.prodExponent]!))
+        return Math.abs(scale(value, row[MOMENT_INDEX.prodExponent]!))
     }
   }
 
@@ -207,30 +204,32 @@ export class Moments {
   }
 
   #bits(slot: MomentSlot, signed: boolean): bigint {
-    const view = new DataView(this.row.buffer, this.row.byteOffset + this.#layout.at[slot] * 8, 8)
+    const view = new DataView(this.row.buffer, this.row.byteOffset + MOMENT_INDEX[slot] * 8, 8)
     return signed ? view.getBigInt64(0, true) : view.getBigUint64(0, true)
   }
 }
 
 /**
- * Whether what stands in a row is all there is to say: the elements, of a real dtype, are finite and at least one, and
- * their moments in units of 1. Every number is then made as its form in PARTS tells.
+ * Whether the elements, of a real dtype, are finite and at least one, and their moments in units of 1. Every reduction can then be
+ * computed as its form in PARTS says.
  * @param from where in `rows` the row begins
  */
-export function isPlainRow({ at }: MomentsLayout, rows: Float64Array, from: number): boolean {
+export function isFiniteRow(rows: Float64Array, from: number): boolean {
   const special =
-    rows[from + at.nanCount]! + rows[from + at.positiveInfinityCount]! + rows[from + at.negativeInfinityCount]!
+    rows[from + MOMENT_INDEX.nanCount]! +
+    rows[from + MOMENT_INDEX.positiveInfinityCount]! +
+    rows[from + MOMENT_INDEX.negativeInfinityCount]!
   // Without sums there is no exponent: NaN
-  return rows[from + at.count]! > 0 && special === 0 && !(Math.abs(rows[from + at.exponent]!) > 0)
+  return rows[from + MOMENT_INDEX.count]! > 0 && special === 0 && !(Math.abs(rows[from + MOMENT_INDEX.exponent]!) > 0)
 }
 
-/** What a name is made of. */
+/** What a reduction is computed from. */
 interface Part {
   readonly base: ReductionBase
   readonly absolute: boolean
   /** What a row must know for it. */
   readonly known: KnownMoments
-  /** How it is made from a plain row. */
+  /** How it is computed from a finite row. */
   readonly slot: MomentSlot
   readonly form: NumberForm
 }
@@ -267,7 +266,7 @@ function partOf(name: ReductionName): Part {
 
 const PARTS = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<Record<ReductionName, Part>>
 
-/** How a reduction is made from a plain row, for lines that the core writes. */
+/** How a reduction is computed from a finite row, for lines that the core writes. */
 export function numberFrom(name: ReductionName): { readonly slot: MomentSlot; readonly form: NumberForm } {
   return PARTS[name]
 }
@@ -278,7 +277,7 @@ export function setFor(names: readonly ReductionName[]): KnownMoments {
 }
 
 function unknownReduction(name: ReductionName): QueryError {
-  const detail = `expected moments that know ${name}, got some that were made for less`
+  const detail = `expected moments computed with ${name}, got some computed without it`
   return new QueryError('ReductionUnknown', detail, { reduction: name })
 }
 
@@ -307,9 +306,8 @@ const POWERS_OF_TWO = Float64Array.from({ length: 2001 }, (_, i) => 2 ** (i - 10
  * @throws UsageError for a row of another length
  */
 export function momentsOf(dtype: DType, row: Float64Array): Moments {
-  const { moments } = LAYOUT
-  if (row.length === moments.doubles) return new Moments(moments, dtype, row)
-  throw new UsageError(`expected a row of ${moments.doubles} numbers, got ${row.length}`)
+  if (row.length === ROW_LENGTH) return new Moments(dtype, row)
+  throw new UsageError(`expected a row of ${ROW_LENGTH} numbers, got ${row.length}`)
 }
 
 /**
@@ -322,6 +320,6 @@ export function mergeMoments(parts: readonly Moments[]): Moments {
     const got = parts.map(({ dtype }) => dtype).join(', ') || 'none'
     throw new UsageError(`expected moments of one dtype, got ${got}`)
   }
-  const merged = asideEngine().mergeRows(parts.map(({ row }) => row))
-  return new Moments(LAYOUT.moments, first.dtype, merged)
+  const merged = withEngineSync(engine => engine.mergeRows(parts.map(({ row }) => row)))
+  return new Moments(first.dtype, merged)
 }

@@ -1,7 +1,7 @@
 /** The core's statuses as errors: the one place where a number becomes a sentence. */
 
 import { EngineError, FormatError, quote, type TrialscanError } from '../errors.js'
-import { MAX_RANK, Status } from './abi.js'
+import { MAX_DIMENSIONS, Status } from './abi.js'
 
 /** What the core found wrong with a record, and what it was asked for. */
 export interface Fault {
@@ -23,12 +23,7 @@ export interface FaultPlace {
   readonly tensor: string
 }
 
-export const OK = Status.ok
-export const TRUNCATED = Status.truncated
-export const BAD_PAYLOAD_CRC = Status.badPayloadCrc
-export const NEED_MORE = Status.needMore
-
-/** What is said of a status: a stable code, what was expected of the record, and what it is instead. */
+/** The sentence for a status: a stable code, what was expected of the record, and what it is instead. */
 type Refusal = readonly [code: string, expected: (fault: Fault) => string, got: (fault: Fault) => string]
 
 const TOO_LARGE: Refusal = [
@@ -58,8 +53,12 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
     ({ expected }) => `a record of ${expected} bytes, as its index entry says`,
     ({ got }) => `one of ${got} bytes`,
   ],
-  [Status.malformedEvent]: ['MalformedEvent', () => 'a well-formed Event message', () => 'bytes that are none'],
-  [Status.tagMismatch]: ['TagMismatch', () => 'a record of that tensor', ({ tag }) => `one of ${quote(tag)}`],
+  [Status.malformedEvent]: [
+    'MalformedEvent',
+    () => 'a well-formed Event message',
+    () => 'bytes that do not parse as one',
+  ],
+  [Status.tagMismatch]: ['TagMismatch', () => 'a record of this tensor', ({ tag }) => `one of ${quote(tag)}`],
   [Status.stepMismatch]: [
     'StepMismatch',
     ({ expected }) => `a record of step ${expected}`,
@@ -68,8 +67,8 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
   [Status.noTensor]: ['NoTensor', () => 'an Event with a tensor', () => 'one without'],
   [Status.unknownDType]: [
     'UnknownDType',
-    () => 'a data type of TensorFlow that holds numbers or strings',
-    ({ got }) => `number ${got}`,
+    () => 'a TensorFlow data type of numbers or strings',
+    ({ got }) => `type number ${got}`,
   ],
   [Status.shapeMismatch]: [
     'ShapeMismatch',
@@ -78,7 +77,7 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
   ],
   [Status.badShape]: [
     'BadShape',
-    () => `at most ${MAX_RANK} dimensions, none negative or above 2^53, and at most 2^53 elements`,
+    () => `at most ${MAX_DIMENSIONS} dimensions, none negative or above 2^53, and at most 2^53 elements`,
     ({ got }) => `${got}`,
   ],
   [Status.needMore]: TOO_LARGE,
@@ -89,11 +88,11 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
 export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace): TrialscanError {
   const { status } = fault
   if (status === Status.outOfMemory) {
-    return new EngineError(`${url}: no memory left for the record at ${startByte}`, { url, offset: startByte })
+    return new EngineError(`${url}, offset ${startByte}: out of memory for this record`, { url, offset: startByte })
   }
   const refusal = (REFUSALS as Readonly<Record<number, Refusal | undefined>>)[status]
   if (refusal === undefined) {
-    return new EngineError(`the core answered with status ${status}, which means nothing`, { url })
+    return new EngineError(`expected a known status from the core, got ${status}`, { url })
   }
   const [code, expectedOf, gotOf] = refusal
   const [expected, got] = [expectedOf(fault), gotOf(fault)]

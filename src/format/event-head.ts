@@ -40,7 +40,7 @@ export class MalformedEvent extends Error {
   constructor(
     readonly at: number,
     readonly expected = 'a well-formed Event message',
-    readonly got = 'bytes that are none',
+    readonly got = 'bytes that do not parse as one',
   ) {
     super('malformed Event')
   }

@@ -19,7 +19,7 @@ export interface MeasureContext {
   readonly checkLevel: number
   readonly memory: number
   readonly threads: number
-  /** How much the rows of moments have to know: see the engine's KNOWN. */
+  /** How much the rows of moments have to know: see the engine's KnownMoments. */
   readonly known: number
 }
 

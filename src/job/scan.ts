@@ -73,7 +73,7 @@ export interface PlanContext {
   readonly lines?: LinesRequest | undefined
   /** Whether jobs tell where their time goes. */
   readonly timed?: boolean | undefined
-  /** How much the rows of moments have to know: see the engine's KNOWN. */
+  /** How much the rows of moments have to know: see the engine's KnownMoments. */
   readonly known: number
 }
 

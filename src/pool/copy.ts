@@ -1,7 +1,8 @@
 /** Copies records of event files, byte for byte or with true checksums, in pieces. */
 
 import { setImmediate } from 'node:timers/promises'
-import { type Engine, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
+import type { Engine } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import type { Address } from '../engine/memory.js'
 import { FormatError } from '../errors.js'
 import { LocalOutputFile } from '../store/local-output.js'

@@ -3,9 +3,12 @@
  * what names it is read, in pieces.
  */
 
-import type { Batch, Engine, Tags } from '../engine/engine.js'
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
-import { faultError, TRUNCATED } from '../engine/status.js'
+import { Status } from '../engine/abi.js'
+import type { Engine } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import type { Texts } from '../engine/memory.js'
+import type { Batch } from '../engine/slots.js'
+import { faultError } from '../engine/status.js'
 import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
@@ -148,7 +151,10 @@ function badStep(url: string, offset: number): FormatError {
 }
 
 function truncated(url: string, startByte: number, expected: number, got: number): TrialscanError {
-  return faultError({ status: TRUNCATED, faultOffset: 0, expected, got, tag: '' }, { url, startByte, tensor: '' })
+  return faultError(
+    { status: Status.truncated, faultOffset: 0, expected, got, tag: '' },
+    { url, startByte, tensor: '' },
+  )
 }
 
 /** A file, a piece of which is in memory. */
@@ -191,7 +197,7 @@ export class FilePieces implements FileBytes {
 class Frames {
   readonly #engine: Engine
   readonly #room: Batch
-  readonly #tags: Tags
+  readonly #tags: Texts
   readonly #header: ReturnType<Engine['reserveBytes']>
 
   constructor(engine: Engine) {

@@ -1,8 +1,7 @@
 /** Jobs on the calling thread: for small scans, for `threads: 0`, and where the time goes by waiting for answers. */
 
 import { setImmediate } from 'node:timers/promises'
-import { discardEngine, Engine, threadEngine } from '../engine/engine.js'
-import { EngineError, TrialscanError } from '../errors.js'
+import { withEngine } from '../engine/engines.js'
 import { openStore } from '../store/open.js'
 import { newTraffic, type Store, type StoreSpec } from '../store/store.js'
 import type { Job, ReplyTo } from './message.js'
@@ -44,26 +43,6 @@ export class InlineRunner implements Runner {
   }
 }
 
-/** Engines for jobs beside the one that has the thread's. A job that waits keeps its own: their memory belongs to one job. */
-const spare: Engine[] = []
-let isTaken = false
-
-function takeEngine(): Engine {
-  if (isTaken) return spare.pop() ?? new Engine()
-  isTaken = true
-  return threadEngine()
-}
-
-/** An instance that failed in a way it promises never to fail is not to be trusted with the next job. */
-function giveEngine(engine: Engine, isTrusted: boolean): void {
-  if (engine !== threadEngine()) {
-    if (isTrusted) spare.push(engine)
-    return
-  }
-  isTaken = false
-  if (!isTrusted) discardEngine()
-}
-
 /** Runs a job on an engine of this thread. */
 export async function runJobHere<J extends Job>(
   job: J,
@@ -72,21 +51,16 @@ export async function runJobHere<J extends Job>(
 ): Promise<ReplyTo<J>> {
   const traffic = newTraffic()
   let makesRequests = false
-  const engine = takeEngine()
-  let isTrusted = true
+  const openWithin = (spec: StoreSpec): Store => {
+    const store = storeOf(spec, stores)
+    if (store.within === undefined) return store
+    makesRequests = true
+    return store.within({ signal, traffic: [traffic] })
+  }
   try {
-    const reply = (await runJob(job, engine, spec => {
-      const store = storeOf(spec, stores)
-      if (store.within === undefined) return store
-      makesRequests = true
-      return store.within({ signal, traffic: [traffic] })
-    })) as ReplyTo<J>
+    const reply = (await withEngine(engine => runJob(job, engine, openWithin))) as ReplyTo<J>
     return makesRequests ? { ...reply, traffic } : reply
-  } catch (error) {
-    isTrusted = error instanceof TrialscanError && !(error instanceof EngineError)
-    throw error
   } finally {
-    giveEngine(engine, isTrusted)
     // Descriptors are for who works: a pool that has nothing to do holds none.
     for (const store of stores.values()) store.release?.()
   }

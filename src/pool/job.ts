@@ -2,6 +2,7 @@
 
 import { dtypeNumber } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.js'
 import type { PartJob, PartReply, ScanJob, ScanReply } from '../job/scan.js'
 import type { Store } from '../store/store.js'
@@ -15,7 +16,6 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const table = new RecordTable(job.order.length)
   const failures = new Failures(job, () => store)
   const clock = new Clock(job.timed)
-  const { doubles } = engine.layout.moments
   engine.reset()
   const lines = job.lines && new LinesWriter(job, job.lines, engine)
   const visitor: RecordVisitor = {
@@ -23,7 +23,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
       if (lines?.write(record, i, batch)) return undefined
       const { slots, rows } = batch
       table.describe(record, slots.dtypeNumber(i), slots.shape(i))
-      table.reduce(record, rows.subarray(i * doubles, (i + 1) * doubles))
+      table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
       return undefined
     },
     endBatch: () => lines?.flush(),

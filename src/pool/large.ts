@@ -3,22 +3,14 @@
  * elements then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
  */
 
+import { BLOCK_ELEMENTS, type KnownMoments, Status } from '../engine/abi.js'
 import { elementByteLength } from '../engine/dtype.js'
-import {
-  type Asked,
-  allocate,
-  type Batch,
-  BLOCK_ELEMENTS,
-  type Engine,
-  type Found,
-  FRAMING_LENGTH,
-  HEADER_LENGTH,
-  type Known,
-  type Tags,
-  type UnfoldRoom,
-} from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
-import { type FaultPlace, faultError, NEED_MORE, TRUNCATED } from '../engine/status.js'
+import type { Engine } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import type { Address, Texts } from '../engine/memory.js'
+import type { Batch, RecordContents, RecordRequest } from '../engine/slots.js'
+import { type FaultPlace, faultError } from '../engine/status.js'
+import { allocate, type UnfoldBudget } from '../engine/values.js'
 import type { TrialscanError } from '../errors.js'
 import type { PartChecksum } from '../job/reply.js'
 import type { JobRecords } from '../plan.js'
@@ -39,8 +31,8 @@ const STEP_BYTES = 1 << 20
 export interface LargeRecordPlace {
   readonly path: string
   readonly startByte: number
-  readonly asked: Asked
-  readonly tags: Tags
+  readonly asked: RecordRequest
+  readonly tags: Texts
   readonly place: FaultPlace
   readonly checkLevel: number
   /** Bytes of the file that may be in memory at once. */
@@ -82,7 +74,7 @@ export async function openLarge(
 
 export class LargeRecord {
   /** What the record holds, once it is open. */
-  found!: Found
+  found!: RecordContents
   readBytes = 0
   reads = 0
   readonly #engine: Engine
@@ -230,7 +222,7 @@ export class LargeRecord {
   async reducePart(
     part: number,
     parts: number,
-    known: Known,
+    known: KnownMoments,
     also?: (address: Address, byteLength: number) => void,
   ): Promise<ReducedPart> {
     const engine = this.#engine
@@ -247,17 +239,17 @@ export class LargeRecord {
   }
 
   /** The elements where they do not lie in tensor_content, unchecked. */
-  copyElements(room: UnfoldRoom): Uint8Array<ArrayBuffer> {
-    return this.#engine.copyElements(this.#batch, 0, this.found, room)
+  copyElements(room: UnfoldBudget): Uint8Array<ArrayBuffer> {
+    return this.#engine.values.copyElements(this.#batch, 0, this.found, room)
   }
 
   /** The strings of a record that holds such, unchecked. */
-  copyStrings(room: UnfoldRoom): string[] {
-    return this.#engine.copyStrings(this.#batch, 0, this.found, room)
+  copyStrings(room: UnfoldBudget): string[] {
+    return this.#engine.values.copyStrings(this.#batch, 0, this.found, room)
   }
 
   /** The little-endian bytes of all elements, checked as the check level asks. */
-  async readElements(room: UnfoldRoom): Promise<Uint8Array<ArrayBuffer>> {
+  async readElements(room: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataByteLength } = this.found
     const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(room)
     let at = 0
@@ -270,7 +262,7 @@ export class LargeRecord {
   }
 
   /** The strings of a record that holds such, checked as the check level asks. */
-  async readStrings(room: UnfoldRoom): Promise<string[]> {
+  async readStrings(room: UnfoldBudget): Promise<string[]> {
     const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
     this.checkPayload(crc, storedCrc)
     return this.copyStrings(room)
@@ -305,12 +297,18 @@ export class LargeRecord {
 
   #truncated(got: number): TrialscanError {
     const expected = this.#record.asked.byteLength
-    return faultError({ status: TRUNCATED, faultOffset: 0, expected, got, tag: '' }, this.#record.place)
+    return faultError({ status: Status.truncated, faultOffset: 0, expected, got, tag: '' }, this.#record.place)
   }
 
   #tooLarge(): TrialscanError {
     const { asked, windowByteLength, place } = this.#record
-    const fault = { status: NEED_MORE, faultOffset: 0, expected: asked.byteLength, got: windowByteLength, tag: '' }
+    const fault = {
+      status: Status.needMore,
+      faultOffset: 0,
+      expected: asked.byteLength,
+      got: windowByteLength,
+      tag: '',
+    }
     return faultError(fault, place)
   }
 }

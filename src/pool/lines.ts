@@ -4,7 +4,8 @@ import { dtypeOf } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { LineTable } from '../engine/lines.js'
 import type { Address } from '../engine/memory.js'
-import { isDefined, isPlainRow, Moments, numberFrom, type ReductionValue } from '../engine/moments.js'
+import { isDefined, isFiniteRow, Moments, numberFrom, type ReductionValue } from '../engine/moments.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
 import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
 import type { DecodedBatch } from './records.js'
@@ -68,15 +69,14 @@ export class LinesWriter {
       modeStep: modeStep[record]! as ModeStep,
       worker: workers[worker[record]!]!,
     }
-    const { moments: layout } = this.#engine.layout
-    const at = i * layout.doubles
-    if (!NOT_IN_FLOAT64.has(dtype) && isPlainRow(layout, rows, at)) {
+    const at = i * ROW_LENGTH
+    if (!NOT_IN_FLOAT64.has(dtype) && isFiniteRow(rows, at)) {
       if (this.#add(tag, place, kind, this.#engine.rowAddress(batch, i))) {
         this.#waiting.push(record)
         return true
       }
     }
-    const moments = new Moments(layout, dtype, rows.subarray(at, at + layout.doubles))
+    const moments = new Moments(dtype, rows.subarray(at, at + ROW_LENGTH))
     const told: Partial<Record<ReductionName, ReductionValue>> = {}
     for (const name of reductions) {
       if (isDefined(name, dtype)) told[name] = moments.reduction(name)

@@ -3,9 +3,13 @@
  * that is compared with a later one is held until then, as a copy of its elements; no more than that is.
  */
 
+import { BLOCK_ELEMENTS } from '../engine/abi.js'
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
-import { BLOCK_ELEMENTS, type Engine, type Found, UnfoldRoom } from '../engine/engine.js'
+import type { Engine } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
+import type { RecordContents } from '../engine/slots.js'
+import { UnfoldBudget } from '../engine/values.js'
 import { QueryError } from '../errors.js'
 import type { MeasureJob, MeasureReply, TaskNumbers, TaskValue } from '../job/measure.js'
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
@@ -54,7 +58,7 @@ class Measurement {
   /** What copies were held in. */
   readonly #spare: Uint8Array[] = []
   /** What is kept of values that short records stand for: copies that are held, and values for rules. */
-  readonly #unfoldRoom: UnfoldRoom
+  readonly #unfoldRoom: UnfoldBudget
   /** The batch whose cursors stand where its values begin. */
   #rewound: DecodedBatch | null = null
   #readBytes = 0
@@ -65,7 +69,7 @@ class Measurement {
     this.#job = job
     this.#engine = engine
     this.#sourceOf = file => stores[job.storeOf[file]!]!
-    this.#unfoldRoom = new UnfoldRoom(job.windowByteLength)
+    this.#unfoldRoom = new UnfoldBudget(job.windowByteLength)
     this.#table = new RecordTable(total)
     this.#failures = new Failures(job, this.#sourceOf)
     const { first, second } = job.tasks
@@ -86,7 +90,6 @@ class Measurement {
 
   async readBatches(): Promise<void> {
     const engine = this.#engine
-    const { doubles } = engine.layout.moments
     const { known } = this.#job
     engine.reset()
     const read = await readRecords(
@@ -96,7 +99,7 @@ class Measurement {
         record: (record, i, batch) => {
           const { slots, rows } = batch
           this.#table.describe(record, slots.dtypeNumber(i), slots.shape(i))
-          this.#table.reduce(record, rows.subarray(i * doubles, (i + 1) * doubles))
+          this.#table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
           if (!this.#hasTasks(record)) return undefined
           const [found, content] = [slots.found(i), slots.dataAddress(i)]
           return () => this.#work(record, found, content, batch, i)
@@ -110,7 +113,7 @@ class Measurement {
   }
 
   /** Tasks on a record that is in memory as a whole. */
-  #work(record: number, found: Found, content: Address, decoded: DecodedBatch, i: number): void {
+  #work(record: number, found: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
     const engine = this.#engine
     const { dtype, shape, elementCount: count, kind } = found
     const { batch } = decoded
@@ -120,7 +123,7 @@ class Measurement {
       this.#rewound = decoded
     }
     if (kind === 'strings') {
-      this.#takeStrings(record, found, () => engine.copyStrings(batch, i, found, this.#unfoldRoom))
+      this.#takeStrings(record, found, () => engine.values.copyStrings(batch, i, found, this.#unfoldRoom))
       return
     }
     // A few bytes can stand for any number of elements, of which the last is repeated.
@@ -129,8 +132,9 @@ class Measurement {
       throw new QueryError('ValueTooLarge', `expected ${expected}, got ${count} elements`, { elements: count })
     }
     engine.scoped(() => {
-      const unfoldRoom = new UnfoldRoom(this.#job.windowByteLength)
-      const address = kind === 'content' ? content : this.#copyIn(engine.copyElements(batch, i, found, unfoldRoom))
+      const unfoldRoom = new UnfoldBudget(this.#job.windowByteLength)
+      const address =
+        kind === 'content' ? content : this.#copyIn(engine.values.copyElements(batch, i, found, unfoldRoom))
       const isUnfolded = isShort(found)
       this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count, isUnfolded })
     })
@@ -166,7 +170,7 @@ class Measurement {
         }
         let address = region
         if (!isContent && part === 0) {
-          const bytes = large.copyElements(new UnfoldRoom(this.#job.windowByteLength))
+          const bytes = large.copyElements(new UnfoldBudget(this.#job.windowByteLength))
           address = this.#copyIn(bytes)
           byteLength = bytes.length
         }
@@ -182,7 +186,7 @@ class Measurement {
   }
 
   /** Of strings, all that can be asked for is the value. */
-  #takeStrings(record: number, found: Found, copy: () => string[]): void {
+  #takeStrings(record: number, found: RecordContents, copy: () => string[]): void {
     for (const task of this.#tasksOf[record]!) {
       if (this.#askedBy(task).kind !== 'value') continue
       this.#values.push({ task, value: rawValue(found, null, copy(), this.#engine) })
@@ -307,6 +311,6 @@ class Measurement {
 }
 
 /** Whether the last of the values that a record holds stands for others. */
-function isShort({ kind, valueCount, elementCount }: Found): boolean {
+function isShort({ kind, valueCount, elementCount }: RecordContents): boolean {
   return (kind === 'values' || kind === 'strings') && valueCount < elementCount
 }

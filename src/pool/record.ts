@@ -1,6 +1,6 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import { RECORD_LIMIT } from '../job/memory.js'

@@ -1,7 +1,9 @@
 /** Read ▸ decode ▸ a call per record: the one way over records that are read in batches. What is done with each is up to the job. */
 
-import type { Batch, Engine, Known, SlotReader } from '../engine/engine.js'
+import type { KnownMoments } from '../engine/abi.js'
+import type { Engine } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
+import type { Batch, SlotReader } from '../engine/slots.js'
 import type { JobRecords, ReadBatch } from '../plan.js'
 import type { ByteSource } from '../store/store.js'
 import { Clock } from './clock.js'
@@ -39,7 +41,7 @@ export interface RecordVisitor {
 export interface ReadRecordsOptions {
   readonly sourceOf: (file: number) => ByteSource
   /** How much rows of moments have to know; null: there are none. */
-  readonly known: Known | null
+  readonly known: KnownMoments | null
   /** The records as the batches have them. Default: as they are. */
   readonly order?: Int32Array
   readonly clock?: Clock

@@ -1,7 +1,8 @@
 /** What rules ask of elements in the core's memory: of those of one record, or of two. */
 
+import { BLOCK_ELEMENTS } from '../engine/abi.js'
 import { elementByteLength } from '../engine/dtype.js'
-import { BLOCK_ELEMENTS, type Engine } from '../engine/engine.js'
+import type { Engine } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { EngineError, QueryError } from '../errors.js'
 import type { Task } from '../job/measure.js'
@@ -33,11 +34,11 @@ export function answerAlone(
   const { dtype, address, count } = elements
   switch (kind) {
     case 'count':
-      return [engine.countEqual(dtype, address, count, numbers[0]!), count]
+      return [engine.elements.countEqual(dtype, address, count, numbers[0]!), count]
     case 'activity':
       return activity(engine, elements, numbers)
     case 'percentiles':
-      return { list: engine.percentiles(dtype, address, count, numbers) }
+      return { list: engine.elements.percentiles(dtype, address, count, numbers) }
     case 'channels':
       return { list: channelSums(engine, elements, numbers) }
     default:
@@ -54,7 +55,7 @@ export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, 
   }
   const apart =
     kind === 'change'
-      ? engine.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count)
+      ? engine.elements.sumAbsDifference(a.dtype, a.address, b.dtype, b.address, a.count)
       : Number(!isClose(engine, a, b, numbers))
   return [apart, a.count]
 }
@@ -74,7 +75,7 @@ function channelSums(
   return engine.scoped(() => {
     const sums = engine.reserveBytes(channels * 8)
     engine.view(sums, channels * 8).fill(0)
-    engine.sumChannels(dtype, address, outer, channels, inner, sums)
+    engine.elements.sumChannels(dtype, address, outer, channels, inner, sums)
     const bytes = engine.view(sums, channels * 8).slice()
     return [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)]
   })
@@ -95,11 +96,11 @@ function activity(
   return engine.scoped(() => {
     const counts = engine.reserveBytes(nodes * 4)
     engine.view(counts, nodes * 4).fill(0)
-    engine.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
+    engine.elements.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
     // The least count that is not below the share, judged by the very formula of the rule.
     let least = Math.max(0, Math.floor((percent! * samples) / 100) - 1)
     while ((100 * least) / samples < percent! && least <= samples) least++
-    return [nodes, engine.countBelow(counts, nodes, least)]
+    return [nodes, engine.elements.countBelow(counts, nodes, least)]
   })
 }
 
@@ -110,7 +111,7 @@ function isClose(engine: Engine, a: Elements, b: Elements, [rtol, atol, equalNan
   for (let at = 0; at < a.count; at += BLOCK_ELEMENTS) {
     const count = Math.min(BLOCK_ELEMENTS, a.count - at)
     const [x, y] = [(a.address + at * sizeA) as Address, (b.address + at * sizeB) as Address]
-    if (engine.countNotCloseAt(a.dtype, x, b.dtype, y, count, tolerance) > 0) return false
+    if (engine.elements.countNotCloseAt(a.dtype, x, b.dtype, y, count, tolerance) > 0) return false
   }
   return true
 }

@@ -1,6 +1,8 @@
 /** The values of records. */
 
-import { type Engine, type Found, UnfoldRoom } from '../engine/engine.js'
+import type { Engine } from '../engine/engine.js'
+import type { RecordContents } from '../engine/slots.js'
+import { UnfoldBudget } from '../engine/values.js'
 import type { Histogram } from '../format/histogram.js'
 import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
 import type { Store } from '../store/store.js'
@@ -12,13 +14,13 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
   const total = job.records.file.length
   const values = new Array<RawValue | null>(total).fill(null)
   const failures = new Failures(job, () => store)
-  const unfoldRoom = new UnfoldRoom(job.unfoldLimit)
+  const unfoldRoom = new UnfoldBudget(job.unfoldLimit)
   const visitor: RecordVisitor = {
     record(record, i, { batch, slots }) {
       const found = slots.found(i)
       return () => {
-        const strings = found.kind === 'strings' ? engine.copyStrings(batch, i, found, unfoldRoom) : null
-        const bytes = strings ? null : engine.copyElements(batch, i, found, unfoldRoom)
+        const strings = found.kind === 'strings' ? engine.values.copyStrings(batch, i, found, unfoldRoom) : null
+        const bytes = strings ? null : engine.values.copyElements(batch, i, found, unfoldRoom)
         values[record] = rawValue(found, bytes, strings, engine)
       }
     },
@@ -53,14 +55,14 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
 }
 
 export function rawValue(
-  { dtype, shape }: Pick<Found, 'dtype' | 'shape'>,
+  { dtype, shape }: Pick<RecordContents, 'dtype' | 'shape'>,
   bytes: Uint8Array<ArrayBuffer> | null,
   strings: string[] | null,
   engine: Engine,
 ): RawValue {
   const widened =
     bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
-      ? engine.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2))
+      ? engine.values.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2))
       : null
   return { dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
 }

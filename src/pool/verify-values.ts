@@ -1,7 +1,9 @@
 /** A deep look at the values of an event file: strings, bools, and saved reductions against the tensors they are of. */
 
-import { type Batch, type Engine, KNOWN, type SlotReader } from '../engine/engine.js'
+import { KnownMoments } from '../engine/abi.js'
+import type { Engine } from '../engine/engine.js'
 import { isDefined, Moments } from '../engine/moments.js'
+import type { Batch, SlotReader } from '../engine/slots.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import type { DType, ReductionName } from '../types.js'
 
@@ -73,16 +75,17 @@ export class DeepLook {
   look(room: Batch, slots: SlotReader, i: number, tensor: string, record: number): ValueFault {
     const engine = this.#engine
     const { dtype, kind, shape, dataByteLength } = slots.found(i)
-    if (dtype === 'string') return engine.everyString(room, i, isText) ? null : 'text'
+    if (dtype === 'string') return engine.values.everyString(room, i, isText) ? null : 'text'
     let fault: ValueFault = null
     if (dtype === 'bool' && kind === 'content') {
       const data = slots.dataAddress(i)
       const known =
-        engine.countEqual('uint8', data, dataByteLength, 0) + engine.countEqual('uint8', data, dataByteLength, 1)
+        engine.elements.countEqual('uint8', data, dataByteLength, 0) +
+        engine.elements.countEqual('uint8', data, dataByteLength, 1)
       if (known !== dataByteLength) fault = 'bool'
     }
     this.keep(
-      new Moments(engine.layout.moments, dtype, engine.reduceSlot(room, i, KNOWN.all).slice()),
+      new Moments(dtype, engine.reduceSlot(room, i, KnownMoments.all).slice()),
       shape,
       tensor,
       slots.eventStep(i),

@@ -3,10 +3,13 @@
  * surveys a window of records in one crossing. Where a frame is broken, the walk goes on at the next one that holds.
  */
 
-import { type Batch, type Engine, FRAMING_LENGTH, HEADER_LENGTH, type SlotReader, type Tags } from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
+import { Status, ValueKind } from '../engine/abi.js'
+import type { Engine } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../engine/framing.js'
+import type { Address, Texts } from '../engine/memory.js'
 import { Moments } from '../engine/moments.js'
-import { BAD_PAYLOAD_CRC, faultError, OK, TRUNCATED } from '../engine/status.js'
+import type { Batch, SlotReader } from '../engine/slots.js'
+import { faultError } from '../engine/status.js'
 import { type ErrorData, FormatError, quote, TrialscanError } from '../errors.js'
 import { MalformedEvent, walkEventHead } from '../format/event-head.js'
 import { isHistogram } from '../format/histogram.js'
@@ -88,7 +91,7 @@ interface Common {
   readonly store: Store
   readonly tags: TagNumbers
   readonly room: Batch
-  readonly noTags: Tags
+  readonly noTags: Texts
   readonly window: Address
   readonly windowByteLength: number
   readonly header: Address
@@ -149,7 +152,7 @@ class RangeVerifier {
     while (at < Math.min(endByte ?? this.#fileLength, this.#fileLength) && !this.#hasEnough) {
       await this.#fill(at)
       const next = engine.scoped(() => {
-        const count = engine.surveyRecords(room, window, this.#held, job.isTornasole)
+        const count = engine.survey.records(room, window, this.#held, job.isTornasole)
         return this.#take(at, count, endByte ?? this.#fileLength)
       })
       if (this.#histograms.length > 0) await this.#checkHistograms()
@@ -261,17 +264,17 @@ class RangeVerifier {
         footers.push(frame + slots.frameByteLength(i) - FOOTER_LENGTH - window)
         end = start + slots.frameByteLength(i)
         const status = slots.recordStatus(i)
-        if (status !== OK) this.#badRecord(status, slots, i)
+        if (status !== Status.ok) this.#badRecord(status, slots, i)
       }
       this.#takeValue(slots, i)
     }
     let rest = count
     while (rest > room.capacity) {
       // One record of many Values: the step may come behind them.
-      rest = engine.surveyRest(room, end - at - FRAMING_LENGTH)
+      rest = engine.survey.rest(room, end - at - FRAMING_LENGTH)
       slots = engine.slots(room, Math.min(rest, room.capacity))
       const status = slots.recordStatus(0)
-      if (status !== OK) this.#badRecord(status, slots, 0)
+      if (status !== Status.ok) this.#badRecord(status, slots, 0)
       else this.#step[this.#step.length - 1] = slots.eventStep(0)
       for (let i = 0; i < Math.min(rest, room.capacity); i++) this.#takeValue(slots, i)
     }
@@ -285,7 +288,7 @@ class RangeVerifier {
     const { engine, window } = this.#common
     const view = engine.view(window, (footers.at(-1) ?? 0) + FOOTER_LENGTH)
     const bytes = new DataView(view.buffer, view.byteOffset, view.byteLength)
-    for (const at of footers) if (bytes.getUint32(at, true) === engine.uncheckedCrc) this.#withoutChecksum++
+    for (const at of footers) if (bytes.getUint32(at, true) === UNCHECKED_CRC) this.#withoutChecksum++
   }
 
   #openRecord(start: number, byteLength: number, step: number): void {
@@ -312,8 +315,8 @@ class RangeVerifier {
   #badRecord(status: number, slots: SlotReader, i: number): void {
     const startByte = this.#recordStart.at(-1)!
     const place = { url: this.#url, startByte, tensor: '' }
-    const tag = slots.holds(i) === this.#holds.noValue ? null : this.#tagName(slots, i)
-    if (status !== BAD_PAYLOAD_CRC) {
+    const tag = slots.holds(i) === ValueKind.noValue ? null : this.#tagName(slots, i)
+    if (status !== Status.badPayloadCrc) {
       this.#step[this.#step.length - 1] = Number.NaN
       this.#bad(slots.error(i, place), tag)
       return
@@ -332,7 +335,7 @@ class RangeVerifier {
     const startByte = this.#recordStart.at(-1)!
     const faultOffset = this.#recordByteLength.at(-1)! - FOOTER_LENGTH
     const expected = this.#common.engine.maskedCrc(crc)
-    const fault = { status: BAD_PAYLOAD_CRC, faultOffset, expected, got: stored, tag: '' }
+    const fault = { status: Status.badPayloadCrc, faultOffset, expected, got: stored, tag: '' }
     this.#bad(faultError(fault, { url: this.#url, startByte, tensor: tag ?? '' }), tag)
   }
 
@@ -345,10 +348,6 @@ class RangeVerifier {
     this.#problems.add({ error: error.toJSON(), startByte, endByte, tag, step: this.#step[last]! })
   }
 
-  get #holds() {
-    return this.#common.engine.layout.holds
-  }
-
   #tagName(slots: SlotReader, i: number): string {
     const { tags } = this.#common
     return tags.names[tags.number(slots.tagBytes(i))]!
@@ -356,10 +355,10 @@ class RangeVerifier {
 
   #takeValue(slots: SlotReader, i: number): void {
     const held = slots.holds(i)
-    if (held === this.#holds.noValue) return
+    if (held === ValueKind.noValue) return
     const tagBytes = slots.tagBytes(i)
     const number = this.#common.tags.number(tagBytes)
-    const kind = held === this.#holds.tensor ? 'tensor' : held === this.#holds.histogram ? 'histogram' : 'other'
+    const kind = held === ValueKind.tensor ? 'tensor' : held === ValueKind.histogram ? 'histogram' : 'other'
     this.#value(number, slots.mode(i), slots.modeStep(i), kind)
     // Of a payload that is not what it was, nothing more needs to be said.
     if (this.#isSpoilt) return
@@ -390,7 +389,12 @@ class RangeVerifier {
     for (const { tensor, record, value } of this.#histograms.splice(0)) {
       if (this.#isBad[record] === 1 || (await isHistogram(value))) continue
       const startByte = this.#recordStart[record]!
-      const error = this.#error('MalformedEvent', startByte, 'a well-formed histogram', 'bytes that are none')
+      const error = this.#error(
+        'MalformedEvent',
+        startByte,
+        'a well-formed histogram',
+        'bytes that do not parse as one',
+      )
       const endByte = startByte + this.#recordByteLength[record]!
       this.#isBad[record] = 1
       this.#problems.add({ error: error.toJSON(), startByte, endByte, tag: tensor, step: this.#step[record]! })
@@ -403,7 +407,7 @@ class RangeVerifier {
     const last = this.#recordStart.length - 1
     const startByte = this.#recordStart[last]!
     const isInMemory = slots.frameByteLength(i) === this.#recordByteLength[last]
-    if (held !== this.#holds.tensor || !isInMemory) return
+    if (held !== ValueKind.tensor || !isInMemory) return
     const fault = deep.look(room, slots, i, tensor, last)
     if (fault === 'text') {
       this.#bad(this.#error('BadText', startByte, 'strings in UTF-8', 'other bytes'), tensor)
@@ -438,7 +442,7 @@ class RangeVerifier {
       engine.resetRow(row)
       await record.streamPart(0, 1, (address, count) => engine.addToRow(row, dtype, address, count))
       this.readBytes += record.readBytes
-      const moments = new Moments(engine.layout.moments, dtype, engine.rows(row, 1).slice())
+      const moments = new Moments(dtype, engine.rows(row, 1).slice())
       deep.keep(moments, shape, tags.names[this.#tag[value]!]!, this.#step[last]!, last)
     } finally {
       engine.release(mark)
@@ -471,7 +475,7 @@ class RangeVerifier {
     const payloadLength = byteLength - FRAMING_LENGTH
     const survey = (tailAt: Address | 0, tailLength: number): number => {
       const head = { address: window, byteLength: this.#held }
-      return engine.surveySparse(room, head, payloadLength, tailAt, tailLength, job.isTornasole)
+      return engine.survey.sparse(room, head, payloadLength, tailAt, tailLength, job.isTornasole)
     }
     const release = engine.mark()
     let count = survey(0, 0)
@@ -487,7 +491,7 @@ class RangeVerifier {
     if (slots.needs(0) === null && count <= room.capacity) {
       this.#openRecord(at, byteLength, slots.eventStep(0))
       const found = engine.slots(room, count)
-      if (found.recordStatus(0) !== OK) this.#badRecord(found.recordStatus(0), found, 0)
+      if (found.recordStatus(0) !== Status.ok) this.#badRecord(found.recordStatus(0), found, 0)
       for (let i = 0; i < count; i++) this.#takeValue(found, i)
       this.#checkStep()
       engine.release(release)
@@ -513,7 +517,7 @@ class RangeVerifier {
       return this.#shrunk(at, byteLength, end)
     const footer = engine.view(this.#common.header, FOOTER_LENGTH)
     const stored = new DataView(footer.buffer, footer.byteOffset).getUint32(0, true)
-    if (stored === engine.uncheckedCrc) this.#withoutChecksum++
+    if (stored === UNCHECKED_CRC) this.#withoutChecksum++
     else if (stored !== engine.maskedCrc(crc)) {
       const first = this.#record.lastIndexOf(this.#recordStart.length - 1)
       this.#badPayload(crc, stored, first < 0 ? null : this.#common.tags.names[this.#tag[first]!]!)
@@ -529,7 +533,7 @@ class RangeVerifier {
       const address = engine.reserveBytes(byteLength)
       const there = await this.#read(at, address, byteLength)
       if (there < byteLength) return this.#shrunk(at, byteLength, at + there)
-      this.#takeFrom(address, at, engine.surveyRecords(room, address, byteLength, job.isTornasole))
+      this.#takeFrom(address, at, engine.survey.records(room, address, byteLength, job.isTornasole))
     } finally {
       engine.release(release)
       this.#held = 0
@@ -578,7 +582,7 @@ class RangeVerifier {
   #shrunk(at: number, expected: number, end: number): void {
     this.#fileLength = end
     if (this.#recordStart.at(-1) !== at) this.#openRecord(at, expected, Number.NaN)
-    const fault = { status: TRUNCATED, faultOffset: 0, expected, got: end - at, tag: '' }
+    const fault = { status: Status.truncated, faultOffset: 0, expected, got: end - at, tag: '' }
     this.#bad(faultError(fault, { url: this.#url, startByte: at, tensor: '' }), null)
   }
 
@@ -651,7 +655,7 @@ class RangeVerifier {
     while (from + FRAMING_LENGTH <= limit) {
       await this.#fill(from)
       const there = Math.min(this.#held, limit - from)
-      const found = engine.findFrame(window, there, this.#fileLength - from)
+      const found = engine.survey.findFrame(window, there, this.#fileLength - from)
       const candidate = from + found
       if (found + HEADER_LENGTH > there) {
         if (from + there >= limit) break

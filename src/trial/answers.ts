@@ -1,7 +1,7 @@
 /** What the jobs of an inquiry answered about records and tasks, read when it is looked at. */
 
-import { coreLayout } from '../engine/engine.js'
 import { Moments } from '../engine/moments.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
 import { type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import type { MeasuredPlace, MeasureJob, MeasureReply } from '../job/measure.js'
@@ -116,10 +116,9 @@ export class JobAnswers {
     const special = this.#special.get(ref.at)
     if (special) return 'reductions' in special ? special : atStep(errorFromData(special), ref.step)
     const { at } = ref
-    const { doubles } = coreLayout().moments
     const parts = this.#parts
     const moments = mergeParts({
-      rows: parts.map(({ moments }) => moments.subarray(at * doubles, (at + 1) * doubles)),
+      rows: parts.map(({ moments }) => moments.subarray(at * ROW_LENGTH, (at + 1) * ROW_LENGTH)),
       checksums: parts.flatMap(({ checksums }) => checksums[at] ?? []),
       dtype: parts[0]!.described.dtypes[at]!,
       record: at,

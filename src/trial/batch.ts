@@ -3,7 +3,7 @@
  * What a record told is remembered.
  */
 
-import { KNOWN, type Known } from '../engine/engine.js'
+import { KnownMoments } from '../engine/abi.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
@@ -97,12 +97,12 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
 
   async function read(records: RecordRequests[]): Promise<void> {
     let byteLength = 0
-    let needed: Known = 0
+    let needed: KnownMoments = 0
     for (const { place, requests } of records) {
       byteLength += place.byteLength
       for (const { reduction, isSaved } of requests) needed |= isSaved ? OF_SCALAR : setFor([reduction])
     }
-    if (byteLength <= SMALL_BYTES * records.length) needed = KNOWN.all
+    if (byteLength <= SMALL_BYTES * records.length) needed = KnownMoments.all
     const context = { store: access.spec, checkLevel, memory, known: needed }
     const url = (path: string) => access.store.url(path)
     const take = (asked: RecordRequests, told: KnownReductions): void => {

@@ -3,7 +3,7 @@
  * become one plan, in which every record is read once and whatever is asked twice is computed once.
  */
 
-import type { Known } from '../engine/engine.js'
+import type { KnownMoments } from '../engine/abi.js'
 import type { ReductionValue } from '../engine/moments.js'
 import { type ErrorData, errorToData } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
@@ -74,9 +74,9 @@ export class Inquiry implements Ahead, Gatherer {
   }
 
   /** How much the rows of moments have to know. */
-  known: Known = 0
+  known: KnownMoments = 0
 
-  know(known: Known): void {
+  know(known: KnownMoments): void {
     this.known |= known
   }
 

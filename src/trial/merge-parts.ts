@@ -1,9 +1,11 @@
 /** A record that was read in parts: its moments merged, its checksum combined and held against the one that was saved. */
 
+import { Status } from '../engine/abi.js'
 import { dtypeOf } from '../engine/dtype.js'
-import { asideEngine, coreLayout } from '../engine/engine.js'
+import { withEngineSync } from '../engine/engines.js'
+import { UNCHECKED_CRC } from '../engine/framing.js'
 import { Moments } from '../engine/moments.js'
-import { BAD_PAYLOAD_CRC, type FaultPlace, faultError } from '../engine/status.js'
+import { type FaultPlace, faultError } from '../engine/status.js'
 import type { TrialscanError } from '../errors.js'
 import type { PartChecksum } from '../job/reply.js'
 import { checkLevelNumber } from '../plan.js'
@@ -31,17 +33,18 @@ export function mergeParts(parts: RecordParts): Moments | TrialscanError {
   const dtype = dtypeOf(parts.dtype)
   if (dtype === undefined) return noAnswer(parts.record)
   const { rows } = parts
-  return new Moments(coreLayout().moments, dtype, rows.length === 1 ? rows[0]! : asideEngine().mergeRows(rows))
+  return new Moments(dtype, rows.length === 1 ? rows[0]! : withEngineSync(engine => engine.mergeRows(rows)))
 }
 
 function checksumError({ checksums, byteLength, place, checkLevel }: RecordParts): TrialscanError | undefined {
   const last = checksums.at(-1)
   if (last === undefined || checkLevel !== checkLevelNumber('full')) return undefined
-  const engine = asideEngine()
-  const crc = checksums.reduce((sum, part) => engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
   const stored = last.storedCrc
-  const computed = engine.maskedCrc(crc)
-  if (stored === computed || stored === engine.uncheckedCrc) return undefined
-  const fault = { status: BAD_PAYLOAD_CRC, faultOffset: byteLength - 4, expected: computed, got: stored, tag: '' }
+  const computed = withEngineSync(engine => {
+    const crc = checksums.reduce((sum, part) => engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
+    return engine.maskedCrc(crc)
+  })
+  if (stored === computed || stored === UNCHECKED_CRC) return undefined
+  const fault = { status: Status.badPayloadCrc, faultOffset: byteLength - 4, expected: computed, got: stored, tag: '' }
   return faultError(fault, place)
 }

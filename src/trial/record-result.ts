@@ -1,8 +1,8 @@
 /** What became of each record of a scan's job. */
 
 import { dtypeOf } from '../engine/dtype.js'
-import { coreLayout } from '../engine/engine.js'
 import { Moments } from '../engine/moments.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
 import { EngineError, errorFromData, type TrialscanError } from '../errors.js'
 import { type HistogramResult, shapesOf } from '../job/reply.js'
 import type { ScanReply } from '../job/scan.js'
@@ -33,8 +33,6 @@ export function resultsOf(reply: ScanReply, count: number): (RecordResult | Writ
 }
 
 export function recordResults(reply: ScanReply): RecordResult[] {
-  const layout = coreLayout().moments
-  const { doubles } = layout
   const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
   const histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
   const shapes = shapesOf(reply.described)
@@ -45,8 +43,8 @@ export function recordResults(reply: ScanReply): RecordResult[] {
     if (error) return { error: errorFromData(error) }
     const dtype = dtypeOf(number)
     if (dtype === undefined) return { error: noAnswer(record) }
-    const row = reply.moments.subarray(record * doubles, (record + 1) * doubles)
-    return { moments: new Moments(layout, dtype, row), shape: shapes[record]! }
+    const row = reply.moments.subarray(record * ROW_LENGTH, (record + 1) * ROW_LENGTH)
+    return { moments: new Moments(dtype, row), shape: shapes[record]! }
   })
 }
 

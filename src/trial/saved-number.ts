@@ -1,12 +1,12 @@
 /** A reduction that the hook saved: a tensor of one element. */
 
-import { KNOWN, type Known } from '../engine/engine.js'
+import { KnownMoments } from '../engine/abi.js'
 import type { Moments, ReductionValue } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
 import type { ReductionName } from '../types.js'
 
 /** What moments must know for `savedNumber`. */
-export const OF_SCALAR: Known = KNOWN.extremes | KNOWN.sum
+export const OF_SCALAR: KnownMoments = KnownMoments.extremes | KnownMoments.sum
 
 /** The value of a tensor of one element, as a reduction is saved; or why it is none. */
 export function savedNumber(moments: Moments, name: ReductionName): ReductionValue | ReductionUndefined {

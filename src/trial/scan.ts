@@ -1,6 +1,6 @@
 /** A scan: one plan over everything asked for, run on threads, rows in a stable order as they come. */
 
-import type { Known } from '../engine/engine.js'
+import type { KnownMoments } from '../engine/abi.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import { type Spent, shapesOf } from '../job/reply.js'
 import {
@@ -79,7 +79,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   #halvings = 0
   readonly #rowMaker: RowMaker
   /** More than the reductions need. */
-  #known: Known = 0
+  #known: KnownMoments = 0
   #firstError: TrialscanError | null = null
 
   constructor(request: ScanRequest) {

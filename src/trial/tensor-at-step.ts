@@ -1,6 +1,6 @@
 /** The tensors of a trial at a step, as those who ask about them see them. */
 
-import { KNOWN, type Known } from '../engine/engine.js'
+import { KnownMoments } from '../engine/abi.js'
 import { isDefined, type Moments, type ReductionValue, setFor } from '../engine/moments.js'
 import type { TensorLocation } from '../format/index-file.js'
 import type { Task } from '../job/measure.js'
@@ -38,7 +38,7 @@ export interface Gatherer {
   /** A record that questions are about. */
   record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef
   /** Moments have to know as much. */
-  know(known: Known): void
+  know(known: KnownMoments): void
   /** The same array for the same numbers. */
   sameNumbers(numbers: readonly number[]): readonly number[]
   readonly tasks: TaskQuestion<unknown>[]
@@ -133,13 +133,13 @@ export class TensorAtStep implements Subject {
    * for all.
    */
   moments(...reductions: readonly ReductionName[]): Question<Moments> {
-    this.#inquiry.know(reductions.length === 0 ? KNOWN.all : setFor(reductions))
+    this.#inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
     return this.counts()
   }
 
   /** As `moments`, where counts and extremes will do: they cost a fifth of the rest. */
   counts(): Question<Moments> {
-    this.#inquiry.know(KNOWN.extremes)
+    this.#inquiry.know(KnownMoments.extremes)
     const known = this.#find<Moments>('moments')
     if (known) return known
     if (!this.hasValue) return this.#ask(new Unanswerable('moments', this, 'the value'))

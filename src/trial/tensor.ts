@@ -1,7 +1,7 @@
 /** One tensor of a trial, over all its steps. */
 
-import { UNFOLD_LIMIT } from '../engine/engine.js'
 import type { ReductionValue } from '../engine/moments.js'
+import { UNFOLD_LIMIT } from '../engine/values.js'
 import {
   errorFromData,
   FormatError,

@@ -1,7 +1,7 @@
 /** A tensor's value: a typed array with its shape and strides, as zarrita and scijs' ndarray have them. */
 
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
-import { asideEngine } from '../engine/engine.js'
+import { withEngineSync } from '../engine/engines.js'
 import { UsageError } from '../errors.js'
 import type { RawValue } from '../job/value.js'
 import { checkOptions, kinds, optionsOf, shown } from '../options.js'
@@ -184,7 +184,7 @@ export function allclose(a: TensorValue | NumericArray, b: TensorValue | Numeric
   if (left.shape.length !== right.shape.length || left.shape.some((size, i) => size !== right.shape[i])) {
     throw new UsageError(`allclose: expected tensors of one shape, got [${left.shape}] and [${right.shape}]`)
   }
-  return asideEngine().countNotClose(left, right, { rtol, atol, equalNan }) === 0
+  return withEngineSync(({ elements }) => elements.countNotClose(left, right, { rtol, atol, equalNan })) === 0
 }
 
 function comparable(name: string, given: TensorValue | NumericArray): Comparable {

@@ -19,16 +19,16 @@ function put(engine: Engine, values: readonly number[]): Address {
 function measure(engine: Engine, a: Address, b: Address, counts: Address, sums: Address): unknown[] {
   engine.view(counts, 12).fill(0)
   engine.view(sums, 24).fill(0)
-  engine.countInside('float32', a, 3, 3, 1.5, 8.5, counts)
-  engine.sumChannels('float32', a, 1, 3, 3, sums)
+  engine.elements.countInside('float32', a, 3, 3, 1.5, 8.5, counts)
+  engine.elements.sumChannels('float32', a, 1, 3, 3, sums)
   return [
-    engine.sumAbsDifference('float32', a, 'float32', b, 9),
-    engine.countNotCloseAt('float32', a, 'float32', b, 9, TOLERANCE),
+    engine.elements.sumAbsDifference('float32', a, 'float32', b, 9),
+    engine.elements.countNotCloseAt('float32', a, 'float32', b, 9, TOLERANCE),
     [...new Uint32Array(engine.view(counts, 12).slice().buffer)],
-    engine.countBelow(counts, 3, 3),
-    engine.countEqual('float32', a, 9, 4),
+    engine.elements.countBelow(counts, 3, 3),
+    engine.elements.countEqual('float32', a, 9, 4),
     [...new Float64Array(engine.view(sums, 24).slice().buffer)],
-    engine.percentiles('float32', b, 9, [50, 100]),
+    engine.elements.percentiles('float32', b, 9, [50, 100]),
   ]
 }
 
@@ -49,7 +49,7 @@ describe('measures at addresses', () => {
     const many = engine.byteLength >> 3
     const ones = engine.reserveBytes(many)
     engine.view(ones, many).fill(1)
-    expect(engine.percentiles('uint8', ones, many, [0, 50, 99.9])).toEqual([1, 1, 1])
+    expect(engine.elements.percentiles('uint8', ones, many, [0, 50, 99.9])).toEqual([1, 1, 1])
     expect(measure(engine, a, b, counts, sums)).toEqual(WANT)
   })
 

@@ -155,7 +155,7 @@ describe('percentiles', () => {
     const at = engine.reserveBytes(bytes.length + offset)
     const data = (at + offset) as typeof at
     engine.view(data, bytes.length).set(bytes)
-    return engine.percentiles(dtype, data, countOf(elements), q)
+    return engine.elements.percentiles(dtype, data, countOf(elements), q)
   }
 
   // By numpy 2.4.6.
@@ -218,7 +218,7 @@ describe('percentiles', () => {
     const before = percentiles(data, q)
     expect(before).toEqual(q.map(percent => percentile(valuesOf(data), percent)))
     const at = engine.scoped(() => engine.reserveBytes(1))
-    engine.percentiles('float32', at, 0, q)
+    engine.elements.percentiles('float32', at, 0, q)
     expect(engine.scoped(() => engine.reserveBytes(1))).toBe(at)
     const grown = engine.byteLength
     percentiles(data, q)
@@ -227,6 +227,8 @@ describe('percentiles', () => {
 
   test('of more than memory can hold are refused', () => {
     engine.reset()
-    expect(() => engine.percentiles('uint8', engine.reserveBytes(16), 2 ** 29, [50])).toThrow(/fits into memory/)
+    expect(() => engine.elements.percentiles('uint8', engine.reserveBytes(16), 2 ** 29, [50])).toThrow(
+      /fits into memory/,
+    )
   })
 })

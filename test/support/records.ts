@@ -1,6 +1,7 @@
 /** Single records through the engine, as walk.test.ts and its neighbours need them. */
 
-import type { Engine, Found } from '#dist/engine/engine.js'
+import type { Engine } from '#dist/engine/engine.js'
+import type { RecordContents } from '#dist/engine/slots.js'
 import type { TrialscanError } from '#dist/errors.js'
 
 /** What is asked of a record, and where it is put. */
@@ -29,7 +30,7 @@ export type Decoded =
     }
   | {
       readonly error?: never
-      readonly found: Found
+      readonly found: RecordContents
       readonly elements: Uint8Array | null
       readonly strings: readonly string[] | null
       /** A copy of the row of moments. */
@@ -67,7 +68,7 @@ export function decodeFrame(engine: Engine, frame: Uint8Array, options: DecodeOp
   return {
     found,
     row,
-    elements: isHuge || isText ? null : engine.copyElements(room, 0, found),
-    strings: isHuge || !isText ? null : engine.copyStrings(room, 0, found),
+    elements: isHuge || isText ? null : engine.values.copyElements(room, 0, found),
+    strings: isHuge || !isText ? null : engine.values.copyStrings(room, 0, found),
   }
 }

@@ -1,0 +1,146 @@
+/** Operations on elements in the core's memory: comparing, counting, summing, ordering. */
+
+import { EngineError } from '../errors.js'
+import type { DType } from '../types.js'
+import { dtypeNumber, elementByteLength } from './dtype.js'
+import type { Address, CoreMemory } from './memory.js'
+import type { Core } from './module.js'
+import { tooLarge } from './values.js'
+
+/** What is close: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it. */
+export interface Closeness {
+  readonly rtol: number
+  readonly atol: number
+  readonly equalNan: boolean
+}
+
+export class ElementKernels {
+  readonly #core: Core
+  readonly #memory: CoreMemory
+
+  constructor(core: Core, memory: CoreMemory) {
+    this.#core = core
+    this.#memory = memory
+  }
+
+  /** Σ|a − b| of elements in the core's memory; NaN if any difference is, such as ∞ − ∞. */
+  sumAbsDifference(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number): number {
+    return this.#core.absDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
+  }
+
+  /** How many elements of a in the core's memory are not close to those of b. */
+  countNotCloseAt(
+    dtypeA: DType,
+    a: Address,
+    dtypeB: DType,
+    b: Address,
+    count: number,
+    { rtol, atol, equalNan }: Closeness,
+  ): number {
+    const [numberA, numberB] = [dtypeNumber(dtypeA), dtypeNumber(dtypeB)]
+    return this.#core.allclose(numberA, a, numberB, b, count, rtol, atol, equalNan ? 1 : 0) >>> 0
+  }
+
+  /**
+   * How many elements of a are not close to those of b.
+   * @param a little-endian elements, as many as in b
+   */
+  countNotClose(
+    a: { readonly dtype: DType; readonly bytes: Uint8Array },
+    b: { readonly dtype: DType; readonly bytes: Uint8Array },
+    tolerance: Closeness,
+  ): number {
+    const sizeA = elementByteLength(a.dtype)
+    const sizeB = elementByteLength(b.dtype)
+    const total = a.bytes.length / sizeA
+    if (total !== b.bytes.length / sizeB) {
+      throw new EngineError(
+        `expected the same number of elements on both sides, got ${total} and ${b.bytes.length / sizeB}`,
+      )
+    }
+    const step = 1 << 16
+    this.#memory.reset()
+    const left = this.#memory.reserve(step * sizeA)
+    const right = this.#memory.reserve(step * sizeB)
+    let notClose = 0
+    for (let at = 0; at < total; at += step) {
+      const count = Math.min(step, total - at)
+      this.#memory.bytes(left, count * sizeA).set(a.bytes.subarray(at * sizeA, (at + count) * sizeA))
+      this.#memory.bytes(right, count * sizeB).set(b.bytes.subarray(at * sizeB, (at + count) * sizeB))
+      notClose += this.countNotCloseAt(a.dtype, left, b.dtype, right, count, tolerance)
+    }
+    return notClose
+  }
+
+  /**
+   * Counts the elements with lo < x < hi in each column of a matrix.
+   * @param counts one uint32 per column, which is added to
+   */
+  countInside(
+    dtype: DType,
+    data: Address,
+    rows: number,
+    columns: number,
+    lo: number,
+    hi: number,
+    counts: Address,
+  ): void {
+    this.#core.countInside(dtypeNumber(dtype), data, rows, columns, lo, hi, counts)
+  }
+
+  /** How many of the columns were counted less often than `limit`. */
+  countBelow(counts: Address, columns: number, limit: number): number {
+    return this.#core.countBelow(counts, columns, limit) >>> 0
+  }
+
+  /** How many elements in the core's memory equal `value`. */
+  countEqual(dtype: DType, data: Address, count: number, value: number): number {
+    return this.#core.countEqual(dtypeNumber(dtype), data, count, value) >>> 0
+  }
+
+  /**
+   * Sums the elements of each channel, given as [outer, channels, inner]; for complex numbers the real parts.
+   * @param sums one float64 per channel, which is added to
+   */
+  sumChannels(dtype: DType, data: Address, outer: number, channels: number, inner: number, sums: Address): void {
+    this.#core.sumChannels(dtypeNumber(dtype), data, outer, channels, inner, sums)
+  }
+
+  /**
+   * The percentiles of elements in the core's memory, as numpy.percentile interpolates them in float64 (NaN next
+   * to an infinity). NaN for no elements, for complex ones, and if one of them is NaN.
+   * @param q percentages, 0 to 100
+   */
+  percentiles(dtype: DType, data: Address, count: number, q: readonly number[]): number[] {
+    const last = count - 1
+    const below = q.map(percent => Math.floor(last * (percent / 100)))
+    const ranks = below.flatMap(rank => [rank, Math.min(rank + 1, last)])
+    const numbers = count === 0 ? null : this.#select(dtype, data, count, ranks)
+    return q.map((percent, i) => {
+      if (numbers === null) return NaN
+      const [lo, hi] = [numbers[2 * i]!, numbers[2 * i + 1]!]
+      const t = last * (percent / 100) - below[i]!
+      return t < 0.5 ? lo + (hi - lo) * t : hi - (hi - lo) * (1 - t)
+    })
+  }
+
+  /** The elements of some ranks, counted from 0; null if the elements can't be ordered. */
+  #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
+    if (dtype === 'float32') {
+      return this.#memory.scoped(() => {
+        const scratch = this.#memory.reserve(this.#core.selectScratchLength(ranks.length) >>> 0)
+        const numbers = this.#memory.reserve(ranks.length * 8)
+        this.#memory.doubles(numbers, ranks.length).set(ranks)
+        const ordered = this.#core.selectFloat32(data, count, numbers, ranks.length, scratch) !== 0
+        return ordered ? [...this.#memory.doubles(numbers, ranks.length)] : null
+      })
+    }
+    const byteLength = count * 8
+    if (byteLength >= 2 ** 32) throw tooLarge(byteLength, 'bytes')
+    return this.#memory.scoped(() => {
+      const numbers = this.#memory.reserve(byteLength)
+      const ordered = this.#core.widenToDoubles(dtypeNumber(dtype), data, count, numbers) !== 0
+      return ordered ? ranks.map(rank => this.#core.selectKth(numbers, count, rank)) : null
+    })
+  }
+}

@@ -1,0 +1,37 @@
+/** The engines of this thread. Each serves one job at a time, also while that waits: its memory belongs to the job. */
+
+import { EngineError, TrialscanError } from '../errors.js'
+import { Engine } from './engine.js'
+
+/** Engines not in use; the most recently used one is last. */
+const idle: Engine[] = []
+
+/** Runs work on an engine. After an error that no engine should cause, the engine is thrown away. */
+export async function withEngine<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
+  const engine = idle.pop() ?? new Engine()
+  try {
+    const result = await work(engine)
+    idle.push(engine)
+    return result
+  } catch (error) {
+    if (isForeseen(error)) idle.push(engine)
+    throw error
+  }
+}
+
+/** The same for synchronous work. */
+export function withEngineSync<T>(work: (engine: Engine) => T): T {
+  const engine = idle.pop() ?? new Engine()
+  try {
+    const result = work(engine)
+    idle.push(engine)
+    return result
+  } catch (error) {
+    if (isForeseen(error)) idle.push(engine)
+    throw error
+  }
+}
+
+function isForeseen(error: unknown): boolean {
+  return error instanceof TrialscanError && !(error instanceof EngineError)
+}

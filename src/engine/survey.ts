@@ -1,0 +1,62 @@
+/** Surveys: what records without index entries hold, one slot per Value. */
+
+import { RecordSlot } from './abi.js'
+import type { Address, CoreMemory } from './memory.js'
+import type { Core } from './module.js'
+import type { Batch, Frame } from './slots.js'
+
+export class Survey {
+  readonly #core: Core
+  readonly #memory: CoreMemory
+
+  constructor(core: Core, memory: CoreMemory) {
+    this.#core = core
+    this.#memory = memory
+  }
+
+  /**
+   * Follows the frames of consecutive records, verifies their checksums, and finds all their Values: one slot each, or one for a
+   * record without Values. Stops at the first record that is not completely in memory or has a bad header, and when the slots
+   * are used up.
+   * @returns the number of slots; if it is more than the batch's capacity, the only record has more Values, see `rest`
+   */
+  records(batch: Batch, window: Address, byteLength: number, tornasole: boolean): number {
+    this.#words(batch)[RecordSlot.askedTornasole / 4] = tornasole ? 1 : 0
+    return this.#core.surveyRecords(window, byteLength, batch.slots, batch.capacity) >>> 0
+  }
+
+  /** Continues with a record that has more Values than there are slots; fills the slots anew. */
+  rest(batch: Batch, payloadLength: number): number {
+    return this.#core.surveyRest(batch.slots, batch.capacity, payloadLength) >>> 0
+  }
+
+  /** Finds the Values of a record of which only the head and perhaps the tail are in memory. Does not look at its frame. */
+  sparse(
+    batch: Batch,
+    { address, byteLength }: Frame,
+    payloadLength: number,
+    tail: Address | 0,
+    tailLength: number,
+    tornasole: boolean,
+  ): number {
+    const words = this.#words(batch)
+    words[RecordSlot.frame / 4] = address
+    words[RecordSlot.frameLength / 4] = byteLength
+    words[RecordSlot.askedTornasole / 4] = tornasole ? 1 : 0
+    return this.#core.survey(batch.slots, batch.capacity, payloadLength, tail, tailLength) >>> 0
+  }
+
+  /**
+   * Looks for the next good header of a record that ends within the file.
+   * @param left bytes from the address to the end of the file
+   * @returns its offset; without one, the first offset at which a header would not be completely in memory
+   */
+  findFrame(address: Address, byteLength: number, left: number): number {
+    return this.#core.findFrame(address, byteLength, left) >>> 0
+  }
+
+  /** The first slot. */
+  #words({ slots }: Batch): Uint32Array {
+    return this.#memory.words(slots, RecordSlot.size / 4)
+  }
+}

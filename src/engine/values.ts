@@ -1,0 +1,141 @@
+/** Values copied out of the core: elements, strings, and how far what repeats may unfold. */
+
+import { QueryError } from '../errors.js'
+import { BLOCK_ELEMENTS, RecordSlot } from './abi.js'
+import { dtypeNumber, elementByteLength } from './dtype.js'
+import type { CoreMemory } from './memory.js'
+import type { Core } from './module.js'
+import { type Batch, type RecordContents, SlotReader, utf8Decoder } from './slots.js'
+
+/** What values may unfold to unless more is asked for. */
+export const UNFOLD_LIMIT = 256 << 20
+/** Bytes a string takes besides its characters, about. */
+const STRING_BYTES = 32
+
+/**
+ * What values may unfold to: a record of a hundred bytes can stand for any number of elements, since the last of its values
+ * stands for the rest.
+ */
+export class UnfoldBudget {
+  readonly #byteLength: number
+  #left: number
+
+  /** @param byteLength for all values together */
+  constructor(byteLength = UNFOLD_LIMIT) {
+    this.#byteLength = byteLength
+    this.#left = byteLength
+  }
+
+  /** @throws QueryError `ValueTooLarge` if less is left */
+  take(byteLength: number): void {
+    if (byteLength > this.#left) {
+      throw new QueryError(
+        'ValueTooLarge',
+        `expected values that unfold to at most ${this.#byteLength} bytes in all, got one of ${byteLength} bytes, most of ` +
+          'them copies of its last saved value; its reductions can still be scanned',
+        { byteLength, unfoldLimit: this.#byteLength },
+      )
+    }
+    this.#left -= byteLength
+  }
+
+  give(byteLength: number): void {
+    this.#left += byteLength
+  }
+}
+
+export class ValueReader {
+  readonly #core: Core
+  readonly #memory: CoreMemory
+
+  constructor(core: Core, memory: CoreMemory) {
+    this.#core = core
+    this.#memory = memory
+  }
+
+  /** The little-endian bytes of the elements of a record in memory, in C order; `found` is what its slot says. */
+  copyElements(batch: Batch, i: number, found: RecordContents, budget = new UnfoldBudget()): Uint8Array<ArrayBuffer> {
+    const size = elementByteLength(found.dtype)
+    if (found.kind === 'none' || found.elementCount === 0) return new Uint8Array(0)
+    if (found.kind === 'content') {
+      const data = new SlotReader(this.#memory, batch, batch.capacity).dataAddress(i)
+      return this.#memory.bytes(data, found.dataByteLength).slice()
+    }
+    if (found.valueCount < found.elementCount) budget.take(found.elementCount * size)
+    const out = allocate(found.elementCount * size)
+    return this.#memory.scoped(() => {
+      const chunk = this.#memory.reserve(BLOCK_ELEMENTS * size)
+      let at = 0
+      for (;;) {
+        const count = this.#core.readValues(batch.slots + i * RecordSlot.size, chunk, BLOCK_ELEMENTS)
+        if (count === 0) break
+        out.set(this.#memory.bytes(chunk, count * size), at)
+        at += count * size
+      }
+      // TensorFlow's rule: the last value stands for the rest of the shape. Doubles what is filled until it is full.
+      let filled = at
+      const last = at - size
+      while (filled < out.length) {
+        const copied = Math.min(filled - last, out.length - filled)
+        out.copyWithin(filled, last, last + copied)
+        filled += copied
+      }
+      return out
+    })
+  }
+
+  /** The strings of a record in memory; the last one repeated as often as the shape asks for. */
+  copyStrings(batch: Batch, i: number, found: RecordContents, budget = new UnfoldBudget()): string[] {
+    const strings: string[] = []
+    this.everyString(batch, i, bytes => strings.push(utf8Decoder.decode(bytes)) > 0)
+    const last = strings.at(-1) ?? ''
+    // Each of them is a string of its own when it has crossed a thread.
+    if (strings.length < found.elementCount) budget.take(found.elementCount * (STRING_BYTES + 2 * last.length))
+    while (strings.length < found.elementCount) strings.push(last)
+    return strings
+  }
+
+  /** Whether all strings of a record in memory pass a test; `i` is its slot. Each is seen once, whatever the shape says. */
+  everyString(batch: Batch, i: number, test: (bytes: Uint8Array) => boolean): boolean {
+    const slots = new SlotReader(this.#memory, batch, batch.capacity)
+    while (this.#core.readString(batch.slots + i * RecordSlot.size) !== 0) {
+      if (!test(this.#memory.bytes(slots.dataAddress(i), slots.dataByteLength(i)))) return false
+    }
+    return true
+  }
+
+  /** float16 or bfloat16 bits as float32. */
+  widenToFloat32(dtype: 'float16' | 'bfloat16', bits: Uint16Array): Float32Array<ArrayBuffer> {
+    const out = new Float32Array(allocate(bits.length * 4).buffer)
+    const step = 1 << 16
+    return this.#memory.scoped(() => {
+      const from = this.#memory.reserve(step * 2)
+      const to = this.#memory.reserve(step * 4)
+      for (let at = 0; at < bits.length; at += step) {
+        const count = Math.min(step, bits.length - at)
+        const source = bits.subarray(at, at + count)
+        this.#memory.bytes(from, count * 2).set(new Uint8Array(source.buffer, source.byteOffset, count * 2))
+        this.#core.widenToFloat32(dtypeNumber(dtype), from, count, to)
+        new Uint8Array(out.buffer, at * 4, count * 4).set(this.#memory.bytes(to, count * 4))
+      }
+      return out
+    })
+  }
+}
+
+/** Bytes outside of the core's memory. @throws QueryError `ValueTooLarge` where there is no room for so many */
+export function allocate(byteLength: number): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(byteLength)
+  } catch {
+    throw tooLarge(byteLength, 'bytes')
+  }
+}
+
+export function tooLarge(amount: number, unit: string): QueryError {
+  return new QueryError(
+    'ValueTooLarge',
+    `expected a value that fits into memory, got one of ${amount} ${unit}; its reductions can still be scanned`,
+    { amount, unit },
+  )
+}

@@ -119,11 +119,11 @@ export class JobAnswers {
     const parts = this.#parts
     const moments = mergeParts({
       rows: parts.map(({ moments }) => moments.subarray(at * ROW_LENGTH, (at + 1) * ROW_LENGTH)),
-      checksums: parts.flatMap(({ checksums }) => checksums[at] ?? []),
+      checksums: parts[0]!.checksums.length === 0 ? [] : parts.map(({ checksums }) => checksums[at]!),
       dtype: parts[0]!.described.dtypes[at]!,
       record: at,
       byteLength: ref.byteLength,
-      place: { url: ref.state.access.store.url(ref.file), startByte: ref.startByte, tensor: ref.tag },
+      placeOf: () => ({ url: ref.state.access.store.url(ref.file), startByte: ref.startByte, tensor: ref.tag }),
       checkLevel: this.#job.checkLevel,
     })
     return moments instanceof Moments ? moments : atStep(moments, ref.step)

@@ -23,7 +23,7 @@ export interface RecordParts {
   /** its length, frame and all, */
   readonly byteLength: number
   /** and where it lies. */
-  readonly place: FaultPlace
+  readonly placeOf: () => FaultPlace
   readonly checkLevel: number
 }
 
@@ -36,7 +36,7 @@ export function mergeParts(parts: RecordParts): Moments | TrialscanError {
   return new Moments(dtype, rows.length === 1 ? rows[0]! : withEngineSync(engine => engine.mergeRows(rows)))
 }
 
-function checksumError({ checksums, byteLength, place, checkLevel }: RecordParts): TrialscanError | undefined {
+function checksumError({ checksums, byteLength, placeOf, checkLevel }: RecordParts): TrialscanError | undefined {
   const last = checksums.at(-1)
   if (last === undefined || checkLevel !== checkLevelNumber('full')) return undefined
   const stored = last.storedCrc
@@ -46,5 +46,5 @@ function checksumError({ checksums, byteLength, place, checkLevel }: RecordParts
   })
   if (stored === computed || stored === UNCHECKED_CRC) return undefined
   const fault = { status: Status.badPayloadCrc, faultOffset: byteLength - 4, expected: computed, got: stored, tag: '' }
-  return faultError(fault, place)
+  return faultError(fault, placeOf())
 }

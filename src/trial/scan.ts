@@ -285,7 +285,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       dtype: described.dtypes[0]!,
       record: 0,
       byteLength: byteLength[0]!,
-      place: { url: this.#request.url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! },
+      placeOf: () => ({ url: this.#request.url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! }),
       checkLevel: job.checkLevel,
     })
     return moments instanceof Error ? { error: moments } : { moments, shape: shapesOf(described)[0]! }

@@ -19,7 +19,7 @@ import { shapesOf } from '../job/reply.js'
 import { planValues, type ValueJob } from '../job/value.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { checkLevelNumber, columnsOf, type RecordPlace } from '../plan.js'
-import { pumpAll } from '../pool/pump.js'
+import { pump } from '../pool/pump.js'
 import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
 import { READ_KINDS, type ReadOptions } from './access.js'
 import { readReduction } from './batch.js'
@@ -347,7 +347,8 @@ export class Tensor {
     }
     const work = (job: ValueJob) => runWhole(runner, job, path => access.store.url(path))
     const values: TensorValue[] = []
-    for await (const reply of pumpAll(planValues(places, context), work, { ahead: runner.ahead })) {
+    for await (const { reply, error } of pump(planValues(places, context), work, runner)) {
+      if (reply === null) throw error
       const [failure] = reply.failures
       if (failure) throw errorFromData(failure.error)
       for (const value of reply.values) values.push(tensorValue(value))

@@ -276,8 +276,18 @@ export function errorToData(error: unknown): ErrorData {
   return { name: 'EngineError', code: 'Engine', message, fields: {} }
 }
 
-/** The error that `errorToData` took apart. */
+/** The error that `errorToData` took apart. Without a stack, which would tell of this place, and takes a kilobyte. */
 export function errorFromData(data: ErrorData): TrialscanError {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return restored(data)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+function restored(data: ErrorData): TrialscanError {
   const { code, message, fields } = data
   switch (data.name) {
     case 'StoreError':

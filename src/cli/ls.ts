@@ -12,7 +12,7 @@ import { expectReplaceable } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { s3OptionsFor } from './s3-given.js'
 import { globalStepsOf } from './step-texts.js'
-import { type Colors, colorsFor, columns, note, safe, safeJson, safeName } from './terminal.js'
+import { type Colors, colorsFor, columnLines, columns, note, safe, safeJson, safeName } from './terminal.js'
 
 /**
  * Steps of a mode by their numbers within it, and the global steps at which some worker was in that mode: there are more of
@@ -74,7 +74,14 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
     }
     const problems = [...trial.problems, ...collections.problems, ...tensors.flatMap(({ error }) => error ?? [])]
     const output = await Output.open(out)
-    await output.write(listingText(listing, problems, format, out === undefined && process.stdout.isTTY === true))
+    let text = ''
+    for (const piece of listingText(listing, problems, format, out === undefined && process.stdout.isTTY === true)) {
+      text += piece
+      if (text.length < PIECE_LENGTH) continue
+      await output.write(text)
+      text = ''
+    }
+    await output.write(text)
     await output.end()
     for (const problem of problems.slice(0, MAX_NOTES)) note(problem.message)
     if (problems.length > MAX_NOTES) note(`and ${countText(problems.length - MAX_NOTES)} problems more`)
@@ -111,6 +118,8 @@ function ascending(numbers: readonly number[]): number[] {
   return [...new Set(numbers)].sort((a, b) => a - b)
 }
 
+/** Characters that are written at once. */
+const PIECE_LENGTH = 1 << 16
 /** Problems that are told on standard error. */
 const MAX_NOTES = 100
 /** Collections whose members are counted in a table. */
@@ -137,26 +146,36 @@ function listCollections(trial: Trial, limit: number): { listed: CollectionListi
   return { listed, problems }
 }
 
-function listingText(
+/** The text piece by piece: there may be a million tensors. */
+function* listingText(
   listing: Listing,
   problems: readonly TrialscanError[],
   format: FormatOf<'ls'>,
   onTerminal: boolean,
-): string {
-  const tensors = listing.tensors.map(tensorObject)
+): Generator<string> {
   const json = (value: unknown) => {
     const text = JSON.stringify(value)
-    return `${onTerminal ? safeJson(text) : text}\n`
+    return onTerminal ? safeJson(text) : text
   }
   switch (format) {
     case 'table':
-      return listingTable(listing, colorsFor(onTerminal ? process.stdout : null))
-    case 'json':
-      return json({ ...listing, tensors, problems: problems.map(errorObject) })
+      yield* listingTable(listing, colorsFor(onTerminal ? process.stdout : null))
+      break
+    case 'json': {
+      const { tensors, ...others } = listing
+      yield `${json(others).slice(0, -1)},"tensors":[`
+      for (const [i, tensor] of tensors.entries()) yield `${i > 0 ? ',' : ''}${json(tensorObject(tensor))}`
+      yield '],"problems":['
+      for (const [i, problem] of problems.entries()) yield `${i > 0 ? ',' : ''}${json(errorObject(problem))}`
+      yield ']}\n'
+      break
+    }
     case 'jsonl':
-      return tensors.map(json).join('')
+      for (const tensor of listing.tensors) yield `${json(tensorObject(tensor))}\n`
+      break
     case 'csv':
-      return [TENSOR_COLUMNS, ...listing.tensors.map(csvCells)].map(cells => csvLine(cells, onTerminal)).join('')
+      yield csvLine(TENSOR_COLUMNS, onTerminal)
+      for (const tensor of listing.tensors) yield csvLine(csvCells(tensor), onTerminal)
   }
 }
 
@@ -184,12 +203,12 @@ function csvCells(tensor: TensorSummary) {
   return [name, dtype, ...shapes, stepCount, byteLength, savedReductions.join(' '), error?.code, error?.message]
 }
 
-function listingTable(listing: Listing, colors: Colors): string {
+function* listingTable(listing: Listing, colors: Colors): Generator<string> {
   const { name, complete, bytes, steps, workers, workers_with_data, collections, tensors } = listing
   const title = (text: string, count?: number) =>
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
   const state = complete ? 'the job has ended' : 'the job may still run'
-  return [
+  yield [
     `${colors.bold(safeName(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
     title('Steps'),
     stepsTable(steps),
@@ -206,8 +225,16 @@ function listingTable(listing: Listing, colors: Colors): string {
     ),
     collections.some(({ members }) => members === null) ? `  … the others: \`--json\`\n` : '',
     title('Tensors', tensors.length),
-    columns([['  name', 'dtype', 'shape', 'steps', 'bytes', 'saved reductions'], ...tensors.map(tensorCells)], [3, 4]),
   ].join('')
+  yield* columnLines(
+    {
+      *[Symbol.iterator]() {
+        yield ['  name', 'dtype', 'shape', 'steps', 'bytes', 'saved reductions']
+        for (const tensor of tensors) yield tensorCells(tensor)
+      },
+    },
+    [3, 4],
+  )
 }
 
 /** All steps, then those of each mode: their numbers within it, and which global steps these are. */

@@ -82,7 +82,12 @@ export function safeName(name: string): string {
  * @param rows safe texts; the rows may differ in length
  * @param right the columns that are set flush right
  */
-export function columns(rows: readonly (readonly string[])[], right: readonly number[] = []): string {
+export function columns(rows: Iterable<readonly string[]>, right: readonly number[] = []): string {
+  return [...columnLines(rows, right)].join('')
+}
+
+/** The lines one by one, of any number of rows. @param rows are gone through twice */
+export function* columnLines(rows: Iterable<readonly string[]>, right: readonly number[] = []): Generator<string> {
   const widths: number[] = []
   for (const row of rows) {
     for (const [i, text] of row.entries()) {
@@ -92,7 +97,7 @@ export function columns(rows: readonly (readonly string[])[], right: readonly nu
   }
   const line = (row: readonly string[]) =>
     row.map((text, i) => (right.includes(i) ? padStart(text, widths[i]!) : padEnd(text, widths[i]!))).join('  ')
-  return rows.map(row => `${line(row).trimEnd()}\n`).join('')
+  for (const row of rows) yield `${line(row).trimEnd()}\n`
 }
 
 /** A line for people, on stderr. */

@@ -33,6 +33,25 @@ export function compilePattern(source: string): Pattern {
   }
 }
 
+/** Names for which Python's `re`, RE2 and V8's engine mean the same by our patterns, and too short for any to be slow. */
+const SHORT_ASCII = /^[\x20-\x7e]{0,256}$/
+
+/**
+ * As `compilePattern`, of a pattern of trialscan's own, in which nothing backtracks without an end: V8's engine, a tenth as
+ * long, takes the names that nobody made to hurt it.
+ */
+export function compileOwnPattern(source: string): Pattern {
+  const [, flag = '', own = ''] = /^(\(\?i\))?(.*)$/s.exec(source)!
+  const quick = new RegExp(own, flag && 'i')
+  let careful: Pattern | undefined
+  const matches = (name: string): boolean => {
+    if (SHORT_ASCII.test(name)) return quick.test(name)
+    careful ??= compilePattern(source)
+    return careful.matches(name)
+  }
+  return { source, cost: source.length, matches }
+}
+
 /** A text with marks is twice as long, and so is the pattern. */
 const MARKED_COST = 4
 

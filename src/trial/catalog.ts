@@ -100,17 +100,7 @@ export class Catalog {
 
   /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */
   get byTensor(): ReadonlyMap<string, readonly WorkerStep[]> {
-    if (this.#byTensor === undefined) {
-      const byTensor = new Map<string, WorkerStep[]>()
-      for (const workerStep of this.workerSteps) {
-        for (const name of workerStep.tensors.keys()) {
-          const found = byTensor.get(name)
-          if (found === undefined) byTensor.set(name, [workerStep])
-          else found.push(workerStep)
-        }
-      }
-      this.#byTensor = byTensor
-    }
+    this.#byTensor ??= namedBy(this.workerSteps)
     return this.#byTensor
   }
 
@@ -206,6 +196,48 @@ function groupByTensor(locations: readonly TensorLocation[], shapes: readonly Sa
   }
   for (const shape of shapes) draftOf(shape.name).shape = shape
   return tensors
+}
+
+/** Steps that share what they saved, behind those that a name was in before; the list of all of them is made once. */
+interface History {
+  readonly before: History | undefined
+  readonly own: readonly WorkerStep[]
+  all: readonly WorkerStep[] | undefined
+}
+
+/** The steps of each name. Names that were saved together share the list: a million of them have one. */
+function namedBy(workerSteps: readonly WorkerStep[]): ReadonlyMap<string, readonly WorkerStep[]> {
+  const groups = new Map<Tensors, WorkerStep[]>()
+  for (const workerStep of workerSteps) {
+    const group = groups.get(workerStep.tensors)
+    if (group === undefined) groups.set(workerStep.tensors, [workerStep])
+    else group.push(workerStep)
+  }
+  const byName = new Map<string, History>()
+  for (const [tensors, own] of groups) {
+    const next = new Map<History | undefined, History>()
+    for (const name of tensors.keys()) {
+      const before = byName.get(name)
+      let history = next.get(before)
+      if (history === undefined) {
+        history = { before, own, all: undefined }
+        next.set(before, history)
+      }
+      byName.set(name, history)
+    }
+  }
+  const named: Map<string, History | readonly WorkerStep[]> = byName
+  for (const [name, history] of byName) named.set(name, stepsOf(history))
+  return named as Map<string, readonly WorkerStep[]>
+}
+
+function stepsOf(history: History): readonly WorkerStep[] {
+  if (history.all === undefined) {
+    const parts: (readonly WorkerStep[])[] = []
+    for (let part: History | undefined = history; part; part = part.before) parts.push(part.own)
+    history.all = parts.length === 1 ? parts[0]! : parts.reverse().flat().sort(compareWorkerSteps)
+  }
+  return history.all
 }
 
 /** Whether it stands in the index file. */

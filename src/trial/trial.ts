@@ -14,13 +14,13 @@ import {
   UsageError,
 } from '../errors.js'
 import { Membership } from '../format/collections.js'
-import type { TensorLocation } from '../format/index-file.js'
 import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
 import { compilePattern } from '../format/pattern.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
 import { shapesOf } from '../job/reply.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { checkLevelNumber, columnsOf, type RecordPlace } from '../plan.js'
+import type { Runner } from '../pool/runner.js'
 import { placeIn } from '../store/local-output.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3-options.js'
@@ -137,6 +137,9 @@ export interface TrialSummary {
   /** Bytes of all records. */
   readonly byteLength: number
 }
+
+/** Tensors whose records one job looks at. */
+const DESCRIBED_AT_ONCE = 8192
 
 const stepRange = kinds.that<StepRange>('[begin, end] with 0 ≤ begin < end, each a whole number or null', isStepRange)
 
@@ -513,8 +516,27 @@ export class Trial extends TornasoleNames {
   /** Dtype, shape, steps and bytes of every tensor. Reads the head of two records a tensor. */
   async summary(options?: WorkOptions): Promise<TrialSummary> {
     const { memory = DEFAULT_MEMORY, threads } = checkOptions('trial.summary', SUMMARY_OPTIONS, options)
-    const drafts = [...this.#catalog.byTensor].map(([name, workerSteps]) => summarize(name, workerSteps))
     const runner = await this.#state.access.runner(threads ?? 0, 0)
+    const tensors: TensorSummary[] = []
+    let byteLength = 0
+    const summarize = new Summarizer()
+    let drafts: TensorDraft[] = []
+    const describe = async (): Promise<void> => {
+      for (const tensor of await this.#describe(drafts, runner, memory)) {
+        tensors.push(tensor)
+        byteLength += tensor.byteLength
+      }
+      drafts = []
+    }
+    for (const [name, workerSteps] of this.#catalog.byTensor) {
+      drafts.push(summarize.draftOf(name, workerSteps))
+      if (drafts.length === DESCRIBED_AT_ONCE) await describe()
+    }
+    if (drafts.length > 0) await describe()
+    return { tensors, byteLength }
+  }
+
+  async #describe(drafts: readonly TensorDraft[], runner: Runner, memory: number): Promise<TensorSummary[]> {
     const { spec, store } = this.#state.access
     const job = {
       kind: 'describe',
@@ -527,7 +549,7 @@ export class Trial extends TornasoleNames {
     const shapes = shapesOf(described)
     const errors = new Map(failures.map(({ record, error }) => [record, error]))
     let record = 0
-    const tensors = drafts.map(({ ends, savedShape, ...known }): TensorSummary => {
+    return drafts.map(({ ends, savedShape, ...known }): TensorSummary => {
       if (ends.length === 0) return { ...known, dtype: null, shape: savedShape, lastShape: savedShape }
       const [first, last] = [record, record + ends.length - 1]
       record += ends.length
@@ -540,7 +562,6 @@ export class Trial extends TornasoleNames {
         ...(error && { error: errorFromData(error) }),
       }
     })
-    return { tensors, byteLength: tensors.reduce((sum, { byteLength }) => sum + byteLength, 0) }
   }
 
   get #catalog() {
@@ -627,33 +648,70 @@ interface TensorDraft extends Pick<TensorSummary, 'name' | 'stepCount' | 'byteLe
   readonly ends: readonly RecordPlace[]
 }
 
-/** What the index files tell of a tensor. */
-function summarize(name: string, workerSteps: readonly WorkerStep[]): TensorDraft {
-  const steps = new Set<GlobalStep>()
-  const savedReductions = new Set<string>()
-  const values: [WorkerStep, TensorLocation][] = []
-  let byteLength = 0
-  let savedShape: readonly number[] | null = null
-  for (const workerStep of workerSteps) {
-    const saved = workerStep.tensors.get(name)!
-    steps.add(workerStep.step)
-    savedShape ??= saved.shape?.shape ?? null
-    for (const [reduction, location] of saved.reductions) {
-      savedReductions.add(reduction)
-      byteLength += location.byteLength
+/** Steps with the same tensors, as far as a summary minds. */
+interface Alike {
+  readonly tensors: WorkerStep['tensors']
+  readonly first: WorkerStep
+  readonly firstPlace: number
+  last: WorkerStep
+  lastPlace: number
+  count: number
+}
+
+/** What the index files tell of tensors. Names that were saved together have the same list of steps, looked at once. */
+class Summarizer {
+  readonly #known = new Map<readonly WorkerStep[], { readonly stepCount: number; readonly alike: readonly Alike[] }>()
+
+  draftOf(name: string, workerSteps: readonly WorkerStep[]): TensorDraft {
+    const { stepCount, alike } = this.#known.get(workerSteps) ?? this.#lookAt(workerSteps)
+    let reductions: Set<string> | undefined
+    let byteLength = 0
+    let savedShape: readonly number[] | null = null
+    let first: Alike | undefined
+    let last: Alike | undefined
+    for (const some of alike) {
+      const { value, reductions: own, shape } = some.tensors.get(name)!
+      savedShape ??= shape?.shape ?? null
+      for (const [reduction, location] of own) {
+        reductions ??= new Set()
+        reductions.add(reduction)
+        byteLength += location.byteLength * some.count
+      }
+      if (value === null) continue
+      byteLength += value.byteLength * some.count
+      first ??= some
+      if (last === undefined || some.lastPlace > last.lastPlace) last = some
     }
-    if (saved.value === null) continue
-    values.push([workerStep, saved.value])
-    byteLength += saved.value.byteLength
+    const ends = first === undefined ? [] : [first.first]
+    if (first !== undefined && last!.lastPlace > first.firstPlace) ends.push(last!.last)
+    return {
+      name,
+      stepCount,
+      byteLength,
+      savedReductions: reductions ? [...reductions] : [],
+      savedShape,
+      ends: ends.map(workerStep => recordPlace(workerStep, workerStep.tensors.get(name)!.value!)),
+    }
   }
-  const ends = values.length > 1 ? [values[0]!, values.at(-1)!] : values
-  return {
-    name,
-    stepCount: steps.size,
-    byteLength,
-    savedReductions: [...savedReductions],
-    savedShape,
-    ends: ends.map(([workerStep, location]) => recordPlace(workerStep, location)),
+
+  #lookAt(workerSteps: readonly WorkerStep[]) {
+    const byTensors = new Map<WorkerStep['tensors'], Alike>()
+    for (const [place, workerStep] of workerSteps.entries()) {
+      const { tensors } = workerStep
+      const known = byTensors.get(tensors)
+      if (known === undefined) {
+        const [first, last] = [workerStep, workerStep]
+        byTensors.set(tensors, { tensors, first, firstPlace: place, last, lastPlace: place, count: 1 })
+      } else {
+        known.last = workerStep
+        known.lastPlace = place
+        known.count++
+      }
+    }
+    const stepCount = new Set(workerSteps.map(({ step }) => step)).size
+    const looked = { stepCount, alike: [...byTensors.values()] }
+    this.#known.set(workerSteps, looked)
+    return looked
   }
 }
 

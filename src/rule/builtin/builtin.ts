@@ -7,7 +7,7 @@ import {
   TrialscanError,
   UsageError,
 } from '../../errors.js'
-import { compilePattern } from '../../format/pattern.js'
+import { compileOwnPattern, compilePattern } from '../../format/pattern.js'
 import { expectOptions } from '../../options.js'
 import type { Catalog, WorkerStep } from '../../trial/catalog.js'
 import type { Collection } from '../../trial/names.js'
@@ -24,7 +24,7 @@ import {
   type Values,
 } from '../parameters.js'
 import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
-import { gradientNames, IN_WORDS } from './names.js'
+import { gradientNames, IN_WORDS, NOT_OF_TREES } from './names.js'
 
 /**
  * Judges, once the answers are there, what was asked about; undefined: there was nothing to judge. Where an answer is missing,
@@ -461,9 +461,12 @@ function selectedNames(trial: Trial, choice: Choice): readonly string[] {
   if (selected === undefined) {
     const config = contents.collections.collections
     const members = new Set(collections.flatMap(name => (config.has(name) ? trial.collection(name).members : [])))
-    const patterns = regex.map(compilePattern)
+    const patterns = regex.map(source =>
+      IN_WORDS.has(source) || source === NOT_OF_TREES ? compileOwnPattern(source) : compilePattern(source),
+    )
+    const asked = new Set(names)
     const isMeant = (name: string): boolean =>
-      all || members.has(name) || names.includes(name) || patterns.some(pattern => pattern.matches(name))
+      all || members.has(name) || asked.has(name) || patterns.some(pattern => pattern.matches(name))
     selected = trial.tensorNames().filter(name => isMeant(name) && !except?.test(name))
     known.set(key, selected)
   }

@@ -2,6 +2,7 @@
 
 import { flag, list } from '../parameters.js'
 import { builtin, each, type Judgements, type Moment } from './builtin.js'
+import { NOT_OF_TREES } from './names.js'
 
 /** Fires where an element is NaN, or, unless `only_nan`, infinite. */
 export class ExplodingTensor extends builtin({
@@ -9,7 +10,7 @@ export class ExplodingTensor extends builtin({
   advice:
     'Lower the learning rate, or clip gradients. Look at the first step: what the first tensor is computed from is where the trouble begins.',
   parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false) },
-  suggested: { tensor_regex: ['^(?!trees/)', "XGBoost's trees have NaN for what a leaf does not have"] },
+  suggested: { tensor_regex: [NOT_OF_TREES, "XGBoost's trees have NaN for what a leaf does not have"] },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,

@@ -35,6 +35,9 @@ export function gradientNames(weight: string): readonly string[] {
   return [`gradient/${weight}`, `gradients/${weight.replace(/^.*\/weights\//, '').replace(/:\d+$/, '')}Grad`]
 }
 
+/** XGBoost's trees have NaN for what a leaf does not have. */
+export const NOT_OF_TREES = '^(?!trees/)'
+
 /** What the patterns are after, in words. */
 export const IN_WORDS: ReadonlyMap<string, string> = new Map([
   [RELU_OUTPUTS, 'outputs of ReLU layers, such as "relu0_output_0"'],

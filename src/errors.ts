@@ -53,6 +53,17 @@ export class StoreError extends TrialscanError {
   }
 }
 
+/**
+ * Whether an error tells what a file is, as the next look would tell again: there is none, it is a directory, too large, not
+ * what it claims to be. Any other says that its bytes could not be had, or not all of the same file: nothing is known of it.
+ */
+export function tellsOfFile({ name, code, fields }: ErrorData): boolean {
+  if (name !== 'StoreError') return code !== 'ObjectChanged'
+  // Not what a gateway may mean by 404.
+  if (code === 'NotFound') return fields.s3 === undefined || fields.s3 === 'NoSuchKey'
+  return code === 'NotAFile' || code === 'NotADirectory' || code === 'TooLarge' || fields.isLasting === true
+}
+
 /** The bytes are not what they claim to be. */
 export class FormatError extends TrialscanError {
   readonly url: string

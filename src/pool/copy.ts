@@ -22,18 +22,18 @@ export async function copyRecords(job: CopyJob, engine: Engine, store: Store): P
   for (const file of job.files) {
     const output = new LocalOutputFile(file.target)
     try {
-      for (const { startByte, endByte } of stretches(file)) {
-        for (let at = startByte; at < endByte; ) {
-          const view = piece.subarray(0, Math.min(PIECE_BYTES, endByte - at))
-          const read = await store.readInto(file.path, at, view)
-          if (read < view.length) throw shrunk(store.url(file.path), at, view.length, read)
-          checksums?.correct(view, at, file)
-          output.write(view)
-          at += view.length
-          byteLength += view.length
-          // A turn of the event loop, so that signals come through on the calling thread.
-          await setImmediate()
+      for (const { startByte, endByte, parts } of pieces(file)) {
+        const view = piece.subarray(0, endByte - startByte)
+        const read = await store.readInto(file.path, startByte, view)
+        if (read < view.length) throw shrunk(store.url(file.path), startByte, view.length, read)
+        for (const [start, end] of parts) {
+          const part = view.subarray(start - startByte, end - startByte)
+          checksums?.correct(part, start, file)
+          output.write(part)
+          byteLength += part.length
         }
+        // A turn of the event loop, so that signals come through on the calling thread.
+        await setImmediate()
       }
     } finally {
       output.close()
@@ -44,14 +44,32 @@ export async function copyRecords(job: CopyJob, engine: Engine, store: Store): P
   return { kind: 'copy', byteLength }
 }
 
-/** Where records lie one behind the other, they are copied as one. */
-function* stretches({ startByte, byteLength }: CopiedFile): Generator<{ startByte: number; endByte: number }> {
+/** Bytes of a file that are read at once, and what of them is copied. */
+interface Piece {
+  startByte: number
+  endByte: number
+  readonly parts: (readonly [start: number, end: number])[]
+}
+
+/** As few pieces as can be: what lies between records is read over, where another one begins within reach. */
+function* pieces({ startByte, byteLength }: CopiedFile): Generator<Piece> {
+  let piece: Piece | null = null
   for (let i = 0; i < startByte.length; ) {
-    const start = startByte[i]!
+    let start = startByte[i]!
     let end = start
     while (i < startByte.length && startByte[i] === end) end += byteLength[i++]!
-    yield { startByte: start, endByte: end }
+    while (start < end) {
+      if (piece !== null && start >= piece.startByte + PIECE_BYTES) {
+        yield piece
+        piece = null
+      }
+      piece ??= { startByte: start, endByte: start, parts: [] }
+      piece.endByte = Math.min(end, piece.startByte + PIECE_BYTES)
+      piece.parts.push([start, piece.endByte])
+      start = piece.endByte
+    }
   }
+  if (piece !== null) yield piece
 }
 
 /** Gives records the checksums of their payloads, as the pieces of a file go by. */

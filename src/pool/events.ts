@@ -14,11 +14,13 @@ import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventH
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import type { TornasoleIndexFile } from '../format/tornasole.js'
 import { Interner } from '../job/interner.js'
-import type { Store } from '../store/store.js'
+import { isRemote, type Store } from '../store/store.js'
 import type { EventFileScan, EventsJob, EventsReply } from './message.js'
 
 /** Read at once: a large record costs one such piece, small ones come by the hundred. */
 const PIECE_BYTES = 64 << 10
+/** The most that is read at once where reading is making requests, and one piece is wanted behind the other. */
+const MAX_PIECE_BYTES = 4 << 20
 /** Faults of a file that are told one by one. */
 const MAX_PROBLEMS = 100
 const CHECK_MINIMAL = 1
@@ -162,7 +164,7 @@ export class FilePieces implements FileBytes {
   readonly byteLength: number
   readonly #store: Store
   readonly #path: string
-  readonly #piece = new Uint8Array(PIECE_BYTES)
+  #piece = new Uint8Array(PIECE_BYTES)
   #start = 0
   #length = 0
 
@@ -186,7 +188,11 @@ export class FilePieces implements FileBytes {
 
   /** Reads the piece that begins at `at`; what was appended since the file was measured is left alone. */
   async load(at: number): Promise<void> {
-    const wanted = Math.max(0, Math.min(PIECE_BYTES, this.byteLength - at))
+    const end = this.#start + this.#length
+    const isNext = this.#length > 0 && at > this.#start && at <= end + PIECE_BYTES
+    const byteLength = this.#piece.length
+    if (isRemote(this.#store) && isNext && byteLength < MAX_PIECE_BYTES) this.#piece = new Uint8Array(2 * byteLength)
+    const wanted = Math.max(0, Math.min(isNext ? this.#piece.length : PIECE_BYTES, this.byteLength - at))
     this.#start = at
     this.#length = 0
     this.#length = await this.#store.readInto(this.#path, at, this.#piece.subarray(0, wanted))

@@ -39,9 +39,8 @@ const MAX_TAIL_BYTES = 256 << 10
 const MAX_PROBLEMS = 100
 /** Values after which a job has enough, and leaves the rest of its range to another. */
 const MAX_VALUES = 1 << 20
-/** Frames that are followed to see whether they lead to a record that is known, each time and all in all. */
-const MAX_CHAIN = 4096
-const MAX_DEAD_ENDS = 1 << 16
+/** Headers behind damage that are remembered, to see which of them lead to a record that is known. */
+const MAX_LEADS = 1 << 18
 const KIND_NUMBERS = {
   other: VALUE_KINDS.indexOf('other'),
   tensor: VALUE_KINDS.indexOf('tensor'),
@@ -66,7 +65,6 @@ export async function verifyEventFiles(job: VerifyJob, engine: Engine, store: St
     noTags: engine.writeTags([]),
     window: engine.reserveBytes(windowByteLength),
     windowByteLength,
-    header: engine.reserveBytes(HEADER_LENGTH),
     tail: engine.reserveBytes(MAX_TAIL_BYTES),
   }
   const ranges: (VerifiedRange | ErrorData)[] = []
@@ -94,7 +92,6 @@ interface Common {
   readonly noTags: Texts
   readonly window: Address
   readonly windowByteLength: number
-  readonly header: Address
   readonly tail: Address
 }
 
@@ -123,8 +120,10 @@ class RangeVerifier {
   readonly #skipped: number[] = []
   readonly #problems = new Problems()
   readonly #notes = new Problems()
-  /** The first anchor that may still be good. */
-  #anchor = 0
+  /** What is wrong with the last record. */
+  #faults: RecordProblem[] = []
+  /** What the last search behind damage has come by. */
+  #search: Search | null = null
   /** Bytes that may be read again to look for records in them, so that no file takes for ever. */
   #rewindable: number
   /** Null where values are not to be looked at. */
@@ -133,40 +132,34 @@ class RangeVerifier {
   readonly #histograms: { readonly tensor: string; readonly record: number; readonly value: Uint8Array }[] = []
   /** Of the last of these records. */
   readonly #histogramTags = new Set<string>()
-  /** Headers that hold and lead nowhere. */
-  readonly #deadEnds = new Set<number>()
 
   constructor(common: Common, range: VerifyRange, fileLength: number) {
     this.#common = common
     this.#range = range
     this.#url = common.store.url(range.path)
     this.#fileLength = fileLength
-    this.#rewindable = fileLength
+    this.#rewindable = 2 * fileLength
     this.#deep = common.job.deep ? new DeepLook(common.engine) : null
   }
 
   async run(): Promise<VerifiedRange> {
     const { startByte, endByte } = this.#range
-    const { engine, room, window, job } = this.#common
     let at = startByte
+    await this.#fill(at)
     while (at < Math.min(endByte ?? this.#fileLength, this.#fileLength) && !this.#hasEnough) {
-      await this.#fill(at)
-      const next = engine.scoped(() => {
-        const count = engine.survey.records(room, window, this.#held, job.isTornasole)
-        return this.#take(at, count, endByte ?? this.#fileLength)
-      })
+      let next = await this.#survey(at, endByte)
       if (this.#histograms.length > 0) await this.#checkHistograms()
-      if (next > at) {
-        at = next
-        continue
+      if (next === at) {
+        const framed = await this.#framedLength(at)
+        const isWhole = framed !== null && at + framed <= this.#fileLength
+        if (isWhole && at > this.#windowStart && !this.#holds(at, framed)) {
+          await this.#fill(at)
+          continue
+        }
+        if (isWhole) await this.#large(at, framed)
+        next = isWhole ? at + framed : await this.#broken(at, framed)
       }
-      const framed = this.#header(window, this.#held)
-      if (framed !== null && at + framed <= this.#fileLength) {
-        await this.#large(at, framed)
-        at += framed
-      } else {
-        at = await this.#broken(at, framed)
-      }
+      at = await this.#lookInside(next)
     }
     await this.#checkHistograms()
     this.#compareReductions()
@@ -196,10 +189,26 @@ class RangeVerifier {
     return this.#record.length >= MAX_VALUES || this.#recordStart.length >= MAX_VALUES
   }
 
-  /** Has the window begin at a byte of the file; what it holds of what follows is kept. */
+  /** Takes what is in the window from a byte of the file on. @returns where it ends */
+  async #survey(at: number, endByte: number | null): Promise<number> {
+    if (!this.#holds(at, FRAMING_LENGTH)) await this.#fill(at)
+    const { engine, room, window, job } = this.#common
+    const from = at - this.#windowStart
+    return engine.scoped(() => {
+      const count = engine.survey.records(room, (window + from) as Address, this.#held - from, job.isTornasole)
+      return this.#take(at, this.#windowStart, count, endByte ?? this.#fileLength)
+    })
+  }
+
+  /** Whether bytes of the file are in the window. */
+  #holds(at: number, byteLength: number): boolean {
+    return at >= this.#windowStart && at + byteLength <= this.#windowStart + this.#held
+  }
+
+  /** Has the window begin at a byte of the file, or before; what it holds of what follows is kept. */
   async #fill(at: number): Promise<void> {
     const { engine, window, windowByteLength } = this.#common
-    const kept = Math.max(0, this.#windowStart + this.#held - at)
+    const kept = this.#windowStart + this.#held - at
     const isKept = at >= this.#windowStart && kept > 0
     if (isKept && at > this.#windowStart) {
       const from = at - this.#windowStart
@@ -236,19 +245,26 @@ class RangeVerifier {
     return new DataView(view.buffer, view.byteOffset).getUint32(0, true) + FRAMING_LENGTH
   }
 
-  /** The same of the record at a byte of the file; null also where it does not fit into the file. */
-  async #headerAt(at: number): Promise<number | null> {
-    const there = await this.#read(at, this.#common.header, Math.min(HEADER_LENGTH, this.#fileLength - at))
-    const framed = this.#header(this.#common.header, there)
-    return framed !== null && at + framed <= this.#fileLength ? framed : null
+  /** The same of the record at a byte of the file. */
+  async #framedLength(at: number): Promise<number | null> {
+    const wanted = Math.min(HEADER_LENGTH, this.#fileLength - at)
+    if (!this.#holds(at, wanted)) {
+      // The record before may be looked into again.
+      const before = this.#faults[0]?.startByte ?? at
+      const isNear = before >= this.#windowStart && at - before <= this.#common.windowByteLength >> 1
+      await this.#fill(isNear ? before : at)
+    }
+    const from = at - this.#windowStart
+    return this.#header((this.#common.window + from) as Address, this.#held - from)
   }
 
   /**
-   * Writes down what the core has found in the records from a byte of the file on.
+   * Writes down what the core has found in the records from a byte of the file on, up to one that may hide others.
+   * @param base the byte of the file that lies where the window begins
    * @param until where the first record begins that is not wanted any more
    * @returns where the next record begins
    */
-  #take(at: number, count: number, until: number): number {
+  #take(at: number, base: number, count: number, until: number): number {
     const { engine, room, window } = this.#common
     if (count === 0) return at
     const footers: number[] = []
@@ -258,8 +274,8 @@ class RangeVerifier {
     for (let i = 0; i < Math.min(count, room.capacity); i++) {
       if (slots.frame(i) !== frame) {
         frame = slots.frame(i)
-        const start = at + frame - window
-        if (start >= until) break
+        const start = base + frame - window
+        if (start >= until || (footers.length > 0 && this.#isSuspect(end))) break
         this.#openRecord(start, slots.frameByteLength(i), slots.eventStep(i))
         footers.push(frame + slots.frameByteLength(i) - FOOTER_LENGTH - window)
         end = start + slots.frameByteLength(i)
@@ -279,6 +295,7 @@ class RangeVerifier {
       for (let i = 0; i < Math.min(rest, room.capacity); i++) this.#takeValue(slots, i)
     }
     this.#checkStep()
+    if (this.#isSuspect(end)) footers.pop()
     this.#countChecksums(footers)
     return end
   }
@@ -298,6 +315,7 @@ class RangeVerifier {
     this.#step.push(step)
     this.#isBad.push(0)
     this.#isSpoilt = false
+    this.#faults = []
   }
 
   /** Whether the last record is of a step that can be. */
@@ -345,7 +363,9 @@ class RangeVerifier {
     const startByte = this.#recordStart[last]!
     const endByte = startByte + this.#recordByteLength[last]!
     this.#isBad[last] = 1
-    this.#problems.add({ error: error.toJSON(), startByte, endByte, tag, step: this.#step[last]! })
+    const problem = { error: error.toJSON(), startByte, endByte, tag, step: this.#step[last]! }
+    this.#faults.push(problem)
+    this.#problems.add(problem)
   }
 
   #tagName(slots: SlotReader, i: number): string {
@@ -469,7 +489,7 @@ class RangeVerifier {
     this.#kind.push(KIND_NUMBERS[kind])
   }
 
-  /** A record that is longer than the window. Its head is there; the rest streams. */
+  /** A record that is longer than the window, which begins with it. Its head is there; the rest streams. */
   async #large(at: number, byteLength: number): Promise<void> {
     const { engine, room, window, windowByteLength, tail, job } = this.#common
     const payloadLength = byteLength - FRAMING_LENGTH
@@ -506,17 +526,19 @@ class RangeVerifier {
     let crc = engine.crc32c((window + HEADER_LENGTH) as Address, next - at - HEADER_LENGTH)
     // The window is used for the rest of it.
     this.#held = 0
-    while (next < end) {
-      const wanted = Math.min(windowByteLength, end - next)
+    let footer: Address
+    do {
+      // The checksum comes with the last bytes of what it is of.
+      const part = Math.min(windowByteLength - FOOTER_LENGTH, end - next)
+      const wanted = next + part === end ? part + FOOTER_LENGTH : part
       const there = await this.#read(next, window, wanted)
       if (there < wanted) return this.#shrunk(at, byteLength, next + there)
-      crc = engine.crc32c(window, there, crc)
-      next += there
-    }
-    if ((await this.#read(end, this.#common.header, FOOTER_LENGTH)) < FOOTER_LENGTH)
-      return this.#shrunk(at, byteLength, end)
-    const footer = engine.view(this.#common.header, FOOTER_LENGTH)
-    const stored = new DataView(footer.buffer, footer.byteOffset).getUint32(0, true)
+      crc = engine.crc32c(window, part, crc)
+      next += part
+      footer = (window + part) as Address
+    } while (next < end)
+    const view = engine.view(footer, FOOTER_LENGTH)
+    const stored = new DataView(view.buffer, view.byteOffset).getUint32(0, true)
     if (stored === UNCHECKED_CRC) this.#withoutChecksum++
     else if (stored !== engine.maskedCrc(crc)) {
       const first = this.#record.lastIndexOf(this.#recordStart.length - 1)
@@ -543,7 +565,7 @@ class RangeVerifier {
   #takeFrom(address: Address, at: number, count: number): void {
     const { window } = this.#common
     // Offsets are counted from the window.
-    this.#take(at - (address - window), count, Number.POSITIVE_INFINITY)
+    this.#take(at, at - (address - window), count, Number.POSITIVE_INFINITY)
   }
 
   /** What a record holds that is too long to be in memory: by its names alone. Whether its shape is right is not known. */
@@ -597,12 +619,10 @@ class RangeVerifier {
     const headerError = framed === null ? engine.slots(room, 1).error(0, this.#place(at)) : null
     // A record that is not what it was, and none behind it: its length is wrong, or bytes have come or gone. Then the next
     // one may begin before the end of this.
-    const before = this.#problems.told.findLast(
-      ({ error, endByte }) => error.code === 'BadPayloadChecksum' && endByte === at,
-    )
+    const before = this.#faults.find(({ error, endByte }) => error.code === 'BadPayloadChecksum' && endByte === at)
     const isRewound = before !== undefined && this.#rewindable >= at - before.startByte
     if (isRewound) this.#rewindable -= at - before.startByte
-    const next = await this.#nextFrame(isRewound ? before.startByte : at)
+    const next = await this.#nextFrame(isRewound ? before.startByte : at, null)
     const end = next ?? this.#fileLength
     const left = this.#fileLength - at
     const isTorn = next === null && (framed !== null || left < HEADER_LENGTH)
@@ -627,11 +647,44 @@ class RangeVerifier {
       this.#recordByteLength[this.#recordByteLength.length - 1] = Math.min(at, end) - startByte
       const expected = `another record behind the ${at - startByte} bytes of this one`
       const frame = this.#error('BrokenFrame', startByte, expected, 'none, and another payload than was written')
-      this.#problems.replace(before, { ...before, error: frame.toJSON(), endByte: end })
+      this.#problems.replace([before], { ...before, error: frame.toJSON(), endByte: end })
     } else {
       this.#problems.add({ error: error.toJSON(), startByte: at, endByte: end, tag: null, step: Number.NaN })
     }
+    this.#faults = []
     return end
+  }
+
+  /**
+   * Whether the last record is spoilt, and may hide others by a length that is too long: the index names some in it, or there
+   * is no index.
+   * @param end where it ends
+   */
+  #isSuspect(end: number): boolean {
+    const [fault] = this.#faults
+    if (fault === undefined || fault.endByte !== end || this.#rewindable < end - fault.startByte) return false
+    const { anchors } = this.#range
+    return anchors.length === 0 || (anchors[behind(anchors, fault.startByte)] ?? end) < end
+  }
+
+  /**
+   * Looks for records in the last one, if that is spoilt.
+   * @param end where it ends
+   * @returns where the next record begins: there, or in it
+   */
+  async #lookInside(end: number): Promise<number> {
+    if (!this.#isSuspect(end)) return end
+    const [fault] = this.#faults as [RecordProblem]
+    const { startByte } = fault
+    this.#rewindable -= end - startByte
+    const next = (await this.#nextFrame(startByte, end)) ?? end
+    if (next === end) return end
+    this.#recordByteLength[this.#recordByteLength.length - 1] = next - startByte
+    const expected = `a record of at most ${next - startByte} bytes, since another begins behind these`
+    const error = this.#error('BrokenFrame', startByte, expected, `one of ${end - startByte}`).toJSON()
+    this.#problems.replace(this.#faults, { ...fault, error, endByte: next })
+    this.#faults = []
+    return next
   }
 
   #place(startByte: number) {
@@ -646,52 +699,104 @@ class RangeVerifier {
   /**
    * Where the next record begins behind a place where none does. An index entry's, if there is a record where it says;
    * and before that only what leads to it, since the elements of a tensor may look like anything. Null: there is none.
+   * @param end where one begins, or the file ends, in any case; null: nobody knows
    */
-  async #nextFrame(at: number): Promise<number | null> {
-    const known = await this.#nextAnchor(at)
-    const limit = known ?? this.#fileLength
-    const { engine, window } = this.#common
-    let from = at + 1
-    while (from + FRAMING_LENGTH <= limit) {
-      await this.#fill(from)
-      const there = Math.min(this.#held, limit - from)
-      const found = engine.survey.findFrame(window, there, this.#fileLength - from)
-      const candidate = from + found
-      if (found + HEADER_LENGTH > there) {
-        if (from + there >= limit) break
-        from = candidate
-      } else if (known === null || (await this.#leadsTo(candidate, known))) {
-        return candidate
-      } else {
-        if (this.#deadEnds.size >= MAX_DEAD_ENDS) break
-        from = candidate + 1
-      }
-    }
-    return known
-  }
-
-  async #nextAnchor(at: number): Promise<number | null> {
+  async #nextFrame(at: number, end: number | null): Promise<number | null> {
     const { anchors } = this.#range
-    for (; this.#anchor < anchors.length; this.#anchor++) {
-      const anchor = anchors[this.#anchor]!
-      if (anchor > at && anchor < this.#fileLength && (await this.#headerAt(anchor)) !== null) return anchor
+    const known = this.#search
+    if (end === null && known !== null && at >= known.from && at < known.until) return known.next(at)
+    const search = new Search(at)
+    let anchor = behind(anchors, at)
+    const { engine, window } = this.#common
+    const limit = end ?? this.#fileLength
+    for (let from = at + 1; from + HEADER_LENGTH <= limit; ) {
+      if (!this.#holds(from, HEADER_LENGTH)) await this.#fill(from)
+      const offset = from - this.#windowStart
+      const there = this.#held - offset
+      const found = engine.survey.findFrame((window + offset) as Address, there, this.#fileLength - from)
+      from += found
+      if (found + HEADER_LENGTH > there) {
+        if (this.#windowStart + this.#held >= this.#fileLength) break
+        continue
+      }
+      if (from >= limit) break
+      while (anchor < anchors.length && anchors[anchor]! < from) anchor++
+      if (anchors[anchor] === from) {
+        search.end(from, from)
+        break
+      }
+      const header = engine.view((window + from - this.#windowStart) as Address, HEADER_LENGTH)
+      const payload = new DataView(header.buffer, header.byteOffset).getUint32(0, true)
+      search.add(from, from + payload + FRAMING_LENGTH)
+      // Where nothing tells where to go on, or too much, the next one is as good as any.
+      if (end === null && (anchor === anchors.length || search.isFull)) {
+        search.end(from, null)
+        break
+      }
+      if (search.isFull) return null
+      from++
     }
-    return null
+    search.end(limit, end)
+    if (end === null) this.#search = search
+    return search.next(at)
+  }
+}
+
+/** The first of some numbers in order that is greater than another. */
+function behind(numbers: ArrayLike<number>, at: number): number {
+  let [low, high] = [0, numbers.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (numbers[middle]! > at) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** Headers that hold, behind damage, up to a record that is known. */
+class Search {
+  readonly from: number
+  /** Up to where it has come. */
+  until = Number.NaN
+  #goal: number | null = null
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+  /** Of these, where records begin that follow one another up to the goal; of a search without one, all. */
+  #leads: readonly number[] = []
+
+  constructor(from: number) {
+    this.from = from
   }
 
-  /** Whether records that begin at a byte follow one another up to another. */
-  async #leadsTo(from: number, to: number): Promise<boolean> {
-    const way: number[] = []
-    let at = from
-    while (at < to && way.length < MAX_CHAIN && !this.#deadEnds.has(at)) {
-      way.push(at)
-      const framed = await this.#headerAt(at)
-      if (framed === null) break
-      at += framed
+  get isFull(): boolean {
+    return this.#starts.length >= MAX_LEADS
+  }
+
+  add(start: number, end: number): void {
+    this.#starts.push(start)
+    this.#ends.push(end)
+  }
+
+  /** @param goal where a record begins; null: none is known. The first end counts */
+  end(until: number, goal: number | null): void {
+    if (!Number.isNaN(this.until)) return
+    this.until = until
+    this.#goal = goal
+    this.#leads = this.#starts
+    if (goal === null) return
+    const good = new Set([goal])
+    const leads: number[] = []
+    for (let i = this.#starts.length - 1; i >= 0; i--) {
+      if (!good.has(this.#ends[i]!)) continue
+      good.add(this.#starts[i]!)
+      leads.push(this.#starts[i]!)
     }
-    if (at === to) return true
-    for (const place of way) this.#deadEnds.add(place)
-    return false
+    this.#leads = leads.reverse()
+  }
+
+  /** Where the first record begins behind a byte; null: nowhere. */
+  next(at: number): number | null {
+    return this.#leads[behind(this.#leads, at)] ?? this.#goal
   }
 }
 
@@ -706,10 +811,13 @@ class Problems {
     if (this.told.length < MAX_PROBLEMS) this.told.push(problem)
   }
 
-  /** Puts another problem in place of one that was told. */
-  replace(before: RecordProblem, problem: RecordProblem): void {
-    this.told.splice(this.told.indexOf(before), 1)
-    this.counts[before.error.code]!--
+  /** Puts another problem in place of some. */
+  replace(before: readonly RecordProblem[], problem: RecordProblem): void {
+    for (const one of before) {
+      const at = this.told.lastIndexOf(one)
+      if (at >= 0) this.told.splice(at, 1)
+      this.counts[one.error.code]!--
+    }
     this.add(problem)
   }
 

@@ -315,7 +315,8 @@ export class LocalStore implements Store {
     const root = realpathSync(this.#root)
     const real = realpathSync(absolute)
     if (isInside(real, root)) return real
-    throw this.#error('Denied', path, 'expected a file in the trial, got a symbolic link that leads out of it')
+    const detail = 'expected a file in the trial, got a symbolic link that leads out of it'
+    throw this.#error('Denied', path, detail, { isLasting: true })
   }
 
   async #entries(directory: string): Promise<Dirent[]> {
@@ -401,8 +402,9 @@ export class LocalStore implements Store {
         return this.#error('NotAFile', path, 'expected a regular file', {}, error)
       default: {
         const retryable = errno === 'EMFILE' || errno === 'ENFILE' || errno === 'EAGAIN' || errno === 'EIO'
+        const isLasting = errno === 'ELOOP' || errno === 'ENAMETOOLONG'
         const reason = error instanceof Error ? error.message : String(error)
-        return this.#error('Unavailable', path, reason, { retryable }, error)
+        return this.#error('Unavailable', path, reason, { retryable, ...(isLasting && { isLasting }) }, error)
       }
     }
   }

@@ -1,11 +1,11 @@
 /** The collections files of a clean copy. */
 
-import { type ErrorData, FormatError, StoreError, TrialscanError } from '../errors.js'
+import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
 import { parseCollections } from '../format/collections.js'
 import { parseJsonObject, pythonJson } from '../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
 import type { LocalOutput } from '../store/local-output.js'
-import { isRemote, type Store } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import type { Worker } from '../types.js'
 import type { RepairNotes } from './repair-report.js'
 
@@ -21,6 +21,8 @@ export interface CollectionsRepair {
   readonly notes: RepairNotes
   /** Whether each worker owes a file: the job has ended. */
   readonly areExpected: boolean
+  /** Throws what says nothing of a file that was listed. */
+  readonly expectTold: (path: string, error: ErrorData) => void
 }
 
 /**
@@ -32,7 +34,7 @@ export interface CollectionsRepair {
 export async function repairCollections(
   paths: readonly string[],
   workers: readonly Worker[],
-  { store, output, notes, areExpected }: CollectionsRepair,
+  { store, output, notes, areExpected, expectTold }: CollectionsRepair,
 ): Promise<void> {
   let good: Uint8Array | null = null
   const bad: { readonly path: string; readonly error: ErrorData; readonly bytes: Uint8Array | null }[] = []
@@ -51,8 +53,9 @@ export async function repairCollections(
       numWorkers = Math.max(numWorkers, told.numWorkers)
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
-      if (isRemote(store) && error instanceof StoreError && error.retryable) throw error
-      bad.push({ path, error: error.toJSON(), bytes })
+      const data = error.toJSON()
+      expectTold(path, data)
+      bad.push({ path, error: data, bytes })
       continue
     }
     good ??= bytes

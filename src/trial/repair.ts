@@ -9,8 +9,9 @@ import {
   MissingCollectionFiles,
   pathOfUrl,
   quote,
-  StoreError,
+  type StoreError,
   TrialscanError,
+  tellsOfFile,
 } from '../errors.js'
 import { type IndexFile, indexFileText, parseIndexFile } from '../format/index-file.js'
 import { othersAmong, otherWorkerError } from '../format/index-owner.js'
@@ -95,6 +96,8 @@ const MAX_ENTANGLED = 10_000
 
 /** What is written within one tick of a file system's clock has one time: 10 ms at the most, and as much again. */
 const CLOCK_TICK_MS = 20
+/** S3 tells seconds, perhaps. */
+const REMOTE_CLOCK_TICK_MS = 1000
 
 const NO_INDEX = 'there was no index file'
 
@@ -191,6 +194,9 @@ class Repair {
   /** Steps and workers that have an index file, or are to get one. */
   readonly #known = new Set<string>()
   #superseded: ReadonlySet<string> = new Set()
+  #listed: ReadonlySet<string> = new Set()
+  /** What was there to be read. */
+  readonly #there = new Set<string>()
 
   constructor(access: Access, output: LocalOutput, options: WorkingOptions) {
     this.#access = access
@@ -205,6 +211,7 @@ class Repair {
     const onError = (path: string, error: StoreError): void => void unlisted.push([path, error])
     const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
     const files = sortFiles(await listEverything(this.#store, { expects, onError }))
+    this.#listed = files.all
     this.#superseded = supersededAmong([...files.all])
     const isTornasole = isOfTornasole(files.root, [...files.all])
     const isPlain = files.index.length + files.events.length + files.collections.length === 0 && !isTornasole
@@ -220,11 +227,16 @@ class Repair {
         : isOdd
           ? isPartOfTrial(path) || isPartDirectory(path)
           : parts.includes(path.split('/', 1)[0]!)
-      if (isPart) this.#leaveOutFile(path, error)
-      else this.#notes.ignore(path)
+      if (isPart) {
+        this.#expectTold(path, error.toJSON())
+        this.#leaveOutFile(path, error)
+      } else this.#notes.ignore(path)
     }
     const indexes = await this.#readIndexes(files)
     const groups = isPlain ? plain.map(path => ({ path, indexes: [] })) : this.#group(files, indexes)
+    // One that comes meanwhile would be told of as missing.
+    const missing = groups.flatMap(({ path }) => (path === null || files.all.has(path) ? [] : path))
+    const known = { paths: [...copied, ...missing], stamps: [...stamps, ...(await this.#store.stamps(missing))] }
     const read = new Set(groups.map(({ path }) => path))
     for (const path of files.unsafe) {
       if (isPlain ? isTensorBoardFile(path) : !isTensorBoardFile(path)) this.#leaveOutFile(path, UNSAFE_NAME)
@@ -239,7 +251,8 @@ class Repair {
     const workers = new Set(indexes.map(({ worker }) => worker))
     for (const { indexes } of groups) for (const { worker } of indexes) workers.add(worker)
     const areExpected = !isTornasole && END_MARKERS.some(marker => files.root.includes(marker))
-    const context = { store: this.#store, output: this.#output, notes: this.#notes, areExpected }
+    const expectTold = (path: string, error: ErrorData): void => this.#expectTold(path, error)
+    const context = { store: this.#store, output: this.#output, notes: this.#notes, areExpected, expectTold }
     if (!isPlain) await repairCollections(files.collections, [...workers].sort(), context)
     await this.#copyRoot(files.root.filter(path => !END_MARKERS.includes(path)))
     if (!this.#notes.hasKept) {
@@ -247,26 +260,52 @@ class Repair {
       throw new MissingCollectionFiles(this.#store.url(''), `expected event files with a whole record, but ${found}`)
     }
     await this.#copyRoot(files.root.filter(path => END_MARKERS.includes(path)))
-    await this.#expectUnchanged(copied, stamps)
+    await this.#expectUnchanged(known.paths, known.stamps)
     return this.#notes
   }
 
   /** What files are like before they are read, such that whatever is changed later is seen to be. */
   async #stamp(paths: readonly string[]): Promise<Float64Array> {
     const stamps = await this.#store.stamps(paths)
-    const recently = Date.now() - CLOCK_TICK_MS
-    if (stamps.some((time, i) => i % STAMP_LENGTH > 0 && time > recently)) await setTimeout(CLOCK_TICK_MS)
+    for (const [i, path] of paths.entries()) if (!Number.isNaN(stamps[i * STAMP_LENGTH])) this.#there.add(path)
+    const tickMs = this.#access.isRemote ? REMOTE_CLOCK_TICK_MS : CLOCK_TICK_MS
+    const recently = Date.now() - tickMs
+    const isTime = (i: number): boolean => (this.#access.isRemote ? i % STAMP_LENGTH === 1 : i % STAMP_LENGTH > 0)
+    if (!stamps.some((time, i) => isTime(i) && time > recently)) return stamps
+    const { signal } = this.#options
+    await setTimeout(tickMs, undefined, signal && { signal }).catch(() => signal?.throwIfAborted())
     return stamps
   }
 
   /** A file is read twice, and others tell of it: of one that has changed meanwhile nothing in the copy can be trusted. */
-  async #expectUnchanged(paths: readonly string[], before: Float64Array): Promise<void> {
-    const after = await this.#store.stamps(paths)
-    const at = after.findIndex((number, i) => !Object.is(number, before[i]))
-    if (at < 0) return
-    const url = this.#store.url(paths[Math.floor(at / STAMP_LENGTH)]!)
-    const [expected, got] = ['a file that stays as it is while the trial is copied', 'one that has changed meanwhile']
-    throw new FormatError('FileChanged', `${pathOfUrl(url)}: expected ${expected}, got ${got}`, { url, expected, got })
+  async #expectUnchanged(paths: readonly string[], before: readonly number[]): Promise<void> {
+    const expectSame = async (there: ReadonlySet<string>): Promise<void> => {
+      const after = await this.#store.stamps(paths)
+      const at = paths.findIndex((path, i) => {
+        const [from, end] = [i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH]
+        if (there.has(path) !== this.#listed.has(path)) return true
+        return after.subarray(from, end).some((number, j) => !Object.is(number, before[from + j]))
+      })
+      if (at >= 0) throw this.#changed(paths[at]!, 'one that has changed meanwhile')
+    }
+    await expectSame(this.#listed)
+    // What a store of objects tells it has from what was read, and from their listing.
+    if (this.#access.isRemote) await expectSame(new Set(await this.#store.list('', { recursive: true })))
+  }
+
+  #changed(path: string, got: string): FormatError {
+    const url = this.#store.url(path)
+    const expected = 'a file that stays as it is while the trial is copied'
+    return new FormatError('FileChanged', `${pathOfUrl(url)}: expected ${expected}, got ${got}`, { url, expected, got })
+  }
+
+  /**
+   * What could not be had is not lost: a copy without it would say so.
+   * @throws the error, unless it tells what the file is
+   */
+  #expectTold(path: string, error: ErrorData): void {
+    if (!tellsOfFile(error)) throw errorFromData(error)
+    if (error.code === 'NotFound' && this.#there.has(path)) throw this.#changed(path, 'none any more')
   }
 
   // ------------------------------------------------------------------------------------------------------ index files
@@ -318,7 +357,7 @@ class Repair {
     const named = eventsByName.get(nameKey(step, worker)) ?? null
     const content = read ?? (await this.#readTornasoleIndex(path, step))
     if (content instanceof TrialscanError) {
-      this.#throwIfLater(content)
+      this.#expectTold(path, content.toJSON())
       // What has cost threads their lives is not tried on this one.
       const left = isFaultOfJob(content) ? { saved: null, isTorn: true } : await this.#save(path)
       return { path, step, worker, content: null, ...left, tellsMode, eventFile: named, fault: content.message }
@@ -363,6 +402,7 @@ class Repair {
       return { saved: null, isTorn: shapes === undefined || shapes.length > 0, hasEntries }
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
+      this.#expectTold(path, error.toJSON())
       return { saved: null, isTorn: true }
     }
   }
@@ -496,7 +536,7 @@ class Repair {
       const path = group.path!
       const file = group.isOther ? NO_EVENT_FILE : this.#output.fits(path) ? found[i]! : NAME_TOO_LONG
       if ('code' in file) {
-        this.#throwIfLater(errorFromData(file))
+        if (file === found[i]) this.#expectTold(path, file)
         this.#loseEventFile(group, file)
         await this.#writeIndexes(group, null)
         continue
@@ -608,7 +648,7 @@ class Repair {
         if (path === TORNASOLE_COLLECTIONS_FILE) parseTornasoleCollections(text, this.#store.url(path))
       } catch (error) {
         if (!(error instanceof TrialscanError)) throw error
-        this.#throwIfLater(error)
+        this.#expectTold(path, error.toJSON())
         this.#leaveOutFile(path, error)
         continue
       }
@@ -620,11 +660,6 @@ class Repair {
   #leaveOutFile(path: string, error: Pick<ErrorData, 'code' | 'message'>, of: Partial<LeftOut> = {}): void {
     this.#notes.countFile('leftOut')
     this.#notes.leaveOutFile(path, error, of)
-  }
-
-  /** What a store could not give this time is not lost: a copy without it would say so. */
-  #throwIfLater(error: TrialscanError): void {
-    if (this.#access.isRemote && error instanceof StoreError && error.retryable) throw error
   }
 
   #runner(totalBytes: number): Promise<Runner> {
@@ -656,15 +691,16 @@ function sortFiles(paths: readonly string[]): SortedFiles {
   >
   const eventsByName = new Map<string, string>()
   const superseded = supersededAmong(paths)
+  const all = new Set(paths)
   const below = (directory: string): string[] =>
-    paths.filter(path => path.startsWith(`${directory}/`) && isPlainPath(path))
+    paths.filter(path => path.startsWith(`${directory}/`) && isPlainPath(path) && !liesInFile(path, all))
   const duplicates = duplicatesAmong(below(INDEX_DIRECTORY))
   const eventDuplicates = duplicatesAmong(below(EVENTS_DIRECTORY))
   for (const path of paths) {
     const [directory] = path.split('/', 1)
     const isIn = (name: string): boolean => directory === name && path !== name
     if (isTemporary(path)) sorted.others.push(path)
-    else if (!isPlainPath(path)) {
+    else if (!isPlainPath(path) || liesInFile(path, all)) {
       sorted[isPartOfTrial(path) || isTensorBoardFile(path) ? 'unsafe' : 'others'].push(path)
     } else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
       if (!duplicates.has(path)) sorted[superseded.has(path) ? 'others' : 'index'].push(path)
@@ -676,7 +712,18 @@ function sortFiles(paths: readonly string[]): SortedFiles {
     else if (path === TORNASOLE_COLLECTIONS_FILE || END_MARKERS.includes(path)) sorted.root.push(path)
     else sorted.others.push(path)
   }
-  return { ...sorted, all: new Set(paths), duplicates, eventsByName }
+  return { ...sorted, all, duplicates, eventsByName }
+}
+
+/** Whether a path leads through a file that is copied, or is perhaps made: the keys of a store can, and nothing on a disk. */
+function liesInFile(path: string, all: ReadonlySet<string>): boolean {
+  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
+    const above = path.slice(0, at)
+    if (isTemporary(above)) continue
+    if (all.has(above) && (isPartOfTrial(above) || isTensorBoardFile(above))) return true
+    if (isPartOfTrial(above) && !above.startsWith(`${EVENTS_DIRECTORY}/`)) return true
+  }
+  return false
 }
 
 /** A line of Tornasole's ends where a name does that holds a line break: smdebug's format has room for any. */

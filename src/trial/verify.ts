@@ -1,6 +1,6 @@
 /** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
 
-import { type ErrorData, pathOfUrl, quote, StoreError, shortPath, TrialscanError } from '../errors.js'
+import { type ErrorData, pathOfUrl, quote, StoreError, shortPath, TrialscanError, tellsOfFile } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import { describeOther, othersAmong, otherWorkerError } from '../format/index-owner.js'
 import {
@@ -151,6 +151,9 @@ interface Listing {
   readonly events: readonly string[]
   readonly collections: readonly string[]
   readonly root: ReadonlySet<string>
+  /** Parts of the trial that could not be listed, or not all of them: what is not among them may be there. */
+  readonly unlisted: ReadonlySet<string>
+  readonly failure: StoreError | undefined
 }
 
 class Verifier {
@@ -169,6 +172,9 @@ class Verifier {
   /** What is no file, where one should be. */
   readonly #odd = new Map<string, ErrorData>()
   readonly #savedNames = new Set<string>()
+  #unlisted: ReadonlySet<string> = new Set()
+  /** Whether something could not be had that may hold anything. */
+  #isPartial = false
   readonly #seenPayloads = new WeakSet<object>()
   readonly #stats = { eventFiles: 0, indexFiles: 0, records: 0, recordsWithoutChecksum: 0, tensors: 0, readBytes: 0 }
 
@@ -184,6 +190,7 @@ class Verifier {
     const startedAt = performance.now()
     await this.#store.open()
     const listing = await this.#list()
+    this.#unlisted = listing.unlisted
     const ended = END_MARKERS.some(marker => listing.root.has(marker))
     await this.#checkEndMarkers()
     const isTornasole = isOfTornasole(listing.root, listing.index)
@@ -200,6 +207,7 @@ class Verifier {
     const eventPaths = isPlain
       ? everything.filter(path => !isTemporary(path) && isTensorBoardFile(path))
       : listing.events.filter(path => !isTemporary(path) && parseEventFileName(path) !== null)
+    if (isPlain && listing.failure) throw listing.failure
     if (isPlain && eventPaths.length === 0) throw await noTrial(this.#store, everything)
 
     this.#checkTemporaries(listing, ended)
@@ -212,11 +220,11 @@ class Verifier {
       this.#note({ code: 'NoEndMarker', file: '', expected, found: 'none: the job still runs, or was stopped' })
     }
     const collections = await this.#readCollections(collectionPaths, listing.root, {
-      isOwed: ended && indexPaths.length > 0 && !isTornasole,
+      isOwed: ended && indexPaths.length > 0 && !isTornasole && !listing.unlisted.has(COLLECTIONS_DIRECTORY),
       ended,
     })
     const indexes = await this.#readIndexes(indexPaths)
-    if (!isPlain && indexPaths.length === 0 && eventPaths.length > 0) {
+    if (!isPlain && indexPaths.length === 0 && eventPaths.length > 0 && !listing.unlisted.has(INDEX_DIRECTORY)) {
       const expected = `files under ${INDEX_DIRECTORY}/ that tell what the event files hold`
       this.#note({ code: 'NoIndex', file: '', expected, found: 'none' })
     }
@@ -225,7 +233,7 @@ class Verifier {
     this.#checkWorkers(indexes, collections)
     this.#indexes = new IndexState(indexes, isPlain ? [] : eventPaths.map(path => parseEventFileName(path)!), ended)
     const threads = await this.#checkEventFiles(eventFilesOf(eventPaths, indexes), isTornasole)
-    this.#checkMembers(collections)
+    if (!this.#isPartial) this.#checkMembers(collections)
     for (const [path, error] of this.#odd) this.#problemOf(error, path, 'Unreadable', 'what is in it')
 
     return {
@@ -276,6 +284,7 @@ class Verifier {
   #problemOf(error: ErrorData, file: string, code: VerifyCode, lost = ''): void {
     // Once is enough.
     if (code === 'Unreadable') this.#odd.delete(file)
+    if (!tellsOfFile(error)) this.#isPartial = true
     const { offset, expected, got, at } = error.fields
     const text = error.message.replace(`${pathOfUrl(this.#store.url(file))}: `, '')
     this.#problem({
@@ -293,10 +302,13 @@ class Verifier {
 
   /** What there is. A directory that can't be listed is a problem; where none can, there is no trial to be had. */
   async #list(): Promise<Listing> {
-    const errors: StoreError[] = []
+    const errors = new Map<string, StoreError>()
+    const unlisted = new Set<string>()
     const onError = (path: string, error: StoreError): void => {
       if (error.code !== 'NotAFile' && error.code !== 'NotFound') {
-        if (path.includes('/')) this.#problemOf(error.toJSON(), path, 'Unreadable', 'all files in it')
+        if (!path.includes('/')) return
+        unlisted.add(path.split('/', 1)[0]!)
+        this.#problemOf(error.toJSON(), path, 'Unreadable', 'all files in it')
       } else if (isPartDirectory(path)) this.#problemOf(error.toJSON(), path, 'Unreadable', 'all files in it')
       else if (isPartOfTrial(path)) this.#odd.set(path, error.toJSON())
     }
@@ -308,19 +320,22 @@ class Verifier {
       } catch (error) {
         // What a server doesn't tell is no fault of the trial.
         if (!(error instanceof StoreError) || this.#access.isRemote) throw error
-        errors.push(error)
+        errors.set(directory, error)
+        unlisted.add(directory)
         this.#problemOf(error.toJSON(), directory, 'Unreadable', 'all files in it')
         return []
       }
     }
     const root = await list('', false)
-    if (errors[0]) throw errors[0]
+    const [unlistedRoot] = errors.values()
+    if (unlistedRoot) throw unlistedRoot
     // In this order: of a job that runs, the index files of all these but the last are then there.
     const events = await list(EVENTS_DIRECTORY, true)
     const index = await list(INDEX_DIRECTORY, true)
     const collections = await list(COLLECTIONS_DIRECTORY, true)
-    if (errors.length === 3) throw errors[0]
-    return { root: new Set(root), index, events, collections }
+    const [failure] = errors.values()
+    if (failure && errors.size === 3) throw failure
+    return { root: new Set(root), index, events, collections, failure, unlisted }
   }
 
   /** One that is there and can't be looked at keeps readers from opening the trial. */
@@ -570,7 +585,7 @@ class Verifier {
         const { value } = next
         if (value === undefined) break
         if ('code' in value) error ??= value
-        else if (error === null) await this.#follow(checked, asked, value, runner, job)
+        else error ??= await this.#follow(checked, asked, value, runner, job)
         next = await results.next()
       }
       this.#told.clear()
@@ -609,6 +624,7 @@ class Verifier {
   /**
    * Adds a range of a file to those before it. It counts only if the records before it lead to its first: where they lead
    * elsewhere, the index was wrong about it, and the range is read again from there.
+   * @returns why it can't be
    */
   async #follow(
     checked: Checked[],
@@ -616,22 +632,21 @@ class Verifier {
     next: Checked,
     runner: Runner,
     job: (ranges: readonly VerifyRange[]) => VerifyJob,
-  ): Promise<void> {
+  ): Promise<ErrorData | null> {
     let at = checked.at(-1)?.range.endByte ?? 0
     let part: Checked | null = next
     for (;;) {
       const fileLength = checked.at(-1)?.range.byteLength ?? Number.POSITIVE_INFINITY
       const end = Math.min(endByte ?? fileLength, fileLength)
-      if (checked.length > 0 && at >= end) return
+      if (checked.length > 0 && at >= end) return null
       if (part === null || part.range.startByte !== at) {
         this.#options.signal?.throwIfAborted()
         const [again] = await this.#rangesOf(runner, job([{ path, anchors, startByte: at, endByte }]))
-        // It was there a moment ago: what was read of it counts.
-        if (again === undefined || 'code' in again) return
+        if (again === undefined || 'code' in again) return again ?? null
         part = again
       }
       checked.push(part)
-      if (part.range.endByte <= at) return
+      if (part.range.endByte <= at) return null
       at = part.range.endByte
       part = null
     }
@@ -646,7 +661,7 @@ class Verifier {
             entries.map(({ location }) => location.name),
             index!.step,
           )
-    if (error.code === 'NotFound' && !isListed && index) {
+    if (error.code === 'NotFound' && tellsOfFile(error) && !isListed && index) {
       const [expected, found] = [`the event file ${shortPath(path)}`, 'no such file']
       this.#problem({ code: 'EventFileMissing', file: index.path, step: index.step, expected, found, lost })
     } else {
@@ -672,7 +687,8 @@ class Verifier {
       return
     }
     if (name !== null) this.#compareSteps(file, name.step, checked)
-    if (!this.#indexes.isThere || name === null || this.#indexes.has(name)) return
+    if (!this.#indexes.isThere || name === null || this.#indexes.has(name) || this.#unlisted.has(INDEX_DIRECTORY))
+      return
     const expected = `the index file ${indexFilePath(name.step, name.worker)}`
     const finding = { file: path, step: name.step, expected }
     if (checked.every(({ range }) => range.byteLength === 0)) {

@@ -14,7 +14,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { closePools, createTrial } from '#dist/index.js'
+import { closePools, createTrial, repairTrial, type Verification, verifyTrial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local.js'
 import { RangeCache } from '#dist/store/local-cache.js'
 import { copyTrial } from '../../fixtures/corrupt.js'
@@ -301,6 +301,76 @@ describe('an error of the disk', () => {
       const rows = await rowsOf(trial, { threads: 0 })
       expect([rows.length, rows.filter(({ error }) => error).length]).toEqual([15, 0])
       expect(release).toHaveBeenCalled()
+    },
+  )
+
+  const CALLS = ['openSync', 'readSync', 'readdir'] as const
+  it.each(CALLS.flatMap(name => ['EIO', 'EACCES'].map(code => [code, name] as const)))(
+    '%s of any %s ends a repair without a copy, and is all that verifying tells of',
+    async (code, name) => {
+      const trial = join(scratch, `repair-${code}-${name}`)
+      copyTrial(PLAIN, trial)
+      const index = join(trial, 'index/000000000/000000000001_worker_0.json')
+      writeFileSync(index, readFileSync(index, 'utf8').replace('mode_step', 'mode'))
+      const parent = `${trial}-copies`
+      mkdirSync(parent)
+      let calls = 0
+      let failing = 0
+      const isIn = (path: unknown): boolean => String(path).startsWith(trial) && !String(path).startsWith(parent)
+      const files = new Set<unknown>()
+      const spoilt =
+        (real: (...args: readonly unknown[]) => unknown) =>
+        (...args: readonly unknown[]): unknown => {
+          const isOurs = name === 'readSync' ? files.has(args[0]) : isIn(args[0])
+          if (isOurs && ++calls === failing) fail(code)
+          return real(...args)
+        }
+      const { openSync, readSync } = fs
+      const { readdir } = fs.promises
+      vi.spyOn(fs, 'openSync').mockImplementation(((...args: readonly unknown[]) => {
+        const file = name === 'openSync' ? spoilt(openSync as never)(...args) : openSync(...(args as [string, string]))
+        if (isIn(args[0])) files.add(file)
+        else files.delete(file)
+        return file
+      }) as never)
+      if (name === 'readSync') vi.spyOn(fs, 'readSync').mockImplementation(spoilt(readSync as never) as never)
+      if (name === 'readdir') {
+        vi.spyOn(fs.promises, 'readdir').mockImplementation((async (...args: readonly unknown[]) =>
+          spoilt(readdir as never)(...args)) as never)
+      }
+      syncBuiltinESMExports()
+      const count = async (work: () => Promise<unknown>): Promise<number> => {
+        calls = 0
+        await work()
+        return calls
+      }
+      const out = join(parent, 'copy')
+      const repair = () => repairTrial(trial, out, { threads: 0 })
+      const repairing = await count(repair)
+      expect(repairing).toBeGreaterThan(4)
+      rmSync(out, { recursive: true })
+      for (failing = 1; failing <= repairing; failing++) {
+        calls = 0
+        expect(await rejectionOf(repair()), `call ${failing}`).toMatchObject({ name: 'StoreError' })
+        expect(readdirSync(parent)).toEqual([])
+      }
+      failing = 0
+      const told = ({ problems, notes }: Verification) => [...problems, ...notes].map(({ message }) => message)
+      let whole: string[] = []
+      const verifying = await count(async () => {
+        whole = told(await verifyTrial(trial, { threads: 0 }))
+      })
+      for (failing = 1; failing <= verifying; failing++) {
+        calls = 0
+        const found = await verifyTrial(trial, { threads: 0 }).catch((error: unknown) => {
+          expect(error).toMatchObject({ name: 'StoreError' })
+          return null
+        })
+        if (found === null) continue
+        expect(found.problemCounts.Unreadable, `call ${failing}`).toBeGreaterThan(0)
+        const readable = found.problems.filter(({ code }) => code === 'Unreadable').map(({ message }) => message)
+        expect(told(found).filter(message => !whole.includes(message) && !readable.includes(message))).toEqual([])
+      }
     },
   )
 

@@ -647,6 +647,35 @@ describe('other trials', () => {
     expect(contentsOf(out)).toEqual(contentsOf(dir))
   })
 
+  it('on S3 with keys that lead through others’ are copied without these, which is told', async () => {
+    const server = await FaultyS3.start()
+    try {
+      collections()
+      step(1, [['a', value('a', 1, 1)]])
+      step(2, [['a', value('a', 2, 2)]])
+      rmSync(join(dir, indexFilePath(2, WORKER)))
+      for (const path of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
+        if (path.includes('.')) server.objects.set(`t/${path}`, readFileSync(join(dir, path)))
+      }
+      // Folders are empty objects to some tools: nothing is lost by these.
+      for (const path of ['index', 'events', 'events/000000000000']) server.objects.set(`t/${path}`, Buffer.alloc(0))
+      const below = [1, 2].flatMap(n => [
+        `${eventFilePath(n, WORKER)}/000000000003_${WORKER}.tfevents`,
+        `${indexFilePath(n, WORKER)}/000000000003_${WORKER}.json`,
+        `collections/000000000/${WORKER}_collections.json/${n}_collections.json`,
+      ])
+      for (const path of below) server.objects.set(`t/${path}`, Buffer.from(value('a', 3, 3)))
+      const { leftOut } = await repairTrial('s3://bucket/t', out, { s3: server.options })
+      expect(leftOut.map(({ file, code }) => [file, code])).toEqual(below.sort().map(file => [file, 'UnsafePath']))
+      expect(await numbers()).toEqual([
+        ['a', 1, 'TRAIN', 1, 1],
+        ['a', 2, 'TRAIN', 2, 2],
+      ])
+    } finally {
+      await server.stop()
+    }
+  })
+
   it('on S3 are read there, and keys that no disk can have are left alone', async () => {
     const server = await FaultyS3.start()
     try {

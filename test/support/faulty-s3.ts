@@ -27,6 +27,8 @@ export class FaultyS3 {
   pageKeys = 1000
   /** Whether keys are spelled as `encoding-type` asks for it; there are servers that know nothing of it. */
   encodes = true
+  /** Asked before these, for every request of either kind, with its number from 1 on. */
+  faultOf: ((number: number) => Fault | undefined) | undefined
   /** Before every answer. */
   latencyMs = 0
   /** Of each connection. */
@@ -83,7 +85,7 @@ export class FaultyS3 {
     this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
     answer.on('close', () => this.inFlight--)
     if (this.latencyMs > 0) await sleep(this.latencyMs)
-    const fault = (isList ? this.listFaults : this.faults).shift()
+    const fault = this.faultOf?.(this.seen.length) ?? (isList ? this.listFaults : this.faults).shift()
     const serve = (): void => {
       if (isList) this.#list(bucket, url.searchParams, answer)
       else this.#get(key, range, ifMatch, answer)
@@ -207,8 +209,8 @@ export function rewritten(change: (xml: string) => string): Fault {
 /** The answer as S3 would give it, but for some bytes of its body: then `then` happens to the connection. */
 function cut(byteLength: number, then: (answer: ServerResponse) => void): Fault {
   return (answer, serve) => {
-    answer.end = ((bytes: Buffer) => {
-      answer.write(bytes.subarray(0, byteLength), () => then(answer))
+    answer.end = ((body: Buffer | string) => {
+      answer.write(Buffer.from(body as string).subarray(0, byteLength), () => then(answer))
       return answer
     }) as typeof answer.end
     serve()

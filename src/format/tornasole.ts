@@ -18,6 +18,18 @@ const INDEX_LINE = /^(.+), (\d+), ?(\d+)$/s
 /** A path from the root on, or below a URL's. */
 const ROOTED = /^(?:[a-z0-9]+:\/)?\/./s
 
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/** The text of an index file: a name that is not UTF-8 is the name of nothing. @throws FormatError `BadIndexFile` */
+export function tornasoleText(bytes: Uint8Array, url: string): string {
+  try {
+    return decoder.decode(bytes)
+  } catch (cause) {
+    const message = `${url}: expected UTF-8, got bytes that are not`
+    throw new FormatError('BadIndexFile', message, { url, expected: 'UTF-8', got: 'other bytes' }, cause)
+  }
+}
+
 /**
  * Reads an index file, line by line.
  * @param text the whole file

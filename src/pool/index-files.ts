@@ -1,9 +1,9 @@
 /** Index files, read and parsed. */
 
-import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
+import { type ErrorData, TrialscanError } from '../errors.js'
 import { IndexFileReader } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
-import { parseTornasoleIndex } from '../format/tornasole.js'
+import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
 import { eachFile, type Store } from '../store/store.js'
 import { withModeOfEvents } from './events.js'
 import type { IndexJob, IndexReply } from './message.js'
@@ -18,7 +18,6 @@ function errorOf(error: unknown): ErrorData {
 }
 
 export async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexReply> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
   const reader = new IndexFileReader()
   const files = await eachFile(store, paths, async path => {
     try {
@@ -26,20 +25,10 @@ export async function readIndexFiles({ paths }: IndexJob, store: Store): Promise
       const name = parseIndexFileName(path)
       const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES, isText: name?.kind !== 'csv' })
       if (name?.kind !== 'csv') return reader.read(bytes, url)
-      const text = decodeText(decoder, bytes, url)
-      return await withModeOfEvents(parseTornasoleIndex(text, url), name.step, store)
+      return await withModeOfEvents(parseTornasoleIndex(tornasoleText(bytes, url), url), name.step, store)
     } catch (error) {
       return errorOf(error)
     }
   })
   return { kind: 'index', files }
-}
-
-function decodeText(decoder: TextDecoder, bytes: Uint8Array, url: string): string {
-  try {
-    return decoder.decode(bytes)
-  } catch (cause) {
-    const message = `${url}: expected UTF-8, got bytes that are not`
-    throw new FormatError('BadIndexFile', message, { url, expected: 'UTF-8', got: 'other bytes' }, cause)
-  }
 }

@@ -351,17 +351,16 @@ export class TrialLoader {
     const { store } = this.#access
     const isThere = isOfTornasole(root, paths)
     if (!root.has(TORNASOLE_COLLECTIONS_FILE)) return { isThere, collections: null }
-    const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
-    const url = store.url(TORNASOLE_COLLECTIONS_FILE)
     // How many workers a step needs, it does not tell.
-    return {
-      isThere,
-      collections: {
-        collections: parseTornasoleCollections(new TextDecoder().decode(bytes), url),
-        numWorkers: null,
-        paths: [TORNASOLE_COLLECTIONS_FILE],
-        problems: [],
-      },
+    const file = { numWorkers: null, paths: [TORNASOLE_COLLECTIONS_FILE] }
+    try {
+      const bytes = await store.read(TORNASOLE_COLLECTIONS_FILE, { maxByteLength: MAX_COLLECTIONS_BYTES })
+      const url = store.url(TORNASOLE_COLLECTIONS_FILE)
+      const collections = parseTornasoleCollections(new TextDecoder().decode(bytes), url)
+      return { isThere, collections: { ...file, collections, problems: [] } }
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      return { isThere, collections: { ...file, collections: new Map(), problems: [error] } }
     }
   }
 

@@ -30,7 +30,12 @@ import {
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
 } from '../format/paths.js'
-import { parseTornasoleCollections, parseTornasoleIndex, tornasoleIndexText } from '../format/tornasole.js'
+import {
+  parseTornasoleCollections,
+  parseTornasoleIndex,
+  tornasoleIndexText,
+  tornasoleText,
+} from '../format/tornasole.js'
 import {
   describeDuplicate,
   duplicatesAmong,
@@ -369,7 +374,8 @@ class Repair {
   async #readTornasoleIndex(path: string, step: GlobalStep): Promise<IndexFile | TrialscanError> {
     try {
       const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
-      const { eventFile, tensors } = parseTornasoleIndex(new TextDecoder().decode(bytes), this.#store.url(path))
+      const url = this.#store.url(path)
+      const { eventFile, tensors } = parseTornasoleIndex(tornasoleText(bytes, url), url)
       return { mode: 'GLOBAL', modeStep: step, eventFile, tensors, shapes: [] }
     } catch (error) {
       if (error instanceof TrialscanError) return error

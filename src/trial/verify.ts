@@ -19,7 +19,7 @@ import {
   TORNASOLE_COLLECTIONS_FILE,
 } from '../format/paths.js'
 import { parseReductionName } from '../format/reduction-name.js'
-import { parseTornasoleCollections, parseTornasoleIndex } from '../format/tornasole.js'
+import { parseTornasoleCollections, parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
 import {
   describeDuplicate,
   duplicatesAmong,
@@ -470,7 +470,8 @@ class Verifier {
   async #readTornasoleIndex(path: string): Promise<IndexContent | ErrorData> {
     try {
       const bytes = await this.#store.read(path, { maxByteLength: MAX_INDEX_BYTES })
-      return { ...parseTornasoleIndex(new TextDecoder().decode(bytes), this.#store.url(path)), shapes: [] }
+      const url = this.#store.url(path)
+      return { ...parseTornasoleIndex(tornasoleText(bytes, url), url), shapes: [] }
     } catch (error) {
       if (error instanceof TrialscanError) return error.toJSON()
       throw error

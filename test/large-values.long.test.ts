@@ -128,7 +128,7 @@ describe.each([
   ['float64', 4.1 * GB],
   ['complex128', 4.1 * GB],
   // Twice as many bytes as a value, since it is widened.
-  ['float16', 2 ** 31 + 2 ** 20],
+  ['float16', 2 ** 30 + 2 ** 20],
 ] as const)('a tensor of %s', (dtype, byteLength) => {
   const count = Math.floor(byteLength / DTYPES[dtype].byteLength)
   let directory: string
@@ -167,6 +167,15 @@ describe.each([
       0,
     ])
   })
+})
+
+it('float16 that is 4 GiB and more when it is widened is refused as a value, and reduced', {
+  timeout: 900_000,
+}, async () => {
+  const directory = sparseTrial('widened', 'float16', 2 ** 30)
+  const { peak, ...rest } = await told(directory)
+  expect(rest).toMatchObject({ sum: 3, row: 3, error: 'ValueTooLarge' })
+  rmSync(directory, { recursive: true })
 })
 
 it('values that lie one by one are refused, with what can be done', { timeout: 900_000 }, async () => {

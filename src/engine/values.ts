@@ -123,8 +123,13 @@ export class ValueReader {
   }
 }
 
-/** Bytes outside of the core's memory. @throws QueryError `ValueTooLarge` where there is no room for so many */
+/**
+ * Bytes outside of the core's memory.
+ * @throws QueryError `ValueTooLarge` where there is no room for so many, and from 4 GiB on: an array of that length is cut
+ *   modulo 2^32 bytes when it crosses a thread
+ */
 export function allocate(byteLength: number): Uint8Array<ArrayBuffer> {
+  if (byteLength >= 2 ** 32) throw tooLarge(byteLength, 'bytes')
   try {
     return new Uint8Array(byteLength)
   } catch {

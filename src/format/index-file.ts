@@ -37,6 +37,10 @@ export interface SavedShape {
   readonly shape: readonly number[]
 }
 
+export function isSameShape(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((size, axis) => size === b[axis])
+}
+
 export interface IndexFile {
   readonly mode: Mode
   /**

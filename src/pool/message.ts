@@ -53,6 +53,8 @@ export interface VerifyJob {
   readonly isTornasole: boolean
   /** Whether values are looked at, too: see docs/verify.md. */
   readonly deep: boolean
+  /** Whether the reply tells the tensors' shapes: an index file may have saved some. */
+  readonly withShapes?: boolean
 }
 
 /** The records of a file that begin in a range. */
@@ -136,6 +138,8 @@ export interface VerifiedRange {
   readonly mode: Uint8Array
   /** -1: not told. */
   readonly modeStep: Float64Array
+  /** Null for what is no tensor, or a bad one; of nothing where shapes were not asked for. */
+  readonly shape: readonly (readonly number[] | null)[]
   /** Index into VALUE_KINDS. What holds a tensor or a histogram is what an index file can name. */
   readonly kind: Uint8Array
   /** Ranges of bytes that are no records, one after the other: start, end. */

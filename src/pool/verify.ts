@@ -116,6 +116,7 @@ class RangeVerifier {
   readonly #tag: number[] = []
   readonly #mode: number[] = []
   readonly #modeStep: number[] = []
+  readonly #shape: (readonly number[] | null)[] = []
   readonly #kind: number[] = []
   readonly #skipped: number[] = []
   readonly #problems = new Problems()
@@ -176,6 +177,7 @@ class RangeVerifier {
       tag: Int32Array.from(this.#tag),
       mode: Uint8Array.from(this.#mode),
       modeStep: Float64Array.from(this.#modeStep),
+      shape: this.#shape,
       kind: Uint8Array.from(this.#kind),
       skipped: Float64Array.from(this.#skipped),
       problems: this.#problems.inOrder,
@@ -380,6 +382,8 @@ class RangeVerifier {
     const number = this.#common.tags.number(tagBytes)
     const kind = held === ValueKind.tensor ? 'tensor' : held === ValueKind.histogram ? 'histogram' : 'other'
     this.#value(number, slots.mode(i), slots.modeStep(i), kind)
+    if (this.#common.job.withShapes && kind === 'tensor' && slots.ok(i))
+      this.#shape[this.#shape.length - 1] = slots.shape(i)
     // Of a payload that is not what it was, nothing more needs to be said.
     if (this.#isSpoilt) return
     const tensor = this.#common.tags.names[number]!
@@ -486,6 +490,7 @@ class RangeVerifier {
     this.#tag.push(tag)
     this.#mode.push(mode)
     this.#modeStep.push(modeStep)
+    if (this.#common.job.withShapes) this.#shape.push(null)
     this.#kind.push(KIND_NUMBERS[kind])
   }
 

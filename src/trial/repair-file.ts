@@ -4,7 +4,13 @@
  */
 
 import { quote } from '../errors.js'
-import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
+import {
+  type IndexFile,
+  isSameShape,
+  modeOfRecord,
+  type SavedShape,
+  type TensorLocation,
+} from '../format/index-file.js'
 import { parseEventFileName } from '../format/paths.js'
 import type { Worker } from '../types.js'
 import { type LeftOut, MAX_TENSORS } from './repair-report.js'
@@ -20,6 +26,8 @@ export interface WholeRecord {
     readonly mode: number
     /** -1: not told. */
     readonly modeStep: number
+    /** Of a tensor, where index files have saved shapes. */
+    readonly shape?: readonly number[] | null
   }[]
 }
 
@@ -307,7 +315,10 @@ function rewrite(
   modes: ReadonlyMap<number, ModeOfStep>,
   newStart: ReadonlyMap<number, number>,
 ): FilePlan['indexes'][number] {
-  if (isRight && !isMoved && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
+  const saidShapes = content?.shapes ?? saved?.shapes ?? []
+  const shapes = shapesOf(saidShapes, found)
+  const isSame = isRight && !isMoved && shapes.every((shape, i) => shape === saidShapes[i])
+  if (isSame && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
   const rank = new Map(content?.tensors.map(({ name }, i) => [name, i]))
   const rankOf = (name: string): number => rank.get(name) ?? rank.size
   const tensors = found
@@ -316,11 +327,21 @@ function rewrite(
       (a, b) => rankOf(a.name) - rankOf(b.name) || Number(b.isStray) - Number(a.isStray) || a.startByte - b.startByte,
     )
     .map(({ name, startByte, byteLength }) => ({ name, startByte: newStart.get(startByte)!, byteLength }))
-  const shapes = content?.shapes ?? saved?.shapes ?? []
   if (tensors.length === 0 && shapes.length === 0) return null
   const told = tellsMode ? content : null
   const { mode, modeStep } = told ?? saved ?? modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
   return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
+}
+
+/** Saved shapes; of a tensor whose record has another one, that. */
+function shapesOf(shapes: readonly SavedShape[], found: readonly Place[]): readonly SavedShape[] {
+  if (shapes.length === 0) return shapes
+  const places = new Map(found.map(place => [place.name, place]))
+  return shapes.map(saved => {
+    const values = places.get(saved.name)?.record.values ?? []
+    const shape = values.find(({ name }) => name === saved.name)?.shape
+    return shape && !isSameShape(shape, saved.shape) ? { ...saved, shape } : saved
+  })
 }
 
 type ModeOfStep = Pick<IndexFile, 'mode' | 'modeStep'>

@@ -15,6 +15,8 @@ export interface FindOptions {
   readonly runner: Runner
   readonly store: StoreSpec
   readonly isTornasole: boolean
+  /** Whether index files have saved shapes, so that those of the records are wanted. */
+  readonly withShapes: boolean
   readonly urlOf: (path: string) => string
   readonly signal: AbortSignal | undefined
 }
@@ -26,7 +28,7 @@ export interface FindOptions {
  */
 export async function findRecords(
   files: readonly { readonly path: string; readonly known: readonly (IndexFile | null)[] }[],
-  { runner, store, isTornasole, urlOf, signal }: FindOptions,
+  { runner, store, isTornasole, withShapes, urlOf, signal }: FindOptions,
 ): Promise<(FoundFile | ErrorData)[]> {
   const drafts = files.map(({ path, known }) => ({ range: rangeOf(path, known), draft: new Draft() }))
   // A job that has found a great deal leaves the rest to the next.
@@ -34,7 +36,7 @@ export async function findRecords(
   while (open.length > 0) {
     const ranges = open.map(({ range }) => range)
     const windowByteLength = DEFAULT_MEMORY / 2
-    const job = { kind: 'verify', store, ranges, windowByteLength, isTornasole, deep: false } as const
+    const job = { kind: 'verify', store, ranges, windowByteLength, isTornasole, deep: false, withShapes } as const
     const find = async (some: readonly VerifyRange[]) => {
       const { ranges, tags } = await runTwice(runner, { ...job, ranges: some }, signal)
       return { files: ranges.map(found => ('code' in found ? found : { found, tags })) }
@@ -72,7 +74,7 @@ class Draft {
 
   add(found: VerifiedRange, tags: readonly string[]): void {
     this.#byteLength = found.byteLength
-    const { recordStart, recordByteLength, step, isBad, record, kind, tag, mode, modeStep } = found
+    const { recordStart, recordByteLength, step, isBad, record, kind, tag, mode, modeStep, shape } = found
     let value = 0
     for (const [i, startByte] of recordStart.entries()) {
       const values: WholeRecord['values'][number][] = []
@@ -82,7 +84,7 @@ class Draft {
         // Of two Values of a name, only one is ever found.
         if (kind[value] === OTHER || names.has(name)) continue
         names.add(name)
-        values.push({ name, mode: mode[value]!, modeStep: modeStep[value]! })
+        values.push({ name, mode: mode[value]!, modeStep: modeStep[value]!, shape: shape[value] ?? null })
       }
       if (isBad[i] === 0) this.#records.push({ startByte, byteLength: recordByteLength[i]!, step: step[i]!, values })
     }

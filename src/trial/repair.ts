@@ -535,7 +535,9 @@ class Repair {
     const places = groups.map(({ path, indexes }) => ({ path: path!, known: indexes.map(({ content }) => content) }))
     const { spec, store } = this.#access
     const urlOf = (path: string) => store.url(path)
-    const found = await findRecords(places, { runner, store: spec, isTornasole, urlOf, signal })
+    const hasShapes = ({ content, saved }: IndexSource): boolean => ((content ?? saved)?.shapes.length ?? 0) > 0
+    const withShapes = groups.some(({ indexes }) => indexes.some(hasShapes))
+    const found = await findRecords(places, { runner, store: spec, isTornasole, withShapes, urlOf, signal })
     if (!this.#isPlain) this.#settle(groups, found)
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
@@ -630,7 +632,10 @@ class Repair {
         isCsv ? tornasoleIndexText(said) : indexFileText(said),
       )
       await this.#writeSuperseded(path, said)
-      this.#notes.rebuild(path, fault ?? 'it told of records that were left out, or where others lay')
+      this.#notes.rebuild(
+        path,
+        fault ?? 'it told of records that were left out, of where others lay, or of another shape',
+      )
     }
   }
 

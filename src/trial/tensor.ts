@@ -184,7 +184,8 @@ export class Tensor {
   }
 
   /**
-   * The shape at a step: as it was saved, else that of the value.
+   * The shape at a step: as the index file has it, else that of the value's record. Where an index file says otherwise than the
+   * record, `verifyTrial` tells (`SavedShapeMismatch`); a value has the record's.
    * @throws as `value`; ShapeUnavailableForStep where neither was saved
    */
   async shape(step: number, options?: SavedOptions): Promise<readonly number[]> {

@@ -23,6 +23,8 @@ const ADVICE = {
   LengthMismatch: '`trialscan repair` writes the index anew from the event file.',
   TagMismatch: '`trialscan repair` writes the index anew from the event file.',
   NoTensor: '`trialscan repair` writes the index anew from the event file.',
+  SavedShapeMismatch:
+    '`trialscan repair` writes the index anew, with the shape of the record, which counts for values and scans.',
   StepMismatch: '`trialscan repair` writes the index anew from the event file, or find out where the file belongs.',
   EntriesOverlap: '`trialscan repair` writes the index anew from the event file.',
   RecordNotIndexed: '`trialscan repair` writes the index anew from the event file: nobody finds the record without.',

@@ -2,6 +2,7 @@
 
 import { type ErrorData, pathOfUrl, quote, StoreError, shortPath, TrialscanError, tellsOfFile } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
+import { isSameShape, type SavedShape } from '../format/index-file.js'
 import { describeOther, othersAmong, otherWorkerError } from '../format/index-owner.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -171,6 +172,8 @@ class Verifier {
   #indexes = new IndexState([], [], false)
   /** What is no file, where one should be. */
   readonly #odd = new Map<string, ErrorData>()
+  /** Whether index files have saved shapes. */
+  #hasShapes = false
   readonly #savedNames = new Set<string>()
   #unlisted: ReadonlySet<string> = new Set()
   /** Whether something could not be had that may hold anything. */
@@ -439,6 +442,7 @@ class Verifier {
       }
       this.#saw(content.tensors)
       this.#saw(content.shapes)
+      this.#hasShapes ||= content.shapes.length > 0
       indexes.push({ path, step, worker, content })
     }
     const others = othersAmong(indexes)
@@ -565,6 +569,7 @@ class Verifier {
       windowByteLength: Math.floor(this.#memory / 2),
       isTornasole,
       deep,
+      withShapes: this.#hasShapes,
     })
     // Those whose jobs are under way.
     const pending: { readonly file: EventFile; readonly ranges: readonly VerifyRange[] }[] = []
@@ -916,6 +921,17 @@ class Verifier {
       const expected = `a record of step ${indexStep} there in ${shortPath(path)}`
       this.#problem({ ...place, code: 'StepMismatch', expected, found: `one of step ${step}`, lost })
     }
+    const saved = content && content.shapes.length > 0 ? savedShapesOf(content.shapes).get(name) : undefined
+    const shape = range.shape[found]
+    if (saved && shape && !isSameShape(saved, shape)) {
+      this.#problem({
+        ...place,
+        code: 'SavedShapeMismatch',
+        expected: `shape [${shape}], as its record in ${shortPath(path)} has`,
+        found: `[${saved}] in the index file`,
+        lost: `the shape of tensor ${quote(name)} at step ${indexStep} is told wrongly`,
+      })
+    }
     const mode = MODES[range.mode[found]! - 1]
     const modeStep = range.modeStep[found]!
     if (content?.mode === undefined || mode === undefined) return
@@ -929,4 +945,16 @@ class Verifier {
       })
     }
   }
+}
+
+/** From step to step index files share their lists. */
+const savedShapes = new WeakMap<readonly SavedShape[], ReadonlyMap<string, readonly number[]>>()
+
+function savedShapesOf(shapes: readonly SavedShape[]): ReadonlyMap<string, readonly number[]> {
+  let known = savedShapes.get(shapes)
+  if (known === undefined) {
+    known = new Map(shapes.map(({ name, shape }) => [name, shape]))
+    savedShapes.set(shapes, known)
+  }
+  return known
 }

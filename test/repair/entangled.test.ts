@@ -271,9 +271,10 @@ describe('a repair', () => {
     rmSync(dir, { recursive: true })
     const writer = new TrialWriter(dir, { numWorkers: 2, checksum: 'true' })
     for (const worker of [0, 1]) {
-      const tensors = [
-        { name: `of_${worker}`, ...one, values: [worker], savedShape: [worker + 1], originalName: `the_${worker}` },
-      ]
+      const shape = [worker + 1]
+      const values = new Array<number>(worker + 1).fill(worker)
+      const saved = { name: `of_${worker}`, dtype: 'float32' as const, shape, values }
+      const tensors = [{ ...saved, savedShape: shape, originalName: `the_${worker}` }]
       writer.step({ step: 1, mode: worker === 0 ? 'TRAIN' : 'EVAL', worker, tensors })
     }
     writer.end()

@@ -170,7 +170,7 @@ describe('an index file', () => {
 
   it('that is wrong keeps its mode and shapes where these are right', async () => {
     collections()
-    const shape_payload = [{ tensorname: 'a', originalname: 'a', shape: [7] }]
+    const shape_payload = [{ tensorname: 'a', originalname: 'other', shape: [] }]
     step(1, [['a', value('a', 1, 1)]], { shape_payload })
     writeIndex(dir, 1, { ...readIndex(dir, 1), tensor_payload: [{ tensorname: 'a', start_idx: -1, length: 1 }] })
     const report = await repair()

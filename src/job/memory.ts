@@ -2,6 +2,9 @@
 
 /** Records longer than this are cut into parts of about this size, one job each, so that threads can share them. */
 export const PART_BYTES = 16 << 20
+/** Where reading is making requests, a job has as many parts at once, and holds so much of each. */
+export const PARTS_AT_ONCE = 8
+export const STREAM_BYTES = 1 << 20
 /** A job is closed when it has read this much, or so many records: several milliseconds of work. */
 export const JOB_BYTES = 8 << 20
 export const JOB_RECORDS = 16384
@@ -28,4 +31,9 @@ export function jobsAtOnce(memory: number): number {
 /** What each of these jobs may hold of what is read ahead. */
 export function aheadByteLength(memory: number): number {
   return Math.floor(memory / jobsAtOnce(memory))
+}
+
+/** Parts that one of these jobs follows as they come. */
+export function partsAtOnce(memory: number): number {
+  return Math.max(1, Math.min(PARTS_AT_ONCE, Math.floor(aheadByteLength(memory) / STREAM_BYTES)))
 }

@@ -12,7 +12,15 @@ import {
 import type { StoreSpec } from '../store/store.js'
 import { MODES, type ReductionName } from '../types.js'
 import { Interner } from './interner.js'
-import { aheadByteLength, JOB_BYTES, JOB_RECORDS, PART_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
+import {
+  aheadByteLength,
+  JOB_BYTES,
+  JOB_RECORDS,
+  PART_BYTES,
+  partsAtOnce,
+  RECORD_LIMIT,
+  windowByteLength,
+} from './memory.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
 
 /** Reduce records to moments. */
@@ -51,12 +59,15 @@ export interface LinesJob extends LinesRequest {
   readonly modeStep: Float64Array
 }
 
-/** Reduce one part of a record too large to be read at once. */
+/** Reduce a part of a record too large to be read at once, or several neighbouring ones. */
 export interface PartJob extends RecordJob {
   readonly kind: 'part'
   /** As in ScanJob. */
   readonly known: number
+  /** The first of them, and how many. */
   readonly part: number
+  readonly partCount: number
+  /** Of the record. */
   readonly parts: number
   /** Bytes of file that may be in memory at once. */
   readonly windowByteLength: number
@@ -94,10 +105,13 @@ export interface WrittenLines {
   readonly byteLengths: Uint32Array | null
 }
 
-export interface PartReply extends RecordReply, PartChecksum {
+export interface PartReply extends RecordReply {
   readonly kind: 'part'
   readonly described: Descriptions
+  /** A row a part. */
   readonly moments: Float64Array
+  /** One a part. */
+  readonly checksums: readonly PartChecksum[]
 }
 
 /** A job, and the records it is about; `first` of them in the plan. */
@@ -147,9 +161,11 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
 }
 
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
+  const { store, checkLevel, known } = context
   const parts = Math.ceil(record.byteLength / PART_BYTES)
-  for (let part = 0; part < parts; part++) {
-    const { store, checkLevel, known } = context
+  // On disk one a job, so that threads can share them.
+  const atOnce = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
+  for (let part = 0; part < parts; part += atOnce) {
     yield {
       job: {
         kind: 'part',
@@ -158,6 +174,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
         checkLevel,
         ...columnsOf([record]),
         part,
+        partCount: Math.min(atOnce, parts - part),
         parts,
         windowByteLength: windowByteLength(context.memory),
         aheadByteLength: aheadByteLength(context.memory),

@@ -47,23 +47,24 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   }
 }
 
-/** Reduces one part of a record that is too large to be read at once. */
+/** Reduces parts of a record that is too large to be read at once. */
 export async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<PartReply> {
   const table = new RecordTable(1)
   const failures: RecordFailure[] = []
   let record: LargeRecord | undefined
-  let checksum: PartChecksum = { crc: 0, crcByteLength: 0, storedCrc: 0 }
+  let moments = new Float64Array(0)
+  let checksums: readonly PartChecksum[] = []
   try {
     record = await openLarge(job, 0, engine, store, job.aheadByteLength)
-    const reduced = await record.reducePart(job.part, job.parts, job.known)
-    checksum = reduced.checksum
+    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, job.known)
+    checksums = reduced.checksums
+    moments = reduced.rows
     table.describe(0, dtypeNumber(record.found.dtype), record.found.shape)
-    table.reduce(0, reduced.row)
   } catch (error) {
     failures.push({ record: 0, error: failureData(error) })
   }
-  const { moments, described } = table
+  const { described } = table
   const { readBytes = 0, reads = 0 } = record ?? {}
   const stats = { records: job.part === 0 ? 1 : 0, readBytes, reads }
-  return { kind: 'part', described, moments, failures, ...checksum, stats }
+  return { kind: 'part', described, moments, failures, checksums, stats }
 }

@@ -6,7 +6,7 @@ import { FormatError, StoreError, UsageError } from '../errors.js'
 import { RangeCache } from './local-cache.js'
 import type { ObjectAnswer } from './s3.js'
 import { ListingWatch, type ListQuery } from './s3-listing.js'
-import { S3Requests } from './s3-requests.js'
+import { type ObjectRange, type ObjectRead, S3Requests } from './s3-requests.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './s3-spec.js'
 import type { ReadContext, Store, Watcher } from './store.js'
 
@@ -176,8 +176,27 @@ export class S3Store implements Store {
     }
   }
 
+  readonly stream = async (
+    path: string,
+    startByte: number,
+    byteLength: number,
+    take: (chunk: Uint8Array) => void,
+  ): Promise<number> => {
+    const inside = this.#inside(path)
+    if (this.#bucket.cache === null) return (await this.#get(inside, startByte, byteLength, take)).byteLength
+    // What is kept has to be held: it is read in pieces.
+    const piece = new Uint8Array(Math.min(byteLength, this.#partByteLength))
+    for (let at = 0; at < byteLength; at += piece.length) {
+      const wanted = piece.subarray(0, byteLength - at)
+      const there = await this.readInto(path, startByte + at, wanted)
+      take(wanted.subarray(0, there))
+      if (there < wanted.length) return at + there
+    }
+    return byteLength
+  }
+
   async #readPart(path: string, startByte: number, byteLength: number, view: () => Uint8Array): Promise<number> {
-    const { cache, objects, requests } = this.#bucket
+    const { cache, objects } = this.#bucket
     const known = objects.get(path)
     // What lies behind the end is not there, and need not be asked for.
     const most = known?.byteLength ?? Number.POSITIVE_INFINITY
@@ -189,22 +208,29 @@ export class S3Store implements Store {
         return kept.length
       }
     }
-    const { etag, byteLength: read } = await requests.get(
-      {
-        key: this.#key(path),
-        startByte,
-        endByte,
-        etag: known?.etag,
-        begin: answer => this.#hold(path, answer),
-        take: (chunk, at) => view().set(chunk, at),
-      },
-      this.#context,
+    const { etag, byteLength: read } = await this.#get(path, startByte, byteLength, (chunk, at) =>
+      view().set(chunk, at),
     )
     if (cache && etag && read > 0) {
       // A copy: the view is somebody else's as soon as this is answered.
       await cache.write(this.#cacheKey(path, etag), startByte, startByte + read, view().slice(0, read))
     }
     return read
+  }
+
+  #get(path: string, startByte: number, byteLength: number, take: ObjectRead['take']): Promise<ObjectRange> {
+    const { objects, requests } = this.#bucket
+    return requests.get(
+      {
+        key: this.#key(path),
+        startByte,
+        endByte: startByte + byteLength,
+        etag: objects.get(path)?.etag,
+        begin: answer => this.#hold(path, answer),
+        take,
+      },
+      this.#context,
+    )
   }
 
   /** None of it takes a request where the file was listed. */

@@ -51,7 +51,7 @@ export interface ReadContext {
 }
 
 /** What reading a file's bytes takes. */
-export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater'>
+export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater' | 'stream'>
 
 /** A store that makes requests, whose answers are waited for. */
 export type RemoteStore = Store & Required<Pick<Store, 'readLater'>>
@@ -113,6 +113,17 @@ export interface Store {
    * is asked for anew whenever bytes have come, since the memory behind it may have moved; if it throws, the read ends.
    */
   readonly readLater?: (path: string, startByte: number, byteLength: number, view: () => Uint8Array) => Promise<number>
+
+  /**
+   * Hands out a range as its bytes come, in order: a request for all of it, of which no more than a chunk is held. Gives the
+   * number of bytes, as `readInto` does. What `take` throws ends the read. Only stores that make requests have it.
+   */
+  readonly stream?: (
+    path: string,
+    startByte: number,
+    byteLength: number,
+    take: (chunk: Uint8Array) => void,
+  ) => Promise<number>
 
   /** The same store on behalf of somebody: only stores that make requests have it. */
   readonly within?: (context: ReadContext) => Store

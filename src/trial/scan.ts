@@ -249,7 +249,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       this.#account(reply)
       if (job.kind === 'part') {
         parts.push((reply as PartReply | null) ?? this.#lost(job, 0, error))
-        if (job.part < job.parts - 1) continue
+        if (job.part + job.partCount < job.parts) continue
         yield [this.#merged(job, parts)]
         parts = []
       } else if (reply === null) yield await this.#halved(places, error, runner)
@@ -280,8 +280,8 @@ export class Scan implements AsyncIterable<ScanRow> {
     const { described } = replies[0]!
     const { startByte, byteLength } = job.records
     const moments = mergeParts({
-      rows: replies.map(({ moments }) => moments),
-      checksums: replies,
+      rows: replies.flatMap(({ moments, checksums }) => rowsOf(moments, checksums.length)),
+      checksums: replies.flatMap(({ checksums }) => checksums),
       dtype: described.dtypes[0]!,
       record: 0,
       byteLength: byteLength[0]!,
@@ -327,4 +327,9 @@ export class Scan implements AsyncIterable<ScanRow> {
     }
     return results
   }
+}
+
+function rowsOf(moments: Float64Array, count: number): Float64Array[] {
+  const length = moments.length / count
+  return Array.from({ length: count }, (_, i) => moments.subarray(i * length, (i + 1) * length))
 }

@@ -51,6 +51,7 @@ export class S3Connection {
   readonly #options: S3Options
   readonly #pace: Pace
   #client: Promise<S3Client>
+  #quickGets: QuickGets | undefined
 
   constructor(options: S3Options) {
     this.#options = options
@@ -104,23 +105,24 @@ export class S3Connection {
       if (response.statusCode >= 300) await this.#readError(response, signal)
     }
     command.middlewareStack.add(atTheWire(readError), AT_THE_WIRE)
-    const { ETag, ContentRange, ContentLength, Body, $metadata } = await this.#send(client =>
-      client.send(command, signal && { abortSignal: signal }),
-    )
-    const body = Body as Readable
-    // Until somebody listens, a broken connection must not end the process.
-    body.on('error', () => {})
-    const [, start, last, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(ContentRange ?? '') ?? []
-    const isRange = $metadata.httpStatusCode === 206 && start !== undefined
-    const length = ContentLength ?? Number.POSITIVE_INFINITY
-    return {
-      status: $metadata.httpStatusCode ?? 200,
-      etag: ETag ?? '',
-      startByte: isRange ? Number(start) : 0,
-      endByte: isRange ? Number(last) + 1 : length,
-      byteLength: isRange ? (total === '*' ? Number(last) + 1 : Number(total)) : length,
-      body,
-    }
+    return this.#send(async client => {
+      const quick = this.#quickGets
+      if (quick?.client === client && quick.bucket === bucket) {
+        const response = await quick.get(command, signal)
+        if (response.statusCode < 300) return answerTo(response)
+        // What is to be done about it, as about a clock that is wrong, the SDK knows.
+        this.#quickGets = undefined
+        await readError(response)
+        throw await failureIn(response, command)
+      }
+      const requests = captured(command)
+      const { ETag, ContentRange, ContentLength, Body, $metadata } = await client.send(
+        command,
+        signal && { abortSignal: signal },
+      )
+      this.#quickGets = await QuickGets.as(requests, client, bucket, key)
+      return answerOf($metadata.httpStatusCode ?? 200, ETag, ContentRange, ContentLength, Body as Readable)
+    })
   }
 
   /** What went wrong, read here: the SDK would wait for the end of it without end. */
@@ -145,6 +147,156 @@ export class S3Connection {
         throw failureOf(again)
       }
     }
+  }
+}
+
+type HandledRequest = Parameters<S3Client['config']['requestHandler']['handle']>[0]
+type HandledResponse = Awaited<ReturnType<S3Client['config']['requestHandler']['handle']>>['response']
+
+interface CapturedRequest {
+  readonly request: HandledRequest
+  readonly scheme: AuthScheme | undefined
+}
+
+type AuthScheme = NonNullable<Parameters<S3Client['config']['signer']>[0]>
+
+/** What the SDK is about to send for a command, as it will be known once it was sent. */
+function captured(command: GetObjectCommand): CapturedRequest[] {
+  const requests: CapturedRequest[] = []
+  command.middlewareStack.add(
+    (next, { endpointV2 }) =>
+      args => {
+        const [scheme] = (endpointV2?.properties?.authSchemes ?? []) as AuthScheme[]
+        requests.push({ request: args.request as HandledRequest, scheme })
+        return next(args)
+      },
+    { step: 'finalizeRequest', priority: 'low' },
+  )
+  return requests
+}
+
+/**
+ * GET requests like one that the SDK has sent: to the same host, signed by its signer and sent by its handler, but not led
+ * through the thirty middlewares that make them, which take longer than a small object takes to come.
+ */
+class QuickGets {
+  readonly client: S3Client
+  readonly bucket: string
+  readonly #request: HandledRequest
+  readonly #scheme: AuthScheme | undefined
+  readonly #signer: Awaited<ReturnType<S3Client['config']['signer']>>
+  /** Of the request's path: what stands before the key. */
+  readonly #base: string
+
+  private constructor(
+    { request, scheme }: CapturedRequest,
+    signer: Awaited<ReturnType<S3Client['config']['signer']>>,
+    place: { readonly client: S3Client; readonly bucket: string; readonly base: string },
+  ) {
+    this.client = place.client
+    this.bucket = place.bucket
+    this.#base = place.base
+    this.#request = request
+    this.#scheme = scheme
+    this.#signer = signer
+  }
+
+  /** Undefined where requests are not all alike but for their keys. */
+  static async as(
+    [captured]: readonly CapturedRequest[],
+    client: S3Client,
+    bucket: string,
+    key: string,
+  ): Promise<QuickGets | undefined> {
+    if (captured === undefined) return undefined
+    const { request, scheme } = captured
+    const path = pathOfKey(key)
+    if (!request.path.endsWith(`/${path}`) || (scheme && scheme.name !== 'sigv4')) return undefined
+    const base = request.path.slice(0, -path.length)
+    return new QuickGets(captured, await client.config.signer(scheme), { client, bucket, base })
+  }
+
+  async get(command: GetObjectCommand, signal: AbortSignal | undefined): Promise<HandledResponse> {
+    const { Key, Range, IfMatch } = command.input
+    const { config } = this.client
+    const headers: Record<string, string> = {
+      ...(Range !== undefined && { range: Range }),
+      ...(IfMatch !== undefined && { 'if-match': IfMatch }),
+    }
+    for (const name of KEPT_HEADERS) {
+      const value = this.#request.headers[name]
+      if (value !== undefined) headers[name] = value
+    }
+    const request = Object.assign(
+      Object.create(Object.getPrototypeOf(this.#request)) as HandledRequest,
+      this.#request,
+      {
+        path: this.#base + pathOfKey(Key!),
+        query: {},
+        headers,
+      },
+    )
+    const signed = (await this.#signer.sign(request, {
+      signingDate: new Date(Date.now() + config.systemClockOffset),
+      ...(this.#scheme?.signingRegion !== undefined && { signingRegion: this.#scheme.signingRegion }),
+      ...(this.#scheme?.signingName !== undefined && { signingService: this.#scheme.signingName }),
+    })) as HandledRequest
+    const { response } = await config.requestHandler.handle(signed, signal && { abortSignal: signal })
+    return response
+  }
+}
+
+const KEPT_HEADERS = ['host', 'user-agent', 'x-amz-content-sha256']
+
+/** As the SDK writes a key into a path. */
+function pathOfKey(key: string): string {
+  const escaped = (text: string): string => `%${text.charCodeAt(0).toString(16).toUpperCase()}`
+  return encodeURIComponent(key)
+    .replaceAll('%2F', '/')
+    .replace(/[!'()*]/g, escaped)
+}
+
+/** What the SDK makes of an answer that is an error. */
+async function failureIn(response: HandledResponse, command: GetObjectCommand): Promise<S3Failure> {
+  const reader = new S3Client({
+    region: 'us-east-1',
+    ...ANONYMOUS,
+    maxAttempts: 1,
+    requestHandler: { handle: async () => ({ response }) },
+  })
+  try {
+    await reader.send(new GetObjectCommand(command.input))
+  } catch (error) {
+    return failureOf(error)
+  }
+  return new S3Failure('expected an object or an error', { status: response.statusCode, code: 'Unknown' })
+}
+
+function answerTo({ statusCode, headers, body }: HandledResponse): ObjectAnswer {
+  const length = headers['content-length']
+  const byteLength = length === undefined ? undefined : Number(length)
+  return answerOf(statusCode, headers.etag, headers['content-range'], byteLength, body as Readable)
+}
+
+function answerOf(
+  status: number,
+  etag: string | undefined,
+  contentRange: string | undefined,
+  contentLength: number | undefined,
+  body: Readable,
+): ObjectAnswer {
+  // Until somebody listens, a broken connection must not end the process.
+  body.on('error', () => {})
+  const [, start, last, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(contentRange ?? '') ?? []
+  const isRange = status === 206 && start !== undefined
+  const length = contentLength ?? Number.POSITIVE_INFINITY
+  return {
+    status,
+    etag: etag ?? '',
+    startByte: isRange ? Number(start) : 0,
+    endByte: isRange ? Number(last) + 1 : length,
+    byteLength: isRange ? (total === '*' ? Number(last) + 1 : Number(total)) : length,
+    body,
   }
 }
 
@@ -203,7 +355,7 @@ function clientOf(options: S3Options): S3Client {
     ...(forcePathStyle !== undefined && { forcePathStyle }),
     // The SDK writes into what it is given.
     ...(credentials && { credentials: { ...credentials } }),
-    ...(anonymous && { signer: { sign: async request => request }, credentials: NOBODY }),
+    ...(anonymous && ANONYMOUS),
     maxAttempts: 1,
     // Ranges have no checksums, and what is read is checked by its own.
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -222,7 +374,10 @@ function clientOf(options: S3Options): S3Client {
   return new S3Client(config)
 }
 
-const NOBODY = { accessKeyId: '', secretAccessKey: '' }
+const ANONYMOUS = {
+  signer: { sign: async <Request>(request: Request) => request },
+  credentials: { accessKeyId: '', secretAccessKey: '' },
+}
 
 /** What the SDK tells of an error, by status and code: its names are not always S3's. */
 function failureOf(error: unknown): S3Failure {

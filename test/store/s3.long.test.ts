@@ -288,7 +288,10 @@ describe.runIf(HAS_S3)('access', () => {
     await put(bucket, `odd dir/x y/${path}`, 'hello')
     const store = openStore(storeSpec(`s3://${bucket}/odd dir/x y/`, { s3: OPTIONS }))
     expect(await store.list('', { recursive: true })).toEqual([path])
-    expect(Buffer.from(await store.read(path, { maxByteLength: 5 })).toString()).toBe('hello')
+    // The first of them is the SDK's request, the second one of ours.
+    for (let i = 0; i < 2; i++) {
+      expect(Buffer.from(await store.read(path, { maxByteLength: 5 })).toString()).toBe('hello')
+    }
     expect(await store.exists(path)).toBe(true)
     expect(await store.exists('events')).toBe(false)
     expect([...(await store.stamps([path])).slice(0, 1)]).toEqual([5])

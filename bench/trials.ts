@@ -2,17 +2,27 @@
 import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DTYPES, eventFilePath, indexFilePath } from '../fixtures/event-writer.js'
-import { type Made, makeLarge, makeMany, makeSteps } from '../fixtures/make.js'
+import { type Made, makeHuge, makeLarge, makeMany, makeSteps } from '../fixtures/make.js'
 import { decodeEvent } from '../test/support/event-schema.js'
 import { FLOAT16 } from './engines/plain-js.js'
 import { expectedReductions } from './reductions.js'
 import { scratchPath } from './scratch.js'
 
 /**
- * large, many, steps: as fixtures/make.ts tells; small: 1 MB; tenfold: large as if ten workers had saved it; the others:
+ * large, many, steps, huge: as fixtures/make.ts tells; small: 1 MB; tiny: 2,500 steps as in steps; tenfold: large as if ten workers had saved it; the others:
  * a part of large, by eight workers, without payload checksums, or of another dtype.
  */
-export type TrialName = 'large' | 'many' | 'steps' | 'small' | 'tenfold' | 'eight workers' | 'unchecked' | OtherDtype
+export type TrialName =
+  | 'large'
+  | 'many'
+  | 'steps'
+  | 'huge'
+  | 'small'
+  | 'tiny'
+  | 'tenfold'
+  | 'eight workers'
+  | 'unchecked'
+  | OtherDtype
 
 type OtherDtype = 'float16' | 'float64' | 'int8'
 
@@ -53,6 +63,10 @@ function make(name: TrialName, dir: string, quick: boolean): Made {
       return makeMany(dir, { steps: quick ? 50 : 1000, checksum })
     case 'steps':
       return makeSteps(dir, { steps: quick ? 5000 : 100_000, checksum })
+    case 'huge':
+      return makeHuge(dir, { steps: quick ? 4 : 12, checksum })
+    case 'tiny':
+      return makeSteps(dir, { steps: quick ? 500 : 2500, checksum })
     case 'small':
       return makeMany(dir, { steps: 5, checksum })
     case 'tenfold':
@@ -83,7 +97,7 @@ function repeatWorker({ dir: from, ...made }: Trial, to: string, workers: number
   return made
 }
 
-function filesUnder(dir: string): string[] {
+export function filesUnder(dir: string): string[] {
   return readdirSync(dir, { recursive: true, encoding: 'utf8' })
     .filter(path => statSync(join(dir, path)).isFile())
     .sort()

@@ -9,7 +9,7 @@ import { CREDENTIALS, ENDPOINT, makeBucket, OPTIONS, upload } from '../../test/s
 import { type Case, type Contender, contender, type Definition, expectSame } from '../definition.js'
 import * as ours from '../engines/ours.js'
 import { Answerer } from '../processes.js'
-import { type Trial, type TrialName, trial } from '../trials.js'
+import { filesUnder, type Trial, type TrialName, trial } from '../trials.js'
 
 /** A region away: half of it each way, and what one connection gets. */
 const LATENCY_MS = 30
@@ -19,7 +19,7 @@ const AT_ONCE = 32
 export const s3: Definition = {
   name: 's3',
   measures: 'the 18 reductions of a trial on S3; the others only fetch the bytes, knowing the index already',
-  async *cases(): AsyncGenerator<Case> {
+  async *cases({ quick }): AsyncGenerator<Case> {
     if (ENDPOINT === undefined) {
       console.log('left out: no S3 server; run test/s3/up.sh DIR and export TRIALSCAN_S3')
       return
@@ -44,6 +44,18 @@ export const s3: Definition = {
         }
       }
     }
+    const huge = trial('huge', quick)
+    await upload(huge.dir, bucket, 'huge/')
+    for (const [where, endpoint] of [
+      ['here', ENDPOINT],
+      [`${LATENCY_MS} ms away`, away],
+    ] as const) {
+      const contenders = await contendersOf({ made: huge, bucket, prefix: 'huge/', endpoint, only: undefined })
+      yield { size: `${huge.title}, ${where}`, contenders: [contenders[0]!, contenders.at(-1)!] }
+    }
+    const tiny = trial('tiny', quick)
+    await upload(tiny.dir, bucket, 'tiny/')
+    yield { size: `${tiny.title}, opened and scanned, here`, contenders: opened(tiny, bucket, 'tiny/', ENDPOINT) }
   },
 }
 
@@ -62,6 +74,23 @@ interface Piece {
   readonly range?: readonly [startByte: number, byteLength: number]
 }
 
+/** From the first listing to the last row, beside all objects as they are. */
+function opened(made: Trial, bucket: string, prefix: string, endpoint: string): Contender[] {
+  const scan = async (): Promise<number> => {
+    const trial = await createTrial(`s3://${bucket}/${prefix}`, { s3: { ...OPTIONS, endpoint } })
+    let rows = 0
+    for await (const { error } of trial.scan()) if (!error) rows++
+    await trial.close()
+    return rows
+  }
+  const objects = filesUnder(made.dir).map(path => ({ key: `${prefix}${path}` }))
+  const place = { made, bucket, prefix, endpoint, only: undefined }
+  return [
+    contender(ours.NAME, scan, expectSame(made.steps.length * made.tensors.length)),
+    fetching(place, `whole objects, ${AT_ONCE} at once`, objects, AT_ONCE),
+  ]
+}
+
 async function contendersOf(place: Place): Promise<Contender[]> {
   const { made, bucket, prefix, endpoint, only } = place
   const url = `s3://${bucket}/${prefix}`
@@ -77,27 +106,6 @@ async function contendersOf(place: Place): Promise<Contender[]> {
   await scan()
   const { getRequests, receivedBytes } = opened.traffic
   const cost = costText(getRequests - before.getRequests, receivedBytes - before.receivedBytes)
-  const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: CREDENTIALS })
-  const fetching = (name: string, pieces: readonly Piece[], atOnce: number): Contender => {
-    const total = pieces.reduce((sum, { range, key }) => sum + (range?.[1] ?? lengthOf(place, key)), 0)
-    const fetch = async (): Promise<number> => {
-      let bytes = 0
-      const waiting = pieces.values()
-      const fetchAll = async () => {
-        for (const { key, range } of waiting) {
-          const Range = range && `bytes=${range[0]}-${range[0] + range[1] - 1}`
-          const { Body } = await client.send(
-            new GetObjectCommand({ Bucket: bucket, Key: key, ...(Range && { Range }) }),
-          )
-          const { length } = await Body!.transformToByteArray()
-          bytes += length
-        }
-      }
-      await Promise.all(Array.from({ length: atOnce }, fetchAll))
-      return bytes
-    }
-    return contender(`${name}, ${costText(pieces.length, total)}`, fetch, expectSame(total))
-  }
   const records = made.steps.flatMap(step => recordsOf(place, step))
   const objects = [...new Set(records.map(({ key }) => key))].map(key => ({ key }))
   return [
@@ -105,10 +113,32 @@ async function contendersOf(place: Place): Promise<Contender[]> {
     // As smdebug does. Left out where it would take minutes.
     ...(records.length > 100 && endpoint !== ENDPOINT
       ? []
-      : [fetching('one GET a tensor, one after another', records, 1)]),
-    fetching(`one GET a tensor, ${AT_ONCE} at once`, records, AT_ONCE),
-    fetching(`whole objects, ${AT_ONCE} at once`, objects, AT_ONCE),
+      : [fetching(place, 'one GET a tensor, one after another', records, 1)]),
+    fetching(place, `one GET a tensor, ${AT_ONCE} at once`, records, AT_ONCE),
+    fetching(place, `whole objects, ${AT_ONCE} at once`, objects, AT_ONCE),
   ]
+}
+
+/** What one would write with the SDK. */
+function fetching(place: Place, name: string, pieces: readonly Piece[], atOnce: number): Contender {
+  const { bucket, endpoint } = place
+  const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: CREDENTIALS })
+  const total = pieces.reduce((sum, { range, key }) => sum + (range?.[1] ?? lengthOf(place, key)), 0)
+  const fetch = async (): Promise<number> => {
+    let bytes = 0
+    const waiting = pieces.values()
+    const fetchAll = async () => {
+      for (const { key, range } of waiting) {
+        const Range = range && `bytes=${range[0]}-${range[0] + range[1] - 1}`
+        const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key: key, ...(Range && { Range }) }))
+        const { length } = await Body!.transformToByteArray()
+        bytes += length
+      }
+    }
+    await Promise.all(Array.from({ length: atOnce }, fetchAll))
+    return bytes
+  }
+  return contender(`${name}, ${costText(pieces.length, total)}`, fetch, expectSame(total))
 }
 
 function recordsOf({ made, prefix, only }: Place, step: number): Piece[] {

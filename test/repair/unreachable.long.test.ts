@@ -171,25 +171,24 @@ describe.each(Object.keys(TRIALS))('%s: what', name => {
     )
   })
 
-  it.runIf(name !== 'TensorBoard' && name !== 'damaged').each(Object.keys(FAULTS))(
-    '%s ends a reindexing',
-    async fault => {
-      const reindex = () => reindexTrial(url, { s3: options() })
-      let whole: ReindexedFile[]
-      await sweep(
-        FAULTS[fault]!,
-        async () => {
-          whole = await reindex()
-        },
-        async () => {
-          const made = await reindex().catch((error: unknown) => {
-            expect(error).toBeInstanceOf(TrialscanError)
-            return null
-          })
-          // What it can do without it need not have.
-          if (made !== null) expect(made).toEqual(whole)
-        },
-      )
-    },
-  )
+  // Those have nothing to be made anew from, or more than one answer.
+  if (name === 'TensorBoard' || name === 'damaged') return
+  it.each(Object.keys(FAULTS))('%s ends a reindexing', async fault => {
+    const reindex = () => reindexTrial(url, { s3: options() })
+    let whole: ReindexedFile[]
+    await sweep(
+      FAULTS[fault]!,
+      async () => {
+        whole = await reindex()
+      },
+      async () => {
+        const made = await reindex().catch((error: unknown) => {
+          expect(error).toBeInstanceOf(TrialscanError)
+          return null
+        })
+        // What it can do without it need not have.
+        if (made !== null) expect(made).toEqual(whole)
+      },
+    )
+  })
 })

@@ -68,6 +68,7 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'StalledBody',
   'SlowBody',
   'BadListing',
+  'NoETag',
   'RequestTimeout',
   'RequestTimeTooSkewed',
   'InternalError',

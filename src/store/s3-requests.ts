@@ -90,8 +90,12 @@ export class S3Requests {
         throw error
       }
       try {
-        etag ??= answer.etag === '' ? undefined : answer.etag
-        if (etag !== undefined && answer.etag !== '' && answer.etag !== etag) {
+        // Every object has one. What comes without is a page of whoever stands between, be it with status 200.
+        if (answer.etag === '') {
+          throw new S3Failure(`expected an object with its ETag, got ${answer.status} without`, { code: 'NoETag' })
+        }
+        etag ??= answer.etag
+        if (answer.etag !== etag) {
           throw new S3Failure('the answer is of another object', { status: 412, code: 'PreconditionFailed' })
         }
         // Who has never heard of ranges sends all of it.
@@ -115,7 +119,7 @@ export class S3Requests {
         if (end !== Number.POSITIVE_INFINITY && startByte + received < end) {
           throw new S3Failure(`expected ${end - startByte} bytes, got ${received}`, { code: 'ShortBody' })
         }
-        return { byteLength: received, etag: etag ?? '' }
+        return { byteLength: received, etag }
       } finally {
         // Nobody reads on: an open body would hold its socket for ever.
         if (!answer.body.readableEnded) answer.body.destroy()

@@ -86,6 +86,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'is reset': answer => void answer.socket?.resetAndDestroy(),
   'breaks off': resetAfter(10),
   'is none that a gateway knows': html(404),
+  'is the page of a portal': html(200),
 }
 
 /** Never again: each failure is final. */

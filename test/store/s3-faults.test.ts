@@ -119,6 +119,7 @@ describe('goes on', () => {
     ['429', failWith(429, 'TooManyRequests')],
     ['500', failWith(500, 'InternalError')],
     ['502 with HTML', html(502)],
+    ['200 with HTML', html(200)],
     ['400 KMS.ThrottlingException', failWith(400, 'KMS.ThrottlingException')],
     ['400 RequestTimeout', failWith(400, 'RequestTimeout')],
   ])('after %s', async (_, fault) => {

@@ -33,6 +33,7 @@ const WINDOW_BYTES = 1 << 20
 const REMOTE_WINDOW_BYTES = 4 << 20
 /** Values surveyed at once. */
 const SLOTS = 4096
+const FEW_SLOTS = 2
 /** Bytes behind the tensor_content of a record that streams; more than any metadata takes. */
 const MAX_TAIL_BYTES = 256 << 10
 /** Problems of a range that are told one by one; the others are counted. */
@@ -125,6 +126,8 @@ class RangeVerifier {
   #faults: RecordProblem[] = []
   /** What the last search behind damage has come by. */
   #search: Search | null = null
+  /** Values to survey at once: few behind a record that is spoilt, since what is surveyed behind the next one is surveyed again. */
+  #capacity = SLOTS
   /** Bytes that may be read again to look for records in them, so that no file takes for ever. */
   #rewindable: number
   /** Null where values are not to be looked at. */
@@ -196,10 +199,13 @@ class RangeVerifier {
     if (!this.#holds(at, FRAMING_LENGTH)) await this.#fill(at)
     const { engine, room, window, job } = this.#common
     const from = at - this.#windowStart
-    return engine.scoped(() => {
-      const count = engine.survey.records(room, (window + from) as Address, this.#held - from, job.isTornasole)
+    const end = engine.scoped(() => {
+      const some = { ...room, capacity: this.#capacity }
+      const count = engine.survey.records(some, (window + from) as Address, this.#held - from, job.isTornasole)
       return this.#take(at, this.#windowStart, count, endByte ?? this.#fileLength)
     })
+    this.#capacity = this.#isSuspect(end) ? FEW_SLOTS : Math.min(SLOTS, this.#capacity * 4)
+    return end
   }
 
   /** Whether bytes of the file are in the window. */
@@ -270,10 +276,11 @@ class RangeVerifier {
     const { engine, room, window } = this.#common
     if (count === 0) return at
     const footers: number[] = []
-    let slots = engine.slots(room, Math.min(count, room.capacity))
+    const surveyed = Math.min(count, this.#capacity)
+    let slots = engine.slots(room, surveyed)
     let end = at
     let frame = 0
-    for (let i = 0; i < Math.min(count, room.capacity); i++) {
+    for (let i = 0; i < surveyed; i++) {
       if (slots.frame(i) !== frame) {
         frame = slots.frame(i)
         const start = base + frame - window
@@ -286,8 +293,7 @@ class RangeVerifier {
       }
       this.#takeValue(slots, i)
     }
-    let rest = count
-    while (rest > room.capacity) {
+    for (let rest = count, capacity = this.#capacity; rest > capacity; capacity = room.capacity) {
       // One record of many Values: the step may come behind them.
       rest = engine.survey.rest(room, end - at - FRAMING_LENGTH)
       slots = engine.slots(room, Math.min(rest, room.capacity))

@@ -250,6 +250,24 @@ describe('a damaged event file', () => {
     expect(range.isBad.filter(bad => bad === 0)).toHaveLength(1)
   })
 
+  it('takes those behind a spoilt one with all their Values, however many', async () => {
+    const many = (count: number) =>
+      record({
+        wallTime: 1,
+        step: 1,
+        values: Array.from({ length: count }, (_, i) => ({ tag: `${count}-${i}`, simpleValue: i })),
+      })
+    const spoilt = Uint8Array.from(records[0]!)
+    spoilt[spoilt.length - 6]! ^= 1
+    const counts = [1, 2, 3, 7, 5000, 1, 4097]
+    const { range, reply } = await verify(file(...counts.flatMap(count => [spoilt, many(count)])))
+    expect(range.problemCounts).toEqual({ BadPayloadChecksum: counts.length })
+    const whole = counts.map((_, i) => [...range.tag].filter((_, value) => range.record[value] === 2 * i + 1))
+    expect(whole.map(values => values.map(tag => reply.tags[tag]))).toEqual(
+      counts.map(count => Array.from({ length: count }, (_, i) => `${count}-${i}`)),
+    )
+  })
+
   it('says which tensor a payload was that is not what it was', async () => {
     const bytes = Buffer.from(whole)
     bytes[starts[8]! - 60]! ^= 1

@@ -155,6 +155,8 @@ describe.each([
     expect(peak).toBeLessThan(byteLength + widened + GB)
   })
 
+  // It takes a minute: once for each element size.
+  if (dtype === 'bool') return
   it('is shown, and written for numpy', { timeout: 900_000 }, async () => {
     const { code, stdout, stderr } = await trialscan('show', directory, 'big', '--npy', '/dev/null')
     expect([code, stderr]).toEqual([0, 'trialscan: wrote /dev/null\n'])

@@ -739,7 +739,7 @@ class RangeVerifier {
       const header = engine.view((window + from - this.#windowStart) as Address, HEADER_LENGTH)
       const payload = new DataView(header.buffer, header.byteOffset).getUint32(0, true)
       search.add(from, from + payload + FRAMING_LENGTH)
-      // Where nothing tells where to go on, or too much, the next one is as good as any.
+      // Where nothing tells where to go on, or too much does, the next header is taken.
       if (end === null && (anchor === anchors.length || search.isFull)) {
         search.end(from, null)
         break

@@ -1,5 +1,9 @@
 /** The public API: re-exports only. */
 
+export type { StepRange } from './catalog/load.js'
+export type { StepState } from './catalog/state.js'
+export { type StepSelection, type StepSlice, selectSteps } from './catalog/step-selection.js'
+export type { Waiting, WaitOptions } from './catalog/wait.js'
 export {
   type Complex,
   type ExactExtremes,
@@ -31,8 +35,21 @@ export {
   WaitTimeout,
 } from './errors.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
-export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './pool/row.js'
-export * as rowText from './pool/row.js'
+export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './job/row.js'
+export * as rowText from './job/row.js'
+export {
+  allclose,
+  type ElementsOf,
+  type NumericArray,
+  type TensorValue,
+  type Tolerance,
+  type ValueOf,
+} from './job/tensor-value.js'
+export type { Activity, ChannelSums, Question } from './measure/question.js'
+export type { TensorAtStep } from './measure/tensor-at-step.js'
+export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
+export { type RepairOptions, repairTrial } from './repair/repair.js'
+export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'
 export {
   type Action,
   type Actions,
@@ -91,22 +108,14 @@ export { type InvokeOptions, invokeRule } from './rule/invoke.js'
 export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/registry.js'
 export type { RequiredTensors, RequireOptions } from './rule/required.js'
 export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rule/rule.js'
-export type { S3Credentials, S3Options } from './store/s3-spec.js'
+export { closePools, maxThreads, type ReadOptions, type WorkOptions } from './runner/access.js'
+export type { Scan, ScanProgress, ScanStats } from './scan/scan.js'
+export type { S3Credentials, S3Options } from './store/s3/spec.js'
 export type { Traffic } from './store/store.js'
-export { closePools, maxThreads, type ReadOptions, type WorkOptions } from './trial/access.js'
 export type { FollowOptions } from './trial/follow.js'
 export type { Collection, TensorNamesOptions } from './trial/names.js'
-export type { StepRange } from './trial/open.js'
-export type { Activity, ChannelSums, Question } from './trial/question.js'
 export { parseReductions } from './trial/reduction.js'
-export { type ReindexedFile, type ReindexOptions, reindexTrial } from './trial/reindex.js'
-export { type RepairOptions, repairTrial } from './trial/repair.js'
-export type { LeftOut, RebuiltFile, RepairReport } from './trial/repair-report.js'
-export type { Scan, ScanProgress, ScanStats } from './trial/scan.js'
-export type { StepState } from './trial/state.js'
-export { type StepSelection, type StepSlice, selectSteps } from './trial/step-selection.js'
 export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
-export type { TensorAtStep } from './trial/tensor-at-step.js'
 export {
   createTrial,
   noRefresh,
@@ -121,17 +130,6 @@ export {
   type WorkerOptions,
 } from './trial/trial.js'
 export {
-  allclose,
-  type ElementsOf,
-  type NumericArray,
-  type TensorValue,
-  type Tolerance,
-  type ValueOf,
-} from './trial/value.js'
-export { type Verification, type VerifyOptions, type VerifyStats, verifyTrial } from './trial/verify.js'
-export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './trial/verify-problem.js'
-export type { Waiting, WaitOptions } from './trial/wait.js'
-export {
   type CheckLevel,
   type DType,
   type GlobalStep,
@@ -143,3 +141,5 @@ export {
   type ReductionName,
   type Worker,
 } from './types.js'
+export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './verify/problem.js'
+export { type Verification, type VerifyOptions, type VerifyStats, verifyTrial } from './verify/verify.js'

@@ -12,10 +12,16 @@ const STAGES = [
   'options.ts',
   'store',
   'format',
-  'job',
   'engine',
-  'pool',
+  'job',
+  'worker',
+  'runner',
+  'catalog',
+  'scan',
+  'measure',
   'trial',
+  'verify',
+  'repair',
   'rule',
   'index.ts',
   'cli',
@@ -23,11 +29,11 @@ const STAGES = [
 
 /** Who alone may import a module. */
 const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
-  [/^@aws-sdk\//, /^store\/s3\.ts$/],
+  [/^@aws-sdk\//, /^store\/s3\/sdk\.ts$/],
   [/^valibot$/, /^options\.ts$/],
-  [/^piscina$/, /^pool\//],
+  [/^piscina$/, /^runner\//],
   [/^@assemblyscript\/loader$/, /^engine\//],
-  [/^node:fs/, /^(store\/local(-\w+)?|engine\/module)\.ts$|^cli\//],
+  [/^node:fs/, /^(store\/local\/[\w-]+|engine\/module)\.ts$|^cli\//],
   [/^re2js$/, /^format\/pattern\.ts$/],
   [/^(commander|picocolors|cli-progress)$/, /^cli\//],
   [/^node:(process|tty|readline)/, /^cli\//],
@@ -154,5 +160,5 @@ function sourcesIn(folder: string): string[] {
 }
 
 function stageOf(file: string): string {
-  return file === 'plan.ts' ? 'job' : file.split('/')[0]!
+  return file.split('/')[0]!
 }

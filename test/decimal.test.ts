@@ -5,7 +5,7 @@ import { MomentsRow, NumberForm } from '#dist/engine/abi.js'
 import { decimalPowers } from '#dist/engine/decimal.js'
 import { Engine } from '#dist/engine/engine.js'
 import { MOMENT_INDEX, MOMENT_SLOTS, ROW_LENGTH } from '#dist/engine/moments-row.js'
-import { jsonNumber, plainNumber } from '#dist/pool/row.js'
+import { jsonNumber, plainNumber } from '#dist/job/row.js'
 import { uniform } from '../fixtures/random.js'
 
 const engine = new Engine()

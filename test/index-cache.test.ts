@@ -4,10 +4,10 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, uti
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/index-cache.js'
 import { createTrial, type Trial } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local.js'
+import { LocalStore } from '#dist/store/local/local-store.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
-import { decodeIndexCache, encodeIndexCache } from '#dist/trial/index-cache.js'
 import { fixtureTrials } from './support/golden.js'
 import { plainRows, rowsOf } from './support/scanning.js'
 

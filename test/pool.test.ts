@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { WorkerStep } from '#dist/catalog/catalog.js'
 import {
   closePools,
   createTrial,
@@ -18,13 +19,12 @@ import {
   type Trial,
   UsageError,
 } from '#dist/index.js'
+import type { Job, ReplyTo } from '#dist/job/message.js'
 import { planJobs } from '#dist/job/scan.js'
-import { InlineRunner } from '#dist/pool/inline.js'
-import type { Job, ReplyTo } from '#dist/pool/message.js'
-import type { Runner } from '#dist/pool/runner.js'
-import { ThreadRunner, threadRunner } from '#dist/pool/threads.js'
-import type { WorkerStep } from '#dist/trial/catalog.js'
-import { Scan } from '#dist/trial/scan.js'
+import { InlineRunner } from '#dist/runner/inline.js'
+import type { Runner } from '#dist/runner/runner.js'
+import { ThreadRunner, threadRunner } from '#dist/runner/threads.js'
+import { Scan } from '#dist/scan/scan.js'
 import { readIndex } from '../fixtures/corrupt.js'
 import { eventFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { normals } from '../fixtures/random.js'

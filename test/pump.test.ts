@@ -3,7 +3,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { EngineError, StoreError, ThreadError } from '#dist/errors.js'
-import { pump, pumpAll } from '#dist/pool/pump.js'
+import { pump, pumpAll } from '#dist/runner/pump.js'
 
 /** Work that ends when it is told to. */
 class Works {

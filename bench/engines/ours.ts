@@ -5,7 +5,7 @@ import type { Address } from '#dist/engine/memory.js'
 import { instantiateCore } from '#dist/engine/module.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
 import { createTrial, verifyTrial } from '#dist/index.js'
-import { dtypeInfo } from '#dist/trial/value.js'
+import { dtypeInfo } from '#dist/job/tensor-value.js'
 import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { type Decoded, float32View, type Records } from './record.js'
 

@@ -1,6 +1,6 @@
 /** Dtype and shape of records, of which no more is read than that takes. */
 
-import type { RecordJob } from '../plan.js'
+import type { RecordJob } from './coalesce.js'
 import type { Descriptions, RecordReply } from './reply.js'
 
 export interface DescribeJob extends RecordJob {

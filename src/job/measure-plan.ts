@@ -1,7 +1,7 @@
 /** Records, and what is asked of them, cut into jobs. */
 
-import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from '../plan.js'
 import type { StoreSpec } from '../store/store.js'
+import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from './coalesce.js'
 import { DisjointSets } from './disjoint-sets.js'
 import { Interner } from './interner.js'
 import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from './measure.js'

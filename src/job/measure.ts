@@ -1,7 +1,7 @@
 /** Moments of records, and what else is asked of their elements and of those of pairs of them. */
 
-import type { JobRecords, ReadBatch, RecordPlace } from '../plan.js'
 import type { StoreSpec } from '../store/store.js'
+import type { JobRecords, ReadBatch, RecordPlace } from './coalesce.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
 import type { RawValue } from './value.js'
 

@@ -1,5 +1,7 @@
 /** Records to be reduced to moments, and rows of them to be written down. */
 
+import type { StoreSpec } from '../store/store.js'
+import { MODES, type ReductionName } from '../types.js'
 import {
   coalesce,
   columnsOf,
@@ -8,9 +10,7 @@ import {
   type RecordJob,
   type RecordPlace,
   requestShape,
-} from '../plan.js'
-import type { StoreSpec } from '../store/store.js'
-import { MODES, type ReductionName } from '../types.js'
+} from './coalesce.js'
 import { Interner } from './interner.js'
 import {
   aheadByteLength,

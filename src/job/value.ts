@@ -1,5 +1,7 @@
 /** The values of records. */
 
+import type { StoreSpec } from '../store/store.js'
+import type { DType } from '../types.js'
 import {
   coalesce,
   columnsOf,
@@ -8,9 +10,7 @@ import {
   type RecordJob,
   type RecordPlace,
   requestShape,
-} from '../plan.js'
-import type { StoreSpec } from '../store/store.js'
-import type { DType } from '../types.js'
+} from './coalesce.js'
 import { aheadByteLength, JOB_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
 import type { RecordReply } from './reply.js'
 

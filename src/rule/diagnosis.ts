@@ -1,6 +1,6 @@
 /** Which findings tell of a cause, and which merely follow from one (docs/rules.md, "The cause first"). */
 
-import type { WorkerStep } from '../trial/catalog.js'
+import type { WorkerStep } from '../catalog/catalog.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding } from './finding.js'
 

@@ -3,6 +3,17 @@
  * one plan; then every rule judges every step, in order.
  */
 
+import { holding } from '../catalog/hold.js'
+import {
+  countsFromEnd,
+  endOf,
+  isStepSelection,
+  STEP_SELECTION,
+  type StepSelection,
+  stepFilter,
+} from '../catalog/step-selection.js'
+import { turnsWhenDue } from '../catalog/turns.js'
+import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../catalog/wait.js'
 import {
   FormatError,
   QueryError,
@@ -15,21 +26,10 @@ import {
   WaitTimeout,
 } from '../errors.js'
 import { DEFAULT_MEMORY } from '../job/memory.js'
+import { Inquiry, type MeasureStats } from '../measure/measure.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { READ_KINDS, type ReadOptions } from '../trial/access.js'
-import { holding } from '../trial/hold.js'
-import { Inquiry, type MeasureStats } from '../trial/measure.js'
-import {
-  countsFromEnd,
-  endOf,
-  isStepSelection,
-  STEP_SELECTION,
-  type StepSelection,
-  stepFilter,
-} from '../trial/step-selection.js'
+import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import { turnsWhenDue } from '../trial/turns.js'
-import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../trial/wait.js'
 import type { Mode } from '../types.js'
 import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
 import { RequiredTensors } from './required.js'

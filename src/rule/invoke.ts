@@ -1,9 +1,9 @@
 /** One rule, step by step, as smdebug's invoke_rule (rules.md §3). */
 
+import { WAIT_OPTIONS, type WaitOptions } from '../catalog/wait.js'
 import { RuleEvaluationConditionMet, StepUnavailable, TensorUnavailable, TensorUnavailableForStep } from '../errors.js'
+import { MEASURE_OPTIONS, type MeasureOptions } from '../measure/measure.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { MEASURE_OPTIONS, type MeasureOptions } from '../trial/measure.js'
-import { WAIT_OPTIONS, type WaitOptions } from '../trial/wait.js'
 import { expectRule, type Rule } from './rule.js'
 import { runs } from './turns.js'
 

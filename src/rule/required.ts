@@ -1,15 +1,15 @@
 /** What a rule needs at a step (smdebug's RequiredTensors, rules.md §3). */
 
+import type { Ahead } from '../catalog/hold.js'
+import { WAIT_OPTIONS, type WaitOptions, waitingOf } from '../catalog/wait.js'
 import { InvalidWorker, TensorUnavailableForStep, type TrialscanError, UsageError } from '../errors.js'
+import { Inquiry, MEASURE_OPTIONS, type MeasureOptions } from '../measure/measure.js'
+import type { Question } from '../measure/question.js'
+import type { TensorAtStep } from '../measure/tensor-at-step.js'
 import { checkOptions, type Kind, kinds, optionsOf } from '../options.js'
-import type { Ahead } from '../trial/hold.js'
-import { Inquiry, MEASURE_OPTIONS, type MeasureOptions } from '../trial/measure.js'
-import type { Question } from '../trial/question.js'
 import { parseReductions } from '../trial/reduction.js'
 import type { Tensor } from '../trial/tensor.js'
-import type { TensorAtStep } from '../trial/tensor-at-step.js'
 import { stateOf, Trial } from '../trial/trial.js'
-import { WAIT_OPTIONS, type WaitOptions, waitingOf } from '../trial/wait.js'
 import type { ReductionName, Worker } from '../types.js'
 
 export interface RequireOptions {

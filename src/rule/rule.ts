@@ -1,11 +1,11 @@
 /** The base class of all rules (rules.md §3). */
 
+import { holding } from '../catalog/hold.js'
+import { type WaitOptions, waitingOf } from '../catalog/wait.js'
 import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../errors.js'
+import type { MeasureOptions } from '../measure/measure.js'
 import { checkOptions, type Kind, kinds, optionsOf, shown } from '../options.js'
-import { holding } from '../trial/hold.js'
-import type { MeasureOptions } from '../trial/measure.js'
 import { stateOf, Trial } from '../trial/trial.js'
-import { type WaitOptions, waitingOf } from '../trial/wait.js'
 import { type Action, type Actions, runActions } from './action.js'
 import { actionsOf } from './action-json.js'
 import { type Finding, isLogger, type Logger, type Problem, silent } from './finding.js'

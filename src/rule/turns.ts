@@ -1,7 +1,7 @@
 /** Whose turn it is: what has the same rule judge does so one after the other. */
 
+import { currentHold } from '../catalog/hold.js'
 import { UsageError } from '../errors.js'
-import { currentHold } from '../trial/hold.js'
 
 /** A rule, which holds in itself what it knows of the step in hand. */
 interface Judge {

@@ -3,9 +3,9 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.js'
-import { LocalStore } from './local.js'
-import { type S3Options, s3Spec } from './s3-spec.js'
-import { S3Store } from './s3-store.js'
+import { LocalStore } from './local/local-store.js'
+import { S3Store } from './s3/s3-store.js'
+import { type S3Options, s3Spec } from './s3/spec.js'
 import type { LocalStoreSpec, Store, StoreSpec } from './store.js'
 
 /** The store of a spec. Touches nothing yet. */

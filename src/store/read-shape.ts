@@ -1,6 +1,6 @@
 /** How much to read at once from a store. */
 
-import { S3_DEFAULTS } from './s3-spec.js'
+import { S3_DEFAULTS } from './s3/spec.js'
 import type { StoreSpec } from './store.js'
 
 /** What is to be read at once, as it pays for a store. */

@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path'
 import type { StoreError } from '../errors.js'
-import type { S3StoreSpec } from './s3-spec.js'
+import type { S3StoreSpec } from './s3/spec.js'
 
 /** A store as plain data, ready to cross a thread. */
 export type StoreSpec = LocalStoreSpec | S3StoreSpec

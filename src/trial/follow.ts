@@ -1,10 +1,10 @@
 /** A running trial, step by step as they come. Source of the rules: rules.md §3. */
 
+import type { StepState, TrialState } from '../catalog/state.js'
+import { isOfMode } from '../catalog/steps.js'
+import { WAIT_OPTIONS, type WaitOptions, waitFor } from '../catalog/wait.js'
 import { kinds, optionsOf } from '../options.js'
 import type { GlobalStep, Mode } from '../types.js'
-import type { StepState, TrialState } from './state.js'
-import { isOfMode } from './steps.js'
-import { WAIT_OPTIONS, type WaitOptions, waitFor } from './wait.js'
 
 export interface FollowOptions extends WaitOptions {
   /** Only steps of that mode. */

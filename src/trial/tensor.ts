@@ -1,5 +1,9 @@
 /** One tensor of a trial, over all its steps. */
 
+import { inOrderOfWorkers, recordPlace, type SavedTensor, type WorkerStep, workersOf } from '../catalog/catalog.js'
+import { currentHold } from '../catalog/hold.js'
+import type { TrialState } from '../catalog/state.js'
+import { checkMode, STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import type { ReductionValue } from '../engine/moments.js'
 import { UNFOLD_LIMIT } from '../engine/values.js'
 import {
@@ -14,22 +18,18 @@ import {
   type TrialscanError,
   UsageError,
 } from '../errors.js'
+import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/coalesce.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
 import { shapesOf } from '../job/reply.js'
+import { type TensorValue, tensorValue } from '../job/tensor-value.js'
 import { planValues, type ValueJob } from '../job/value.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
-import { checkLevelNumber, columnsOf, type RecordPlace } from '../plan.js'
-import { pump } from '../pool/pump.js'
+import { READ_KINDS, type ReadOptions } from '../runner/access.js'
+import { runWhole } from '../runner/failed-job.js'
+import { pump } from '../runner/pump.js'
+import { readReduction } from '../scan/one-by-one.js'
 import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
-import { READ_KINDS, type ReadOptions } from './access.js'
-import { readReduction } from './batch.js'
-import { inOrderOfWorkers, recordPlace, type SavedTensor, type WorkerStep, workersOf } from './catalog.js'
-import { runWhole } from './failed-job.js'
-import { currentHold } from './hold.js'
 import { parseReductions } from './reduction.js'
-import type { TrialState } from './state.js'
-import { checkMode, STEP_OPTIONS, type StepOptions } from './steps.js'
-import { type TensorValue, tensorValue } from './value.js'
 
 /** What of a tensor is meant, and how it is read. */
 export interface SavedOptions extends ReadOptions {

@@ -6,6 +6,7 @@
 
 import { posix } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/index-cache.js'
 import { Engine } from '#dist/engine/engine.js'
 import { type FormatError, TrialscanError } from '#dist/errors.js'
 import { type Collections, collectionMembers, mergeCollections, parseCollections } from '#dist/format/collections.js'
@@ -15,8 +16,7 @@ import { type IndexFile, IndexFileReader, parseIndexFile } from '#dist/format/in
 import * as paths from '#dist/format/paths.js'
 import { compilePattern } from '#dist/format/pattern.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
-import { scanEventFiles } from '#dist/pool/events.js'
-import { decodeIndexCache, encodeIndexCache } from '#dist/trial/index-cache.js'
+import { scanEventFiles } from '#dist/worker/survey.js'
 import { encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 import { judge } from '../support/event-judge.js'
 import { type EventView, readFrames, type ValueView } from '../support/event-schema.js'

@@ -1,5 +1,6 @@
 /** Feeds each parser a megabyte of what it can like least, and prints what that took. Run by amplification.long.test.ts. */
 
+import { decodeIndexCache } from '#dist/catalog/index-cache.js'
 import { collectionMembers, parseCollections } from '#dist/format/collections.js'
 import { IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
 import { parseJsonObject } from '#dist/format/json.js'
@@ -8,8 +9,7 @@ import { compilePattern } from '#dist/format/pattern.js'
 import { markBoundaries } from '#dist/format/python-regex.js'
 import { parseReductionName } from '#dist/format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
-import { parseListing } from '#dist/store/s3-listing.js'
-import { decodeIndexCache } from '#dist/trial/index-cache.js'
+import { parseListing } from '#dist/store/s3/listing.js'
 
 const MIB = 2 ** 20
 const PIECES = [

@@ -1,7 +1,7 @@
 /** What is decided about an event file that a hundred thousand index files name: in time, whatever they say. */
 
 import { describe, expect, it } from 'vitest'
-import { planFile, type WholeRecord } from '#dist/trial/repair-file.js'
+import { planFile, type WholeRecord } from '#dist/repair/file.js'
 import { part } from '../support/part.js'
 
 const COUNT = 100_000

@@ -25,7 +25,7 @@ import {
   VanishingGradient,
   WeightUpdateRatio,
 } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local.js'
+import { LocalStore } from '#dist/store/local/local-store.js'
 import { copyTrial, corruptions, editEventFile, locate, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'

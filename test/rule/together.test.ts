@@ -25,7 +25,7 @@ import {
   UsageError,
   VanishingGradient,
 } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local.js'
+import { LocalStore } from '#dist/store/local/local-store.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
 import { fixtureTrial } from '../support/golden.js'

@@ -17,7 +17,7 @@ import {
   type Trial,
   UnchangedTensor,
 } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local.js'
+import { LocalStore } from '#dist/store/local/local-store.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
 

@@ -1,8 +1,8 @@
 /** AllZero (rules.md §2.7). */
 
 import type { Moments, ReductionValue } from '../../engine/moments.js'
-import type { Question } from '../../trial/question.js'
-import type { TensorAtStep } from '../../trial/tensor-at-step.js'
+import type { Question } from '../../measure/question.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { integer, list, number } from '../parameters.js'
 import { builtin, each, figure, type Judgements, Memory, type Moment } from './builtin.js'
 

@@ -1,5 +1,7 @@
 /** What the built-in rules share: parameters, the choice of tensors, and one judgement after the other. */
 
+import type { Catalog, WorkerStep } from '../../catalog/catalog.js'
+import type { TrialContents } from '../../catalog/load.js'
 import {
   InsufficientInformationForRuleInvocation,
   nearestNames,
@@ -8,11 +10,9 @@ import {
   UsageError,
 } from '../../errors.js'
 import { compileOwnPattern, compilePattern } from '../../format/pattern.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { expectOptions } from '../../options.js'
-import type { Catalog, WorkerStep } from '../../trial/catalog.js'
 import type { Collection } from '../../trial/names.js'
-import type { TrialContents } from '../../trial/open.js'
-import type { TensorAtStep } from '../../trial/tensor-at-step.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../types.js'
 import { type Problem, problemAt } from '../finding.js'

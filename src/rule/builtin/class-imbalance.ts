@@ -1,6 +1,6 @@
 /** ClassImbalance (rules.md §2.8). */
 
-import type { TensorValue } from '../../trial/value.js'
+import type { TensorValue } from '../../job/tensor-value.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
 import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'

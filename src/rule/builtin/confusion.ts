@@ -1,7 +1,7 @@
 /** Confusion (rules.md §2.18). */
 
-import type { TensorAtStep } from '../../trial/tensor-at-step.js'
-import type { TensorValue } from '../../trial/value.js'
+import type { TensorValue } from '../../job/tensor-value.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { integer, number, text } from '../parameters.js'
 import { builtin, figure, type Judgement, type Moment, type Selection } from './builtin.js'
 import { argmax, elements, predictedClasses } from './labels.js'

@@ -1,6 +1,6 @@
 /** Labels and predictions: tensors read as classes. */
 
-import type { TensorValue } from '../../trial/value.js'
+import type { TensorValue } from '../../job/tensor-value.js'
 
 /** Elements as numbers; none of strings. */
 export function elements({ data, dtype }: TensorValue): ArrayLike<number> {

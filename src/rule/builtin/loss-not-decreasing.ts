@@ -1,7 +1,7 @@
 /** LossNotDecreasing (rules.md §2.9). */
 
-import type { WorkerStep } from '../../trial/catalog.js'
-import type { TensorAtStep } from '../../trial/tensor-at-step.js'
+import type { WorkerStep } from '../../catalog/catalog.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
 import {
   builtin,

@@ -1,6 +1,6 @@
 /** PoorWeightInitialization (rules.md §2.3). */
 
-import type { Catalog } from '../../trial/catalog.js'
+import type { Catalog } from '../../catalog/catalog.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode, Worker } from '../../types.js'
 import { flag, integer, list, number } from '../parameters.js'

@@ -1,8 +1,8 @@
 /** SaturatedActivation (rules.md §2.4). */
 
 import type { Moments } from '../../engine/moments.js'
-import type { Activity } from '../../trial/question.js'
-import type { TensorAtStep } from '../../trial/tensor-at-step.js'
+import type { Activity } from '../../measure/question.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'

@@ -1,6 +1,6 @@
 /** Tensors of one element: losses, metrics, importances. */
 
-import type { TensorAtStep } from '../../trial/tensor-at-step.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 
 /** Asks for the one element of a tensor; null for a tensor that has more, or no numbers. */
 export function scalar(tensor: TensorAtStep): () => number | null {

@@ -1,10 +1,10 @@
 /** StalledTrainingRule (rules.md §2.13). */
 
+import { type WaitOptions, waitFor, waitingOf } from '../../catalog/wait.js'
 import { RuleEvaluationConditionMet } from '../../errors.js'
+import type { MeasureOptions } from '../../measure/measure.js'
 import { checkOptions } from '../../options.js'
-import type { MeasureOptions } from '../../trial/measure.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import { type WaitOptions, waitFor, waitingOf } from '../../trial/wait.js'
 import type { Action } from '../action.js'
 import { parseActions } from '../action-json.js'
 import type { Finding } from '../finding.js'

@@ -1,7 +1,7 @@
 /** UnchangedTensor (rules.md §2.15). */
 
-import type { Question } from '../../trial/question.js'
-import type { TensorAtStep } from '../../trial/tensor-at-step.js'
+import type { Question } from '../../measure/question.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { flag, integer, list, mode, number } from '../parameters.js'
 import { builtin, each, type Judgements, Memory, type Moment, positionOf } from './builtin.js'
 

@@ -1,6 +1,6 @@
 /** WeightUpdateRatio (rules.md §2.6). */
 
-import type { WorkerStep } from '../../trial/catalog.js'
+import type { WorkerStep } from '../../catalog/catalog.js'
 import { integer, mode, number } from '../parameters.js'
 import {
   builtin,

@@ -1,0 +1,287 @@
+/** What a trial holds and where it lies: everything its index files tell. Immutable. */
+
+import type { TrialscanError } from '../errors.js'
+import { type IndexFile, modeInError, type SavedShape, type TensorLocation } from '../format/index-file.js'
+import { parseReductionName } from '../format/reduction-name.js'
+import type { RecordPlace, RowPlace } from '../job/coalesce.js'
+import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import { type Completeness, type Step, Steps } from './steps.js'
+import { inTurns } from './turns.js'
+
+/** What one worker saved of one tensor at one step. */
+export interface SavedTensor {
+  readonly tensor: string
+  /** Where the value lies; null if only reductions or the shape were saved. */
+  readonly value: TensorLocation | null
+  /** Reductions the hook computed and saved. */
+  readonly reductions: ReadonlyMap<ReductionName, TensorLocation>
+  readonly shape: SavedShape | null
+}
+
+/** What one worker saved at one step. */
+export interface WorkerStep {
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  /** Relative to the trial; empty where only shapes were saved. */
+  readonly eventFile: string
+  /** In the order of the index file. */
+  readonly tensors: ReadonlyMap<string, SavedTensor>
+  /** The index file. */
+  readonly url: string
+  /** Why the index file could not be read; `tensors` is then empty. */
+  readonly error: TrialscanError | null
+  /** Whether the trial is Tornasole's, which called float16 int32. */
+  readonly isTornasole: boolean
+}
+
+export interface IndexEntry {
+  /** Relative to the trial. */
+  readonly path: string
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly url: string
+  readonly content: IndexFile | TrialscanError
+}
+
+const NO_REDUCTIONS: ReadonlyMap<ReductionName, TensorLocation> = new Map()
+
+export class Catalog {
+  /** By global step, then worker. */
+  readonly workerSteps: readonly WorkerStep[]
+  /** Sorted. */
+  readonly workers: readonly Worker[]
+  readonly steps: Steps
+  #byTensor: ReadonlyMap<string, readonly WorkerStep[]> | undefined
+
+  /**
+   * @param entries the index files, in any order
+   * @param completeness `numWorkers`: null stands for as many as there are; `isTornasole`: who wrote the trial
+   */
+  static async of(
+    entries: readonly IndexEntry[],
+    {
+      numWorkers,
+      isTornasole,
+      ...completeness
+    }: Omit<Completeness, 'numWorkers'> & { readonly numWorkers: number | null; readonly isTornasole: boolean },
+  ): Promise<Catalog> {
+    const workerSteps: WorkerStep[] = []
+    const workers = new Set<Worker>()
+    await inTurns(entries, entry => {
+      workers.add(entry.worker)
+      workerSteps.push(workerStepOf(entry, isTornasole))
+    })
+    workerSteps.sort(compareWorkerSteps)
+    const ofSteps: WorkerStep[][] = []
+    await inTurns(workerSteps, workerStep => {
+      if (ofSteps.at(-1)?.[0]?.step === workerStep.step) ofSteps.at(-1)!.push(workerStep)
+      else ofSteps.push([workerStep])
+    })
+    const found: Step[] = []
+    await inTurns(ofSteps, ofStep => found.push(stepOf(ofStep)))
+    const steps = await Steps.of(found, { ...completeness, numWorkers: numWorkers ?? workers.size })
+    return new Catalog(workerSteps, [...workers].sort(), steps)
+  }
+
+  private constructor(workerSteps: readonly WorkerStep[], workers: readonly Worker[], steps: Steps) {
+    this.workers = workers
+    this.steps = steps
+    // An index file that can't be read does not tell its mode; those of other workers do if they agree.
+    const hasBroken = workerSteps.some(({ error }) => error !== null)
+    this.workerSteps = hasBroken
+      ? workerSteps.map(workerStep => {
+          const { mode, modeStep, apart } = steps.get(workerStep.step)!
+          return tellsMode(workerStep) || apart ? workerStep : { ...workerStep, mode, modeStep }
+        })
+      : workerSteps
+  }
+
+  /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */
+  get byTensor(): ReadonlyMap<string, readonly WorkerStep[]> {
+    this.#byTensor ??= namedBy(this.workerSteps)
+    return this.#byTensor
+  }
+
+  /** What workers wrote at a step, in the order of the workers' names. */
+  atStep(globalStep: number): readonly WorkerStep[] {
+    let low = 0
+    let high = this.workerSteps.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.workerSteps[middle]!.step < globalStep) low = middle + 1
+      else high = middle
+    }
+    let end = low
+    while (end < this.workerSteps.length && this.workerSteps[end]!.step === globalStep) end++
+    return this.workerSteps.slice(low, end)
+  }
+
+  /**
+   * What workers wrote as the step of that number: a global step for GLOBAL, else a step of the mode. In the order of the
+   * workers' names; of one that wrote several global steps as that, the last first.
+   */
+  at(number: number, mode: Mode): readonly WorkerStep[] {
+    const steps = this.steps.at(number, mode)
+    const found = steps.flatMap(({ globalStep }) =>
+      mode === 'GLOBAL'
+        ? this.atStep(globalStep)
+        : this.atStep(globalStep).filter(saved => saved.mode === mode && saved.modeStep === number),
+    )
+    return steps.length > 1 ? inOrderOfWorkers(found) : found
+  }
+}
+
+/** By worker; those of one remain in their order. */
+export function inOrderOfWorkers(workerSteps: readonly WorkerStep[]): WorkerStep[] {
+  return [...workerSteps].sort((a, b) => (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0))
+}
+
+function workerStepOf({ step, worker, url, content }: IndexEntry, isTornasole: boolean): WorkerStep {
+  const error = content instanceof Error ? content : null
+  const told = content instanceof Error ? modeInError(content) : content
+  const { mode, modeStep } = told === null || told.modeStep < 0 ? { mode: 'GLOBAL' as const, modeStep: step } : told
+  const common = { step, worker, mode, modeStep: modeStep as number as ModeStep, url, error, isTornasole }
+  if (content instanceof Error) return { ...common, eventFile: '', tensors: new Map() }
+  const { eventFile, tensors, shapes } = content
+  return {
+    ...common,
+    eventFile: eventFile ?? '',
+    tensors: tensorsOf(tensors, shapes),
+  }
+}
+
+type Tensors = ReadonlyMap<string, SavedTensor>
+
+/** Steps whose index files have the same payload share what is made of it. */
+const grouped = new WeakMap<
+  readonly TensorLocation[],
+  { readonly shapes: readonly SavedShape[]; readonly tensors: Tensors }
+>()
+
+function tensorsOf(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): Tensors {
+  const known = grouped.get(locations)
+  if (known?.shapes === shapes) return known.tensors
+  const tensors = groupByTensor(locations, shapes)
+  grouped.set(locations, { shapes, tensors })
+  return tensors
+}
+
+/** Brings a tensor's value, saved reductions and shape together under its name. */
+function groupByTensor(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): Tensors {
+  type Draft = {
+    tensor: string
+    value: TensorLocation | null
+    reductions: ReadonlyMap<ReductionName, TensorLocation>
+    shape: SavedShape | null
+  }
+  const tensors = new Map<string, Draft>()
+  const draftOf = (tensor: string): Draft => {
+    let draft = tensors.get(tensor)
+    if (draft === undefined) {
+      draft = { tensor, value: null, reductions: NO_REDUCTIONS, shape: null }
+      tensors.set(tensor, draft)
+    }
+    return draft
+  }
+  for (const location of locations) {
+    const saved = parseReductionName(location.name)
+    if (saved === null) {
+      draftOf(location.name).value = location
+      continue
+    }
+    const draft = draftOf(saved.tensor)
+    draft.reductions = new Map(draft.reductions).set(saved.reduction, location)
+  }
+  for (const shape of shapes) draftOf(shape.name).shape = shape
+  return tensors
+}
+
+/** Steps that share what they saved, behind those that a name was in before; the list of all of them is made once. */
+interface History {
+  readonly before: History | undefined
+  readonly own: readonly WorkerStep[]
+  all: readonly WorkerStep[] | undefined
+}
+
+/** The steps of each name. Names that were saved together share the list: a million of them have one. */
+function namedBy(workerSteps: readonly WorkerStep[]): ReadonlyMap<string, readonly WorkerStep[]> {
+  const groups = new Map<Tensors, WorkerStep[]>()
+  for (const workerStep of workerSteps) {
+    const group = groups.get(workerStep.tensors)
+    if (group === undefined) groups.set(workerStep.tensors, [workerStep])
+    else group.push(workerStep)
+  }
+  const byName = new Map<string, History>()
+  for (const [tensors, own] of groups) {
+    const next = new Map<History | undefined, History>()
+    for (const name of tensors.keys()) {
+      const before = byName.get(name)
+      let history = next.get(before)
+      if (history === undefined) {
+        history = { before, own, all: undefined }
+        next.set(before, history)
+      }
+      byName.set(name, history)
+    }
+  }
+  const named: Map<string, History | readonly WorkerStep[]> = byName
+  for (const [name, history] of byName) named.set(name, stepsOf(history))
+  return named as Map<string, readonly WorkerStep[]>
+}
+
+function stepsOf(history: History): readonly WorkerStep[] {
+  if (history.all === undefined) {
+    const parts: (readonly WorkerStep[])[] = []
+    for (let part: History | undefined = history; part; part = part.before) parts.push(part.own)
+    history.all = parts.length === 1 ? parts[0]! : parts.reverse().flat().sort(compareWorkerSteps)
+  }
+  return history.all
+}
+
+/** Whether it stands in the index file. */
+export function tellsMode({ error }: WorkerStep): boolean {
+  return error === null || modeInError(error) !== null
+}
+
+/**
+ * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
+ * mode that the others are of, if they agree.
+ */
+function stepOf(workerSteps: readonly WorkerStep[]): Step {
+  const readable = workerSteps.filter(tellsMode)
+  const { step: globalStep, mode, modeStep } = readable[0] ?? workerSteps[0]!
+  const step = { globalStep, mode, modeStep, workers: workersOf(workerSteps) }
+  if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step
+  const parts = new Map<string, WorkerStep[]>()
+  for (const workerStep of workerSteps) {
+    const key = `${workerStep.mode} ${workerStep.modeStep}`
+    const part = parts.get(key)
+    if (part === undefined) parts.set(key, [workerStep])
+    else part.push(workerStep)
+  }
+  const apart = [...parts.values()].map(part => {
+    const { mode, modeStep } = part[0]!
+    return { globalStep, mode, modeStep, workers: workersOf(part) }
+  })
+  return { ...step, apart }
+}
+
+/** Each once, sorted. */
+export function workersOf(workerSteps: readonly WorkerStep[]): Worker[] {
+  return [...new Set(workerSteps.map(({ worker }) => worker))].sort()
+}
+
+function compareWorkerSteps(a: WorkerStep, b: WorkerStep): number {
+  return a.step - b.step || (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0)
+}
+
+/** Where a saved tensor's record lies and what it must be; `row`: that of which it is all. */
+export function recordPlace(
+  { eventFile, step, isTornasole }: WorkerStep,
+  { name, startByte, byteLength, eventFile: own }: TensorLocation,
+  row: RowPlace | null = null,
+): RecordPlace {
+  return { file: own ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
+}

@@ -1,0 +1,98 @@
+/**
+ * What holds for some work alone, and for nobody else who asks the same trials meanwhile: how it sees them, and what was
+ * read ahead for it. Whatever the work calls and awaits belongs to it.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { ReductionValue } from '../engine/moments.js'
+import type { TensorValue } from '../job/tensor-value.js'
+import type { ReductionName } from '../types.js'
+import type { WorkerStep } from './catalog.js'
+import type { TrialContents } from './load.js'
+
+/** What was read ahead: where tensors look before they read. */
+export interface Ahead {
+  value(workerStep: WorkerStep, tensor: string): TensorValue | undefined
+  reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined
+}
+
+/** What can be held still. */
+export interface Holdable {
+  readonly contents: TrialContents
+}
+
+export interface HoldOptions {
+  readonly ahead?: Ahead
+  /** What is seen as it is now, whatever the work is within. */
+  readonly released?: Iterable<Holdable>
+  /** On whose behalf the work is done. */
+  readonly owners?: Iterable<object>
+}
+
+export class Hold {
+  readonly ahead: Ahead | undefined
+  readonly #outer: Hold | undefined
+  readonly #contents: Map<Holdable, TrialContents>
+  readonly #released: ReadonlySet<Holdable>
+  readonly #owners: ReadonlySet<object>
+  isOver = false
+
+  constructor(held: readonly Holdable[], { ahead, released = [], owners = [] }: HoldOptions, outer: Hold | undefined) {
+    this.#outer = outer
+    this.#contents = new Map(held.map(one => [one, one.contents]))
+    this.#released = new Set(released)
+    this.#owners = new Set(owners)
+    this.ahead = ahead ?? outer?.ahead
+  }
+
+  /** What is seen of one; undefined: what it has now. */
+  contentsOf(one: Holdable): TrialContents | undefined {
+    if (this.#released.has(one)) return undefined
+    return this.#contents.get(one) ?? this.#outer?.contentsOf(one)
+  }
+
+  /** Who looked for something new on purpose sees it from now on. */
+  renew(one: Holdable, contents: TrialContents): void {
+    if (this.#contents.has(one)) this.#contents.set(one, contents)
+    this.#outer?.renew(one, contents)
+  }
+
+  /** Whether the work is done, be it at one remove, on behalf of somebody. */
+  isOf(owner: object): boolean {
+    return this.#owners.has(owner) || (this.#outer?.isOf(owner) ?? false)
+  }
+
+  /** The hold that this one is within, if it still is. */
+  get outer(): Hold | undefined {
+    return this.#outer
+  }
+}
+
+const storage = new AsyncLocalStorage<Hold>()
+let underWay = 0
+
+/** The hold that the caller is within. */
+export function currentHold(): Hold | undefined {
+  if (underWay === 0) return undefined
+  let hold = storage.getStore()
+  while (hold?.isOver) hold = hold.outer
+  return hold
+}
+
+/** Runs `work`, which sees each of `held` as it is now until the work is done, or refreshes it. */
+export async function holding<T>(
+  held: readonly Holdable[],
+  options: HoldOptions,
+  work: () => Promise<T> | T,
+): Promise<T> {
+  const hold = new Hold(held, options, currentHold())
+  underWay++
+  try {
+    return await storage.run(hold, work)
+  } finally {
+    hold.isOver = true
+    underWay--
+    // On Node.js 20 every promise of the process costs 0.1 µs more as long as it is on.
+    if (underWay === 0) storage.disable()
+  }
+}

@@ -1,0 +1,246 @@
+/** What a trial and its tensors share: the way to the bytes, and what is known of the trial at the moment. */
+
+import { setImmediate } from 'node:timers/promises'
+import {
+  EngineError,
+  InvalidWorker,
+  NoMoreData,
+  StepNotYetAvailable,
+  StepUnavailable,
+  TrialscanError,
+} from '../errors.js'
+import type { Access } from '../runner/access.js'
+import type { GlobalStep, Mode, Worker } from '../types.js'
+import { BackgroundRefresh, type KeptUp } from './background.js'
+import { type Catalog, tellsMode, type WorkerStep } from './catalog.js'
+import { currentHold, type Holdable } from './hold.js'
+import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './load.js'
+import { Remembered } from './remembered.js'
+import type { Step } from './steps.js'
+
+/**
+ * Whether a step can be had (smdebug's StepState).
+ * - AVAILABLE: it is complete
+ * - NOT_YET_AVAILABLE: the job may still write it, or some workers have not written it yet
+ * - UNAVAILABLE: it was not saved and will not be: a later step is complete, or the job has ended
+ */
+export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
+
+export class TrialState implements Holdable, KeptUp {
+  /** What was told of records that reductions were asked of. */
+  readonly remembered = new Remembered()
+  readonly access: Access
+  readonly rangeSteps: StepRange | null
+  readonly #loader: TrialLoader
+  #contents: TrialContents
+  lookedAt = performance.now()
+  newsAt = performance.now()
+  #background: BackgroundRefresh | null = null
+  /** Why the last look in the background was in vain. */
+  #problem: TrialscanError | null = null
+
+  constructor(access: Access, rangeSteps: StepRange | null, loader: TrialLoader, contents: TrialContents) {
+    this.access = access
+    this.rangeSteps = rangeSteps
+    this.#loader = loader
+    this.#contents = contents
+  }
+
+  /** What is known of the trial: now, or, within a hold, when that began. */
+  get contents(): TrialContents {
+    return currentHold()?.contentsOf(this) ?? this.#contents
+  }
+
+  get catalog(): Catalog {
+    return this.contents.catalog
+  }
+
+  /** Whether the job has ended, and all it wrote is known. */
+  get ended(): boolean {
+    return this.contents.ended
+  }
+
+  /** Whether asking again could tell more. */
+  get isLive(): boolean {
+    return !this.ended && currentHold()?.contentsOf(this) === undefined
+  }
+
+  /** @returns whether something new was found */
+  async refresh(): Promise<boolean> {
+    const before = this.contents
+    await this.#load()
+    currentHold()?.renew(this, this.#contents)
+    return this.#contents !== before
+  }
+
+  /** Goes on looking in the background for as long as the job runs, until `close`. */
+  refreshInBackground(): void {
+    if (!this.hasEnded) this.#background ??= new BackgroundRefresh(this, this.access.store)
+  }
+
+  async keepUp(): Promise<void> {
+    try {
+      await this.#load()
+    } catch (error) {
+      this.#problem =
+        error instanceof TrialscanError ? error : new EngineError('a look for new steps failed', {}, error)
+    }
+  }
+
+  get hasEnded(): boolean {
+    return this.#contents.ended
+  }
+
+  /** What is wrong with the trial as a whole. */
+  get problems(): readonly TrialscanError[] {
+    return this.#problem === null ? this.contents.problems : [...this.contents.problems, this.#problem]
+  }
+
+  /**
+   * Before an answer from memory: a turn of the event loop, where the trial is kept up with. Else who asks again and again
+   * until something has come would keep it from coming.
+   */
+  async turn(): Promise<void> {
+    if (this.#background?.isOn && this.isLive) await setImmediate()
+  }
+
+  async #load(): Promise<void> {
+    this.lookedAt = performance.now()
+    const before = this.#contents
+    this.#contents = await this.#loader.load()
+    this.#problem = null
+    if (this.#contents !== before) this.newsAt = performance.now()
+  }
+
+  async close(): Promise<void> {
+    this.#background?.close()
+    this.remembered.clear()
+    await this.access.close()
+  }
+
+  /** Makes sure that a step is known; one that is not is looked for again first. @throws StepUnavailable, StepNotYetAvailable */
+  async expectStep(step: number, mode: Mode): Promise<void> {
+    if (this.catalog.steps.at(step, mode).length === 0 && this.isLive) await this.refresh()
+    else await this.turn()
+    this.knownSteps(step, mode)
+  }
+
+  /**
+   * Looks again if there may be more by now of a step that is there: not where the index files of all workers are known.
+   * @returns whether it did
+   */
+  async lookAgain(step: number, mode: Mode): Promise<boolean> {
+    if (!this.isLive) return false
+    const { catalog } = this
+    const isWhole = workersOfSteps(catalog.steps.at(step, mode)).length >= catalog.steps.numWorkers
+    if (isWhole && catalog.at(step, mode).every(({ error }) => error === null)) return false
+    await this.refresh()
+    return true
+  }
+
+  /** Whether a worker, or any, has yet to write a step that is there. */
+  awaits(step: number, mode: Mode, worker?: Worker): boolean {
+    const { steps } = this.catalog
+    if (steps.isComplete(step, mode)) return false
+    if (worker === undefined) return true
+    const { workers } = this.contents
+    const mayBegin = workers.length < steps.numWorkers
+    return (workers.includes(worker) || mayBegin) && !workersOfSteps(steps.at(step, mode)).includes(worker)
+  }
+
+  /** The steps of that number as they are known now, the last first. @throws StepUnavailable, StepNotYetAvailable */
+  knownSteps(step: number, mode: Mode): readonly Step[] {
+    const found = this.catalog.steps.at(step, mode)
+    if (found.length > 0) return found
+    if (this.stepState(step, mode) === 'NOT_YET_AVAILABLE') throw this.notYet(step, mode)
+    throw new StepUnavailable(step, mode, this.#describe(step, mode))
+  }
+
+  /**
+   * A global step as a worker wrote it, without a name as the first that did.
+   * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker; FormatError if the worker's index file can't be read
+   */
+  writtenAs(globalStep: number, worker?: Worker): Pick<WorkerStep, 'mode' | 'modeStep'> {
+    const [step] = this.knownSteps(globalStep, 'GLOBAL')
+    if (worker === undefined) return step!
+    const own = this.catalog.atStep(globalStep).find(saved => saved.worker === worker)
+    if (own === undefined) throw this.#notWritten(globalStep, 'GLOBAL', worker)
+    if (own.error && !tellsMode(own)) throw own.error
+    return own
+  }
+
+  /**
+   * The global step that a worker wrote as a step of a mode, the last if there are several; without a name the first worker's
+   * that did.
+   * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker
+   */
+  globalStep(step: number, mode: Mode, worker?: Worker): GlobalStep {
+    const known = this.knownSteps(step, mode)
+    const meant = worker ?? workersOfSteps(known)[0]!
+    const found = known.find(({ workers }) => workers.includes(meant))
+    if (found === undefined) throw this.#notWritten(step, mode, meant)
+    return found.globalStep
+  }
+
+  /** What is known now of a step: of mode GLOBAL a global step, else a step of the mode. */
+  stepState(step: number, mode: Mode): StepState {
+    const { steps } = this.catalog
+    if (steps.at(step, mode).length > 0) return steps.isComplete(step, mode) ? 'AVAILABLE' : 'NOT_YET_AVAILABLE'
+    // A mode step out of the range of global steps can't be told from one that is yet to come.
+    if (this.ended || (mode === 'GLOBAL' && !isInRange(step, this.rangeSteps))) return 'UNAVAILABLE'
+    const last = mode === 'GLOBAL' ? steps.lastComplete : (steps.numbers(mode, false).at(-1) ?? -1)
+    return last > step ? 'UNAVAILABLE' : 'NOT_YET_AVAILABLE'
+  }
+
+  /** Why a step will never come: the job has ended before it, or has left it out. */
+  unavailable(step: number, mode: Mode): NoMoreData | StepUnavailable {
+    const last = this.catalog.steps.numbers(mode, true).at(-1)
+    if (this.ended && (last === undefined || step > last)) return new NoMoreData(step, mode, last)
+    return new StepUnavailable(step, mode, this.#describe(step, mode))
+  }
+
+  /** Why a step is not there yet. */
+  notYet(step: number, mode: Mode): StepNotYetAvailable {
+    return new StepNotYetAvailable(step, mode, this.#describe(step, mode))
+  }
+
+  /** Why what a worker, or any, has yet to write at a step that is there is not there yet. */
+  notYetOf(step: number, mode: Mode, worker?: Worker): StepNotYetAvailable {
+    const detail = worker === undefined ? this.describeWriters(step, mode) : `${worker} has yet to write it`
+    return new StepNotYetAvailable(step, mode, detail)
+  }
+
+  /** Who wrote a step that is not complete, in words. */
+  describeWriters(step: number, mode: Mode): string {
+    const { steps } = this.catalog
+    const workers = workersOfSteps(steps.at(step, mode)).join(', ')
+    return steps.numWorkers < Number.POSITIVE_INFINITY
+      ? `written by ${workers} only`
+      : `written by ${workers}; no collections file tells yet how many workers there are`
+  }
+
+  #notWritten(step: number, mode: Mode, worker: Worker): InvalidWorker | StepNotYetAvailable {
+    if (this.awaits(step, mode, worker)) return this.notYetOf(step, mode, worker)
+    return new InvalidWorker(worker, workersOfSteps(this.catalog.steps.at(step, mode)))
+  }
+
+  /** What steps of a mode there are, in words. */
+  describeSteps(mode: Mode): string {
+    const numbers = this.catalog.steps.numbers(mode, true)
+    const kind = mode === 'GLOBAL' ? 'steps' : `${mode} steps`
+    if (numbers.length === 0) return `the trial has no ${kind}`
+    return `the trial has ${numbers.length} ${kind}, from ${numbers[0]} to ${numbers.at(-1)}`
+  }
+
+  #describe(step: number, mode: Mode): string {
+    const range = this.rangeSteps
+    if (mode === 'GLOBAL' && !isInRange(step, range))
+      return `only steps [${range![0] ?? ''}, ${range![1] ?? ''}) are loaded`
+    return `${this.describeSteps(mode)}${this.ended ? ', and the job has ended' : ''}`
+  }
+}
+
+/** The workers that wrote any of some steps, sorted. */
+export function workersOfSteps(steps: readonly Step[]): Worker[] {
+  return [...new Set(steps.flatMap(({ workers }) => workers))].sort()
+}

@@ -1,0 +1,92 @@
+/** Which steps are meant: by their numbers, counted from the end, in ranges, in lists. */
+
+import type { StepRange } from './load.js'
+
+/** Steps from `begin` up to, but not including, `end`. A negative bound counts from the end, as in Python's slices. */
+export interface StepSlice {
+  /** Default: the first there is. */
+  readonly begin?: number | null
+  /** Default: no end. */
+  readonly end?: number | null
+  /** Of their numbers, every so manieth from `begin` on (from 0 on without one). Default 1. */
+  readonly stride?: number
+}
+
+/**
+ * Which steps are meant: a range `[begin, end)`, null for no limit; or what is listed: numbers of steps, and slices. Negative
+ * numbers count from the end of the steps there are: `[-5, null]` are the last five, `{ only: [-1] }` is the last.
+ */
+export type StepSelection = StepRange | { readonly only: readonly (number | StepSlice)[] }
+
+/** What a selection is, for messages. */
+export const STEP_SELECTION =
+  '[begin, end] with begin < end, each a whole number or null, or { only: […] } with numbers of steps and { begin, end, stride }'
+
+export function isStepSelection(given: unknown): given is StepSelection {
+  if (Array.isArray(given)) return given.length === 2 && isSlice({ begin: given[0], end: given[1] })
+  const { only, ...others } = (given ?? {}) as { readonly only?: unknown }
+  if (!Array.isArray(only) || Object.keys(others).length > 0) return false
+  return only.length > 0 && only.every(one => Number.isSafeInteger(one) || isSlice(one))
+}
+
+function isSlice(given: unknown): boolean {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
+  const { begin = null, end = null, stride = 1, ...others } = given as Record<string, unknown>
+  if (Object.keys(others).length > 0 || !(Number.isSafeInteger(stride) && (stride as number) > 0)) return false
+  if (![begin, end].every(bound => bound === null || Number.isSafeInteger(bound))) return false
+  if (begin === null || end === null) return true
+  const [first, behind] = [begin as number, end as number]
+  // Which comes first is not known of a step and one that counts from the end.
+  return first < behind || first < 0 !== behind < 0
+}
+
+/** Whether it takes all the steps there are to say which ones are meant. */
+export function countsFromEnd(selection: StepSelection): boolean {
+  const isNegative = (bound: number | null | undefined): boolean => (bound ?? 0) < 0
+  return listOf(selection).some(one =>
+    typeof one === 'number' ? isNegative(one) : isNegative(one.begin) || isNegative(one.end),
+  )
+}
+
+/** The first step from which on none is meant, of a selection that does not count from the end. */
+export function endOf(selection: StepSelection): number {
+  return Math.max(
+    ...listOf(selection).map(one => (typeof one === 'number' ? one + 1 : (one.end ?? Number.POSITIVE_INFINITY))),
+  )
+}
+
+function listOf(selection: StepSelection): readonly (number | StepSlice)[] {
+  return 'only' in selection ? selection.only : [{ begin: selection[0], end: selection[1] }]
+}
+
+/** The steps of some that a selection means. @param numbers the steps there are, ascending */
+export function selectSteps(numbers: readonly number[], selection: StepSelection): number[] {
+  return numbers.filter(stepFilter(selection, () => numbers))
+}
+
+/** @param numbers the steps there are, ascending: asked for where something counts from their end */
+export function stepFilter(selection: StepSelection, numbers: () => readonly number[]): (step: number) => boolean {
+  let known: readonly number[] | undefined
+  /** The number of the step so many from the end; undefined where there are not so many. */
+  const fromEnd = (position: number): number | undefined => {
+    known ??= numbers()
+    return known.at(position)
+  }
+  const single = new Set<number | undefined>()
+  const ranges: { readonly begin: number; readonly end: number; readonly stride: number }[] = []
+  for (const one of listOf(selection)) {
+    if (typeof one === 'number') single.add(one < 0 ? fromEnd(one) : one)
+    else {
+      const { begin, end, stride = 1 } = one
+      ranges.push({
+        // More than there are: from the first on, or up to the first.
+        begin: (begin ?? 0) < 0 ? (fromEnd(begin!) ?? known![0] ?? 0) : (begin ?? 0),
+        end: end == null ? Number.POSITIVE_INFINITY : end < 0 ? (fromEnd(end) ?? 0) : end,
+        stride,
+      })
+    }
+  }
+  return step =>
+    single.has(step) ||
+    ranges.some(({ begin, end, stride }) => step >= begin && step < end && (step - begin) % stride === 0)
+}

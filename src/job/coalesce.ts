@@ -1,0 +1,167 @@
+/**
+ * Places of records → byte ranges to read, neighbours coalesced. Pure: no bytes are read here.
+ *
+ * The figures are from the project's performance study: file and checksum are read from the L2 cache when what is read
+ * at once stays within about 1 MiB, and a gap of 64 KiB costs less to read over than a second read.
+ */
+
+import { type ReadShape, readShape } from '../store/read-shape.js'
+import type { StoreSpec } from '../store/store.js'
+import { CHECK_LEVELS, type CheckLevel, type Mode } from '../types.js'
+import { Interner } from './interner.js'
+import { aheadByteLength } from './memory.js'
+
+/** A batch is closed when it is this long; a single longer record is a batch of its own. */
+const BATCH_BYTES = 1 << 20
+const BATCH_RECORDS = 4096
+/** Neighbours further apart than this are read separately. */
+const GAP_BYTES = 64 << 10
+export const LOCAL_SHAPE: ReadShape = { gapByteLength: GAP_BYTES, batchByteLength: BATCH_BYTES }
+
+/** A record to read: where it lies and what it must be. */
+export interface RecordPlace {
+  readonly file: string
+  readonly tag: string
+  readonly startByte: number
+  readonly byteLength: number
+  readonly step: number
+  /** Whether the trial is Tornasole's, which called float16 int32. */
+  readonly tornasole?: boolean
+  /** The row that the record alone makes. */
+  readonly row?: RowPlace | null
+}
+
+/** Where a row belongs. */
+export interface RowPlace {
+  readonly worker: string
+  readonly mode: Mode
+  readonly modeStep: number
+}
+
+/** Records to read, in the order of their rows; one entry a record in each column. */
+export interface RecordColumns {
+  /** Index into the job's files. */
+  readonly file: Int32Array
+  /** Index into the job's tags. */
+  readonly tag: Int32Array
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+  /** The global step. */
+  readonly step: Float64Array
+  /** 1 where the trial is Tornasole's, which called float16 int32. */
+  readonly tornasole: Uint8Array
+}
+
+/** The records of a job. */
+export interface JobRecords {
+  readonly files: readonly string[]
+  readonly tags: readonly string[]
+  readonly records: RecordColumns
+}
+
+/** A job about records of one store. */
+export interface RecordJob extends JobRecords {
+  readonly store: StoreSpec
+  readonly checkLevel: number
+}
+
+/** The check level's number in the core. */
+export function checkLevelNumber(level: CheckLevel): number {
+  return CHECK_LEVELS.indexOf(level)
+}
+
+/** Neighbouring records that are read at once: `order[first .. first + count)` of the job. */
+export interface ReadBatch {
+  readonly file: number
+  readonly startByte: number
+  readonly endByte: number
+  readonly first: number
+  readonly count: number
+}
+
+/** Records as columns, with every file and tag named once. */
+export function columnsOf(places: readonly RecordPlace[]): {
+  readonly files: string[]
+  readonly tags: string[]
+  readonly records: RecordColumns
+} {
+  const files = new Interner()
+  const tags = new Interner()
+  const count = places.length
+  const records: RecordColumns = {
+    file: new Int32Array(count),
+    tag: new Int32Array(count),
+    startByte: new Float64Array(count),
+    byteLength: new Float64Array(count),
+    step: new Float64Array(count),
+    tornasole: new Uint8Array(count),
+  }
+  places.forEach((place, i) => {
+    records.file[i] = files.number(place.file)
+    records.tag[i] = tags.number(place.tag)
+    records.startByte[i] = place.startByte
+    records.byteLength[i] = place.byteLength
+    records.step[i] = place.step
+    records.tornasole[i] = place.tornasole ? 1 : 0
+  })
+  return { files: files.names, tags: tags.names, records }
+}
+
+/** Indices of records, file by file and in the order of the bytes: nearly always the order they have. */
+export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
+  const order = Int32Array.from(file.keys())
+  return order.sort((a, b) => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b)
+}
+
+/** How to read from stores of which some make requests: one of these decides, since it has more to lose. */
+export function requestShape(stores: readonly StoreSpec[], memory: number): ReadShape | null {
+  const shape = stores.map(readShape).find(shape => shape !== null)
+  if (!shape) return null
+  return { ...shape, batchByteLength: Math.min(shape.batchByteLength, aheadByteLength(memory)) }
+}
+
+export interface CoalesceOptions {
+  /** Where reading is making requests; null: on the local disk. */
+  readonly shape: ReadShape | null
+  /** A longer record is refused unread: its length must not make a batch longer. */
+  readonly longest: number
+  /** Records that one batch takes. */
+  readonly mostRecords?: number
+  /** Whether a record may share a batch with the one before it. Default: it may. */
+  readonly mayJoin?: (at: number) => boolean
+}
+
+/**
+ * Coalesces neighbours into batches.
+ * @param order indices of the records as they lie in the files; null: they are in that order
+ */
+export function coalesce(
+  { file, startByte, byteLength }: Pick<RecordColumns, 'file' | 'startByte' | 'byteLength'>,
+  order: Int32Array | null,
+  { shape, longest, mostRecords = BATCH_RECORDS, mayJoin }: CoalesceOptions,
+): ReadBatch[] {
+  const { gapByteLength, batchByteLength } = shape ?? LOCAL_SHAPE
+  const batches: ReadBatch[] = []
+  let open: { file: number; startByte: number; endByte: number; first: number; count: number } | undefined
+  for (let at = 0; at < file.length; at++) {
+    const record = order === null ? at : order[at]!
+    const start = startByte[record]!
+    const length = byteLength[record]!
+    const end = start + (length > longest ? 0 : length)
+    if (
+      open !== undefined &&
+      open.file === file[record] &&
+      start - open.endByte <= gapByteLength &&
+      Math.max(end, open.endByte) - open.startByte <= batchByteLength &&
+      open.count < mostRecords &&
+      (mayJoin === undefined || mayJoin(at))
+    ) {
+      open.endByte = Math.max(end, open.endByte)
+      open.count++
+      continue
+    }
+    open = { file: file[record]!, startByte: start, endByte: end, first: at, count: 1 }
+    batches.push(open)
+  }
+  return batches
+}

@@ -1,0 +1,205 @@
+/** A tensor's value: a typed array with its shape and strides, as zarrita and scijs' ndarray have them. */
+
+import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
+import { withEngineSync } from '../engine/engines.js'
+import { UsageError } from '../errors.js'
+import { checkOptions, kinds, optionsOf, shown } from '../options.js'
+import type { DType } from '../types.js'
+import type { RawValue } from './value.js'
+
+export type NumericArray =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array
+
+/** What holds the elements of each dtype in JavaScript. */
+export interface ElementsOf {
+  float16: Float32Array
+  bfloat16: Float32Array
+  float32: Float32Array
+  float64: Float64Array
+  int8: Int8Array
+  int16: Int16Array
+  int32: Int32Array
+  int64: BigInt64Array
+  uint8: Uint8Array
+  uint16: Uint16Array
+  uint32: Uint32Array
+  uint64: BigUint64Array
+  bool: Uint8Array
+  complex64: Float32Array
+  complex128: Float64Array
+  string: readonly string[]
+}
+
+/** A value of one dtype. */
+export interface ValueOf<D extends DType> {
+  readonly dtype: D
+  readonly shape: readonly number[]
+  /** In elements, one a dimension. */
+  readonly stride: readonly number[]
+  /** Of the first element in `data`, in elements. Always 0. */
+  readonly offset: number
+  /**
+   * The elements. float16 and bfloat16 are widened to a Float32Array; bool is a Uint8Array of 0 and 1; complex64 and
+   * complex128 are a Float32Array and Float64Array of twice as many numbers, real and imaginary part in turn (shape and
+   * stride count complex elements); int64 and uint64 are BigInt arrays; strings are strings.
+   */
+  readonly data: ElementsOf[D]
+  /** The elements as they were saved: little-endian bytes in C order; empty for strings. */
+  readonly bytes: Uint8Array
+  /** float16 and bfloat16: the bits. */
+  readonly bits?: D extends 'float16' | 'bfloat16' ? Uint16Array : undefined
+  /** float16, where the runtime has Float16Array (Node.js 24): the elements unconverted. */
+  readonly float16?: D extends 'float16' ? ArrayLike<number> : undefined
+}
+
+/**
+ * The value of a tensor at a step, in C order: its `dtype` tells what `data` is.
+ * @typeParam D some dtypes only: `TensorValue<'float32' | 'float64'>`
+ */
+export type TensorValue<D extends DType = DType> = { readonly [K in D]: ValueOf<K> }[D]
+
+/** Makes a value of what a thread has read. */
+export function tensorValue({ dtype, shape, bytes, widened, strings }: RawValue): TensorValue {
+  const stride = stridesOf(shape)
+  const common = { dtype, shape, stride, offset: 0, bytes }
+  // That the data are those of the dtype is what a thread promises.
+  if (strings) return { ...common, data: strings } as TensorValue
+  if (widened) {
+    const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
+    const float16 = dtype === 'float16' ? float16Array(bytes) : undefined
+    return { ...common, data: widened, bits, ...(float16 && { float16 }) } as TensorValue
+  }
+  return { ...common, data: typedArray(dtype, bytes) } as TensorValue
+}
+
+function typedArray(dtype: DType, bytes: Uint8Array<ArrayBuffer>): NumericArray {
+  const { buffer, byteOffset, byteLength } = bytes
+  switch (dtype) {
+    case 'float32':
+    case 'complex64':
+      return new Float32Array(buffer, byteOffset, byteLength / 4)
+    case 'float64':
+    case 'complex128':
+      return new Float64Array(buffer, byteOffset, byteLength / 8)
+    case 'int8':
+      return new Int8Array(buffer, byteOffset, byteLength)
+    case 'int16':
+      return new Int16Array(buffer, byteOffset, byteLength / 2)
+    case 'int32':
+      return new Int32Array(buffer, byteOffset, byteLength / 4)
+    case 'int64':
+      return new BigInt64Array(buffer, byteOffset, byteLength / 8)
+    case 'uint16':
+      return new Uint16Array(buffer, byteOffset, byteLength / 2)
+    case 'uint32':
+      return new Uint32Array(buffer, byteOffset, byteLength / 4)
+    case 'uint64':
+      return new BigUint64Array(buffer, byteOffset, byteLength / 8)
+    case 'bool':
+      return booleans(bytes)
+    default:
+      return bytes
+  }
+}
+
+/** Anything but 0 is true. */
+function booleans(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
+  let at = 0
+  // Without a function an element: there can be billions.
+  while (at < bytes.length && bytes[at]! < 2) at++
+  if (at === bytes.length) return bytes
+  const data = bytes.slice()
+  for (; at < data.length; at++) if (data[at] !== 0) data[at] = 1
+  return data
+}
+
+type Float16Constructor = new (buffer: ArrayBuffer, byteOffset: number, length: number) => ArrayLike<number>
+
+function float16Array(bytes: Uint8Array<ArrayBuffer>): ArrayLike<number> | undefined {
+  const Float16 = (globalThis as { Float16Array?: Float16Constructor }).Float16Array
+  return Float16 && new Float16(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
+}
+
+/** Strides of a C-order array, in elements. */
+export function stridesOf(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length)
+  let stride = 1
+  for (let i = shape.length - 1; i >= 0; i--) {
+    strides[i] = stride
+    stride *= shape[i]!
+  }
+  return strides
+}
+
+/** Tolerances of allclose; the defaults are numpy's. */
+export interface Tolerance {
+  /** Default 1e-5. */
+  readonly rtol?: number
+  /** Default 1e-8. */
+  readonly atol?: number
+  /** Whether NaN is close to NaN. Default false. */
+  readonly equalNan?: boolean
+}
+
+export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kinds.tolerance, equalNan: kinds.flag })
+
+/** Typed arrays by name, and the dtype of each. */
+const ARRAYS: Readonly<Record<string, DType>> = {
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  Int8Array: 'int8',
+  Int16Array: 'int16',
+  Int32Array: 'int32',
+  BigInt64Array: 'int64',
+  Uint8Array: 'uint8',
+  Uint8ClampedArray: 'uint8',
+  Buffer: 'uint8',
+  Uint16Array: 'uint16',
+  Uint32Array: 'uint32',
+  BigUint64Array: 'uint64',
+}
+
+/** What allclose compares. */
+type Comparable = Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>
+
+/**
+ * Whether every element of `a` is close to that of `b`: |a − b| ≤ atol + rtol·|b|, infinities equal only to
+ * themselves. Pairs of float32 are compared in float32 arithmetic, as numpy does, all others in float64.
+ * @param a a tensor's value, or a typed array: that has one dimension
+ * @param b the same; of another dtype, if need be
+ * @throws UsageError if the shapes differ, for strings, and for what is neither
+ */
+export function allclose(a: TensorValue | NumericArray, b: TensorValue | NumericArray, options?: Tolerance): boolean {
+  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = checkOptions('allclose', TOLERANCE, options)
+  const [left, right] = [comparable('a', a), comparable('b', b)]
+  if (left.shape.length !== right.shape.length || left.shape.some((size, i) => size !== right.shape[i])) {
+    throw new UsageError(`allclose: expected tensors of one shape, got [${left.shape}] and [${right.shape}]`)
+  }
+  return withEngineSync(({ elements }) => elements.countNotClose(left, right, { rtol, atol, equalNan })) === 0
+}
+
+function comparable(name: string, given: TensorValue | NumericArray): Comparable {
+  const dtype = ArrayBuffer.isView(given) ? ARRAYS[given.constructor.name] : given?.dtype
+  const isValue = dtype !== undefined && Array.isArray((given as TensorValue).shape)
+  if (ArrayBuffer.isView(given) && dtype !== undefined) {
+    const bytes = new Uint8Array(given.buffer, given.byteOffset, given.byteLength)
+    return { dtype, shape: [given.length], bytes }
+  }
+  if (isValue && dtype !== 'string') return given as TensorValue
+  const got = dtype === 'string' ? 'a tensor of strings' : shown(given)
+  throw new UsageError(`allclose: expected ${name} to be a tensor of numbers or a typed array, got ${got}`)
+}
+
+/** Bytes that an element takes where it is saved, and TensorFlow's number of its type; 0 bytes for strings. */
+export function dtypeInfo(dtype: DType): { readonly byteLength: number; readonly number: number } {
+  return { byteLength: elementByteLength(dtype), number: dtypeNumber(dtype) }
+}

@@ -1,0 +1,152 @@
+/** What the jobs of an inquiry answered about records and tasks, read when it is looked at. */
+
+import type { WorkerStep } from '../catalog/catalog.js'
+import type { TrialState } from '../catalog/state.js'
+import { Moments } from '../engine/moments.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
+import { type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'
+import type { TensorLocation } from '../format/index-file.js'
+import type { MeasuredPlace, MeasureJob, MeasureReply } from '../job/measure.js'
+import type { HistogramResult } from '../job/reply.js'
+import type { RawValue } from '../job/value.js'
+import { failureOfRecord } from '../runner/failed-job.js'
+import { mergeParts } from '../scan/merge-parts.js'
+import type { GlobalStep } from '../types.js'
+
+/** What became of a record. */
+export type RecordAnswer = Moments | HistogramResult | TrialscanError
+
+/** What became of a task. */
+export type TaskAnswer = readonly number[] | RawValue
+
+/** A record that is asked about. */
+export class RecordRef implements MeasuredPlace {
+  readonly state: TrialState
+  readonly #workerStep: WorkerStep
+  readonly #location: TensorLocation
+  readonly store: number
+  readonly series: number
+  /** In the order of the plan. */
+  readonly number: number
+  /** The answers of its job, and its place among them. */
+  answers: JobAnswers | null = null
+  at = -1
+  #answer: RecordAnswer | undefined
+
+  constructor(
+    state: TrialState,
+    workerStep: WorkerStep,
+    location: TensorLocation,
+    { store, series, number }: { readonly store: number; readonly series: number; readonly number: number },
+  ) {
+    this.state = state
+    this.#workerStep = workerStep
+    this.#location = location
+    this.store = store
+    this.series = series
+    this.number = number
+  }
+
+  get file(): string {
+    return this.#location.eventFile ?? this.#workerStep.eventFile
+  }
+
+  get tag(): string {
+    return this.#location.name
+  }
+
+  get startByte(): number {
+    return this.#location.startByte
+  }
+
+  get byteLength(): number {
+    return this.#location.byteLength
+  }
+
+  get step(): GlobalStep {
+    return this.#workerStep.step
+  }
+
+  get tornasole(): boolean {
+    return this.#workerStep.isTornasole
+  }
+
+  get isAnswered(): boolean {
+    return this.answers !== null
+  }
+
+  get answer(): RecordAnswer {
+    this.#answer ??= this.answers!.record(this)
+    return this.#answer
+  }
+}
+
+/** What became of a job, read when it is asked for. */
+export class JobAnswers {
+  readonly #job: MeasureJob
+  readonly #parts: readonly MeasureReply[]
+  readonly #failure: ErrorData | null
+  /** By record, in place of moments. */
+  readonly #special: ReadonlyMap<number, ErrorData | HistogramResult>
+  /** By task, in place of two numbers. */
+  readonly #long: ReadonlyMap<number, TaskAnswer>
+
+  /** @param parts the replies to all parts of the job @param failure why there are not as many */
+  constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null) {
+    this.#job = job
+    this.#parts = parts
+    this.#failure = failure
+    const special = new Map<number, ErrorData | HistogramResult>()
+    const long = new Map<number, TaskAnswer>()
+    for (const { failures, histograms, values, lists } of parts) {
+      for (const histogram of histograms) special.set(histogram.record, histogram)
+      for (const { record, error } of failures) special.set(record, error)
+      for (const { task, value } of values) long.set(task, value)
+      for (const { task, numbers } of lists) long.set(task, numbers)
+    }
+    this.#special = special
+    this.#long = long
+  }
+
+  record(ref: RecordRef): RecordAnswer {
+    if (this.#failure !== null) {
+      const urlOf = (path: string) => ref.state.access.store.url(path)
+      return atStep(failureOfRecord(this.#failure, this.#job, ref.at, urlOf), ref.step)
+    }
+    const special = this.#special.get(ref.at)
+    if (special) return 'reductions' in special ? special : atStep(errorFromData(special), ref.step)
+    const { at } = ref
+    const parts = this.#parts
+    const moments = mergeParts({
+      rows: parts.map(({ moments }) => moments.subarray(at * ROW_LENGTH, (at + 1) * ROW_LENGTH)),
+      checksums: parts[0]!.checksums.length === 0 ? [] : parts.map(({ checksums }) => checksums[at]!),
+      dtype: parts[0]!.described.dtypes[at]!,
+      record: at,
+      byteLength: ref.byteLength,
+      placeOf: () => ({ url: ref.state.access.store.url(ref.file), startByte: ref.startByte, tensor: ref.tag }),
+      checkLevel: this.#job.checkLevel,
+    })
+    return moments instanceof Moments ? moments : atStep(moments, ref.step)
+  }
+
+  /** Null where the records have no such answer. Answers of parts are sums. */
+  task(at: number): TaskAnswer | null {
+    const long = this.#long.get(at)
+    if (long) return long
+    let [a, b] = [0, 0]
+    for (const { answers } of this.#parts) {
+      const [more, compared] = [answers[2 * at]!, answers[2 * at + 1]!]
+      if (Number.isNaN(compared)) return null
+      if (compared < 0) return [0, -1]
+      a += more
+      b += compared
+    }
+    return [a, b]
+  }
+}
+
+/** The error of a record, which tells the record's step: what is asked about it may be asked for another one. */
+function atStep(error: TrialscanError, step: number): TrialscanError {
+  const data = errorToData(error)
+  return errorFromData({ ...data, fields: { ...data.fields, step } })
+}

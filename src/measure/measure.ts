@@ -1,0 +1,225 @@
+/**
+ * Many questions about many tensors, answered in one pass. Rules state what they need as questions; those of all of them
+ * become one plan, in which every record is read once and whatever is asked twice is computed once.
+ */
+
+import type { WorkerStep } from '../catalog/catalog.js'
+import type { Ahead } from '../catalog/hold.js'
+import type { TrialState } from '../catalog/state.js'
+import type { KnownMoments } from '../engine/abi.js'
+import type { ReductionValue } from '../engine/moments.js'
+import { type ErrorData, errorToData } from '../errors.js'
+import type { TensorLocation } from '../format/index-file.js'
+import { checkLevelNumber } from '../job/coalesce.js'
+import type { MeasuredPlace, MeasureReply } from '../job/measure.js'
+import { type PlannedMeasure, planMeasures } from '../job/measure-plan.js'
+import { DEFAULT_MEMORY } from '../job/memory.js'
+import type { TensorValue } from '../job/tensor-value.js'
+import { type Kinds, kinds } from '../options.js'
+import { READ_KINDS, type ReadOptions } from '../runner/access.js'
+import { pump } from '../runner/pump.js'
+import { runTwice } from '../runner/runner.js'
+import type { StoreSpec } from '../store/store.js'
+import type { ReductionName, Worker } from '../types.js'
+import { JobAnswers, RecordRef } from './answers.js'
+import type { TaskQuestion } from './question.js'
+import { type Gatherer, StepTensors, type TensorAtStep } from './tensor-at-step.js'
+
+export interface MeasureOptions extends ReadOptions {
+  readonly signal?: AbortSignal | undefined
+}
+
+export const MEASURE_OPTIONS: Kinds<MeasureOptions> = { ...READ_KINDS, signal: kinds.signal }
+
+/** What answering has cost. */
+export interface MeasureStats {
+  records: number
+  readBytes: number
+  reads: number
+  jobs: number
+  threads: number
+}
+
+/** Questions about tensors of any number of trials, gathered to be answered together. */
+export class Inquiry implements Ahead, Gatherer {
+  readonly tasks: TaskQuestion<unknown>[] = []
+  readonly #steps = new Map<TrialState, Map<number, StepTensors>>()
+  readonly #stores: StoreSpec[] = []
+  readonly #storeNumbers = new Map<TrialState, number>()
+  readonly #records: RecordRef[] = []
+  /** By their places; made where two trials lie at one place, so that a record of both is read once. */
+  #places: Map<string, RecordRef> | null = null
+  readonly #series = new Map<TrialState, Map<Worker, Map<string, number>>>()
+  #seriesCount = 0
+  readonly #numbers: (readonly number[])[] = []
+  /** Bytes of the values that will be handed out, among the tasks that were counted. */
+  #valueBytes = 0
+  #compares = false
+  #counted = 0
+
+  /** The tensors of a trial at a step: as it was known when it was first asked about, so that its answers are found. */
+  atStep(state: TrialState, step: number): StepTensors {
+    let steps = this.#steps.get(state)
+    if (steps === undefined) {
+      steps = new Map()
+      this.#steps.set(state, steps)
+    }
+    let tensors = steps.get(step)
+    if (tensors === undefined) {
+      const workerSteps = state.catalog.atStep(step)
+      tensors = new StepTensors(this, state, workerSteps)
+      if (workerSteps.length > 0) steps.set(step, tensors)
+    }
+    return tensors
+  }
+
+  /** How much the rows of moments have to know. */
+  known: KnownMoments = 0
+
+  know(known: KnownMoments): void {
+    this.known |= known
+  }
+
+  /** The same array for the same numbers: what is asked with them can be told to be the same. */
+  sameNumbers(numbers: readonly number[]): readonly number[] {
+    for (const known of this.#numbers) if (isSame(known, numbers)) return known
+    this.#numbers.push(numbers)
+    return numbers
+  }
+
+  /** Questions asked, each once. */
+  questionCount = 0
+
+  /** Whether records are held against others, as far as `valueByteLength` has seen. */
+  get compares(): boolean {
+    return this.#compares
+  }
+
+  /** Bytes of values that will be handed to the calling thread. */
+  get valueByteLength(): number {
+    for (let i = this.#counted; i < this.tasks.length; i++) {
+      const { kind, tensor, second } = this.tasks[i]!
+      if (kind === 'value') this.#valueBytes += tensor.valueRecord.byteLength
+      this.#compares ||= second >= 0
+    }
+    this.#counted = this.tasks.length
+    return this.#valueBytes
+  }
+
+  value(workerStep: WorkerStep, tensor: string): TensorValue | undefined {
+    return this.#tensor(workerStep, tensor)?.answeredValue
+  }
+
+  reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined {
+    return this.#tensor(workerStep, tensor)?.answeredReduction(name)
+  }
+
+  #tensor(workerStep: WorkerStep, name: string): TensorAtStep | undefined {
+    for (const steps of this.#steps.values()) {
+      const tensor = steps.get(workerStep.step)?.of(workerStep.worker)?.asked(name)
+      if (tensor?.isOf(workerStep)) return tensor
+    }
+    return undefined
+  }
+
+  /** A record that questions are about. */
+  record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef {
+    const store = this.#numberOf(state)
+    const series = this.#seriesOf(state, workerStep.worker, location.name)
+    const record = new RecordRef(state, workerStep, location, { store, series, number: this.#records.length })
+    if (this.#places) {
+      const known = this.#places.get(placeKey(record))
+      if (known) return known
+      this.#places.set(placeKey(record), record)
+    }
+    this.#records.push(record)
+    return record
+  }
+
+  #seriesOf(state: TrialState, worker: Worker, tag: string): number {
+    let ofState = this.#series.get(state)
+    if (ofState === undefined) {
+      ofState = new Map()
+      this.#series.set(state, ofState)
+    }
+    let ofWorker = ofState.get(worker)
+    if (ofWorker === undefined) {
+      ofWorker = new Map()
+      ofState.set(worker, ofWorker)
+    }
+    let series = ofWorker.get(tag)
+    if (series === undefined) {
+      series = this.#seriesCount++
+      ofWorker.set(tag, series)
+    }
+    return series
+  }
+
+  /** The number of a trial's store. Two trials of one place share it. */
+  #numberOf(state: TrialState): number {
+    let number = this.#storeNumbers.get(state)
+    if (number === undefined) {
+      const spec = JSON.stringify(state.access.spec)
+      number = this.#stores.findIndex(store => JSON.stringify(store) === spec)
+      if (number < 0) number = this.#stores.push(state.access.spec) - 1
+      else this.#places ??= new Map(this.#records.map(record => [placeKey(record), record]))
+      this.#storeNumbers.set(state, number)
+    }
+    return number
+  }
+
+  /** Answers all that was asked. A record that can't be read is the answer to the questions about it. */
+  async run(options: MeasureOptions, stats: MeasureStats): Promise<void> {
+    const { threads, memory = DEFAULT_MEMORY, signal, checkLevel = 'minimal' } = options
+    const records = this.#records
+    const [state] = this.#storeNumbers.keys()
+    if (records.length === 0 || state === undefined) return
+    const runner = await state.access.runner(
+      threads,
+      records.reduce((sum, { byteLength }) => sum + byteLength, 0),
+      memory,
+    )
+    stats.threads = Math.max(stats.threads, runner.threads)
+    const context = {
+      stores: this.#stores,
+      checkLevel: checkLevelNumber(checkLevel),
+      memory,
+      threads: runner.threads,
+      known: this.known,
+    }
+    const plans = planMeasures(records, this.tasks, context)
+    const work = ({ job }: PlannedMeasure) => runTwice(runner, job, signal)
+    let parts: MeasureReply[] = []
+    let failure: ErrorData | null = null
+    for await (const { plan, reply, error } of pump(plans, work, { ahead: runner.ahead, signal })) {
+      stats.jobs++
+      if (reply) {
+        stats.records += reply.stats.records
+        stats.readBytes += reply.stats.readBytes
+        stats.reads += reply.stats.reads
+        parts.push(reply)
+      } else failure ??= errorToData(error)
+      if (plan.job.part < plan.job.parts - 1) continue
+      const answers = new JobAnswers(plan.job, parts, failure)
+      plan.records.forEach((record, at) => {
+        records[record]!.answers = answers
+        records[record]!.at = at
+      })
+      plan.tasks.forEach((task, at) => {
+        this.tasks[task]!.at = at
+      })
+      parts = []
+      failure = null
+    }
+  }
+}
+
+function isSame(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false
+  return true
+}
+
+function placeKey({ store, startByte, file, tag }: MeasuredPlace): string {
+  return `${store} ${startByte} ${file}\n${tag}`
+}

@@ -1,0 +1,249 @@
+/** Questions about a tensor at a step: what was asked, and the answer, read from the job's when it is looked at. */
+
+import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
+import {
+  EngineError,
+  errorFromData,
+  errorToData,
+  QueryError,
+  quote,
+  ReductionUndefined,
+  TensorUnavailableForStep,
+  TrialscanError,
+} from '../errors.js'
+import type { Task } from '../job/measure.js'
+import { type TensorValue, tensorValue } from '../job/tensor-value.js'
+import { savedNumber } from '../scan/saved-number.js'
+import type { GlobalStep, ReductionName } from '../types.js'
+import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'
+
+/** What a question is about. */
+export interface Subject {
+  readonly name: string
+  readonly step: GlobalStep
+  /** The reductions that the hook saved. */
+  readonly savedReductions: readonly ReductionName[]
+  /** The record of its value, which was saved. */
+  readonly valueRecord: RecordRef
+}
+
+/** Something asked about a tensor. */
+export interface Question<A> {
+  /** The answer; undefined before it is there, and where there is none. */
+  readonly answer: A | undefined
+  /** Why there is no answer. */
+  readonly error: TrialscanError | undefined
+  /** The answer. @throws why there is none */
+  readonly value: A
+}
+
+/** A question, read from what became of a record when it is first looked at: there are as many as records and rules. */
+export abstract class AnyQuestion<A> implements Question<A> {
+  readonly kind: string
+  readonly tensor: Subject
+  /** Another question about the same tensor. */
+  next: AnyQuestion<unknown> | null = null
+
+  constructor(kind: string, tensor: Subject) {
+    this.kind = kind
+    this.tensor = tensor
+  }
+
+  abstract get isAnswered(): boolean
+  /** @throws why there is no answer */
+  protected abstract read(): A
+
+  get answer(): A | undefined {
+    return this.isAnswered && this.error === undefined ? this.value : undefined
+  }
+
+  get error(): TrialscanError | undefined {
+    if (!this.isAnswered) return undefined
+    try {
+      this.value
+      return undefined
+    } catch (error) {
+      return error instanceof TrialscanError ? error : errorFromData(errorToData(error))
+    }
+  }
+
+  get value(): A {
+    if (!this.isAnswered) throw new EngineError('expected the question to be answered by now')
+    return this.read()
+  }
+}
+
+/** A question that the moments of a record answer. */
+export class RecordQuestion<A> extends AnyQuestion<A> {
+  readonly #record: RecordRef
+  readonly #read: (told: RecordAnswer, tensor: Subject, kind: never) => A
+
+  constructor(
+    kind: string,
+    tensor: Subject,
+    record: RecordRef,
+    read: (told: RecordAnswer, tensor: Subject, kind: never) => A,
+  ) {
+    super(kind, tensor)
+    this.#record = record
+    this.#read = read
+  }
+
+  get isAnswered(): boolean {
+    return this.#record.isAnswered
+  }
+
+  protected read(): A {
+    return this.#read(this.#record.answer, this.tensor, this.kind as never)
+  }
+}
+
+/** A question about the elements of a record, or of two. */
+export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
+  declare readonly kind: Task['kind']
+  readonly numbers: readonly number[]
+  readonly other: Subject | null
+  readonly first: number
+  readonly second: number
+  readonly #read: (result: TaskAnswer, tensor: Subject) => A
+  #answer: A | undefined
+  /** Its place in the answers of its job. */
+  at = -1
+
+  constructor(
+    kind: Task['kind'],
+    tensor: Subject,
+    numbers: readonly number[],
+    other: Subject | null,
+    read: (result: TaskAnswer, tensor: Subject) => A,
+  ) {
+    super(kind, tensor)
+    this.numbers = numbers
+    this.other = other
+    this.first = tensor.valueRecord.number
+    this.second = other ? other.valueRecord.number : -1
+    this.#read = read
+  }
+
+  get isAnswered(): boolean {
+    return this.at >= 0
+  }
+
+  protected read(): A {
+    if (this.#answer !== undefined) return this.#answer
+    const record = this.tensor.valueRecord
+    for (const { answer } of this.other ? [record, this.other.valueRecord] : [record]) {
+      if (answer instanceof TrialscanError) throw answer
+    }
+    const result = record.answers!.task(this.at)
+    if (result === null) throw noNumbers(record.tag, record.step)
+    this.#answer = this.#read(result, this.tensor)
+    return this.#answer
+  }
+}
+
+/** A question about what was not saved. */
+export class Unanswerable extends AnyQuestion<never> {
+  readonly #what: string
+  readonly #without: Subject
+
+  constructor(kind: string, tensor: Subject, what: string, without = tensor) {
+    super(kind, tensor)
+    this.#what = what
+    this.#without = without
+  }
+
+  get isAnswered(): boolean {
+    return true
+  }
+
+  protected read(): never {
+    const { name, step, savedReductions } = this.#without
+    const kept = savedReductions.join(', ')
+    const detail = `expected ${this.#what} to be saved, but ${kept === '' ? 'only its shape was' : `only ${kept} were`}`
+    throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
+  }
+}
+
+/** How many nodes a layer has, and how many of them were inactive. */
+export interface Activity {
+  readonly nodes: number
+  readonly inactive: number
+}
+
+/** Sums along an axis. */
+export interface ChannelSums {
+  readonly sums: readonly number[]
+  /** Elements in each of them. */
+  readonly count: number
+  /** Length of the first axis; 1 where there is none. */
+  readonly samples: number
+}
+
+/** Equal elements, of how many. */
+export interface Count {
+  readonly equal: number
+  readonly elements: number
+}
+
+export function readMoments(told: RecordAnswer, { name, step }: Subject): Moments {
+  if (told instanceof Moments) return told
+  if (told instanceof TrialscanError) throw told
+  throw new QueryError('NoTensor', `${name} at step ${step} is a histogram, not a tensor`, { tensor: name })
+}
+
+export function readReduction(told: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
+  if (!(told instanceof Moments || told instanceof TrialscanError)) {
+    const reduction = told.reductions[name]
+    if (reduction !== undefined) return reduction
+    throw new ReductionUndefined(name, 'a histogram', 'it does not tell that of its data')
+  }
+  const moments = readMoments(told, tensor)
+  if (!isDefined(name, moments.dtype)) throw undefinedReduction(name, moments.dtype)
+  return moments.reduction(name)
+}
+
+export function readSaved(told: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
+  const value = savedNumber(readMoments(told, tensor), name)
+  if (value instanceof ReductionUndefined) throw value
+  return value
+}
+
+export function numbersOf(result: TaskAnswer, tensor: Subject): readonly number[] {
+  if ('bytes' in result) throw noNumbers(tensor.name, tensor.step)
+  return result
+}
+
+export function readValue(result: TaskAnswer, tensor: Subject): TensorValue {
+  if ('bytes' in result) return tensorValue(result)
+  throw noNumbers(tensor.name, tensor.step)
+}
+
+export function readAllclose(result: TaskAnswer, tensor: Subject): boolean {
+  const [apart, compared] = numbersOf(result, tensor)
+  return apart === 0 && compared! >= 0
+}
+
+export function readChange(result: TaskAnswer, tensor: Subject): number | null {
+  const [sum, compared] = numbersOf(result, tensor)
+  return compared! < 0 ? null : sum! / compared!
+}
+
+export function readActivity(result: TaskAnswer, tensor: Subject): Activity {
+  const [nodes, inactive] = numbersOf(result, tensor)
+  return { nodes: nodes!, inactive: inactive! }
+}
+
+export function readCount(result: TaskAnswer, tensor: Subject): Count {
+  const [equal, elements] = numbersOf(result, tensor)
+  return { equal: equal!, elements: elements! }
+}
+
+export function readChannelSums(result: TaskAnswer, tensor: Subject): ChannelSums {
+  const [count, samples, ...sums] = numbersOf(result, tensor)
+  return { sums, count: count!, samples: samples! }
+}
+
+function noNumbers(tensor: string, step: number): QueryError {
+  return new QueryError('NotNumeric', `expected numbers in ${quote(tensor)} at step ${step}`, { tensor, step })
+}

@@ -1,0 +1,319 @@
+/** The tensors of a trial at a step, as those who ask about them see them. */
+
+import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
+import type { TrialState } from '../catalog/state.js'
+import { KnownMoments } from '../engine/abi.js'
+import { isDefined, type Moments, type ReductionValue, setFor } from '../engine/moments.js'
+import type { TensorLocation } from '../format/index-file.js'
+import type { Task } from '../job/measure.js'
+import { type TensorValue, TOLERANCE, type Tolerance } from '../job/tensor-value.js'
+import { checkOptions } from '../options.js'
+import { OF_SCALAR } from '../scan/saved-number.js'
+import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import type { RecordRef, TaskAnswer } from './answers.js'
+import {
+  type Activity,
+  type AnyQuestion,
+  type ChannelSums,
+  type Count,
+  numbersOf,
+  type Question,
+  RecordQuestion,
+  readActivity,
+  readAllclose,
+  readChange,
+  readChannelSums,
+  readCount,
+  readMoments,
+  readReduction,
+  readSaved,
+  readValue,
+  type Subject,
+  TaskQuestion,
+  Unanswerable,
+} from './question.js'
+
+/** Where questions are gathered. */
+export interface Gatherer {
+  /** A record that questions are about. */
+  record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef
+  /** Moments have to know as much. */
+  know(known: KnownMoments): void
+  /** The same array for the same numbers. */
+  sameNumbers(numbers: readonly number[]): readonly number[]
+  readonly tasks: TaskQuestion<unknown>[]
+  /** Questions asked, each once. */
+  questionCount: number
+}
+
+const NO_NUMBERS: readonly number[] = []
+let checkedTolerance: Tolerance | undefined
+
+/** A tensor at a step, to be asked about. What is asked twice is the same question. */
+export class TensorAtStep implements Subject {
+  readonly #inquiry: Gatherer
+  readonly #state: TrialState
+  readonly #workerStep: WorkerStep
+  readonly #saved: SavedTensor
+  /** The last of what was asked: a few questions at the most. */
+  #asked: AnyQuestion<unknown> | null = null
+  #record: RecordRef | undefined
+
+  /** Use `inquiry.atStep`. */
+  constructor(inquiry: Gatherer, state: TrialState, workerStep: WorkerStep, saved: SavedTensor) {
+    this.#inquiry = inquiry
+    this.#state = state
+    this.#workerStep = workerStep
+    this.#saved = saved
+  }
+
+  get name(): string {
+    return this.#saved.tensor
+  }
+
+  get step(): GlobalStep {
+    return this.#workerStep.step
+  }
+
+  get mode(): Mode {
+    return this.#workerStep.mode
+  }
+
+  get modeStep(): ModeStep {
+    return this.#workerStep.modeStep
+  }
+
+  get worker(): Worker {
+    return this.#workerStep.worker
+  }
+
+  /** Where it lies among what its worker saved at the step: tensors are saved in the order in which they are computed. */
+  get place(): number {
+    return this.#saved.value?.startByte ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Whether its value was saved. */
+  get hasValue(): boolean {
+    return this.#saved.value !== null
+  }
+
+  /** Whether it can't have more than a few elements, as its record tells without being read. */
+  get isSmall(): boolean {
+    const { value, tensor } = this.#saved
+    return value === null || value.byteLength < 512 + tensor.length
+  }
+
+  /** The shape, where it was saved for itself. */
+  get savedShape(): readonly number[] | null {
+    return this.#saved.shape?.shape ?? null
+  }
+
+  /** The reductions that the hook saved. */
+  get savedReductions(): readonly ReductionName[] {
+    return [...this.#saved.reductions.keys()]
+  }
+
+  /** A reduction: as the hook saved it, else computed from the value. */
+  reduction(name: ReductionName): Question<ReductionValue> {
+    const known = this.#find<ReductionValue>(name)
+    if (known) return known
+    const location = this.#saved.reductions.get(name)
+    if (location) {
+      const record = this.#inquiry.record(this.#state, this.#workerStep, location)
+      this.#inquiry.know(OF_SCALAR)
+      return this.#ask(new RecordQuestion(name, this, record, readSaved))
+    }
+    if (!this.hasValue) return this.#ask(new Unanswerable(name, this, name))
+    this.#inquiry.know(setFor([name]))
+    return this.#ask(new RecordQuestion(name, this, this.valueRecord, readReduction))
+  }
+
+  /**
+   * The moments of the value: counts of elements, NaN, infinities and zeros, extremes, and these reductions; none stands
+   * for all.
+   */
+  moments(...reductions: readonly ReductionName[]): Question<Moments> {
+    this.#inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
+    return this.counts()
+  }
+
+  /** As `moments`, where counts and extremes will do: they cost a fifth of the rest. */
+  counts(): Question<Moments> {
+    this.#inquiry.know(KnownMoments.extremes)
+    const known = this.#find<Moments>('moments')
+    if (known) return known
+    if (!this.hasValue) return this.#ask(new Unanswerable('moments', this, 'the value'))
+    return this.#ask(new RecordQuestion('moments', this, this.valueRecord, readMoments))
+  }
+
+  /** The value itself: it is handed to the calling thread, and held until the step has been judged. */
+  value(): Question<TensorValue> {
+    return this.#task('value', NO_NUMBERS, null, readValue)
+  }
+
+  /** Whether each element is close to that of another tensor (numpy's allclose(this, other)); shapes that differ: false. */
+  allclose(other: TensorAtStep, options?: Tolerance): Question<boolean> {
+    // Rules ask with the same tolerance again and again.
+    if (options !== checkedTolerance) checkedTolerance = checkOptions('tensorAtStep.allclose', TOLERANCE, options)
+    const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options ?? {}
+    return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
+  }
+
+  /** The mean of |this − older|; null where shapes differ. */
+  meanAbsChange(older: TensorAtStep): Question<number | null> {
+    return this.#task('change', NO_NUMBERS, older, readChange)
+  }
+
+  /**
+   * How many nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi), `hi`
+   * NaN for no bound, in less than `percent` of the samples.
+   */
+  activity(lo: number, hi: number, percent: number): Question<Activity> {
+    return this.#task('activity', [lo, hi, percent], null, readActivity)
+  }
+
+  /** How many elements are equal to a number, of how many. */
+  count(of: number): Question<Count> {
+    return this.#task('count', [of], null, readCount)
+  }
+
+  /** Sums along an axis; one sum of all where the tensor has too few axes. */
+  channelSums(axis: number): Question<ChannelSums> {
+    return this.#task('channels', [axis], null, readChannelSums)
+  }
+
+  /** Percentiles of the elements, interpolated as numpy does. */
+  percentiles(...percents: readonly number[]): Question<readonly number[]> {
+    return this.#task('percentiles', percents, null, numbersOf)
+  }
+
+  /** The value, if it was asked for and is there. */
+  get answeredValue(): TensorValue | undefined {
+    return this.#find<TensorValue>('value')?.answer
+  }
+
+  /** A reduction, if it was asked for and is there, or follows from what is. */
+  answeredReduction(name: ReductionName): ReductionValue | undefined {
+    const asked = this.#find<ReductionValue>(name)
+    if (asked) return asked.answer
+    if (this.#saved.reductions.has(name)) return undefined
+    const moments = this.#find<Moments>('moments')?.answer
+    return moments?.knows(name) && isDefined(name, moments.dtype) ? moments.reduction(name) : undefined
+  }
+
+  /** Whether it is of a worker's step. */
+  isOf(workerStep: WorkerStep): boolean {
+    return this.#workerStep === workerStep
+  }
+
+  /** The record of its value, which was saved. */
+  get valueRecord(): RecordRef {
+    this.#record ??= this.#inquiry.record(this.#state, this.#workerStep, this.#saved.value!)
+    return this.#record
+  }
+
+  #task<A>(
+    kind: Task['kind'],
+    given: readonly number[],
+    other: TensorAtStep | null,
+    read: (result: TaskAnswer, tensor: Subject) => A,
+  ): Question<A> {
+    const numbers = this.#inquiry.sameNumbers(given)
+    for (let asked = this.#asked; asked !== null; asked = asked.next) {
+      if (asked.kind !== kind) continue
+      const task = asked as TaskQuestion<A>
+      if (task.numbers === numbers && task.other === other) return task
+    }
+    const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
+    if (without) return this.#ask(new Unanswerable(kind, this, 'the value', without))
+    const question = new TaskQuestion(kind, this, numbers, other, read)
+    this.#inquiry.tasks.push(question)
+    return this.#ask(question)
+  }
+
+  #ask<A>(question: AnyQuestion<A>): Question<A> {
+    this.#inquiry.questionCount++
+    question.next = this.#asked
+    this.#asked = question
+    return question
+  }
+
+  #find<A>(kind: string): Question<A> | undefined {
+    let asked = this.#asked
+    while (asked !== null && asked.kind !== kind) asked = asked.next
+    return (asked as AnyQuestion<A> | null) ?? undefined
+  }
+}
+
+/** What one worker saved at a step. */
+export class WorkerTensors {
+  readonly #inquiry: Gatherer
+  readonly #state: TrialState
+  readonly #known = new Map<string, TensorAtStep>()
+  readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
+  readonly #workerStep: WorkerStep
+
+  /** Use `inquiry.atStep`. */
+  constructor(inquiry: Gatherer, state: TrialState, workerStep: WorkerStep) {
+    this.#inquiry = inquiry
+    this.#state = state
+    this.#workerStep = workerStep
+  }
+
+  get(name: string): TensorAtStep | undefined {
+    const known = this.#known.get(name)
+    if (known) return known
+    const saved = this.#workerStep.tensors.get(name)
+    if (saved === undefined) return undefined
+    const tensor = new TensorAtStep(this.#inquiry, this.#state, this.#workerStep, saved)
+    this.#known.set(name, tensor)
+    return tensor
+  }
+
+  /** Those of some names that there are; the same list for the same list of names. */
+  select(names: readonly string[]): readonly TensorAtStep[] {
+    let selected = this.#selected.get(names)
+    if (selected === undefined) {
+      selected = names.map(name => this.get(name)).filter(tensor => tensor !== undefined)
+      this.#selected.set(names, selected)
+    }
+    return selected
+  }
+
+  /** One that was asked about. */
+  asked(name: string): TensorAtStep | undefined {
+    return this.#known.get(name)
+  }
+}
+
+/** The tensors of a trial at a step. */
+export class StepTensors {
+  /** In the order of the workers' names. */
+  readonly #workers: ReadonlyMap<string, WorkerTensors>
+
+  /** Use `inquiry.atStep`. */
+  constructor(inquiry: Gatherer, state: TrialState, workerSteps: readonly WorkerStep[]) {
+    this.#workers = new Map(
+      workerSteps.map(workerStep => [workerStep.worker, new WorkerTensors(inquiry, state, workerStep)]),
+    )
+  }
+
+  /** What a worker saved; undefined: it saved nothing then. */
+  of(worker: string): WorkerTensors | undefined {
+    return this.#workers.get(worker)
+  }
+
+  /** Of several workers, the first that has it. @param among of these only; null: of all */
+  get(name: string, among: ReadonlySet<string> | null = null): TensorAtStep | undefined {
+    for (const [worker, tensors] of this.#workers) {
+      const tensor = among === null || among.has(worker) ? tensors.get(name) : undefined
+      if (tensor) return tensor
+    }
+    return undefined
+  }
+
+  /** Those of some names that there are, each as `get` finds it. */
+  select(names: readonly string[], among: ReadonlySet<string> | null = null): readonly TensorAtStep[] {
+    return names.map(name => this.get(name, among)).filter(tensor => tensor !== undefined)
+  }
+}

@@ -1,0 +1,74 @@
+/** A job that failed as a whole: what that is for each of its records and files. */
+
+import { type ErrorData, errorFromData, errorToData, inShort, quote, type TrialscanError } from '../errors.js'
+import type { JobRecords } from '../job/coalesce.js'
+import type { DescribeJob } from '../job/describe.js'
+import type { ReplyTo } from '../job/message.js'
+import type { ScanJob } from '../job/scan.js'
+import type { ValueJob } from '../job/value.js'
+import { isFaultOfJob, type Runner, runTwice } from './runner.js'
+
+/** The error of one of the job's records: it names file, offset, tensor and step. */
+export function failureOfRecord(
+  error: ErrorData,
+  { files, tags, records }: JobRecords,
+  record: number,
+  urlOf: (path: string) => string,
+): TrialscanError {
+  const url = urlOf(files[records.file[record]!]!)
+  const offset = records.startByte[record]!
+  const tensor = tags[records.tag[record]!]!
+  const step = records.step[record]!
+  const message = `${url}, offset ${offset}, tensor ${quote(tensor)} at step ${step}: ${error.message}`
+  const fields = { ...error.fields, url, offset, tensor, step }
+  return errorFromData(inShort(errorFromData({ ...error, message, fields }).toJSON()))
+}
+
+/** Files that fail alone as well, before the others of their job are given up with them. */
+const MAX_POISONED_FILES = 3
+
+/**
+ * What a job tells of each of its files, or why it can't. A job that failed as a whole is done again file by file, so that
+ * a file that costs a thread its life costs no other file its place.
+ * @param run runs a job on some of the files
+ */
+export async function runOnFiles<F, T extends object>(
+  files: readonly F[],
+  run: (files: readonly F[]) => Promise<{ readonly files: readonly (T | ErrorData)[] }>,
+  urlOf: (file: F) => string,
+): Promise<(T | TrialscanError)[]> {
+  try {
+    return (await run(files)).files.map(told => ('code' in told ? errorFromData(told as ErrorData) : told))
+  } catch (error) {
+    if (!isFaultOfJob(error)) throw error
+    const data = errorToData(error)
+    if (files.length === 1) return [failureOfFile(data, urlOf(files[0]!))]
+    const results: (T | TrialscanError)[] = []
+    let failed = 0
+    for (const file of files) {
+      const isGivenUp = failed >= MAX_POISONED_FILES
+      const result = isGivenUp ? failureOfFile(data, urlOf(file)) : (await runOnFiles([file], run, urlOf))[0]!
+      if (isFaultOfJob(result)) failed++
+      results.push(result)
+    }
+    return results
+  }
+}
+
+function failureOfFile(error: ErrorData, url: string): TrialscanError {
+  return errorFromData({ ...error, message: `${url}: ${error.message}`, fields: { ...error.fields, url } })
+}
+
+/** Runs a job whose answer is wanted whole. @throws for a job that failed, the error of its first record */
+export async function runWhole<J extends DescribeJob | ScanJob | ValueJob>(
+  runner: Runner,
+  job: J,
+  urlOf: (path: string) => string,
+): Promise<ReplyTo<J>> {
+  try {
+    return await runTwice(runner, job)
+  } catch (error) {
+    if (!isFaultOfJob(error) || job.files.length === 0) throw error
+    throw failureOfRecord(errorToData(error), job, 0, urlOf)
+  }
+}

@@ -1,0 +1,76 @@
+/** Jobs on the calling thread: for small scans, for `threads: 0`, and where the time goes by waiting for answers. */
+
+import { setImmediate } from 'node:timers/promises'
+import { withEngine } from '../engine/engines.js'
+import type { Job, ReplyTo } from '../job/message.js'
+import { openStore } from '../store/open.js'
+import { newTraffic, type Store, type StoreSpec } from '../store/store.js'
+import { runJob } from '../worker/run-job.js'
+import type { Runner } from './runner.js'
+
+export class InlineRunner implements Runner {
+  readonly threads = 0
+  readonly ahead: number
+  readonly #lanes: Promise<unknown>[]
+  readonly #stores: Map<string, Store>
+  #next = 0
+
+  /**
+   * @param store used for the jobs on its spec
+   * @param jobs so many at once
+   */
+  constructor(store: Store | null = null, jobs = 1) {
+    this.#stores = new Map(store ? [[JSON.stringify(store.spec), store]] : [])
+    this.#lanes = new Array<Promise<unknown>>(jobs).fill(Promise.resolve())
+    this.ahead = jobs === 1 ? 1 : jobs * 2
+  }
+
+  run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
+    const lane = this.#next++ % this.#lanes.length
+    const reply = this.#lanes[lane]!.then(async () => {
+      // A turn of the event loop, so that signals, timers and aborts come through between two jobs.
+      await setImmediate()
+      signal?.throwIfAborted()
+      return runJobHere(job, this.#stores, signal)
+    })
+    this.#lanes[lane] = reply.catch(() => {})
+    return reply
+  }
+
+  /** Lets go of open files. */
+  async close(): Promise<void> {
+    for (const store of this.#stores.values()) await store.close()
+  }
+}
+
+/** Runs a job on an engine of this thread. */
+export async function runJobHere<J extends Job>(
+  job: J,
+  stores: Map<string, Store>,
+  signal?: AbortSignal,
+): Promise<ReplyTo<J>> {
+  const traffic = newTraffic()
+  let makesRequests = false
+  const openWithin = (spec: StoreSpec): Store => {
+    const store = storeOf(spec, stores)
+    if (store.within === undefined) return store
+    makesRequests = true
+    return store.within({ signal, traffic: [traffic] })
+  }
+  try {
+    const reply = (await withEngine(engine => runJob(job, engine, openWithin))) as ReplyTo<J>
+    return makesRequests ? { ...reply, traffic } : reply
+  } finally {
+    // Descriptors are for who works: a pool that has nothing to do holds none.
+    for (const store of stores.values()) store.release?.()
+  }
+}
+
+function storeOf(spec: StoreSpec, stores: Map<string, Store>): Store {
+  const key = JSON.stringify(spec)
+  const store = stores.get(key) ?? openStore(spec)
+  // The one that was used last is the last.
+  stores.delete(key)
+  stores.set(key, store)
+  return store
+}

@@ -1,0 +1,42 @@
+/** The body of a pool's thread: adopts the compiled core and runs jobs. */
+
+import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { adoptModule, type CompiledCore } from '../engine/module.js'
+import { type ErrorData, errorToData } from '../errors.js'
+import { type Job, transfers } from '../job/message.js'
+import type { Store } from '../store/store.js'
+import { runJobHere } from './inline.js'
+
+/** An error as data, since Piscina keeps only the message of a thrown one. */
+export interface ThreadFailure {
+  readonly kind: 'failure'
+  readonly error: ErrorData
+}
+
+/** Asks whether the thread has started. */
+export interface Ping {
+  readonly kind: 'ping'
+}
+
+adoptModule(workerData as CompiledCore)
+
+/** Trials that a thread keeps the stores of, those of the job it works on aside; nobody tells it which ones are done with. */
+const MAX_STORES = 4
+
+const stores = new Map<string, Store>()
+
+export default async function run(job: Job | Ping): Promise<unknown> {
+  if (job.kind === 'ping') return job
+  for (const [key, store] of [...stores].slice(0, -MAX_STORES)) {
+    stores.delete(key)
+    await store.close()
+  }
+  try {
+    const reply = await runJobHere(job, stores)
+    const buffers = transfers(reply)
+    // Moved, not copied; these are never the core's own memory (design.md, border rule 8).
+    return buffers.length === 0 ? reply : move({ [transferableSymbol]: buffers, [valueSymbol]: reply })
+  } catch (error) {
+    return { kind: 'failure', error: errorToData(error) } satisfies ThreadFailure
+  }
+}

@@ -1,0 +1,151 @@
+/** Jobs on a pool of threads (Piscina): one engine a thread, nothing shared but the compiled core. */
+
+import { Piscina } from 'piscina'
+import { coreModule } from '../engine/module.js'
+import { EngineError, errorFromData, ThreadError } from '../errors.js'
+import type { Job, ReplyTo } from '../job/message.js'
+import type { Runner } from './runner.js'
+import type { ThreadFailure } from './thread.js'
+
+/** A pool that loses its threads so many times, and gets nothing done in between, is given up. */
+const MAX_STARTS = 5
+
+export class ThreadRunner implements Runner {
+  readonly threads: number
+  readonly ahead: number
+  /** The one that jobs are given to. */
+  #pool: Promise<Piscina>
+  #starts = 0
+  #isClosed = false
+
+  constructor(threads: number) {
+    this.threads = threads
+    this.ahead = threads * 2 + 1
+    this.#pool = this.#start()
+  }
+
+  async run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
+    for (;;) {
+      const own = this.#pool
+      let reply: ReplyTo<J> | ThreadFailure
+      try {
+        const pool = await own
+        signal?.throwIfAborted()
+        if (this.#isClosed) throw closed()
+        if (this.#pool !== own) continue
+        reply = await pool.run(job, signal ? { signal } : {})
+      } catch (cause) {
+        signal?.throwIfAborted()
+        if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause
+        if (this.#isClosed) throw closed()
+        // The pool was given up while the job was in it, which says nothing about the job.
+        if (this.#pool !== own) continue
+        throw new ThreadError('ThreadDied', `its thread died: ${reasonOf(cause)}`, {}, cause)
+      }
+      this.#starts = 0
+      if (reply.kind === 'failure') throw errorFromData((reply as ThreadFailure).error)
+      return reply as ReplyTo<J>
+    }
+  }
+
+  /** Ends the threads; jobs that still run are rejected. */
+  async close(): Promise<void> {
+    forget(this)
+    this.#isClosed = true
+    await this.#pool.then(
+      pool => pool.destroy(),
+      () => {},
+    )
+  }
+
+  /** Starts a pool. One that fails to start is tried once more, then the next scan has to try anew. */
+  #start(): Promise<Piscina> {
+    this.#starts++
+    const started = this.#open()
+      .catch(() => this.#open())
+      .then(
+        pool => {
+          pool.on('workerDestroy', () => queueMicrotask(() => this.#replace(pool, started)))
+          this.#replace(pool, started)
+          return pool
+        },
+        (cause: unknown) => {
+          forget(this)
+          // There is nothing for them to run.
+          if (cause instanceof EngineError) throw cause
+          const message = `expected ${this.threads} threads to start, but they do not: ${reasonOf(cause)}`
+          throw new ThreadError('ThreadsNotStarted', message, {}, cause)
+        },
+      )
+    started.catch(() => {})
+    return started
+  }
+
+  /**
+   * After a thread whose file fails to load, Piscina lets every later task wait for ever. So a pool is asked first
+   * whether it runs at all.
+   */
+  async #open(): Promise<Piscina> {
+    const pool = new Piscina({
+      filename: new URL('./thread-entry.cjs', import.meta.url).href,
+      minThreads: this.threads,
+      maxThreads: this.threads,
+      workerData: coreModule(),
+    })
+    // Of threads that die while they have nothing to do. They are replaced.
+    pool.on('error', () => {})
+    try {
+      await pool.run({ kind: 'ping' })
+      return pool
+    } catch (cause) {
+      void pool.destroy()
+      throw cause
+    }
+  }
+
+  /**
+   * Piscina replaces a thread that dies. But when one dies before it was ready, it never again makes another, and in the
+   * end tasks wait for threads that will not come. Such a pool is given up, and its jobs go to a new one.
+   */
+  #replace(pool: Piscina, own: Promise<Piscina>): void {
+    if (this.#isClosed || this.#pool !== own || pool.threads.length >= this.threads) return
+    if (this.#starts < MAX_STARTS) this.#pool = this.#start()
+    else {
+      forget(this)
+      const message = `expected ${this.threads} threads to stay, but they die before they are ready`
+      this.#pool = Promise.reject(new ThreadError('ThreadsNotStarted', message))
+      this.#pool.catch(() => {})
+    }
+    void pool.destroy()
+  }
+}
+
+function closed(): ThreadError {
+  return new ThreadError('ThreadsClosed', 'expected the threads to stay until the work is done, but they were closed')
+}
+
+/** In one line: some of Node.js go on with a stack. */
+function reasonOf(cause: unknown): string {
+  return (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0]!
+}
+
+const runners = new Map<number, ThreadRunner>()
+
+/** The pool of that many threads, kept for the next scan. An idle pool does not keep the process alive. */
+export function threadRunner(threads: number): ThreadRunner {
+  let runner = runners.get(threads)
+  if (runner === undefined) {
+    runner = new ThreadRunner(threads)
+    runners.set(threads, runner)
+  }
+  return runner
+}
+
+/** Ends every pool of this process. Scans that still run are rejected. */
+export async function closePools(): Promise<void> {
+  await Promise.all([...runners.values()].map(runner => runner.close()))
+}
+
+function forget(runner: ThreadRunner): void {
+  if (runners.get(runner.threads) === runner) runners.delete(runner.threads)
+}

@@ -1,0 +1,50 @@
+/** A record that was read in parts: its moments merged, its checksum combined and held against the one that was saved. */
+
+import { Status } from '../engine/abi.js'
+import { dtypeOf } from '../engine/dtype.js'
+import { withEngineSync } from '../engine/engines.js'
+import { UNCHECKED_CRC } from '../engine/framing.js'
+import { Moments } from '../engine/moments.js'
+import { type FaultPlace, faultError } from '../engine/status.js'
+import type { TrialscanError } from '../errors.js'
+import { checkLevelNumber } from '../job/coalesce.js'
+import type { PartChecksum } from '../job/reply.js'
+import { noAnswer } from './record-result.js'
+
+export interface RecordParts {
+  /** In the order of the parts. */
+  readonly rows: readonly Float64Array[]
+  /** As many; none where the record was read at once, and the core has checked it. */
+  readonly checksums: readonly PartChecksum[]
+  /** TensorFlow's number; 0: nothing was told. */
+  readonly dtype: number
+  /** The record's place in its job, */
+  readonly record: number
+  /** its length, frame and all, */
+  readonly byteLength: number
+  /** and where it lies. */
+  readonly placeOf: () => FaultPlace
+  readonly checkLevel: number
+}
+
+export function mergeParts(parts: RecordParts): Moments | TrialscanError {
+  const mismatch = checksumError(parts)
+  if (mismatch) return mismatch
+  const dtype = dtypeOf(parts.dtype)
+  if (dtype === undefined) return noAnswer(parts.record)
+  const { rows } = parts
+  return new Moments(dtype, rows.length === 1 ? rows[0]! : withEngineSync(engine => engine.mergeRows(rows)))
+}
+
+function checksumError({ checksums, byteLength, placeOf, checkLevel }: RecordParts): TrialscanError | undefined {
+  const last = checksums.at(-1)
+  if (last === undefined || checkLevel !== checkLevelNumber('full')) return undefined
+  const stored = last.storedCrc
+  const computed = withEngineSync(engine => {
+    const crc = checksums.reduce((sum, part) => engine.crc32cCombine(sum, part.crc, part.crcByteLength), 0)
+    return engine.maskedCrc(crc)
+  })
+  if (stored === computed || stored === UNCHECKED_CRC) return undefined
+  const fault = { status: Status.badPayloadCrc, faultOffset: byteLength - 4, expected: computed, got: stored, tag: '' }
+  return faultError(fault, placeOf())
+}

@@ -1,0 +1,187 @@
+/**
+ * Reductions that are asked for one by one, read together: those asked for in one turn of the event loop become one scan.
+ * What a record told is remembered.
+ */
+
+import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
+import { recordPlace } from '../catalog/catalog.js'
+import { STAMP_LENGTH } from '../catalog/index-cache.js'
+import type { KnownReductions } from '../catalog/remembered.js'
+import type { TrialState } from '../catalog/state.js'
+import { KnownMoments } from '../engine/abi.js'
+import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
+import { ReductionUndefined } from '../errors.js'
+import type { RecordPlace } from '../job/coalesce.js'
+import { checkLevelNumber } from '../job/coalesce.js'
+import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
+import { planScan } from '../job/scan.js'
+import type { ReadOptions } from '../runner/access.js'
+import { runWhole } from '../runner/failed-job.js'
+import type { Store } from '../store/store.js'
+import type { ReductionName } from '../types.js'
+import { recordResults } from './record-result.js'
+import type { ScanItem } from './rows.js'
+import { OF_SCALAR, savedNumber } from './saved-number.js'
+import { Scan } from './scan.js'
+
+interface ReductionRequest {
+  readonly item: ScanItem & { readonly saved: SavedTensor }
+  readonly reduction: ReductionName
+  /** Whether the item's value is the saved reduction itself. */
+  readonly isSaved: boolean
+  readonly resolve: (value: ReductionValue) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** What is asked of one record. */
+interface RecordRequests {
+  readonly key: string
+  /** Of its file. */
+  readonly stamp: Float64Array
+  readonly place: RecordPlace
+  readonly requests: ReductionRequest[]
+}
+
+/** A record of so many bytes is reduced in no time: so all reductions are, since another may be asked for next. */
+const SMALL_BYTES = 64 << 10
+
+const batchesOf = new WeakMap<TrialState, Map<string, ReductionRequest[]>>()
+
+/** The reduction of one saved tensor, read with all others that are asked for in the same turn of the event loop. */
+export function readReduction(
+  state: TrialState,
+  workerStep: WorkerStep,
+  saved: SavedTensor,
+  reduction: ReductionName,
+  options: ReadOptions,
+): Promise<ReductionValue> {
+  const location = saved.reductions.get(reduction)
+  // A saved reduction is read as the tensor of one element that it is.
+  const item = { workerStep, saved: location ? { ...saved, value: location } : saved }
+  return new Promise((resolve, reject) => {
+    let batches = batchesOf.get(state)
+    if (batches === undefined) {
+      batches = new Map()
+      batchesOf.set(state, batches)
+    }
+    const key = JSON.stringify([options.checkLevel, options.threads, options.memory])
+    const request: ReductionRequest = { item, reduction, isSaved: location !== undefined, resolve, reject }
+    const open = batches.get(key)
+    if (open !== undefined) {
+      open.push(request)
+      return
+    }
+    const batch = [request]
+    batches.set(key, batch)
+    // What is remembered takes a turn of the event loop as well: who asks for it again and again must not keep out all others.
+    setImmediate(() => {
+      batches.delete(key)
+      readBatch(state, batch, options).catch((error: unknown) => {
+        for (const { reject } of batch) reject(error)
+      })
+    })
+  })
+}
+
+async function readBatch(state: TrialState, batch: readonly ReductionRequest[], options: ReadOptions): Promise<void> {
+  const { access, remembered } = state
+  const { threads, memory = DEFAULT_MEMORY } = options
+  const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
+  const unread: RecordRequests[] = []
+  for (const asked of await byRecord(batch, checkLevel, access.store)) {
+    const told = remembered.get(asked.key, asked.stamp)
+    if (told !== undefined && asked.requests.every(request => knows(told, request))) answer(asked, told)
+    else unread.push(asked)
+  }
+  if (unread.length > 0) await read(unread)
+
+  async function read(records: RecordRequests[]): Promise<void> {
+    let byteLength = 0
+    let needed: KnownMoments = 0
+    for (const { place, requests } of records) {
+      byteLength += place.byteLength
+      for (const { reduction, isSaved } of requests) needed |= isSaved ? OF_SCALAR : setFor([reduction])
+    }
+    if (byteLength <= SMALL_BYTES * records.length) needed = KnownMoments.all
+    const context = { store: access.spec, checkLevel, memory, known: needed }
+    const url = (path: string) => access.store.url(path)
+    const take = (asked: RecordRequests, told: KnownReductions): void => {
+      remembered.set(asked.key, asked.stamp, told)
+      answer(asked, told)
+    }
+    const [first] = records
+    if (records.length === 1 && byteLength <= windowByteLength(memory)) {
+      // What a scan does around its jobs would take longer than the job.
+      const runner = await access.runner(threads, byteLength, memory)
+      const [result] = recordResults(await runWhole(runner, planScan([first!.place], context), url))
+      if ('error' in result!) throw result.error
+      take(first!, 'moments' in result! ? result.moments : result!.histogram.reductions)
+      return
+    }
+    records.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
+    const scan = new Scan({
+      problems: [],
+      items: records.map(({ requests }) => requests[0]!.item),
+      reductions: [...new Set(records.flatMap(({ requests }) => requests.map(({ reduction }) => reduction)))],
+      strict: false,
+      context,
+      runner: totalBytes => access.runner(threads, totalBytes, memory),
+      url,
+      signal: undefined,
+      onProgress: undefined,
+    })
+    let at = 0
+    for await (const { error, moments, reductions } of scan) {
+      const asked = records[at++]!
+      if (error) for (const { reject } of asked.requests) reject(error)
+      else take(asked, moments ? momentsOf(moments.dtype, moments.row.slice()) : reductions)
+    }
+  }
+}
+
+/** Several reductions of one value are made of one record. */
+async function byRecord(
+  batch: readonly ReductionRequest[],
+  checkLevel: number,
+  store: Store,
+): Promise<Iterable<RecordRequests>> {
+  // Taken before the files are read, so that one that changes meanwhile is read again the next time.
+  const files = [...new Set(batch.map(fileOf))]
+  const stamps = await store.stamps(files)
+  const stampOf = new Map(files.map((file, i) => [file, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)]))
+  const records = new Map<string, RecordRequests>()
+  for (const request of batch) {
+    const { workerStep, saved } = request.item
+    const place = recordPlace(workerStep, saved.value!)
+    // The step is a part of what a record is held against.
+    const key = `${place.step} ${place.startByte} ${place.byteLength} ${checkLevel} ${place.file}\n${place.tag}`
+    const known = records.get(key)
+    if (known) known.requests.push(request)
+    else records.set(key, { key, stamp: stampOf.get(place.file)!, place, requests: [request] })
+  }
+  return records.values()
+}
+
+function fileOf({ item: { workerStep, saved } }: ReductionRequest): string {
+  return saved.value!.eventFile ?? workerStep.eventFile
+}
+
+function knows(told: KnownReductions, { reduction, isSaved }: ReductionRequest): boolean {
+  if (!(told instanceof Moments)) return told[reduction] !== undefined
+  return isSaved || told.knows(reduction)
+}
+
+function answer({ requests }: RecordRequests, told: KnownReductions): void {
+  for (const { reduction, isSaved, resolve, reject } of requests) {
+    if (!(told instanceof Moments)) {
+      const value = told[reduction]
+      if (value !== undefined) resolve(value)
+      else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
+    } else if (isSaved) {
+      const value = savedNumber(told, reduction)
+      if (value instanceof ReductionUndefined) reject(value)
+      else resolve(value)
+    } else if (isDefined(reduction, told.dtype)) resolve(told.reduction(reduction))
+    else reject(undefinedReduction(reduction, told.dtype))
+  }
+}

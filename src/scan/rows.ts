@@ -1,0 +1,160 @@
+/** The rows of a scan: which there will be, of which records, and what each is once its records were read. */
+
+import { recordPlace, type SavedTensor, type WorkerStep } from '../catalog/catalog.js'
+import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
+import { inFull, ReductionUndefined, type TrialscanError } from '../errors.js'
+import type { TensorLocation } from '../format/index-file.js'
+import type { RecordPlace } from '../job/coalesce.js'
+import type { ScanRow } from '../job/row.js'
+import type { ReductionName } from '../types.js'
+import type { RecordResult } from './record-result.js'
+import { savedNumber } from './saved-number.js'
+
+/** A row to be made of as many records. */
+export interface PlannedRow {
+  readonly workerStep: WorkerStep
+  readonly saved: SavedTensor | null
+  readonly recordCount: number
+  /** Names of the saved reductions that the records hold; null where the record is the value. */
+  readonly reductions: readonly ReductionName[] | null
+}
+
+/** A saved tensor to scan; null where the index file can't be read. */
+export interface ScanItem {
+  readonly workerStep: WorkerStep
+  readonly saved: SavedTensor | null
+}
+
+/** Which rows are wanted, and what in each. */
+export interface RowsRequest {
+  /** Iterated more than once. */
+  readonly items: Iterable<ScanItem>
+  /** Every reduction of `all`, left out where a dtype does not have it; asked one by one, that is an error. */
+  readonly reductions: readonly ReductionName[]
+  readonly strict: boolean
+  readonly url: (path: string) => string
+}
+
+/** What there is to do, and whether saved reductions are among it. */
+export function totals({ items, reductions }: RowsRequest): {
+  totalRows: number
+  totalBytes: number
+  hasSaved: boolean
+} {
+  let totalRows = 0
+  let totalBytes = 0
+  let hasSaved = false
+  for (const { saved } of items) {
+    if (saved === null || saved.value !== null || saved.reductions.size > 0) totalRows++
+    if (saved === null) continue
+    if (saved.value !== null) totalBytes += saved.value.byteLength
+    else {
+      hasSaved ||= saved.reductions.size > 0
+      for (const name of reductions) totalBytes += saved.reductions.get(name)?.byteLength ?? 0
+    }
+  }
+  return { totalRows, totalBytes, hasSaved }
+}
+
+/** The records that are to be read, null for a row that needs none; the rows are put behind those that are planned. */
+export function* planRecords({ items, reductions }: RowsRequest, rows: PlannedRow[]): Generator<RecordPlace | null> {
+  for (const { workerStep, saved } of items) {
+    if (saved === null) {
+      rows.push({ workerStep, saved, recordCount: 0, reductions: null })
+      yield null
+    } else if (saved.value !== null) {
+      rows.push({ workerStep, saved, recordCount: 1, reductions: null })
+      yield recordPlace(workerStep, saved.value, workerStep)
+    } else if (saved.reductions.size > 0) {
+      const names = reductions.filter(name => saved.reductions.has(name))
+      rows.push({ workerStep, saved, recordCount: names.length, reductions: names })
+      if (names.length === 0) yield null
+      for (const name of names) yield recordPlace(workerStep, saved.reductions.get(name)!)
+    }
+  }
+}
+
+/** Makes rows of what their records told. */
+export class RowMaker {
+  readonly #request: RowsRequest
+  /** Event files that were named in an error. */
+  readonly #named = new Set<string>()
+
+  constructor(request: RowsRequest) {
+    this.#request = request
+  }
+
+  row(row: PlannedRow, results: readonly RecordResult[]): ScanRow {
+    const { workerStep, saved } = row
+    const { step, mode, modeStep, worker, error } = workerStep
+    const place = { step, mode, modeStep, worker }
+    if (saved === null) {
+      return { tensor: null, ...place, dtype: null, shape: null, reductions: {}, saved: false, error: error! }
+    }
+    const { tensor } = saved
+    if (row.reductions !== null) {
+      const made = savedRow(row.reductions, results, saved, place)
+      const { error } = made
+      if (!error) return made
+      return { ...made, error: this.#naming(error, workerStep, saved.reductions.values().next().value!) }
+    }
+    const result = results[0]!
+    if ('error' in result) {
+      const error = this.#naming(result.error, workerStep, saved.value!)
+      return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error }
+    }
+    const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
+    if ('histogram' in result) {
+      const { shape, reductions: told } = result.histogram
+      for (const name of this.#request.reductions) if (told[name] !== undefined) reductions[name] = told[name]
+      return { tensor, ...place, dtype: 'float64', shape, reductions, saved: true }
+    }
+    const { moments, shape } = result
+    const { dtype, exact } = moments
+    let undefinedFor: TrialscanError | undefined
+    for (const name of this.#request.reductions) {
+      if (isDefined(name, dtype)) reductions[name] = moments.reduction(name)
+      else if (this.#request.strict && dtype !== 'string') undefinedFor ??= undefinedReduction(name, dtype)
+    }
+    const read = { tensor, ...place, dtype, shape, reductions, saved: false, moments, ...(exact && { exact }) } as const
+    return undefinedFor ? { ...read, error: undefinedFor } : read
+  }
+
+  /** An error of a row, the first of an event file with all of its path: see `inShort`. */
+  #naming(error: TrialscanError, workerStep: WorkerStep, location: TensorLocation): TrialscanError {
+    const file = location.eventFile ?? workerStep.eventFile
+    if (this.#named.has(file) || error.fields.url === undefined) return error
+    this.#named.add(file)
+    return inFull(error, this.#request.url(file))
+  }
+}
+
+/** The row of a tensor of which only reductions were saved. */
+function savedRow(
+  names: readonly ReductionName[],
+  results: readonly RecordResult[],
+  saved: SavedTensor,
+  place: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>,
+): ScanRow {
+  const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
+  const exact: Partial<Record<ReductionName, bigint>> = {}
+  let error: TrialscanError | undefined
+  names.forEach((name, i) => {
+    const result = results[i]!
+    if ('error' in result) error ??= result.error
+    else if ('moments' in result) {
+      const { moments } = result
+      const value = savedNumber(moments, name)
+      if (value instanceof ReductionUndefined) error ??= value
+      else {
+        reductions[name] = value
+        if (moments.exact) exact[name] = moments.exact.min
+      }
+    }
+  })
+  const { tensor } = saved
+  const shape = saved.shape?.shape ?? null
+  const hasExact = Object.keys(exact).length > 0
+  const row = { tensor, ...place, dtype: null, shape, reductions, saved: true, ...(hasExact && { exact }) } as const
+  return error ? { ...row, error } : row
+}

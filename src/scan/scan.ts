@@ -1,0 +1,335 @@
+/** A scan: one plan over everything asked for, run on threads, rows in a stable order as they come. */
+
+import type { KnownMoments } from '../engine/abi.js'
+import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
+import { columnsOf, type JobRecords, type RecordPlace } from '../job/coalesce.js'
+import { type Spent, shapesOf } from '../job/reply.js'
+import { type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
+import {
+  type LinesRequest,
+  type PartJob,
+  type PartReply,
+  type PlanContext,
+  type PlannedJob,
+  planJobs,
+  type ScanReply,
+} from '../job/scan.js'
+import { failureOfRecord } from '../runner/failed-job.js'
+import { type Pumped, pump } from '../runner/pump.js'
+import { isFaultOfJob, type Runner, runTwice } from '../runner/runner.js'
+import { addTraffic, newTraffic, type Traffic } from '../store/store.js'
+import { mergeParts } from './merge-parts.js'
+import { type RecordResult, recordResults, resultsOf, type WrittenRows } from './record-result.js'
+import { type PlannedRow, planRecords, RowMaker, type RowsRequest, totals } from './rows.js'
+import { OF_SCALAR } from './saved-number.js'
+
+/** What a scan has cost so far. */
+export interface ScanStats {
+  /** Rows handed out, and how many of them with an error. */
+  rows: number
+  failedRows: number
+  records: number
+  readBytes: number
+  reads: number
+  jobs: number
+  /** 0: the calling thread did the work. */
+  readonly threads: number
+  elapsedMs: number
+  /** Where the time went, if `timed` was asked for. */
+  spent?: ScanTimes
+  /** Requests that were made, if the trial is where requests have to be made. */
+  traffic?: Readonly<Traffic>
+}
+
+/** Milliseconds; those of the threads are added up. */
+export interface ScanTimes extends Spent {
+  /** That the calling thread waited for the others. */
+  readonly waitMs: number
+}
+
+/** How far a scan is. */
+export interface ScanProgress {
+  readonly doneRows: number
+  readonly totalRows: number
+  readonly readBytes: number
+  readonly totalBytes: number
+}
+
+export interface ScanRequest extends RowsRequest {
+  /** What is wrong with the trial as a whole. */
+  readonly problems: readonly TrialscanError[]
+  readonly context: PlanContext
+  readonly runner: (totalBytes: number) => Promise<Runner> | Runner
+  readonly signal: AbortSignal | undefined
+  readonly onProgress: ((progress: ScanProgress) => void) | undefined
+}
+
+const encoder = new TextEncoder()
+/** How often a scan halves jobs that fail, before it takes all of a job's records for lost: to one of 16,384 it takes 14. */
+const MAX_HALVINGS = 16
+/** Text that is worth handing on. */
+const LINES_BYTES = 1 << 16
+
+/** The rows of a scan, once. Iterating it starts the work; leaving the loop ends it. */
+export class Scan implements AsyncIterable<ScanRow> {
+  readonly #request: ScanRequest
+  readonly #stats: { -readonly [K in keyof ScanStats]: ScanStats[K] }
+  #started = false
+  #waitMs = 0
+  #halvings = 0
+  readonly #rowMaker: RowMaker
+  /** More than the reductions need. */
+  #known: KnownMoments = 0
+  #firstError: TrialscanError | null = null
+
+  constructor(request: ScanRequest) {
+    this.#request = request
+    this.#rowMaker = new RowMaker(request)
+    this.#stats = {
+      rows: 0,
+      failedRows: 0,
+      records: 0,
+      readBytes: 0,
+      reads: 0,
+      jobs: 0,
+      threads: 0,
+      elapsedMs: 0,
+    }
+  }
+
+  /** What it has cost up to now. */
+  get stats(): Readonly<ScanStats> {
+    return this.#stats
+  }
+
+  /** What is wrong with the trial and no row tells: records of files without an index, collections files. */
+  get problems(): readonly TrialscanError[] {
+    return this.#request.problems
+  }
+
+  /** The first error of a row, of those that were handed out. */
+  get firstError(): TrialscanError | null {
+    return this.#firstError
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
+    this.#start()
+    for await (const { planned, results } of this.#rows(undefined)) {
+      const row = this.#rowMaker.row(planned, results as readonly RecordResult[])
+      this.#count(row)
+      yield row
+    }
+  }
+
+  /**
+   * The rows as text instead, UTF-8, whole lines, as many at a time as are there: written by the threads that make them.
+   * In place of iterating over the scan, and once as well.
+   */
+  async *lines(format: RowFormatName): AsyncGenerator<Uint8Array> {
+    this.#start()
+    const { reductions, strict } = this.#request
+    const { head, line } = rowFormat(format, reductions)
+    if (head !== '') yield encoder.encode(head)
+    let open: Uint8Array[] = []
+    let byteLength = 0
+    for await (const { planned, results } of this.#rows({ format, reductions, strict })) {
+      const [only] = results
+      let text: Uint8Array
+      if (only && 'text' in only) {
+        text = only.text
+        this.#stats.rows += only.rows
+      } else {
+        const row = this.#rowMaker.row(planned, results as readonly RecordResult[])
+        this.#count(row)
+        text = encoder.encode(line(row))
+      }
+      open.push(text)
+      byteLength += text.length
+      if (byteLength < LINES_BYTES) continue
+      yield open.length === 1 ? text : Buffer.concat(open)
+      open = []
+      byteLength = 0
+    }
+    if (open.length > 0) yield Buffer.concat(open)
+  }
+
+  #spend({ readMs, decodeMs, reduceMs, writeMs }: Spent): void {
+    const { spent } = this.#stats
+    this.#stats.spent = {
+      readMs: (spent?.readMs ?? 0) + readMs,
+      decodeMs: (spent?.decodeMs ?? 0) + decodeMs,
+      reduceMs: (spent?.reduceMs ?? 0) + reduceMs,
+      writeMs: (spent?.writeMs ?? 0) + writeMs,
+      waitMs: this.#waitMs,
+    }
+  }
+
+  #traffic(): Traffic {
+    const traffic = this.#stats.traffic ?? newTraffic()
+    this.#stats.traffic = traffic
+    return traffic
+  }
+
+  #start(): void {
+    if (this.#started) throw new UsageError('a scan can be iterated once; ask the trial for another')
+    this.#started = true
+  }
+
+  #count({ error }: ScanRow): void {
+    this.#stats.rows++
+    if (!error) return
+    this.#stats.failedRows++
+    this.#firstError ??= error
+  }
+
+  /** The planned rows in order, each with the results of its records; a line can stand for the rows that follow, too. */
+  async *#rows(
+    lines: LinesRequest | undefined,
+  ): AsyncGenerator<{ readonly planned: PlannedRow; readonly results: readonly (RecordResult | WrittenRows)[] }> {
+    const startedAt = performance.now()
+    const { signal, onProgress } = this.#request
+    signal?.throwIfAborted()
+    const { totalRows, totalBytes, hasSaved } = totals(this.#request)
+    if (hasSaved) this.#known |= OF_SCALAR
+    const runner = await this.#request.runner(totalBytes)
+    this.#stats.threads = runner.threads
+    // Planned, and not handed out yet; planning and handing out go hand in hand, so that what is held does not grow with
+    // the trial.
+    const rows: PlannedRow[] = []
+    const results: (RecordResult | WrittenRows)[] = []
+    let doneRows = 0
+    const finished = this.#results(planRecords(this.#request, rows), runner, lines)
+    for (;;) {
+      const next = await finished.next()
+      if (!next.done) results.push(...next.value)
+      let made = 0
+      let used = 0
+      while (made < rows.length) {
+        const planned = rows[made]!
+        const first = used
+        const written = results[used]
+        if (planned.recordCount > 0 && written && 'text' in written && written.rows > 1) {
+          // As many rows as records: the text as it is.
+          made += written.rows
+          used++
+        } else {
+          if (first + planned.recordCount > results.length) break
+          made++
+          used += planned.recordCount
+        }
+        yield { planned, results: results.slice(first, used) }
+        signal?.throwIfAborted()
+      }
+      rows.splice(0, made)
+      results.splice(0, used)
+      doneRows += made
+      this.#stats.elapsedMs = performance.now() - startedAt
+      onProgress?.({ doneRows, totalRows, readBytes: this.#stats.readBytes, totalBytes })
+      if (next.done) return
+    }
+  }
+
+  get #context(): PlanContext {
+    const { context } = this.#request
+    return { ...context, known: context.known | this.#known }
+  }
+
+  /** Results of the records, in order, a job's worth at a time. */
+  async *#results(
+    records: Iterable<RecordPlace | null>,
+    runner: Runner,
+    lines: LinesRequest | undefined,
+  ): AsyncGenerator<readonly (RecordResult | WrittenRows)[]> {
+    const { ahead } = runner
+    let parts: (PartReply | TrialscanError)[] = []
+    for await (const pumped of this.#pump(planJobs(records, { ...this.#context, lines }), runner, ahead)) {
+      const { plan, reply, error, waitMs } = pumped
+      const { job, places, count } = plan
+      this.#waitMs += waitMs
+      this.#account(reply)
+      if (job.kind === 'part') {
+        parts.push((reply as PartReply | null) ?? this.#lost(job, 0, error))
+        if (job.part + job.partCount < job.parts) continue
+        yield [this.#merged(job, parts)]
+        parts = []
+      } else if (reply === null) yield await this.#halved(places, error, runner)
+      else yield resultsOf(reply as ScanReply, count)
+    }
+  }
+
+  #pump(
+    jobs: Iterable<PlannedJob>,
+    runner: Runner,
+    ahead: number,
+  ): AsyncGenerator<Pumped<PlannedJob, ScanReply | PartReply>> {
+    const { signal } = this.#request
+    const work = ({ job }: PlannedJob): Promise<ScanReply | PartReply> =>
+      runTwice<PlannedJob['job']>(runner, job, signal)
+    return pump(jobs, work, { ahead, signal })
+  }
+
+  /** A record that was read in parts, if all of them could be. */
+  #merged(job: PartJob, parts: readonly (PartReply | TrialscanError)[]): RecordResult {
+    const replies: PartReply[] = []
+    for (const part of parts) {
+      if (part instanceof Error) return { error: part }
+      const [failure] = part.failures
+      if (failure) return { error: errorFromData(failure.error) }
+      replies.push(part)
+    }
+    const { described } = replies[0]!
+    const { startByte, byteLength } = job.records
+    const moments = mergeParts({
+      rows: replies.flatMap(({ moments, checksums }) => rowsOf(moments, checksums.length)),
+      checksums: replies.flatMap(({ checksums }) => checksums),
+      dtype: described.dtypes[0]!,
+      record: 0,
+      byteLength: byteLength[0]!,
+      placeOf: () => ({ url: this.#request.url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! }),
+      checkLevel: job.checkLevel,
+    })
+    return moments instanceof Error ? { error: moments } : { moments, shape: shapesOf(described)[0]! }
+  }
+
+  /** The error of a record of a job that failed as a whole. */
+  #lost(job: JobRecords, record: number, error: unknown): TrialscanError {
+    return failureOfRecord(errorToData(error), job, record, this.#request.url)
+  }
+
+  #account(answer: ScanReply | PartReply | null): void {
+    this.#stats.jobs++
+    if (answer?.traffic) addTraffic(this.#traffic(), answer.traffic)
+    if (answer === null) return
+    this.#stats.records += answer.stats.records
+    this.#stats.readBytes += answer.stats.readBytes
+    this.#stats.reads += answer.stats.reads
+    if (answer.stats.spent) this.#spend(answer.stats.spent)
+  }
+
+  /**
+   * What is left of a job that failed as a whole, perhaps with its thread: of halves of it, and halves of those, until only
+   * the records that are to blame are lost. Rows are written down here, since it has to be known where each ends.
+   */
+  async #halved(records: readonly RecordPlace[], failure: unknown, runner: Runner): Promise<RecordResult[]> {
+    if (records.length === 1 || this.#halvings === MAX_HALVINGS || !isFaultOfJob(failure)) {
+      const columns = columnsOf(records)
+      return records.map((_, record) => ({ error: this.#lost(columns, record, failure) }))
+    }
+    this.#halvings++
+    const results: RecordResult[] = []
+    const middle = records.length >> 1
+    for (const half of [records.slice(0, middle), records.slice(middle)]) {
+      for await (const { plan, reply, error } of this.#pump(planJobs(half, this.#context), runner, 1)) {
+        this.#account(reply)
+        if (reply !== null) results.push(...recordResults(reply as ScanReply))
+        else results.push(...(await this.#halved(plan.places, error, runner)))
+      }
+    }
+    return results
+  }
+}
+
+function rowsOf(moments: Float64Array, count: number): Float64Array[] {
+  const length = moments.length / count
+  return Array.from({ length: count }, (_, i) => moments.subarray(i * length, (i + 1) * length))
+}

@@ -1,0 +1,204 @@
+/**
+ * A directory that is written: a copy of a trial. It grows under a temporary name beside its own, and gets its name when it
+ * is whole; whoever looks sees all of it or nothing.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { closeSync, openSync, promises, writeSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { StoreError, UsageError } from '../../errors.js'
+import { isInside } from './local-store.js'
+
+const { chmod, mkdir, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+
+/** A directory under way. */
+export class LocalOutput {
+  /** Where its files are written until it is whole: an absolute path. */
+  readonly root: string
+  readonly #target: string
+  /** Directories above it that were made for it, the innermost first. */
+  readonly #parents: readonly string[]
+  readonly #made = new Map<string, Promise<unknown>>()
+
+  private constructor(root: string, target: string, parents: readonly string[]) {
+    this.root = root
+    this.#target = target
+    this.#parents = parents
+  }
+
+  /**
+   * Begins a directory that is not there yet, or is empty.
+   * @param out its path, or `file://` URL
+   * @param source the directory that it must not lie in, nor be; null: none that is local
+   * @throws UsageError for a place where it can't be; StoreError where it can't be written
+   */
+  static async create(out: string, source: string | null): Promise<LocalOutput> {
+    const target = outputPath(out)
+    const [real, there] = await written(out, () => Promise.all([realPath(target), stat(target).catch(noSuchFile)]))
+    if (source !== null) {
+      const realSource = await realPath(source)
+      if (isInside(real, realSource)) throw usage(out, 'outside of the trial', 'one in it')
+      if (await passes(target, realSource)) throw usage(out, 'outside of the trial', 'one that a link in it leads to')
+    }
+    if (there !== null) {
+      if (!there.isDirectory()) throw usage(out, 'that is new or empty', 'a file')
+      const entries = await written(out, () => readdir(real))
+      if (entries.length > 0) throw usage(out, 'that is new or empty', `one that holds ${entries.sort()[0]}`)
+      // Its name is given to another directory in the end, which no mount point allows.
+      const above = await written(out, () => stat(dirname(real)))
+      if (above.dev !== there.dev) throw usage(out, 'that can be replaced', 'a mount point: name a directory in it')
+    }
+    const parent = dirname(real)
+    const first = await written(out, () => mkdir(parent, { recursive: true }))
+    const parents: string[] = []
+    if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
+    const root = join(parent, `.${basename(real).slice(0, 100)}.${randomBytes(4).toString('hex')}.tmp`)
+    await written(out, () => mkdir(root))
+    // It takes the place of one that may be private.
+    if (there !== null) await written(out, () => chmod(root, there.mode))
+    return new LocalOutput(root, real, parents)
+  }
+
+  /** Its URL, once it has its name. */
+  get url(): string {
+    return pathToFileURL(this.#target).href
+  }
+
+  /** Where a file is to be written now, its directory made. @param path relative, with `/` */
+  async place(path: string): Promise<string> {
+    const target = join(this.root, path)
+    if (!target.startsWith(this.root + sep)) throw new UsageError(`expected a path in the copy, got ${path}`, { path })
+    const directory = dirname(target)
+    let made = this.#made.get(directory)
+    if (made === undefined) {
+      made = written(directory, () => mkdir(directory, { recursive: true }))
+      this.#made.set(directory, made)
+    }
+    await made
+    return target
+  }
+
+  /** Whether a path can be had here: no name of more than 255 bytes, and 4,095 in all. @param path relative, with `/` */
+  fits(path: string): boolean {
+    const names = path.split('/')
+    return Buffer.byteLength(join(this.root, path)) < 4096 && names.every(name => Buffer.byteLength(name) <= 255)
+  }
+
+  /** Writes a file. @param path relative, with `/` */
+  async write(path: string, bytes: Uint8Array | string): Promise<void> {
+    const target = await this.place(path)
+    await written(target, () => writeFile(target, bytes, { flag: 'wx' }))
+  }
+
+  /** Removes a file that was begun, be it there or not. @param target as `place` gave it */
+  async remove(target: string): Promise<void> {
+    await written(target, () => rm(target, { force: true }))
+  }
+
+  /** All is written: gives it its name. */
+  async commit(): Promise<void> {
+    await written(this.#target, async () => {
+      // What was put there meanwhile is not replaced: only an empty directory can be removed so.
+      await rmdir(this.#target).catch(noSuchFile)
+      await rename(this.root, this.#target)
+    })
+  }
+
+  /** Something went wrong: leaves nothing behind. */
+  async discard(): Promise<void> {
+    // A thread may still write its last piece. Whatever happens here, what went wrong before is what is told.
+    await rm(this.root, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+    for (const parent of this.#parents) await rmdir(parent).catch(() => {})
+  }
+}
+
+/** A file of a directory under way, written piece by piece: from a thread. Throws StoreErrors. */
+export class LocalOutputFile {
+  readonly #path: string
+  readonly #file: number
+
+  /** @param path absolute */
+  constructor(path: string) {
+    this.#path = path
+    this.#file = this.#written(() => openSync(path, 'wx'))
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#written(() => {
+      for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at, bytes.length - at)
+    })
+  }
+
+  close(): void {
+    this.#written(() => closeSync(this.#file))
+  }
+
+  #written<T>(action: () => T): T {
+    try {
+      return action()
+    } catch (error) {
+      throw writeError(this.#path, error)
+    }
+  }
+}
+
+function outputPath(out: string): string {
+  const place = typeof out === 'string' ? out.trim() : ''
+  if (place === '' || place.includes('\0')) throw usage(out, 'with a name', JSON.stringify(out))
+  if (/^file:\/\//i.test(place)) return resolve(fileURLToPath(place))
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) throw usage(out, 'on the local disk', 'a URL')
+  return resolve(place)
+}
+
+function usage(out: string, expected: string, got: string): UsageError {
+  return new UsageError(`${out}: expected a directory ${expected}, got ${got}`, { out })
+}
+
+async function written<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    throw writeError(path, error)
+  }
+}
+
+const REASONS: Readonly<Record<string, readonly ['Denied' | 'NotFound' | 'Unavailable', string]>> = {
+  EACCES: ['Denied', 'permission denied'],
+  EPERM: ['Denied', 'not permitted'],
+  EROFS: ['Denied', 'the file system is read-only'],
+  ENOTDIR: ['NotFound', 'a directory on the way is none'],
+  ENOSPC: ['Unavailable', 'no space left on the device'],
+  EDQUOT: ['Unavailable', 'the quota is used up'],
+}
+
+function writeError(path: string, cause: unknown): StoreError {
+  if (cause instanceof StoreError) return cause
+  const { code = '', message } = cause as NodeJS.ErrnoException
+  const [kind, reason] = REASONS[code] ?? ['Unavailable', message]
+  return new StoreError(kind, `cannot write ${path}: ${reason}`, { url: pathToFileURL(path).href }, cause)
+}
+
+function noSuchFile(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+  throw error
+}
+
+/** Whether a path leads into a directory, were it only to leave it again by a link that lies there. */
+async function passes(path: string, directory: string): Promise<boolean> {
+  for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
+  return false
+}
+
+/** What a file that is put at a path replaces in a directory: its path there, with `/`; null for one outside of it. */
+export async function placeIn(directory: string, path: string): Promise<string | null> {
+  const [root, parent] = await Promise.all([realPath(resolve(directory)), realPath(dirname(resolve(path)))])
+  const place = join(parent, basename(path))
+  return isInside(place, root) ? relative(root, place).replaceAll(sep, '/') : null
+}
+
+/** The real path of something that is perhaps not there yet. */
+async function realPath(path: string): Promise<string> {
+  const parent = dirname(path)
+  return realpath(path).catch(async () => (parent === path ? path : join(await realPath(parent), basename(path))))
+}

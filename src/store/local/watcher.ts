@@ -1,0 +1,106 @@
+/** Tells of new files on the local disk, as far as the platform does. */
+
+import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
+import { join } from 'node:path'
+import type { Watcher } from '../store.js'
+
+/** A directory to watch, and whether directories in it, present and future, are watched too. */
+export interface WatchedDirectory {
+  readonly path: string
+  readonly recursive: boolean
+}
+
+/** Directories below those asked for that are watched: the ones whose names come last, which are written to. */
+const MAX_BELOW = 16
+
+/**
+ * Watches directories by the platform's file events. Where these can't be had (too many watches, a network file
+ * system, the directory is not there yet) it stays silent: whoever waits looks again after a while in any case.
+ * Not `watch`'s own recursive mode: on Linux that would put a watch on every file.
+ */
+export class DirectoryWatcher implements Watcher {
+  readonly #directories: readonly WatchedDirectory[]
+  readonly #watchers = new Map<string, FSWatcher>()
+  /** Those below the ones asked for, in the order they were found. */
+  readonly #below = new Set<string>()
+  #waiting: (() => void)[] = []
+  #hasChanged = false
+
+  constructor(directories: readonly WatchedDirectory[]) {
+    this.#directories = directories
+    this.#watchAll()
+  }
+
+  changed(): Promise<void> {
+    if (this.#hasChanged) {
+      this.#hasChanged = false
+      return Promise.resolve()
+    }
+    return new Promise(resolve => this.#waiting.push(resolve))
+  }
+
+  close(): void {
+    for (const watcher of this.#watchers.values()) watcher.close()
+    this.#watchers.clear()
+    this.#waiting = []
+  }
+
+  /** Watches what is not watched yet: it may not have been there, or have been removed. */
+  #watchAll(): void {
+    for (const { path, recursive } of this.#directories) {
+      if (!this.#watchers.has(path) && this.#watch(path, recursive) && recursive) this.#watchBelow(path)
+    }
+  }
+
+  #watchBelow(path: string): void {
+    try {
+      const entries = readdirSync(path, { withFileTypes: true })
+      const names = entries.filter(entry => entry.isDirectory()).map(({ name }) => name)
+      for (const name of names.sort().slice(-MAX_BELOW)) this.#add(join(path, name))
+    } catch {
+      this.#forget(path)
+    }
+  }
+
+  #add(path: string): void {
+    if (this.#watchers.has(path) || !this.#watch(path, true)) return
+    this.#below.add(path)
+    if (this.#below.size > MAX_BELOW) this.#forget(this.#below.values().next().value!)
+  }
+
+  #watch(path: string, recursive: boolean): boolean {
+    try {
+      const watcher = watch(path, { persistent: false }, (_, name) => {
+        if (recursive && name !== null && isDirectory(join(path, name))) this.#add(join(path, name))
+        this.#notify()
+      })
+      watcher.on('error', () => this.#forget(path))
+      this.#watchers.set(path, watcher)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #forget(path: string): void {
+    this.#watchers.get(path)?.close()
+    this.#watchers.delete(path)
+    this.#below.delete(path)
+  }
+
+  #notify(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    this.#hasChanged = waiting.length === 0
+    this.#watchAll()
+    for (const resolve of waiting) resolve()
+  }
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,415 @@
+/**
+ * S3 as the SDK speaks it, one call a request: the only importer of the SDK, loaded when the first request is made.
+ * Attempts are counted and repeated elsewhere (requests.ts), where it is known what has come already.
+ */
+
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
+import { GetObjectCommand, ListObjectsV2Command, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { type Pace, paceOf, readStart } from './body.js'
+import { S3Failure } from './errors.js'
+import { badListing, type ListPage, type ListQuery, parseListing } from './listing.js'
+import { S3_DEFAULTS, type S3Options } from './spec.js'
+
+export interface ObjectAnswer {
+  readonly status: number
+  readonly etag: string
+  /** What comes, as the answer says. */
+  readonly startByte: number
+  readonly endByte: number
+  /** Of the whole object. */
+  readonly byteLength: number
+  readonly body: Readable
+}
+
+/** A page holds a thousand keys of at most 1 KiB, each of its bytes spelled with three. */
+const MAX_PAGE_BYTES = 16 << 20
+const MAX_ERROR_BYTES = 1 << 20
+const EMPTY_PAGE = Buffer.from('<ListBucketResult/>')
+
+/** An answer before the SDK has looked at it. */
+interface RawResponse {
+  readonly statusCode: number
+  body: unknown
+}
+
+/** The innermost place of the SDK's middleware. */
+const AT_THE_WIRE = { step: 'deserialize', priority: 'low', name: 'trialscanBody' } as const
+
+/** Middleware that sees answers as they came. */
+function atTheWire(read: (response: RawResponse) => Promise<void>) {
+  return <Args, Answer extends { readonly response: unknown }>(next: (args: Args) => Promise<Answer>) =>
+    async (args: Args): Promise<Answer> => {
+      const answer = await next(args)
+      await read(answer.response as RawResponse)
+      return answer
+    }
+}
+
+/** A connection to S3: credentials, sockets. */
+export class S3Connection {
+  readonly #options: S3Options
+  readonly #pace: Pace
+  #client: Promise<S3Client>
+  #quickGets: QuickGets | undefined
+
+  constructor(options: S3Options) {
+    this.#options = options
+    this.#pace = paceOf(options)
+    this.#client = withRegion(options)
+    this.#client.catch(() => {})
+  }
+
+  async list(bucket: string, query: ListQuery, signal: AbortSignal | undefined): Promise<ListPage> {
+    const command = new ListObjectsV2Command({
+      Bucket: bucket,
+      Prefix: query.prefix,
+      // Keys may hold what XML can't.
+      EncodingType: 'url',
+      ...(query.isFlat && { Delimiter: '/' }),
+      ...(query.token === undefined
+        ? query.startAfter !== undefined && { StartAfter: query.startAfter }
+        : { ContinuationToken: query.token }),
+      ...(query.maxKeys !== undefined && { MaxKeys: query.maxKeys }),
+    })
+    let page: ListPage | undefined
+    const readPage = async (response: RawResponse): Promise<void> => {
+      if (response.statusCode >= 300) return this.#readError(response, signal)
+      const { body, statusCode } = response
+      const bytes = await readStart(body as Readable, MAX_PAGE_BYTES, this.#pace, signal)
+      if (statusCode !== 200) throw badListing('status 200', `${statusCode}`)
+      if (bytes.length === MAX_PAGE_BYTES) throw badListing(`a page of less than ${MAX_PAGE_BYTES} bytes`, 'more')
+      page = parseListing(utf8(bytes), bucket, query)
+      // The SDK's own parser makes something of anything, and takes a page of HTML for an empty one: it gets nothing to parse.
+      response.body = EMPTY_PAGE
+    }
+    command.middlewareStack.add(atTheWire(readPage), AT_THE_WIRE)
+    await this.#send(client => client.send(command, signal && { abortSignal: signal }))
+    return page!
+  }
+
+  /** A range of an object, or all of it. The body is to be read or destroyed. */
+  async get(
+    bucket: string,
+    key: string,
+    { range, ifMatch }: { readonly range?: string | undefined; readonly ifMatch?: string | undefined },
+    signal: AbortSignal | undefined,
+  ): Promise<ObjectAnswer> {
+    const command = new GetObjectCommand({
+      Bucket: bucket,
+      Key: key,
+      ...(range !== undefined && { Range: range }),
+      ...(ifMatch !== undefined && { IfMatch: ifMatch }),
+    })
+    const readError = async (response: RawResponse): Promise<void> => {
+      if (response.statusCode >= 300) await this.#readError(response, signal)
+    }
+    command.middlewareStack.add(atTheWire(readError), AT_THE_WIRE)
+    return this.#send(async client => {
+      const quick = this.#quickGets
+      if (quick?.client === client && quick.bucket === bucket) {
+        const response = await quick.get(command, signal)
+        if (response.statusCode < 300) return answerTo(response)
+        // What is to be done about it, as about a clock that is wrong, the SDK knows.
+        this.#quickGets = undefined
+        await readError(response)
+        throw await failureIn(response, command)
+      }
+      const requests = captured(command)
+      const { ETag, ContentRange, ContentLength, Body, $metadata } = await client.send(
+        command,
+        signal && { abortSignal: signal },
+      )
+      this.#quickGets = await QuickGets.as(requests, client, bucket, key)
+      return answerOf($metadata.httpStatusCode ?? 200, ETag, ContentRange, ContentLength, Body as Readable)
+    })
+  }
+
+  /** What went wrong, read here: the SDK would wait for the end of it without end. */
+  async #readError(response: RawResponse, signal: AbortSignal | undefined): Promise<void> {
+    response.body = await readStart(response.body as Readable, MAX_ERROR_BYTES, this.#pace, signal)
+  }
+
+  /** A bucket that is elsewhere tells where: asked again there, once and for all. */
+  async #send<T>(request: (client: S3Client) => Promise<T>): Promise<T> {
+    const asked = this.#client
+    try {
+      return await request(await asked)
+    } catch (error) {
+      const failure = failureOf(error)
+      const { region, status } = failure
+      const isElsewhere = region !== undefined && (status === 301 || status === 307 || status === 400 || status === 403)
+      if (!isElsewhere || region === (await (await asked).config.region())) throw failure
+      if (this.#client === asked) this.#client = Promise.resolve(clientOf({ ...this.#options, region }))
+      try {
+        return await request(await this.#client)
+      } catch (again) {
+        throw failureOf(again)
+      }
+    }
+  }
+}
+
+type HandledRequest = Parameters<S3Client['config']['requestHandler']['handle']>[0]
+type HandledResponse = Awaited<ReturnType<S3Client['config']['requestHandler']['handle']>>['response']
+
+interface CapturedRequest {
+  readonly request: HandledRequest
+  readonly scheme: AuthScheme | undefined
+}
+
+type AuthScheme = NonNullable<Parameters<S3Client['config']['signer']>[0]>
+
+/** What the SDK is about to send for a command, as it will be known once it was sent. */
+function captured(command: GetObjectCommand): CapturedRequest[] {
+  const requests: CapturedRequest[] = []
+  command.middlewareStack.add(
+    (next, { endpointV2 }) =>
+      args => {
+        const [scheme] = (endpointV2?.properties?.authSchemes ?? []) as AuthScheme[]
+        requests.push({ request: args.request as HandledRequest, scheme })
+        return next(args)
+      },
+    { step: 'finalizeRequest', priority: 'low' },
+  )
+  return requests
+}
+
+/**
+ * GET requests like one that the SDK has sent: to the same host, signed by its signer and sent by its handler, but not led
+ * through the thirty middlewares that make them, which take longer than a small object takes to come.
+ */
+class QuickGets {
+  readonly client: S3Client
+  readonly bucket: string
+  readonly #request: HandledRequest
+  readonly #scheme: AuthScheme | undefined
+  readonly #signer: Awaited<ReturnType<S3Client['config']['signer']>>
+  /** Of the request's path: what stands before the key. */
+  readonly #base: string
+
+  private constructor(
+    { request, scheme }: CapturedRequest,
+    signer: Awaited<ReturnType<S3Client['config']['signer']>>,
+    place: { readonly client: S3Client; readonly bucket: string; readonly base: string },
+  ) {
+    this.client = place.client
+    this.bucket = place.bucket
+    this.#base = place.base
+    this.#request = request
+    this.#scheme = scheme
+    this.#signer = signer
+  }
+
+  /** Undefined where requests are not all alike but for their keys. */
+  static async as(
+    [captured]: readonly CapturedRequest[],
+    client: S3Client,
+    bucket: string,
+    key: string,
+  ): Promise<QuickGets | undefined> {
+    if (captured === undefined) return undefined
+    const { request, scheme } = captured
+    const path = pathOfKey(key)
+    if (!request.path.endsWith(`/${path}`) || (scheme && scheme.name !== 'sigv4')) return undefined
+    const base = request.path.slice(0, -path.length)
+    return new QuickGets(captured, await client.config.signer(scheme), { client, bucket, base })
+  }
+
+  async get(command: GetObjectCommand, signal: AbortSignal | undefined): Promise<HandledResponse> {
+    const { Key, Range, IfMatch } = command.input
+    const { config } = this.client
+    const headers: Record<string, string> = {
+      ...(Range !== undefined && { range: Range }),
+      ...(IfMatch !== undefined && { 'if-match': IfMatch }),
+    }
+    for (const name of KEPT_HEADERS) {
+      const value = this.#request.headers[name]
+      if (value !== undefined) headers[name] = value
+    }
+    const request = Object.assign(
+      Object.create(Object.getPrototypeOf(this.#request)) as HandledRequest,
+      this.#request,
+      {
+        path: this.#base + pathOfKey(Key!),
+        query: {},
+        headers,
+      },
+    )
+    const signed = (await this.#signer.sign(request, {
+      signingDate: new Date(Date.now() + config.systemClockOffset),
+      ...(this.#scheme?.signingRegion !== undefined && { signingRegion: this.#scheme.signingRegion }),
+      ...(this.#scheme?.signingName !== undefined && { signingService: this.#scheme.signingName }),
+    })) as HandledRequest
+    const { response } = await config.requestHandler.handle(signed, signal && { abortSignal: signal })
+    return response
+  }
+}
+
+const KEPT_HEADERS = ['host', 'user-agent', 'x-amz-content-sha256']
+
+/** As the SDK writes a key into a path. */
+function pathOfKey(key: string): string {
+  const escaped = (text: string): string => `%${text.charCodeAt(0).toString(16).toUpperCase()}`
+  return encodeURIComponent(key)
+    .replaceAll('%2F', '/')
+    .replace(/[!'()*]/g, escaped)
+}
+
+/** What the SDK makes of an answer that is an error. */
+async function failureIn(response: HandledResponse, command: GetObjectCommand): Promise<S3Failure> {
+  const reader = new S3Client({
+    region: 'us-east-1',
+    ...ANONYMOUS,
+    maxAttempts: 1,
+    requestHandler: { handle: async () => ({ response }) },
+  })
+  try {
+    await reader.send(new GetObjectCommand(command.input))
+  } catch (error) {
+    return failureOf(error)
+  }
+  return new S3Failure('expected an object or an error', { status: response.statusCode, code: 'Unknown' })
+}
+
+function answerTo({ statusCode, headers, body }: HandledResponse): ObjectAnswer {
+  const length = headers['content-length']
+  const byteLength = length === undefined ? undefined : Number(length)
+  return answerOf(statusCode, headers.etag, headers['content-range'], byteLength, body as Readable)
+}
+
+function answerOf(
+  status: number,
+  etag: string | undefined,
+  contentRange: string | undefined,
+  contentLength: number | undefined,
+  body: Readable,
+): ObjectAnswer {
+  // Until somebody listens, a broken connection must not end the process.
+  body.on('error', () => {})
+  const [, start, last, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(contentRange ?? '') ?? []
+  const isRange = status === 206 && start !== undefined
+  const length = contentLength ?? Number.POSITIVE_INFINITY
+  return {
+    status,
+    etag: etag ?? '',
+    startByte: isRange ? Number(start) : 0,
+    endByte: isRange ? Number(last) + 1 : length,
+    byteLength: isRange ? (total === '*' ? Number(last) + 1 : Number(total)) : length,
+    body,
+  }
+}
+
+const connections = new Map<string, S3Connection>()
+
+/** The connection with these options: trials that share them share its sockets. */
+export function connect({
+  endpoint,
+  region,
+  forcePathStyle,
+  credentials,
+  anonymous,
+  ...rest
+}: S3Options): S3Connection {
+  const { maxSockets, requestTimeoutMs, idleTimeoutMs, minBytesPerSecond, rateTimeoutMs } = rest
+  const known = {
+    endpoint,
+    region,
+    forcePathStyle,
+    credentials,
+    anonymous,
+    maxSockets,
+    requestTimeoutMs,
+    idleTimeoutMs,
+    minBytesPerSecond,
+    rateTimeoutMs,
+  }
+  const key = JSON.stringify(known)
+  let connection = connections.get(key)
+  if (connection === undefined) {
+    connection = new S3Connection(JSON.parse(key) as S3Options)
+    connections.set(key, connection)
+  }
+  return connection
+}
+
+/** Where no region is to be found, S3's own default; a bucket that is elsewhere tells. */
+async function withRegion(options: S3Options): Promise<S3Client> {
+  const client = clientOf(options)
+  try {
+    await client.config.region()
+    return client
+  } catch {
+    return clientOf({ ...options, region: 'us-east-1' })
+  }
+}
+
+function clientOf(options: S3Options): S3Client {
+  const { endpoint, region, forcePathStyle, credentials, anonymous } = options
+  const maxSockets = options.maxSockets ?? S3_DEFAULTS.maxSockets
+  const requestTimeout = options.requestTimeoutMs ?? S3_DEFAULTS.requestTimeoutMs
+  const agent = { keepAlive: true, maxSockets }
+  const config: S3ClientConfig = {
+    ...(endpoint !== undefined && { endpoint }),
+    ...(region !== undefined && { region }),
+    ...(forcePathStyle !== undefined && { forcePathStyle }),
+    // The SDK writes into what it is given.
+    ...(credentials && { credentials: { ...credentials } }),
+    ...(anonymous && ANONYMOUS),
+    maxAttempts: 1,
+    // Ranges have no checksums, and what is read is checked by its own.
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: requestTimeout,
+      requestTimeout,
+      // Without it the handler only warns, and waits for ever.
+      throwOnRequestTimeout: true,
+      // Longer than what ends a body that stalls (body.ts).
+      socketTimeout: Math.max(requestTimeout, options.idleTimeoutMs ?? S3_DEFAULTS.idleTimeoutMs) + 1000,
+      httpAgent: agent,
+      httpsAgent: agent,
+    },
+  }
+  return new S3Client(config)
+}
+
+const ANONYMOUS = {
+  signer: { sign: async <Request>(request: Request) => request },
+  credentials: { accessKeyId: '', secretAccessKey: '' },
+}
+
+/** What the SDK tells of an error, by status and code: its names are not always S3's. */
+function failureOf(error: unknown): S3Failure {
+  if (error instanceof S3Failure) return error
+  const known = error as {
+    readonly name?: string
+    readonly code?: string
+    readonly message?: string
+    readonly $metadata?: { readonly httpStatusCode?: number }
+    readonly $response?: { readonly statusCode?: number; readonly headers?: IncomingHttpHeaders }
+  }
+  const status = known.$metadata?.httpStatusCode ?? known.$response?.statusCode
+  const region = known.$response?.headers?.['x-amz-bucket-region']
+  const date = known.$response?.headers?.date
+  const retryAfter = Number(known.$response?.headers?.['retry-after'])
+  return new S3Failure(
+    (known.message ?? String(error)).split('\n')[0]!,
+    {
+      ...(status !== undefined && { status }),
+      code: known.code ?? known.name ?? 'Unknown',
+      ...(typeof region === 'string' && { region }),
+      ...(date !== undefined && { date }),
+      ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
+    },
+    error,
+  )
+}
+
+function utf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw badListing('UTF-8', 'other bytes')
+  }
+}

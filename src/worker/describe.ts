@@ -1,0 +1,89 @@
+/** Dtypes and shapes of records, from their heads. */
+
+import { dtypeNumber } from '../engine/dtype.js'
+import type { Engine } from '../engine/engine.js'
+import { StoreError } from '../errors.js'
+import { coalesce, inFileOrder } from '../job/coalesce.js'
+import type { DescribeJob, DescribeReply } from '../job/describe.js'
+import { RECORD_LIMIT } from '../job/memory.js'
+import { readShape } from '../store/read-shape.js'
+import { type ByteSource, isRemote, type RemoteStore, type Store } from '../store/store.js'
+import { HEAD_BYTES, openLarge } from './large.js'
+import { Failures, RecordTable, shapeOf } from './record.js'
+
+export async function describe(job: DescribeJob, engine: Engine, store: Store): Promise<DescribeReply> {
+  const source = isRemote(store) ? withHeads(job, store) : store
+  const total = job.records.file.length
+  const table = new RecordTable(total)
+  const failures = new Failures(job, () => source)
+  let readBytes = 0
+  let reads = 0
+  // Files that can't be read: not tried again for each of their records.
+  const lost = new Map<number, StoreError>()
+  for (let record = 0; record < total; record++) {
+    const file = job.records.file[record]!
+    try {
+      const known = lost.get(file)
+      if (known) throw known
+      const large = await openLarge(job, record, engine, source)
+      readBytes += large.readBytes
+      reads += large.reads
+      table.describe(record, dtypeNumber(large.found.dtype), large.found.shape)
+    } catch (error) {
+      if (error instanceof StoreError) lost.set(file, error)
+      failures.add(record, error)
+    }
+  }
+  const failed = await failures.finish((record, histogram) =>
+    table.describe(record, dtypeNumber('float64'), shapeOf(histogram)),
+  )
+  return {
+    kind: 'describe',
+    described: table.described,
+    failures: failed,
+    stats: { records: total, readBytes, reads },
+  }
+}
+
+interface Piece {
+  readonly startByte: number
+  readonly bytes: Uint8Array
+  readonly read: Promise<number>
+}
+
+/** A store that has the heads of a job's records already: neighbours are asked for together, and all at once. */
+function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteStore): ByteSource {
+  const { file, startByte } = records
+  // A length that can't be is refused unread.
+  const byteLength = records.byteLength.map(length => (length > RECORD_LIMIT ? 0 : Math.min(length, HEAD_BYTES)))
+  const shape = { gapByteLength: readShape(spec)!.gapByteLength, batchByteLength: Number.POSITIVE_INFINITY }
+  const pieces = new Map<string, Piece[]>()
+  const batches = coalesce({ file, startByte, byteLength }, inFileOrder(records), {
+    shape,
+    longest: HEAD_BYTES,
+    mostRecords: Number.POSITIVE_INFINITY,
+  })
+  for (const { file, startByte, endByte } of batches) {
+    const path = files[file]!
+    const bytes = new Uint8Array(endByte - startByte)
+    const read = store.readLater(path, startByte, bytes.length, () => bytes)
+    read.catch(() => {})
+    const ofFile = pieces.get(path)
+    if (ofFile === undefined) pieces.set(path, [{ startByte, bytes, read }])
+    else ofFile.push({ startByte, bytes, read })
+  }
+  return {
+    url: path => store.url(path),
+    readLater: store.readLater,
+    async readInto(path, startByte, view) {
+      const isIn = ({ startByte: from, bytes }: Piece): boolean =>
+        from <= startByte && startByte + view.length <= from + bytes.length
+      const piece = pieces.get(path)?.find(isIn)
+      if (piece === undefined) return store.readInto(path, startByte, view)
+      const at = startByte - piece.startByte
+      const available = piece.bytes.subarray(0, await piece.read).subarray(at, at + view.length)
+      view.set(available)
+      return available.length
+    },
+  }
+}

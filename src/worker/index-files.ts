@@ -1,0 +1,34 @@
+/** Index files, read and parsed. */
+
+import { type ErrorData, TrialscanError } from '../errors.js'
+import { IndexFileReader } from '../format/index-file.js'
+import { parseIndexFileName } from '../format/paths.js'
+import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
+import type { IndexJob, IndexReply } from '../job/message.js'
+import { eachFile, type Store } from '../store/store.js'
+import { withModeOfEvents } from './survey.js'
+
+/** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
+const MAX_INDEX_BYTES = 256 << 20
+
+/** Of a whole file, which is told once. */
+function errorOf(error: unknown): ErrorData {
+  if (error instanceof TrialscanError) return error.toJSON()
+  throw error
+}
+
+export async function readIndexFiles({ paths }: IndexJob, store: Store): Promise<IndexReply> {
+  const reader = new IndexFileReader()
+  const files = await eachFile(store, paths, async path => {
+    try {
+      const url = store.url(path)
+      const name = parseIndexFileName(path)
+      const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES, isText: name?.kind !== 'csv' })
+      if (name?.kind !== 'csv') return reader.read(bytes, url)
+      return await withModeOfEvents(parseTornasoleIndex(tornasoleText(bytes, url), url), name.step, store)
+    } catch (error) {
+      return errorOf(error)
+    }
+  })
+  return { kind: 'index', files }
+}

@@ -1,0 +1,459 @@
+/**
+ * A record too large to be read at once. Its head and tail are walked with a hole where tensor_content lies; the
+ * elements then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
+ */
+
+import { BLOCK_ELEMENTS, type KnownMoments, Status } from '../engine/abi.js'
+import { elementByteLength } from '../engine/dtype.js'
+import type { Engine } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import type { Address, Texts } from '../engine/memory.js'
+import type { Batch, RecordContents, RecordRequest } from '../engine/slots.js'
+import { type FaultPlace, faultError } from '../engine/status.js'
+import { allocate, type UnfoldBudget } from '../engine/values.js'
+import { EngineError, type TrialscanError } from '../errors.js'
+import type { JobRecords } from '../job/coalesce.js'
+import { PART_BYTES, PARTS_AT_ONCE, STREAM_BYTES } from '../job/memory.js'
+import type { PartChecksum } from '../job/reply.js'
+import { type ByteSource, isRemote } from '../store/store.js'
+import { CHECK_LEVELS } from '../types.js'
+import { type JobRead, ReadAhead } from './read-ahead.js'
+import { askedOf, impossibleLength, placeOf } from './record.js'
+
+/** The check level at which payloads are checksummed. */
+export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
+
+/** Bytes of a record that are read to find where its elements begin; a tag and the fields around it fit easily. */
+export const HEAD_BYTES = 16 << 10
+const FOOTER_LENGTH = 4
+/** What lies behind the elements of a record that a hook has saved fits easily. */
+const END_BYTES = 1 << 10
+
+export interface LargeRecordPlace {
+  readonly path: string
+  readonly startByte: number
+  readonly asked: RecordRequest
+  readonly tags: Texts
+  readonly place: FaultPlace
+  readonly checkLevel: number
+  /** Bytes of the file that may be in memory at once. */
+  readonly windowByteLength: number
+  /** Of what streams, where several reads are under way at once. */
+  readonly aheadByteLength: number
+}
+
+export interface ReducedPart {
+  /** Moments. */
+  readonly row: Float64Array<ArrayBuffer>
+  readonly checksum: PartChecksum
+}
+
+export interface ReducedParts {
+  /** Moments, a row a part. */
+  readonly rows: Float64Array<ArrayBuffer>
+  readonly checksums: readonly PartChecksum[]
+}
+
+/** Opens a record of a job that need not fit into memory. */
+export async function openLarge(
+  job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
+  record: number,
+  engine: Engine,
+  store: ByteSource,
+  aheadByteLength = 0,
+): Promise<LargeRecord> {
+  const { records } = job
+  const refused = impossibleLength(job, record, store)
+  if (refused) throw refused
+  engine.reset()
+  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
+  return LargeRecord.open(engine, store, {
+    path: job.files[records.file[record]!]!,
+    startByte: records.startByte[record]!,
+    asked: { ...askedOf(records, record), tag: 0 },
+    tags,
+    place: placeOf(job, record, store),
+    checkLevel: job.checkLevel,
+    windowByteLength: job.windowByteLength,
+    aheadByteLength,
+  })
+}
+
+export class LargeRecord {
+  /** What the record holds, once it is open. */
+  found!: RecordContents
+  readBytes = 0
+  reads = 0
+  readonly #engine: Engine
+  readonly #store: ByteSource
+  readonly #record: LargeRecordPlace
+  readonly #batch: Batch
+  #tail = 0 as Address
+  #tailLength = 0
+  /** Its last bytes, where they were asked for. */
+  #end: Promise<Uint8Array> | undefined
+
+  private constructor(engine: Engine, store: ByteSource, record: LargeRecordPlace) {
+    this.#engine = engine
+    this.#store = store
+    this.#record = record
+    this.#batch = engine.reserveBatch(1)
+  }
+
+  /** Reads and walks all of a record but its elements. */
+  static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
+    const opened = new LargeRecord(engine, store, record)
+    if (store.stream) opened.#askForEnd()
+    let headLength = HEAD_BYTES
+    while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
+    return opened
+  }
+
+  /** @returns false if the head has to be longer */
+  async #walk(headLength: number): Promise<boolean> {
+    const { asked, tags, checkLevel, windowByteLength } = this.#record
+    const engine = this.#engine
+    if (headLength > windowByteLength) throw this.#tooLarge()
+    const head = engine.reserveBytes(headLength)
+    const available = await this.#read(0, head, headLength)
+    engine.ask(
+      this.#batch,
+      1,
+      tags,
+      () => asked,
+      () => ({ address: head, byteLength: available }),
+    )
+    if (!engine.checkHeader(this.#batch, checkLevel)) throw this.#fault()
+    if (available < headLength) throw this.#truncated(available)
+    const payloadLength = asked.byteLength - FRAMING_LENGTH
+    let walked = engine.walkSparse(this.#batch, payloadLength, 0, 0)
+    let slots = engine.slots(this.#batch, 1)
+    if (!walked && slots.needs(0) === 'tail') {
+      await this.#readTail(slots.dataOffset(0) + slots.dataByteLength(0))
+      walked = engine.walkSparse(this.#batch, payloadLength, this.#tail, this.#tailLength)
+      slots = engine.slots(this.#batch, 1)
+    }
+    if (!walked) {
+      const needs = slots.needs(0)
+      if (needs === 'more' && headLength < asked.byteLength) return false
+      throw needs === null ? this.#fault() : this.#tooLarge()
+    }
+    this.found = slots.found(0)
+    return true
+  }
+
+  /** Together with the head, where each answer takes its time: mostly there is no more of a tail. */
+  #askForEnd(): void {
+    const { path, startByte, asked } = this.#record
+    const bytes = new Uint8Array(Math.min(END_BYTES, asked.byteLength))
+    const at = startByte + asked.byteLength - bytes.length
+    this.#end = Promise.resolve(this.#store.readInto(path, at, bytes)).then(there => bytes.subarray(0, there))
+    this.#end.catch(() => {})
+  }
+
+  /** Reads what lies between tensor_content and the end of the record, its footer included. */
+  async #readTail(tailStart: number): Promise<void> {
+    const { asked, windowByteLength } = this.#record
+    const byteLength = asked.byteLength - tailStart
+    if (byteLength > windowByteLength) throw this.#tooLarge()
+    this.#tail = this.#engine.reserveBytes(byteLength)
+    this.#tailLength = byteLength - FOOTER_LENGTH
+    const available = await this.#read(tailStart, this.#tail, byteLength, byteLength <= END_BYTES && this.#end)
+    if (available < byteLength) throw this.#truncated(tailStart + available)
+  }
+
+  /**
+   * Streams one part of the elements, cut at whole blocks.
+   * @param sink takes elements in the core's memory, in order
+   */
+  async streamPart(
+    part: number,
+    parts: number,
+    sink: (address: Address, count: number, byteLength: number) => void,
+  ): Promise<PartChecksum> {
+    const { asked, checkLevel, windowByteLength, aheadByteLength } = this.#record
+    const { dtype, dataOffset, dataByteLength, kind } = this.found
+    const engine = this.#engine
+    const checked = checkLevel === CHECK_FULL
+    const payloadEnd = asked.byteLength - FOOTER_LENGTH
+    // Where every read is a request, there are few.
+    const step = Math.min(
+      windowByteLength,
+      Math.max(STREAM_BYTES, isRemote(this.#store) ? Math.floor(aheadByteLength / 4) : 0),
+    )
+    let crc = 0
+    let crcByteLength = 0
+    const check = (address: Address, byteLength: number): void => {
+      if (!checked) return
+      crc = engine.crc32c(address, byteLength, crc)
+      crcByteLength += byteLength
+    }
+    if (kind !== 'content') {
+      if (part === 0 && checked) await this.#stream(HEADER_LENGTH, payloadEnd, step, check)
+      return { crc, crcByteLength, storedCrc: checked ? await this.#storedCrc() : 0 }
+    }
+    const size = elementByteLength(dtype)
+    const [from, end] = this.#elementsOf(part, parts)
+    // What is around the elements is read again for its checksum: head and tail are what is around the first hole, and
+    // the elements can lie behind that one, in another Value.
+    if (part === 0 && checked) await this.#stream(HEADER_LENGTH, dataOffset, step, check)
+    const blocks = step - (step % (BLOCK_ELEMENTS * size))
+    await this.#stream(from, end, blocks, (address, byteLength) => {
+      check(address, byteLength)
+      sink(address, byteLength / size, byteLength)
+    })
+    if (part !== parts - 1 || !checked) return { crc, crcByteLength, storedCrc: 0 }
+    await this.#stream(dataOffset + dataByteLength, payloadEnd, step, check)
+    return { crc, crcByteLength, storedCrc: await this.#storedCrc() }
+  }
+
+  /**
+   * Streams neighbouring parts: one after another, or, where reading is making requests, all at once, a request for each.
+   * @param sink takes elements of a part in the core's memory, in order
+   */
+  async streamParts(
+    first: number,
+    count: number,
+    parts: number,
+    sink: (part: number, address: Address, count: number, byteLength: number) => void,
+  ): Promise<PartChecksum[]> {
+    const numbers = Array.from({ length: count }, (_, i) => first + i)
+    const { stream } = this.#store
+    if (stream === undefined || this.found.kind !== 'content') {
+      const checksums: PartChecksum[] = []
+      for (const part of numbers) {
+        checksums.push(await this.streamPart(part, parts, (...elements) => sink(part, ...elements)))
+      }
+      return checksums
+    }
+    const mark = this.#engine.mark()
+    let isOver = false
+    const follow = async (part: number): Promise<PartChecksum> => {
+      const { from, end, take, checksum } = this.#follower(part, parts, (...elements) => sink(part, ...elements))
+      if (from === end) return checksum()
+      const { path, startByte } = this.#record
+      const got = await stream(path, startByte + from, end - from, chunk => {
+        // Its memory is somebody else's by then.
+        if (isOver) throw new EngineError('bytes came in after their job had ended')
+        take(chunk)
+      })
+      this.readBytes += got
+      this.reads++
+      if (got < end - from) throw this.#truncated(from + got)
+      return checksum()
+    }
+    try {
+      return await Promise.all(numbers.map(follow))
+    } finally {
+      isOver = true
+      this.#engine.release(mark)
+    }
+  }
+
+  /** Takes a part as it comes, in pieces of any length, with what lies around the elements where that has a checksum. */
+  #follower(part: number, parts: number, sink: (address: Address, count: number, byteLength: number) => void) {
+    const { asked, checkLevel, windowByteLength } = this.#record
+    const engine = this.#engine
+    const checked = checkLevel === CHECK_FULL
+    const size = elementByteLength(this.found.dtype)
+    const [first, last] = this.#elementsOf(part, parts)
+    const payloadEnd = asked.byteLength - FOOTER_LENGTH
+    const from = checked && part === 0 ? HEADER_LENGTH : first
+    const end = checked && part === parts - 1 ? asked.byteLength : last
+    const room = Math.min(windowByteLength, STREAM_BYTES)
+    const window = engine.reserveBytes(room)
+    const step = room - (room % (BLOCK_ELEMENTS * size))
+    // Where a window ends in any case, so that it holds elements, or none, or the footer.
+    const ends = [first, last, payloadEnd, end]
+    const endOf = (at: number): number => Math.min(at + step, ...ends.filter(end => end > at))
+    let [at, windowEnd, there] = [from, endOf(from), 0]
+    const sums = { crc: 0, crcByteLength: 0, storedCrc: 0 }
+    const finish = (): void => {
+      if (at >= payloadEnd) sums.storedCrc = this.#numberAt(window)
+      else if (checked) {
+        sums.crc = engine.crc32c(window, there, sums.crc)
+        sums.crcByteLength += there
+      }
+      if (at >= first && at < last) sink(window, there / size, there)
+    }
+    const take = (chunk: Uint8Array): void => {
+      for (let used = 0; used < chunk.length; ) {
+        const piece = chunk.subarray(used, used + windowEnd - at - there)
+        engine.view((window + there) as Address, piece.length).set(piece)
+        used += piece.length
+        there += piece.length
+        if (at + there < windowEnd) continue
+        finish()
+        ;[at, windowEnd, there] = [windowEnd, endOf(windowEnd), 0]
+      }
+    }
+    return { from, end, take, checksum: (): PartChecksum => sums }
+  }
+
+  /** Where the elements of a part begin and end in the record: at whole blocks. */
+  #elementsOf(part: number, parts: number): [from: number, end: number] {
+    const { dtype, elementCount, dataOffset } = this.found
+    const size = elementByteLength(dtype)
+    const perPart = Math.ceil(elementCount / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
+    const first = Math.min(elementCount, part * perPart)
+    const end = part === parts - 1 ? elementCount : Math.min(elementCount, first + perPart)
+    return [dataOffset + first * size, dataOffset + end * size]
+  }
+
+  /** Reads bytes of the record into a window, again and again, or into several at once. */
+  async #stream(
+    from: number,
+    end: number,
+    step: number,
+    sink: (address: Address, byteLength: number) => void,
+  ): Promise<void> {
+    const { path, startByte, aheadByteLength } = this.#record
+    const store = this.#store
+    const planned: JobRead[] = []
+    for (let at = from; at < end; at += step) {
+      planned.push({ store, path, startByte: startByte + at, byteLength: Math.min(end - at, step) })
+    }
+    const reads = new ReadAhead(this.#engine, planned, aheadByteLength)
+    try {
+      for (const read of planned) {
+        const { window, available } = reads.next()
+        const got = typeof available === 'number' ? available : await available
+        this.readBytes += got
+        this.reads++
+        if (got < read.byteLength) throw this.#truncated(read.startByte - startByte + got)
+        sink(window, read.byteLength)
+      }
+    } finally {
+      reads.end()
+    }
+  }
+
+  /** Moments of neighbouring parts of the elements, followed together where `streamParts` does that. */
+  async reduceParts(first: number, count: number, parts: number, known: KnownMoments): Promise<ReducedParts> {
+    const engine = this.#engine
+    const { dtype, kind } = this.found
+    const rows = engine.reserveBatch(count)
+    for (let i = 0; i < count; i++) engine.resetRow(rows, i)
+    const checksums = await this.streamParts(first, count, parts, (part, address, elements) =>
+      engine.addToRow(rows, dtype, address, elements, part - first, known),
+    )
+    // Values that lie one by one, not in tensor_content, are in memory already.
+    if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known)
+    return { rows: engine.rows(rows, count).slice(), checksums }
+  }
+
+  /** Moments of one part of the elements. @param also sees them as well, in the core's memory and in order */
+  async reducePart(
+    part: number,
+    parts: number,
+    known: KnownMoments,
+    also?: (address: Address, byteLength: number) => void,
+  ): Promise<ReducedPart> {
+    const engine = this.#engine
+    const { dtype, kind } = this.found
+    const row = engine.reserveBatch(1)
+    engine.resetRow(row)
+    const checksum = await this.streamPart(part, parts, (address, count, byteLength) => {
+      engine.addToRow(row, dtype, address, count, 0, known)
+      also?.(address, byteLength)
+    })
+    // Values that lie one by one, not in tensor_content, are in memory already.
+    if (part === 0 && kind === 'values') engine.addValuesToRow(this.#batch, row, known)
+    return { row: engine.rows(row, 1).slice(), checksum }
+  }
+
+  /** The elements where they do not lie in tensor_content, unchecked. */
+  copyElements(room: UnfoldBudget): Uint8Array<ArrayBuffer> {
+    return this.#engine.values.copyElements(this.#batch, 0, this.found, room)
+  }
+
+  /** The strings of a record that holds such, unchecked. */
+  copyStrings(room: UnfoldBudget): string[] {
+    return this.#engine.values.copyStrings(this.#batch, 0, this.found, room)
+  }
+
+  /** The little-endian bytes of all elements, checked as the check level asks. */
+  async readElements(room: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
+    const { kind, dataOffset, dataByteLength } = this.found
+    const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(room)
+    const parts = this.#store.stream ? Math.ceil(this.#record.asked.byteLength / PART_BYTES) : 1
+    const ends = Array.from({ length: parts }, (_, part) => this.#elementsOf(part, parts)[0] - dataOffset)
+    let sum = { crc: 0, storedCrc: 0 }
+    for (let first = 0; first < parts; first += PARTS_AT_ONCE) {
+      const count = Math.min(PARTS_AT_ONCE, parts - first)
+      const checksums = await this.streamParts(first, count, parts, (part, address, _, byteLength) => {
+        out.set(this.#engine.view(address, byteLength), ends[part]!)
+        ends[part]! += byteLength
+      })
+      for (const { crc, crcByteLength, storedCrc } of checksums) {
+        sum = { crc: this.#engine.crc32cCombine(sum.crc, crc, crcByteLength), storedCrc }
+      }
+    }
+    this.checkPayload(sum.crc, sum.storedCrc)
+    return out
+  }
+
+  /** The strings of a record that holds such, checked as the check level asks. */
+  async readStrings(room: UnfoldBudget): Promise<string[]> {
+    const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
+    this.checkPayload(crc, storedCrc)
+    return this.copyStrings(room)
+  }
+
+  /** Throws if the checksum of the payload is neither the stored one nor unchecked. No-op below check level full. */
+  checkPayload(crc: number, storedCrc: number): void {
+    if (this.#record.checkLevel !== CHECK_FULL) return
+    if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()
+  }
+
+  async #storedCrc(): Promise<number> {
+    const footer = this.#engine.reserveBytes(FOOTER_LENGTH)
+    const at = this.#record.asked.byteLength - FOOTER_LENGTH
+    const available = await this.#read(at, footer, FOOTER_LENGTH)
+    if (available < FOOTER_LENGTH) throw this.#truncated(at + available)
+    return this.#numberAt(footer)
+  }
+
+  #numberAt(address: Address): number {
+    const view = this.#engine.view(address, FOOTER_LENGTH)
+    return new DataView(view.buffer, view.byteOffset, FOOTER_LENGTH).getUint32(0, true)
+  }
+
+  /** @param end the record's last bytes, if these are among them */
+  async #read(
+    at: number,
+    address: Address,
+    byteLength: number,
+    end: Promise<Uint8Array> | false | undefined = false,
+  ): Promise<number> {
+    const { path, startByte, asked } = this.#record
+    const bytes = end && (await end).subarray(Math.max(0, Math.min(END_BYTES, asked.byteLength) - byteLength))
+    const view = this.#engine.view(address, byteLength)
+    if (bytes) view.set(bytes)
+    const available = bytes ? bytes.length : await this.#store.readInto(path, startByte + at, view)
+    this.readBytes += available
+    this.reads++
+    return available
+  }
+
+  #fault(): TrialscanError {
+    return this.#engine.slots(this.#batch, 1).error(0, this.#record.place)
+  }
+
+  #truncated(got: number): TrialscanError {
+    const expected = this.#record.asked.byteLength
+    return faultError({ status: Status.truncated, faultOffset: 0, expected, got, tag: '' }, this.#record.place)
+  }
+
+  #tooLarge(): TrialscanError {
+    const { asked, windowByteLength, place } = this.#record
+    const fault = {
+      status: Status.needMore,
+      faultOffset: 0,
+      expected: asked.byteLength,
+      got: windowByteLength,
+      tag: '',
+    }
+    return faultError(fault, place)
+  }
+}

@@ -1,0 +1,153 @@
+/** What jobs about records share: how a record is asked for, refused, opened and described. */
+
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
+import { decodeHistogram, type Histogram } from '../format/histogram.js'
+import type { JobRecords, RecordColumns } from '../job/coalesce.js'
+import { RECORD_LIMIT } from '../job/memory.js'
+import type { Descriptions, HistogramResult, RecordFailure } from '../job/reply.js'
+import type { ByteSource } from '../store/store.js'
+
+/** A histogram takes 16 bytes a bucket. */
+const MAX_HISTOGRAM_BYTES = 16 << 20
+
+/**
+ * The histogram in a record where the core finds no tensor of its tag, as in TensorBoard's files; null if there is none.
+ * The core has checked the record by then. If it can't be read a second time, what the core said of it stands.
+ */
+async function readHistogram(
+  { files, tags, records }: JobRecords,
+  record: number,
+  code: string,
+  source: ByteSource,
+): Promise<Histogram | null> {
+  const byteLength = records.byteLength[record]!
+  if ((code !== 'NoTensor' && code !== 'TagMismatch') || byteLength > MAX_HISTOGRAM_BYTES) return null
+  const frame = new Uint8Array(byteLength)
+  try {
+    await source.readInto(files[records.file[record]!]!, records.startByte[record]!, frame)
+  } catch (error) {
+    if (error instanceof StoreError) return null
+    throw error
+  }
+  const event = frame.subarray(HEADER_LENGTH, byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
+  return decodeHistogram(event, tags[records.tag[record]!]!)
+}
+
+export function shapeOf({ rows }: Histogram): number[] {
+  return [rows.length / 3, 3]
+}
+
+export function histogramResult(record: number, histogram: Histogram): HistogramResult {
+  return { record, shape: shapeOf(histogram), reductions: histogram.reductions }
+}
+
+/**
+ * What failed, as data, so that the rest of the job stands: the file in short, since many records can fail with it. An error
+ * that is not ours is a bug, and ends the job.
+ */
+export function failureData(error: unknown): ErrorData {
+  if (error instanceof TrialscanError) return inShort(error.toJSON())
+  throw error
+}
+
+/** The records of a job that failed. Some of them are histograms of TensorBoard, which the core does not know. */
+export class Failures {
+  readonly #job: JobRecords
+  readonly #sourceOf: (file: number) => ByteSource
+  readonly #failures: RecordFailure[] = []
+
+  constructor(job: JobRecords, sourceOf: (file: number) => ByteSource) {
+    this.#job = job
+    this.#sourceOf = sourceOf
+  }
+
+  add(record: number, error: unknown): void {
+    this.#failures.push({ record, error: failureData(error) })
+  }
+
+  /** @returns those that are no histograms, in the order of the records */
+  async finish(onHistogram: (record: number, histogram: Histogram) => void): Promise<RecordFailure[]> {
+    const failed: RecordFailure[] = []
+    for (const failure of this.#failures) {
+      const { record, error } = failure
+      const source = this.#sourceOf(this.#job.records.file[record]!)
+      const histogram = await readHistogram(this.#job, record, error.code, source)
+      if (histogram === null) failed.push(failure)
+      else onHistogram(record, histogram)
+    }
+    return failed.sort((a, b) => a.record - b.record)
+  }
+}
+
+export function askedOf(records: RecordColumns, record: number) {
+  return {
+    byteLength: records.byteLength[record]!,
+    tag: records.tag[record]!,
+    step: records.step[record]!,
+    tornasole: records.tornasole[record] === 1,
+  }
+}
+
+export function placeOf({ files, tags, records }: JobRecords, record: number, source: ByteSource) {
+  return {
+    url: source.url(files[records.file[record]!]!),
+    startByte: records.startByte[record]!,
+    tensor: tags[records.tag[record]!]!,
+  }
+}
+
+/** The error of an index entry whose length no record can have; such a record is not read. */
+export function impossibleLength(job: JobRecords, record: number, source: ByteSource): FormatError | undefined {
+  const byteLength = job.records.byteLength[record]!
+  if (byteLength >= FRAMING_LENGTH && byteLength <= RECORD_LIMIT) return undefined
+  const { url, startByte, tensor } = placeOf(job, record, source)
+  const expected = `a record length between ${FRAMING_LENGTH} and ${RECORD_LIMIT} bytes in the index entry`
+  const message = `${url}, offset ${startByte}, tensor ${quote(tensor)}: expected ${expected}, got ${byteLength}`
+  return new FormatError('LengthMismatch', message, { url, offset: startByte, expected, got: `${byteLength}`, tensor })
+}
+
+/** Collects what records turned out to be in the order of the job's columns, whatever order they come in. */
+export class RecordTable {
+  readonly #dtypes: Uint8Array
+  readonly #shapes: (readonly number[] | undefined)[]
+  /** Made when the first record needs it: rows that are written down need no moments. */
+  #moments = new Float64Array(0)
+
+  constructor(total: number) {
+    this.#dtypes = new Uint8Array(total)
+    this.#shapes = new Array(total)
+  }
+
+  describe(record: number, dtype: number, shape: readonly number[]): void {
+    this.#dtypes[record] = dtype
+    this.#shapes[record] = shape
+  }
+
+  /** @param row of moments */
+  reduce(record: number, row: Float64Array): void {
+    const { length } = row
+    if (this.#moments.length === 0) this.#moments = new Float64Array(this.#dtypes.length * length)
+    this.#moments.set(row, record * length)
+  }
+
+  /** A row of moments a record; of no meaning where it failed. */
+  get moments(): Float64Array<ArrayBuffer> {
+    return this.#moments
+  }
+
+  get described(): Descriptions {
+    const ranks = Uint8Array.from(this.#shapes, shape => shape?.length ?? 0)
+    const dims = new Float64Array(ranks.reduce((sum, rank) => sum + rank, 0))
+    let at = 0
+    for (const shape of this.#shapes) {
+      if (shape === undefined) continue
+      dims.set(shape, at)
+      at += shape.length
+    }
+    return { dtypes: this.#dtypes, ranks, dims }
+  }
+}
+
+/** Of no records. */
+export const NOTHING_DESCRIBED: Descriptions = new RecordTable(0).described

@@ -1,0 +1,128 @@
+/** Read ▸ decode ▸ a call per record: the one way over records that are read in batches. What is done with each is up to the job. */
+
+import type { KnownMoments } from '../engine/abi.js'
+import type { Engine } from '../engine/engine.js'
+import type { Address } from '../engine/memory.js'
+import type { Batch, SlotReader } from '../engine/slots.js'
+import type { JobRecords, ReadBatch } from '../job/coalesce.js'
+import type { ByteSource } from '../store/store.js'
+import { Clock } from './clock.js'
+import { ReadAhead } from './read-ahead.js'
+import { askedOf, impossibleLength, placeOf } from './record.js'
+
+export interface BatchedRecords extends JobRecords {
+  readonly checkLevel: number
+  readonly batches: readonly ReadBatch[]
+  readonly aheadByteLength: number
+}
+
+/** A batch in the core's memory. Slots and rows are views, which hold until the core is called or reserves memory. */
+export interface DecodedBatch {
+  readonly batch: Batch
+  readonly first: number
+  readonly count: number
+  readonly slots: SlotReader
+  /** Moments; of no meaning where they were not asked for. */
+  readonly rows: Float64Array<ArrayBuffer>
+}
+
+export interface RecordVisitor {
+  /**
+   * A record that is what its index entry says: the i-th of the batch.
+   * @returns what there is to do that calls the core or reserves memory: it waits until all records of the batch were
+   *   looked at. If it throws, the record has failed.
+   */
+  record(record: number, i: number, batch: DecodedBatch): (() => void) | undefined
+  /** Behind the last record of a batch, while its rows are in memory. */
+  endBatch?(): void
+  fail(record: number, error: unknown): void
+}
+
+export interface ReadRecordsOptions {
+  readonly sourceOf: (file: number) => ByteSource
+  /** How much rows of moments have to know; null: there are none. */
+  readonly known: KnownMoments | null
+  /** The records as the batches have them. Default: as they are. */
+  readonly order?: Int32Array
+  readonly clock?: Clock
+}
+
+/** Works on all records of a job, batch by batch. The engine has been reset. */
+export async function readRecords(
+  job: BatchedRecords,
+  engine: Engine,
+  visitor: RecordVisitor,
+  { sourceOf, known, order, clock = new Clock(false) }: ReadRecordsOptions,
+): Promise<{ readonly readBytes: number; readonly reads: number }> {
+  const { batches, records, checkLevel } = job
+  const tags = engine.writeTags(job.tags)
+  const batch = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
+  const reads = new ReadAhead(
+    engine,
+    batches.map(({ file, startByte, endByte }) => {
+      return { store: sourceOf(file), path: job.files[file]!, startByte, byteLength: endByte - startByte }
+    }),
+    job.aheadByteLength,
+  )
+  let readBytes = 0
+  try {
+    for (const { file, startByte, endByte, first, count } of batches) {
+      const recordOf = (i: number): number => (order === undefined ? first + i : order[first + i]!)
+      let window: Address
+      let available: number
+      clock.lap('writeMs')
+      try {
+        const arrival = reads.next()
+        window = arrival.window
+        available = typeof arrival.available === 'number' ? arrival.available : await arrival.available
+        clock.lap('readMs')
+      } catch (error) {
+        for (let i = 0; i < count; i++) visitor.fail(recordOf(i), error)
+        continue
+      }
+      readBytes += available
+      engine.ask(
+        batch,
+        count,
+        tags,
+        i => askedOf(records, recordOf(i)),
+        i => {
+          const at = records.startByte[recordOf(i)]! - startByte
+          const byteLength = Math.max(0, Math.min(records.byteLength[recordOf(i)]!, available - at))
+          return { address: window + Math.min(at, endByte - startByte), byteLength }
+        },
+      )
+      engine.scoped(() => {
+        clock.lap('writeMs')
+        if (known === null || clock.isOn) engine.decode(batch, count, checkLevel)
+        const decodeMs = clock.lap('decodeMs')
+        if (known !== null) engine.scan(batch, count, checkLevel, known)
+        // The core does both at once; what it takes beyond the walk alone is the reducing.
+        clock.lap('reduceMs', decodeMs)
+        const decoded = { batch, first, count, slots: engine.slots(batch, count), rows: engine.rows(batch, count) }
+        const waiting: { readonly record: number; readonly work: () => void }[] = []
+        for (let i = 0; i < count; i++) {
+          const record = recordOf(i)
+          // Held against the index entry here, since the core knows lengths of 32 bits only.
+          const refused = impossibleLength(job, record, sourceOf(file))
+          if (refused) visitor.fail(record, refused)
+          else if (decoded.slots.ok(i)) {
+            const work = visitor.record(record, i, decoded)
+            if (work !== undefined) waiting.push({ record, work })
+          } else visitor.fail(record, decoded.slots.error(i, placeOf(job, record, sourceOf(file))))
+        }
+        visitor.endBatch?.()
+        for (const { record, work } of waiting) {
+          try {
+            work()
+          } catch (error) {
+            visitor.fail(record, error)
+          }
+        }
+      })
+    }
+  } finally {
+    reads.end()
+  }
+  return { readBytes, reads: batches.length }
+}

@@ -1,0 +1,70 @@
+/** Reductions, the hot path: a job's records as rows of moments. One bad record is one failure in the reply; the rest of the job stands. */
+
+import { dtypeNumber } from '../engine/dtype.js'
+import type { Engine } from '../engine/engine.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
+import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.js'
+import type { PartJob, PartReply, ScanJob, ScanReply } from '../job/scan.js'
+import type { Store } from '../store/store.js'
+import { Clock } from './clock.js'
+import { type LargeRecord, openLarge } from './large.js'
+import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './record.js'
+import { type RecordVisitor, readRecords } from './records.js'
+import { LinesWriter } from './text.js'
+
+export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanReply> {
+  const table = new RecordTable(job.order.length)
+  const failures = new Failures(job, () => store)
+  const clock = new Clock(job.timed)
+  engine.reset()
+  const lines = job.lines && new LinesWriter(job, job.lines, engine)
+  const visitor: RecordVisitor = {
+    record(record, i, batch) {
+      if (lines?.write(record, i, batch)) return undefined
+      const { slots, rows } = batch
+      table.describe(record, slots.dtypeNumber(i), slots.shape(i))
+      table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
+      return undefined
+    },
+    endBatch: () => lines?.flush(),
+    fail: (record, error) => failures.add(record, error),
+  }
+  const { known, order } = job
+  const read = await readRecords(job, engine, visitor, { sourceOf: () => store, known, order, clock })
+  const histograms: HistogramResult[] = []
+  const failed = await failures.finish((record, histogram) => histograms.push(histogramResult(record, histogram)))
+  const written = lines?.finish() ?? null
+  clock.lap('writeMs')
+  return {
+    kind: 'scan',
+    // Where all rows are text, nothing else is wanted.
+    described: written?.byteLengths === null ? NOTHING_DESCRIBED : table.described,
+    histograms,
+    moments: table.moments,
+    failures: failed,
+    lines: written,
+    stats: { records: order.length, ...read, spent: clock.spent },
+  }
+}
+
+/** Reduces parts of a record that is too large to be read at once. */
+export async function reducePart(job: PartJob, engine: Engine, store: Store): Promise<PartReply> {
+  const table = new RecordTable(1)
+  const failures: RecordFailure[] = []
+  let record: LargeRecord | undefined
+  let moments = new Float64Array(0)
+  let checksums: readonly PartChecksum[] = []
+  try {
+    record = await openLarge(job, 0, engine, store, job.aheadByteLength)
+    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, job.known)
+    checksums = reduced.checksums
+    moments = reduced.rows
+    table.describe(0, dtypeNumber(record.found.dtype), record.found.shape)
+  } catch (error) {
+    failures.push({ record: 0, error: failureData(error) })
+  }
+  const { described } = table
+  const { readBytes = 0, reads = 0 } = record ?? {}
+  const stats = { records: job.part === 0 ? 1 : 0, readBytes, reads }
+  return { kind: 'part', described, moments, failures, checksums, stats }
+}

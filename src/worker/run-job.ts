@@ -1,0 +1,36 @@
+/** Which function does which job. */
+
+import type { Engine } from '../engine/engine.js'
+import type { Job, Reply } from '../job/message.js'
+import type { Store, StoreSpec } from '../store/store.js'
+import { describe } from './describe.js'
+import { readIndexFiles } from './index-files.js'
+import { measure } from './measure.js'
+import { reducePart, scan } from './reduce.js'
+import { scanEventFiles } from './survey.js'
+import { readValues } from './values.js'
+
+/** Runs a job on this thread's engine. */
+export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Promise<Reply> {
+  if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
+  const store = storeOf(job.store)
+  switch (job.kind) {
+    case 'scan':
+      return scan(job, engine, store)
+    case 'part':
+      return reducePart(job, engine, store)
+    case 'describe':
+      return describe(job, engine, store)
+    case 'value':
+      return readValues(job, engine, store)
+    case 'index':
+      return readIndexFiles(job, store)
+    case 'events':
+      return scanEventFiles(job, engine, store)
+    case 'copy':
+      return (await import('./copy.js')).copyRecords(job, engine, store)
+    case 'verify':
+      // Few need it, and a scan should not load it.
+      return (await import('./verify.js')).verifyEventFiles(job, engine, store)
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * Finds out what event files hold where no index file tells it. The records are followed by their frames; of each, only
+ * what names it is read, in pieces.
+ */
+
+import { Status } from '../engine/abi.js'
+import type { Engine } from '../engine/engine.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import type { Texts } from '../engine/memory.js'
+import type { Batch } from '../engine/slots.js'
+import { faultError } from '../engine/status.js'
+import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
+import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
+import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
+import type { TornasoleIndexFile } from '../format/tornasole.js'
+import { Interner } from '../job/interner.js'
+import type { EventFileScan, EventsJob, EventsReply } from '../job/message.js'
+import { isRemote, type Store } from '../store/store.js'
+
+/** Read at once: a large record costs one such piece, small ones come by the hundred. */
+const PIECE_BYTES = 64 << 10
+/** The most that is read at once where reading is making requests, and one piece is wanted behind the other. */
+const MAX_PIECE_BYTES = 4 << 20
+/** Faults of a file that are told one by one. */
+const MAX_PROBLEMS = 100
+const CHECK_MINIMAL = 1
+
+/** Walks whole event files, or what was appended to them. */
+export async function scanEventFiles(job: EventsJob, engine: Engine, store: Store): Promise<EventsReply> {
+  engine.reset()
+  const frames = new Frames(engine)
+  const files: (EventFileScan | ErrorData)[] = []
+  for (const { path, startByte } of job.files) {
+    try {
+      files.push(await scanEventFile(path, startByte, frames, store))
+    } catch (error) {
+      files.push(errorToData(error))
+    }
+  }
+  return { kind: 'events', files }
+}
+
+async function scanEventFile(path: string, startByte: number, frames: Frames, store: Store): Promise<EventFileScan> {
+  const url = store.url(path)
+  const fileLength = await store.byteLength(path)
+  const file = new FilePieces(store, path, fileLength)
+  const tags = new Interner()
+  const columns = { tag: [], startByte: [], byteLength: [], step: [], mode: [], modeStep: [] } as Record<
+    'tag' | 'startByte' | 'byteLength' | 'step' | 'mode' | 'modeStep',
+    number[]
+  >
+  const problems: ErrorData[] = []
+  let at = startByte
+  while (at < fileLength) {
+    try {
+      if (!file.has(at, HEADER_LENGTH)) await file.load(at)
+      const header = file.slice(at, Math.min(HEADER_LENGTH, fileLength - at))
+      const byteLength = frames.byteLength(header, { url, startByte: at, tensor: '' })
+      if (at + byteLength > fileLength) throw truncated(url, at, byteLength, fileLength - at)
+      const end = at + byteLength
+      try {
+        const { step, values } = await readHead(file, url, at, byteLength)
+        if (!Number.isSafeInteger(step)) throw badStep(url, at)
+        for (const { tag, kind, mode, modeStep } of values) {
+          if (kind === null) continue
+          columns.tag.push(tags.number(tag))
+          columns.startByte.push(at)
+          columns.byteLength.push(byteLength)
+          columns.step.push(step)
+          columns.mode.push(mode)
+          columns.modeStep.push(modeStep)
+        }
+      } catch (error) {
+        // The frame holds: only this record is lost.
+        if (!(error instanceof FormatError) || error.code === 'TruncatedRecord') throw error
+        if (problems.length < MAX_PROBLEMS) problems.push(error.toJSON())
+      }
+      at = end
+    } catch (error) {
+      // Where the next record begins is not known any more.
+      problems.push(errorToData(error))
+      break
+    }
+  }
+  return {
+    byteLength: fileLength,
+    scannedByteLength: at,
+    tags: tags.names,
+    tag: Int32Array.from(columns.tag),
+    startByte: Float64Array.from(columns.startByte),
+    recordByteLength: Float64Array.from(columns.byteLength),
+    step: Float64Array.from(columns.step),
+    mode: Uint8Array.from(columns.mode),
+    modeStep: Float64Array.from(columns.modeStep),
+    problems,
+  }
+}
+
+/** Completes an index file of Tornasole with the mode, which the first Event that has one tells. */
+export async function withModeOfEvents(
+  { eventFile, tensors }: TornasoleIndexFile,
+  step: number,
+  store: Store,
+): Promise<IndexFile> {
+  return { ...modeOfRecord(await readMode(eventFile, tensors, store), step), eventFile, tensors, shapes: [] }
+}
+
+async function readMode(eventFile: string | null, tensors: readonly TensorLocation[], store: Store) {
+  let fault: FormatError | undefined
+  if (eventFile !== null) {
+    const file = new FilePieces(store, eventFile, await store.byteLength(eventFile))
+    for (const { startByte, byteLength } of tensors) {
+      try {
+        const { values } = await readHead(file, store.url(eventFile), startByte, byteLength)
+        const told = values.find(({ mode }) => mode > 0)
+        if (told) return told
+      } catch (error) {
+        // One bad record does not cost the others their mode.
+        if (!(error instanceof FormatError)) throw error
+        fault ??= error
+      }
+    }
+  }
+  if (fault) throw fault
+  return { mode: 0, modeStep: -1 }
+}
+
+async function readHead(file: FilePieces, url: string, startByte: number, byteLength: number): Promise<EventHead> {
+  const start = startByte + HEADER_LENGTH
+  const walk = walkEventHead(file, start, startByte + byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
+  try {
+    for (;;) {
+      const { done, value } = walk.next()
+      if (done) return value as EventHead
+      const needed = value as Needed
+      await file.load(needed.at)
+      if (!file.has(needed.at, needed.byteLength)) {
+        throw truncated(url, startByte, byteLength, Math.max(0, file.byteLength - startByte))
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof MalformedEvent)) throw error
+    const { at: offset, expected, got } = error
+    const message = `${url}, offset ${offset}: expected ${expected}, got ${got}`
+    throw new FormatError('MalformedEvent', message, { url, offset, expected, got })
+  }
+}
+
+function badStep(url: string, offset: number): FormatError {
+  const [expected, got] = ['an Event of a step from 0 to 2^53 - 1', 'another step']
+  const message = `${url}, offset ${offset}: expected ${expected}, got ${got}`
+  return new FormatError('BadStep', message, { url, offset, expected, got })
+}
+
+function truncated(url: string, startByte: number, expected: number, got: number): TrialscanError {
+  return faultError(
+    { status: Status.truncated, faultOffset: 0, expected, got, tag: '' },
+    { url, startByte, tensor: '' },
+  )
+}
+
+/** A file, a piece of which is in memory. */
+export class FilePieces implements FileBytes {
+  readonly byteLength: number
+  readonly #store: Store
+  readonly #path: string
+  #piece = new Uint8Array(PIECE_BYTES)
+  #start = 0
+  #length = 0
+
+  constructor(store: Store, path: string, byteLength: number) {
+    this.#store = store
+    this.#path = path
+    this.byteLength = byteLength
+  }
+
+  has(at: number, byteLength: number): boolean {
+    return at >= this.#start && at + byteLength <= this.#start + this.#length
+  }
+
+  byte(at: number): number {
+    return this.#piece[at - this.#start]!
+  }
+
+  slice(at: number, byteLength: number): Uint8Array {
+    return this.#piece.subarray(at - this.#start, Math.min(at - this.#start + byteLength, this.#length))
+  }
+
+  /** Reads the piece that begins at `at`; what was appended since the file was measured is left alone. */
+  async load(at: number): Promise<void> {
+    const end = this.#start + this.#length
+    const isNext = this.#length > 0 && at > this.#start && at <= end + PIECE_BYTES
+    const byteLength = this.#piece.length
+    if (isRemote(this.#store) && isNext && byteLength < MAX_PIECE_BYTES) this.#piece = new Uint8Array(2 * byteLength)
+    const wanted = Math.max(0, Math.min(isNext ? this.#piece.length : PIECE_BYTES, this.byteLength - at))
+    this.#start = at
+    this.#length = 0
+    this.#length = await this.#store.readInto(this.#path, at, this.#piece.subarray(0, wanted))
+  }
+}
+
+/** Checks the frames of records by the core. */
+class Frames {
+  readonly #engine: Engine
+  readonly #room: Batch
+  readonly #tags: Texts
+  readonly #header: ReturnType<Engine['reserveBytes']>
+
+  constructor(engine: Engine) {
+    this.#engine = engine
+    this.#tags = engine.writeTags([])
+    this.#room = engine.reserveBatch(1)
+    this.#header = engine.reserveBytes(HEADER_LENGTH)
+  }
+
+  /** The length of a record, frame and all. @throws FormatError */
+  byteLength(header: Uint8Array, place: Parameters<typeof faultError>[1]): number {
+    const engine = this.#engine
+    const view = engine.view(this.#header, HEADER_LENGTH)
+    view.set(header)
+    const payloadLength = new DataView(view.buffer, view.byteOffset).getUint32(0, true)
+    engine.ask(
+      this.#room,
+      1,
+      this.#tags,
+      () => ({ byteLength: 0, tag: -1, step: -1 }),
+      () => ({ address: this.#header, byteLength: header.length }),
+    )
+    if (!engine.checkHeader(this.#room, CHECK_MINIMAL)) throw engine.slots(this.#room, 1).error(0, place)
+    return payloadLength + FRAMING_LENGTH
+  }
+}

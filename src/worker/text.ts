@@ -1,0 +1,169 @@
+/** Rows of a scan as text, written by the thread that has made them. */
+
+import { dtypeOf } from '../engine/dtype.js'
+import type { Engine } from '../engine/engine.js'
+import type { LineTable } from '../engine/lines.js'
+import type { Address } from '../engine/memory.js'
+import { isDefined, isFiniteRow, Moments, numberFrom, type ReductionValue } from '../engine/moments.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
+import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
+import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
+import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
+import type { DecodedBatch } from './records.js'
+
+/** A line of all eighteen reductions takes no more, but for long names. */
+const LINE_BYTES = 512
+
+/**
+ * Writes rows down as they are made. Those of real numbers that need no second look wait for others, and the core writes
+ * them at once; all others are written as they come.
+ */
+export class LinesWriter {
+  readonly #job: ScanJob
+  readonly #lines: LinesJob
+  readonly #engine: Engine
+  readonly #format: RowFormat
+  readonly #table: LineTable
+  /** The records whose lines wait in the table. */
+  #waiting: number[] = []
+  readonly #text: TextWriter
+  readonly #starts: Float64Array
+  readonly #byteLengths: Uint32Array<ArrayBuffer>
+  #count = 0
+  /** Whether the lines came in the order of their rows. */
+  #isInOrder = true
+  /** The place and the kind that were spelled last. */
+  #place: Place = { step: -1 as GlobalStep, mode: 'GLOBAL', modeStep: -1 as ModeStep, worker: '' }
+  #placeText = ''
+  #kind: Kind = { dtype: 'string', shape: [] }
+  #kindText = ''
+
+  constructor(job: ScanJob, lines: LinesJob, engine: Engine) {
+    this.#job = job
+    this.#lines = lines
+    this.#engine = engine
+    const format = rowFormat(lines.format, lines.reductions)
+    this.#format = format
+    const columns = lines.reductions.map((name, i) => ({ label: format.labels[i]!, ...numberFrom(name) }))
+    const names = job.tags.map(tag => format.name(tag))
+    this.#table = engine.lineTable({ columns, isJson: format.isJson, end: format.end, names })
+    this.#text = new TextWriter(job.order.length * LINE_BYTES)
+    this.#starts = new Float64Array(job.order.length)
+    this.#byteLengths = new Uint32Array(job.order.length)
+  }
+
+  /**
+   * Writes the i-th record of a batch, whose rows must stay until `flush`.
+   * @returns false for a record that is no row of its own, or has not all that was asked for: it is not written
+   */
+  write(record: number, i: number, { batch, slots, rows }: DecodedBatch): boolean {
+    const { workers, worker, mode, modeStep, reductions, strict } = this.#lines
+    if (worker[record]! < 0) return false
+    const { records, tags } = this.#job
+    const tag = records.tag[record]!
+    const dtype = dtypeOf(slots.dtypeNumber(i))!
+    const kind = { dtype, shape: slots.shape(i) }
+    const place = {
+      step: records.step[record]! as GlobalStep,
+      mode: MODES[mode[record]!]!,
+      modeStep: modeStep[record]! as ModeStep,
+      worker: workers[worker[record]!]!,
+    }
+    const at = i * ROW_LENGTH
+    if (!NOT_IN_FLOAT64.has(dtype) && isFiniteRow(rows, at)) {
+      if (this.#add(tag, place, kind, this.#engine.rowAddress(batch, i))) {
+        this.#waiting.push(record)
+        return true
+      }
+    }
+    const moments = new Moments(dtype, rows.subarray(at, at + ROW_LENGTH))
+    const told: Partial<Record<ReductionName, ReductionValue>> = {}
+    for (const name of reductions) {
+      if (isDefined(name, dtype)) told[name] = moments.reduction(name)
+      else if (strict && dtype !== 'string') return false
+    }
+    this.flush()
+    const { exact } = moments
+    const start = this.#text.length
+    const row: ValueRow = {
+      tensor: tags[tag]!,
+      ...place,
+      ...kind,
+      reductions: told,
+      saved: false,
+      moments,
+      ...(exact && { exact }),
+    }
+    this.#format.write(row, this.#text)
+    this.#wrote(record, start, this.#text.length)
+    return true
+  }
+
+  /** Adds a line to the table. @returns false for one that is too long for it */
+  #add(name: number, place: Place, kind: Kind, row: Address): boolean {
+    if (!isSamePlace(place, this.#place)) {
+      this.#place = place
+      this.#placeText = this.#format.place(place)
+    }
+    if (!isSameKind(kind, this.#kind)) {
+      this.#kind = kind
+      this.#kindText = this.#format.kind(kind)
+    }
+    if (this.#table.add(name, this.#placeText, this.#kindText, row)) return true
+    this.flush()
+    return this.#table.add(name, this.#placeText, this.#kindText, row)
+  }
+
+  /** Writes the lines that wait. */
+  flush(): void {
+    if (this.#waiting.length === 0) return
+    const { text, ends } = this.#table.write()
+    let start = this.#text.length
+    const base = start
+    this.#text.bytes(text)
+    for (const [i, record] of this.#waiting.entries()) {
+      this.#wrote(record, start, base + ends[i]!)
+      start = base + ends[i]!
+    }
+    this.#waiting = []
+  }
+
+  finish(): WrittenLines {
+    const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
+    const byteLengths = isWhole ? null : this.#byteLengths
+    const written = this.#text.finish()
+    if (this.#isInOrder) return { text: written, byteLengths }
+    const text = new Uint8Array(written.length)
+    let at = 0
+    for (const [record, byteLength] of this.#byteLengths.entries()) {
+      const start = this.#starts[record]!
+      text.set(written.subarray(start, start + byteLength), at)
+      at += byteLength
+    }
+    return { text, byteLengths }
+  }
+
+  #wrote(record: number, start: number, end: number): void {
+    this.#isInOrder &&= record === this.#count
+    this.#count++
+    this.#starts[record] = start
+    this.#byteLengths[record] = end - start
+  }
+}
+
+type Place = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
+type Kind = Pick<ValueRow, 'dtype' | 'shape'>
+
+function isSamePlace(a: Place, b: Place): boolean {
+  return a.step === b.step && a.modeStep === b.modeStep && a.mode === b.mode && a.worker === b.worker
+}
+
+function isSameKind(a: Kind, b: Kind): boolean {
+  const { length } = a.shape
+  if (a.dtype !== b.dtype || length !== b.shape.length) return false
+  for (let axis = 0; axis < length; axis++) if (a.shape[axis] !== b.shape[axis]) return false
+  return true
+}
+
+/** Dtypes of which not all reductions are there, or not all are numbers that float64 holds. */
+const NOT_IN_FLOAT64: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])

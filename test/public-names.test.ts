@@ -27,6 +27,7 @@ it('exports these names', () => {
       "Moments",
       "NLPSequenceRatio",
       "NoMoreData",
+      "OutputFile",
       "Overfit",
       "Overtraining",
       "PoorWeightInitialization",

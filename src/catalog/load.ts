@@ -1,5 +1,6 @@
 /** Opening and refreshing a trial: collections and index files from the store into one catalog. */
 
+import { pathToFileURL } from 'node:url'
 import { MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
 import { othersAmong, otherWorkerError, otherWorkerOf } from '../format/index-owner.js'
@@ -27,7 +28,8 @@ import type { Access } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../runner/pump.js'
 import { runTwice } from '../runner/runner.js'
-import { readFileIfThere, writeWholeFile } from '../store/local/file.js'
+import { readFileIfThere } from '../store/local/file.js'
+import { writeAsideSync } from '../store/local/output.js'
 import { eachFile, type Store } from '../store/store.js'
 import type { Worker } from '../types.js'
 import { Catalog, type IndexEntry } from './catalog.js'
@@ -321,12 +323,14 @@ export class TrialLoader {
       if (stamp && !(content instanceof Error)) files.set(path, { stamp, content })
     }
     this.#cacheProblem = null
+    const bytes = encodeIndexCache(this.#access.store.url(''), files)
     try {
-      writeWholeFile(indexCache, encodeIndexCache(this.#access.store.url(''), files))
-    } catch (error) {
+      writeAsideSync(indexCache, bytes)
+    } catch (cause) {
       // A full disk costs the next opening its cache, and not this one its trial.
-      if (!(error instanceof StoreError)) throw error
-      this.#cacheProblem = error
+      const url = pathToFileURL(indexCache).href
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      this.#cacheProblem = new StoreError('Unavailable', `${indexCache} can't be written: ${reason}`, { url }, cause)
     }
   }
 

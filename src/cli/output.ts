@@ -1,11 +1,7 @@
 /** Where data goes: standard output, or a file that is there as a whole or not at all. */
 
-import { randomBytes } from 'node:crypto'
-import { fstatSync, rmSync } from 'node:fs'
-import { type FileHandle, open, realpath, rename, stat } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { StoreError } from '../index.js'
+import { fstatSync } from 'node:fs'
+import { OutputFile, type OutputFileOptions, StoreError } from '../index.js'
 
 type Chunk = string | Uint8Array
 
@@ -35,8 +31,8 @@ export class Output {
   }
 
   /** Standard output, or the file if one is named. */
-  static async open(path?: string): Promise<Output> {
-    return new Output(path === undefined ? stdout : await fileTarget(path))
+  static async open(path?: string, options: OutputFileOptions = {}): Promise<Output> {
+    return new Output(path === undefined ? stdout : await fileTarget(path, options))
   }
 
   /** @returns a promise where the caller has to wait for the reader, or the disk */
@@ -104,7 +100,7 @@ function isRegularFile(descriptor: number): boolean {
 
 function awaitWrite(write: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((done, failed) => {
-    write(error => (error ? failed(writeError('standard output', error)) : done()))
+    write(error => (error ? failed(stdoutError(error)) : done()))
   })
 }
 
@@ -127,64 +123,22 @@ function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-/** A temporary file beside the one that is meant; devices and pipes are written to as they are. */
-async function fileTarget(path: string): Promise<Target> {
-  const wrap = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work()
-    } catch (error) {
-      throw writeError(path, error)
-    }
+/** A file, of which nothing is left however the process ends, short of being killed. */
+async function fileTarget(path: string, options: OutputFileOptions): Promise<Target> {
+  const file = await OutputFile.create(path, options)
+  const remove = (): void => file.remove()
+  process.once('exit', remove)
+  return {
+    write: chunk => file.write(chunk),
+    commit: async () => {
+      await file.commit()
+      process.removeListener('exit', remove)
+    },
+    discard: () => file.discard(),
   }
-  return wrap(async () => {
-    const real = await realpath(path).catch(() => resolve(path))
-    const there = await stat(real).catch(() => null)
-    const isSpecial = there !== null && !there.isFile()
-    const temporary = join(dirname(real), `.${basename(real).slice(0, 100)}.${randomBytes(4).toString('hex')}.tmp`)
-    const file = isSpecial ? await open(real, 'w') : await open(temporary, 'wx', there?.mode ?? 0o666)
-    // However the process ends, short of being killed, no temporary file is left.
-    const remove = () => rmSync(temporary, { force: true })
-    if (!isSpecial) process.once('exit', remove)
-    return {
-      write: chunk => wrap(() => writeWhole(file, chunk)),
-      commit: () =>
-        wrap(async () => {
-          await file.close()
-          if (isSpecial) return
-          await rename(temporary, real)
-          process.removeListener('exit', remove)
-        }),
-      discard: async () => {
-        await file.close().catch(() => {})
-        if (!isSpecial) remove()
-      },
-    }
-  })
 }
 
-async function writeWhole(file: FileHandle, chunk: Chunk): Promise<void> {
-  const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-  for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten
-}
-
-const WRITE_FAULTS: Readonly<
-  Record<string, readonly [StoreError['code'] & ('Denied' | 'NotFound' | 'NotAFile'), string]>
-> = {
-  EACCES: ['Denied', 'permission denied'],
-  EPERM: ['Denied', 'not permitted'],
-  EROFS: ['Denied', 'the file system is read-only'],
-  ENOENT: ['NotFound', 'its directory does not exist'],
-  ENOTDIR: ['NotFound', 'its directory is none'],
-  EISDIR: ['NotAFile', 'it is a directory'],
-}
-
-export function writeError(path: string, cause: unknown): StoreError {
-  if (cause instanceof StoreError) return cause
-  const { code = '', message } = cause as NodeJS.ErrnoException
-  const [kind, reason] = WRITE_FAULTS[code] ?? [
-    'Unavailable',
-    code === 'ENOSPC' ? 'no space left on the device' : message,
-  ]
-  const url = pathToFileURL(path).href
-  return new StoreError(kind as 'Unavailable', `cannot write ${path}: ${reason}`, { url }, cause)
+function stdoutError(cause: NodeJS.ErrnoException): StoreError {
+  const reason = cause.code === 'ENOSPC' ? 'no space left on the device' : cause.message
+  return new StoreError('Unavailable', `cannot write standard output: ${reason}`, { url: 'file:///dev/stdout' }, cause)
 }

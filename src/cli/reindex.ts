@@ -1,7 +1,6 @@
 /** `trialscan reindex`: index files for a trial that has lost them, or never had any. */
 
-import { mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type ReindexedFile, reindexTrial, StoreError } from '../index.js'
 import { EXIT } from './exit.js'
@@ -9,7 +8,7 @@ import { csvLine } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
 import { counted } from './format/number.js'
 import { settle } from './given.js'
-import { Output, writeError } from './output.js'
+import { Output } from './output.js'
 import { expectOutside, realPath } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { s3OptionsFor } from './s3-given.js'
@@ -31,8 +30,7 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
     signal.throwIfAborted()
     const target = join(out, path)
     await expectNoLink(out, path)
-    await mkdir(dirname(target), { recursive: true }).catch(error => Promise.reject(writeError(target, error)))
-    const output = await Output.open(target)
+    const output = await Output.open(target, { makesDirectory: true })
     try {
       await output.write(text)
       await output.end()

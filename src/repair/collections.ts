@@ -4,7 +4,7 @@ import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
 import { parseCollections } from '../format/collections.js'
 import { parseJsonObject, pythonJson } from '../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
-import type { LocalOutput } from '../store/local/output.js'
+import type { OutputDirectory } from '../store/local/output.js'
 import type { Store } from '../store/store.js'
 import type { Worker } from '../types.js'
 import type { RepairNotes } from './report.js'
@@ -17,7 +17,7 @@ const MAX_SUBSTITUTES_BYTES = 16 << 20
 
 export interface CollectionsRepair {
   readonly store: Store
-  readonly output: LocalOutput
+  readonly output: OutputDirectory
   readonly notes: RepairNotes
   /** Whether each worker owes a file: the job has ended. */
   readonly areExpected: boolean
@@ -89,7 +89,7 @@ export async function repairCollections(
 }
 
 /** Where a file comes to lie: where it was, or where there is room for its name. */
-function placeOf(path: string, output: LocalOutput): string {
+function placeOf(path: string, output: OutputDirectory): string {
   return output.fits(path) ? path : collectionsFilePath(parseCollectionsFileName(path)!)
 }
 

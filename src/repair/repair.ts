@@ -52,7 +52,7 @@ import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../runner/pump.js'
 import { isFaultOfJob, type Runner, runTwice } from '../runner/runner.js'
-import { LocalOutput } from '../store/local/output.js'
+import { OutputDirectory } from '../store/local/output.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
@@ -147,7 +147,7 @@ export async function repairTrial(path: string, out: string, options?: RepairOpt
   const access = new Access(openStore(spec), spec)
   try {
     await access.store.open()
-    const output = await LocalOutput.create(out, spec.kind === 'local' ? spec.root : null)
+    const output = await OutputDirectory.create(out, spec.kind === 'local' ? spec.root : null)
     try {
       onTemporary?.(output.root)
       const repair = new Repair(access, output, { checksums, threads, signal })
@@ -191,7 +191,7 @@ interface WorkingOptions {
 class Repair {
   readonly #access: Access
   readonly #store: Store
-  readonly #output: LocalOutput
+  readonly #output: OutputDirectory
   readonly #options: WorkingOptions
   readonly #notes = new RepairNotes()
   /** Whether it is TensorBoard's: event files, and no index. */
@@ -203,7 +203,7 @@ class Repair {
   /** What was there to be read. */
   readonly #there = new Set<string>()
 
-  constructor(access: Access, output: LocalOutput, options: WorkingOptions) {
+  constructor(access: Access, output: OutputDirectory, options: WorkingOptions) {
     this.#access = access
     this.#store = access.store
     this.#output = output

@@ -6,7 +6,7 @@ import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import type { Address } from '../engine/memory.js'
 import { FormatError } from '../errors.js'
 import type { CopiedFile, CopyJob, CopyReply } from '../job/message.js'
-import { LocalOutputFile } from '../store/local/output.js'
+import { PieceWriter } from '../store/local/output.js'
 import type { Store } from '../store/store.js'
 
 /** Read and written at once. */
@@ -20,7 +20,7 @@ export async function copyRecords(job: CopyJob, engine: Engine, store: Store): P
   const piece = new Uint8Array(PIECE_BYTES)
   let byteLength = 0
   for (const file of job.files) {
-    const output = new LocalOutputFile(file.target)
+    const output = new PieceWriter(file.target)
     try {
       for (const { startByte, endByte, parts } of pieces(file)) {
         const view = piece.subarray(0, endByte - startByte)

@@ -3,19 +3,19 @@
  * what it holds, with a checksum at its end: a crash or a second process can cost an entry, and never a wrong byte.
  */
 
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { promises, readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.js'
 import { readFileIfThere } from './file.js'
+import { isAside, writeAside } from './output.js'
 
 const CHECKSUM_LENGTH = 4
 /** What is left of the bound after entries had to go. */
 const LEFT = 0.9
 /** A temporary file that old is of a process that has crashed. */
 const FORGOTTEN_MS = 3_600_000
-const TEMPORARY = /^\.[0-9a-f]+\.tmp$/
 const ENTRY = /^([0-9a-f]{40})-(\d+)-(\d+)$/
 
 interface Entry {
@@ -80,16 +80,13 @@ export class RangeCache {
     const id = idOf(object)
     const directory = join(this.#directory, id.slice(0, 2))
     const path = join(directory, `${id}-${startByte}-${endByte}`)
-    const temporary = join(directory, `.${randomBytes(8).toString('hex')}.tmp`)
     const checksum = Buffer.alloc(CHECKSUM_LENGTH)
     checksum.writeUInt32LE(crc32(bytes))
     try {
       await promises.mkdir(directory, { recursive: true, mode: 0o700 })
-      await promises.writeFile(temporary, Buffer.concat([bytes, checksum]), { mode: 0o600 })
-      await promises.rename(temporary, path)
+      await writeAside(path, Buffer.concat([bytes, checksum]), 0o600)
     } catch {
       this.#isBroken = true
-      await promises.rm(temporary, { force: true }).catch(() => {})
       return
     }
     this.#entriesOf(id).push({ path, startByte, endByte })
@@ -117,8 +114,7 @@ export class RangeCache {
           const stats = await promises.stat(path).catch(() => null)
           if (stats === null) continue
           if (ENTRY.test(file)) files.push({ path, size: stats.size, mtimeMs: stats.mtimeMs })
-          else if (TEMPORARY.test(file) && Date.now() - stats.mtimeMs > FORGOTTEN_MS)
-            await promises.rm(path, { force: true })
+          else if (isAside(file) && Date.now() - stats.mtimeMs > FORGOTTEN_MS) await promises.rm(path, { force: true })
         }
       }
       let total = files.reduce((sum, { size }) => sum + size, 0)

@@ -1,19 +1,125 @@
 /**
- * A directory that is written: a copy of a trial. It grows under a temporary name beside its own, and gets its name when it
- * is whole; whoever looks sees all of it or nothing.
+ * What is written to the local disk is there as a whole or not at all: files, and a directory, a copy of a trial. It grows
+ * under a temporary name beside its own and is renamed when it is whole; all that writes uses this.
  */
 
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, promises, writeSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, promises, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../errors.js'
 import { isInside } from './local-store.js'
 
-const { chmod, mkdir, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+const { chmod, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+
+/** A name for what is to have this path once it is whole: hidden, in the same directory, as long as a name can be. */
+function asideOf(path: string): string {
+  return join(dirname(path), `.${basename(path).slice(0, 100)}.${randomBytes(4).toString('hex')}.tmp`)
+}
+
+/** Whether a name is one of those that are given aside. */
+export function isAside(name: string): boolean {
+  return /^\..*\.[0-9a-f]{8}\.tmp$/s.test(name)
+}
+
+/**
+ * Writes a file that replaces what is there, be it a link. @param mode of the file
+ * @throws the system's error
+ */
+export async function writeAside(path: string, bytes: Uint8Array, mode: number): Promise<void> {
+  const aside = asideOf(path)
+  try {
+    await promises.writeFile(aside, bytes, { flag: 'wx', mode })
+    await promises.rename(aside, path)
+  } catch (error) {
+    await rm(aside, { force: true }).catch(() => {})
+    throw error
+  }
+}
+
+/**
+ * As `writeAside`, without a turn of the event loop in which the process could be ended; a device is not replaced.
+ * @throws the system's error
+ */
+export function writeAsideSync(path: string, bytes: Uint8Array): void {
+  const aside = asideOf(path)
+  try {
+    const there = lstatSync(path, { throwIfNoEntry: false })
+    if (there?.isCharacterDevice() || there?.isBlockDevice()) throw new Error('it is a device')
+    writeFileSync(aside, bytes, { flag: 'wx' })
+    renameSync(aside, path)
+  } catch (error) {
+    rmSync(aside, { force: true })
+    throw error
+  }
+}
+
+export interface OutputFileOptions {
+  /** Make the directory that the file is to lie in, and those above it. Default: false, so that it has to be there. */
+  readonly makesDirectory?: boolean
+}
+
+/**
+ * A file under way. It replaces the file that is there, or that a link there leads to, once it is whole; a device or a pipe
+ * is written to as it is.
+ */
+export class OutputFile {
+  readonly #path: string
+  readonly #handle: promises.FileHandle
+  readonly #target: string
+  /** Null where it is written to directly. */
+  readonly #aside: string | null
+
+  private constructor(path: string, handle: promises.FileHandle, target: string, aside: string | null) {
+    this.#path = path
+    this.#handle = handle
+    this.#target = target
+    this.#aside = aside
+  }
+
+  /** Begins a file. @throws StoreError */
+  static async create(path: string, { makesDirectory = false }: OutputFileOptions = {}): Promise<OutputFile> {
+    return written(path, async () => {
+      if (makesDirectory) await mkdir(dirname(path), { recursive: true })
+      const target = await realpath(path).catch(() => resolve(path))
+      const there = await stat(target).catch(() => null)
+      const isSpecial = there !== null && !there.isFile()
+      const aside = isSpecial ? null : asideOf(target)
+      const handle = aside === null ? await open(target, 'w') : await open(aside, 'wx', there?.mode ?? 0o666)
+      return new OutputFile(path, handle, target, aside)
+    })
+  }
+
+  /** @throws StoreError */
+  async write(chunk: string | Uint8Array): Promise<void> {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    await written(this.#path, async () => {
+      for (let at = 0; at < bytes.length; ) at += (await this.#handle.write(bytes, at)).bytesWritten
+    })
+  }
+
+  /** All is written: gives it its name. @throws StoreError */
+  async commit(): Promise<void> {
+    await written(this.#path, async () => {
+      await this.#handle.close()
+      if (this.#aside !== null) await rename(this.#aside, this.#target)
+    })
+  }
+
+  /** Something went wrong: leaves nothing behind. */
+  async discard(): Promise<void> {
+    await this.#handle.close().catch(() => {})
+    this.remove()
+  }
+
+  /** Removes what is there of it, at once: for a process that ends without waiting. After `commit` it does nothing. */
+  remove(): void {
+    if (this.#aside !== null) rmSync(this.#aside, { force: true })
+  }
+}
 
 /** A directory under way. */
-export class LocalOutput {
+export class OutputDirectory {
   /** Where its files are written until it is whole: an absolute path. */
   readonly root: string
   readonly #target: string
@@ -33,7 +139,7 @@ export class LocalOutput {
    * @param source the directory that it must not lie in, nor be; null: none that is local
    * @throws UsageError for a place where it can't be; StoreError where it can't be written
    */
-  static async create(out: string, source: string | null): Promise<LocalOutput> {
+  static async create(out: string, source: string | null): Promise<OutputDirectory> {
     const target = outputPath(out)
     const [real, there] = await written(out, () => Promise.all([realPath(target), stat(target).catch(noSuchFile)]))
     if (source !== null) {
@@ -53,11 +159,11 @@ export class LocalOutput {
     const first = await written(out, () => mkdir(parent, { recursive: true }))
     const parents: string[] = []
     if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
-    const root = join(parent, `.${basename(real).slice(0, 100)}.${randomBytes(4).toString('hex')}.tmp`)
+    const root = asideOf(real)
     await written(out, () => mkdir(root))
     // It takes the place of one that may be private.
     if (there !== null) await written(out, () => chmod(root, there.mode))
-    return new LocalOutput(root, real, parents)
+    return new OutputDirectory(root, real, parents)
   }
 
   /** Its URL, once it has its name. */
@@ -114,7 +220,7 @@ export class LocalOutput {
 }
 
 /** A file of a directory under way, written piece by piece: from a thread. Throws StoreErrors. */
-export class LocalOutputFile {
+export class PieceWriter {
   readonly #path: string
   readonly #file: number
 
@@ -163,11 +269,13 @@ async function written<T>(path: string, action: () => Promise<T>): Promise<T> {
   }
 }
 
-const REASONS: Readonly<Record<string, readonly ['Denied' | 'NotFound' | 'Unavailable', string]>> = {
+const REASONS: Readonly<Record<string, readonly ['Denied' | 'NotFound' | 'NotAFile' | 'Unavailable', string]>> = {
   EACCES: ['Denied', 'permission denied'],
   EPERM: ['Denied', 'not permitted'],
   EROFS: ['Denied', 'the file system is read-only'],
-  ENOTDIR: ['NotFound', 'a directory on the way is none'],
+  ENOENT: ['NotFound', 'its directory does not exist'],
+  ENOTDIR: ['NotFound', 'a part of its path is not a directory'],
+  EISDIR: ['NotAFile', 'it is a directory'],
   ENOSPC: ['Unavailable', 'no space left on the device'],
   EDQUOT: ['Unavailable', 'the quota is used up'],
 }

@@ -36,7 +36,9 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^node:fs/, /^(store\/local\/[\w-]+|engine\/module)\.ts$|^cli\//],
   [/^re2js$/, /^format\/pattern\.ts$/],
   [/^(commander|picocolors|cli-progress)$/, /^cli\//],
-  [/^node:(process|tty|readline)/, /^cli\//],
+  // The environment names proxies, to libraries as to commands.
+  [/^node:process$/, /^cli\/|^store\/s3\/proxy\.ts$/],
+  [/^node:(tty|readline)/, /^cli\//],
 ]
 
 /**

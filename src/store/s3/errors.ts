@@ -13,6 +13,8 @@ export class S3Failure extends Error {
   readonly retryAfterMs: number | undefined
   /** What time it is, as S3 says. */
   readonly date: string | undefined
+  /** The proxy on the way, without its password. */
+  readonly proxy: string | undefined
 
   constructor(
     message: string,
@@ -22,6 +24,7 @@ export class S3Failure extends Error {
       readonly region?: string
       readonly retryAfterMs?: number
       readonly date?: string
+      readonly proxy?: string
     },
     cause?: unknown,
   ) {
@@ -31,6 +34,7 @@ export class S3Failure extends Error {
     this.region = known.region
     this.retryAfterMs = known.retryAfterMs
     this.date = known.date
+    this.proxy = known.proxy
   }
 
   /** Whether fewer requests at once would do: S3 asks for it, or descriptors for their connections have run out. */
@@ -73,6 +77,7 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'RequestTimeTooSkewed',
   'InternalError',
   'ServiceUnavailable',
+  'ProxyUnavailable',
 ])
 
 /** What a request was about, and how often it was tried. */
@@ -86,7 +91,7 @@ export interface S3Request {
 
 /** The error to throw once a failure is final. */
 export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3Request): TrialscanError {
-  const { status, code } = failure
+  const { status, code, proxy } = failure
   const fields = { url, attempts, ...(range !== undefined && { range }), ...(status !== undefined && { status }) }
   const where = `${url}${range === undefined ? '' : `, ${range}`}`
   const tries = attempts > 1 ? ` (${attempts} attempts)` : ''
@@ -107,6 +112,18 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
   }
   if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
   if (code === 'NoSuchKey' || (status === 404 && !failure.isRetryable)) return error('NotFound', 'no such object')
+  if (proxy !== undefined) {
+    const wayOut = 'or name the host in NO_PROXY'
+    if (code === 'ProxyUnauthorized') {
+      return error(
+        'Denied',
+        `the proxy ${proxy} refuses: ${failure.message}: write http://name:password@host:port, ${wayOut}`,
+      )
+    }
+    const detail = `the proxy ${proxy} makes no connection to S3: ${failure.message}: allow it there, ${wayOut}`
+    if (code.startsWith('Proxy')) return error(code === 'ProxyRefused' ? 'Denied' : 'Unavailable', detail)
+    return error('Unavailable', `expected an answer of S3 through the proxy ${proxy}, got ${code}: ${failure.message}`)
+  }
   const denial = denialOf(failure)
   if (denial !== undefined) return error('Denied', denial)
   if (code === 'InvalidObjectState') return error('Unavailable', ARCHIVED)

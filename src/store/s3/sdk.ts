@@ -1,14 +1,16 @@
 /**
  * S3 as the SDK speaks it, one call a request: the only importer of the SDK, loaded when the first request is made.
- * Attempts are counted and repeated elsewhere (requests.ts), where it is known what has come already.
+ * Attempts are counted and repeated elsewhere (s3-requests.ts), where it is known what has come already.
  */
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { GetObjectCommand, ListObjectsV2Command, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { UsageError } from '../../errors.js'
 import { type Pace, paceOf, readStart } from './body.js'
 import { S3Failure } from './errors.js'
 import { badListing, type ListPage, type ListQuery, parseListing } from './listing.js'
+import { type ProxySettings, proxySettings, TunnelAgent, throughProxies } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
 export interface ObjectAnswer {
@@ -46,14 +48,19 @@ function atTheWire(read: (response: RawResponse) => Promise<void>) {
     }
 }
 
+/** What a connection is made with: what was said of it, and what the environment says of the way. */
+interface ConnectionOptions extends S3Options {
+  readonly proxies: ProxySettings
+}
+
 /** A connection to S3: credentials, sockets. */
 export class S3Connection {
-  readonly #options: S3Options
+  readonly #options: ConnectionOptions
   readonly #pace: Pace
   #client: Promise<S3Client>
   #quickGets: QuickGets | undefined
 
-  constructor(options: S3Options) {
+  constructor(options: ConnectionOptions) {
     this.#options = options
     this.#pace = paceOf(options)
     this.#client = withRegion(options)
@@ -136,6 +143,7 @@ export class S3Connection {
     try {
       return await request(await asked)
     } catch (error) {
+      if (error instanceof UsageError) throw error
       const failure = failureOf(error)
       const { region, status } = failure
       const isElsewhere = region !== undefined && (status === 301 || status === 307 || status === 400 || status === 403)
@@ -323,18 +331,19 @@ export function connect({
     idleTimeoutMs,
     minBytesPerSecond,
     rateTimeoutMs,
+    proxies: proxySettings(),
   }
   const key = JSON.stringify(known)
   let connection = connections.get(key)
   if (connection === undefined) {
-    connection = new S3Connection(JSON.parse(key) as S3Options)
+    connection = new S3Connection(JSON.parse(key) as ConnectionOptions)
     connections.set(key, connection)
   }
   return connection
 }
 
 /** Where no region is to be found, S3's own default; a bucket that is elsewhere tells. */
-async function withRegion(options: S3Options): Promise<S3Client> {
+async function withRegion(options: ConnectionOptions): Promise<S3Client> {
   const client = clientOf(options)
   try {
     await client.config.region()
@@ -344,8 +353,8 @@ async function withRegion(options: S3Options): Promise<S3Client> {
   }
 }
 
-function clientOf(options: S3Options): S3Client {
-  const { endpoint, region, forcePathStyle, credentials, anonymous } = options
+function clientOf(options: ConnectionOptions): S3Client {
+  const { endpoint, region, forcePathStyle, credentials, anonymous, proxies } = options
   const maxSockets = options.maxSockets ?? S3_DEFAULTS.maxSockets
   const requestTimeout = options.requestTimeoutMs ?? S3_DEFAULTS.requestTimeoutMs
   const agent = { keepAlive: true, maxSockets }
@@ -365,13 +374,17 @@ function clientOf(options: S3Options): S3Client {
       requestTimeout,
       // Without it the handler only warns, and waits for ever.
       throwOnRequestTimeout: true,
-      // Longer than what ends a body that stalls (body.ts).
+      // Longer than what ends a body that stalls (s3-body.ts).
       socketTimeout: Math.max(requestTimeout, options.idleTimeoutMs ?? S3_DEFAULTS.idleTimeoutMs) + 1000,
       httpAgent: agent,
-      httpsAgent: agent,
+      // Before the request is given up, so that it is known who has not answered.
+      httpsAgent: new TunnelAgent(proxies, Math.ceil(requestTimeout * 0.9), agent),
     },
   }
-  return new S3Client(config)
+  const client = new S3Client(config)
+  const { requestHandler } = client.config
+  requestHandler.handle = throughProxies(requestHandler.handle.bind(requestHandler), proxies)
+  return client
 }
 
 const ANONYMOUS = {

@@ -19,7 +19,7 @@ import {
   type Trial,
   UsageError,
 } from '#dist/index.js'
-import type { Job, ReplyTo } from '#dist/job/message.js'
+import type { Job, ReplyTo } from '#dist/job/job.js'
 import { planJobs } from '#dist/job/scan.js'
 import { InlineRunner } from '#dist/runner/inline.js'
 import type { Runner } from '#dist/runner/runner.js'

@@ -11,7 +11,7 @@ import {
   runOf,
 } from '../format/paths.js'
 import { duplicateError, duplicatesAmong, isEventFile } from '../format/trial-files.js'
-import type { EventFileScan } from '../job/message.js'
+import type { SurveyedFile } from '../job/survey.js'
 import type { Access } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../runner/pump.js'
@@ -31,7 +31,7 @@ interface KnownFile {
   /** Null for TensorBoard's, whose steps stand in the Events. */
   readonly name: EventFileName | null
   /** In the order of the file; more with every scan of one that grows. */
-  scans: EventFileScan[]
+  scans: SurveyedFile[]
   /** Why nothing of it could be read. */
   error: TrialscanError | null
 }
@@ -145,7 +145,7 @@ export class UnindexedEvents {
         some,
         jobs => {
           const files = jobs.map(({ file, startByte }) => ({ path: file.path, startByte }))
-          return runTwice(runner, { kind: 'events', store: this.#access.spec, files })
+          return runTwice(runner, { kind: 'survey', store: this.#access.spec, files })
         },
         ({ file }) => store.url(file.path),
       )
@@ -222,18 +222,18 @@ export class UnindexedEvents {
   }
 }
 
-function firstProblem(scans: readonly EventFileScan[]): TrialscanError | null {
+function firstProblem(scans: readonly SurveyedFile[]): TrialscanError | null {
   const problem = scans.flatMap(({ problems }) => problems)[0]
   return problem ? errorFromData(problem) : null
 }
 
 /** A scan that was continued: what cut it off, its last problem, has gone. */
-function withoutTornTail(scan: EventFileScan): EventFileScan {
+function withoutTornTail(scan: SurveyedFile): SurveyedFile {
   if (scan.scannedByteLength === scan.byteLength) return scan
   return { ...scan, byteLength: scan.scannedByteLength, problems: scan.problems.slice(0, -1) }
 }
 
-function locationOf(scan: EventFileScan, i: number): TensorLocation {
+function locationOf(scan: SurveyedFile, i: number): TensorLocation {
   return {
     name: scan.tags[scan.tag[i]!]!,
     startByte: scan.startByte[i]!,

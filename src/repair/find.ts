@@ -3,7 +3,7 @@
 import type { ErrorData } from '../errors.js'
 import type { IndexFile } from '../format/index-file.js'
 import { DEFAULT_MEMORY } from '../job/memory.js'
-import { VALUE_KINDS, type VerifiedRange, type VerifyRange } from '../job/message.js'
+import { VALUE_KINDS, type VerifiedRange, type VerifyRange } from '../job/verify.js'
 import { runOnFiles } from '../runner/failed-job.js'
 import { type Runner, runTwice } from '../runner/runner.js'
 import type { StoreSpec } from '../store/store.js'

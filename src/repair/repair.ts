@@ -45,8 +45,8 @@ import {
   isPartDirectory,
   supersededAmong,
 } from '../format/trial-files.js'
+import type { CopiedFile } from '../job/copy.js'
 import { DisjointSets } from '../job/disjoint-sets.js'
-import type { CopiedFile } from '../job/message.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'

@@ -3,7 +3,7 @@
 import { type ErrorData, errorFromData, errorToData, inShort, quote, type TrialscanError } from '../errors.js'
 import type { JobRecords } from '../job/coalesce.js'
 import type { DescribeJob } from '../job/describe.js'
-import type { ReplyTo } from '../job/message.js'
+import type { ReplyTo } from '../job/job.js'
 import type { ScanJob } from '../job/scan.js'
 import type { ValueJob } from '../job/value.js'
 import { isFaultOfJob, type Runner, runTwice } from './runner.js'

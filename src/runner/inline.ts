@@ -2,7 +2,7 @@
 
 import { setImmediate } from 'node:timers/promises'
 import { withEngine } from '../engine/engines.js'
-import type { Job, ReplyTo } from '../job/message.js'
+import type { Job, ReplyTo } from '../job/job.js'
 import { openStore } from '../store/open.js'
 import { newTraffic, type Store, type StoreSpec } from '../store/store.js'
 import { runJob } from '../worker/run-job.js'

@@ -1,7 +1,7 @@
 /** Where jobs run. */
 
 import { EngineError, ThreadError } from '../errors.js'
-import type { Job, ReplyTo } from '../job/message.js'
+import type { Job, ReplyTo } from '../job/job.js'
 
 export interface Runner {
   /** Threads that jobs run on; 0: on the calling one. */

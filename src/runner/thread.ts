@@ -3,7 +3,7 @@
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
 import { adoptModule, type CompiledCore } from '../engine/module.js'
 import { type ErrorData, errorToData } from '../errors.js'
-import { type Job, transfers } from '../job/message.js'
+import type { Job } from '../job/job.js'
 import type { Store } from '../store/store.js'
 import { runJobHere } from './inline.js'
 
@@ -33,10 +33,31 @@ export default async function run(job: Job | Ping): Promise<unknown> {
   }
   try {
     const reply = await runJobHere(job, stores)
-    const buffers = transfers(reply)
-    // Moved, not copied; these are never the core's own memory (design.md, border rule 8).
-    return buffers.length === 0 ? reply : move({ [transferableSymbol]: buffers, [valueSymbol]: reply })
+    const buffers = new Set<ArrayBuffer>()
+    collectBuffers(reply, buffers)
+    // Moved, not copied.
+    return buffers.size === 0 ? reply : move({ [transferableSymbol]: [...buffers], [valueSymbol]: reply })
   } catch (error) {
     return { kind: 'failure', error: errorToData(error) } satisfies ThreadFailure
   }
+}
+
+/**
+ * The buffers of a reply's columns. One of which a view shows but a part is not the reply's alone, and is copied; a reply holds no
+ * view of the core's memory (ARCHITECTURE.md, the border to WebAssembly).
+ * @param seen lists that several parts of the reply share
+ */
+function collectBuffers(part: unknown, buffers: Set<ArrayBuffer>, seen = new Set<unknown>()): void {
+  if (typeof part !== 'object' || part === null) return
+  if (ArrayBuffer.isView(part)) {
+    const { buffer, byteLength } = part
+    if (buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength) buffers.add(buffer)
+    return
+  }
+  if (Array.isArray(part)) {
+    // A list of numbers or names has none.
+    if ((part.length > 0 && typeof part[0] !== 'object') || seen.has(part)) return
+    seen.add(part)
+  }
+  for (const value of Object.values(part)) collectBuffers(value, buffers, seen)
 }

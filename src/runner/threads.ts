@@ -3,7 +3,7 @@
 import { Piscina } from 'piscina'
 import { coreModule } from '../engine/module.js'
 import { EngineError, errorFromData, ThreadError } from '../errors.js'
-import type { Job, ReplyTo } from '../job/message.js'
+import type { Job, ReplyTo } from '../job/job.js'
 import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
 

@@ -4,7 +4,7 @@ import { normalize } from 'node:path/posix'
 import { quote } from '../errors.js'
 import type { IndexFile, TensorLocation } from '../format/index-file.js'
 import type { EventFileName } from '../format/paths.js'
-import type { VerifiedRange, VerifyJob, VerifyRange } from '../job/message.js'
+import type { VerifiedRange, VerifyJob, VerifyRange } from '../job/verify.js'
 import type { GlobalStep, Worker } from '../types.js'
 
 /** Bytes of event files a job checks, and how many files at most. */

@@ -30,13 +30,7 @@ import {
   supersededAmong,
 } from '../format/trial-files.js'
 import { DEFAULT_MEMORY } from '../job/memory.js'
-import {
-  type RecordProblem,
-  VALUE_KINDS,
-  type VerifiedRange,
-  type VerifyJob,
-  type VerifyRange,
-} from '../job/message.js'
+import { type RecordProblem, VALUE_KINDS, type VerifiedRange, type VerifyJob, type VerifyRange } from '../job/verify.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'

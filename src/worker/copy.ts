@@ -5,7 +5,7 @@ import type { Engine } from '../engine/engine.js'
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import type { Address } from '../engine/memory.js'
 import { FormatError } from '../errors.js'
-import type { CopiedFile, CopyJob, CopyReply } from '../job/message.js'
+import type { CopiedFile, CopyJob, CopyReply } from '../job/copy.js'
 import { PieceWriter } from '../store/local/output.js'
 import type { Store } from '../store/store.js'
 

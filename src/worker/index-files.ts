@@ -4,7 +4,7 @@ import { type ErrorData, TrialscanError } from '../errors.js'
 import { IndexFileReader } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
-import type { IndexJob, IndexReply } from '../job/message.js'
+import type { IndexJob, IndexReply } from '../job/index-files.js'
 import { eachFile, type Store } from '../store/store.js'
 import { withModeOfEvents } from './survey.js'
 

@@ -1,13 +1,13 @@
 /** Which function does which job. */
 
 import type { Engine } from '../engine/engine.js'
-import type { Job, Reply } from '../job/message.js'
+import type { Job, Reply } from '../job/job.js'
 import type { Store, StoreSpec } from '../store/store.js'
 import { describe } from './describe.js'
 import { readIndexFiles } from './index-files.js'
 import { measure } from './measure.js'
 import { reducePart, scan } from './reduce.js'
-import { scanEventFiles } from './survey.js'
+import { surveyEventFiles } from './survey.js'
 import { readValues } from './values.js'
 
 /** Runs a job on this thread's engine. */
@@ -25,8 +25,8 @@ export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec
       return readValues(job, engine, store)
     case 'index':
       return readIndexFiles(job, store)
-    case 'events':
-      return scanEventFiles(job, engine, store)
+    case 'survey':
+      return surveyEventFiles(job, engine, store)
     case 'copy':
       return (await import('./copy.js')).copyRecords(job, engine, store)
     case 'verify':

@@ -14,7 +14,7 @@ import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventH
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import type { TornasoleIndexFile } from '../format/tornasole.js'
 import { Interner } from '../job/interner.js'
-import type { EventFileScan, EventsJob, EventsReply } from '../job/message.js'
+import type { SurveyedFile, SurveyJob, SurveyReply } from '../job/survey.js'
 import { isRemote, type Store } from '../store/store.js'
 
 /** Read at once: a large record costs one such piece, small ones come by the hundred. */
@@ -26,21 +26,21 @@ const MAX_PROBLEMS = 100
 const CHECK_MINIMAL = 1
 
 /** Walks whole event files, or what was appended to them. */
-export async function scanEventFiles(job: EventsJob, engine: Engine, store: Store): Promise<EventsReply> {
+export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: Store): Promise<SurveyReply> {
   engine.reset()
   const frames = new Frames(engine)
-  const files: (EventFileScan | ErrorData)[] = []
+  const files: (SurveyedFile | ErrorData)[] = []
   for (const { path, startByte } of job.files) {
     try {
-      files.push(await scanEventFile(path, startByte, frames, store))
+      files.push(await surveyEventFile(path, startByte, frames, store))
     } catch (error) {
       files.push(errorToData(error))
     }
   }
-  return { kind: 'events', files }
+  return { kind: 'survey', files }
 }
 
-async function scanEventFile(path: string, startByte: number, frames: Frames, store: Store): Promise<EventFileScan> {
+async function surveyEventFile(path: string, startByte: number, frames: Frames, store: Store): Promise<SurveyedFile> {
   const url = store.url(path)
   const fileLength = await store.byteLength(path)
   const file = new FilePieces(store, path, fileLength)

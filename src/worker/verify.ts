@@ -21,7 +21,7 @@ import {
   type VerifyJob,
   type VerifyRange,
   type VerifyReply,
-} from '../job/message.js'
+} from '../job/verify.js'
 import { isRemote, type Store } from '../store/store.js'
 import { CHECK_FULL, LargeRecord } from './large.js'
 import { FilePieces } from './survey.js'

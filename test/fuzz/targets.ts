@@ -16,7 +16,7 @@ import { type IndexFile, IndexFileReader, parseIndexFile } from '#dist/format/in
 import * as paths from '#dist/format/paths.js'
 import { compilePattern } from '#dist/format/pattern.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
-import { scanEventFiles } from '#dist/worker/survey.js'
+import { surveyEventFiles } from '#dist/worker/survey.js'
 import { encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 import { judge } from '../support/event-judge.js'
 import { type EventView, readFrames, type ValueView } from '../support/event-schema.js'
@@ -337,8 +337,8 @@ const eventFile: Target = {
   async run(file) {
     engine ??= new Engine()
     const store = new MemoryStore(file)
-    const job = { kind: 'events', store: store.spec, files: [{ path: 'file', startByte: 0 }] } as const
-    const { files } = await scanEventFiles(job, engine, store)
+    const job = { kind: 'survey', store: store.spec, files: [{ path: 'file', startByte: 0 }] } as const
+    const { files } = await surveyEventFiles(job, engine, store)
     const scan = files[0]!
     if ('name' in scan) throw new Error(`the scan of the file failed: ${JSON.stringify(scan)}`)
     const { whole, accepted: wanted } = framesOf(file)

@@ -1,0 +1,26 @@
+/** All that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
+
+import type { CopyJob, CopyReply } from './copy.js'
+import type { DescribeJob, DescribeReply } from './describe.js'
+import type { IndexJob, IndexReply } from './index-files.js'
+import type { MeasureJob, MeasureReply } from './measure.js'
+import type { PartJob, PartReply, ScanJob, ScanReply } from './scan.js'
+import type { SurveyJob, SurveyReply } from './survey.js'
+import type { ValueJob, ValueReply } from './value.js'
+import type { VerifyJob, VerifyReply } from './verify.js'
+
+export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | SurveyJob | VerifyJob | CopyJob
+
+export type Reply =
+  | ScanReply
+  | PartReply
+  | MeasureReply
+  | DescribeReply
+  | ValueReply
+  | IndexReply
+  | SurveyReply
+  | VerifyReply
+  | CopyReply
+
+/** The reply that belongs to a job. */
+export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>

@@ -41,10 +41,13 @@ function isLackOfRoom(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'NoAddressSpace'
 }
 
-/** Asks on a terminal whether a listing on S3 that ended at its limit is to go on. @returns whether it is */
-export async function asksForAll(error: unknown, signal: AbortSignal): Promise<boolean> {
+/**
+ * Asks on a terminal whether a listing on S3 that ended at its limit is to go on.
+ * @returns the answer; null where there is nothing or nobody to ask, and the error has not been told
+ */
+export async function askForAll(error: unknown, signal: AbortSignal): Promise<boolean | null> {
   const isLimit = error instanceof QueryError && error.fields.listed !== undefined
-  if (!isLimit || !process.stdin.isTTY || !process.stderr.isTTY) return false
+  if (!isLimit || !process.stdin.isTTY || !process.stderr.isTTY) return null
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const gone = new Promise<string>(resolve => terminal.once('close', () => resolve('')))

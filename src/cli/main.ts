@@ -81,11 +81,11 @@ async function runCommand(
   }
   try {
     process.exitCode = await work(interrupt.signal).catch(async error => {
-      const asks = await import('./failure.js').then(
-        ({ asksForAll }) => asksForAll(error, interrupt.signal),
-        () => false,
-      )
-      if (!asks) throw error
+      const failures = await import('./failure.js').catch(() => null)
+      const isWanted = (await failures?.askForAll(error, interrupt.signal)) ?? null
+      // The question has told of the error already.
+      if (isWanted === false) return failures!.exitCodeOf(error)
+      if (isWanted === null) throw error
       // These are the options that the command was given.
       program.commands.find(one => one.name() === command)?.setOptionValue('s3ListLimit', 0)
       return work(interrupt.signal)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, repairTrial, type S3Options, verifyTrial } from '#dist/index.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
-import { ListingWatch, type ListPage, type ListQuery, parseListing } from '#dist/store/s3/listing.js'
+import { ListingWatch, type ListPage, type ListQuery, maxListedKeys, parseListing } from '#dist/store/s3/listing.js'
 import type { Store } from '#dist/store/store.js'
 import { type Fault, FaultyS3, html, rewritten } from '../support/faulty-s3.js'
 import { fixtureTrial } from '../support/golden.js'
@@ -127,6 +127,8 @@ describe('is no listing', () => {
   })
 })
 
+const MANY = 1_000_000
+
 describe('pages of one listing', () => {
   const pageOf = (
     keys: readonly string[],
@@ -138,7 +140,7 @@ describe('pages of one listing', () => {
     token,
   })
   const accept = (pages: readonly ListPage[], bucket = 'bucket'): void => {
-    const watch = new ListingWatch(bucket)
+    const watch = new ListingWatch(bucket, MANY)
     for (const page of pages) watch.accept(page)
   }
 
@@ -170,7 +172,7 @@ describe('pages of one listing', () => {
   })
 
   it('that are refused count for nothing: the next try may be right', () => {
-    const watch = new ListingWatch('bucket')
+    const watch = new ListingWatch('bucket', MANY)
     watch.accept(pageOf(['a'], 't'))
     expect(() => watch.accept(pageOf(['b', 'a'], 'u'))).toThrow('in order')
     watch.accept(pageOf(['b', 'c'], 'u'))
@@ -178,7 +180,7 @@ describe('pages of one listing', () => {
   })
 
   it('may be empty, but not for ever', () => {
-    const watch = new ListingWatch('bucket')
+    const watch = new ListingWatch('bucket', MANY)
     const endless = (): void => {
       for (let i = 0; i < 10_000; i++) watch.accept(pageOf([], `${i}`))
     }
@@ -186,6 +188,38 @@ describe('pages of one listing', () => {
     accept(
       Array.from({ length: 1000 }, (_, i) => pageOf(i % 100 === 0 ? [`${1000 + i}`] : [], i < 999 ? `${i}` : null)),
     )
+  })
+})
+
+describe('ever new keys', () => {
+  const pageOf = (number: number): ListPage => ({
+    objects: Array.from({ length: 100 }, (_, i) => ({
+      key: String(number * 100 + i).padStart(12, '0'),
+      byteLength: 1,
+      modifiedMs: 0,
+      etag: '',
+    })),
+    prefixes: [],
+    token: `${number + 1}`,
+  })
+
+  it('end at the limit', () => {
+    const watch = new ListingWatch('bucket', 250)
+    watch.accept(pageOf(0))
+    watch.accept(pageOf(1))
+    const failure = { code: 'LongListing', isRetryable: false }
+    expect(() => watch.accept(pageOf(2))).toThrow(expect.objectContaining(failure))
+    expect(() => watch.accept(pageOf(2))).toThrow('expected at most 250 objects, got more (s3.listLimit')
+  })
+
+  it('which is what memory holds, unless more are asked for', () => {
+    const most = maxListedKeys(undefined)
+    expect(most).toBeGreaterThanOrEqual(200_000)
+    expect(most).toBeLessThanOrEqual(10_000_000)
+    // How much else may lie in the place of a trial says nothing about the trial.
+    expect(maxListedKeys(1000)).toBe(most)
+    expect(maxListedKeys(20_000_000)).toBe(20_000_000)
+    expect(maxListedKeys(0)).toBe(Number.POSITIVE_INFINITY)
   })
 })
 

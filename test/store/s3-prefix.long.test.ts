@@ -106,6 +106,9 @@ describe('on a terminal', () => {
     expect(no.stdout).toContain('among the first 1,000 objects there are trials below')
     expect(no.stdout).toContain('List everything? [y/N]')
     expect(server.seen.length).toBeLessThan(15)
+    // Once, with the question.
+    expect(no.stdout.split('there are trials below').length).toBe(2)
+    expect(no.code).toBe(5)
     const yes = await ask('y')
     expect(yes.stdout).toContain('but there are trials below, each to be named: train-000')
     expect(yes.stdout).toContain(' and 25 more')

@@ -110,6 +110,8 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
   if (code === 'BadListing' || code === 'EndlessListing') {
     return error('Unavailable', `a listing of bucket ${bucket} that isn't whole: ${failure.message}`)
   }
+  if (code === 'LongListing')
+    return error('Unavailable', `a listing of bucket ${bucket} without an end: ${failure.message}`)
   if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
   if (code === 'NoSuchKey' || (status === 404 && !failure.isRetryable)) return error('NotFound', 'no such object')
   if (proxy !== undefined) {

@@ -3,6 +3,7 @@
  * something else, nothing is believed. What servers leave out, or write in ways of their own, is no fault.
  */
 
+import { getHeapStatistics } from 'node:v8'
 import { quote } from '../../errors.js'
 import { S3Failure } from './errors.js'
 
@@ -34,6 +35,10 @@ type Fields = Map<string, string>
 
 /** Pages that hold nothing, one after another: S3 may give some where many objects were deleted. */
 const MAX_EMPTY_PAGES = 250
+/** Of one listing, where nothing else was said: trials of some million files are known. */
+const MAX_KEYS = 10_000_000
+/** Of memory: what is kept of a key takes 430, and more for a while. */
+const KEY_BYTES = 1024
 /** Of elements within each other; a listing has four. */
 const MAX_DEPTH = 16
 
@@ -70,15 +75,26 @@ export function parseListing(text: string, bucket: string, query: ListQuery): Li
   return { objects, prefixes, token: isTruncated === 'true' ? token! : null }
 }
 
+/** How many keys a listing may have: as many as there is memory for, unless more are allowed. */
+export function maxListedKeys(listLimit: number | undefined): number {
+  if (listLimit === 0) return Number.POSITIVE_INFINITY
+  const most = Math.min(MAX_KEYS, Math.floor(getHeapStatistics().heap_size_limit / KEY_BYTES))
+  return Math.max(most, listLimit ?? 0)
+}
+
 /** What is held against the pages of one listing, in their order. */
 export class ListingWatch {
   readonly #orders: Order[] | null
   /** Where there is no order: what has come. */
   readonly #seen = new Set<string>()
   readonly #tokens = new Set<string>()
+  readonly #maxKeys: number
+  #keys = 0
   #emptyPages = 0
 
-  constructor(bucket: string) {
+  /** @param maxKeys of all pages together */
+  constructor(bucket: string, maxKeys: number) {
+    this.#maxKeys = maxKeys
     this.#orders = isUnordered(bucket) ? null : SPELLINGS.map(spell => new Order(spell))
   }
 
@@ -92,8 +108,15 @@ export class ListingWatch {
       const message = `expected a page with something in it, got ${MAX_EMPTY_PAGES} empty ones`
       throw new S3Failure(message, { code: 'EndlessListing' })
     }
+    const keys = this.#keys + objects.length + prefixes.length
+    if (keys > this.#maxKeys) {
+      const most = `${this.#maxKeys.toLocaleString('en-US')} objects`
+      const hint = 's3.listLimit, --s3-list-limit: a higher limit; node --max-old-space-size: memory for it'
+      throw new S3Failure(`expected at most ${most}, got more (${hint})`, { code: 'LongListing' })
+    }
     if (this.#orders === null) this.#acceptUnordered(objects)
     else this.#acceptOrdered(this.#orders, objects, prefixes)
+    this.#keys = keys
     this.#emptyPages = isEmpty ? this.#emptyPages + 1 : 0
     if (token !== null) this.#tokens.add(token)
   }

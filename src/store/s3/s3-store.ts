@@ -5,7 +5,7 @@ import { posix } from 'node:path'
 import { FormatError, StoreError, UsageError } from '../../errors.js'
 import { RangeCache } from '../local/cache.js'
 import type { ReadContext, Store, Watcher } from '../store.js'
-import { ListingWatch, type ListQuery } from './listing.js'
+import { ListingWatch, type ListQuery, maxListedKeys } from './listing.js'
 import { type ObjectRange, type ObjectRead, S3Requests } from './requests.js'
 import type { ObjectAnswer } from './sdk.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './spec.js'
@@ -341,7 +341,7 @@ export class S3Store implements Store {
    */
   async *#pages(query: ListQuery, isNews: boolean) {
     const { objects, requests } = this.#bucket
-    const watch = new ListingWatch(this.spec.bucket)
+    const watch = new ListingWatch(this.spec.bucket, maxListedKeys(this.spec.options.listLimit))
     let token: string | null | undefined
     do {
       const page = await requests.list({ ...query, token: token ?? undefined }, watch, this.#context)

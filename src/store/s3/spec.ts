@@ -46,7 +46,8 @@ export interface S3Options {
   readonly partByteLength?: number
   /**
    * Objects of no trial, after which the listing of a place that seems to be none ends with an error. Default 100,000, or 10,000
-   * where trials lie below; 0: nowhere.
+   * where trials lie below; 0: nowhere. Any listing ends with an error after 10,000,000 keys, or one for each KiB of the
+   * JavaScript heap where these are fewer, unless this limit is higher, or 0.
    */
   readonly listLimit?: number
   /** A directory to keep what was read, for the next time; opt-in. */

@@ -92,7 +92,8 @@ export async function holding<T>(
   } finally {
     hold.isOver = true
     underWay--
-    // On Node.js 20 every promise of the process costs 0.1 µs more as long as it is on.
+    // On Node.js 20 every awaited promise of the process costs 0.16 µs more as long as it is on (`for await` over 200,000 rows: 60 ms
+    // instead of 28). Switching it on and off takes 1.4 µs.
     if (underWay === 0) storage.disable()
   }
 }

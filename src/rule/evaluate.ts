@@ -107,7 +107,8 @@ export interface Evaluation {
 const WINDOW_QUESTIONS = 1 << 17
 /**
  * Bytes of values that are handed out at once, for each thread that is asked for. So much is read where it is used; a larger
- * window takes longer, since every value then lies in memory that is new.
+ * window takes longer, since every value then lies in memory that is new: 60 steps of 1.3 MB took 80 ms of a core with 64 MiB and 52 with
+ * 8 (Node.js 20).
  */
 const WINDOW_VALUE_BYTES = 8 << 20
 /** What the default of the wait adds to a rule that itself waits. */

@@ -46,7 +46,8 @@ const MAX_PAUSE_MS = 128
 
 /**
  * A trial on the local disk. Files are read synchronously: from the page cache that takes 10 µs for a small one, less
- * than half of what the thread pool needs even with 16 files at a time (100,000 index files: 1.0 s against 2.2 s).
+ * than half of what the thread pool needs even with 16 files at a time (100,000 index files: 1.0 s against 2.2 s). Into WASM memory, 1 MiB at a
+ * time, it is 30 GB/s; a promise-based read of the same gives 15.
  * Only listing waits.
  */
 export class LocalStore implements Store {

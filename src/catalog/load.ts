@@ -7,10 +7,8 @@ import { othersAmong, otherWorkerError, otherWorkerOf } from '../format/index-ow
 import {
   COLLECTIONS_DIRECTORY,
   collectionsFilePath,
-  END_MARKERS,
   INDEX_DIRECTORY,
   type IndexFileName,
-  isTemporary,
   parseCollectionsFileName,
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
@@ -18,11 +16,11 @@ import {
 import { parseTornasoleCollections } from '../format/tornasole.js'
 import {
   duplicateError,
-  duplicatesAmong,
+  isCollectionsFile,
   isHooksOwn,
   isIndexFile,
-  isOfTornasole,
-  supersededAmong,
+  ROOT_FILES,
+  TrialFiles,
 } from '../format/trial-files.js'
 import type { Access } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
@@ -70,8 +68,6 @@ export interface LoadOptions {
 }
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
-/** Files in the root that tell of a trial's state. */
-const ROOT_FILES: readonly string[] = [...END_MARKERS, TORNASOLE_COLLECTIONS_FILE]
 /** Files of the index that are listed again although nothing is missing before them. */
 const RELISTED_FILES = 500
 /** Index files a job reads. */
@@ -141,13 +137,14 @@ export class TrialLoader {
     if (previous === undefined) await store.open()
     // The end marker is looked for before the listing: what the job wrote before it is then in the listing.
     const root = await this.#lookAtRoot()
-    const ended = END_MARKERS.some(marker => root.has(marker))
+    const { ended } = new TrialFiles(root)
     const paths = await this.#listIndex(ended)
+    const files = new TrialFiles([...root, ...paths])
     const isIndexed = this.#entries.size > 0 || paths.some(isIndexFile)
-    const isNew = isIndexed ? await this.#loadIndex(paths) : await this.#loadEvents(root)
+    const isNew = isIndexed ? await this.#loadIndex(paths, files) : await this.#loadEvents(root)
     const mayBeSame = previous !== undefined && !isNew && !ended
     if (mayBeSame && !this.#awaitsCollections) return previous
-    const tornasole = await this.#tornasoleFiles(paths, root)
+    const tornasole = await this.#tornasoleFiles(files, root)
     const collections = tornasole.collections ?? (await this.#readCollections())
     if (mayBeSame && summaryOf(collections) === summaryOf(this.#told)) return previous
     this.#told = collections
@@ -199,10 +196,10 @@ export class TrialLoader {
   }
 
   /** Which of the files are there that tell something by being in the root. Asked for at once: one listing answers it. */
-  async #lookAtRoot(): Promise<ReadonlySet<string>> {
+  async #lookAtRoot(): Promise<readonly string[]> {
     const { store } = this.#access
     const there = await Promise.all(ROOT_FILES.map(file => store.exists(file)))
-    return new Set(ROOT_FILES.filter((_, i) => there[i]))
+    return ROOT_FILES.filter((_, i) => there[i])
   }
 
   /**
@@ -262,10 +259,10 @@ export class TrialLoader {
   }
 
   /** Reads the index files that are new. @returns whether there was one */
-  async #loadIndex(paths: readonly string[]): Promise<boolean> {
-    const found = await this.#unread(paths)
+  async #loadIndex(paths: readonly string[], files: TrialFiles): Promise<boolean> {
+    const found = await this.#unread(paths, files)
     const duplicates = new Map<string, string>()
-    for (const [path, taken] of this.#hasOdd ? duplicatesAmong(paths) : []) {
+    for (const [path, taken] of this.#hasOdd ? files.duplicates : []) {
       if (isInRange(parseIndexFileName(path)!.step, this.#options.rangeSteps)) duplicates.set(path, taken)
     }
     const isChanged = duplicates.size !== this.#duplicates.size
@@ -335,26 +332,23 @@ export class TrialLoader {
   }
 
   /** Scans event files where there is no index. @returns whether there was something new */
-  async #loadEvents(root: ReadonlySet<string>): Promise<boolean> {
+  async #loadEvents(root: readonly string[]): Promise<boolean> {
     const { store } = this.#access
     if (this.#events.writer === 'TensorBoard') return this.#events.load(true)
     const isNew = await this.#events.load(false)
     if (this.#events.writer !== null) return isNew
     const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
-    // One that is not finished yet tells as much of whose trial it is; a run of TensorBoard can have that name, too.
-    const isSmdebug = collections.some(path => parseCollectionsFileName(path.replace(/\.tmp$/, '')) !== null)
-    if (isSmdebug || root.has(TORNASOLE_COLLECTIONS_FILE)) return isNew
-    return this.#events.load(true)
+    // A run of TensorBoard can be called `collections`, too.
+    return new TrialFiles([...root, ...collections]).isPlain ? this.#events.load(true) : isNew
   }
 
   /** What tells that Tornasole wrote the trial, and its collections. */
   async #tornasoleFiles(
-    paths: readonly string[],
-    root: ReadonlySet<string>,
+    { isTornasole: isThere }: TrialFiles,
+    root: readonly string[],
   ): Promise<{ readonly isThere: boolean; readonly collections: FoundCollections | null }> {
     const { store } = this.#access
-    const isThere = isOfTornasole(root, paths)
-    if (!root.has(TORNASOLE_COLLECTIONS_FILE)) return { isThere, collections: null }
+    if (!root.includes(TORNASOLE_COLLECTIONS_FILE)) return { isThere, collections: null }
     // How many workers a step needs, it does not tell.
     const file = { numWorkers: null, paths: [TORNASOLE_COLLECTIONS_FILE] }
     try {
@@ -368,15 +362,13 @@ export class TrialLoader {
     }
   }
 
-  /** Index files to be read. Beside one of smdebug's, made by `reindexTrial`, Tornasole's own does not count. */
-  async #unread(paths: readonly string[]): Promise<{ path: string; name: IndexFileName }[]> {
+  /** Index files to be read. */
+  async #unread(paths: readonly string[], files: TrialFiles): Promise<{ path: string; name: IndexFileName }[]> {
     const unread: { path: string; name: IndexFileName }[] = []
-    const superseded = supersededAmong(paths)
     await inTurns(paths, path => {
       if (this.#isRead(path)) return
-      const name = isTemporary(path) ? null : parseIndexFileName(path)
+      const name = files.indexName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
-      if (superseded.has(path)) return
       this.#hasOdd ||= !isHooksOwn(path)
       unread.push({ path, name })
     })
@@ -420,10 +412,6 @@ async function withOwners(entries: readonly IndexEntry[]): Promise<readonly Inde
     const other = others.get(indexes[i]!)
     return other?.isFault ? { ...entry, content: otherWorkerError(entry.url, indexes[i]!, other) } : entry
   })
-}
-
-function isCollectionsFile(path: string): boolean {
-  return !isTemporary(path) && parseCollectionsFileName(path) !== null
 }
 
 /** Whether a step lies within a range; null is all steps. */

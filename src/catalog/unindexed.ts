@@ -10,7 +10,7 @@ import {
   parseEventFileName,
   runOf,
 } from '../format/paths.js'
-import { duplicateError, duplicatesAmong, isEventFile } from '../format/trial-files.js'
+import { duplicateError, isEventFile, TrialFiles } from '../format/trial-files.js'
 import type { SurveyedFile } from '../job/survey.js'
 import type { Access } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
@@ -77,7 +77,7 @@ export class UnindexedEvents {
       ? { paths: await listPlain(store), problems: [] }
       : await listParts(store, EVENTS_DIRECTORY, isEventFile)
     this.#places = problems
-    const duplicates = isPlain ? new Map<string, string>() : duplicatesAmong(paths)
+    const duplicates = isPlain ? new Map<string, string>() : new TrialFiles(paths).eventDuplicates
     const isChanged = duplicates.size !== this.#duplicates.size
     this.#duplicates = duplicates
     // One may have counted until another came.

@@ -27,7 +27,6 @@ import {
   isPartOfTrial,
   isTemporary,
   isTensorBoardFile,
-  parseCollectionsFileName,
   parseEventFileName,
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
@@ -38,13 +37,7 @@ import {
   tornasoleIndexText,
   tornasoleText,
 } from '../format/tornasole.js'
-import {
-  describeDuplicate,
-  duplicatesAmong,
-  isOfTornasole,
-  isPartDirectory,
-  supersededAmong,
-} from '../format/trial-files.js'
+import { describeDuplicate, isPartDirectory, TrialFiles } from '../format/trial-files.js'
 import type { CopiedFile } from '../job/copy.js'
 import { DisjointSets } from '../job/disjoint-sets.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
@@ -217,11 +210,9 @@ class Repair {
     const expects = (path: string): boolean => path.includes('/') && !isTemporary(path) && isPartOfTrial(path)
     const files = sortFiles(await listEverything(this.#store, { expects, onError }))
     this.#listed = files.all
-    this.#superseded = supersededAmong([...files.all])
-    const isTornasole = isOfTornasole(files.root, [...files.all])
-    const isPlain = files.index.length + files.events.length + files.collections.length === 0 && !isTornasole
+    const { isTornasole, isPlain, plain } = files
+    this.#superseded = files.superseded
     this.#isPlain = isPlain
-    const plain = isPlain ? files.others.filter(path => isTensorBoardFile(path) && !isTemporary(path)) : []
     if (isPlain && plain.length === 0) throw await noTrial(this.#store, [...files.all])
     const copied = isPlain ? plain : [...files.index, ...files.events, ...files.collections, ...files.root]
     const stamps = await this.#stamp(copied)
@@ -678,10 +669,14 @@ class Repair {
   }
 }
 
-/** The files of a trial by what their names say they are. */
+/** The files of a trial, and what becomes of them. */
 interface SortedFiles {
   readonly all: ReadonlySet<string>
+  readonly isTornasole: boolean
+  /** Whether it is TensorBoard's: event files, and no index. */
+  readonly isPlain: boolean
   readonly index: readonly string[]
+  readonly superseded: ReadonlySet<string>
   readonly events: readonly string[]
   /** Index files beside which another counts, and that one. They are none of the others. */
   readonly duplicates: ReadonlyMap<string, string>
@@ -690,40 +685,43 @@ interface SortedFiles {
   readonly collections: readonly string[]
   /** In the root: end markers, and the collections of Tornasole. */
   readonly root: readonly string[]
+  /** TensorBoard's event files, where they are what is copied. */
+  readonly plain: readonly string[]
   /** Such as would be a part of a trial, but for what their paths hold: the names of a store need not be such as a disk's. */
   readonly unsafe: readonly string[]
   readonly others: readonly string[]
 }
 
 function sortFiles(paths: readonly string[]): SortedFiles {
-  const sorted = { index: [], events: [], collections: [], root: [], unsafe: [], others: [] } as Record<
-    'index' | 'events' | 'collections' | 'root' | 'unsafe' | 'others',
-    string[]
-  >
-  const eventsByName = new Map<string, string>()
-  const superseded = supersededAmong(paths)
   const all = new Set(paths)
-  const below = (directory: string): string[] =>
-    paths.filter(path => path.startsWith(`${directory}/`) && isPlainPath(path) && !liesInFile(path, all))
-  const duplicates = duplicatesAmong(below(INDEX_DIRECTORY))
-  const eventDuplicates = duplicatesAmong(below(EVENTS_DIRECTORY))
-  for (const path of paths) {
-    const [directory] = path.split('/', 1)
-    const isIn = (name: string): boolean => directory === name && path !== name
-    if (isTemporary(path)) sorted.others.push(path)
-    else if (!isPlainPath(path) || liesInFile(path, all)) {
-      sorted[isPartOfTrial(path) || isTensorBoardFile(path) ? 'unsafe' : 'others'].push(path)
-    } else if (isIn(INDEX_DIRECTORY) && parseIndexFileName(path) !== null) {
-      if (!duplicates.has(path)) sorted[superseded.has(path) ? 'others' : 'index'].push(path)
-    } else if (isIn(EVENTS_DIRECTORY) && parseEventFileName(path) !== null) {
-      sorted.events.push(path)
-      const { step, worker } = parseEventFileName(path)!
-      if (!eventDuplicates.has(path)) eventsByName.set(nameKey(step, worker), path)
-    } else if (isIn(COLLECTIONS_DIRECTORY) && parseCollectionsFileName(path) !== null) sorted.collections.push(path)
-    else if (path === TORNASOLE_COLLECTIONS_FILE || END_MARKERS.includes(path)) sorted.root.push(path)
-    else sorted.others.push(path)
+  const isSafe = (path: string): boolean => isTemporary(path) || (isPlainPath(path) && !liesInFile(path, all))
+  const files = new TrialFiles(paths.filter(isSafe))
+  const { isPlain, index, superseded, events, duplicates, eventDuplicates, collections, root } = files
+  const unsafe = paths.filter(path => !isSafe(path) && (isPartOfTrial(path) || isTensorBoardFile(path)))
+  const taken = new Set([...unsafe, ...index, ...duplicates.keys(), ...events, ...collections, ...root])
+  const others = paths.filter(path => !taken.has(path))
+  const eventsByName = new Map<string, string>()
+  for (const path of events) {
+    const { step, worker } = parseEventFileName(path)!
+    if (!eventDuplicates.has(path)) eventsByName.set(nameKey(step, worker), path)
   }
-  return { ...sorted, all, duplicates, eventsByName }
+  const { isTornasole } = new TrialFiles(paths)
+  const plain = isPlain ? files.plainEvents : []
+  return {
+    all,
+    isTornasole,
+    isPlain,
+    index,
+    superseded,
+    events,
+    duplicates,
+    eventsByName,
+    collections,
+    root,
+    plain,
+    unsafe,
+    others,
+  }
 }
 
 /** Whether a path leads through a file that is copied, or is perhaps made: the keys of a store can, and nothing on a disk. */

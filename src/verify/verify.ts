@@ -11,24 +11,15 @@ import {
   EVENTS_DIRECTORY,
   INDEX_DIRECTORY,
   indexFilePath,
-  isOfNoStep,
   isPartOfTrial,
   isTemporary,
-  isTensorBoardFile,
-  parseCollectionsFileName,
   parseEventFileName,
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
 } from '../format/paths.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import { parseTornasoleCollections, parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
-import {
-  describeDuplicate,
-  duplicatesAmong,
-  isOfTornasole,
-  isPartDirectory,
-  supersededAmong,
-} from '../format/trial-files.js'
+import { describeDuplicate, isPartDirectory, TrialFiles } from '../format/trial-files.js'
 import { DEFAULT_MEMORY } from '../job/memory.js'
 import { type RecordProblem, VALUE_KINDS, type VerifiedRange, type VerifyJob, type VerifyRange } from '../job/verify.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
@@ -188,27 +179,16 @@ class Verifier {
     await this.#store.open()
     const listing = await this.#list()
     this.#unlisted = listing.unlisted
-    const ended = END_MARKERS.some(marker => listing.root.has(marker))
+    const files = new TrialFiles([...listing.root, ...listing.collections, ...listing.index, ...listing.events])
+    const { ended, isTornasole, isPlain } = files
     await this.#checkEndMarkers()
-    const isTornasole = isOfTornasole(listing.root, listing.index)
-    const indexPaths = listing.index.filter(path => !isTemporary(path) && parseIndexFileName(path) !== null)
-    const collectionPaths = listing.collections.filter(
-      path => !isTemporary(path) && parseCollectionsFileName(path) !== null,
-    )
-    const isPlain =
-      indexPaths.length === 0 &&
-      collectionPaths.length === 0 &&
-      !isTornasole &&
-      !listing.events.some(path => !isTemporary(path) && parseEventFileName(path) !== null)
     const everything = isPlain ? await listPlain(this.#store) : []
-    const eventPaths = isPlain
-      ? everything.filter(path => !isTemporary(path) && isTensorBoardFile(path))
-      : listing.events.filter(path => !isTemporary(path) && parseEventFileName(path) !== null)
+    const eventPaths = isPlain ? new TrialFiles(everything).plainEvents : files.events
     if (isPlain && listing.failure) throw listing.failure
     if (isPlain && eventPaths.length === 0) throw await noTrial(this.#store, everything)
 
-    this.#checkTemporaries(listing, ended)
-    for (const file of [...listing.index, ...listing.events].filter(isOfNoStep)) {
+    this.#checkTemporaries(files.temporaries, listing, ended)
+    for (const file of files.ofNoStep) {
       const expected = 'a file of a step from 0 to 2^53 - 1'
       this.#problem({ code: 'BadStep', file, expected, found: 'its name', lost: 'what is in it: nobody reads it' })
     }
@@ -216,17 +196,17 @@ class Verifier {
       const expected = `${END_MARKERS[0]}, which a job leaves when it ends`
       this.#note({ code: 'NoEndMarker', file: '', expected, found: 'none: the job still runs, or was stopped' })
     }
-    const collections = await this.#readCollections(collectionPaths, listing.root, {
-      isOwed: ended && indexPaths.length > 0 && !isTornasole && !listing.unlisted.has(COLLECTIONS_DIRECTORY),
+    const collections = await this.#readCollections(files.collections, listing.root, {
+      isOwed: ended && files.index.length > 0 && !isTornasole && !listing.unlisted.has(COLLECTIONS_DIRECTORY),
       ended,
     })
-    const indexes = await this.#readIndexes(indexPaths)
-    if (!isPlain && indexPaths.length === 0 && eventPaths.length > 0 && !listing.unlisted.has(INDEX_DIRECTORY)) {
+    const indexes = await this.#readIndexes(files)
+    if (!isPlain && files.index.length === 0 && eventPaths.length > 0 && !listing.unlisted.has(INDEX_DIRECTORY)) {
       const expected = `files under ${INDEX_DIRECTORY}/ that tell what the event files hold`
       this.#note({ code: 'NoIndex', file: '', expected, found: 'none' })
     }
     // Which of two is looked at, the index says, where there is one.
-    if (indexPaths.length === 0) this.#checkDuplicates(duplicatesAmong(listing.events))
+    if (files.index.length === 0) this.#checkDuplicates(files.eventDuplicates)
     this.#checkWorkers(indexes, collections)
     this.#indexes = new IndexState(indexes, isPlain ? [] : eventPaths.map(path => parseEventFileName(path)!), ended)
     const threads = await this.#checkEventFiles(eventFilesOf(eventPaths, indexes), isTornasole)
@@ -347,11 +327,10 @@ class Verifier {
     }
   }
 
-  #checkTemporaries({ root, index, events, collections }: Listing, ended: boolean): void {
-    const all = [...root, ...collections, ...index, ...events]
-    const there = new Set(all)
-    for (const file of all) {
-      if (!isTemporary(file)) continue
+  #checkTemporaries(temporaries: readonly string[], listing: Listing, ended: boolean): void {
+    if (temporaries.length === 0) return
+    const there = new Set([...listing.root, ...listing.collections, ...listing.index, ...listing.events])
+    for (const file of temporaries) {
       const final = file.slice(0, -'.tmp'.length)
       const found = 'a file that is still called temporary'
       if (ended && !there.has(final)) {
@@ -400,11 +379,8 @@ class Verifier {
     return merged
   }
 
-  async #readIndexes(paths: readonly string[]): Promise<ReadIndex[]> {
-    const superseded = supersededAmong(paths)
-    const duplicates = duplicatesAmong(paths)
+  async #readIndexes({ index: wanted, duplicates }: TrialFiles): Promise<ReadIndex[]> {
     this.#checkDuplicates(duplicates)
-    const wanted = paths.filter(path => !superseded.has(path) && !duplicates.has(path))
     const runner = await this.#runner(wanted.length < 1024 ? 0 : Number.POSITIVE_INFINITY)
     const jsonPaths = wanted.filter(path => parseIndexFileName(path)!.kind === 'json')
     const contents = new Map<string, IndexContent | ErrorData>()

@@ -21,6 +21,7 @@ import {
   UsageError,
 } from '../errors.js'
 import { Membership } from '../format/collections.js'
+import { isSameShape } from '../format/index-file.js'
 import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
 import { compilePattern } from '../format/pattern.js'
 import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/coalesce.js'
@@ -549,18 +550,21 @@ export class Trial extends TornasoleNames {
     const shapes = shapesOf(described)
     const errors = new Map(failures.map(({ record, error }) => [record, error]))
     let record = 0
-    return drafts.map(({ ends, savedShape, ...known }): TensorSummary => {
-      if (ends.length === 0) return { ...known, dtype: null, shape: savedShape, lastShape: savedShape }
+    let alike: readonly number[] | null = null
+    // There may be a million of them: shapes that are the same share a list.
+    return drafts.map(({ name, stepCount, byteLength, savedReductions, ends, savedShape }): TensorSummary => {
+      if (ends.length === 0) {
+        return { name, stepCount, byteLength, savedReductions, dtype: null, shape: savedShape, lastShape: savedShape }
+      }
       const [first, last] = [record, record + ends.length - 1]
       record += ends.length
       const error = errors.get(first) ?? errors.get(last)
-      return {
-        ...known,
-        dtype: dtypeOf(described.dtypes[first]!) ?? dtypeOf(described.dtypes[last]!) ?? null,
-        shape: errors.has(first) ? savedShape : shapes[first]!,
-        lastShape: errors.has(last) ? savedShape : shapes[last]!,
-        ...(error && { error: errorFromData(error) }),
-      }
+      const dtype = dtypeOf(described.dtypes[first]!) ?? dtypeOf(described.dtypes[last]!) ?? null
+      const shape = shared(errors.has(first) ? savedShape : shapes[first]!, alike)
+      const lastShape = shared(errors.has(last) ? savedShape : shapes[last]!, shape)
+      alike = shape
+      const summary = { name, stepCount, byteLength, savedReductions, dtype, shape, lastShape }
+      return error ? { ...summary, error: errorFromData(error) } : summary
     })
   }
 
@@ -648,6 +652,13 @@ interface TensorDraft extends Pick<TensorSummary, 'name' | 'stepCount' | 'byteLe
   readonly ends: readonly RecordPlace[]
 }
 
+const NONE_SAVED: readonly string[] = []
+
+/** A shape, or the other one where that is the same. */
+function shared(shape: readonly number[] | null, other: readonly number[] | null): readonly number[] | null {
+  return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
+}
+
 /** Steps with the same tensors, as far as a summary minds. */
 interface Alike {
   readonly tensors: WorkerStep['tensors']
@@ -688,7 +699,7 @@ class Summarizer {
       name,
       stepCount,
       byteLength,
-      savedReductions: reductions ? [...reductions] : [],
+      savedReductions: reductions ? [...reductions] : NONE_SAVED,
       savedShape,
       ends: ends.map(workerStep => recordPlace(workerStep, workerStep.tensors.get(name)!.value!)),
     }

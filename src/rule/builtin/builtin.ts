@@ -181,6 +181,8 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   readonly #selections: Selection[] = []
   /** As they were asked for last. */
   #steps: { catalog?: Catalog; key?: string; byName: Map<string, readonly WorkerStep[]> } = { byName: new Map() }
+  /** Whether gradients of any of its tensors were saved. */
+  #gradients: { readonly catalog: Catalog; readonly areThere: boolean } | undefined
   readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
   /** Tensors that could never be judged, and why not; those that could at least once. */
   readonly #unavailable = new Map<string, string>()
@@ -275,9 +277,13 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   /** Whether a weight is trained, for all that is known: gradients were saved, but none of it, where it is frozen. */
   protected isTrained(weight: string): boolean {
-    const { byTensor } = stateOf(this.baseTrial).catalog
-    const has = (name: string): boolean => gradientNames(name).some(gradient => byTensor.has(gradient))
-    return has(weight) || !this.#selections.some(({ names }) => names.some(has))
+    const { catalog } = stateOf(this.baseTrial)
+    const has = (name: string): boolean => gradientNames(name).some(gradient => catalog.byTensor.has(gradient))
+    if (has(weight)) return true
+    if (this.#gradients?.catalog !== catalog) {
+      this.#gradients = { catalog, areThere: this.#selections.some(({ names }) => names.some(has)) }
+    }
+    return !this.#gradients.areThere
   }
 
   /** The tensor as its worker saved it at an earlier step. */

@@ -5,9 +5,8 @@ import { parseCollections } from '../format/collections.js'
 import { parseJsonObject, pythonJson } from '../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
 import type { OutputDirectory } from '../store/local/output.js'
-import type { Store } from '../store/store.js'
 import type { Worker } from '../types.js'
-import type { RepairNotes } from './report.js'
+import type { RepairContext } from './context.js'
 
 const MAX_COLLECTIONS_BYTES = 256 << 20
 /** Of more, all of whom would owe a file, there is none: it is the number that is wrong. */
@@ -15,26 +14,18 @@ const MAX_WORKERS = 10_000
 /** What copies of a good file may take in place of those that are missing. */
 const MAX_SUBSTITUTES_BYTES = 16 << 20
 
-export interface CollectionsRepair {
-  readonly store: Store
-  readonly output: OutputDirectory
-  readonly notes: RepairNotes
-  /** Whether each worker owes a file: the job has ended. */
-  readonly areExpected: boolean
-  /** Throws what says nothing of a file that was listed. */
-  readonly expectTold: (path: string, error: ErrorData) => void
-}
-
 /**
  * Copies the files that can be read. In place of one that can't, or that an ended job owes, comes one that can: with what
  * can be saved of it, else what another worker's says, else without a collection.
  * @param paths of the files there are
  * @param workers who wrote index or event files
+ * @param areExpected whether each worker owes a file: the job has ended
  */
 export async function repairCollections(
   paths: readonly string[],
   workers: readonly Worker[],
-  { store, output, notes, areExpected, expectTold }: CollectionsRepair,
+  areExpected: boolean,
+  { access: { store }, output, notes, source }: RepairContext,
 ): Promise<void> {
   let good: Uint8Array | null = null
   const bad: { readonly path: string; readonly error: ErrorData; readonly bytes: Uint8Array | null }[] = []
@@ -54,7 +45,7 @@ export async function repairCollections(
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
       const data = error.toJSON()
-      expectTold(path, data)
+      source.expectTold(path, data)
       bad.push({ path, error: data, bytes })
       continue
     }

@@ -7,7 +7,7 @@ import { VALUE_KINDS, type VerifiedRange, type VerifyRange } from '../job/verify
 import { runOnFiles } from '../runner/failed-job.js'
 import { type Runner, runTwice } from '../runner/runner.js'
 import type { StoreSpec } from '../store/store.js'
-import type { FoundFile, FoundProblem, WholeRecord } from './file.js'
+import type { FoundFile, FoundProblem, WholeRecord } from './match.js'
 
 const OTHER = VALUE_KINDS.indexOf('other')
 

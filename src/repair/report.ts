@@ -91,6 +91,12 @@ export class RepairNotes {
     this.leaveOut({ ...nothing, ...of, file, code, reason: message })
   }
 
+  /** The same, counted as one that is not in the copy. */
+  loseFile(file: string, error: Pick<ErrorData, 'code' | 'message'>, of: Partial<LeftOut> = {}): void {
+    this.countFile('leftOut')
+    this.leaveOutFile(file, error, of)
+  }
+
   rebuild(file: string, reason: string): void {
     this.#files.rebuilt++
     if (this.#rebuilt.length < MAX_LISTED) this.#rebuilt.push({ file, reason })

@@ -1,7 +1,8 @@
 /** What is decided about an event file that a hundred thousand index files name: in time, whatever they say. */
 
 import { describe, expect, it } from 'vitest'
-import { planFile, type WholeRecord } from '#dist/repair/file.js'
+import type { WholeRecord } from '#dist/repair/match.js'
+import { planFile } from '#dist/repair/plan.js'
 import { part } from '../support/part.js'
 
 const COUNT = 100_000

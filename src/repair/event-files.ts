@@ -1,0 +1,143 @@
+/** The event files of a clean copy: found, planned and copied, several at a time, each with its index files. */
+
+import type { ErrorData } from '../errors.js'
+import type { CopiedFile } from '../job/copy.js'
+import { isFaultOfJob, type Runner } from '../runner/runner.js'
+import { pumpSettled, type RepairContext } from './context.js'
+import { findRecords } from './find.js'
+import { entangled, type Group, type Grouping, NAMES_ANOTHER } from './groups.js'
+import type { IndexSource } from './index-source.js'
+import { writeIndexes } from './index-writer.js'
+import { type FilePlan, planFile } from './plan.js'
+import type { RepairNotes } from './report.js'
+
+/** Event files that a job copies, at the most. */
+const EVENT_FILES_PER_JOB = 32
+
+const NO_EVENT_FILE: ErrorData = {
+  name: 'FormatError',
+  code: 'EventFileMissing',
+  message: 'an index file calls it its event file, which it is not',
+  fields: { url: '' },
+}
+
+const NAME_TOO_LONG: ErrorData = {
+  name: 'StoreError',
+  code: 'NameTooLong',
+  message: 'its path would be longer than a path can be, where the copy is made',
+  fields: { url: '' },
+}
+
+/** What the event files are of. */
+export interface CopiedTrial {
+  readonly grouping: Grouping
+  readonly isTornasole: boolean
+  /** Whether it is TensorBoard's: event files, and no index. */
+  readonly isPlain: boolean
+  /** Index files of Tornasole that have one of smdebug's beside them. */
+  readonly superseded: ReadonlySet<string>
+}
+
+/** Copies event files, and writes the index files that speak of them. */
+export class EventFileCopy {
+  readonly #context: RepairContext
+  readonly #of: CopiedTrial
+
+  constructor(context: RepairContext, of: CopiedTrial) {
+    this.#context = context
+    this.#of = of
+  }
+
+  async copy(groups: readonly Group[]): Promise<void> {
+    const { access, signal, threads } = this.#context
+    let total = 0
+    const withFile: Group[] = []
+    for (const group of groups) {
+      if (group.path === null) await this.#write(group, null)
+      else withFile.push(group)
+    }
+    for (const { path } of withFile) total += await access.store.byteLength(path!).catch(() => 0)
+    const runner = await access.runner(
+      threads,
+      withFile.length > 2 * EVENT_FILES_PER_JOB ? Number.POSITIVE_INFINITY : total,
+    )
+    const perJob = Math.max(1, Math.min(EVENT_FILES_PER_JOB, Math.ceil(withFile.length / (4 * runner.ahead))))
+    const parts: Group[][] = []
+    for (const together of entangled(withFile)) {
+      const last = parts.at(-1)
+      if (last && last.length + together.length <= perJob) last.push(...together)
+      else parts.push(together)
+    }
+    const copy = (some: readonly Group[]): Promise<void> => this.#copySome(some, runner)
+    for await (const _ of pumpSettled(parts, copy, runner, signal));
+  }
+
+  async #copySome(groups: readonly Group[], runner: Runner): Promise<void> {
+    const { access, checksums, notes, output, signal, source } = this.#context
+    const { grouping, isPlain, isTornasole } = this.#of
+    const places = groups.map(({ path, indexes }) => ({ path: path!, known: indexes.map(({ content }) => content) }))
+    const { spec, store } = access
+    const urlOf = (path: string) => store.url(path)
+    const hasShapes = ({ content, saved }: IndexSource): boolean => ((content ?? saved)?.shapes.length ?? 0) > 0
+    const withShapes = groups.some(({ indexes }) => indexes.some(hasShapes))
+    const found = await findRecords(places, { runner, store: spec, isTornasole, withShapes, urlOf, signal })
+    if (!isPlain) grouping.settle(groups, found)
+    const copied: CopiedFile[] = []
+    for (const [i, group] of groups.entries()) {
+      const path = group.path!
+      const file = group.isOther ? NO_EVENT_FILE : output.fits(path) ? found[i]! : NAME_TOO_LONG
+      if ('code' in file) {
+        if (file === found[i]) source.expectTold(path, file)
+        loseEventFile(group, file, notes)
+        await this.#write(group, null)
+        continue
+      }
+      if (group.indexes.length === 0 && !isPlain) {
+        const { byteLength, records } = file
+        notes.keep(0, 0, byteLength)
+        if (byteLength === 0) notes.ignore(path)
+        else notes.loseFile(path, NAMES_ANOTHER, { byteLength, records: records.length })
+        continue
+      }
+      const plan = planFile(path, file, group.indexes)
+      for (const one of plan.leftOut) notes.leaveOut(one)
+      notes.keep(plan.kept.length, plan.keptByteLength, file.byteLength - plan.keptByteLength)
+      if (plan.kept.length > 0) {
+        const startByte = Float64Array.from(plan.kept, record => record.startByte)
+        const byteLength = Float64Array.from(plan.kept, record => record.byteLength)
+        copied.push({ path, target: await output.place(path), startByte, byteLength })
+        if (plan.keptByteLength === file.byteLength) notes.countFile('copied')
+        else notes.rebuild(path, `${file.byteLength - plan.keptByteLength} bytes that are no whole record are left out`)
+      } else if (file.byteLength === 0 && plan.leftOut.length === 0) notes.ignore(path)
+      else notes.countFile('leftOut')
+      await this.#write(group, plan)
+    }
+    if (copied.length === 0) return
+    const job = { kind: 'copy', store: spec, files: copied, checksums } as const
+    try {
+      await runner.run(job, signal)
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (!isFaultOfJob(error)) throw error
+      // Once more, from the start: what the thread that died has left of them is gone first.
+      await Promise.all(copied.map(({ target }) => output.remove(target)))
+      await runner.run(job, signal)
+    }
+  }
+
+  #write(group: Group, plan: FilePlan | null): Promise<void> {
+    return writeIndexes(group, plan, this.#of.superseded, this.#context)
+  }
+}
+
+/** An event file that is not there, or can't be read. */
+function loseEventFile({ path, indexes }: Group, error: ErrorData, notes: RepairNotes): void {
+  notes.countFile('leftOut')
+  if (indexes.length === 0) notes.leaveOutFile(path!, error)
+  for (const { step, content } of indexes) {
+    const tensors = content?.tensors.map(({ name }) => name) ?? []
+    const { code, message } = error
+    const missing = { code: code === 'NotFound' ? 'EventFileMissing' : code, message }
+    notes.leaveOutFile(path!, missing, { step, tensors: tensors.slice(0, 100), records: tensors.length })
+  }
+}

@@ -899,7 +899,7 @@ class Verifier {
         code: 'SavedShapeMismatch',
         expected: `shape [${shape}], as its record in ${shortPath(path)} has`,
         found: `[${saved}] in the index file`,
-        lost: `the shape of tensor ${quote(name)} at step ${indexStep} is told wrongly`,
+        lost: `the shape of tensor ${quote(name)} at step ${indexStep} is wrong in the index`,
       })
     }
     const mode = MODES[range.mode[found]! - 1]

@@ -599,8 +599,8 @@ describe('check', () => {
     ['no tensors named', 2, /AllZero.*collection_names/, [VANISHING, '--rule', 'AllZero']],
     ['no other trial', 2, /SimilarAcrossRuns.*trial/, [VANISHING, '--rule', 'SimilarAcrossRuns']],
     ['--timeout alone', 2, /expected --follow/, [VANISHING, '--timeout', '5']],
-    ['no such file of rules', 3, /no-such.json: there is no such file/, [VANISHING, '--rules', 'no-such.json']],
-    ['no such module', 3, /no-such.mjs: there is no such file/, [VANISHING, '--module', 'no-such.mjs']],
+    ['no such file of rules', 3, /no-such.json: no such file/, [VANISHING, '--rules', 'no-such.json']],
+    ['no such module', 3, /no-such.mjs: no such file/, [VANISHING, '--module', 'no-such.mjs']],
     ['a module that is none', 2, /package-lock.json can't be loaded/, [VANISHING, '--module', 'package-lock.json']],
     [
       'nothing to judge',

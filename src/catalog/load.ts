@@ -2,7 +2,7 @@
 
 import { pathToFileURL } from 'node:url'
 import { MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
-import { type Collections, mergeCollections, parseCollections } from '../format/collections.js'
+import { type Collections, CollectionsReader, mergeCollections } from '../format/collections.js'
 import { othersAmong, otherWorkerError, otherWorkerOf } from '../format/index-owner.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -85,7 +85,7 @@ export class TrialLoader {
   readonly #events: UnindexedEvents
   /** Of index files, when they were read; kept only for the cache. */
   readonly #stamps = new Map<string, Float64Array>()
-  /** Index files, in order; kept only where they are not listed again every time. */
+  /** Index files, in order; kept only where they are not listed anew every time. */
   #listed: readonly string[] = []
   /** What is wrong where index files should be, beside what is wrong with those that count. */
   #places: readonly TrialscanError[] = []
@@ -253,7 +253,7 @@ export class TrialLoader {
     const fileCount = found?.paths.length ?? 0
     if (fileCount >= numWorkers) return []
     const wanted = `expected collections files of ${found ? numWorkers : 'all'} workers, but the job has ended with`
-    const hint = this.#options.requireCollections ? '; to open the trial anyway, set requireCollections: false' : ''
+    const hint = this.#options.requireCollections ? '; requireCollections: false opens the trial all the same' : ''
     const url = this.#access.store.url(COLLECTIONS_DIRECTORY)
     return [new MissingCollectionFiles(url, `${wanted} ${fileCount}${hint}`)]
   }
@@ -429,12 +429,12 @@ interface FoundCollections extends Pick<Collections, 'collections'> {
 
 async function readCollections(store: Store, paths: readonly string[]): Promise<FoundCollections | null> {
   const files = paths.filter(isCollectionsFile)
-  const decoder = new TextDecoder()
+  const reader = new CollectionsReader()
   const problems: TrialscanError[] = []
   const ofWorkers = await eachFile(store, files, async path => {
     try {
       const bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES, isText: true })
-      return [parseCollections(decoder.decode(bytes), store.url(path))]
+      return [reader.read(bytes, store.url(path))]
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
       problems.push(error)

@@ -71,6 +71,30 @@ export function parseCollections(text: string, url: string): Collections {
   }
 }
 
+/** Files that are remembered while others are read, and how long they are together. */
+const KEPT_FILES = 4
+const MAX_KEPT_BYTES = 64 << 20
+
+/** Reads the collections files of a trial. From worker to worker most are the same: that is then found, and not read again. */
+export class CollectionsReader {
+  readonly #known: { readonly bytes: Uint8Array; readonly collections: Collections }[] = []
+  #keptBytes = 0
+  readonly #decoder = new TextDecoder()
+
+  /** As `parseCollections`, from the bytes of the file. Files of the same bytes have the same answer. */
+  read(bytes: Uint8Array, url: string): Collections {
+    const known = this.#known.find(file => Buffer.compare(file.bytes, bytes) === 0)
+    if (known !== undefined) return known.collections
+    const collections = parseCollections(this.#decoder.decode(bytes), url)
+    this.#known.unshift({ bytes, collections })
+    this.#keptBytes += bytes.length
+    while (this.#known.length > KEPT_FILES || this.#keptBytes > MAX_KEPT_BYTES) {
+      this.#keptBytes -= this.#known.pop()!.bytes.length
+    }
+    return collections
+  }
+}
+
 /**
  * The collections of a trial from those of its workers: names and patterns in the order in which they first appear,
  * of configurations the first that there is.
@@ -78,7 +102,7 @@ export function parseCollections(text: string, url: string): Collections {
 export function mergeCollections(ofWorkers: Iterable<Collections>): Collections {
   const merged = new Map<string, Merged>()
   let numWorkers = 1
-  for (const one of ofWorkers) {
+  for (const one of new Set(ofWorkers)) {
     numWorkers = Math.max(numWorkers, one.numWorkers)
     for (const [name, config] of one.collections) {
       const known = merged.get(name)

@@ -40,25 +40,34 @@ export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): Readon
   const byOwner = new Map(
     indexes.filter(({ step }) => steps.has(step)).map(({ step, worker, content }) => [`${step} ${worker}`, content]),
   )
-  // Many index files may name one event file.
-  const startsOf = new Map<object, ReadonlySet<number>>()
+  const tellsSame = sameStarts()
   for (const index of strangers) {
     const { eventFile, tensors } = index.content!
     const worker = otherWorkerOf(index)!
     const owner = byOwner.get(`${index.step} ${worker}`)
-    const tellsSame = (): boolean => {
-      const starts = startsOf.get(owner!.tensors) ?? new Set(owner!.tensors.map(({ startByte }) => startByte))
-      startsOf.set(owner!.tensors, starts)
-      return tensors.some(({ startByte }) => starts.has(startByte))
-    }
     const isFault =
       isDevice(worker) === isDevice(index.worker) &&
       owner != null &&
       owner.eventFile !== null &&
-      (normalize(owner.eventFile) !== normalize(eventFile!) || tellsSame())
+      (normalize(owner.eventFile) !== normalize(eventFile!) || tellsSame(owner.tensors, tensors))
     others.set(index, { worker, eventFile: eventFile!, isFault })
   }
   return others
+}
+
+/** Whether two lists tell of a record at the same place. Many index files may name one event file, and share their lists. */
+function sameStarts(): (own: IndexFile['tensors'], other: IndexFile['tensors']) => boolean {
+  const known = new Map<object, { readonly starts: ReadonlySet<number>; readonly answers: Map<object, boolean> }>()
+  return (own, other) => {
+    const { starts, answers } = known.get(own) ?? {
+      starts: new Set(own.map(({ startByte }) => startByte)),
+      answers: new Map<object, boolean>(),
+    }
+    known.set(own, { starts, answers })
+    const answer = answers.get(other) ?? other.some(({ startByte }) => starts.has(startByte))
+    answers.set(other, answer)
+    return answer
+  }
 }
 
 /** What is wrong with an index file whose numbers are another worker's. */

@@ -1,4 +1,4 @@
-/** Verifying: which ranges of event files are checked, and what was found in each. */
+/** Jobs that check event files byte by byte: what is asked, how files are cut into ranges and jobs, what comes back. */
 
 import type { ErrorData } from '../errors.js'
 import type { StoreSpec } from '../store/store.js'
@@ -93,4 +93,54 @@ export interface VerifyReply extends AnyReply {
   readonly ranges: readonly (VerifiedRange | ErrorData)[]
   readonly tags: readonly string[]
   readonly readBytes: number
+}
+
+/** Bytes of event files a job checks, how many ranges at most, and how many anchors they have. */
+const JOB_BYTES = 8 << 20
+const JOB_RANGES = 256
+const JOB_ANCHORS = 1 << 20
+/** A file longer than this is cut at records that the index names, so that threads share it. */
+export const CUT_BYTES = 16 << 20
+
+/**
+ * A file in one range; one that is longer than CUT_BYTES in several, from one record that the index names to another.
+ * @param anchors where records begin, as index entries say, in order and each once
+ */
+export function rangesOfFile(path: string, byteLength: number, anchors: Float64Array): VerifyRange[] {
+  const ranges: VerifyRange[] = []
+  let first = 0
+  let startByte = 0
+  if (byteLength > CUT_BYTES) {
+    for (const [i, anchor] of anchors.entries()) {
+      if (anchor >= byteLength) break
+      if (anchor - startByte < JOB_BYTES) continue
+      ranges.push({ path, startByte, endByte: anchor, anchors: anchors.slice(first, i + 1) })
+      startByte = anchor
+      first = i
+    }
+  }
+  return [...ranges, { path, startByte, endByte: null, anchors: first === 0 ? anchors : anchors.slice(first) }]
+}
+
+/** Ranges of files, in order, as many a job as are worth a thread's while. */
+export function* verifyJobs(
+  files: Iterable<{ readonly ranges: readonly VerifyRange[]; readonly byteLength: number }>,
+  job: Omit<VerifyJob, 'ranges'>,
+): Generator<VerifyJob> {
+  let some: VerifyRange[] = []
+  let bytes = 0
+  let anchors = 0
+  for (const { ranges, byteLength } of files) {
+    for (const range of ranges) {
+      some.push(range)
+      bytes += (range.endByte ?? byteLength) - range.startByte
+      anchors += range.anchors.length
+      if (bytes < JOB_BYTES && some.length < JOB_RANGES && anchors < JOB_ANCHORS) continue
+      yield { ...job, ranges: some }
+      some = []
+      bytes = 0
+      anchors = 0
+    }
+  }
+  if (some.length > 0) yield { ...job, ranges: some }
 }

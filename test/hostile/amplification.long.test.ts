@@ -1,14 +1,20 @@
 /** What a trial's own files multiply: names, entries, collections, workers, rules. Output, memory and time stay in proportion. */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, truncateSync } from 'node:fs'
+import { linkSync, mkdirSync, mkdtempSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, verifyTrial } from '#dist/index.js'
-import { collectionsFileText, eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
+import {
+  collectionsFileText,
+  encodeEvent,
+  eventFilePath,
+  frameRecord,
+  indexFilePath,
+} from '../../fixtures/event-writer.js'
 import { objects } from '../cli/run.js'
 import { measured } from './measured.js'
 import { write, writeCollections, writeStep } from './museum.js'
@@ -30,14 +36,15 @@ interface Index {
   readonly name?: (i: number) => string
   readonly count?: number
   readonly at?: (i: number) => number
+  readonly length?: number
 }
 
 /** An index file of many entries. */
 function writeIndex(
   directory: string,
-  { eventFile, step = 0, worker = 'worker_0', name = i => `t${i}`, count = ENTRIES, at = () => 0 }: Index,
+  { eventFile, step = 0, worker = 'worker_0', name = i => `t${i}`, count = ENTRIES, at = () => 0, length = 98 }: Index,
 ): void {
-  const entries = Array.from({ length: count }, (_, i) => ({ tensorname: name(i), start_idx: at(i), length: 98 }))
+  const entries = Array.from({ length: count }, (_, i) => ({ tensorname: name(i), start_idx: at(i), length }))
   const meta = { mode: 'TRAIN', mode_step: step, event_file_name: eventFile }
   write(join(directory, indexFilePath(step, worker)), JSON.stringify({ meta, tensor_payload: entries }))
 }
@@ -165,6 +172,64 @@ it('workers × steps: each step of a worker of its own', async () => {
     `that of 1, without w1, w10, w100, w1000, w1001 and ${count - 6} others`,
   )
   expect(performance.now() - startedAt).toBeLessThan(20_000)
+})
+
+describe('links to one file', () => {
+  /** Makes a file of a trial lead to another. */
+  const link = (directory: string, target: string, path: string): void => {
+    mkdirSync(dirname(join(directory, path)), { recursive: true })
+    linkSync(join(directory, target), join(directory, path))
+  }
+
+  it('300 index files × 40,000 entries of one event file: what they say is held once, and counted for each', async () => {
+    const [files, count] = [300, 40_000]
+    const record = frameRecord(
+      encodeEvent({ wallTime: 1, step: 0, tag: 't', tensor: { dtype: 'float32', shape: [], values: [1] } }),
+    )
+    const directory = trialOf(directory => {
+      const path = eventFilePath(0, 'worker_0')
+      write(join(directory, path), Buffer.concat(Array.from({ length: count }, () => record)))
+      writeIndex(directory, {
+        eventFile: path,
+        count,
+        name: () => 't',
+        at: i => i * record.length,
+        length: record.length,
+      })
+      for (let step = 1; step < files; step++) {
+        link(directory, indexFilePath(0, 'worker_0'), indexFilePath(step, 'worker_0'))
+      }
+    })
+    const startedAt = performance.now()
+    const { code, stdout, peak } = await measured('verify', directory, '--format', 'jsonl')
+    expect(performance.now() - startedAt).toBeLessThan(90_000)
+    expect(peak).toBeLessThan(400 * MIB)
+    expect(code).toBe(4)
+    const { problems } = objects(stdout).at(-1)!
+    expect(problems).toMatchObject({ StepMismatch: (files - 1) * count })
+  })
+
+  it('1,000 collections files are read once', async () => {
+    const collections = Object.fromEntries(
+      Array.from({ length: 500 }, (_, i) => [
+        `c${i}`,
+        { tensorNames: Array.from({ length: 100 }, (_, j) => `${i}/${j}`) },
+      ]),
+    )
+    const directory = trialOf(directory => {
+      writeStep(directory, 0)
+      writeCollections(directory, collectionsFileText(collections, 1))
+      for (let i = 1; i < 1000; i++) {
+        const path = (worker: number) => `collections/000000000/worker_${worker}_collections.json`
+        link(directory, path(0), path(i))
+      }
+    })
+    for (const command of ['verify', 'ls']) {
+      const startedAt = performance.now()
+      const { peak } = await measured(command, directory)
+      expect([command, performance.now() - startedAt < 60_000, peak < 300 * MIB]).toEqual([command, true, true])
+    }
+  })
 })
 
 it('holes × files: a hundred index files, and collections files, of 250 MB of nothing', async () => {

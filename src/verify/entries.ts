@@ -1,0 +1,237 @@
+/**
+ * What index files say of one event file, in columns. Many index files may say the same (links lead several names to one
+ * file), so that what they say is there once, and they are named beside it.
+ */
+
+import type { IndexFile, SavedShape, TensorLocation } from '../format/index-file.js'
+import type { GlobalStep, Worker } from '../types.js'
+
+/** What an index file says, and where it lies. */
+export interface ReadIndex {
+  readonly path: string
+  readonly step: GlobalStep
+  readonly worker: Worker
+  /** Null where it can't be read. Tornasole's tell no mode. */
+  readonly content: IndexContent | null
+}
+
+export type IndexContent = Pick<IndexFile, 'tensors' | 'eventFile' | 'shapes'> &
+  Partial<Pick<IndexFile, 'mode' | 'modeStep'>>
+
+/** An entry of an index file. */
+export interface Entry {
+  readonly location: TensorLocation
+  readonly index: ReadIndex
+}
+
+/** The same entries in several index files. */
+interface Claim {
+  readonly tensors: readonly TensorLocation[]
+  readonly shapes: readonly SavedShape[]
+  /** Which index files: places in the list of the event file's, in order. */
+  readonly indexes: readonly number[]
+}
+
+/** Where the entries of a list begin, sorted. */
+interface Sorted {
+  readonly startByte: Float64Array
+  /** Places in the list; null: it is in order. */
+  readonly place: Uint32Array | null
+  /** Each start once. */
+  readonly anchors: Float64Array
+  /** Of the entry that reaches furthest. */
+  readonly endByte: number
+}
+
+/** From step to step index files share their lists. */
+const sortedLists = new WeakMap<readonly TensorLocation[], Sorted>()
+
+function sortedOf(tensors: readonly TensorLocation[]): Sorted {
+  let sorted = sortedLists.get(tensors)
+  if (sorted === undefined) {
+    sorted = sort(
+      Float64Array.from(tensors, ({ startByte }) => startByte),
+      tensors.reduce((end, location) => Math.max(end, endOf(location)), 0),
+    )
+    sortedLists.set(tensors, sorted)
+  }
+  return sorted
+}
+
+function sort(starts: Float64Array, endByte: number): Sorted {
+  const isInOrder = starts.every((start, i) => i === 0 || starts[i - 1]! <= start)
+  const place = isInOrder
+    ? null
+    : Uint32Array.from(starts, (_, i) => i).sort((a, b) => starts[a]! - starts[b]! || a - b)
+  const startByte = place === null ? starts : Float64Array.from(place, i => starts[i]!)
+  const isNew = (start: number, i: number): boolean => i === 0 || startByte[i - 1] !== start
+  const anchors = startByte.every(isNew) ? startByte : startByte.filter(isNew)
+  return { startByte, place, anchors, endByte }
+}
+
+export function endOf({ startByte, byteLength }: TensorLocation): number {
+  return startByte + byteLength
+}
+
+/** Where the furthest entry of some index files ends; 0: there is none. */
+export function endOfIndexes(indexes: readonly ReadIndex[]): number {
+  let end = 0
+  for (const { content } of indexes) if (content !== null) end = Math.max(end, sortedOf(content.tensors).endByte)
+  return end
+}
+
+/** The entries of all index files that name an event file, in the order of that file; of one place in that of the index files. */
+export class Entries {
+  /** Where entries begin, each place once. */
+  readonly anchors: Float64Array
+  readonly #indexes: readonly ReadIndex[]
+  readonly #claims: readonly Claim[]
+  readonly #startByte: Float64Array
+  /** Of each entry; null: there is one claim. */
+  readonly #claim: Uint32Array | null
+  /** In the list of its claim; null: that is in order. */
+  readonly #place: Uint32Array | null
+
+  constructor(indexes: readonly ReadIndex[]) {
+    this.#indexes = indexes
+    this.#claims = claimsOf(indexes)
+    const [only, ...others] = this.#claims
+    if (others.length === 0) {
+      const { anchors, startByte, place } = sortedOf(only?.tensors ?? [])
+      this.anchors = anchors
+      this.#startByte = startByte
+      this.#claim = null
+      this.#place = place
+      return
+    }
+    const starts = new Float64Array(this.#claims.reduce((count, { tensors }) => count + tensors.length, 0))
+    const [claim, places] = [new Uint32Array(starts.length), new Uint32Array(starts.length)]
+    let next = 0
+    for (const [i, { tensors }] of this.#claims.entries()) {
+      for (const [place, { startByte }] of tensors.entries()) {
+        starts[next] = startByte
+        claim[next] = i
+        places[next++] = place
+      }
+    }
+    const { anchors, startByte, place } = sort(starts, 0)
+    this.anchors = anchors
+    this.#startByte = startByte
+    this.#claim = place === null ? claim : Uint32Array.from(place, i => claim[i]!)
+    this.#place = place === null ? places : Uint32Array.from(place, i => places[i]!)
+  }
+
+  /** Those of several index files that say the same count once. */
+  get length(): number {
+    return this.#startByte.length
+  }
+
+  startByte(i: number): number {
+    return this.#startByte[i]!
+  }
+
+  location(i: number): TensorLocation {
+    return this.#claimOf(i).tensors[this.#place === null ? i : this.#place[i]!]!
+  }
+
+  /** The shapes that are saved in the index files of an entry. */
+  shapes(i: number): readonly SavedShape[] {
+    return this.#claimOf(i).shapes
+  }
+
+  /** The first entry that begins at a byte, or behind it. */
+  from(startByte: number): number {
+    let [low, high] = [0, this.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#startByte[middle]! < startByte) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** The first entry that does not begin where that one does. */
+  behind(i: number): number {
+    const start = this.#startByte[i]
+    let next = i + 1
+    while (this.#startByte[next] === start) next++
+    return next
+  }
+
+  /** How often index files tell of entries. */
+  count(from: number, to: number): number {
+    if (this.#claim === null) return (to - from) * (this.#claims[0]?.indexes.length ?? 0)
+    let count = 0
+    for (let i = from; i < to; i++) count += this.#claims[this.#claim[i]!]!.indexes.length
+    return count
+  }
+
+  /**
+   * Goes through the index files that tell of entries which begin at one byte, each with all of its own.
+   * @param visit returns whether that is enough
+   */
+  eachTeller(from: number, to: number, visit: (index: ReadIndex, from: number, to: number) => boolean): void {
+    const first = this.#claim?.[from] ?? 0
+    if (this.#claim === null || this.#claim[to - 1] === first) {
+      for (const number of this.#claims[first]!.indexes) if (visit(this.#indexes[number]!, from, to) === true) return
+      return
+    }
+    // Of one place, entries are in the order of their claims.
+    const parts: { readonly from: number; to: number }[] = []
+    const tellers: [number: number, part: number][] = []
+    for (let i = from; i < to; i++) {
+      const claim = this.#claim[i]!
+      if (i === from || this.#claim[i - 1] !== claim) {
+        for (const number of this.#claims[claim]!.indexes) tellers.push([number, parts.length])
+        parts.push({ from: i, to: i + 1 })
+      } else parts.at(-1)!.to = i + 1
+    }
+    tellers.sort(([a], [b]) => a - b)
+    for (const [number, part] of tellers) {
+      const { from, to } = parts[part]!
+      if (visit(this.#indexes[number]!, from, to) === true) return
+    }
+  }
+
+  /** Entries as index files tell of them, the first few. */
+  some(from: number, to: number, limit: number): Entry[] {
+    const some: Entry[] = []
+    for (let first = from; first < to && some.length < limit; first = this.behind(first)) {
+      this.eachTeller(first, this.behind(first), (index, from, to) => {
+        for (let i = from; i < to && some.length < limit; i++) some.push({ location: this.location(i), index })
+        return some.length === limit
+      })
+    }
+    return some
+  }
+
+  /** The first entry that begins in a range of bytes. */
+  firstWithin(startByte: number, endByte: number): Entry | null {
+    const [from, to] = [this.from(startByte), this.from(endByte)]
+    return this.some(from, to, 1)[0] ?? null
+  }
+
+  #claimOf(i: number): Claim {
+    return this.#claims[this.#claim === null ? 0 : this.#claim[i]!]!
+  }
+}
+
+function claimsOf(indexes: readonly ReadIndex[]): Claim[] {
+  const claims: { tensors: readonly TensorLocation[]; shapes: readonly SavedShape[]; indexes: number[] }[] = []
+  const known = new Map<readonly TensorLocation[], Map<readonly SavedShape[], number[]>>()
+  for (const [number, { content }] of indexes.entries()) {
+    if (content === null) continue
+    const { tensors, shapes } = content
+    const byShapes = known.get(tensors) ?? new Map<readonly SavedShape[], number[]>()
+    known.set(tensors, byShapes)
+    const same = byShapes.get(shapes)
+    if (same !== undefined) {
+      same.push(number)
+      continue
+    }
+    const claim = { tensors, shapes, indexes: [number] }
+    byShapes.set(shapes, claim.indexes)
+    claims.push(claim)
+  }
+  return claims
+}

@@ -1,15 +1,15 @@
-// Numbers as text: the shortest decimal digits that read back as the same float64, laid out as JavaScript's
-// Number.prototype.toString lays them out.
+// Numbers as text: the shortest decimal digits that read back as the same float64, in the notation of JavaScript's
+// Number.prototype.toString.
 //
-// Schubfach finds the digits (Raffaello Giulietti, "The Schubfach way to render doubles", 2020): v = c·2^q is scaled by a power
-// of ten so that its rounding interval is at most a few units wide, which leaves one or two integers to choose from. It takes 25 ns a
-// number, where JavaScript's String takes about 250.
+// Schubfach finds the digits (Raffaello Giulietti, "The Schubfach way to render doubles", 2020): v = c·2^q is scaled by
+// a power of ten so that its rounding interval is at most a few units wide, which leaves one or two integers to choose
+// from. This takes 25 ns per number; JavaScript's String takes about 250.
 
 import { FIRST_POWER, POWER_COUNT } from '../src/engine/abi'
 
 /**
- * The first 128 bits of each power of ten, rounded up: ⌈10^e · 2^(127 − ⌊log2 10^e⌋)⌉, as two u64, the high one first. The host,
- * which has integers of any size, fills the table in once; until then it is all 0.
+ * The first 128 bits of each power of ten, rounded up: ⌈10^e · 2^(127 − ⌊log2 10^e⌋)⌉, as two u64, the high one first.
+ * The host, which has big integers, fills in the table once; until then it is all zeros.
  */
 export const POWERS: usize = memory.data(POWER_COUNT << 4, 16)
 
@@ -99,7 +99,7 @@ function writeShortest(fraction: u64, biased: i32, at: usize): usize {
   return layOut(s + u64(isUp), k, at)
 }
 
-/** ⌊power · factor / 2^128⌋, made odd if it was rounded, which is enough to compare it with multiples of 2. */
+/** ⌊power · factor / 2^128⌋, made odd if it was rounded: enough to compare it with multiples of 2. */
 // @ts-ignore: decorator
 @inline
 function roundToOdd(high: u64, low: u64, factor: u64): u64 {

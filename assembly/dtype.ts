@@ -21,7 +21,7 @@ store<u8>(SIZES + DTypeNumber.float64, ElementByteLength.float64)
 store<u8>(SIZES + DTypeNumber.complex64, ElementByteLength.complex64)
 store<u8>(SIZES + DTypeNumber.complex128, ElementByteLength.complex128)
 
-/** Bytes an element takes in tensor_content; 0 for strings and for types we do not know. */
+/** Bytes per element in tensor_content; 0 for strings and unknown types. */
 export function elementSize(dtype: i32): u32 {
   return <u32>dtype < 32 ? load<u8>(SIZES + dtype) : 0
 }

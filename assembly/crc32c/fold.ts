@@ -57,7 +57,7 @@ export function fold(data: usize, byteLength: usize, register: u32): u32 {
   return advancePairs(TAIL, 2, 0)
 }
 
-/** Makes HEAD of the block at `start`, whose first `padding` bytes aren't the message's; they read as zeros. */
+/** Fills HEAD from the block at `start`. Its first `padding` bytes are not the message's and read as zeros. */
 // @ts-ignore: decorator
 @inline
 function shapeHead(start: usize, padding: usize, register: u32): void {
@@ -88,14 +88,14 @@ function unit625(message: v128, tap544: v128, nearBefore: v128, near: v128, pair
 }
 
 /**
- * Folds the block at `first` and then those at `rest`, `blocks` in total. At `history` are the 40 units before them, and
- * behind these, zeros if draining; then v goes elsewhere.
+ * Folds the block at `first` and then those at `rest`, `blocks` in total. `history` holds the 40 units before them; v
+ * goes to `output`, right after the history or, when draining, elsewhere: then zeros follow the history.
  */
 function run625(first: usize, rest: usize, blocks: usize, history: usize, output: usize): void {
   const end = history + blocks * BLOCK
   let input = first
   let next = rest
-  // The units 30, 29 and 28 back: each was the unit 27 back before, and stays in a register for three units more.
+  // The units 30, 29 and 28 back: each was the unit 27 back before, and stays in a register for three more units.
   let a = v128.load(history, 160)
   let b = v128.load(history, 176)
   let c = v128.load(history, 192)

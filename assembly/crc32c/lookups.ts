@@ -38,7 +38,7 @@ export function advanceBytes(data: usize, byteLength: u32, register: u32): u32 {
   return register
 }
 
-/** The register after a word that has the register before already in it. */
+/** The register after a word that has already been XORed with the register before it. */
 // @ts-ignore: decorator
 @inline
 function advance4(word: u32): u32 {

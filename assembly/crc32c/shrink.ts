@@ -1,5 +1,5 @@
-// The last 14 units. With so little left, folds with more taps but nearer ones still beat lookups. They are written out unit
-// by unit, less the terms that are zero: no history but these few units.
+// The last 14 units. With so little left, folds with more, but nearer, taps still beat lookups. They are written out
+// unit by unit, without the terms that are zero, so they need no history but these few units.
 
 import {
   back1,
@@ -23,8 +23,8 @@ import {
 export const TAIL: usize = memory.data(46 * 16, 128)
 
 /**
- * Folds TAIL from 14 units to 9 with taps 66, 67, 70, 97, 98, 105 and 130 bytes back, of which 66, 98 and 130 share a
- * shuffle. v are the units folded; the sum of those sharing is p.
+ * Folds TAIL from 14 units to 9 with taps 66, 67, 70, 97, 98, 105 and 130 bytes back. The taps 66, 98 and 130 share a
+ * shuffle: v are the folded units, p is the sum of those that share.
  */
 export function shrink130(): void {
   const zero = i64x2.splat(0)

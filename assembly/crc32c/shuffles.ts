@@ -1,7 +1,8 @@
 // Shuffles and sums of 16-byte units.
 //
-// A tap 16·a + r bytes back begins in the unit a + 1 before and ends in the one a before: one shuffle, which V8 makes a
-// single instruction. Loading it misaligned from the history would wait for the stores to reach the cache.
+// A tap 16·a + r bytes back starts in the unit a + 1 back and ends in the unit a back. One shuffle extracts it, which
+// V8 compiles to a single instruction. A misaligned load from the history would have to wait for the stores to reach
+// the cache.
 
 // @ts-ignore: decorator
 @inline

@@ -14,12 +14,12 @@ const POLYNOMIAL: u32 = 0x82f63b78
 @inline
 export const STEP: usize = memory.data(32 * 1024, 128)
 
-/** 128 bytes of 0, then 128 bytes of 0xff: read at START_MASK + 128 − n it hides the n first bytes of a 128-byte block. */
+/** 128 bytes of 0, then 128 bytes of 0xff: read at START_MASK + 128 − n, it hides the first n bytes of a 128-byte block. */
 // @ts-ignore: decorator
 @inline
 export const START_MASK: usize = memory.data(256, 128)
 
-/** All 0 but for four bytes 0xff in the middle: read at SEED_MASK + 128 − n it selects the bytes n … n + 3. */
+/** All 0 except four bytes 0xff in the middle: read at SEED_MASK + 128 − n, it selects the bytes n … n + 3. */
 // @ts-ignore: decorator
 @inline
 export const SEED_MASK: usize = memory.data(256, 128)

@@ -222,7 +222,7 @@ function walkTensor(slot: usize, end: u32): void {
   store<u32>(slot, load<u32>(slot, RecordSlot.valueCount) + strings, RecordSlot.valueCount)
 }
 
-/** Tells strings from numbers. The hook leaves the dtype of strings 0, so an empty tensor of dtype 0 is one of strings. */
+/** Tells strings from numbers. The hook leaves the dtype of strings 0, so an empty tensor of dtype 0 holds strings. */
 function finishTensor(slot: usize): void {
   const dtype = load<i32>(slot, RecordSlot.dtype)
   const strings = load<u32>(slot, RecordSlot.valueCount)

@@ -49,7 +49,7 @@ function valuePosition(slot: usize): u32 {
   return <u32>value - load<u32>(slot, RecordSlot.frame) - HEADER_LENGTH
 }
 
-/** Tornasole called float16 int32. In any other trial, int32 of two bytes an element is corrupt. */
+/** Tornasole labelled float16 as int32. In any other trial, int32 with two bytes per element is corrupt. */
 function isMislabelledHalf(slot: usize, count: f64): bool {
   return (
     load<u32>(slot, RecordSlot.askedTornasole) != 0 &&

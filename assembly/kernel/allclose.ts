@@ -9,7 +9,7 @@ const widenedB: usize = memory.data(1024 * 16, 16)
 
 /**
  * Counts the elements of `a` that are not close to their counterparts in `b`. A pair of float32 is compared in float32
- * as numpy does; all others as float64. Elements that aren't numbers are close to nothing.
+ * as numpy does; all others as float64. Elements that aren't numbers are never close.
  */
 export function allclose(
   dtypeA: i32,
@@ -106,8 +106,8 @@ function countFinite<T>(a: usize, b: usize, count: u32, rtol: T, atol: T): i32 {
 }
 
 /**
- * Branchless: a branch on every mismatch makes noisy tensors five times slower. `N` is u8 if NaN is close to NaN: decided at
- * compile time, this costs nothing where it is not asked for.
+ * Branchless: a branch on every mismatch makes noisy tensors five times slower. `N` is u8 if NaN is close to NaN: a
+ * choice at compile time costs nothing where it isn't wanted.
  */
 function countEach<T, N>(a: usize, b: usize, count: u32, rtol: T, atol: T): u32 {
   const relative = v128.splat<T>(rtol)

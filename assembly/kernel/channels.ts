@@ -5,14 +5,14 @@ import { elementSize, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
-/** Adjacent channels, if they are few, are spread over this many sums: vectors need long runs. */
+/** If there are few adjacent channels, they are spread over this many sums, since vectors need long runs. */
 const SPREAD: u32 = 512
 
 const spread: usize = memory.data(512 * 8, 16)
 
 /**
- * Adds the sum of each channel's elements to its f64. Elements are [outer, channels, inner] in C order. Of complex numbers
- * the real parts are summed; strings are ignored.
+ * Adds the sum of each channel's elements to its f64. Elements are [outer, channels, inner] in C order. For complex
+ * numbers the real parts are summed; strings are ignored.
  */
 export function sumChannels(dtype: i32, data: usize, outer: u32, channels: u32, inner: u32, sums: usize): void {
   const count = outer * channels * inner

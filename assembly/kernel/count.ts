@@ -6,8 +6,8 @@ import { loadPair } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
 /**
- * Adds to each column's u32 the number of rows of a matrix with lo < x < hi in it. If `hi` is NaN there is no upper bound. NaN
- * is not inside, and neither are complex numbers and strings.
+ * Adds to each column's u32 the number of rows of a matrix with lo < x < hi in that column. If `hi` is NaN there is no
+ * upper bound. NaN, complex numbers and strings are never inside.
  */
 export function countInside(
   dtype: i32,
@@ -32,7 +32,7 @@ export function countInside(
   }
 }
 
-/** How many of the columns' counts are below a limit. */
+/** How many of the columns have a count below a limit. */
 export function countBelow(counts: usize, columns: u32, limit: f64): u32 {
   let below: u32 = 0
   const end = counts + (<usize>columns << 2)

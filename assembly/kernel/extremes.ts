@@ -1,6 +1,6 @@
-// The extremes of a block, by vectors: eight elements at once, the remaining ones one by one. They have their own pass: with the
-// accumulators of the sums there would not be enough registers, and V8 would spill some to memory (performance.md §5), while a
-// block that was just read is cheap to read again.
+// The extremes of a block, by vectors: eight elements at once, the remaining ones one by one. They have a pass of their
+// own: with the accumulators of the sums there would not be enough registers, and V8 would spill some to memory
+// (performance.md §5), while a block that was just read is cheap to read again.
 
 import { MomentsRow } from '../../src/engine/abi'
 import { absMask, at, loadVector, maxAcross, minAcross, sum4, sumAcross } from './lanes'
@@ -16,7 +16,7 @@ export function passExtremes<T>(data: usize, n: u32): bool {
   let lowest = startOf<T>(Infinity, 0, i32.MAX_VALUE, -1)
   let highest = startOf<T>(-Infinity, i32.MIN_VALUE, i32.MIN_VALUE, 0)
   let nearest = startOf<T>(Infinity, INFINITY_BITS, -1, -1)
-  // For float64, a sum that is finite only if all elements are. For float32, the bits of NaN and ±∞ are extremes
+  // For float64, a sum that is finite only if all elements are. For float32, the bits of NaN and ±∞ are extremes.
   let witness = f64x2.splat(0)
   const end = data + (<usize>n & ~7) * sizeof<T>()
   const mask = absMask<T>()

@@ -18,10 +18,10 @@ const INFINITY_32: usize = 16
 /** All bits but the sign. */
 const ABS_64: usize = 32
 const ABS_32: usize = 48
-/** Of float64: all bits but the exponent; 1. */
+/** float64: all bits but the exponent; 1. */
 const FRACTION: usize = 64
 const ONE: usize = 80
-/** Of int64: the sign; the lower half. */
+/** int64: the sign; the lower half. */
 const SIGN: usize = 96
 const LOWER: usize = 112
 /** float64: 2^52; 3·2^51; 2^84, that and 2^52; 2^84 + 2^63, that and 2^52. */

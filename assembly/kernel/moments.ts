@@ -32,7 +32,7 @@ const single: usize = memory.data(<i32>MomentsRow.size, 16)
 
 /**
  * Adds elements to a row. Ignores types that aren't numeric.
- * @param known bits of KnownMoments: what is wanted of them, at least
+ * @param known bits of KnownMoments: the least that the row will know
  */
 export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, known: i32): void {
   const size = <usize>elementSize(dtype)
@@ -64,7 +64,7 @@ export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, k
   merge(row, single, withNeeded(dtype, known))
 }
 
-/** What is asked for, and what it requires or brings along. */
+/** What is asked for, with what it requires or gives for nothing. */
 function withNeeded(dtype: i32, known: i32): i32 {
   if (known & KnownMoments.product) return KnownMoments.all
   if (known & (KnownMoments.sumAbs | KnownMoments.squares)) known |= KnownMoments.sum

@@ -7,7 +7,7 @@ import { widenToFloat64 } from './widen'
 const sizes: usize = memory.data(256 * 4, 16)
 
 /**
- * Any real type → float64, to select from.
+ * Converts any real type to float64, to select from.
  * @returns 0 if the elements can't be ordered: NaN among them, complex numbers, strings
  */
 export function widenToDoubles(dtype: i32, from: usize, count: u32, to: usize): i32 {
@@ -71,7 +71,7 @@ const TOP_COUNTS: usize = 0
 const TOP_TABLES: usize = 4 * 2048
 const MIDDLE_COUNTS: usize = 8 * 2048
 
-/** Bytes that `selectFloat32` needs to select so many. */
+/** Scratch bytes that `selectFloat32` needs for this many ranks. */
 export function selectScratchLength(ranks: u32): usize {
   return MIDDLE_COUNTS + <usize>(ranks + 1) * 4 * (2048 + 2048 + 1024)
 }

@@ -76,8 +76,8 @@ export function setProduct(row: usize, mantissa: f64, exponent: f64): void {
 // ---------------------------------------------------------------------------------------------------- Whole rows
 
 /**
- * Resets a row to that of no elements, of which everything is known: min and minAbs +∞, max −∞, maxAbs 0, the product 1, and the
- * rest 0.
+ * Resets a row to that of no elements, of which everything is known: min and minAbs are +∞, max is −∞, maxAbs 0, the
+ * product 1, and everything else 0.
  */
 export function momentsReset(row: usize): void {
   for (let slot = 0; slot < MomentsRow.size; slot += 16) v128.store(row + slot, i64x2.splat(0))
@@ -93,7 +93,7 @@ export function momentsMerge(into: usize, from: usize): void {
   merge(into, from, KnownMoments.all)
 }
 
-/** Likewise, but keeps no more than `limit`. */
+/** Merges like `momentsMerge`, but keeps no more than `limit`. */
 export function merge(into: usize, from: usize, limit: i32): void {
   const before = <i32>get(into, MomentsRow.known)
   const known = limit & before & <i32>get(from, MomentsRow.known)

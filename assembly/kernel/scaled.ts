@@ -10,7 +10,8 @@ export const LARGE: f64 = reinterpret<f64>(<i64>(1023 + 480) << 52)
 export const SMALL: f64 = reinterpret<f64>(<i64>(1023 - 400) << 52)
 
 /**
- * Extreme float64, and complex numbers as two parts each. Three passes: extremes and counts, sums, squares around the means.
+ * Adds extreme float64, and complex numbers as two parts each. Three passes: extremes and counts; sums; squares around
+ * the means.
  */
 export function addScaled<T>(data: usize, n: u32, parts: u32): void {
   let nans: f64 = 0

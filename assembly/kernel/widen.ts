@@ -9,7 +9,7 @@ const INFINITY_BITS: i32 = 0x7f800000
 /** Elements that the small kernels widen at once; they fit into the L1 cache, even complex ones. */
 export const WIDENED_ELEMENTS: u32 = 1024
 
-/** Such a block, widened. */
+/** One such block, widened. */
 export const widened: usize = memory.data(1024 * 16, 16)
 
 /** The last elements of a run. */
@@ -27,7 +27,7 @@ function float16x4(bits: v128): v128 {
   return v128.or(v128.or(scaled, special), sign)
 }
 
-/** Four elements of a type of at most 32 bits → float32 resp. int32 (uint32) lanes. Reads those elements only. */
+/** Four elements of a type of at most 32 bits → float32 or int32 (uint32) lanes. Reads nothing but those elements. */
 // @ts-ignore: decorator
 @inline
 function load4(dtype: i32, from: usize): v128 {

@@ -14,10 +14,10 @@ export const MAX_DIMENSIONS = 254
 export const FIRST_POWER = -292
 export const POWER_COUNT = 617
 
-/** Bytes a number takes at most as text, as `-0.0000012345678901234567` does. */
+/** The most bytes that a number takes as text, as `-0.0000012345678901234567` does. */
 export const NUMBER_BYTES = 25
 
-/** Bytes after a text that are overwritten while it is written. */
+/** Writing a text may overwrite this many bytes after it. */
 export const TEXT_SLACK = 32
 
 /** What is checked of a record besides its lengths: nothing, the header's checksum, or the payload's as well. */
@@ -36,7 +36,7 @@ export enum Status {
   badLengthCrc = 2,
   /** The checksum of the payload: computed, stored. */
   badPayloadCrc = 3,
-  /** The framed length, with its frame, against the length asked for: asked for, framed. */
+  /** The record's length, framing included, is not the one asked for: asked for, found. */
   lengthMismatch = 4,
   /** The payload is not a well-formed Event. */
   malformedEvent = 5,
@@ -48,9 +48,9 @@ export enum Status {
   noTensor = 8,
   /** A data type we do not know: 0, its number. */
   unknownDType = 9,
-  /** The number of bytes or values contradicts the shape: as the shape says, as found. */
+  /** The number of bytes or values contradicts the shape: by the shape, found. */
   shapeMismatch = 10,
-  /** A negative dimension, too many dimensions, or more elements than 2^53: the limit, what was found. */
+  /** A negative dimension, too many dimensions, or more elements than 2^53: the limit, found. */
   badShape = 11,
   /** The arena can't grow. */
   outOfMemory = 12,
@@ -80,7 +80,7 @@ export enum DTypeNumber {
   uint64 = 23,
 }
 
-/** Bytes an element of a data type takes in tensor_content. */
+/** Bytes per element of each data type in tensor_content. */
 export enum ElementByteLength {
   string = 0,
   uint8 = 1,
@@ -111,13 +111,13 @@ export enum RecordSlot {
   frame = 0,
   /** u32: bytes available from there on. */
   frameLength = 4,
-  /** u32: bytes according to the index file, framing included; 0 = not told. */
+  /** u32: the record's length according to the index file, framing included; 0 = unknown. */
   askedLength = 8,
   /** u32: address of the tag the record must have, in UTF-8; 0 = any. */
   askedTag = 12,
   /** u32 */
   askedTagLength = 16,
-  /** u32: 1 = the record is Tornasole's, which called float16 int32: two bytes per element give it away. */
+  /** u32: 1 = the trial is Tornasole's, which labelled float16 as int32: two bytes per element give it away. */
   askedTornasole = 20,
   /** f64: the step the Event must have; negative = any. */
   askedStep = 24,
@@ -125,17 +125,17 @@ export enum RecordSlot {
   // Found.
   /** i32: one of Status. */
   status = 32,
-  /** u32: where the fault is, from the frame on. */
+  /** u32: offset of the fault from the start of the frame. */
   faultOffset = 36,
   /** f64: see Status. */
   expected = 40,
   /** f64 */
   got = 48,
-  /** i32: 1 TRAIN, 2 EVAL, 3 PREDICT, 4 GLOBAL; 0 = not told. */
+  /** i32: 1 TRAIN, 2 EVAL, 3 PREDICT, 4 GLOBAL; 0 = not stored. */
   mode = 56,
-  /** i32: TensorFlow's number of the data type; that of strings also if the hook left it 0. */
+  /** i32: TensorFlow's number of the data type. Strings have theirs even if the hook left it 0. */
   dtype = 60,
-  /** f64: -1 = not told. */
+  /** f64: -1 = not stored. */
   modeStep = 64,
   /** f64: the Event's own step, which smdebug makes the global step. */
   eventStep = 72,
@@ -151,13 +151,13 @@ export enum RecordSlot {
   elementCount = 96,
   /** i32: one of Placement. */
   placement = 104,
-  /** u32: how many values are stored one by one; if fewer than elementCount, the last one stands for the rest. */
+  /** u32: how many values are stored one by one; if fewer than elementCount, the last one is repeated. */
   valueCount = 108,
   /** u32: address of the elements (Placement.content). */
   data = 112,
   /** u32 */
   dataLength = 116,
-  /** u32: where the elements begin, from the frame on. */
+  /** u32: offset of the elements from the start of the frame. */
   dataOffset = 120,
   /** u32: address of the Value, for reading values one by one. */
   value = 124,
@@ -169,9 +169,9 @@ export enum RecordSlot {
   tensorEnd = 136,
   /** u32: where the packed run at the cursor ends; at or before the cursor if it is in none. */
   packedEnd = 140,
-  /** i32, of a survey: one of ValueKind. */
+  /** i32, surveys only: one of ValueKind. */
   valueKind = 144,
-  /** i32, of a survey: one of Status, of the record as a whole: its payload's checksum, and whether it is an Event. */
+  /** i32, surveys only: one of Status, for the record as a whole: its payload's checksum, and whether it is an Event. */
   recordStatus = 148,
   size = 152,
 }
@@ -199,14 +199,14 @@ export enum Placement {
 }
 
 /**
- * A row of moments: everything a reduction needs to know of a run of elements. 34 numbers of 8 bytes, float64 unless said
- * otherwise.
+ * A row of moments: everything a reduction needs to know about a run of elements. 34 numbers of 8 bytes, float64 unless
+ * stated otherwise.
  *
- * Sums, means, squares and the product are over the *finite* elements (count − nan − +inf − −inf of them); the
- * counts tell the reader how to continue: any NaN makes every reduction NaN, as in numpy. An extreme float64 tensor
- * (see kernel/moments.ts) is summed in units of 2^exponent, so that neither squares nor sums leave the range.
+ * Sums, means, squares and the product are over the *finite* elements (count − nan − +inf − −inf of them). The counts
+ * decide the rest: any NaN makes every reduction NaN, as in numpy. An extreme float64 tensor (see kernel/moments.ts) is
+ * summed in units of 2^exponent, so that neither squares nor sums leave the range.
  *
- * Complex tensors: "absolute" numbers are of |z|; sum, mean and m2 of the real part, the *Imaginary ones of the
+ * Complex tensors: "absolute" numbers are of |z|; sum, mean and m2 are of the real part, the *Imaginary ones of the
  * imaginary part; min and max have no meaning.
  */
 export enum MomentsRow {
@@ -218,13 +218,13 @@ export enum MomentsRow {
 
   // KnownMoments.extremes
   zeroCount = 32,
-  /** Over all elements but NaN, infinities included; +Infinity of none. */
+  /** Over all elements but NaN, infinities included; +Infinity if there are none. */
   min = 40,
-  /** Likewise; -Infinity of none. */
+  /** Likewise; -Infinity if there are none. */
   max = 48,
   minAbs = 56,
   maxAbs = 64,
-  /** int64 and uint64 only: the exact minimum and maximum, as int64 resp. uint64 bits. */
+  /** int64 and uint64 only: the exact minimum and maximum, as int64 or uint64 bits. */
   minExact = 72,
   maxExact = 80,
   /** int64 and uint64 only: of the absolute values, as uint64 bits. */
@@ -239,13 +239,13 @@ export enum MomentsRow {
   /** Σ|x| · 2^−exponent */
   sumAbs = 120,
   sumImaginary = 128,
-  /** Mean of x · 2^−exponent. As far from `sum` as the other means from their sums, and so on below. */
+  /** Mean of x · 2^−exponent. The distance from a sum to its mean is always the same, as it is in the groups below. */
   mean = 136,
   meanAbs = 144,
   meanImaginary = 152,
   /**
-   * What rounding took from the sums and means above, sum + sumLow being right to 106 bits: for merging only. A mean of
-   * time stamps in nanoseconds has steps of 256 without.
+   * The rounding errors of the sums and means above, for merging only: sum + sumLow is right to 106 bits. Without them,
+   * a mean of timestamps in nanoseconds would come in steps of 256.
    */
   sumLow = 160,
   sumAbsLow = 168,
@@ -273,12 +273,13 @@ export enum MomentsRow {
 }
 
 /**
- * How much of a row of moments is asked for, or known: bits. Every row knows how many elements there are, and how many of them
- * are NaN or infinite. A row may know more than was asked for. What each costs: assembly/kernel/moments.ts.
+ * How much of a row of moments is asked for, or known: bits. Every row knows how many elements there are, and how many
+ * of them are NaN or infinite. A row may know more than was asked for. For the cost of each, see
+ * assembly/kernel/moments.ts.
  */
 export enum KnownMoments {
   none = 0,
-  /** Extremes, and how many zeros. */
+  /** Extremes, and the number of zeros. */
   extremes = 1,
   /** Σx and the mean. */
   sum = 2,
@@ -290,7 +291,7 @@ export enum KnownMoments {
   all = 31,
 }
 
-/** A line to be written from a row of moments; all u32. */
+/** A line to be written from a row of moments; all fields are u32. */
 export enum TextLine {
   /** Address of the row. */
   row = 0,
@@ -299,11 +300,11 @@ export enum TextLine {
   size = 28,
 }
 
-/** A number of each line; all u32. */
+/** A number in each line; all fields are u32. */
 export enum TextColumn {
-  /** Address and byte length of the text before it. */
+  /** Address and byte length of the text before the number. */
   label = 0,
-  /** The number of MomentsRow it is made from, and how: one of NumberForm. */
+  /** The number of MomentsRow it is made from, and one of NumberForm: how. */
   slot = 8,
   form = 12,
   size = 16,
@@ -315,9 +316,9 @@ export enum NumberForm {
   slot = 0,
   /** √x */
   root = 1,
-  /** x / count, and not less than 0. */
+  /** x / count, but not less than 0. */
   perCount = 2,
-  /** The root of that. */
+  /** √ of perCount. */
   rootPerCount = 3,
   /** x · 2^prodExponent */
   product = 4,

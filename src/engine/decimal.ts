@@ -1,4 +1,4 @@
-/** The powers of ten that assembly/decimal.ts writes numbers with: made here, where integers have any size. */
+/** The powers of ten that assembly/decimal.ts needs, computed here because JavaScript has big integers. */
 
 import { FIRST_POWER, POWER_COUNT } from './abi.js'
 

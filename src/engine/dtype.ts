@@ -1,9 +1,9 @@
-/** Data types by TensorFlow's numbers, and how many bytes their elements take. */
+/** Data types by TensorFlow's numbers, and the size of their elements. */
 
 import type { DType } from '../types.js'
 import { DTypeNumber, ElementByteLength } from './abi.js'
 
-/** The dtype of TensorFlow's number; undefined if we do not know it. */
+/** The dtype with a TensorFlow number; undefined if we do not know it. */
 export function dtypeOf(number: number): DType | undefined {
   return DTypeNumber[number] as DType | undefined
 }
@@ -13,7 +13,7 @@ export function dtypeNumber(dtype: DType): number {
   return DTypeNumber[dtype]
 }
 
-/** Bytes an element takes; 0 for strings. */
+/** Bytes per element; 0 for strings. */
 export function elementByteLength(dtype: DType): number {
   return ElementByteLength[dtype]
 }

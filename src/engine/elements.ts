@@ -88,7 +88,7 @@ export class ElementKernels {
     this.#core.countInside(dtypeNumber(dtype), data, rows, columns, lo, hi, counts)
   }
 
-  /** How many of the columns were counted less often than `limit`. */
+  /** How many columns have a count below `limit`. */
   countBelow(counts: Address, columns: number, limit: number): number {
     return this.#core.countBelow(counts, columns, limit) >>> 0
   }
@@ -99,7 +99,7 @@ export class ElementKernels {
   }
 
   /**
-   * Sums the elements of each channel, given as [outer, channels, inner]; for complex numbers the real parts.
+   * Sums the elements of each channel, given as [outer, channels, inner]; for complex numbers, their real parts.
    * @param sums one float64 per channel, which is added to
    */
   sumChannels(dtype: DType, data: Address, outer: number, channels: number, inner: number, sums: Address): void {
@@ -107,8 +107,8 @@ export class ElementKernels {
   }
 
   /**
-   * The percentiles of elements in the core's memory, as numpy.percentile interpolates them in float64 (NaN next
-   * to an infinity). NaN for no elements, for complex ones, and if one of them is NaN.
+   * The percentiles of elements in the core's memory, interpolated in float64 as by numpy.percentile (NaN next to an
+   * infinity). NaN if there are no elements, if they are complex, or if any of them is NaN.
    * @param q percentages, 0 to 100
    */
   percentiles(dtype: DType, data: Address, count: number, q: readonly number[]): number[] {
@@ -124,7 +124,7 @@ export class ElementKernels {
     })
   }
 
-  /** The elements of some ranks, counted from 0; null if the elements can't be ordered. */
+  /** The elements at some ranks, counted from 0; null if the elements can't be ordered. */
   #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
     if (dtype === 'float32') {
       return this.#memory.scoped(() => {

@@ -1,6 +1,7 @@
 /**
- * The core as the rest of trialscan sees it: records in, rows of moments or values out. What runs at once needs an engine
- * each: see engines.ts. Every job starts with `reset`, reserves what it needs, and copies its results out.
+ * The core as the rest of trialscan sees it: records in, rows of moments or values out. Jobs that run at the same time
+ * need an engine each: see engines.ts. Every job starts with `reset`, reserves what it needs, and copies its results
+ * out.
  */
 
 import { EngineError } from '../errors.js'
@@ -46,12 +47,12 @@ export class Engine {
     this.#memory.reset()
   }
 
-  /** Copies tags in, for records to be held against. */
+  /** Copies in the tags that records are compared with. */
   writeTags(tags: readonly string[]): Texts {
     return this.#memory.writeTexts(tags)
   }
 
-  /** Reserves slots and rows for the records that will be decoded at once. */
+  /** Reserves slots and rows for as many records as are decoded at once. */
   reserveBatch(capacity: number): Batch {
     return {
       slots: this.#memory.reserve(capacity * RecordSlot.size),
@@ -65,7 +66,7 @@ export class Engine {
     return new LineTable(this.#core, this.#memory, options)
   }
 
-  /** Reserves memory for bytes of files. */
+  /** Reserves memory for the bytes of files. */
   reserveBytes(byteLength: number): Address {
     return this.#memory.reserve(byteLength)
   }
@@ -75,7 +76,7 @@ export class Engine {
     return this.#memory.bytes(address, byteLength)
   }
 
-  /** Tells the slots of a batch what is asked of their records. `frame` gives address and bytes of the i-th. */
+  /** Writes what the records of a batch must be into their slots. `frame` gives the address and length of the i-th. */
   ask(
     batch: Batch,
     count: number,
@@ -96,12 +97,12 @@ export class Engine {
     this.#core.scanRecords(batch.slots, count, checkLevel, batch.rows, known)
   }
 
-  /** Runs `work` and forgets what it, or the core meanwhile, reserved. */
+  /** Runs `work`, then forgets what it, or the core meanwhile, reserved. */
   scoped<T>(work: () => T): T {
     return this.#memory.scoped(work)
   }
 
-  /** Marks where reservations end, for `release`: as `scoped`, for work that awaits something. */
+  /** Marks where reservations end, for `release`: like `scoped`, but for asynchronous work. */
   mark(): Address {
     return this.#memory.mark()
   }
@@ -179,7 +180,7 @@ export class Engine {
     this.#core.reduceRecord(from.slots, to.rows, known)
   }
 
-  /** The moments of the i-th record of a batch, which was walked and is in memory: a view, to be copied. */
+  /** The moments of the i-th record of a batch, which must be walked and in memory: a view, to be copied. */
   reduceSlot(batch: Batch, i: number, known: KnownMoments): Float64Array<ArrayBuffer> {
     const row = (batch.rows + i * MomentsRow.size) as Address
     this.#core.momentsReset(row)
@@ -188,7 +189,7 @@ export class Engine {
   }
 
   /**
-   * Merges the rows of moments of the parts of a tensor, as far as all of them know.
+   * Merges the moments of the parts of a tensor, and keeps what all of the rows know.
    * @param rows in the order of the parts
    */
   mergeRows(rows: readonly Float64Array[]): Float64Array<ArrayBuffer> {

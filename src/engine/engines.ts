@@ -1,4 +1,4 @@
-/** The engines of this thread. Each serves one job at a time, also while that waits: its memory belongs to the job. */
+/** The engines of this thread. Each serves one job at a time, even while the job waits: its memory belongs to the job. */
 
 import { EngineError, TrialscanError } from '../errors.js'
 import { Engine } from './engine.js'
@@ -6,7 +6,7 @@ import { Engine } from './engine.js'
 /** Engines not in use; the most recently used one is last. */
 const idle: Engine[] = []
 
-/** Runs work on an engine. After an error that no engine should cause, the engine is thrown away. */
+/** Runs work on an engine. After an error that no engine should cause, that engine is thrown away. */
 export async function withEngine<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
   const engine = idle.pop() ?? new Engine()
   try {

@@ -6,9 +6,9 @@ import type { Address, CoreMemory, Texts } from './memory.js'
 import type { Core } from './module.js'
 import type { MomentSlot } from './moments-row.js'
 
-/** A number of each line. */
+/** A number in each line. */
 export interface Column {
-  /** The text before it. */
+  /** The text before the number. */
   readonly label: string
   readonly slot: MomentSlot
   readonly form: NumberForm
@@ -20,14 +20,14 @@ export interface LineTableOptions {
   readonly isJson: boolean
   /** What each line ends with. */
   readonly end: string
-  /** What a line may begin with. */
+  /** The names that a line may begin with. */
   readonly names: readonly string[]
 }
 
-/** Lines and bytes written at once: no more than fits into the caches. */
+/** Lines and bytes written at once: no more than fit into the caches. */
 const MAX_LINES = 256
 const MAX_BYTES = 128 << 10
-/** Bytes of the pieces that are not names. */
+/** Bytes for the pieces other than names. */
 const PIECE_BYTES = 16 << 10
 
 /** 32-bit words of a struct. */
@@ -36,7 +36,7 @@ const COLUMN_WORDS = TextColumn.size / 4
 
 const encoder = new TextEncoder()
 
-/** Lines waiting to be written. Its memory is reserved for the length of a job. */
+/** Lines waiting to be written. Their memory is reserved for the length of a job. */
 export class LineTable {
   readonly #core: Core
   readonly #memory: CoreMemory
@@ -49,7 +49,7 @@ export class LineTable {
   readonly #pieces: Address
   readonly #text: Address
   readonly #ends: Address
-  /** Bytes of a line besides its pieces, at most. */
+  /** The most bytes that a line takes besides its pieces. */
   readonly #restByteLength: number
   readonly #endByteLength: number
   /** What will be copied to `#lines` and `#pieces`. */
@@ -89,9 +89,9 @@ export class LineTable {
   }
 
   /**
-   * Adds a line: a name, two more pieces, and the numbers of a row of moments, which must stay there until it is written.
-   * The row's elements must be real, and the row finite (`isFiniteRow`).
-   * @returns false if it does not fit before the others have been written, or at all
+   * Adds a line: a name, two more pieces, and the numbers of a row of moments. The row must stay in place until the
+   * line is written, its elements must be real, and it must be finite (`isFiniteRow`).
+   * @returns false if the line does not fit until the others have been written, or not at all
    */
   add(name: number, second: string, third: string, row: Address): boolean {
     if (this.#length === 0) this.#clear()
@@ -129,7 +129,7 @@ export class LineTable {
 
   /**
    * Writes the waiting lines, at least one. Numbers look as `Number.prototype.toString` writes them, except for -0.
-   * @returns views: the text, and where in it each line ends. They live until the next call of the core
+   * @returns views, valid until the next call of the core: the text, and where in it each line ends
    */
   write(): { readonly text: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } {
     const memory = this.#memory

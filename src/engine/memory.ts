@@ -33,7 +33,7 @@ export class CoreMemory {
 
   /**
    * Reserves bytes until the next reset or release. Detaches every view.
-   * @throws QueryError `ValueTooLarge` where the core's memory, of at most 4 GiB, can't grow that far
+   * @throws QueryError `ValueTooLarge` if the core's memory, of at most 4 GiB, can't grow that far
    */
   reserve(byteLength: number): Address {
     // The core takes a length modulo 2^32.
@@ -61,7 +61,7 @@ export class CoreMemory {
     return { addresses, byteLengths }
   }
 
-  /** Runs `work` and forgets what was reserved meanwhile. */
+  /** Runs `work`, then forgets what was reserved meanwhile. */
   scoped<T>(work: () => T): T {
     const mark = this.mark()
     try {

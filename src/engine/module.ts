@@ -1,10 +1,10 @@
-/** The compiled core: read and compiled once a process, handed to threads as it is. */
+/** The compiled core: read and compiled once per process, and handed to threads as it is. */
 
 import { readFileSync } from 'node:fs'
 import { instantiateSync } from '@assemblyscript/loader'
 import { EngineError } from '../errors.js'
 
-// Declarations are published, and a user's compiler knows WebAssembly's types only with the DOM library: so none here.
+// No types of WebAssembly here: declarations are published, and a user's compiler knows them only with the DOM library.
 
 /** The functions that assembly/index.ts exports. Addresses are unsigned 32-bit numbers, taken as `>>> 0`. */
 export interface Core {
@@ -94,18 +94,19 @@ export function adoptModule(module: CompiledCore): void {
 }
 
 /**
- * Of the address space, what V8 reserves for an instance: all that 32 bits of address and 32 of offset can reach, and more on
- * both sides, so that no access has to be checked. It is memory only where it is written to.
+ * Address space in bytes that V8 reserves for an instance: all that a 32-bit address and a 32-bit offset can reach,
+ * with a margin on both sides, so that no access has to be checked. Only what is written to takes memory.
  */
 const RESERVED_BYTES = 10 * 2 ** 30
-/** The same of a thread: code and heaps. */
+/** Address space in bytes of a thread: code and heaps. */
 const THREAD_BYTES = 2 ** 30
 
 let fitting: number | undefined
 
 /**
- * Threads that there is address space for, beside an instance of the calling thread: any number, but where `ulimit -v` says
- * otherwise. V8 ends the process where there is none for a thread. As it was when first asked for, before there were any.
+ * How many threads fit into the address space, beside an instance of the calling thread: any number, unless `ulimit -v`
+ * sets a limit. V8 ends the process when there is no address space for a thread. The answer is that of the first call,
+ * made before there are any threads.
  */
 export function threadsThatFit(): number {
   fitting ??= countThatFit()
@@ -119,7 +120,7 @@ function countThatFit(): number {
   return Math.max(0, Math.floor((limit - taken - RESERVED_BYTES) / (RESERVED_BYTES + THREAD_BYTES)))
 }
 
-/** What `ulimit -v` says; null: no limit, or none that can be known. */
+/** The limit of `ulimit -v` in bytes; null if there is none, or none that can be found out. */
 function addressSpaceLimit(): number | null {
   try {
     const told = /^Max address space\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))

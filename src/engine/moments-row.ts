@@ -1,8 +1,8 @@
-/** Rows of moments in a Float64Array. The *exact numbers are 64-bit integers. */
+/** Rows of moments in a Float64Array. The numbers called `…Exact` are 64-bit integers. */
 
 import { MomentsRow } from './abi.js'
 
-/** The rounding errors of sums are for the core alone. */
+/** All but the rounding errors of sums, which are for the core alone. */
 export type MomentSlot = Exclude<keyof typeof MomentsRow, 'size' | `${string}Low`>
 
 /** Numbers of a row. */
@@ -10,7 +10,7 @@ export const ROW_LENGTH = MomentsRow.size / 8
 
 export const MOMENT_SLOTS = Object.keys(MomentsRow).filter((name): name is MomentSlot => !/^\d|^size$|Low$/.test(name))
 
-/** The index of each of them in a row. */
+/** The index of each number in a row. */
 export const MOMENT_INDEX = Object.fromEntries(MOMENT_SLOTS.map(name => [name, MomentsRow[name] / 8])) as Readonly<
   Record<MomentSlot, number>
 >

@@ -12,10 +12,10 @@ export interface Complex {
   readonly im: number
 }
 
-/** The value of a reduction. Complex only for `mean` and `sum` of complex tensors, and what a job saved as complex. */
+/** The value of a reduction. Complex only for `mean` and `sum` of complex tensors, and where a job saved a complex number. */
 export type ReductionValue = number | Complex
 
-/** Exact extremes of a 64-bit integer tensor, where a number may be off by rounding. */
+/** Exact extremes of a 64-bit integer tensor, where a float64 may be off by rounding. */
 export interface ExactExtremes {
   readonly min: bigint
   readonly max: bigint
@@ -23,14 +23,14 @@ export interface ExactExtremes {
   readonly abs_max: bigint
 }
 
-/** Whether a dtype has a reduction: strings have none, complex numbers no order and no product. */
+/** Whether a reduction is defined for a dtype: strings have none; complex numbers have no order and no product. */
 export function isDefined(name: ReductionName, dtype: DType): boolean {
   if (dtype === 'string') return false
   if (dtype !== 'complex64' && dtype !== 'complex128') return true
   return name !== 'min' && name !== 'max' && name !== 'prod'
 }
 
-/** The error for a reduction that a dtype does not have. */
+/** The error for a reduction that is not defined for a dtype. */
 export function undefinedReduction(name: ReductionName, dtype: DType): ReductionUndefined {
   if (dtype === 'string') return new ReductionUndefined(name, dtype, 'strings hold no numbers')
   const detail = name === 'prod' ? 'no product of complex numbers is computed' : 'complex numbers have no order'
@@ -44,8 +44,8 @@ export function undefinedReduction(name: ReductionName, dtype: DType): Reduction
 export class Moments {
   readonly dtype: DType
   /**
-   * The row itself, a view of those of its job. A copy of it can be kept or sent to another machine, where `momentsOf`
-   * makes moments of it again.
+   * The row itself, a view of the rows of its job. A copy can be kept, or sent to another machine, where `momentsOf`
+   * makes it moments again.
    */
   readonly row: Float64Array
   readonly #isFinite: boolean
@@ -70,23 +70,26 @@ export class Moments {
     return this.slot('positiveInfinityCount') + this.slot('negativeInfinityCount')
   }
 
-  /** NaN where the row was not made for extremes. */
+  /** Elements that are 0; NaN if the row was not made for extremes. */
   get zeroCount(): number {
     return this.slot('zeroCount')
   }
 
-  /** Whether the row was made to answer this reduction: see `setFor`. Where the dtype does not have it, it still throws. */
+  /**
+   * Whether the row was made to answer this reduction: see `setFor`. If the dtype doesn't have it, `reduction` still
+   * throws.
+   */
   knows(name: ReductionName): boolean {
     const { known } = PARTS[name]
     return (this.slot('known') & known) === known
   }
 
-  /** A slot as the core wrote it; NaN where the row does not know it. */
+  /** A slot as the core wrote it; NaN if the row does not know it. */
   slot(name: MomentSlot): number {
     return this.row[MOMENT_INDEX[name]]!
   }
 
-  /** int64 and uint64 tensors: extremes to the last digit. Undefined for other dtypes and for no elements. */
+  /** The extremes of int64 and uint64 tensors to the last digit. Undefined for other dtypes, and if there are no elements. */
   get exact(): ExactExtremes | undefined {
     if ((this.dtype !== 'int64' && this.dtype !== 'uint64') || this.count === 0) return undefined
     const signed = this.dtype === 'int64'
@@ -100,7 +103,7 @@ export class Moments {
 
   /**
    * A reduction of the elements: population variance and std, l1 = Σ|x|, l2 = √Σx².
-   * @throws ReductionUndefined for a reduction that the dtype does not have
+   * @throws ReductionUndefined for a reduction that is not defined for the dtype
    * @throws QueryError (`ReductionUnknown`) for one that the row was not made for
    */
   reduction(name: ReductionName): ReductionValue {
@@ -191,7 +194,7 @@ export class Moments {
 
   #complex(base: 'mean' | 'sum'): Complex {
     if (base === 'mean' && this.count === 0) return complexNaN
-    // Which part was infinite is not kept: an infinite element leaves neither part of the sum known.
+    // Which part was infinite is not kept: an infinite element leaves both parts of the sum unknown.
     if (this.infinityCount > 0) return complexNaN
     const exponent = this.slot('exponent')
     return base === 'mean'
@@ -210,7 +213,7 @@ export class Moments {
 }
 
 /**
- * Whether the elements, of a real dtype, are finite and at least one, and their moments in units of 1. Every reduction can then be
+ * Whether a row of a real dtype has elements, all of them finite, and is in units of 1. Then every reduction can be
  * computed as its form in PARTS says.
  * @param from where in `rows` the row begins
  */
@@ -219,7 +222,7 @@ export function isFiniteRow(rows: Float64Array, from: number): boolean {
     rows[from + MOMENT_INDEX.nanCount]! +
     rows[from + MOMENT_INDEX.positiveInfinityCount]! +
     rows[from + MOMENT_INDEX.negativeInfinityCount]!
-  // Without sums there is no exponent: NaN
+  // Without sums, the exponent is NaN
   return rows[from + MOMENT_INDEX.count]! > 0 && special === 0 && !(Math.abs(rows[from + MOMENT_INDEX.exponent]!) > 0)
 }
 
@@ -229,7 +232,7 @@ interface Part {
   readonly absolute: boolean
   /** What a row must know for it. */
   readonly known: KnownMoments
-  /** How it is computed from a finite row. */
+  /** How to compute it from a finite row. */
   readonly slot: MomentSlot
   readonly form: NumberForm
 }
@@ -266,12 +269,12 @@ function partOf(name: ReductionName): Part {
 
 const PARTS = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<Record<ReductionName, Part>>
 
-/** How a reduction is computed from a finite row, for lines that the core writes. */
+/** How to compute a reduction from a finite row, for lines that the core writes. */
 export function numberFrom(name: ReductionName): { readonly slot: MomentSlot; readonly form: NumberForm } {
   return PARTS[name]
 }
 
-/** The smallest set that has all of these reductions, to scan no more than is asked for. */
+/** The smallest set that answers all of these reductions, so that a scan computes no more than is asked for. */
 export function setFor(names: readonly ReductionName[]): KnownMoments {
   return names.reduce((known, name) => known | PARTS[name].known, KnownMoments.none)
 }
@@ -297,12 +300,13 @@ function scale(x: number, exponent: number): number {
   return result
 }
 
-/** From 2^-1000 to 2^1000, since raising to a power takes much longer than everything else here. */
+/** 2^-1000 to 2^1000: computing a power would take much longer than everything else here. */
 const POWERS_OF_TWO = Float64Array.from({ length: 2001 }, (_, i) => 2 ** (i - 1000))
 
 /**
- * Moments of a row that was kept, or came from another machine (as the bytes of its float64s: 64-bit extremes are bits).
- * @param row that of a `Moments` of the same version of trialscan
+ * Makes moments of a row that was kept, or that came from another machine. A row travels as the bytes of its float64s,
+ * since some of them are the bits of 64-bit integers.
+ * @param row from a `Moments` of the same version of trialscan
  * @throws UsageError for a row of another length
  */
 export function momentsOf(dtype: DType, row: Float64Array): Moments {
@@ -311,7 +315,7 @@ export function momentsOf(dtype: DType, row: Float64Array): Moments {
 }
 
 /**
- * Merges the moments of parts of one tensor, or of several, in order: of windows, of workers, of other machines.
+ * Merges the moments of parts, in order: the windows of one tensor, or the tensors of several workers or machines.
  * @param parts at least one; all of one dtype
  */
 export function mergeMoments(parts: readonly Moments[]): Moments {

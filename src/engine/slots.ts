@@ -7,15 +7,15 @@ import { dtypeOf } from './dtype.js'
 import type { Address, CoreMemory, Texts } from './memory.js'
 import { type FaultPlace, faultError } from './status.js'
 
-/** What a record is asked to be. */
+/** What a record must be. */
 export interface RecordRequest {
-  /** Bytes of the framed record, as the index says. */
+  /** Bytes of the framed record, according to the index. */
   readonly byteLength: number
   /** Index into the tags; -1 for any tag. */
   readonly tag: number
   /** The global step; negative for any. */
   readonly step: number
-  /** Whether the trial is Tornasole's, which called float16 int32. */
+  /** Whether the trial is Tornasole's, which labelled float16 as int32. */
   readonly tornasole?: boolean
 }
 
@@ -24,7 +24,10 @@ export interface RecordContents {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly elementCount: number
-  /** The number of values stored one by one, or of strings. If there are fewer than elements, the last stands for the rest. */
+  /**
+   * The number of values stored one by one, or of strings. If it is less than the number of elements, the last one is
+   * repeated.
+   */
   readonly valueCount: number
   /** How the elements are stored: in one piece, one by one in a `*_val` field, as strings, or not at all (no elements). */
   readonly kind: keyof typeof Placement
@@ -49,14 +52,17 @@ export interface Frame {
   readonly byteLength: number
 }
 
-/** Of a record slot. */
+/** 32-bit words per record slot. */
 const SLOT_WORDS = RecordSlot.size / 4
 const SLOT_DOUBLES = RecordSlot.size / 8
 
-/** Strings are what was written, a byte order mark at their beginning included. */
+/** Strings are kept as written, including a byte order mark at the beginning. */
 export const utf8Decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Writes what is asked of the first `count` records of a batch into their slots. `frame` gives address and bytes of the i-th. */
+/**
+ * Writes what the first `count` records of a batch must be into their slots. `frame` gives the address and length of
+ * the i-th.
+ */
 export function writeSlots(
   memory: CoreMemory,
   { slots }: Batch,
@@ -119,7 +125,7 @@ export class SlotReader {
     return this.#word(i, RecordSlot.dtype)
   }
 
-  /** Of a survey: the record as a whole. */
+  /** Surveys only: the status of the record as a whole. */
   recordStatus(i: number): Status {
     return this.#word(i, RecordSlot.recordStatus)
   }
@@ -129,12 +135,12 @@ export class SlotReader {
     return this.#word(i, RecordSlot.frame)
   }
 
-  /** Of a survey: the bytes of the record, its frame included. */
+  /** Surveys only: the bytes of the record, its frame included. */
   frameByteLength(i: number): number {
     return this.#word(i, RecordSlot.frameLength)
   }
 
-  /** Of a survey: what the Value is. */
+  /** Surveys only: what the Value holds. */
   holds(i: number): ValueKind {
     return this.#word(i, RecordSlot.valueKind)
   }
@@ -151,7 +157,7 @@ export class SlotReader {
     return this.#double(i, RecordSlot.modeStep)
   }
 
-  /** The bytes of the record's tag, one a character: for looking it up. */
+  /** The bytes of the record's tag, one per character: a key for lookups. */
   tagBytes(i: number): string {
     const byteLength = this.#word(i, RecordSlot.tagLength)
     return byteLength === 0 ? '' : this.#memory.latin1(this.#word(i, RecordSlot.tag) as Address, byteLength)
@@ -171,7 +177,7 @@ export class SlotReader {
     return this.#word(i, RecordSlot.dataLength)
   }
 
-  /** Where the elements of a record that holds them in one piece lie in the core's memory. */
+  /** Where in the core's memory the elements lie, if the record holds them in one piece. */
   dataAddress(i: number): Address {
     return this.#word(i, RecordSlot.data) as Address
   }
@@ -202,7 +208,7 @@ export class SlotReader {
   /** What is wrong with the i-th record. */
   error(i: number, place: FaultPlace): TrialscanError {
     const status = this.status(i)
-    // A record that was refused before the walk has no tag: what the slot then holds is of an earlier job.
+    // A record that was refused before the walk has no tag: the slot still holds that of an earlier job.
     const tagLength = status === Status.tagMismatch ? Math.min(this.#word(i, RecordSlot.tagLength), 1000) : 0
     const tag =
       tagLength === 0 ? '' : utf8Decoder.decode(this.#memory.bytes(this.#word(i, RecordSlot.tag) as Address, tagLength))

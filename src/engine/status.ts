@@ -10,7 +10,7 @@ export interface Fault {
   readonly faultOffset: number
   readonly expected: number
   readonly got: number
-  /** The tag that the record has, where it is the wrong one. */
+  /** The tag that the record has, if it is the wrong one. */
   readonly tag: string
 }
 
@@ -19,7 +19,7 @@ export interface FaultPlace {
   readonly url: string
   /** Where the record starts in the file. */
   readonly startByte: number
-  /** '' where it is not known. */
+  /** Empty if it is not known. */
   readonly tensor: string
 }
 
@@ -84,7 +84,7 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
   [Status.needTail]: TOO_LARGE,
 }
 
-/** The error that a fault is. */
+/** The error for a fault. */
 export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace): TrialscanError {
   const { status } = fault
   if (status === Status.outOfMemory) {

@@ -1,4 +1,4 @@
-/** Values copied out of the core: elements, strings, and how far what repeats may unfold. */
+/** Values copied out of the core: elements and strings, and the limit on unfolding those that repeat. */
 
 import { QueryError } from '../errors.js'
 import { BLOCK_ELEMENTS, RecordSlot } from './abi.js'
@@ -7,14 +7,14 @@ import type { CoreMemory } from './memory.js'
 import type { Core } from './module.js'
 import { type Batch, type RecordContents, SlotReader, utf8Decoder } from './slots.js'
 
-/** What values may unfold to unless more is asked for. */
+/** The default limit on what values may unfold to, in bytes. */
 export const UNFOLD_LIMIT = 256 << 20
-/** Bytes a string takes besides its characters, about. */
+/** Approximate bytes of a string besides its characters. */
 const STRING_BYTES = 32
 
 /**
- * What values may unfold to: a record of a hundred bytes can stand for any number of elements, since the last of its values
- * stands for the rest.
+ * A limit on what values may unfold to: a record of a hundred bytes can stand for any number of elements, since its
+ * last value is repeated for all that are missing.
  */
 export class UnfoldBudget {
   readonly #byteLength: number
@@ -26,7 +26,7 @@ export class UnfoldBudget {
     this.#left = byteLength
   }
 
-  /** @throws QueryError `ValueTooLarge` if less is left */
+  /** @throws QueryError `ValueTooLarge` if less than that is left */
   take(byteLength: number): void {
     if (byteLength > this.#left) {
       throw new QueryError(
@@ -72,7 +72,7 @@ export class ValueReader {
         out.set(this.#memory.bytes(chunk, count * size), at)
         at += count * size
       }
-      // TensorFlow's rule: the last value stands for the rest of the shape. Doubles what is filled until it is full.
+      // TensorFlow's rule: the last value is repeated to fill the shape. Each copy doubles what is filled.
       let filled = at
       const last = at - size
       while (filled < out.length) {
@@ -84,18 +84,21 @@ export class ValueReader {
     })
   }
 
-  /** The strings of a record in memory; the last one repeated as often as the shape asks for. */
+  /** The strings of a record in memory; the last one is repeated as often as the shape requires. */
   copyStrings(batch: Batch, i: number, found: RecordContents, budget = new UnfoldBudget()): string[] {
     const strings: string[] = []
     this.everyString(batch, i, bytes => strings.push(utf8Decoder.decode(bytes)) > 0)
     const last = strings.at(-1) ?? ''
-    // Each of them is a string of its own when it has crossed a thread.
+    // Each repetition is a string of its own once it has crossed a thread.
     if (strings.length < found.elementCount) budget.take(found.elementCount * (STRING_BYTES + 2 * last.length))
     while (strings.length < found.elementCount) strings.push(last)
     return strings
   }
 
-  /** Whether all strings of a record in memory pass a test; `i` is its slot. Each is seen once, whatever the shape says. */
+  /**
+   * Whether all strings of a record in memory pass a test; `i` is its slot. Each stored string is tested once, whatever
+   * the shape.
+   */
   everyString(batch: Batch, i: number, test: (bytes: Uint8Array) => boolean): boolean {
     const slots = new SlotReader(this.#memory, batch, batch.capacity)
     while (this.#core.readString(batch.slots + i * RecordSlot.size) !== 0) {
@@ -124,9 +127,9 @@ export class ValueReader {
 }
 
 /**
- * Bytes outside of the core's memory.
- * @throws QueryError `ValueTooLarge` where there is no room for so many, and from 4 GiB on: an array of that length is cut
- *   modulo 2^32 bytes when it crosses a thread
+ * Allocates bytes outside of the core's memory.
+ * @throws QueryError `ValueTooLarge` if there is no memory for so many, and from 4 GiB on: when a longer array crosses
+ *   a thread, its length is cut modulo 2^32
  */
 export function allocate(byteLength: number): Uint8Array<ArrayBuffer> {
   if (byteLength >= 2 ** 32) throw tooLarge(byteLength, 'bytes')

@@ -8,9 +8,10 @@ const START = '<!-- speed: written by bench/readme.ts -->'
 const END = '<!-- speed: end -->'
 
 const NOT_DONE = [
-  'a disk: all files were in the page cache',
-  'CPUs other than the one above, and Node.js 24',
-  'sse4_crc32, which is compiled when it is installed',
+  'disk speed (all files were in the page cache)',
+  'CPUs other than the one above',
+  'Node.js 24',
+  'sse4_crc32, which needs a compiler to install',
 ]
 
 function section(record: Record, name: string): string {
@@ -19,8 +20,8 @@ function section(record: Record, name: string): string {
   const missed = targets.filter(({ outcome }) => outcome !== undefined && !outcome.isMet).length
   const met = targets.filter(({ outcome }) => outcome?.isMet).length
   const absent = [
-    ...(machine.numpy === null ? ['numpy, which was not there'] : []),
-    ...(machine.compiler === null ? ['C, for want of a compiler'] : []),
+    ...(machine.numpy === null ? ['numpy, which was not installed'] : []),
+    ...(machine.compiler === null ? ['C, for lack of a compiler'] : []),
   ]
   const tools = [
     `Node.js ${machine.node.slice(1)}`,
@@ -29,7 +30,7 @@ function section(record: Record, name: string): string {
   ]
   return [
     `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; [the record](bench/record/${name}).`,
-    'Where a target is a least (≥), the ratio is their time over ours; where it is a most (≤), ours over theirs.',
+    'For a target with ≥, the ratio is their time divided by ours; for one with ≤, ours divided by theirs.',
     '',
     '| work | ours | beside | ratio | target | |',
     '| --- | ---: | --- | ---: | ---: | --- |',
@@ -45,7 +46,7 @@ function line({ what, beside, limit, outcome }: Target): string {
   return `| ${[what, ours, beside, measured, limit, verdict].join(' | ')} |`.replace(/ {2,}/g, ' ')
 }
 
-/** Whole runs only: quick ones are for who changes something. */
+/** Full runs only: quick ones are for use during development. */
 function newestRecord(): { name: string; record: Record } {
   const records = readdirSync(RECORDS)
     .filter(name => name.endsWith('.json'))

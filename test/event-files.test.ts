@@ -514,7 +514,7 @@ describe('plain TensorBoard event files', () => {
     cpSync(trial, join(directory, 'd'), { recursive: true })
     for (const part of ['collections', 'index']) rmSync(join(directory, 'd', part), { recursive: true })
     const cases = [
-      [directory, /there are trials below, each to be named: a\/c, b, d$/],
+      [directory, /there are trials below it; name one of them: a\/c, b, d$/],
       [join(trial, 'events'), /this is a part of one: name the directory above$/],
       [join(trial, 'events/000000000000'), /this is a part of one: name the directory above$/],
     ] as const

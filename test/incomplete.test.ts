@@ -77,7 +77,7 @@ describe('while nobody knows how many workers there are', () => {
     expect(following).toBeInstanceOf(WaitTimeout)
     expect((following as Error).message).toContain('a collections file')
     const waiting = await rejectionOf(trial.waitForSteps([0], { timeoutMs: 0 }))
-    expect((waiting as Error).message).toContain('no collections file tells yet how many workers there are')
+    expect((waiting as Error).message).toContain('no collections file says yet how many workers there are')
     // What is there can be read all the same.
     expect((await trial.tensor('loss').value(0)).data[0]).toBe(0)
   })

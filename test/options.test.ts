@@ -152,7 +152,7 @@ it('every exported call is known here', () => {
     .map(([, value]) => value as unknown as new () => unknown)
     .filter(value => !(value.prototype instanceof Error) && !(value.prototype instanceof Rule))
     .map(({ name }) => name)
-  expect(others.sort()).toEqual(['Diagnosis', 'Moments', 'Rule', 'RuleRegistry'])
+  expect(others.sort()).toEqual(['Diagnosis', 'Moments', 'OutputFile', 'Rule', 'RuleRegistry'])
   const known = [
     ...Object.keys(CALLS).filter(name => !name.includes('.') && name !== 'rule Plain'),
     ...WITHOUT.trialscan!,

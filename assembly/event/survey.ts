@@ -28,7 +28,7 @@ export function survey(slot: usize, capacity: u32, payloadLength: u32, tailAt: u
   return surveyRest(slot, capacity, payloadLength)
 }
 
-/** Continues with the Event whose Values did not fit. Fills the slots anew; `frame` and `frameLength` stay. */
+/** Continues with the Event whose Values did not fit. Fills the slots again; `frame` and `frameLength` stay. */
 export function surveyRest(slot: usize, capacity: u32, payloadLength: u32): u32 {
   const frame = load<u32>(slot, RecordSlot.frame)
   const frameLength = load<u32>(slot, RecordSlot.frameLength)

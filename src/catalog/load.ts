@@ -85,7 +85,7 @@ export class TrialLoader {
   readonly #events: UnindexedEvents
   /** Of index files, when they were read; kept only for the cache. */
   readonly #stamps = new Map<string, Float64Array>()
-  /** Index files, in order; kept only where they are not listed anew every time. */
+  /** Index files, in order; kept only where they are not listed again every time. */
   #listed: readonly string[] = []
   /** What is wrong where index files should be, beside what is wrong with those that count. */
   #places: readonly TrialscanError[] = []
@@ -253,7 +253,7 @@ export class TrialLoader {
     const fileCount = found?.paths.length ?? 0
     if (fileCount >= numWorkers) return []
     const wanted = `expected collections files of ${found ? numWorkers : 'all'} workers, but the job has ended with`
-    const hint = this.#options.requireCollections ? '; requireCollections: false opens the trial all the same' : ''
+    const hint = this.#options.requireCollections ? '; to open the trial anyway, set requireCollections: false' : ''
     const url = this.#access.store.url(COLLECTIONS_DIRECTORY)
     return [new MissingCollectionFiles(url, `${wanted} ${fileCount}${hint}`)]
   }

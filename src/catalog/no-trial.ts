@@ -72,7 +72,7 @@ export async function noTrial(store: Store, listed: readonly string[] | null): P
     found = trialsBelow(trialsAmong(paths)) ?? (isPart ? 'this is a part of one: name the directory above' : NONE)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    found = `there are none that can be listed (${error.message})`
+    found = `there are none that could be listed (${error.message})`
   }
   return new MissingCollectionFiles(store.url(''), `expected ${WANTED}, but ${found}`)
 }
@@ -82,7 +82,7 @@ const NONE = 'there are none'
 function trialsBelow(trials: readonly string[]): string | null {
   const more = trials.length > MAX_NAMED ? ` and ${trials.length - MAX_NAMED} more` : ''
   if (trials.length === 0) return null
-  return `there are trials below, each to be named: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
+  return `there are trials below it; name one of them: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
 }
 
 /** Looks at what a listing finds, and ends it where that is something else. */

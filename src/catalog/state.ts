@@ -83,7 +83,7 @@ export class TrialState implements Holdable, KeptUp {
       await this.#load()
     } catch (error) {
       this.#problem =
-        error instanceof TrialscanError ? error : new EngineError('a look for new steps failed', {}, error)
+        error instanceof TrialscanError ? error : new EngineError('looking for new steps failed', {}, error)
     }
   }
 
@@ -216,7 +216,7 @@ export class TrialState implements Holdable, KeptUp {
     const workers = workersOfSteps(steps.at(step, mode)).join(', ')
     return steps.numWorkers < Number.POSITIVE_INFINITY
       ? `written by ${workers} only`
-      : `written by ${workers}; no collections file tells yet how many workers there are`
+      : `written by ${workers}; no collections file says yet how many workers there are`
   }
 
   #notWritten(step: number, mode: Mode, worker: Worker): InvalidWorker | StepNotYetAvailable {

@@ -158,7 +158,7 @@ async function readText(path: string, url: string): Promise<string> {
     return await readFile(path, 'utf8')
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') throw new StoreError('NotFound', `${path}: there is no such file`, { url }, error)
+    if (code === 'ENOENT') throw new StoreError('NotFound', `${path}: no such file`, { url }, error)
     if (code === 'EISDIR') throw new StoreError('NotAFile', `${path}: expected a file, got a directory`, { url }, error)
     if (code === 'EACCES') throw new StoreError('Denied', `${path}: permission denied`, { url }, error)
     throw new StoreError('Unavailable', `${path}: ${message}`, { url }, error)

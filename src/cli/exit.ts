@@ -15,7 +15,7 @@ export const EXIT = {
 
 export const EXIT_HELP = `
 Exit codes:
-  0    all is well; of check and rule-invoker: the rules found nothing
+  0    all is well; for check and rule-invoker: the rules found nothing
   1    check and rule-invoker: a rule has fired (not with --no-fail-on-finding)
   2    the command line is wrong: unknown option or rule, bad pattern, bad range
   3    bytes could not be had or written: no such path, permission denied, disk full; or no address space (ulimit -v)

@@ -63,7 +63,7 @@ function formatFor(command: Command, asked: FormatName | undefined, out: string 
   if (format === undefined) return out === undefined && process.stdout.isTTY === true ? names[0] : piped
   if (!(names as readonly FormatName[]).includes(format)) {
     throw new UsageError(
-      `expected a file name for ${formatNames(command)}, which are all that ${command} writes, got ${out}`,
+      `expected a file name for ${formatNames(command)}, the only formats that ${command} writes, got ${out}`,
     )
   }
   return format
@@ -74,6 +74,6 @@ function threadsOf(trial: string, { threads: asked }: GivenFlags): { readonly th
   if (asked === undefined) return {}
   const threads = maxThreads(trial)
   if (asked <= threads || asked > 1024) return { threads: asked }
-  note(`--threads ${asked}: ${threads} are started, since more do not help, or have no room, on this machine`)
+  note(`--threads ${asked}: ${threads} are started: more would not help on this machine, or there is no room for them`)
   return { threads }
 }

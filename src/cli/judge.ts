@@ -323,7 +323,7 @@ function tellOddities(judging: Judging, judged: JudgingReport, longestPauseMs: n
   const last = numbers.at(-1)
   if (state === 'left' && judged.steps !== null) {
     const there = last === undefined ? 'there is none yet' : `the last is ${last}`
-    note(`no step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: given up; ${there}`)
+    note(`no new step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: gave up; ${there}`)
   }
   if (isOutOfRange(judging, judged)) {
     const asked = [
@@ -336,9 +336,9 @@ function tellOddities(judging: Judging, judged: JudgingReport, longestPauseMs: n
   for (const { name, missing } of unjudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
   const untold = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
   if (untold.length > 0)
-    note(`csv has no rows for what was missing: ${briefly(untold)} lacked data; --format jsonl tells which`)
+    note(`csv has no rows for missing data: ${briefly(untold)} lacked some; --format jsonl says which`)
   if (problems.length > 0 && format.isLive) {
     const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
-    note(`not all could be read, so that the findings are not complete: ${problems[0]!.error.message}${more}`)
+    note(`not everything could be read, so the findings are incomplete: ${problems[0]!.error.message}${more}`)
   }
 }

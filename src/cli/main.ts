@@ -117,7 +117,7 @@ const OUT = 'write to this file, which appears when it is whole; - is standard o
 function withThreads(command: Command): Command {
   return command.option(
     '--threads <N>',
-    'how many threads work; 0: only the main one (default: as the work is worth)',
+    'threads to work on; 0: only the main one (default: what the work is worth)',
     wholeNumberArgument,
   )
 }
@@ -228,7 +228,7 @@ withS3Options(
         .addOption(new Option('--check <LEVEL>').choices(CHECK_LEVEL_CHOICES).hideHelp()),
     )
       .option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumberArgument)
-      .option('--stats', 'print on standard error what the scan has cost'),
+      .option('--stats', 'print what the scan cost on standard error'),
     'scan',
   ),
 )
@@ -262,15 +262,15 @@ withS3Options(
       .command('show')
       .description('One tensor at one step: its values in short, statistics and a histogram.')
       .argument('<TRIAL>', TRIAL, pathText)
-      .argument('<TENSOR>', 'its full name; after -- if it begins with a dash')
+      .argument('<TENSOR>', 'the full name of the tensor; after -- if it begins with a dash')
       .option('--step <N>', 'the global step; -1 or last: the last that has the tensor (the default)', oneStep)
       .option('--mode-step <N>', 'the step of the mode in place of the global one; -1 or last: its last', oneStep)
       .option(
         '--mode <MODE>',
-        'what --mode-step counts in: TRAIN, EVAL or PREDICT; alone: the last step of that',
+        'the mode that --mode-step counts in: TRAIN, EVAL or PREDICT; alone: the last step of that mode',
         upperCase,
       )
-      .option('--worker <NAME>', 'whose data (default: the first worker that has any)')
+      .option('--worker <NAME>', 'the worker (default: the first that has any data)')
       .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText),
     'show',
   ),
@@ -306,27 +306,31 @@ withS3Options(
     .option('--rules <FILE>', "rules from a JSON file: SageMaker's DebugRuleConfigurations", pathText)
     .option(
       '--module <FILE>',
-      'an ES module that exports rules of your own, to be named like the others; repeatable',
+      'an ES module that exports rules of your own, which can then be named like the others; repeatable',
       paths,
     )
-    .option('--explain', 'also which rules judge, with which parameters and why, and why the others do not')
-    .option('--all', 'every rule that the saved data allow, beside those that are named; tensors are listed in full')
+    .option('--explain', 'also say which rules judge, with which parameters and why, and why the others do not')
+    .option('--all', 'also every rule that the saved data allow, besides those named; tensors are listed in full')
     .option('--steps <STEPS>', STEPS, stepsText)
     .option('--mode-steps <STEPS>', 'mode steps, of every mode, written the same way', stepsText)
     .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
     .option('--other-trials <PATHS>', 'trials to compare with (SimilarAcrossRuns), separated by commas', commaSeparated)
-    .option('--follow', 'go on as the job completes steps, until it ends')
+    .option('--follow', 'keep judging as the job completes steps, until it ends')
     .option(
       '--timeout <SECONDS>',
       'with --follow: how long to wait for a step that does not come (default: 600)',
       seconds,
     )
-    .option('--poll <SECONDS>', 'with --follow: how often to look where nothing tells (default: 2; on S3 5)', seconds)
+    .option(
+      '--poll <SECONDS>',
+      'with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)',
+      seconds,
+    )
     .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
-    .option('--no-fail-on-finding', 'exit with 0 in spite of findings')
+    .option('--no-fail-on-finding', 'exit with 0 even if a rule has fired')
     .option(
       '--threads <N>',
-      'threads to work on; 0: none but the main one (default: what the work is worth)',
+      'threads to work on; 0: only the main one (default: what the work is worth)',
       wholeNumberArgument,
     )
     .option('--format <FORMAT>', formatText('check'), formatName('check'))
@@ -382,11 +386,11 @@ const invoker = withS3Options(
     .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
     .option(
       '--start-step <A>',
-      'the first global step to look at; earlier ones are not there for the rule',
+      'the first global step to judge; the rule does not see earlier ones',
       wholeNumberArgument,
     )
-    .option('--end-step <B>', 'the first global step not to look at any more', wholeNumberArgument)
-    .option('--raise-rule-eval-cond-exception', 'the first step at which the rule fires ends it')
+    .option('--end-step <B>', 'the global step to stop before', wholeNumberArgument)
+    .option('--raise-rule-eval-cond-exception', 'stop at the first step at which the rule fires')
     .option('--json', 'the same as --format jsonl')
     .option('--format <FORMAT>', formatText('rule-invoker'), formatName('rule-invoker'))
     .option('--out <FILE>', OUT, pathText)
@@ -454,9 +458,13 @@ withS3Options(
     withThreads(
       program
         .command('reindex')
-        .description("Writes the index files of a trial that has lost its own, or has Tornasole's.")
+        .description("Writes index files for a trial that has lost its own, or has Tornasole's.")
         .argument('<TRIAL>', TRIAL, pathText)
-        .requiredOption('--out <DIR>', 'where to: the files are written to DIR/index; outside of the trial', pathText),
+        .requiredOption(
+          '--out <DIR>',
+          'the directory to write to: the files go to DIR/index; outside of the trial',
+          pathText,
+        ),
     ),
     'reindex',
   ),
@@ -486,7 +494,7 @@ withS3Options(
         .command('repair')
         .description('Writes a clean copy of a trial: what is whole is kept, the rest is left out and reported.')
         .argument('<TRIAL>', TRIAL, pathText)
-        .requiredOption('--out <DIR>', 'where to: a directory that is new or empty, outside of the trial', pathText)
+        .requiredOption('--out <DIR>', 'the directory to write to: new or empty, and outside of the trial', pathText)
         .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default'),
     ),
     'repair',
@@ -502,7 +510,7 @@ Examples:
   $ trialscan repair ./my-training --out ./clean --format jsonl | jq 'select(.left_out)'
 
 The trial is only read. The copy gets its name when it is whole; a repair that is interrupted leaves none. Records in which
-nothing is wrong are kept, byte for byte; index files that told something else are written anew; collections files and the
+nothing is wrong are kept, byte for byte; index files that told something else are rewritten; collections files and the
 end marker are copied.
 
 jsonl: an object for each thing that was left out, with left_out (the file), offset, byte_length, step, tensors (the index

@@ -31,7 +31,7 @@ export class Progress {
     }
   }
 
-  /** Takes the bar's line for something else; the bar is drawn anew below it. */
+  /** Takes the bar's line for something else; the bar is drawn again below it. */
   makeWay(): void {
     if (this.#state === 'shown') process.stderr.write('\r\x1b[K')
   }

@@ -43,7 +43,7 @@ async function placeIn(trial: string, path: string) {
 }
 
 /**
- * A trial that is verified or indexed anew is not added to: what is in it may be all that is left of a job.
+ * A trial that is verified or indexed again is not added to: what is in it may be all that is left of a job.
  * @param kind of the output: `a file`, `a directory`
  * @throws UsageError
  */

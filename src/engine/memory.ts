@@ -39,7 +39,7 @@ export class CoreMemory {
     // The core takes a length modulo 2^32.
     const address = byteLength < 2 ** 32 ? this.#core.arenaReserve(byteLength) >>> 0 : 0
     if (address !== 0) return address as Address
-    const message = `expected no more than fits into 4 GiB of memory, got ${byteLength} more bytes: it can't grow that far`
+    const message = `expected no more than fits into 4 GiB of memory, got ${byteLength} more bytes: the memory cannot grow that far`
     throw new QueryError('ValueTooLarge', message, { byteLength })
   }
 

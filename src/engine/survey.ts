@@ -25,7 +25,7 @@ export class Survey {
     return this.#core.surveyRecords(window, byteLength, batch.slots, batch.capacity) >>> 0
   }
 
-  /** Continues with a record that has more Values than there are slots; fills the slots anew. */
+  /** Continues with a record that has more Values than there are slots; fills the slots again. */
   rest(batch: Batch, payloadLength: number): number {
     return this.#core.surveyRest(batch.slots, batch.capacity, payloadLength) >>> 0
   }

@@ -196,7 +196,7 @@ export function readReduction(told: RecordAnswer, tensor: Subject, name: Reducti
   if (!(told instanceof Moments || told instanceof TrialscanError)) {
     const reduction = told.reductions[name]
     if (reduction !== undefined) return reduction
-    throw new ReductionUndefined(name, 'a histogram', 'it does not tell that of its data')
+    throw new ReductionUndefined(name, 'a histogram', 'a histogram does not record that')
   }
   const moments = readMoments(told, tensor)
   if (!isDefined(name, moments.dtype)) throw undefinedReduction(name, moments.dtype)

@@ -96,7 +96,7 @@ export class RepairSource {
       if (there.has(path) !== this.#listed.has(path)) return true
       return after.subarray(from, end).some((number, j) => !Object.is(number, this.#stamps[from + j]))
     })
-    if (at >= 0) throw this.#changed(this.#paths[at]!, 'one that has changed meanwhile')
+    if (at >= 0) throw this.#changed(this.#paths[at]!, 'one that changed in the meantime')
   }
 
   /**
@@ -110,7 +110,7 @@ export class RepairSource {
 
   #changed(path: string, got: string): FormatError {
     const url = this.#store.url(path)
-    const expected = 'a file that stays as it is while the trial is copied'
+    const expected = 'a file that stays unchanged while the trial is copied'
     return new FormatError('FileChanged', `${pathOfUrl(url)}: expected ${expected}, got ${got}`, { url, expected, got })
   }
 }

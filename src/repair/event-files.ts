@@ -24,7 +24,7 @@ const NO_EVENT_FILE: ErrorData = {
 const NAME_TOO_LONG: ErrorData = {
   name: 'StoreError',
   code: 'NameTooLong',
-  message: 'its path would be longer than a path can be, where the copy is made',
+  message: 'its path would be too long in the copy',
   fields: { url: '' },
 }
 
@@ -107,7 +107,11 @@ export class EventFileCopy {
         const byteLength = Float64Array.from(plan.kept, record => record.byteLength)
         copied.push({ path, target: await output.place(path), startByte, byteLength })
         if (plan.keptByteLength === file.byteLength) notes.countFile('copied')
-        else notes.rebuild(path, `${file.byteLength - plan.keptByteLength} bytes that are no whole record are left out`)
+        else
+          notes.rebuild(
+            path,
+            `${file.byteLength - plan.keptByteLength} bytes that belong to no whole record are left out`,
+          )
       } else if (file.byteLength === 0 && plan.leftOut.length === 0) notes.ignore(path)
       else notes.countFile('leftOut')
       await this.#write(group, plan)

@@ -54,7 +54,7 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
   const { entries, isTensorBoard, recordProblems } = await loader.load()
   await store.close()
   if (isTensorBoard) {
-    const wanted = 'a trial with an event file a step and worker'
+    const wanted = 'a trial with one event file per step and worker'
     const url = store.url('')
     throw new UsageError(`${url}: expected ${wanted}, got plain TensorBoard event files`, { path, url })
   }

@@ -58,7 +58,7 @@ const OPTIONS = optionsOf<RepairOptions>({
 
 const PARTS = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
 
-const UNSAFE_NAME = { code: 'UnsafePath', message: 'its path is not such as every disk can have' } as const
+const UNSAFE_NAME = { code: 'UnsafePath', message: 'its path is not valid on every file system' } as const
 
 /**
  * Writes a clean copy of a trial: records that are whole, index files that tell of just these, collections files and end
@@ -126,7 +126,7 @@ async function copyTrial(
     context,
   )
   if (!notes.hasKept) {
-    const found = 'there is none: nothing is left to copy'
+    const found = 'there is none, so nothing is left to copy'
     throw new MissingCollectionFiles(store.url(''), `expected event files with a whole record, but ${found}`)
   }
   await copyRoot(

@@ -36,7 +36,7 @@ export interface RepairReport {
   readonly files: {
     /** As they were; with `checksums` but for these. */
     readonly copied: number
-    /** Index and collections files that were made anew, and event files of which records were left out. */
+    /** Index and collections files that were made again, and event files of which records were left out. */
     readonly rebuilt: number
     /** Files of the trial that are not in the copy. */
     readonly leftOut: number

@@ -19,7 +19,7 @@ class Turns {
   async take<T>(rules: readonly Judge[], signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     for (const rule of rules) {
       if (currentHold()?.isOf(rule)) {
-        throw new UsageError(`expected another instance of rule ${rule.name}: this one is judging, and asks for itself`)
+        throw new UsageError(`expected another instance of rule ${rule.name}: this one is in the middle of judging`)
       }
     }
     let end = (): void => {}

@@ -58,7 +58,7 @@ export class ThreadRunner implements Runner {
     )
   }
 
-  /** Starts a pool. One that fails to start is tried once more, then the next scan has to try anew. */
+  /** Starts a pool. One that fails to start is tried once more, then the next scan has to try again. */
   #start(): Promise<Piscina> {
     this.#starts++
     const started = this.#open()
@@ -73,7 +73,7 @@ export class ThreadRunner implements Runner {
           forget(this)
           // There is nothing for them to run.
           if (cause instanceof EngineError) throw cause
-          const message = `expected ${this.threads} threads to start, but they do not: ${reasonOf(cause)}`
+          const message = `expected ${this.threads} threads to start, but they did not: ${reasonOf(cause)}`
           throw new ThreadError('ThreadsNotStarted', message, {}, cause)
         },
       )
@@ -112,7 +112,7 @@ export class ThreadRunner implements Runner {
     if (this.#starts < MAX_STARTS) this.#pool = this.#start()
     else {
       forget(this)
-      const message = `expected ${this.threads} threads to stay, but they die before they are ready`
+      const message = `expected ${this.threads} threads to stay alive, but they died before they were ready`
       this.#pool = Promise.reject(new ThreadError('ThreadsNotStarted', message))
       this.#pool.catch(() => {})
     }
@@ -121,7 +121,10 @@ export class ThreadRunner implements Runner {
 }
 
 function closed(): ThreadError {
-  return new ThreadError('ThreadsClosed', 'expected the threads to stay until the work is done, but they were closed')
+  return new ThreadError(
+    'ThreadsClosed',
+    'expected the threads to stay alive until the work was done, but they were closed',
+  )
 }
 
 /** In one line: some of Node.js go on with a stack. */

@@ -176,7 +176,7 @@ function answer({ requests }: RecordRequests, told: KnownReductions): void {
     if (!(told instanceof Moments)) {
       const value = told[reduction]
       if (value !== undefined) resolve(value)
-      else reject(new ReductionUndefined(reduction, 'a histogram', 'it does not tell that of its data'))
+      else reject(new ReductionUndefined(reduction, 'a histogram', 'a histogram does not record that'))
     } else if (isSaved) {
       const value = savedNumber(told, reduction)
       if (value instanceof ReductionUndefined) reject(value)

@@ -110,7 +110,7 @@ export interface Store {
 
   /**
    * As `readInto`, for stores that make requests, of which several should be under way: the others don't have it. The view
-   * is asked for anew whenever bytes have come, since the memory behind it may have moved; if it throws, the read ends.
+   * is asked for again whenever bytes have come, since the memory behind it may have moved; if it throws, the read ends.
    */
   readonly readLater?: (path: string, startByte: number, byteLength: number, view: () => Uint8Array) => Promise<number>
 

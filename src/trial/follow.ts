@@ -49,7 +49,7 @@ export async function waitForSteps(
     if (missing.length === 0) return { answer: undefined }
     return { missing: describeMissing(state, missing, mode), there: state.describeSteps(mode) }
   }
-  // Nothing is looked for anew, or waited for, when all is known already.
+  // Nothing is looked for again, or waited for, when all is known already.
   if (steps.every(step => state.stepState(step, mode) === 'AVAILABLE')) return state.turn()
   await waitFor(state.access.store, look, options)
 }

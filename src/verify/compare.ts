@@ -239,7 +239,7 @@ class EntryComparison {
       this.#problem('SavedShapeMismatch', location, index, () => ({
         expected: `shape [${range.shape[value]}], as its record in ${shortPath(this.#path)} has`,
         found: `[${savedShape}] in the index file`,
-        lost: `the shape of tensor ${quote(name)} at step ${indexStep} is told wrongly`,
+        lost: `the shape of tensor ${quote(name)} at step ${indexStep} is wrong in the index`,
       }))
     }
     const mode = MODES[range.mode[value]! - 1]

@@ -119,7 +119,7 @@ class Checksums {
 
 /** A file that was long enough a moment ago. */
 function shrunk(url: string, offset: number, expected: number, got: number): FormatError {
-  const message = `${url}, offset ${offset}: expected ${expected} bytes, got ${got}: the file has changed meanwhile`
+  const message = `${url}, offset ${offset}: expected ${expected} bytes, got ${got}: the file changed in the meantime`
   const fields = { url, offset, expected: `${expected} bytes`, got: `${got}` }
   return new FormatError('TruncatedRecord', message, fields)
 }

@@ -581,7 +581,7 @@ describe('check', () => {
     expect(code).toBe(4)
     expect(objects(stdout)).toMatchObject([{ step: 1, tensor: 'fc.bias', code: 'UnknownDType' }])
     expect(Object.keys(objects(stdout)[0]!)).toEqual(['problem', 'step', 'tensor', 'code'])
-    expect(stderr).toMatch(/^trialscan: not all could be read/)
+    expect(stderr).toMatch(/^trialscan: not everything could be read/)
   })
 
   it.each<[string, number, RegExp, readonly string[]]>([
@@ -599,8 +599,8 @@ describe('check', () => {
     ['no tensors named', 2, /AllZero.*collection_names/, [VANISHING, '--rule', 'AllZero']],
     ['no other trial', 2, /SimilarAcrossRuns.*trial/, [VANISHING, '--rule', 'SimilarAcrossRuns']],
     ['--timeout alone', 2, /expected --follow/, [VANISHING, '--timeout', '5']],
-    ['no such file of rules', 3, /no-such.json: there is no such file/, [VANISHING, '--rules', 'no-such.json']],
-    ['no such module', 3, /no-such.mjs: there is no such file/, [VANISHING, '--module', 'no-such.mjs']],
+    ['no such file of rules', 3, /no-such.json: no such file/, [VANISHING, '--rules', 'no-such.json']],
+    ['no such module', 3, /no-such.mjs: no such file/, [VANISHING, '--module', 'no-such.mjs']],
     ['a module that is none', 2, /package-lock.json can't be loaded/, [VANISHING, '--module', 'package-lock.json']],
     [
       'nothing to judge',
@@ -716,6 +716,6 @@ describe('check', () => {
       ...['check', running, '--rule', 'ExplodingTensor', '--follow', '--timeout', '1.2'],
     )
     expect(code).toBe(0)
-    expect(stderr).toMatch(/^trialscan: no step came for 1 s, and the job has not ended: given up; the last is 5\n$/)
+    expect(stderr).toMatch(/^trialscan: no new step came for 1 s, and the job has not ended: gave up; the last is 5\n$/)
   })
 })

@@ -193,7 +193,7 @@ describe('scan', () => {
     const { code, stdout, stderr } = await trialscan('scan', ` ${PLAIN} `, '--threads', '999', '--stats')
     expect([code, objects(stdout).length]).toEqual([0, 15])
     expect(stderr).toContain(
-      `trialscan: --threads 999: ${most} are started, since more do not help, or have no room, on this machine\n`,
+      `trialscan: --threads 999: ${most} are started: more would not help on this machine, or there is no room for them\n`,
     )
     expect(stderr).toContain(`, threads ${most}, `)
     expect((await trialscan('verify', PLAIN, '--threads', '1024')).stderr).toContain(

@@ -84,7 +84,7 @@ describe.each(part(Object.keys(FORMATS) as (keyof typeof FORMATS)[], isQuick))('
       const { code, stdout, stderr } = await trialscan(...LINES[command](PLAIN), '--out', out)
       if (!(names as readonly string[]).includes(format)) {
         expect([code, stdout]).toEqual([2, ''])
-        expect(stderr).toContain(`which are all that ${command} writes, got ${out}`)
+        expect(stderr).toContain(`the only formats that ${command} writes, got ${out}`)
         continue
       }
       const direct = await trialscan(...LINES[command](PLAIN), '--format', format, '--out', '-')

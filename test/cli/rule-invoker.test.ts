@@ -73,7 +73,7 @@ describe('rule-invoker', () => {
 
   it('gives up on a job that does not go on', async () => {
     const { code, stderr } = await invoke(...on(fixture('workers-running'), 'explodingtensor'), '--timeout', '0.2')
-    expect([code, stderr]).toEqual([0, expect.stringMatching(/no step came for \d+ s.*the last is 5/)])
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/no new step came for \d+ s.*the last is 5/)])
   })
 
   it.each<[string, RegExp, readonly string[]]>([

@@ -165,7 +165,7 @@ describe.runIf(shared !== undefined || isRequired('shared'))('with modes', () =>
     const { code, stdout, stderr } = await trialscan('check', good, ...missing)
     expect([code, stdout.split('\n').length]).toEqual([5, 2])
     expect(stderr).toContain(
-      'trialscan: csv has no rows for what was missing: AllZero lacked data; --format jsonl tells which\n',
+      'trialscan: csv has no rows for missing data: AllZero lacked some; --format jsonl says which\n',
     )
     expect((await trialscan('check', good, ...missing.slice(2))).stderr).toBe('')
     expect((await trialscan('check', good, ...missing.slice(0, 4), '--format', 'jsonl')).stderr).not.toContain('csv')

@@ -48,7 +48,7 @@ describe.each(works)('%s', (_, work) => {
     server.pageKeys = 100
     const error = await failureOf(work(server.options))
     expect(error).toMatchObject({ code: 'MissingCollectionFiles' })
-    expect(error.message).toContain('there are trials below, each to be named: train-000, train-001,')
+    expect(error.message).toContain('there are trials below it; name one of them: train-000, train-001,')
     expect(error.message).toContain(' and 295 more')
     // A page for a hundred, and some listings of the prefix itself, three pages each.
     expect(server.seen.length).toBeLessThanOrEqual(30 + 15)
@@ -110,7 +110,7 @@ describe('on a terminal', () => {
     expect(no.stdout.split('there are trials below').length).toBe(2)
     expect(no.code).toBe(5)
     const yes = await ask('y')
-    expect(yes.stdout).toContain('but there are trials below, each to be named: train-000')
+    expect(yes.stdout).toContain('but there are trials below it; name one of them: train-000')
     expect(yes.stdout).toContain(' and 25 more')
   })
 })

@@ -10,8 +10,8 @@ import { RELU_OUTPUTS } from './names.js'
  * would be silent in as many samples by chance is not counted; nor is a layer that has NaN, if less than 100 is expected.
  */
 export class DeadRelu extends builtin({
-  meaning: 'Many ReLUs put out nothing but zeros: they get no gradient, and will not come back.',
-  advice: 'Lower the learning rate, initialise biases at or above zero, or use a ReLU that leaks.',
+  meaning: 'Many ReLUs output nothing but zeros: they get no gradient, and will not recover.',
+  advice: 'Lower the learning rate, initialise biases at or above zero, or use a leaky ReLU.',
   parameters: {
     tensor_regex: list('.*relu_output'),
     collection_names: list(),

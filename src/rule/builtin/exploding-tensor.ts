@@ -8,7 +8,7 @@ import { NOT_OF_TREES } from './names.js'
 export class ExplodingTensor extends builtin({
   meaning: 'Values have grown beyond all bounds: there are NaN or infinite elements.',
   advice:
-    'Lower the learning rate, or clip gradients. Look at the first step: what the first tensor is computed from is where the trouble begins.',
+    'Lower the learning rate, or clip gradients. Look at the first step: the trouble begins in what the first tensor is computed from.',
   parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false) },
   suggested: { tensor_regex: [NOT_OF_TREES, "XGBoost's trees have NaN for what a leaf does not have"] },
 }) {

@@ -7,7 +7,7 @@ import { scalar } from './scalar.js'
 /** Fires where the `nfeatures` most important features have more than `threshold` of all importance. */
 export class FeatureImportanceOverweight extends builtin({
   meaning: 'A few features decide nearly everything: the model may rest on a leak.',
-  advice: 'Look whether those features would be known when the model is used, and what is left without them.',
+  advice: 'Check whether those features would be known when the model is used, and how well it does without them.',
   parameters: {
     threshold: number(0.8),
     nfeatures: integer(3, { min: 1 }),

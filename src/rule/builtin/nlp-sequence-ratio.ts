@@ -7,7 +7,7 @@ import { TOKENS } from './names.js'
 
 /** Fires where more than `token_thresholds_percent` of the tokens of the input sequences are a certain one. */
 export class NLPSequenceRatio extends builtin({
-  meaning: 'The sequences are mostly one token, padding as a rule: time is spent on nothing.',
+  meaning: 'The sequences are mostly one token, usually padding: time is spent on nothing.',
   advice: 'Put sequences of similar lengths into one batch, or cut them shorter.',
   parameters: {
     tensor_regex: list('.*embedding0_input_0'),

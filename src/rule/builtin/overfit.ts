@@ -22,7 +22,7 @@ interface Runs {
  * and the training loss does not. XGBoost's trials, which have no modes, are judged at every step.
  */
 export class Overfit extends builtin({
-  meaning: 'The model does better on the data it is trained on than on those it is not: it learns them by heart.',
+  meaning: 'The model does better on its training data than on other data: it memorises them.',
   advice: 'Regularise (weight decay, dropout), augment the data or get more of them, or stop earlier.',
   parameters: {
     tensor_regex: list(),
@@ -33,7 +33,7 @@ export class Overfit extends builtin({
   },
   suggested: {
     patience: ['2', 'one evaluation alone may be out of the ordinary'],
-    rising: ['true', 'a gap alone is usual: a model has learned by heart when the loss of validation goes up again'],
+    rising: ['true', 'a gap alone is usual: a model has memorised its data when the validation loss goes up again'],
   },
 }) {
   readonly #losses = new Losses(this, choice => this.select(choice), this.parameters.tensor_regex)

@@ -26,7 +26,7 @@ class Best {
  */
 export class Overtraining extends builtin({
   meaning: 'The training goes on although the losses no longer get better.',
-  advice: 'Stop here: keep the weights of the best step, and save the rest of the time.',
+  advice: 'Stop here: keep the weights of the best step, and save the remaining time.',
   parameters: {
     patience_train: integer(5, { min: 1 }),
     patience_validation: integer(10, { min: 1 }),

@@ -27,7 +27,7 @@ export interface Clock {
 /** Fires, once, where a job that has not ended writes no new step for `threshold` seconds. */
 export class StalledTrainingRule extends builtin({
   meaning: 'The training stands still: nothing new was saved for too long.',
-  advice: 'Look whether the job still runs, and what it waits for: data, a lock, another worker.',
+  advice: 'Check whether the job is still running, and what it is waiting for: data, a lock, another worker.',
   parameters,
 }) {
   readonly #now: () => number

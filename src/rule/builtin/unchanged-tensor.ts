@@ -12,7 +12,7 @@ import { builtin, each, type Judgements, Memory, type Moment, positionOf } from 
 export class UnchangedTensor extends builtin({
   meaning: 'Tensors no longer change: that part of the network does not learn.',
   advice:
-    'Look whether the layer is frozen, its gradient zero, or the learning rate too low; a loss that stands still may have converged.',
+    'Check whether the layer is frozen, its gradient zero, or the learning rate too low; a loss that stands still may have converged.',
   parameters: {
     collection_names: list(),
     tensor_regex: list(),

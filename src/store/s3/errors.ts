@@ -97,7 +97,7 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
   const tries = attempts > 1 ? ` (${attempts} attempts)` : ''
   if (status === 412) {
     const [expected, got] = ['the object that was there at the first read', 'another']
-    const message = `${where}: expected ${expected}, got ${got}: it was changed meanwhile`
+    const message = `${where}: expected ${expected}, got ${got}: it was changed in the meantime`
     return new FormatError('ObjectChanged', message, { ...fields, expected, got }, failure)
   }
   const error = (kind: 'NotFound' | 'Denied' | 'Unavailable', detail: string): StoreError =>

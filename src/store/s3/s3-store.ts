@@ -293,7 +293,7 @@ export class S3Store implements Store {
     else if (etag !== '' && known.etag !== etag) {
       const [expected, got] = ['the object that was there at the first read', 'another']
       const url = this.url(path)
-      const message = `${url}: expected ${expected}, got ${got}: it was changed meanwhile`
+      const message = `${url}: expected ${expected}, got ${got}: it was changed in the meantime`
       throw new FormatError('ObjectChanged', message, { url, expected, got })
     }
   }

@@ -32,7 +32,7 @@ export interface S3Options {
   /** Milliseconds within an answer without a byte. Default 10,000. */
   readonly idleTimeoutMs?: number
   /**
-   * Bytes a second that an answer has to come at; one that trickles is asked for anew, from where it was on. Default 1,000; 0: any
+   * Bytes a second that an answer has to come at; one that trickles is asked for again, from where it was on. Default 1,000; 0: any
    * rate will do.
    */
   readonly minBytesPerSecond?: number

@@ -1,4 +1,4 @@
-/** Collections: named groups of tensors, and how they were to be saved. Source: format.md "Collections file". */
+/** Collections: named groups of tensors, and how the hook was to save them. Source: format.md "Collections file". */
 
 import { UsageError } from '../errors.js'
 import { MODES, type Mode } from '../types.js'
@@ -25,12 +25,12 @@ export interface ReductionConfig {
   readonly reductions: readonly string[]
 }
 
-/** At which steps of a mode the hook saved. */
+/** At which steps of a mode the hook saves. */
 export interface SaveConfig {
   readonly saveInterval: number
   readonly saveSteps: readonly number[]
   readonly startStep: number
-  /** Not saved any more from this step on; null: no end. */
+  /** The first step that is not saved any more; null: no end. */
   readonly endStep: number | null
 }
 
@@ -39,9 +39,9 @@ export interface CollectionConfig {
   /** Python regular expressions: see `compilePattern`. */
   readonly includeRegex: readonly string[]
   readonly tensorNames: readonly string[]
-  /** Null where the hook's own holds. */
+  /** Null: the hook's own applies. */
   readonly reductionConfig: ReductionConfig | null
-  /** By mode, null for a mode without; null as a whole where the hook's own holds. */
+  /** By mode, null for a mode that has none; null as a whole: the hook's own applies. */
   readonly saveConfig: Readonly<Record<Mode, SaveConfig | null>> | null
   readonly saveHistogram: boolean
 }
@@ -71,17 +71,17 @@ export function parseCollections(text: string, url: string): Collections {
   }
 }
 
-/** Files that are remembered while others are read, and how long they are together. */
+/** How many files are kept for comparison while others are read, and their bytes in all. */
 const KEPT_FILES = 4
 const MAX_KEPT_BYTES = 64 << 20
 
-/** Reads the collections files of a trial. From worker to worker most are the same: that is then found, and not read again. */
+/** Reads the collections files of a trial. Those of most workers are the same: equal files are parsed once. */
 export class CollectionsReader {
   readonly #known: { readonly bytes: Uint8Array; readonly collections: Collections }[] = []
   #keptBytes = 0
   readonly #decoder = new TextDecoder()
 
-  /** As `parseCollections`, from the bytes of the file. Files of the same bytes have the same answer. */
+  /** Like `parseCollections`, from the bytes of the file. Files of the same bytes share one answer. */
   read(bytes: Uint8Array, url: string): Collections {
     const known = this.#known.find(file => Buffer.compare(file.bytes, bytes) === 0)
     if (known !== undefined) return known.collections
@@ -96,8 +96,8 @@ export class CollectionsReader {
 }
 
 /**
- * The collections of a trial from those of its workers: names and patterns in the order in which they first appear,
- * of configurations the first that there is.
+ * The collections of a trial, made of those of its workers: names and patterns in the order of their first appearance;
+ * of each configuration, the first that is set.
  */
 export function mergeCollections(ofWorkers: Iterable<Collections>): Collections {
   const merged = new Map<string, Merged>()
@@ -113,7 +113,7 @@ export function mergeCollections(ofWorkers: Iterable<Collections>): Collections 
   return { collections: new Map([...merged].map(([name, one]) => [name, union(one)])), numWorkers }
 }
 
-/** A collection as several workers have it: what they have together, once there are two. */
+/** One collection of several workers. The union of their patterns and names is made only when there are two. */
 interface Merged {
   readonly configs: CollectionConfig[]
   patterns: Set<string> | null
@@ -144,32 +144,38 @@ function union({ configs, patterns, tensors }: Merged): CollectionConfig {
   }
 }
 
-/** What the patterns of all collections may cost to compile: characters, and some for each. A second, or a few. */
+/**
+ * The limit on compiling the patterns of all collections: their characters, and a fixed number for each. About a
+ * second, at most a few.
+ */
 const MAX_COMPILED = 1 << 18
 const COMPILED_EACH = 32
-/** What matching them with all names may cost: characters that the engine sees, and that a search for a text does. Some ten seconds. */
+/**
+ * The limit on matching them with all names: the characters that the regex engine or a text search reads. About ten
+ * seconds.
+ */
 const MAX_MATCHED = 2 ** 26
 const TEXT_SHARE = 1 / 32
-/** So many patterns may be matched with any number of names. */
+/** This many patterns may be matched with any number of names. */
 const FREE_PATTERNS = 64
-/** Of what was matched, as bits. What finds no room is matched again. */
+/** Bytes of match results, as bits, that are kept. What doesn't fit is matched again. */
 const MAX_MATCH_BYTES = 32 << 20
 
-/** Which saved tensors belong to which collection. Each pattern is matched with each name once, and when it is asked for. */
+/** Which saved tensors belong to which collection. A pattern is matched with the names when it is first asked for. */
 export class Membership {
   /** Sorted. */
   readonly #names: readonly string[]
   readonly #places: ReadonlyMap<string, number>
   readonly #characters: number
-  /** A bit a name, by pattern and by collection. */
+  /** One bit per name, by pattern and by collection. */
   readonly #kept = new Map<string | CollectionConfig, Uint8Array>()
   #keptBytes = 0
-  /** Patterns that are paid for. */
+  /** Patterns that already count towards the limits. */
   readonly #paid = new Set<string>()
   #compiled = 0
   #matched = 0
 
-  /** @param savedNames of tensors, saved shapes and saved reductions; a reduction counts for its tensor */
+  /** @param savedNames names of tensors, saved shapes and saved reductions; a reduction counts for its tensor */
   constructor(savedNames: Iterable<string>) {
     const names = new Set<string>()
     for (const name of savedNames) names.add(parseReductionName(name)?.tensor ?? name)
@@ -179,8 +185,8 @@ export class Membership {
   }
 
   /**
-   * The members, sorted: the tensors that a collection names and those that one of its patterns finds.
-   * @throws UsageError for a pattern that `compilePattern` refuses, and for more of them than anybody would write
+   * The members, sorted: the tensors that a collection names, and those that one of its patterns matches.
+   * @throws UsageError for a pattern that `compilePattern` refuses, and for more patterns than the limits allow
    */
   members(config: CollectionConfig): string[] {
     const bits = this.#membersOf(config)
@@ -203,7 +209,7 @@ export class Membership {
     return this.#keep(config, bits)
   }
 
-  /** The names that a pattern finds. Compiled patterns are not kept: one can take a hundred MB. */
+  /** The names that a pattern matches. Compiled patterns are not kept: one can take 100 MB. */
   #foundBy(source: string): Uint8Array {
     const known = this.#kept.get(source)
     if (known) return known
@@ -220,13 +226,16 @@ export class Membership {
     return bits
   }
 
-  /** What all collections together may cost, by a file that anybody has written. One that is refused costs the others nothing. */
+  /**
+   * Counts the patterns of a collection towards the limits, since anyone can have written the file. A collection that
+   * is refused counts for nothing.
+   */
   #pay({ name, includeRegex }: CollectionConfig): void {
     const sources = [...new Set(includeRegex)].filter(source => !this.#paid.has(source))
     let [compiled, matched, count] = [this.#compiled, this.#matched, this.#paid.size]
     for (const source of sources) {
       const isText = isPlainText(source)
-      // One that is too long by itself is refused by that name.
+      // A pattern that is too long by itself is refused for that.
       if (!isText && source.length <= MAX_COMPILED) compiled += source.length + COMPILED_EACH
       if (count++ >= FREE_PATTERNS) matched += this.#characters * (isText ? TEXT_SHARE : 1)
     }
@@ -263,7 +272,7 @@ function parseCollection(key: string, value: unknown, place: JsonPlace): Collect
   }
 }
 
-/** A list; `false` (older hooks) and nothing stand for none, a string for the one. */
+/** A list. `false` (older hooks) and nothing mean an empty list, a string means a list of one. */
 function parsePatterns(value: unknown, place: JsonPlace): string[] {
   if (typeof value === 'string') return [value]
   return value === false ? [] : expectList(value, place, expectString)
@@ -286,7 +295,7 @@ function reductionNames(value: unknown, place: JsonPlace): string[] {
 
 const SAVE_CONFIG_KEYS = ['save_interval', 'save_steps', 'start_step', 'end_step']
 
-/** By mode, or one object that holds for all modes. */
+/** By mode, or one object for all modes. */
 function parseSaveConfigs(value: unknown, place: JsonPlace): CollectionConfig['saveConfig'] {
   if (value === undefined || value === null) return null
   const entry = expectObject(value, place)
@@ -303,8 +312,8 @@ function parseModeSaveConfig(value: unknown, place: JsonPlace): SaveConfig | nul
 }
 
 /**
- * What is left out has smdebug's default (its `SaveConfigMode`): every 500th step from step 0, without end. Any whole number
- * will do, as it does for smdebug's hook: an end step of -1 is a mode that is never saved.
+ * Missing fields get smdebug's defaults (its `SaveConfigMode`): every 500th step from step 0, without end. As in
+ * smdebug's hook, any integer will do: an end step of -1 means that the mode is never saved.
  */
 function parseSaveConfig(entry: JsonObject, place: JsonPlace): SaveConfig {
   const endStep = entry.end_step ?? null

@@ -1,17 +1,17 @@
 /**
- * What an Event holds, told without its elements: tags, modes and the step. Source: format.md "Event". The core reads
- * records that an index file points to; this finds out what an index file would say, from pieces of a file, and jumps
- * over whatever is long.
+ * What an Event holds, found without reading its elements: tags, modes and the step. Source: format.md "Event". The
+ * core reads the records that an index file points to. This finds out what an index file would say, from pieces of a
+ * file, and skips whatever is long.
  */
 
-/** Bytes of a file, of which some are in memory. Positions count from the start of the file. */
+/** The bytes of a file, some of which are in memory. Positions count from the start of the file. */
 export interface FileBytes {
   has(at: number, byteLength: number): boolean
   byte(at: number): number
   slice(at: number, byteLength: number): Uint8Array
 }
 
-/** Bytes that a walk has to have before it goes on. */
+/** Bytes that a walk needs before it goes on. */
 export interface Needed {
   readonly at: number
   readonly byteLength: number
@@ -20,22 +20,22 @@ export interface Needed {
 /** One Value of an Event. */
 export interface EventValue {
   readonly tag: string
-  /** What it holds that can be read: a tensor (a `simple_value` is one), a histogram, or nothing. */
+  /** What it holds that we can read: a tensor (or a `simple_value`), a histogram, or nothing. */
   readonly kind: 'tensor' | 'histogram' | null
-  /** As MODES counts, from 1 on; 0: not told. */
+  /** 1 + the index of the mode in MODES; 0: not stored. */
   readonly mode: number
-  /** -1: not told. */
+  /** -1: not stored. */
   readonly modeStep: number
 }
 
 export interface EventHead {
-  /** Beyond 2^53 where it is negative. */
+  /** Negative for a step beyond 2^53. */
   readonly step: number
-  /** Those that hold something, or tell a mode. */
+  /** The Values that hold something or state a mode. */
   readonly values: readonly EventValue[]
 }
 
-/** The bytes are no Event, or one of a kind that is refused. */
+/** The bytes are not an Event, or one that is refused. */
 export class MalformedEvent extends Error {
   constructor(
     readonly at: number,
@@ -46,11 +46,11 @@ export class MalformedEvent extends Error {
   }
 }
 
-/** Key and length of a field take at most this. */
+/** The most bytes that the key and length of a field take. */
 const FIELD_HEAD_BYTES = 20
-/** A longer tag is refused: it is no name. */
+/** A longer tag is refused: it can't be a name. */
 const MAX_TEXT_BYTES = 32 << 10
-/** More Values in one Event are refused: an empty one takes two bytes there, and a hundred here. */
+/** More Values in one Event are refused: an empty one takes two bytes in the file and a hundred here. */
 const MAX_VALUES = 1 << 20
 
 /** Keys of the fields we read: number << 3 | wire type. */
@@ -77,7 +77,7 @@ type Walk<T> = Generator<Needed, T, void>
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
- * Walks the Event in bytes `[start, end)`. Yields what it needs; whoever drives it brings that into memory.
+ * Walks the Event in bytes `[start, end)`. Yields what it needs; the caller brings that into memory.
  * @throws MalformedEvent
  */
 export function* walkEventHead(bytes: FileBytes, start: number, end: number): Walk<EventHead> {
@@ -128,7 +128,7 @@ function* walkPlugin(cursor: Cursor, end: number): Walk<{ name: string; content:
   let name = ''
   let content = ''
   while (yield* cursor.next(end)) {
-    // What is longer than the names and numbers of ours is another plugin's.
+    // Anything longer than our names and numbers belongs to another plugin.
     const isOurs = cursor.byteLength <= 16
     if (cursor.key === PLUGIN_NAME) name = isOurs ? yield* cursor.text() : ''
     else if (cursor.key === PLUGIN_CONTENT) content = isOurs ? yield* cursor.text() : ''
@@ -163,14 +163,14 @@ class Cursor {
     return this.#end - this.#start
   }
 
-  /** Goes into the message that the field is; gives its end. */
+  /** Enters the message that the field holds; returns where it ends. */
   enter(): number {
     const end = this.#end
     this.#end = this.#start
     return end
   }
 
-  /** Goes to the next field of the message that ends at `end`, groups left out; false when there is none. */
+  /** Moves to the next field of the message that ends at `end`, past any groups; false after the last one. */
   *next(end: number): Walk<boolean> {
     let depth = 0
     while (this.#end < end) {
@@ -184,7 +184,7 @@ class Cursor {
       else if (depth === 0) return true
       if (depth < 0) throw new MalformedEvent(this.#at)
     }
-    // A group that does not end.
+    // A group without an end.
     if (depth > 0) throw new MalformedEvent(this.#at)
     return false
   }

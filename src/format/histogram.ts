@@ -1,7 +1,7 @@
 /**
- * TensorBoard's histograms (HistogramProto, format.md "Event"). As a value, one is what TensorBoard itself makes of it: a
- * float64 tensor of rows `left, right, count`, a row a bucket, the outermost edges being the smallest and largest
- * number. Its reductions are those of the data it was made from, as far as it tells them.
+ * TensorBoard's histograms (HistogramProto, format.md "Event"). As a value, a histogram is what TensorBoard itself
+ * makes of it: a float64 tensor with a row `left, right, count` per bucket; the outermost edges are the smallest and
+ * largest number. Its reductions are those of the data it was made from, as far as it tells them.
  */
 
 import type { Reader } from 'protobufjs/minimal.js'
@@ -18,7 +18,7 @@ const EVENT_SUMMARY = 5
 const SUMMARY_VALUE = 1
 const VALUE_TAG = 1
 const VALUE_HISTOGRAM = 5
-/** Of the singular doubles of a HistogramProto; then come the repeated ones. */
+/** The singular doubles of a HistogramProto; the repeated ones come after them. */
 const SCALARS = ['min', 'max', 'num', 'sum', 'sumSquares'] as const
 const BUCKET_LIMIT = 6
 const BUCKET = 7
@@ -32,18 +32,18 @@ interface Content {
   readonly counts: number[]
 }
 
-/** The histogram of that tag in an Event; null if there is none. */
+/** The histogram with that tag in an Event; null if there is none. */
 export async function decodeHistogram(event: Uint8Array, tag: string): Promise<Histogram | null> {
   const { default: protobuf } = await import('protobufjs/minimal.js')
   try {
     return findHistogram(protobuf.Reader.create(event), tag)
   } catch {
-    // Bytes that are no message hold no histogram; what is wrong with them the core has said.
+    // Malformed bytes hold no histogram; the core has already said what is wrong with them.
     return null
   }
 }
 
-/** Whether a Value whose field says so holds a histogram. */
+/** Whether a Value that has a histogram field holds a histogram that can be read. */
 export async function isHistogram(value: Uint8Array): Promise<boolean> {
   const { default: protobuf } = await import('protobufjs/minimal.js')
   try {
@@ -63,7 +63,7 @@ function findHistogram(reader: Reader, tag: string): Histogram | null {
   return found
 }
 
-/** @param tag the Value's, if it matters */
+/** @param tag the tag that the Value must have; null for any */
 function readValue(reader: Reader, end: number, tag: string | null): Histogram | null {
   let ownTag = ''
   let content: Content | null = null
@@ -71,7 +71,7 @@ function readValue(reader: Reader, end: number, tag: string | null): Histogram |
     if (wireType !== LENGTH_DELIMITED) return false
     if (field === VALUE_TAG) ownTag = reader.string()
     else if (field === VALUE_HISTOGRAM) {
-      // One that comes in pieces is merged, as protobuf asks.
+      // A message that comes in pieces is merged, as protobuf requires.
       content ??= { scalars: { min: 0, max: 0, num: 0, sum: 0, sumSquares: 0 }, limits: [], counts: [] }
       readContent(reader, reader.uint32() + reader.pos, content)
     } else return false
@@ -105,7 +105,7 @@ function histogramOf({ scalars, limits, counts }: Content): Histogram {
   return { rows, reductions: reductionsOf(scalars) }
 }
 
-/** What the sums tell. Of absolute values that is all where no number is negative, else only the norm. */
+/** What the sums tell. For absolute values that is everything if no number is negative, and only the norm otherwise. */
 function reductionsOf({ min, max, num, sum, sumSquares }: Scalars): Histogram['reductions'] {
   const mean = sum / num
   const variance = Math.max(0, sumSquares / num - mean * mean)
@@ -127,7 +127,7 @@ function reductionsOf({ min, max, num, sum, sumSquares }: Scalars): Histogram['r
   }
 }
 
-/** Goes through the fields of a message; `read` says whether it has read one, others are skipped. */
+/** Visits the fields of a message; `read` says whether it has read one, the others are skipped. */
 function eachField(reader: Reader, end: number, read: (field: number, wireType: number) => boolean): void {
   while (reader.pos < end) {
     const key = reader.uint32()
@@ -136,7 +136,7 @@ function eachField(reader: Reader, end: number, read: (field: number, wireType: 
   if (reader.pos > end) throw new RangeError('a field ends behind its message')
 }
 
-/** Goes through the messages in a field; each is left behind whole. */
+/** Visits the messages in a field; each is skipped to its end. */
 function eachMessage(reader: Reader, end: number, field: number, read: (end: number) => void): void {
   eachField(reader, end, (number, wireType) => {
     if (number !== field || wireType !== LENGTH_DELIMITED) return false

@@ -25,11 +25,11 @@ export interface TensorLocation {
   readonly name: string
   readonly startByte: number
   readonly byteLength: number
-  /** Where one worker's step lies in several event files: the one that holds this tensor. */
+  /** The event file that holds this tensor, if one worker's step lies in several. */
   readonly eventFile?: string
 }
 
-/** A saved shape. The value may have been saved too, and may not. */
+/** A saved shape. The value may or may not have been saved too. */
 export interface SavedShape {
   readonly name: string
   /** The name in the framework: `fc/kernel` for `fc.weight`. */
@@ -44,18 +44,18 @@ export function isSameShape(a: readonly number[], b: readonly number[]): boolean
 export interface IndexFile {
   readonly mode: Mode
   /**
-   * Counts within the mode; for GLOBAL it is the global step. -1: nothing but scalars was saved before the first step of the
-   * mode, so that the step is of none.
+   * Counts within the mode; for GLOBAL it is the global step. -1: only scalars were saved, before the first step of the
+   * mode, so the step belongs to no mode.
    */
   readonly modeStep: number
-  /** Relative to the trial and checked to lie in it; null where only shapes were saved. */
+  /** Relative to the trial and checked to lie in it; null if only shapes were saved. */
   readonly eventFile: string | null
   readonly tensors: readonly TensorLocation[]
   readonly shapes: readonly SavedShape[]
 }
 
 /**
- * Reads an index file. Nothing in it is believed unseen: it may be cut off, or written by an enemy.
+ * Reads an index file. Nothing in it is trusted: it may be cut off, or written by an enemy.
  * @param text the whole file
  * @param url names the file in errors
  * @throws FormatError `BadIndexFile`, or `UnsafePath` for an event file outside the trial
@@ -78,8 +78,8 @@ function payloadOf(file: JsonObject, meta: JsonObject, root: JsonPlace): IndexFi
 }
 
 /**
- * What an index file says of the mode where its first record, or none, tells of one: `mode` as MODES counts, from 1 on.
- * A mode step of -1, or none, is a step of no mode.
+ * The mode that an index file would state for a step, from what the first record that states one says (`mode` is 1 +
+ * its index in MODES). A step whose record states none, or whose mode step is -1, belongs to no mode.
  */
 export function modeOfRecord(
   told: { readonly mode: number; readonly modeStep: number } | undefined,
@@ -89,7 +89,7 @@ export function modeOfRecord(
   return mode && told.modeStep >= 0 ? { mode, modeStep: told.modeStep } : { mode: 'GLOBAL', modeStep: step }
 }
 
-/** What is wrong with a file tells its mode, where that stands in it. */
+/** Adds the mode to the error of a file that states one. */
 function withMode<T>(meta: JsonObject, read: () => T): T {
   try {
     return read()
@@ -102,7 +102,7 @@ function withMode<T>(meta: JsonObject, read: () => T): T {
   }
 }
 
-/** The mode that stands in an index file with which something else is wrong. */
+/** The mode that an index file states, from the error about something else in it. */
 export function modeInError(error: Error): Pick<IndexFile, 'mode' | 'modeStep'> | null {
   if (!(error instanceof FormatError)) return null
   const { mode, modeStep } = error.fields
@@ -130,31 +130,31 @@ function indexFile(
   }
 }
 
-/** What an index file holds beside its head, as bytes and as it was read. */
+/** What an index file holds after its head, as bytes and parsed. */
 interface Payload extends Pick<IndexFile, 'tensors' | 'shapes'> {
   readonly bytes: Uint8Array
-  /** Where the bytes are those of a whole file, laid out otherwise than the hook does: what it says. */
+  /** The whole file, parsed, if `bytes` are all of it because its layout is not the hook's. */
   readonly whole: IndexFile | null
 }
 
 const PAYLOAD = new TextEncoder().encode(', "tensor_payload"')
-/** A head is some 150 bytes: a meta without the blanks of json.dumps is no reason to search a whole file. */
+/** A head is some 150 bytes. One without the blanks of json.dumps is no reason to search a whole file. */
 const MAX_HEAD_BYTES = 1 << 14
 /** Modes and workers take turns, each with payloads of its own. */
 const KEPT_PAYLOADS = 8
-/** All together. A payload that is larger is rare enough to be read again. */
+/** Of all payloads kept. A larger payload is rare enough to be parsed again. */
 const MAX_PAYLOAD_BYTES = 64 << 20
 
 /**
- * Reads the index files of a trial. From step to step most of them differ in nothing but their heads, since records of
- * one tensor are of one length: what follows the head is then compared, and not read again.
+ * Reads the index files of a trial. From step to step most of them differ only in their heads, since all records of a
+ * tensor have the same length. What follows the head is then compared instead of parsed.
  */
 export class IndexFileReader {
   readonly #payloads: Payload[] = []
   #keptBytes = 0
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
 
-  /** As `parseIndexFile`, from the bytes of the file. Index files with the same payload share its lists. */
+  /** Like `parseIndexFile`, from the bytes of the file. Index files with the same payload share its lists. */
   read(bytes: Uint8Array, url: string): IndexFile {
     const at = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, MAX_HEAD_BYTES)).indexOf(PAYLOAD)
     const rest = at < 0 ? bytes : bytes.subarray(at)
@@ -165,7 +165,7 @@ export class IndexFileReader {
       return withMode(meta, () => indexFile(meta, known.tensors, known.shapes, { url, code: 'BadIndexFile', at: '' }))
     }
     const file = parseIndexFile(this.#decode(bytes, url), url)
-    // Only what follows a head that is one by itself, and says nothing of the meta, stands for itself.
+    // A payload is kept only if it says the same after any head: the head is complete, and the payload holds no meta.
     const isWhole = rest === bytes
     const standsAlone =
       isWhole || (this.#metaOf(bytes.subarray(0, at)) && !/"meta"|\\u00/.test(this.#decoder.decode(rest)))
@@ -180,7 +180,7 @@ export class IndexFileReader {
     return file
   }
 
-  /** The meta of a head that holds nothing else; null for any other. */
+  /** The meta of a head that holds nothing else; null for any other head. */
   #metaOf(head: Uint8Array): JsonObject | null {
     try {
       const { meta, ...others } = JSON.parse(`${this.#decoder.decode(head)}}`) as Record<string, unknown>
@@ -200,7 +200,7 @@ export class IndexFileReader {
   }
 }
 
-/** The text of an index file as smdebug writes it, to the last blank. */
+/** The text of an index file exactly as smdebug writes it. */
 export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: IndexFile): string {
   return pythonJson({
     meta: { mode, mode_step: modeStep, ...(eventFile !== null && { event_file_name: eventFile }) },
@@ -217,7 +217,7 @@ export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: In
   })
 }
 
-/** The tensors of a list in which nothing is wrong; null for one that has to be looked at closely. */
+/** The tensors of a list in which nothing is wrong; null for a list that needs a close look. */
 function quickTensors(value: unknown): TensorLocation[] | null {
   if (!Array.isArray(value)) return null
   const tensors: TensorLocation[] = []
@@ -234,7 +234,7 @@ function quickTensors(value: unknown): TensorLocation[] | null {
       Number.isSafeInteger(startByte + byteLength) &&
       !Array.isArray(entry)
     if (!isGood) return null
-    // JSON knows -0; nobody who counts bytes does.
+    // JSON has -0; byte counts do not.
     tensors.push({ name, startByte: startByte + 0, byteLength: byteLength + 0 })
   }
   return tensors
@@ -257,7 +257,7 @@ function parseShape(value: unknown, place: JsonPlace): SavedShape {
     ? name
     : expectString(entry.originalname, inside(place, 'originalname'))
   const shapePlace = inside(place, 'shape')
-  // A scalar's shape is an empty list, so here nothing is not the same as a list of nothing.
+  // A scalar's shape is an empty list, so here nothing is not the same as an empty list.
   if (isNothing(entry.shape)) throw jsonFault(shapePlace, 'a list', jsonExcerpt(entry.shape))
   const shape = expectList(entry.shape, shapePlace, expectSize)
   if (shape.length > MAX_RANK) throw jsonFault(shapePlace, `at most ${MAX_RANK} dimensions`, `${shape.length}`)

@@ -1,4 +1,4 @@
-/** Whose an index file is: its name says one worker, and the event file that it names may say another. Pure. */
+/** Which worker an index file belongs to: its name says one, and the event file it names may say another. Pure. */
 
 import { normalize } from 'node:path/posix'
 import { FormatError, quote, shortPath } from '../errors.js'
@@ -6,30 +6,33 @@ import type { GlobalStep, Worker } from '../types.js'
 import type { IndexFile } from './index-file.js'
 import { parseEventFileName } from './paths.js'
 
-/** An index file by its name, and what it says; null where that can't be read. */
+/** An index file, by its name and what it says; null if that can't be read. */
 export interface OwnedIndex {
   readonly step: GlobalStep
   readonly worker: Worker
   readonly content: Pick<IndexFile, 'eventFile' | 'tensors'> | null
 }
 
-/** An event file of another worker that an index file names. */
+/** The worker of the event file that an index file of another worker names. */
 export interface OtherWorker {
   readonly worker: Worker
   readonly eventFile: string
-  /** Whether the numbers are surely the other worker's. Several workers may share a file, and a device is no worker. */
+  /** Whether the numbers are certainly the other worker's. Several workers may share a file, and a device is not a worker. */
   readonly isFault: boolean
 }
 
-/** The worker whose event file of the same step an index file names, where that is another one by its name; else null. */
+/**
+ * The worker of the event file that an index file names, if it is a file of the same step and of another worker; else
+ * null.
+ */
 export function otherWorkerOf({ step, worker, content }: OwnedIndex): Worker | null {
   const name = content?.eventFile ? parseEventFileName(content.eventFile) : null
   return name !== null && name.step === step && name.worker !== worker ? name.worker : null
 }
 
 /**
- * The index files that name another worker's event file. Their numbers are that worker's where its own index file of the
- * step is there and names another event file, or tells of the same records.
+ * The index files that name another worker's event file. The numbers are certainly that worker's if it has an index
+ * file of its own for the step, which names another event file or lists some of the same records.
  * @param indexes all of a trial's
  */
 export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): ReadonlyMap<T, OtherWorker> {
@@ -55,7 +58,7 @@ export function othersAmong<T extends OwnedIndex>(indexes: readonly T[]): Readon
   return others
 }
 
-/** Whether two lists tell of a record at the same place. Many index files may name one event file, and share their lists. */
+/** Whether two lists have a record at the same place. Many index files may name one event file, and share their lists. */
 function sameStarts(): (own: IndexFile['tensors'], other: IndexFile['tensors']) => boolean {
   const known = new Map<object, { readonly starts: ReadonlySet<number>; readonly answers: Map<object, boolean> }>()
   return (own, other) => {
@@ -70,7 +73,7 @@ function sameStarts(): (own: IndexFile['tensors'], other: IndexFile['tensors']) 
   }
 }
 
-/** What is wrong with an index file whose numbers are another worker's. */
+/** The error for an index file whose numbers are another worker's. */
 export function otherWorkerError(url: string, { worker }: OwnedIndex, other: OtherWorker): FormatError {
   const { expected, got } = describeOther(worker, other)
   return new FormatError('BadIndexFile', `${url}: event_file_name: expected ${expected}, got ${got}`, {
@@ -87,7 +90,7 @@ export function describeOther(worker: Worker, other: OtherWorker): { readonly ex
   }
 }
 
-/** TensorFlow names workers after their devices: a process of one name may write the files of several. */
+/** TensorFlow names workers after their devices: one process may write the files of several such names. */
 function isDevice(worker: Worker): boolean {
   return worker.startsWith('/')
 }

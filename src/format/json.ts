@@ -1,10 +1,10 @@
-/** JSON that others wrote, believed only after a look: every fault is a FormatError that names the file and the place. */
+/** JSON that others wrote, checked before it is trusted: every fault is a FormatError that names the file and the place. */
 
 import { FormatError } from '../errors.js'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Where a value stands, for the errors: the file, the error code of its kind, and the way to the value in it. */
+/** Where a value is, for errors: the file, the error code of that kind of file, and the path to the value. */
 export interface JsonPlace {
   readonly url: string
   readonly code: string
@@ -17,16 +17,16 @@ export function inside(place: JsonPlace, key: string | number): JsonPlace {
   return { url: place.url, code: place.code, at }
 }
 
-/** Longer texts are looked over before they are parsed: a byte of JSON can become a hundred in memory. */
+/** Longer texts are checked before they are parsed: one byte of JSON can take a hundred in memory. */
 const PARSED_UNSEEN = 1 << 20
-/** A million tensors are four. */
+/** A million tensors have four million. */
 const MAX_JSON_VALUES = 1 << 23
 const MAX_NESTING = 100
 
 /**
  * The object that a JSON file holds.
- * @throws FormatError `code`, with the byte offset where the engine's message tells it; also for a text of more than a
- *   MiB that holds more than 2^23 values, or that is nested more than 100 deep
+ * @throws FormatError `code`, with the byte offset if the engine's message tells it; also for a text of more than 1 MiB
+ *   that holds more than 2^23 values or is nested more than 100 deep
  */
 export function parseJsonObject(text: string, url: string, code: string): JsonObject {
   const place = { url, code, at: '' }
@@ -40,10 +40,10 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
   try {
     value = JSON.parse(text)
   } catch {
-    // Not with its cause: V8's error holds all of the text, for as long as somebody holds the error.
+    // Without its cause: V8's error holds all of the text, for as long as anybody holds the error.
     const at = syntaxErrorAt(text)
     const before = text.slice(0, at)
-    // Of bytes that are no UTF-8 nobody knows how many there were.
+    // If the bytes were not UTF-8, it is unknown how many there were.
     const offset = before.includes('\ufffd') ? undefined : Buffer.byteLength(before)
     const got = at < text.length ? JSON.stringify(text.slice(at, at + 20)) : 'the end of the file'
     throw jsonFault(place, 'JSON', got, undefined, offset)
@@ -51,7 +51,7 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
   return expectObject(value, place)
 }
 
-/** Where a text holds more values, or nests them deeper, than is parsed. It may be no JSON at all. */
+/** Where a text holds more values, or nests them deeper, than we parse. The text need not be JSON. */
 function excessAt(text: string): number | undefined {
   let values = 0
   let depth = 0
@@ -78,7 +78,7 @@ function excessAt(text: string): number | undefined {
   return undefined
 }
 
-/** Where a string ends that begins at `start`, with its last quote. */
+/** Where the string that begins at `start` ends, with its closing quote. */
 function stringEnd(text: string, start: number): number {
   let at = start
   for (;;) {
@@ -101,12 +101,12 @@ export function expectString(value: unknown, place: JsonPlace): string {
   return value
 }
 
-/** A whole number from `minimum` on that a double holds exactly. */
+/** An integer, at least `minimum`, that a double holds exactly. */
 export function expectInteger(value: unknown, place: JsonPlace, minimum = 0): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < minimum) {
     throw jsonFault(place, `a whole number from ${minimum} to 2^53 - 1`, jsonExcerpt(value))
   }
-  // JSON knows -0; nobody who counts bytes does.
+  // JSON has -0; byte counts do not.
   return value + 0
 }
 
@@ -115,7 +115,7 @@ export function expectBoolean(value: unknown, place: JsonPlace): boolean {
   return value
 }
 
-/** The elements of a list, each read by `element`; nothing (absent or null) is an empty list. */
+/** The elements of a list, each read by `element`. An absent list, or null, is an empty one. */
 export function expectList<T>(value: unknown, place: JsonPlace, element: (value: unknown, place: JsonPlace) => T): T[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw jsonFault(place, 'a list', jsonExcerpt(value))
@@ -136,7 +136,7 @@ export function jsonFault(
   return new FormatError(code, `${where}: expected ${expected}, got ${got}`, fields, cause)
 }
 
-/** JSON as Python's json.dumps writes it: a blank after each `,` and `:`, and everything beyond ASCII escaped. */
+/** JSON as Python's json.dumps writes it: a space after each `,` and `:`, and everything beyond ASCII escaped. */
 export function pythonJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(pythonJson).join(', ')}]`
   if (typeof value === 'object' && value !== null) {
@@ -148,7 +148,7 @@ export function pythonJson(value: unknown): string {
   return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped)
 }
 
-/** A value as an error message shows it: short, and never more of a hostile file than 60 characters. */
+/** A value as an error message shows it: never more than 60 characters of what may be a hostile file. */
 export function jsonExcerpt(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return `a list of ${value.length}`
@@ -158,11 +158,11 @@ export function jsonExcerpt(value: unknown): string {
 }
 
 /**
- * Where a text ceases to be JSON, in UTF-16 units; its length where it ends too soon. V8 tells that for some errors, and in
- * words that change.
+ * Where a text stops being JSON, in UTF-16 units; its length if it ends too soon. V8 tells this only for some errors,
+ * and in words that change.
  */
 function syntaxErrorAt(text: string): number {
-  /** What closes the objects and lists that are open, the innermost last. */
+  /** The closing brackets of the open objects and lists, the innermost last. */
   const open: string[] = []
   let wanted: 'value' | 'value or ]' | 'key' | 'key or }' | ':' | 'more' = 'value'
   for (let at = 0; at < text.length; ) {
@@ -206,7 +206,10 @@ const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/
 const CUT_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 
-/** Where the inside of a string holds what it may not, from `start` to `end`; `end` where it has no last quote; else null. */
+/**
+ * The first forbidden character inside a string, from `start` to `end`; `end` if the closing quote is missing; null if
+ * there is none.
+ */
 function wrongInString(text: string, start: number, end: number): number | null {
   for (let at = start; at < end; ) {
     const code = text.charCodeAt(at)

@@ -1,10 +1,10 @@
-/** The names of files in a trial: what they tell, and which of them may be believed. Source: format.md "Tree". */
+/** The names of files in a trial: what they say, and which of them can be trusted. Source: format.md "Tree". */
 
 import { createHash } from 'node:crypto'
 import { FormatError, quote } from '../errors.js'
 import type { GlobalStep, Worker } from '../types.js'
 
-/** What file systems allow: of a name, and of a path. */
+/** The limits of file systems: for a name, and for a path. */
 const MAX_NAME_BYTES = 255
 const MAX_PATH_BYTES = 4096
 
@@ -14,58 +14,58 @@ export const COLLECTIONS_DIRECTORY = 'collections'
 
 export const TORNASOLE_END_MARKER = 'END_OF_JOB.ts'
 
-/** Either file in the root says that the job has ended: smdebug's, then Tornasole's. */
+/** Either file in the root means that the job has ended: smdebug's, then Tornasole's. */
 export const END_MARKERS: readonly string[] = ['training_job_end.ts', TORNASOLE_END_MARKER]
 
 /** The one collections file of a Tornasole trial, in the root. */
 export const TORNASOLE_COLLECTIONS_FILE = 'collections.ts'
 
-/** What the name of an index file tells. */
+/** What the name of an index file says. */
 export interface IndexFileName {
   readonly step: GlobalStep
   readonly worker: Worker
-  /** `json` is smdebug's; `csv` is Tornasole's, with another content. */
+  /** `json` is smdebug's; `csv` is Tornasole's, with other content. */
   readonly kind: 'json' | 'csv'
 }
 
-/** What the name of an event file tells. */
+/** What the name of an event file says. */
 export interface EventFileName {
   readonly step: GlobalStep
   readonly worker: Worker
 }
 
-/** Where the index file of a worker's step lies in a trial of smdebug. */
+/** The path of the index file of a worker's step in a trial of smdebug's. */
 export function indexFilePath(step: number, worker: Worker): string {
   const part = String(Math.floor(step / 1000)).padStart(9, '0')
   const name = `_${escapeWorker(worker)}.json`
-  // The width of a number is nobody's promise; where there is no room, that of the event file is enough.
+  // Nothing promises a width, so a name that would be too long goes without the padding.
   const padded = String(step).padStart(12, '0')
   const number = Buffer.byteLength(name) + padded.length <= MAX_NAME_BYTES ? padded : step
   return `${INDEX_DIRECTORY}/${part}/${number}${name}`
 }
 
-/** Where the event file of a worker's step lies in a trial of smdebug. */
+/** The path of the event file of a worker's step in a trial of smdebug's. */
 export function eventFilePath(step: number, worker: Worker): string {
   const padded = String(step).padStart(12, '0')
   return `${EVENTS_DIRECTORY}/${padded}/${padded}_${escapeWorker(worker)}.tfevents`
 }
 
-/** Where a worker's collections file lies in a trial of smdebug. */
+/** The path of a worker's collections file in a trial of smdebug's. */
 export function collectionsFilePath(worker: Worker): string {
   const name = `${escapeWorker(worker)}_collections.json`
-  // There is no more than a count of these to be told by their names.
+  // Only the number of these files matters, not their names, so a digest will do for a long one.
   const digest = Buffer.byteLength(name) > MAX_NAME_BYTES && createHash('sha256').update(worker).digest('hex')
   return `${COLLECTIONS_DIRECTORY}/000000000/${digest ? `${digest}_collections.json` : name}`
 }
 
-/** What an index file's name tells, or null where it is none (a temporary file, another extension, no step). */
+/** What an index file's name says; null if it is not one (a temporary file, another extension, no step). */
 export function parseIndexFileName(path: string): IndexFileName | null {
   const match = /^(\d+)_(.+)\.(json|csv)$/s.exec(baseName(path))
   const step = match && parseStep(match[1]!)
   return match && step !== null ? { step, worker: unescapeWorker(match[2]!), kind: match[3] as 'json' | 'csv' } : null
 }
 
-/** What an event file's name tells, or null where it is none. */
+/** What an event file's name says; null if it is not one. */
 export function parseEventFileName(path: string): EventFileName | null {
   const match = /^(\d+)_(.+)\.tfevents$/s.exec(baseName(path))
   const step = match && parseStep(match[1]!)
@@ -73,16 +73,16 @@ export function parseEventFileName(path: string): EventFileName | null {
 }
 
 /**
- * Whether a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. One of smdebug's
- * is none, wherever it lies: without its index it would be taken for a run.
+ * Whether a file is one of TensorBoard's event files, by its name: `events.out.tfevents.1700000000.host`. Event files
+ * of smdebug's never are, wherever they lie: without an index, one would be taken for a run.
  */
 export function isTensorBoardFile(path: string): boolean {
   return baseName(path).includes('tfevents') && parseEventFileName(path) === null && !isOfNoStep(path)
 }
 
 /**
- * Whether a file would be an index or event file, but for its step: a hook that was never given a step writes scalars as
- * those of step -1.
+ * Whether a file would be an index or event file but for its step: a hook that is never given a step saves scalars at
+ * step -1.
  */
 export function isOfNoStep(path: string): boolean {
   const digits = /^(-?\d+)_.+\.(?:json|csv|tfevents)$/s.exec(baseName(path))?.[1]
@@ -105,7 +105,10 @@ export function isPartOfTrial(path: string): boolean {
   }
 }
 
-/** The directories that hold a trial of smdebug's each, by the paths of all files below a directory that is none; sorted. */
+/**
+ * The directories that hold a trial of smdebug's, sorted, from the paths of all files below a directory that is not a
+ * trial itself.
+ */
 export function trialsAmong(paths: readonly string[]): string[] {
   const trials = new Set<string>()
   for (const path of paths) {
@@ -120,7 +123,7 @@ export function runOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || '.'
 }
 
-/** The worker that wrote a collections file, '' where the name has none, or null where it is no collections file. */
+/** The worker that wrote a collections file, '' if the name has none; null if it is not a collections file. */
 export function parseCollectionsFileName(path: string): Worker | null {
   const match = /^(.*?)_?collections\.json$/s.exec(baseName(path))
   return match && unescapeWorker(match[1]!)
@@ -131,14 +134,14 @@ export function isTemporary(path: string): boolean {
   return path.endsWith('.tmp')
 }
 
-/** A worker's name as it stands in file names: `/replica:0/task:0` → `_replica-0_task-0`; others are unchanged. */
+/** A worker's name as file names spell it: `/replica:0/task:0` → `_replica-0_task-0`; others are unchanged. */
 export function escapeWorker(worker: Worker): string {
   return worker.startsWith('/') ? worker.replaceAll('/', '_').replaceAll(':', '-') : worker
 }
 
 /**
- * The worker whose name stands in a file name. Only a name that begins like a TensorFlow device (`_replica-`) was
- * escaped. A `_` is a `/` only before a lower-case key and `-`, so that `_device-XLA_GPU-0` is `/device:XLA_GPU:0`.
+ * The worker's name that a file name spells. Only names that begin like a TensorFlow device (`_replica-`) were escaped.
+ * A `_` stands for a `/` only before a lower-case key and `-`, so that `_device-XLA_GPU-0` is `/device:XLA_GPU:0`.
  */
 export function unescapeWorker(name: string): Worker {
   return /^_[a-z]+-/.test(name) ? name.replace(/_(?=[a-z]+-)/g, '/').replaceAll('-', ':') : name
@@ -181,7 +184,7 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** The width of the zero padding is nobody's promise; a number that a double can't hold is no step. */
+/** Nothing promises the width of the zero padding. A number that a double can't hold is not a step. */
 function parseStep(digits: string): GlobalStep | null {
   const step = Number(digits)
   return Number.isSafeInteger(step) ? (step as GlobalStep) : null

@@ -4,21 +4,22 @@ import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
 import { markBoundaries, refusal, type Translation, translatePattern } from './python-regex.js'
 
-/** A pattern that is searched for anywhere in a name, as Python's `re.search` does. Case matters. */
+/** A pattern that is searched for anywhere in a name, as Python's `re.search` does. It is case-sensitive. */
 export interface Pattern {
   readonly source: string
-  /** What a name costs at the most, in a unit of its own: 1 for a plain text, else the characters of the pattern. */
+  /** The most that matching a name costs, in a unit of its own: 1 for a plain text, else the characters of the pattern. */
   readonly cost: number
   matches(name: string): boolean
 }
 
-/** More is no pattern for names; compiling what is as long can take a second, and a hundred MB. */
+/** Nobody writes longer patterns for names; compiling one can take a second, and 100 MB. */
 const MAX_PATTERN_LENGTH = 1 << 15
 
 /**
- * Compiles a Python regular expression (format.md "Collections file"). What it takes to match a name grows with the
- * name's length and the pattern's and never faster, whoever wrote them: RE2 does not backtrack.
- * @throws UsageError for an invalid pattern, and for constructs that could not be matched so: see `translatePattern`
+ * Compiles a Python regular expression (format.md "Collections file"). The time to match a name is at most proportional
+ * to the lengths of the name and of the pattern, whoever wrote them: RE2 does not backtrack.
+ * @throws UsageError for an invalid pattern, and for constructs that can't be matched in linear time: see
+ *   `translatePattern`
  */
 export function compilePattern(source: string): Pattern {
   if (source.length > MAX_PATTERN_LENGTH)
@@ -33,12 +34,15 @@ export function compilePattern(source: string): Pattern {
   }
 }
 
-/** Names for which Python's `re`, RE2 and V8's engine mean the same by our patterns, and too short for any to be slow. */
+/**
+ * Names for which our own patterns mean the same to Python's `re`, RE2 and V8's engine, and which are too short to be
+ * slow.
+ */
 const SHORT_ASCII = /^[\x20-\x7e]{0,256}$/
 
 /**
- * As `compilePattern`, of a pattern of trialscan's own, in which nothing backtracks without an end: V8's engine, a tenth as
- * long, takes the names that nobody made to hurt it.
+ * Like `compilePattern`, for trialscan's own patterns, which can't backtrack without end. Ordinary names go to V8's
+ * engine, which takes a tenth of the time.
  */
 export function compileOwnPattern(source: string): Pattern {
   const [, flag = '', own = ''] = /^(\(\?i\))?(.*)$/s.exec(source)!
@@ -55,14 +59,17 @@ export function compileOwnPattern(source: string): Pattern {
 /** A text with marks is twice as long, and so is the pattern. */
 const MARKED_COST = 4
 
-/** Whether a pattern stands for a plain text, which takes no engine. */
+/** Whether a pattern is a plain text, which needs no regex engine. */
 export function isPlainText(source: string): boolean {
   return source.length <= MAX_PATTERN_LENGTH && literalSearch(source) !== null
 }
 
 type Search = (name: string) => boolean
 
-/** Characters that stand for themselves, escaped or not. A `.*` at either end of a search changes nothing if no anchor is beyond it. */
+/**
+ * Characters that stand for themselves, escaped or not. At either end of a search, `.*` changes nothing unless an
+ * anchor follows.
+ */
 const LITERAL = /^(?:(\^)|(?:\.\*)?)((?:[\w/: @,=<>!~#%&;'"`-]|\\[^0-9a-zA-Z])*)(?:(\$)|(?:\.\*)?)$/
 
 /** The search for a plain text, which needs no engine; null for anything else. */
@@ -87,14 +94,14 @@ function engineSearch(source: string, { source: translated, isReversed, isMarked
       return compiled.test(isReversed ? [...text].reverse().join('') : text)
     }
   } catch (error) {
-    // The translation is valid RE2, so this is about its size: nested repetition.
+    // The translation is valid RE2, so it must be too large: nested repetition.
     throw refusal(source, 'a pattern of that size', error)
   }
 }
 
 let loaded: typeof RE2JS | undefined
 
-/** Loading re2js takes 15 ms: most commands never need it, and a synchronous caller can't wait for an import. */
+/** Loading re2js takes 15 ms. Most commands never need it, and a synchronous caller can't wait for an import. */
 function loadEngine(): typeof RE2JS {
   loaded ??= (createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }).RE2JS
   return loaded

@@ -1,14 +1,14 @@
 /**
- * Python's regular expressions in RE2's words. Only the question "does it match anywhere?" is kept: groups capture
+ * Python's regular expressions in RE2's syntax. Only the question "does it match anywhere?" is kept: groups capture
  * nothing, and lazy repetition is the same as greedy.
  *
  * RE2 has no lookahead, but re2js has lookbehind, in linear time. What follows in a text precedes in the reversed text,
- * so every part is translated twice: as it is, and read backwards. A pattern that looks ahead (smdebug's own
- * `^(?!gradient).*weight` does) is searched for backwards in the reversed text, and that is exact.
+ * so every part is translated twice: forward and backward. A pattern that looks ahead (such as smdebug's own
+ * `^(?!gradient).*weight`) is searched for backward in the reversed text, which is exact.
  *
- * RE2's `\b` knows ASCII words only. A pattern with `\b` or `\B` is searched for in a text that has a mark behind each
- * character, and before the first: whether a word begins or ends there (`markBoundaries`). So the question is one of what
- * precedes, in either direction, and every character of the pattern takes the mark behind it.
+ * RE2's `\b` knows only ASCII words. A pattern with `\b` or `\B` is searched for in a text that has a mark before the
+ * first character and after each: whether a word begins or ends there (`markBoundaries`). The question is then one of
+ * what precedes, in either direction, and every character of the pattern takes the mark after it.
  */
 
 import { UsageError } from '../errors.js'
@@ -16,18 +16,18 @@ import { UsageError } from '../errors.js'
 /** A pattern for re2js, to be compiled with its LOOKBEHINDS flag. */
 export interface Translation {
   readonly source: string
-  /** True where the text has to be reversed (by code points) before the search. */
+  /** Whether the text has to be reversed (by code points) before the search. */
   readonly isReversed: boolean
-  /** True where the text needs marks (`markBoundaries`), before it is reversed. */
+  /** Whether the text needs marks (`markBoundaries`), added before it is reversed. */
   readonly isMarked: boolean
 }
 
 /**
- * The pattern that finds the same texts in re2js as `source` does with Python's `re.search`. Two differences are left:
- * case is folded as RE2 does it, and characters that are newer than a Python may be letters here.
- * @throws UsageError for what Python refuses, for what cannot be matched in linear time (backreferences, conditional
- * groups, atomic groups, possessive repetition, more than 1000 repetitions), and for lookahead and lookbehind in one
- * pattern
+ * The pattern that finds the same texts in re2js as `source` does with Python's `re.search`. Two differences remain:
+ * case is folded as RE2 does it, and characters that are newer than a Python may count as letters here.
+ * @throws UsageError for what Python refuses, for what can't be matched in linear time (backreferences, conditional
+ *   groups, atomic groups, possessive repetition, more than 1000 repetitions), and for lookahead and lookbehind in one
+ *   pattern
  */
 export function translatePattern(source: string): Translation {
   const plain = new Translator(source, false)
@@ -37,17 +37,17 @@ export function translatePattern(source: string): Translation {
   const isReversed = whole.looksAhead || whole.consumesLineEnd
   if (isReversed && whole.looksBehind) throw refusal(source, 'lookahead (or $ before more) together with lookbehind')
   const translated = isReversed ? whole.backward : whole.forward
-  // Nothing is found between a character and its mark.
+  // A match never begins between a character and its mark.
   return { source: isMarked ? `(?<=[${MARKS}])(?:${translated})` : translated, isReversed, isMarked }
 }
 
-/** Marks are the last four code points, which are no characters: the first of them, and one more for each kind of boundary. */
+/** Marks are the last four code points, noncharacters all: the first for no boundary, the others by the bits of its kind. */
 const FIRST_MARK = 0x10fffc
 const MARKS = '\\x{10fffc}-\\x{10ffff}'
 const UNICODE_BOUNDARY = 1
 const ASCII_BOUNDARY = 2
 
-/** A text with a mark before it and behind each of its characters: whether that is at the edge of a word. */
+/** A text with a mark before it and after each of its characters: whether a word begins or ends there. */
 export function markBoundaries(text: string): string {
   const marked: string[] = []
   let [wasWord, wasAscii] = [false, false]
@@ -59,14 +59,14 @@ export function markBoundaries(text: string): string {
   }
   for (const char of text) {
     mark(/[\p{L}\p{N}_]/u.test(char), /\w/.test(char))
-    // What is a mark itself is another code point that is no character.
+    // A mark in the text itself becomes another noncharacter.
     marked.push(char.codePointAt(0)! < FIRST_MARK ? char : '\ufffe')
   }
   mark(false, false)
   return marked.join('')
 }
 
-/** A part of a pattern: as RE2 reads it in the text, and in the reversed text. */
+/** A part of a pattern as RE2 reads it: in the text, and in the reversed text. */
 interface PatternPart {
   readonly forward: string
   readonly backward: string
@@ -94,21 +94,21 @@ const FLAG_NAMES: Readonly<Record<string, keyof Flags>> = {
   x: 'verbose',
 }
 
-/** As deep as groups may lie in each other; the translator recurses once for each. */
+/** How deep groups may be nested; the translator recurses once per level. */
 const MAX_DEPTH = 200
 
-/** RE2's own limit: repetition is written out when it is compiled. */
+/** RE2's own limit: repetition is expanded when a pattern is compiled. */
 const MAX_REPEAT = 1000
 
 const EMPTY = verbatim('')
 
 /**
- * `$`: the end, or before a newline at the end. Forward it takes that newline with it, which makes a difference only if
- * the pattern goes on; backward it is a lookbehind and takes nothing.
+ * `$`: the end, or before a newline at the end. The forward form consumes that newline, which matters only if the
+ * pattern goes on; the backward form is a lookbehind and consumes nothing.
  */
 const LINE_END: PatternPart = { ...verbatim('(?:\\n?\\z)'), backward: '(?<=\\A\\n?)', hasLineEnd: true }
 
-/** The same, and the other anchors, in a text with marks. Those that look at what follows see no mark before it. */
+/** The same, and the other anchors, for a text with marks. Those that look at what follows see no mark before it. */
 const MARKED_LINE_END: PatternPart = {
   ...LINE_END,
   forward: `(?:(?:\\n[${MARKS}])?\\z)`,
@@ -123,7 +123,7 @@ const MARKED_ANCHORS = {
   textEnd: MARKED_LINE_END,
 }
 
-/** Class contents, and what they are not: a Python `str` pattern is Unicode's unless `(?a)`. */
+/** Class contents, and their complements: a Python `str` pattern uses Unicode's classes unless `(?a)`. */
 const CLASSES = {
   unicode: { w: '\\p{L}\\p{N}_', d: '\\p{Nd}', s: '\\t-\\r\\x1c-\\x20\\x{85}\\p{Z}' },
   ascii: { w: '0-9A-Za-z_', d: '0-9', s: '\\t-\\r\\x20' },
@@ -160,7 +160,7 @@ class Translator {
     return whole
   }
 
-  /** `(?im)`: holds for the whole pattern, so it may stand only at its beginning. */
+  /** `(?im)` applies to the whole pattern, so it may stand only at its beginning. */
   #globalFlags(): Flags {
     let flags: Flags = { ignoreCase: false, multiline: false, dotAll: false, ascii: false, verbose: false }
     for (;;) {
@@ -210,7 +210,7 @@ class Translator {
     }
   }
 
-  /** One thing, which may be repeated. */
+  /** One item, which may be repeated. */
   #atom(flags: Flags): PatternPart & { isAssertion?: boolean; isAnchor?: boolean } {
     const char = this.#char()
     const at = this.#isMarked ? MARKED_ANCHORS : ANCHORS
@@ -243,7 +243,7 @@ class Translator {
     }
   }
 
-  /** What takes one character, and the mark behind it. */
+  /** Something that consumes one character, and the mark after it. */
   #one(source: string): PatternPart {
     return verbatim(this.#isMarked ? `${source}[${MARKS}]` : source)
   }
@@ -257,7 +257,7 @@ class Translator {
     return { ...verbatim(forward), backward, isAnchor: true }
   }
 
-  /** `\b`, or `\B`: the mark before is one of a boundary, or of none. */
+  /** `\b` or `\B`: the mark before this is one of a boundary, or is not. */
   #boundary(isInside: boolean, flags: Flags): PatternPart & { isAnchor: true } {
     this.hasBoundary = true
     const kind = flags.ascii ? ASCII_BOUNDARY : UNICODE_BOUNDARY
@@ -278,7 +278,7 @@ class Translator {
     if (this.#bounds() !== null) throw this.#invalid('multiple repeat')
     this.#at = at
     const [min, max] = bounds
-    // An assertion takes no text: to repeat it changes nothing, and not to need it is not to have it.
+    // An assertion consumes nothing: repeating it changes nothing, and making it optional removes it.
     if (part.isAssertion) return min === 0 ? EMPTY : part
     const suffix =
       min === 0 && max === 1 ? '?' : max === undefined ? (min < 2 ? '*+'[min] : `{${min},}`) : `{${min},${max}}`
@@ -290,7 +290,7 @@ class Translator {
     }
   }
 
-  /** `*`, `+`, `?`, `{2}`, `{2,}`, `{,3}` or `{2,3}` as least and most; null, and nothing taken, for anything else. */
+  /** `*`, `+`, `?`, `{2}`, `{2,}`, `{,3}` or `{2,3}` as minimum and maximum; null, with nothing read, for anything else. */
   #bounds(): readonly [min: number, max: number | undefined] | null {
     if (this.#take('*')) return [0, undefined]
     if (this.#take('+')) return [1, undefined]
@@ -329,7 +329,7 @@ class Translator {
     return this.#rest(this.#setFlags(this.#setFlags(flags, match[1]!, true), match[2] ?? '', false))
   }
 
-  /** What is left of a group, with its end. */
+  /** The rest of a group, with its end. */
   #rest(flags: Flags): PatternPart {
     const inner = this.#alternatives(flags)
     if (!this.#take(')')) throw this.#invalid('missing ), unterminated subpattern')
@@ -407,7 +407,7 @@ class Translator {
     const caseless = flags.ignoreCase ? 'i' : ''
     if (negatedSets.length === 0) return this.#one(`(?${caseless}:${isNegated ? this.#others(set) : `[${set}]`})`)
     const union = [...(set === '' ? [] : [`[${set}]`]), ...negatedSets].join('|')
-    // One character is the same in both directions, so here a lookbehind serves either.
+    // One character is the same in both directions, so a lookbehind serves either.
     const any = this.#isMarked ? this.#others('') : '(?s:.)'
     return this.#one(isNegated ? `(?:${any}(?${caseless}:(?<!${union})))` : `(?${caseless}:${union})`)
   }
@@ -439,7 +439,7 @@ class Translator {
     return isNext
   }
 
-  /** Comments may stand everywhere, also between a thing and its repetition. */
+  /** Comments may stand anywhere, even between an item and its repetition. */
   #skipComments(flags: Flags): void {
     while (this.#skip(flags.verbose ? /^(?:\s+|#[^\n]*|\(\?#[^)]*\))/ : /^\(\?#[^)]*\)/));
     if (this.#source.startsWith('(?#', this.#at)) throw this.#invalid('missing ), unterminated comment')
@@ -461,7 +461,7 @@ class Translator {
   }
 }
 
-/** The error for a pattern that is valid Python, but not to be had in linear time. */
+/** The error for a pattern that is valid Python, but that can't be matched in linear time. */
 export function refusal(pattern: string, construct: string, cause?: unknown): UsageError {
   return new UsageError(
     `pattern ${quotedPattern(pattern)}: ${construct} is not supported: only what can be matched in linear time is accepted, ` +
@@ -487,12 +487,12 @@ function verbatim(source: string): PatternPart {
   }
 }
 
-/** A character that no syntax can mistake for something else. */
+/** A character, escaped so that no syntax can mistake it for something else. */
 function hexEscape(char: string): string {
   return `\\x{${char.codePointAt(0)!.toString(16)}}`
 }
 
-/** A lookaround with `inner` (a group); `isAhead` tells the direction. What looks ahead looks behind when reversed. */
+/** A lookaround with `inner` (a group). A lookahead becomes a lookbehind when reversed. */
 function looking(inner: PatternPart, sign: '=' | '!', isAhead: boolean): PatternPart & { isAssertion: true } {
   const unused = ''
   return {
@@ -506,7 +506,7 @@ function looking(inner: PatternPart, sign: '=' | '!', isAhead: boolean): Pattern
   }
 }
 
-/** What is true of a whole because it is true of a part; its sources are still to be made. */
+/** The properties that a whole takes over from its parts; its sources are yet to be made. */
 function joined(parts: readonly PatternPart[]): PatternPart {
   return {
     ...EMPTY,

@@ -1,4 +1,4 @@
-/** How a saved reduction is named: as a tensor of its own. Source: format.md "Index file". */
+/** The names of saved reductions, each of which is a tensor of its own. Source: format.md "Index file". */
 
 import { REDUCTIONS, type ReductionName } from '../types.js'
 
@@ -8,7 +8,7 @@ export interface SavedReduction {
   readonly tensor: string
 }
 
-/** What a saved tensor's name tells, if it is that of a reduction; null for any other, also for unknown reductions. */
+/** What a tensor's name says if it is that of a saved reduction; null for any other name, and for unknown reductions. */
 export function parseReductionName(tensorName: string): SavedReduction | null {
   const match = /^(?:smdebug|tornasole)\/reductions\/([^/]+)\/(.+)$/s.exec(tensorName)
   const reduction = match && REDUCTIONS.find(name => name === match[1])

@@ -1,4 +1,4 @@
-/** What Tornasole (2019, before smdebug) wrote in its own way: index files in CSV, one collections file of lines. */
+/** What Tornasole (2019, before smdebug) wrote in formats of its own: CSV index files, and one collections file of lines. */
 
 import { FormatError, quote } from '../errors.js'
 import type { CollectionConfig } from './collections.js'
@@ -6,7 +6,7 @@ import type { TensorLocation } from './index-file.js'
 import { checkEventFileName, EVENTS_DIRECTORY } from './paths.js'
 import { parseReductionName } from './reduction-name.js'
 
-/** An index file of Tornasole. It tells no mode: that stands in the Events alone. */
+/** An index file of Tornasole's. It states no mode, which stands only in the Events. */
 export interface TornasoleIndexFile {
   /** Relative to the trial and checked to lie in it. */
   readonly eventFile: string | null
@@ -15,12 +15,12 @@ export interface TornasoleIndexFile {
 
 /** `tensor name, event file path, start,length`. */
 const INDEX_LINE = /^(.+), (\d+), ?(\d+)$/s
-/** A path from the root on, or below a URL's. */
+/** An absolute path, or one below a URL's root. */
 const ROOTED = /^(?:[a-z0-9]+:\/)?\/./s
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** The text of an index file: a name that is not UTF-8 is the name of nothing. @throws FormatError `BadIndexFile` */
+/** The text of an index file, which has to be UTF-8. @throws FormatError `BadIndexFile` */
 export function tornasoleText(bytes: Uint8Array, url: string): string {
   try {
     return decoder.decode(bytes)
@@ -38,7 +38,7 @@ export function tornasoleText(bytes: Uint8Array, url: string): string {
  */
 export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFile {
   let eventFile: string | null = null
-  // Mostly that of the line before.
+  // Usually that of the line before.
   let known = { path: '', file: '' }
   const tensors = linesOf(text).map(([line, number]): TensorLocation => {
     const [, place = '', start, length] = INDEX_LINE.exec(line) ?? []
@@ -57,8 +57,9 @@ export function parseTornasoleIndex(text: string, url: string): TornasoleIndexFi
 }
 
 /**
- * Where a name ends and its path begins. Both may hold commas, paths hardly do: a path from the root on, or in the trial,
- * without a comma; else one from the root on, with `/events/` in it; else whatever has none. In linear time.
+ * Splits a name from the path after it. Either may hold commas, though paths hardly ever do. The path is an absolute
+ * one, or one in the trial, without a comma; failing that, an absolute one with `/events/` in it; failing that,
+ * whatever has no comma. Takes linear time.
  */
 function nameAndPath(text: string): readonly [name: string, path: string] | null {
   const cutAt = (at: number) => [text.slice(0, at), text.slice(at + 2)] as const
@@ -77,22 +78,22 @@ function nameAndPath(text: string): readonly [name: string, path: string] | null
   return isSeparator ? cutAt(last) : null
 }
 
-/** The text of an index file, with the path that the event file has in the trial. */
+/** The text of an index file, with the event file's path in the trial. */
 export function tornasoleIndexText({ eventFile, tensors }: TornasoleIndexFile): string {
   return tensors
     .map(({ name, startByte, byteLength }) => `${name}, ${eventFile}, ${startByte},${byteLength}\n`)
     .join('')
 }
 
-/** The event file's path in the trial: what it was on the training machine, from its last `events/` on. */
+/** The event file's path in the trial: its path on the training machine, from the last `events/` on. */
 function inTrial(path: string): string {
   const at = path.lastIndexOf(`/${EVENTS_DIRECTORY}/`)
   return at < 0 ? path : path.slice(at + 1)
 }
 
 /**
- * Reads `collections.ts`: a line a collection, `v0!@name!@regex,regex!@tensor,tensor!@reduction tensor names!@…`. What
- * reductions and steps were to be saved stands in a notation of its own, which is left out.
+ * Reads `collections.ts`: one line per collection, `v0!@name!@regex,regex!@tensor,tensor!@reduction tensor names!@…`.
+ * Which reductions and steps to save is in a notation of its own, which is skipped.
  * @throws FormatError `BadCollectionsFile`
  */
 export function parseTornasoleCollections(text: string, url: string): Map<string, CollectionConfig> {
@@ -119,7 +120,7 @@ function splitNames(text: string): string[] {
   return text.split(',').filter(part => part !== '')
 }
 
-/** The lines that are not empty, and their numbers from 1 on. */
+/** The lines that are not empty, with their numbers from 1 on. */
 function linesOf(text: string): (readonly [string, number])[] {
   return text
     .split(/\r?\n/)

@@ -1,4 +1,4 @@
-/** What a listing of a trial's files tells: whose layout it is, what each file is, and which of them count. Pure. */
+/** What a listing says about a trial: whose layout it has, what each file is, and which files count. Pure. */
 
 import { FormatError, quote, shortPath } from '../errors.js'
 import {
@@ -21,8 +21,8 @@ import {
 } from './paths.js'
 
 /**
- * What the files of a trial are, told by their names alone: all who read a trial ask here. An answer is worked out when it is
- * first asked for, from the files that were listed.
+ * What the files of a trial are, judged by their names alone. Everyone who reads a trial asks here. An answer is worked
+ * out when it is first asked for.
  */
 export class TrialFiles {
   readonly #paths: readonly string[]
@@ -32,20 +32,23 @@ export class TrialFiles {
   #index: readonly string[] | undefined
   #events: readonly string[] | undefined
 
-  /** @param paths of all files, or of those directories about which something is asked */
+  /** @param paths of all files, or of the directories that are asked about */
   constructor(paths: readonly string[]) {
     this.#paths = paths
   }
 
-  /** Whether Tornasole wrote it, which called float16 int32: index files that `reindexTrial` made beside its own change nothing. */
+  /**
+   * Whether Tornasole wrote it, which labelled float16 as int32. Index files that `reindexTrial` made beside its own
+   * change nothing.
+   */
   get isTornasole(): boolean {
     const isItsOwn = (path: string): boolean => path === TORNASOLE_COLLECTIONS_FILE || path === TORNASOLE_END_MARKER
     return this.#paths.some(path => isItsOwn(path) || isCsvIndex(path))
   }
 
   /**
-   * Whether nothing of smdebug's or Tornasole's is here, so that TensorBoard's files are what is read. A collections file tells
-   * whose trial it is before it is finished; an end marker alone doesn't.
+   * Whether there is nothing of smdebug's or Tornasole's, so that TensorBoard's files are read. A collections file
+   * shows whose trial it is before it is finished; an end marker alone doesn't.
    */
   get isPlain(): boolean {
     const isOurs = (path: string): boolean =>
@@ -61,38 +64,41 @@ export class TrialFiles {
     return this.#paths.some(path => END_MARKERS.includes(path))
   }
 
-  /** The index files that count: finished, one a step and worker. */
+  /** The index files that count: finished, one per step and worker. */
   get index(): readonly string[] {
     this.#index ??= this.#paths.filter(path => this.indexName(path) !== null && !this.duplicates.has(path))
     return this.#index
   }
 
-  /** What the name of an index file tells; null for one that is not finished or is superseded, and for what is none. */
+  /** What the name of an index file says; null for one that is not finished or is superseded, and for other files. */
   indexName(path: string): IndexFileName | null {
     return !isBelow(INDEX_DIRECTORY, path) || isTemporary(path) || this.superseded.has(path)
       ? null
       : parseIndexFileName(path)
   }
 
-  /** Tornasole's index files that have one of smdebug's beside them, made by `reindexTrial`: that one counts. */
+  /** Tornasole's index files with one of smdebug's beside them, made by `reindexTrial`, which counts instead. */
   get superseded(): ReadonlySet<string> {
     this.#superseded ??= supersededAmong(this.#paths)
     return this.#superseded
   }
 
-  /** Index files of a step and worker that another one is of, too, which counts: by path, with that one's. */
+  /** Index files of a step and worker for which another one counts: by path, with the path of that one. */
   get duplicates(): ReadonlyMap<string, string> {
     this.#duplicates ??= duplicatesAmong(this.#paths.filter(path => isBelow(INDEX_DIRECTORY, path)))
     return this.#duplicates
   }
 
-  /** smdebug's event files that are finished. Where there are index files, these tell which are read. */
+  /** smdebug's event files that are finished. If there are index files, those decide which event files are read. */
   get events(): readonly string[] {
     this.#events ??= this.#paths.filter(isEventFile)
     return this.#events
   }
 
-  /** Event files of a step and worker that another one is of, too: without an index, that one counts. */
+  /**
+   * Event files of a step and worker for which another one counts if there is no index: by path, with the path of that
+   * one.
+   */
   get eventDuplicates(): ReadonlyMap<string, string> {
     this.#eventDuplicates ??= duplicatesAmong(this.events)
     return this.#eventDuplicates
@@ -108,27 +114,27 @@ export class TrialFiles {
     return this.#paths.filter(isCollectionsFile)
   }
 
-  /** Files of the root that tell of the trial: end markers, and the collections of Tornasole. */
+  /** Files in the root that say something about the trial: end markers, and the collections of Tornasole. */
   get root(): readonly string[] {
     return this.#paths.filter(path => ROOT_FILES.includes(path))
   }
 
-  /** Files that are still being written, or were left so. */
+  /** Files that are still being written, or were never finished. */
   get temporaries(): readonly string[] {
     return this.#paths.filter(isTemporary)
   }
 
-  /** What would be an index or event file, but for its step. */
+  /** Files that would be index or event files but for their step. */
   get ofNoStep(): readonly string[] {
     const isPart = (path: string): boolean => isBelow(INDEX_DIRECTORY, path) || isBelow(EVENTS_DIRECTORY, path)
     return this.#paths.filter(path => isPart(path) && isOfNoStep(path))
   }
 }
 
-/** Files in the root that tell of a trial's state. */
+/** Files in the root that tell the state of a trial. */
 export const ROOT_FILES: readonly string[] = [...END_MARKERS, TORNASOLE_COLLECTIONS_FILE]
 
-/** Tornasole's index files that have one of smdebug's beside them. */
+/** Tornasole's index files with one of smdebug's beside them. */
 function supersededAmong(paths: readonly string[]): ReadonlySet<string> {
   const csv = paths.filter(isCsvIndex)
   if (csv.length === 0) return new Set()
@@ -136,17 +142,17 @@ function supersededAmong(paths: readonly string[]): ReadonlySet<string> {
   return new Set(csv.filter(path => there.has(path.replace(/csv$/, 'json'))))
 }
 
-/** Whether a path is that of an index file which is finished. */
+/** Whether a path is that of a finished index file. */
 export function isIndexFile(path: string): boolean {
   return isBelow(INDEX_DIRECTORY, path) && !isTemporary(path) && parseIndexFileName(path) !== null
 }
 
-/** Whether a path is that of an event file of smdebug's which is finished. */
+/** Whether a path is that of a finished event file of smdebug's. */
 export function isEventFile(path: string): boolean {
   return isBelow(EVENTS_DIRECTORY, path) && !isTemporary(path) && parseEventFileName(path) !== null
 }
 
-/** Whether a path is that of a collections file which is finished. */
+/** Whether a path is that of a finished collections file. */
 export function isCollectionsFile(path: string): boolean {
   return isBelow(COLLECTIONS_DIRECTORY, path) && !isTemporary(path) && parseCollectionsFileName(path) !== null
 }
@@ -155,16 +161,16 @@ function isBelow(directory: string, path: string): boolean {
   return path.startsWith(directory) && path[directory.length] === '/'
 }
 
-/** Whether the hook calls a directory of index or event files so: where something else is, all of them are gone. */
+/** Whether the hook gives this name to a directory of index or event files. If it is something else, all of them are gone. */
 export function isPartDirectory(path: string): boolean {
   return /^(?:index|events)\/\d+$/.test(path)
 }
 
 /**
- * Files of a step and worker that another one is of, too: by path, with the path of the one that counts. That is the one
- * that the hook would call so; where there is none, smdebug's before Tornasole's, and of these the first by its path.
- * What is in them does not matter, so that a trial never turns to the other one while a file is written or copied.
- * @param paths all index files, or all event files, of a trial; others are passed over
+ * Files of a step and worker for which another one counts: by path, with the path of that one. The one that counts has
+ * the name that the hook would give it; without one, smdebug's come before Tornasole's, and then the order of paths
+ * decides. Contents don't matter, so that the choice never changes while a file is written or copied.
+ * @param paths all index files, or all event files, of a trial; other files are ignored
  */
 function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> {
   const odd = new Map<string, string[]>()
@@ -190,12 +196,12 @@ function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> 
   return duplicates
 }
 
-/** Whether a path is what the hook calls the file of that step and worker, be it Tornasole's. */
+/** Whether a path is what the hook calls the file of that step and worker. Tornasole's hook counts, too. */
 export function isHooksOwn(path: string): boolean {
   return ownPath(path) === path.replace(/csv$/, 'json')
 }
 
-/** What is wrong with a file beside which another one counts. */
+/** The error for a file that does not count because another one does. */
 export function duplicateError(url: string, path: string, taken: string): FormatError {
   const { expected, got } = describeDuplicate(path, taken)
   return new FormatError('DuplicateFile', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
@@ -210,7 +216,7 @@ export function describeDuplicate(path: string, taken: string): { readonly expec
   }
 }
 
-/** What the hook would call the file of that step and worker; null for what is none. */
+/** What the hook would call the file of that step and worker; null if it is not such a file. */
 function ownPath(path: string): string | null {
   const name = nameOf(path)
   return name && (isBelow(EVENTS_DIRECTORY, path) ? eventFilePath : indexFilePath)(name.step, name.worker)

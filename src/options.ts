@@ -31,12 +31,9 @@ export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof
     return [name, (required as string[]).includes(name) ? schema : v.optional(schema)]
   })
   const described = v.strictObject(Object.fromEntries(entries), 'an object')
-  const former = Object.entries(kinds as Record<string, Renamed>).flatMap(([name, { now }]) =>
-    now ? [[name, now]] : [],
-  )
   const run: Described['~run'] = (dataset, config) =>
     described['~run'](isObject(dataset.value) ? dataset : { value: undefined }, config)
-  return { ...described, '~run': run, required, former } as Kind<O>
+  return { ...described, '~run': run, required } as Kind<O>
 }
 
 /** What holds where nothing is given. */
@@ -52,9 +49,9 @@ export function checkOptions<O extends object>(call: string, takes: Kind<O>, giv
   const described = takes as Described
   if (given === undefined && described.required.length === 0) return NONE as O
   const options = given === undefined ? (NONE as O) : given
-  expectOptions(call, options, currentNames(described))
+  expectOptions(call, options, Object.keys(described.entries))
   const { issues } = v.safeParse(described, options, { abortEarly: true })
-  if (!issues) return described.former.reduce((given, names) => underCurrentName(call, given, names), options)
+  if (!issues) return options
   // A name that there is not may be one that is missing, mistyped.
   const stray = Object.keys(options).find(name => !Object.hasOwn(described.entries, name))
   throw stray === undefined ? wrong(call, described, issues[0]) : unknownOption(call, described, [stray])
@@ -68,29 +65,6 @@ export function expectNoOptions(call: string, given: readonly unknown[], hint = 
 
 type Described = v.StrictObjectSchema<v.ObjectEntries, string> & {
   readonly required: readonly string[]
-  /** Names that options had, each with the one it has now. */
-  readonly former: readonly (readonly [name: string, now: string])[]
-}
-
-/** A kind of an option that has another name now. */
-type Renamed = v.GenericSchema & { readonly now?: string }
-
-/** The options as they are called now. */
-function currentNames({ entries, former }: Described): string[] {
-  return Object.keys(entries).filter(name => !former.some(([old]) => old === name))
-}
-
-/** What was given under a former name, under the one it has now. */
-function underCurrentName<O extends object>(call: string, options: O, [name, now]: readonly [string, string]): O {
-  const given = options as Record<string, unknown>
-  if (given[name] === undefined) return options
-  if (given[now] !== undefined) {
-    throw new UsageError(`${call}: expected ${now} alone, got ${name}, its former name, beside it`, {
-      call,
-      option: name,
-    })
-  }
-  return { ...options, [now]: given[name], [name]: undefined }
 }
 
 /**
@@ -124,7 +98,7 @@ function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>):
 }
 
 function unknownOption(call: string, described: Described, keys: readonly string[]): UsageError {
-  const known = currentNames(within(described, keys.slice(0, -1)))
+  const known = Object.keys(within(described, keys.slice(0, -1)).entries)
   const nearest = nearestNames(keys.at(-1)!.replaceAll(/[-_]/g, ''), known)
   const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `it takes ${known.join(', ')}`
   const option = keys.join('.')
@@ -183,11 +157,6 @@ export const kinds = {
   oneOf,
 
   wholeNumber,
-
-  /** Of a name that an option had: what is given under it is taken under the one it has now. */
-  formerName<T>(now: string, one: Kind<T>): Kind<T> {
-    return { ...one, now } as Kind<T>
-  },
 
   callback<F extends (...args: never[]) => unknown>(): Kind<F> {
     return kind('a function', v.function())

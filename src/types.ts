@@ -39,12 +39,6 @@ export type DType =
   | 'complex128'
   | 'string'
 
-/** Bytes `[startByte, endByte)` of a file. */
-export interface ByteRange {
-  readonly startByte: number
-  readonly endByte: number
-}
-
 /**
  * How much of a record is checked before it is believed.
  * - `none`: the framed length must agree with the index file; no checksum is computed

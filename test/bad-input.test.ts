@@ -286,7 +286,7 @@ describe('index files', () => {
     const first = readFileSync(mine!)
     writeFileSync(mine!, readFileSync(others!))
     writeFileSync(others!, first)
-    const rows = await rowsOf(await createTrial(dir), { check: 'full', reductions: ['max'] })
+    const rows = await rowsOf(await createTrial(dir), { checkLevel: 'full', reductions: ['max'] })
     expect(rows.map(row => [row.step, row.worker, row.error?.code ?? row.reductions.max])).toEqual([
       [0, 'worker_0', 0],
       [0, 'worker_1', 1],

@@ -3,13 +3,12 @@
  * type. The calls are taken from what is exported, so that none is forgotten.
  */
 
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as trialscan from '#dist/index.js'
-import { corruptedCopy } from './support/corrupted.js'
 import { fixtureTrial } from './support/golden.js'
 
 const { createTrial, Rule, UsageError } = trialscan
@@ -285,45 +284,9 @@ describe('options that have no effect', () => {
   })
 })
 
-describe('former names', () => {
-  it.each([
-    ['createTrial', 'cache', 'indexCache', join(scratch, 'index-cache')],
-    ['trial.scan', 'check', 'checkLevel', 'full'],
-    ['tensor.value', 'check', 'checkLevel', 'full'],
-    ['tensor.values', 'check', 'checkLevel', 'full'],
-    ['tensor.reductionValue', 'check', 'checkLevel', 'full'],
-    ['tensor.reductionValues', 'check', 'checkLevel', 'full'],
-    ['tensor.shape', 'check', 'checkLevel', 'full'],
-    ['tensor.shapes', 'check', 'checkLevel', 'full'],
-    ['evaluate', 'check', 'checkLevel', 'full'],
-    ['rule.invoke', 'check', 'checkLevel', 'full'],
-    ['reqTensors.fetch', 'check', 'checkLevel', 'full'],
-  ])('%s takes %s as %s, checked alike, and not both', async (name, former, now, given) => {
-    const call = CALLS[name]!
-    expect(await refusal(call, 'nonsense')).not.toMatch(new RegExp(`[{ ]${former}[, ]`))
-    expect(await refusal(call, { [former]: given, [now]: given })).toBe(
-      `${name}: expected ${now} alone, got ${former}, its former name, beside it`,
-    )
-    expect(await refusal(call, { [former]: 5 })).toMatch(`${name}: expected ${former} to be `)
-    await call({ [former]: given, [now]: undefined } as never)
-    await call({ [former]: undefined, [now]: given } as never)
-  })
-
-  it('work as before', async () => {
-    const damaged = corruptedCopy('one bit of an element flipped', join(scratch, 'damaged'))
-    const cache = join(scratch, 'damaged-index')
-    const opened = await createTrial(damaged, { threads: 0, cache })
-    expect(existsSync(cache)).toBe(true)
-    const failures = async (options: trialscan.ScanOptions): Promise<number> => {
-      const scan = opened.scan({ threads: 0, ...options })
-      for await (const row of scan) void row
-      return scan.stats.failedRows
-    }
-    expect(await failures({})).toBe(0)
-    expect(await failures({ check: 'full' })).toBe(1)
-    expect(await failures({ checkLevel: 'full' })).toBe(1)
-    await opened.close()
-  })
+it('`check` and `cache`, which options were once called, are unknown', async () => {
+  expect(await refusal(CALLS['trial.scan']!, { check: 'full' })).toMatch('trial.scan has no option "check"')
+  expect(await refusal(CALLS.createTrial!, { cache: 'index' })).toMatch('createTrial has no option "cache"')
 })
 
 describe('options', () => {

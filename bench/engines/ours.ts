@@ -1,11 +1,11 @@
 /** trialscan, as it was built. */
 import { KnownMoments } from '#dist/engine/abi.js'
+import { dtypeNumber, elementByteLength } from '#dist/engine/dtype.js'
 import { Engine } from '#dist/engine/engine.js'
 import type { Address } from '#dist/engine/memory.js'
 import { instantiateCore } from '#dist/engine/module.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
 import { createTrial, verifyTrial } from '#dist/index.js'
-import { dtypeInfo } from '#dist/job/tensor-value.js'
 import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { type Decoded, float32View, type Records } from './record.js'
 
@@ -134,7 +134,7 @@ export function momentsRow(
   const engine = new Engine()
   const start = load(engine, bytes)
   const batch = engine.reserveBatch(1)
-  const count = bytes.length / dtypeInfo(dtype).byteLength
+  const count = bytes.length / elementByteLength(dtype)
   return () => {
     engine.resetRow(batch)
     engine.addToRow(batch, dtype, start, count, 0, known)
@@ -158,7 +158,7 @@ export function allcloseInPlace(a: Float32Array, b: Float32Array, rtol: number, 
   const right = core.arenaReserve(b.byteLength) >>> 0
   new Float32Array(core.memory.buffer, left, a.length).set(a)
   new Float32Array(core.memory.buffer, right, b.length).set(b)
-  const { number } = dtypeInfo('float32')
+  const number = dtypeNumber('float32')
   return () => core.allclose(number, left, number, right, a.length, rtol, atol, 0) >>> 0
 }
 

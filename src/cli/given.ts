@@ -12,45 +12,23 @@ interface GivenFlags {
   readonly threads?: number
   readonly checkLevel?: CheckLevel
   readonly s3Cache?: string
-  /** Former names of the two before. */
-  readonly check?: CheckLevel
-  readonly cache?: string
 }
 
-/** Flags that have another name now, and keep their old one for one version: as commander and as people call them. */
-const FORMER = [
-  ['check', 'checkLevel', '--check', '--check-level'],
-  ['cache', 's3Cache', '--cache', '--s3-cache'],
-] as const
-
 /**
- * The options under the names that they have now, with a format, no file where standard output is meant, and no more threads than can help.
- * @throws UsageError for what contradicts itself: a format and a file name, an option and its former name
+ * The options with a format, no file where standard output is meant, and no more threads than can help.
+ * @throws UsageError for what contradicts itself: a format and a file name
  */
 export function settle<C extends Command, O extends GivenFlags>(
   command: C,
   trial: string,
-  given: O,
+  options: O,
 ): O & { readonly format: FormatOf<C> } {
-  const options = underCurrentFlags(given)
   // For these it is a directory.
   const isFile = command !== 'repair' && command !== 'reindex'
   const out = isFile && options.out === '-' ? undefined : options.out
   const asked = options.format ?? (options.json ? (command === 'ls' ? 'json' : 'jsonl') : undefined)
   const format = formatFor(command, asked, isFile ? out : undefined) as FormatOf<C>
   return { ...options, out, format, ...threadsOf(trial, options) }
-}
-
-function underCurrentFlags<O extends GivenFlags>(given: O): O {
-  let options = given
-  for (const [former, now, formerFlag, flag] of FORMER) {
-    if (given[former] === undefined) continue
-    if (given[now] !== undefined)
-      throw new UsageError(`expected ${flag} alone, got ${formerFlag}, its former name, beside it`)
-    note(`${formerFlag} is deprecated: write ${flag}`)
-    options = { ...options, [now]: given[former], [former]: undefined }
-  }
-  return options
 }
 
 function formatFor(command: Command, asked: FormatName | undefined, out: string | undefined): FormatName {

@@ -224,8 +224,7 @@ withS3Options(
             '--check-level <LEVEL>',
             'which checksums to verify: none, those of the lengths (the default), or all',
           ).choices(CHECK_LEVEL_CHOICES),
-        )
-        .addOption(new Option('--check <LEVEL>').choices(CHECK_LEVEL_CHOICES).hideHelp()),
+        ),
     )
       .option('--memory <MIB>', 'how many MiB of file contents a thread may hold (default: 64)', wholeNumberArgument)
       .option('--stats', 'print what the scan cost on standard error'),

@@ -1,6 +1,6 @@
 /** What the command line can say of trials on S3: the same options for every command that opens one. */
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { pathText, wholeNumberArgument } from './arguments.js'
 
 export interface S3Flags {
@@ -30,5 +30,4 @@ export function withS3Options(command: Command): Command {
       'of S3: objects of no trial, after which a listing ends (default: 100000; 0: nowhere)',
       wholeNumberArgument,
     )
-    .addOption(new Option('--cache <DIR>').argParser(pathText).hideHelp())
 }

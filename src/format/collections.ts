@@ -255,11 +255,6 @@ function hasBit(bits: Uint8Array, i: number): boolean {
   return ((bits[i >> 3]! >> (i & 7)) & 1) === 1
 }
 
-/** The members of one collection: see `Membership`. */
-export function collectionMembers(config: CollectionConfig, savedNames: Iterable<string>): string[] {
-  return new Membership(savedNames).members(config)
-}
-
 function parseCollection(key: string, value: unknown, place: JsonPlace): CollectionConfig {
   const entry = expectObject(value, place)
   return {

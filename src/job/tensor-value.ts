@@ -1,6 +1,5 @@
 /** A tensor's value: a typed array with its shape and strides, as zarrita and scijs' ndarray have them. */
 
-import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import { withEngineSync } from '../engine/engines.js'
 import { UsageError } from '../errors.js'
 import { checkOptions, kinds, optionsOf, shown } from '../options.js'
@@ -197,9 +196,4 @@ function comparable(name: string, given: TensorValue | NumericArray): Comparable
   if (isValue && dtype !== 'string') return given as TensorValue
   const got = dtype === 'string' ? 'a tensor of strings' : shown(given)
   throw new UsageError(`allclose: expected ${name} to be a tensor of numbers or a typed array, got ${got}`)
-}
-
-/** Bytes that an element takes where it is saved, and TensorFlow's number of its type; 0 bytes for strings. */
-export function dtypeInfo(dtype: DType): { readonly byteLength: number; readonly number: number } {
-  return { byteLength: elementByteLength(dtype), number: dtypeNumber(dtype) }
 }

@@ -39,14 +39,11 @@ export const WORK_OPTIONS: Kinds<WorkOptions> = {
 export interface ReadOptions extends WorkOptions {
   /** Which checksums are verified. Default `minimal`. */
   readonly checkLevel?: CheckLevel
-  /** @deprecated Write `checkLevel`. */
-  readonly check?: CheckLevel
 }
 
 export const READ_KINDS: Kinds<ReadOptions> = {
   ...WORK_OPTIONS,
   checkLevel: kinds.checkLevel,
-  check: kinds.formerName('checkLevel', kinds.checkLevel),
 }
 
 let threads: Promise<typeof import('./threads.js')> | undefined

@@ -66,8 +66,6 @@ export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
    * times of change before it is believed. Worth it from some ten thousand index files on.
    */
   readonly indexCache?: string
-  /** @deprecated Write `indexCache`. */
-  readonly cache?: string
   /** Follow symbolic links out of the trial's directory. Default: they are refused. */
   readonly allowSymlinks?: boolean
   /**
@@ -151,7 +149,6 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
   incompleteStepWindow: kinds.wholeNumber(0),
   requireCollections: kinds.flag,
   indexCache: kinds.text,
-  cache: kinds.formerName('indexCache', kinds.text),
   allowSymlinks: kinds.flag,
   refresh: kinds.oneOf<RefreshMode>(REFRESH_MODES),
   s3: S3_OPTIONS,

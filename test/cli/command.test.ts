@@ -22,7 +22,6 @@ import { copyTrial } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { corruptedCopy } from '../support/corrupted.js'
 import { isRequired, ROOT } from '../support/golden.js'
-import { whenLong } from '../support/part.js'
 import { CLI, DTYPES, objects, PLAIN, trialscan } from './run.js'
 
 let directory: string
@@ -123,41 +122,12 @@ describe('flags of S3', () => {
   })
 })
 
-describe.each(whenLong)('former names of flags', () => {
-  const told = 'trialscan: --check is deprecated: write --check-level\n'
-
-  it('work as before, and are told of once', async () => {
-    const damaged = corruptedCopy('one bit of an element flipped', join(directory, 'damaged'))
-    const now = await trialscan('scan', damaged, '--check-level', 'full')
-    expect(now.code).toBe(4)
-    const before = await trialscan('scan', damaged, '--check', 'full')
-    expect(before).toEqual({ ...now, stderr: `${told}${now.stderr}` })
-    // A cache that can't be had is told before a request is made.
-    const file = join(ROOT, 'package.json')
-    for (const command of [['ls'], ['scan'], ['check'], ['verify']]) {
-      const args = [...command, 's3://bucket/trial', '--s3-endpoint', 'http://127.0.0.1:1', '--s3-anonymous']
-      const { code, stdout, stderr } = await trialscan(...args, '--s3-cache', file)
-      expect(code).toBe(3)
-      expect(stderr).toContain(file)
-      const note = 'trialscan: --cache is deprecated: write --s3-cache\n'
-      expect(await trialscan(...args, '--cache', file)).toEqual({ code, stdout, stderr: `${note}${stderr}` })
-    }
-  })
-
-  it('are not told in the help, nor taken beside the new ones', async () => {
-    for (const command of ['ls', 'scan', 'show', 'check', 'rule-invoker', 'verify', 'reindex', 'repair']) {
-      const { stdout } = await trialscan(command, '--help')
-      expect(stdout).toContain('--s3-cache <DIR>')
-      expect(stdout).not.toMatch(/--(cache|check)\b(?!-level)/)
-    }
-    const both = await trialscan('scan', PLAIN, '--check', 'full', '--check-level', 'full')
-    expect(both).toMatchObject({ code: 2, stdout: '' })
-    expect(both.stderr).toMatch('expected --check-level alone, got --check, its former name, beside it')
-    const caches = await trialscan('ls', 's3://bucket/trial', '--cache', 'a', '--s3-cache', 'b')
-    expect(caches).toMatchObject({ code: 2, stdout: '' })
-    expect(caches.stderr).toMatch('expected --s3-cache alone, got --cache, its former name, beside it')
-    expect(await trialscan('scan', PLAIN, '--check', 'some')).toMatchObject({ code: 2, stdout: '' })
-  })
+it('`--check` and `--cache`, which flags were once called, are unknown', async () => {
+  for (const flag of ['--check', '--cache']) {
+    const { code, stderr } = await trialscan('scan', PLAIN, flag, 'full')
+    expect(code).toBe(2)
+    expect(stderr).toMatch(`unknown option '${flag}'`)
+  }
 })
 
 describe('scan', () => {

@@ -1,11 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import {
-  type CollectionConfig,
-  collectionMembers,
-  mergeCollections,
-  parseCollections,
-} from '#dist/format/collections.js'
+import { type CollectionConfig, Membership, mergeCollections, parseCollections } from '#dist/format/collections.js'
 import { parseIndexFile } from '#dist/format/index-file.js'
 import { parseCollectionsFileName, parseIndexFileName } from '#dist/format/paths.js'
 
@@ -141,8 +136,8 @@ it('members are the saved tensors that are named or found, and a reduction count
     'a_loss',
     'loss_b',
   ]
-  expect(collectionMembers(config, saved)).toEqual(['a_loss', 'gradient/a', 'gradient/b', 'z'])
-  expect(() => collectionMembers(only({ include_regex: ['('] }), [])).toThrow('pattern "("')
+  expect(new Membership(saved).members(config)).toEqual(['a_loss', 'gradient/a', 'gradient/b', 'z'])
+  expect(() => new Membership([]).members(only({ include_regex: ['('] }))).toThrow('pattern "("')
 })
 
 const SHARED = new globalThis.URL('../../../shared/', import.meta.url)
@@ -181,7 +176,7 @@ describe.runIf(existsSync(new globalThis.URL('trials', SHARED)))('the trials in 
     const { collections } = mergeCollections(
       ofWorkers.map(url => parseCollections(readFileSync(url, 'utf8'), url.href)),
     )
-    const members = [...collections].map(([name, config]) => [name, collectionMembers(config, [...names])])
+    const members = [...collections].map(([name, config]) => [name, new Membership([...names]).members(config)])
     expect(Object.fromEntries(members)).toEqual(golden.collections)
   })
 })

@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/index-cache.js'
 import { Engine } from '#dist/engine/engine.js'
 import { type FormatError, TrialscanError } from '#dist/errors.js'
-import { type Collections, collectionMembers, mergeCollections, parseCollections } from '#dist/format/collections.js'
+import { type Collections, Membership, mergeCollections, parseCollections } from '#dist/format/collections.js'
 import { type EventHead, type FileBytes, MalformedEvent, walkEventHead } from '#dist/format/event-head.js'
 import { decodeHistogram } from '#dist/format/histogram.js'
 import { type IndexFile, IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
@@ -533,7 +533,7 @@ const collections: Target = {
 function checkMembers({ collections }: Pick<Collections, 'collections'>): void {
   for (const config of collections.values()) {
     try {
-      const members = collectionMembers(config, SAVED_NAMES)
+      const members = new Membership(SAVED_NAMES).members(config)
       hold(
         members.every(name => SAVED_NAMES.includes(name) || name === 'fc.bias'),
         () => `a member that was not saved: ${members}`,

@@ -1,12 +1,12 @@
 /**
  * The errors a caller can act on. Every message says what was expected and what was found, and names the file and the
- * offset where there is one. Across a thread an error travels as plain data (`toData`, `fromData`), because Piscina
- * keeps only the message of a thrown error.
+ * offset if there is one. Between threads an error travels as plain data (`errorToData`, `errorFromData`), because
+ * Piscina keeps only the message of a thrown error.
  */
 
 import { fileURLToPath } from 'node:url'
 
-/** An error as data: what crosses a thread, and what `toJSON` gives. */
+/** An error as data: what crosses a thread, and what `toJSON` returns. */
 export interface ErrorData {
   readonly name: string
   readonly code: string
@@ -15,8 +15,8 @@ export interface ErrorData {
 }
 
 /**
- * Base of every error that trialscan throws. `code` is stable and made for programs, `message` for people: a file on the
- * local disk has its path there, and its URL in the field `url`.
+ * Base of every error that trialscan throws. `code` is stable and meant for programs, `message` for people. A message
+ * names a file on the local disk by its path; the field `url` has its URL.
  */
 export class TrialscanError extends Error {
   readonly code: string
@@ -54,12 +54,13 @@ export class StoreError extends TrialscanError {
 }
 
 /**
- * Whether an error tells what a file is, as the next look would tell again: there is none, it is a directory, too large, not
- * what it claims to be. Any other says that its bytes could not be had, or not all of the same file: nothing is known of it.
+ * Whether an error is about the file itself, so that the next look would find it again: it does not exist, is a
+ * directory, is too large, or is not what it claims to be. Any other error says that the bytes, or all the bytes of one
+ * version of the file, could not be had, and nothing is known about the file.
  */
 export function tellsOfFile({ name, code, fields }: ErrorData): boolean {
   if (name !== 'StoreError') return code !== 'ObjectChanged'
-  // Not what a gateway may mean by 404.
+  // On S3 only this one: a gateway may mean something else by 404.
   if (code === 'NotFound') return fields.s3 === undefined || fields.s3 === 'NoSuchKey'
   return code === 'NotAFile' || code === 'NotADirectory' || code === 'TooLarge' || fields.isLasting === true
 }
@@ -67,7 +68,7 @@ export function tellsOfFile({ name, code, fields }: ErrorData): boolean {
 /** The bytes are not what they claim to be. */
 export class FormatError extends TrialscanError {
   readonly url: string
-  /** Byte offset in the file where the fault shows, when there is one. */
+  /** Byte offset of the fault in the file, if there is one. */
   readonly offset: number | undefined
   readonly expected: string | undefined
   readonly got: string | undefined
@@ -135,7 +136,7 @@ export class StepUnavailable extends QueryError {
   }
 }
 
-/** The step was not seen yet; the job may still write it. */
+/** The step has not been seen yet; the job may still write it. */
 export class StepNotYetAvailable extends QueryError {
   constructor(
     readonly step: number,
@@ -146,7 +147,7 @@ export class StepNotYetAvailable extends QueryError {
   }
 }
 
-/** The job has ended before that step: no more steps will come, and no more tensors. */
+/** The job ended before that step: no more steps or tensors will come. */
 export class NoMoreData extends QueryError {
   constructor(
     readonly step: number,
@@ -185,12 +186,12 @@ export class WaitTimeout extends QueryError {
   }
 }
 
-/** The job wrote its collections files nowhere we can see: nothing tells what the trial holds. */
+/** There are no collections files that we can see, so nothing says what the trial holds. */
 export class MissingCollectionFiles extends QueryError {
   constructor(
     readonly url: string,
     detail: string,
-    /** listed: how many objects on S3, where there were more than anybody can have meant */
+    /** listed: the number of objects found on S3, if there were more than anyone can have meant */
     more: { readonly listed?: number } = {},
   ) {
     super('MissingCollectionFiles', `${url}: ${detail}`, { url, ...more })
@@ -210,7 +211,7 @@ export class InvalidWorker extends QueryError {
   }
 }
 
-/** The reduction has no meaning for the dtype: complex numbers have no order, strings have no numbers. */
+/** The reduction is not defined for the dtype: complex numbers have no order, and strings are not numbers. */
 export class ReductionUndefined extends QueryError {
   constructor(
     readonly reduction: string,
@@ -226,7 +227,7 @@ export class RuleEvaluationConditionMet extends TrialscanError {
   constructor(
     readonly ruleName: string,
     readonly step: number,
-    /** Whether the rule has nothing to look for any more. */
+    /** Whether the rule has nothing left to look for. */
     readonly endOfRule = false,
   ) {
     super('RuleEvaluationConditionMet', `the condition of rule ${ruleName} is met at step ${step}`, {
@@ -243,7 +244,7 @@ export class UsageError extends TrialscanError {
   }
 }
 
-/** A rule was not told what it can't do without: which tensors, which bound, which other trial. */
+/** A rule was not told something that it requires: which tensors, which bound, which other trial. */
 export class InsufficientInformationForRuleInvocation extends UsageError {
   constructor(
     readonly ruleName: string,
@@ -254,8 +255,9 @@ export class InsufficientInformationForRuleInvocation extends UsageError {
 }
 
 /**
- * Our own bug: the engine did what it promises never to do. The instance is thrown away. Or, as `NoCore`: there is no
- * engine, since the package is not there as a whole; as `NoAddressSpace`, since the process may not have the address space.
+ * A bug of ours: the engine did what it promises never to do, and its instance is thrown away. Two codes mean that
+ * there is no engine: `NoCore` if files of the package are missing, and `NoAddressSpace` if the process may not have
+ * the address space.
  */
 export class EngineError extends TrialscanError {
   constructor(
@@ -268,7 +270,7 @@ export class EngineError extends TrialscanError {
   }
 }
 
-/** A thread died at work, or there was none to be had: too little memory, too few descriptors, killed. */
+/** A thread died at work, or none could be started: too little memory, too few descriptors, or killed. */
 export class ThreadError extends TrialscanError {
   constructor(
     code: 'ThreadDied' | 'ThreadsNotStarted' | 'ThreadsClosed',
@@ -280,14 +282,14 @@ export class ThreadError extends TrialscanError {
   }
 }
 
-/** An error as data, ready to cross a thread. What is not ours becomes an EngineError with the original message. */
+/** An error as data, ready to cross a thread. An error that is not ours becomes an EngineError with the original message. */
 export function errorToData(error: unknown): ErrorData {
   if (error instanceof TrialscanError) return error.toJSON()
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { name: 'EngineError', code: 'Engine', message, fields: {} }
 }
 
-/** The error that `errorToData` took apart. Without a stack, which would tell of this place, and takes a kilobyte. */
+/** The error that `errorToData` took apart. It has no stack, which would describe this place and take a kilobyte. */
 export function errorFromData(data: ErrorData): TrialscanError {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
@@ -317,8 +319,8 @@ function restored(data: ErrorData): TrialscanError {
 }
 
 /**
- * The known names nearest to a mistyped one: those that contain it, else those the fewest slips of the hand away.
- * @param limit how many at the most
+ * The known names nearest to a mistyped one: those that contain it, else those the fewest typing errors away.
+ * @param limit the most names to return
  */
 export function nearestNames(name: string, known: Iterable<string>, limit = 3): string[] {
   const wanted = name.toLowerCase()
@@ -336,7 +338,7 @@ export function nearestNames(name: string, known: Iterable<string>, limit = 3): 
   return nearest.sort().slice(0, limit)
 }
 
-/** Edit distance, a swap of neighbours counted once; Infinity where lengths alone rule out `limit` or names are endless. */
+/** Edit distance, where a swap of neighbours counts once; Infinity if the lengths alone exceed `limit` or a name is too long. */
 function slips(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit || a.length > 200) return Number.POSITIVE_INFINITY
   let beforeLast: number[] = []
@@ -359,7 +361,7 @@ function withPath(message: string, url: unknown): string {
   return typeof url === 'string' && url !== '' ? message.replaceAll(url, () => pathOfUrl(url)) : message
 }
 
-/** The path of a `file://` URL; others as they are. */
+/** The path of a `file://` URL; other URLs are returned as they are. */
 export function pathOfUrl(url: string): string {
   try {
     return url.startsWith('file:') ? fileURLToPath(url) : url
@@ -368,15 +370,15 @@ export function pathOfUrl(url: string): string {
   }
 }
 
-/** Longer paths are told as a whole once, and else in short. */
+/** Longer paths are shown in full once, and shortened after that. */
 const MAX_SHOWN_PATH = 512
 
-/** A path, or URL, as the errors of many records name it: its beginning and its end, if it is endless. */
+/** A path or URL as the errors of many records show it: if it is too long, only its beginning and its end. */
 export function shortPath(path: string): string {
   return path.length > MAX_SHOWN_PATH ? `${path.slice(0, MAX_QUOTED_LENGTH)}…${path.slice(-MAX_QUOTED_LENGTH)}` : path
 }
 
-/** An error as one of many of a file: its long path in short, in the field `url`, too. */
+/** An error as one of many about a file: with its long path shortened, in the field `url` too. */
 export function inShort(error: ErrorData): ErrorData {
   const { url } = error.fields
   if (typeof url !== 'string' || url.length <= MAX_SHOWN_PATH) return error
@@ -385,7 +387,7 @@ export function inShort(error: ErrorData): ErrorData {
   return { ...error, message: error.message.replaceAll(path, () => short), fields: { ...error.fields, url: short } }
 }
 
-/** The same error with its file's path as a whole. @param url of the file */
+/** The same error with the full path of its file. @param url of the file */
 export function inFull(error: TrialscanError, url: string): TrialscanError {
   const path = pathOfUrl(url)
   const short = shortPath(path)
@@ -394,7 +396,7 @@ export function inFull(error: TrialscanError, url: string): TrialscanError {
   return errorFromData({ ...error.toJSON(), message, fields: { ...error.fields, url } })
 }
 
-/** A name as a message shows it, cut if it is endless: names can be of any length. */
+/** A name as a message shows it, cut if it is very long. */
 export function quote(name: string): string {
   return JSON.stringify(name.length > MAX_QUOTED_LENGTH ? `${name.slice(0, MAX_QUOTED_LENGTH)}…` : name)
 }

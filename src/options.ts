@@ -1,6 +1,7 @@
 /**
- * The options of public calls: each call's are described once, and what is given is held against that, so that plain
- * JavaScript is told of a wrong name or type, too. The only file that knows valibot, which does the checking.
+ * The options of public calls. Each call's options are described once, and what it is given is checked against that, so
+ * that users of plain JavaScript learn of a wrong name or type, too. Only this file knows valibot, which does the
+ * checking.
  */
 
 import * as v from 'valibot'
@@ -9,22 +10,22 @@ import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from './types.js'
 
 declare const taken: unique symbol
 
-/** What an option takes, exactly: a kind of less or of more is another. */
+/** The type that an option takes, exactly: neither a wider nor a narrower kind will do. */
 export interface Kind<in out T> {
   readonly [taken]?: T
 }
 
-/** A kind for each option of `O`: none forgotten, none too many, each of the option's own type. */
+/** A kind for each option of `O`: none missing, none too many, each of the option's own type. */
 export type Kinds<O> = { readonly [K in keyof Required<O>]: Kind<Exclude<O[K], undefined>> }
 
-/** @param expects in words, for messages */
+/** @param expects the kind in words, for messages */
 function kind<T>(expects: string, schema: v.GenericSchema<unknown>): Kind<T> {
   return v.message(schema, expects) as Kind<T>
 }
 
 /**
- * What a call takes; an option that holds others is described by theirs.
- * @param required those that can't be left out
+ * Describes what a call takes. An option that holds others is described by theirs.
+ * @param required options that can't be left out
  */
 export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof O & string)[]): Kind<O> {
   const entries = Object.entries(kinds as Record<string, v.GenericSchema>).map(([name, schema]) => {
@@ -36,14 +37,14 @@ export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof
   return { ...described, '~run': run, required } as Kind<O>
 }
 
-/** What holds where nothing is given. */
+/** What a call gets if nothing is given. */
 const NONE = Object.freeze({})
 
 /**
- * Holds what was given to a call against what it takes.
- * @param call as it is written: `trial.scan`
+ * Checks what was given to a call against what it takes.
+ * @param call the call as it is written: `trial.scan`
  * @returns what was given; an empty object for nothing
- * @throws UsageError that names the call, the option, and for an unknown one the nearest there is
+ * @throws UsageError that names the call and the option, and for an unknown option the nearest known one
  */
 export function checkOptions<O extends object>(call: string, takes: Kind<O>, given: O | undefined): O {
   const described = takes as Described
@@ -52,12 +53,12 @@ export function checkOptions<O extends object>(call: string, takes: Kind<O>, giv
   expectOptions(call, options, Object.keys(described.entries))
   const { issues } = v.safeParse(described, options, { abortEarly: true })
   if (!issues) return options
-  // A name that there is not may be one that is missing, mistyped.
+  // An unknown name may be a required one, mistyped.
   const stray = Object.keys(options).find(name => !Object.hasOwn(described.entries, name))
   throw stray === undefined ? wrong(call, described, issues[0]) : unknownOption(call, described, [stray])
 }
 
-/** For calls without options: `given` is all that they were given. */
+/** For calls without options: `given` is whatever they were given. */
 export function expectNoOptions(call: string, given: readonly unknown[], hint = ''): void {
   if (given.length === 0 || given[0] === undefined) return
   throw new UsageError(`${call}: expected no options, got ${shown(given[0])}${hint}`, { call })
@@ -68,9 +69,9 @@ type Described = v.StrictObjectSchema<v.ObjectEntries, string> & {
 }
 
 /**
- * Options are an object to be read, not an array, a Map or a Promise.
+ * Requires that options are a plain object, not an array, a Map or a Promise.
  * @param known the names of options
- * @throws UsageError that tells what to write
+ * @throws UsageError that says what to write
  */
 export function expectOptions(call: string, given: unknown, known: readonly string[]): void {
   if (isObject(given)) return
@@ -91,7 +92,7 @@ function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>):
   const isMissing = issue.type === 'strict_object' && issue.expected === JSON.stringify(keys.at(-1))
   if (isMissing) return new UsageError(`${call}: expected ${option}, got none`, { call, option })
   const value = path.at(-1)?.value
-  // What is said of S3 may be a secret, by mistake.
+  // What was given for S3 may hold a secret, by mistake.
   const isSecret = keys[0] === 's3' && ['string', 'object'].includes(typeof value)
   const got = isSecret ? `a value of type ${typeof value}` : shown(value)
   return new UsageError(`${call}: expected ${option} to be ${issue.message}, got ${got}`, { call, option })
@@ -132,7 +133,7 @@ function jsonText(value: object): string {
   }
 }
 
-/** What options can be. */
+/** The kinds of options. */
 export const kinds = {
   text: kind<string>('a text', v.string()),
 
@@ -144,14 +145,14 @@ export const kinds = {
 
   step: wholeNumber(0, undefined, 'a step, a whole number from 0 on'),
 
-  /** Of names: one of them, or one that matches. */
+  /** For names: one of them, or a pattern that matches some. */
   pattern: kind<string | RegExp>('a pattern', v.union([v.string(), v.instance(RegExp)])),
 
   signal: kind<AbortSignal>('an AbortSignal', v.instance(AbortSignal)),
 
   milliseconds: kind<number>('milliseconds, at least 0', v.pipe(v.number(), v.minValue(0))),
 
-  /** Of a comparison; numpy takes infinity, too. */
+  /** For comparisons; like numpy, it takes infinity, too. */
   tolerance: kind<number>('a number from 0 on', v.pipe(v.number(), v.minValue(0))),
 
   oneOf,
@@ -162,7 +163,7 @@ export const kinds = {
     return kind('a function', v.function())
   },
 
-  /** What a function of its own tells. */
+  /** What a function of the caller's own accepts. */
   that<T>(expects: string, fits: (value: unknown) => boolean): Kind<T> {
     return kind(expects, v.custom<T>(fits))
   },
@@ -185,7 +186,7 @@ function oneOf<W extends string>(words: readonly W[]): Kind<W> {
   return kind(`one of ${words.join(', ')}`, v.picklist(words))
 }
 
-/** @param expects in words, with the bounds */
+/** @param expects the kind in words, with the bounds */
 function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER, expects?: string): Kind<number> {
   const bounds = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`
   const schema = v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most))

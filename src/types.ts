@@ -1,8 +1,8 @@
-/** The words that every stage shares. Sources: spec/format.md of the project's format description. */
+/** The words that every stage shares. Source: spec/format.md. */
 
 declare const brand: unique symbol
 
-/** The sequence number of a step over all modes of a job; names of files count in these. */
+/** The sequence number of a step over all modes of a job. File names count in these. */
 export type GlobalStep = number & { readonly [brand]: 'GlobalStep' }
 
 /** The number of a step within its mode. */
@@ -11,7 +11,7 @@ export type ModeStep = number & { readonly [brand]: 'ModeStep' }
 /** What the training was doing. GLOBAL: the job set no mode, and the mode step is the global step. */
 export type Mode = 'TRAIN' | 'EVAL' | 'PREDICT' | 'GLOBAL'
 
-/** The modes by their number in an event file's metadata (1 to 4); 0 stands for "not told". */
+/** The modes by their number in an event file's metadata (1 to 4); 0 means that none is stored. */
 export const MODES: readonly Mode[] = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']
 
 /** smdebug's `modes`, for those who know it: `modes.TRAIN`. */
@@ -40,24 +40,25 @@ export type DType =
   | 'string'
 
 /**
- * How much of a record is checked before it is believed.
+ * How much of a record is checked before it is used.
  * - `none`: the framed length must agree with the index file; no checksum is computed
  * - `minimal`: also the checksum of the length
- * - `full`: also the payload's: it must be the true one, or the constant that smdebug writes when told not to checksum
+ * - `full`: also the payload's checksum: it must be the true one, or the constant that smdebug writes when told not to
+ *   compute one
  */
 export type CheckLevel = 'none' | 'minimal' | 'full'
 
-/** The check levels in the order of the numbers the core knows them by. */
+/** The check levels in the order of their numbers in the core. */
 export const CHECK_LEVELS: readonly CheckLevel[] = ['none', 'minimal', 'full']
 
 /** The nine reductions, as smdebug names them. */
 export const REDUCTION_BASES = ['min', 'max', 'mean', 'std', 'variance', 'sum', 'prod', 'l1', 'l2'] as const
 export type ReductionBase = (typeof REDUCTION_BASES)[number]
 
-/** A reduction: one of the nine, of the values or (`abs_`) of their absolute values. */
+/** A reduction: one of the nine, of the values or (with `abs_`) of their absolute values. */
 export type ReductionName = ReductionBase | `abs_${ReductionBase}`
 
-/** All eighteen, the nine of the values first. */
+/** All eighteen: first the nine of the values, then those of the absolute values. */
 export const REDUCTIONS: readonly ReductionName[] = [
   ...REDUCTION_BASES,
   ...REDUCTION_BASES.map((name): ReductionName => `abs_${name}`),

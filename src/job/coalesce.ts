@@ -1,8 +1,8 @@
 /**
- * Places of records → byte ranges to read, neighbours coalesced. Pure: no bytes are read here.
+ * Places of records → byte ranges to read, with neighbours coalesced. Pure: nothing is read here.
  *
- * The figures are from the project's performance study: file and checksum are read from the L2 cache when what is read
- * at once stays within about 1 MiB, and a gap of 64 KiB costs less to read over than a second read.
+ * The figures are from the project's performance study: what a file holds is checksummed from the L2 cache as long as
+ * one read stays within about 1 MiB, and reading over a gap of 64 KiB costs less than a second read.
  */
 
 import { type ReadShape, readShape } from '../store/read-shape.js'
@@ -11,7 +11,7 @@ import { CHECK_LEVELS, type CheckLevel, type Mode } from '../types.js'
 import { Interner } from './interner.js'
 import { aheadByteLength } from './memory.js'
 
-/** A batch is closed when it is this long; a single longer record is a batch of its own. */
+/** A batch is closed when it is this long. A longer record is a batch by itself. */
 const BATCH_BYTES = 1 << 20
 const BATCH_RECORDS = 4096
 /** Neighbours further apart than this are read separately. */
@@ -25,9 +25,9 @@ export interface RecordPlace {
   readonly startByte: number
   readonly byteLength: number
   readonly step: number
-  /** Whether the trial is Tornasole's, which called float16 int32. */
+  /** Whether the trial is Tornasole's, which labelled float16 as int32. */
   readonly tornasole?: boolean
-  /** The row that the record alone makes. */
+  /** The row made from this record alone. */
   readonly row?: RowPlace | null
 }
 
@@ -38,7 +38,7 @@ export interface RowPlace {
   readonly modeStep: number
 }
 
-/** Records to read, in the order of their rows; one entry a record in each column. */
+/** Records to read, in the order of their rows; each column has one entry per record. */
 export interface RecordColumns {
   /** Index into the job's files. */
   readonly file: Int32Array
@@ -48,7 +48,7 @@ export interface RecordColumns {
   readonly byteLength: Float64Array
   /** The global step. */
   readonly step: Float64Array
-  /** 1 where the trial is Tornasole's, which called float16 int32. */
+  /** 1 if the trial is Tornasole's, which labelled float16 as int32. */
   readonly tornasole: Uint8Array
 }
 
@@ -59,7 +59,7 @@ export interface JobRecords {
   readonly records: RecordColumns
 }
 
-/** A job about records of one store. */
+/** A job on records of one store. */
 export interface RecordJob extends JobRecords {
   readonly store: StoreSpec
   readonly checkLevel: number
@@ -70,7 +70,7 @@ export function checkLevelNumber(level: CheckLevel): number {
   return CHECK_LEVELS.indexOf(level)
 }
 
-/** Neighbouring records that are read at once: `order[first .. first + count)` of the job. */
+/** Neighbouring records to be read at once: `order[first .. first + count)` of the job. */
 export interface ReadBatch {
   readonly file: number
   readonly startByte: number
@@ -79,7 +79,7 @@ export interface ReadBatch {
   readonly count: number
 }
 
-/** Records as columns, with every file and tag named once. */
+/** Records as columns, with every file and tag listed once. */
 export function columnsOf(places: readonly RecordPlace[]): {
   readonly files: string[]
   readonly tags: string[]
@@ -107,13 +107,13 @@ export function columnsOf(places: readonly RecordPlace[]): {
   return { files: files.names, tags: tags.names, records }
 }
 
-/** Indices of records, file by file and in the order of the bytes: nearly always the order they have. */
+/** Indices of records, by file and then by position. This is nearly always the order they have. */
 export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
   const order = Int32Array.from(file.keys())
   return order.sort((a, b) => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b)
 }
 
-/** How to read from stores of which some make requests: one of these decides, since it has more to lose. */
+/** How to read from several stores. If some of them make requests, one of those decides, since it has more to lose. */
 export function requestShape(stores: readonly StoreSpec[], memory: number): ReadShape | null {
   const shape = stores.map(readShape).find(shape => shape !== null)
   if (!shape) return null
@@ -121,19 +121,19 @@ export function requestShape(stores: readonly StoreSpec[], memory: number): Read
 }
 
 export interface CoalesceOptions {
-  /** Where reading is making requests; null: on the local disk. */
+  /** The shape of reads from a store that makes requests; null on the local disk. */
   readonly shape: ReadShape | null
-  /** A longer record is refused unread: its length must not make a batch longer. */
+  /** A longer record is refused unread, so its length must not make a batch longer. */
   readonly longest: number
-  /** Records that one batch takes. */
+  /** The most records per batch. */
   readonly mostRecords?: number
-  /** Whether a record may share a batch with the one before it. Default: it may. */
+  /** Whether a record may share a batch with the one before it. Default: always. */
   readonly mayJoin?: (at: number) => boolean
 }
 
 /**
  * Coalesces neighbours into batches.
- * @param order indices of the records as they lie in the files; null: they are in that order
+ * @param order indices of the records as they lie in the files; null if they are in that order
  */
 export function coalesce(
   { file, startByte, byteLength }: Pick<RecordColumns, 'file' | 'startByte' | 'byteLength'>,

@@ -6,7 +6,7 @@ import type { AnyReply } from './reply.js'
 /** Records of an event file to be copied, in the order of the file. */
 export interface CopiedFile {
   readonly path: string
-  /** The local file to be written, an absolute path: there is none yet. */
+  /** The local file to write, an absolute path where nothing exists yet. */
   readonly target: string
   readonly startByte: Float64Array
   readonly byteLength: Float64Array
@@ -17,7 +17,7 @@ export interface CopyJob {
   readonly kind: 'copy'
   readonly store: StoreSpec
   readonly files: readonly CopiedFile[]
-  /** Whether records get the true checksums of their payloads; otherwise they are copied byte for byte. */
+  /** Whether records get the true checksums of their payloads. Otherwise they are copied byte for byte. */
   readonly checksums: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Dtype and shape of records, of which no more is read than that takes. */
+/** Dtype and shape of records. No more of a record is read than that takes. */
 
 import type { RecordJob } from './coalesce.js'
 import type { Descriptions, RecordReply } from './reply.js'

@@ -1,8 +1,8 @@
-/** Numbers in sets that are joined, each known by one of its numbers. */
+/** Disjoint sets of numbers, each represented by one of its members. */
 export class DisjointSets {
   readonly #parent: Int32Array
 
-  /** @param count of numbers, each in a set of its own */
+  /** @param count of numbers, each in a set of its own at first */
   constructor(count: number) {
     this.#parent = new Int32Array(count).map((_, i) => i)
   }
@@ -17,7 +17,7 @@ export class DisjointSets {
     return at
   }
 
-  /** The first one's root is that of both. */
+  /** Joins two sets; the representative of `a` becomes that of both. */
   join(a: number, b: number): void {
     this.#parent[this.rootOf(b)] = this.rootOf(a)
   }

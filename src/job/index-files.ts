@@ -1,4 +1,4 @@
-/** Index files: which are read, and what they say. */
+/** Index files: which to read, and what they say. */
 
 import type { ErrorData } from '../errors.js'
 import type { IndexFile } from '../format/index-file.js'
@@ -14,6 +14,6 @@ export interface IndexJob {
 
 export interface IndexReply extends AnyReply {
   readonly kind: 'index'
-  /** One an asked path, in order. */
+  /** One per path, in order. */
   readonly files: readonly (IndexFile | ErrorData)[]
 }

@@ -1,8 +1,8 @@
-/** Numbers names in the order they first come. */
+/** Numbers names in the order in which they first appear. */
 export class Interner {
   readonly names: string[] = []
   readonly #numbers = new Map<string, number>()
-  /** The number that was told last: of files, one is asked for many times in a row. */
+  /** The last number returned: the same file is often asked for many times in a row. */
   #last = -1
 
   number(name: string): number {

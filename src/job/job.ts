@@ -1,4 +1,4 @@
-/** All that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
+/** Everything that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
 
 import type { CopyJob, CopyReply } from './copy.js'
 import type { DescribeJob, DescribeReply } from './describe.js'

@@ -1,4 +1,4 @@
-/** Records, and what is asked of them, cut into jobs. */
+/** Cuts records, and what is asked about them, into jobs. */
 
 import type { StoreSpec } from '../store/store.js'
 import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from './coalesce.js'
@@ -7,7 +7,7 @@ import { Interner } from './interner.js'
 import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from './measure.js'
 import { aheadByteLength, JOB_BYTES, JOB_RECORDS, PART_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
 
-/** A job, and which records and tasks of the plan are its own, in its order. */
+/** A job, and the records and tasks of the plan that belong to it, in its order. */
 export interface PlannedMeasure {
   readonly job: MeasureJob
   readonly records: readonly number[]
@@ -19,19 +19,19 @@ export interface MeasureContext {
   readonly checkLevel: number
   readonly memory: number
   readonly threads: number
-  /** How much the rows of moments have to know: see the engine's KnownMoments. */
+  /** How much the rows of moments must know: see the engine's KnownMoments. */
   readonly known: number
 }
 
-/** What can be put together from parts of a record; for the rest it has to be in memory as a whole. */
+/** Tasks whose answers from parts of a record can be merged. The others need the whole record in memory. */
 const MERGEABLE: ReadonlySet<Task['kind']> = new Set(['allclose', 'change', 'count'])
-/** Neighbours in a file that one job follows over the steps: enough for a read worth its call. */
+/** Bytes of neighbours in a file that one job follows over the steps: enough to be worth a read. */
 const LANE_BYTES = 64 << 10
 
 /**
- * Cuts records and what is asked of them into jobs, so that each byte is read once. Where records are compared over the
- * steps, a job is a lane: neighbouring tensors over all steps, so that no more than a lane's last values are held.
- * @param records no two of one place
+ * Cuts records, and what is asked about them, into jobs that read each byte once. Where records are compared over the
+ * steps, a job is a lane: neighbouring tensors over all steps, so that only the last values of one lane are held.
+ * @param records no two at the same place
  */
 export function* planMeasures(
   records: readonly MeasuredPlace[],
@@ -39,7 +39,7 @@ export function* planMeasures(
   context: MeasureContext,
 ): Generator<PlannedMeasure> {
   const limit = windowByteLength(context.memory)
-  // A length that can't be is refused unread.
+  // An impossible length is refused unread.
   const byteLengths = Float64Array.from(records, ({ byteLength }) => (byteLength > RECORD_LIMIT ? 0 : byteLength))
   const order = readingOrder(records)
   const rank = new Int32Array(records.length)
@@ -51,13 +51,13 @@ export function* planMeasures(
   const total = byteLengths.reduce((sum, byteLength) => sum + byteLength, 0)
   const steps = new Set(records.map(({ step }) => step)).size
   const shape = requestShape(context.stores, context.memory)
-  // Where every read is a request, the lanes are as few as may be.
+  // Where every read is a request, there are as few lanes as possible.
   const lanesAtOnce = shape === null ? 4 * Math.max(1, context.threads) : 1
   const longestLane = shape?.batchByteLength ?? LOCAL_SHAPE.batchByteLength
   const laneBytes = Math.max(LANE_BYTES, Math.min(longestLane, total / steps / lanesAtOnce))
   const jobBytes = lanes ? laneBytes * steps : JOB_BYTES
   const tasksOf = tasksByRecord(records.length, tasks)
-  /** Where each record is in its job. */
+  /** The index of each record in its job. */
   const local = new Int32Array(records.length)
   const build = (members: readonly number[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
     const ranks = new Int32Array(members.length)
@@ -72,7 +72,7 @@ export function* planMeasures(
       local[record] = own.push(record) - 1
       tasksOf(record, ownTasks)
     }
-    // What lies between two records may be read over only if no other job wants it.
+    // The bytes between two records may be read over only if no other job needs them.
     const mayJoin = (at: number): boolean => ranks[at] === ranks[at - 1]! + 1
     const { files, storeOf, tags, columns } = measuredColumns(own.map(record => records[record]!))
     return {
@@ -122,7 +122,7 @@ export function* planMeasures(
   if (open.length > 0) yield build(open, true)
 }
 
-/** @returns what adds to a list, in order, the tasks that have a record as their first */
+/** @returns a function that appends the tasks with a given first record to a list, in order */
 function tasksByRecord(count: number, tasks: readonly Task[]): (record: number, to: number[]) => readonly number[] {
   const firstOf = new Int32Array(count).fill(-1)
   const next = new Int32Array(tasks.length)
@@ -137,7 +137,7 @@ function tasksByRecord(count: number, tasks: readonly Task[]): (record: number, 
   }
 }
 
-/** @param own the tasks of a job @param local where each record is in it */
+/** @param own the tasks of a job @param local the index of each record in it */
 function taskColumns(tasks: readonly Task[], own: readonly number[], local: Int32Array): TaskColumns {
   const asked: Pick<Task, 'kind' | 'numbers'>[] = []
   const what = new Int32Array(own.length)
@@ -153,7 +153,7 @@ function taskColumns(tasks: readonly Task[], own: readonly number[], local: Int3
   return { asked, what, first: firsts, second: seconds }
 }
 
-/** Step by step, and within a step in the order of the files. */
+/** By step, and within a step in the order of the files. */
 function readingOrder(records: readonly MeasuredPlace[]): number[] {
   const files = new Interner()
   const file = new Int32Array(records.length)
@@ -174,7 +174,7 @@ function readingOrder(records: readonly MeasuredPlace[]): number[] {
   )
 }
 
-/** Records that have to be in one job, in the order of the first of each group: all of the series that are compared. */
+/** Records that have to be in one job, since their series are compared; groups are in the order of their first records. */
 function groupsOf(
   records: readonly MeasuredPlace[],
   tasks: readonly Task[],
@@ -197,7 +197,7 @@ function groupsOf(
   return [...groups.values()]
 }
 
-/** Records as columns; a file is one of a store. */
+/** Records as columns; a file belongs to one store. */
 function measuredColumns(places: readonly MeasuredPlace[]): {
   readonly files: readonly string[]
   readonly storeOf: Int32Array

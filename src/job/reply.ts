@@ -1,10 +1,13 @@
-/** What the replies to jobs have in common. Plain data, since it crosses a thread; numbers in columns, whose buffers are moved. */
+/**
+ * What the replies to all jobs have in common. Plain data, since it crosses a thread; numbers in columns, whose buffers
+ * are moved.
+ */
 
 import type { ErrorData } from '../errors.js'
 import type { Histogram } from '../format/histogram.js'
 import type { Traffic } from '../store/store.js'
 
-/** What a job has cost. */
+/** What a job cost. */
 export interface JobStats {
   readonly records: number
   readonly readBytes: number
@@ -19,18 +22,18 @@ export interface Spent {
   /** Framing, checksums and the walk. */
   readonly decodeMs: number
   readonly reduceMs: number
-  /** Rows as text, where they were asked for so, and the rest of the job. */
+  /** Rows as text, if they were asked for, and the rest of the job. */
   readonly writeMs: number
 }
 
-/** One record that could not be read: its place in the job's columns, and why. */
+/** A record that could not be read: its index in the job's columns, and why. */
 export interface RecordFailure {
   readonly record: number
   readonly error: ErrorData
 }
 
 export interface AnyReply {
-  /** The requests that the job made, where its stores make requests. */
+  /** The requests that the job made, if its stores make requests. */
   readonly traffic?: Traffic
 }
 
@@ -39,7 +42,7 @@ export interface RecordReply extends AnyReply {
   readonly failures: readonly RecordFailure[]
 }
 
-/** Dtypes (TensorFlow's numbers; 0 where the record failed) and shapes of a job's records. */
+/** Dtypes (TensorFlow's numbers; 0 if the record failed) and shapes of a job's records. */
 export interface Descriptions {
   readonly dtypes: Uint8Array
   readonly ranks: Uint8Array
@@ -57,14 +60,17 @@ export function shapesOf({ ranks, dims }: Descriptions): number[][] {
   })
 }
 
-/** What a histogram of TensorBoard tells, in place of moments. */
+/** What a histogram of TensorBoard's tells, instead of moments. */
 export interface HistogramResult {
   readonly record: number
   readonly shape: readonly number[]
   readonly reductions: Histogram['reductions']
 }
 
-/** CRC-32C of a run of a payload's bytes (check level full only). `storedCrc` is what the record's footer says, in the last part only. */
+/**
+ * CRC-32C of a run of a payload's bytes (check level `full` only). `storedCrc` is that of the record's footer, in the
+ * last part only.
+ */
 export interface PartChecksum {
   readonly crc: number
   readonly crcByteLength: number

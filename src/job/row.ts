@@ -1,4 +1,4 @@
-/** A row of a scan, and how it is written down: as CSV, or as a line of JSON. Rows are written where they are made. */
+/** A row of a scan, and how it is written: as CSV, or as a line of JSON. Threads write the rows that they make. */
 
 import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/moments.js'
 import { pathOfUrl, type TrialscanError } from '../errors.js'
@@ -13,9 +13,9 @@ interface SavedAt {
 }
 
 interface AnyRow extends SavedAt {
-  /** The asked reductions that the tensor has, in the order asked. */
+  /** Those of the requested reductions that the tensor has, in the requested order. */
   readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
-  /** To the last digit: min and max of int64 and uint64, and what was saved as such. */
+  /** The exact values: min and max of int64 and uint64, and what was saved as such. */
   readonly exact?: ExactExtremes | Readonly<Partial<Record<ReductionName, bigint>>>
 }
 
@@ -25,53 +25,53 @@ export interface ValueRow extends AnyRow {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly saved: false
-  /** What the reductions were made from. */
+  /** What the reductions were computed from. */
   readonly moments: Moments
   readonly error?: undefined
 }
 
 /**
- * A tensor whose reductions are those that the hook saved, as it saved them; also a histogram of TensorBoard, whose
- * reductions are those of the data it was made from, as far as it tells them.
+ * A tensor whose reductions are those that the hook saved; also a histogram of TensorBoard's, whose reductions are
+ * those of the data it was made from, as far as it tells them.
  */
 export interface SavedRow extends AnyRow {
   readonly tensor: string
-  /** Null where it is not known: only reductions were saved. */
+  /** Null if it is not known, because only reductions were saved. */
   readonly dtype: DType | null
-  /** Null where it is not known. */
+  /** Null if it is not known. */
   readonly shape: readonly number[] | null
   readonly saved: true
   readonly moments?: undefined
   readonly error?: undefined
 }
 
-/** What could not be had, or not all of it. */
+/** A tensor that could not be read, or of which a reduction is missing. */
 export interface FailedRow extends AnyRow {
-  /** Null where the index file itself could not be read, and so nothing tells what was saved. */
+  /** Null if the index file itself could not be read, so that nothing says what was saved. */
   readonly tensor: string | null
-  /** Null where it is not known. */
+  /** Null if it is not known. */
   readonly dtype: DType | null
   readonly shape: readonly number[] | null
   readonly saved: boolean
-  /** Where some of the reductions could be had. */
+  /** Set if some of the reductions are known. */
   readonly moments?: Moments | undefined
-  /** Why the tensor, or some asked reduction of it, could not be had. */
+  /** Why the tensor, or one of the requested reductions, is missing. */
   readonly error: TrialscanError
 }
 
-/** One tensor of one worker at one step: `error` and `saved` tell which of the three it is. */
+/** One tensor of one worker at one step. `error` and `saved` tell which of the three it is. */
 export type ScanRow = ValueRow | SavedRow | FailedRow
 
 export type RowFormatName = 'csv' | 'jsonl'
 
 export interface RowFormat {
-  /** What comes before the rows; whole lines. */
+  /** The text before the rows, in whole lines. */
   readonly head: string
   /** A row as a whole line. */
   line(row: ScanRow): string
-  /** The same, written to a text. */
+  /** The same, appended to a text. */
   write(row: ScanRow, text: TextWriter): void
-  /** What a row whose reductions are all there and real is made of: the tensor, */
+  /** The pieces of a row whose reductions are all present and real: the tensor, */
   name(tensor: string | null): string
   /** where it was saved, */
   place(row: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>): string
@@ -79,13 +79,13 @@ export interface RowFormat {
   kind(row: Pick<ScanRow, 'dtype' | 'shape'>): string
   /** what stands before each reduction, */
   readonly labels: readonly string[]
-  /** whether NaN and the infinities are spelled as strings, */
+  /** whether NaN and the infinities are written as strings, */
   readonly isJson: boolean
-  /** and what comes after them if there is no error. */
+  /** and what follows them if there is no error. */
   readonly end: string
 }
 
-/** @param reductions those that get a column, or a key */
+/** @param reductions those that get a column (CSV) or a key (JSON) */
 export function rowFormat(name: RowFormatName, reductions: readonly ReductionName[]): RowFormat {
   const writer = name === 'csv' ? csv(reductions) : jsonl(reductions)
   return {
@@ -100,7 +100,7 @@ export function rowFormat(name: RowFormatName, reductions: readonly ReductionNam
 
 type RowWriter = Omit<RowFormat, 'line'>
 
-/** Comma-separated values, quoted as RFC 4180 says, one header row, lines ended by a newline. */
+/** Comma-separated values, quoted as RFC 4180 says, with one header row; lines end with a newline. */
 function csv(reductions: readonly ReductionName[]): RowWriter {
   const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
   const numbers = new NumberTexts(plainNumber)
@@ -137,7 +137,7 @@ function csv(reductions: readonly ReductionName[]): RowWriter {
   }
 }
 
-/** JSON objects, one a line: the contract for other programs. Their keys and the order of them don't change. */
+/** JSON objects, one per line: the contract with other programs. The keys and their order don't change. */
 function jsonl(reductions: readonly ReductionName[]): RowWriter {
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
   const numbers = new NumberTexts(jsonNumber)
@@ -158,7 +158,7 @@ function jsonl(reductions: readonly ReductionName[]): RowWriter {
       const { tensor, dtype, saved, error } = row
       text.name(tensor, name)
       text.utf8(place(row))
-      // A record that could not be read at all has neither.
+      // A record that could not be read at all has neither dtype nor shape.
       if (!error || dtype !== null || saved) text.ascii(kind(row))
       numbers.reset()
       for (const [name, key] of keys) {
@@ -177,14 +177,14 @@ function jsonl(reductions: readonly ReductionName[]): RowWriter {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** UTF-8 that grows. Bytes at once, since strings that are put together from many are twice the work for the collector. */
+/** A growing UTF-8 text. It holds bytes from the start: a string put together from many is twice the work for the collector. */
 export class TextWriter {
   #bytes: Uint8Array<ArrayBuffer>
   #length = 0
-  /** Names come again and again: their bytes are kept. */
+  /** Names come up again and again, so their bytes are kept. */
   readonly #names = new Map<string | null, Uint8Array>()
 
-  /** @param byteLength about what will be written */
+  /** @param byteLength about how much will be written */
   constructor(byteLength = 1 << 10) {
     this.#bytes = new Uint8Array(byteLength)
   }
@@ -193,7 +193,7 @@ export class TextWriter {
     return this.#length
   }
 
-  /** Text of nothing but ASCII. */
+  /** Appends text that is all ASCII. */
   ascii(text: string): void {
     const { length } = text
     this.#reserve(length)
@@ -207,7 +207,7 @@ export class TextWriter {
     this.bytes(encoder.encode(text))
   }
 
-  /** @param spell how names are written, always the same */
+  /** @param spell how names are written; always the same function */
   name(name: string | null, spell: (name: string | null) => string): void {
     let bytes = this.#names.get(name)
     if (bytes === undefined) {
@@ -217,7 +217,7 @@ export class TextWriter {
     this.bytes(bytes)
   }
 
-  /** What was written, with some room behind it; the writer is then done with. */
+  /** What was written, with some capacity after it. The writer can't be used any more. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#length)
   }
@@ -237,7 +237,7 @@ export class TextWriter {
   }
 }
 
-/** Texts of a row's numbers. Several of the eighteen are the same number (l1 and abs_sum), which is written once. */
+/** Texts of a row's numbers. Several of the eighteen are the same number (l1 and abs_sum), which is formatted once. */
 class NumberTexts {
   readonly #write: (value: number | bigint) => string
   readonly #values: (number | bigint)[] = []
@@ -253,7 +253,7 @@ class NumberTexts {
   }
 
   of(value: number | bigint): string {
-    // 0 has two texts; the rest of what is equal has one.
+    // 0 has two texts; otherwise equal numbers have one.
     const known = value === 0 ? -1 : this.#values.indexOf(value)
     if (known >= 0) return this.#texts[known]!
     const text = this.#write(value)
@@ -263,12 +263,12 @@ class NumberTexts {
   }
 }
 
-/** A cell of comma-separated values. */
+/** A cell of a CSV file, quoted if necessary. */
 export function csvCell(value: string): string {
   return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value
 }
 
-/** The reduction of a row; the extremes of 64-bit integers to the last digit. */
+/** The reduction of a row; exact for the extremes of 64-bit integers. */
 export function reductionOf(row: ScanRow, name: ReductionName): ReductionValue | bigint | undefined {
   const { exact } = row
   if (exact && name in exact) return exact[name as keyof ExactExtremes]
@@ -279,12 +279,12 @@ export function isComplex(value: unknown): value is Complex {
   return typeof value === 'object' && value !== null
 }
 
-/** The shortest text that reads back as the same number, the sign of zero included: NaN, Infinity, -0, 1e-7. */
+/** The shortest text that reads back as the same number, with the sign of zero: NaN, Infinity, -0, 1e-7. */
 export function plainNumber(value: number | bigint): string {
   return Object.is(value, -0) ? '-0' : String(value)
 }
 
-/** The same in JSON, which has no word for NaN and the infinities: they are strings. */
+/** The same for JSON, which has no numbers for NaN and the infinities: they are strings. */
 export function jsonNumber(value: number | bigint): string {
   return typeof value === 'number' && !Number.isFinite(value) ? `"${value}"` : plainNumber(value)
 }
@@ -295,7 +295,7 @@ export function complexText({ re, im }: Complex, text: (part: number) => string 
   return `${text(re)}${/^[-+]/.test(imaginary) ? '' : '+'}${imaginary}j`
 }
 
-/** `3x5`, or `scalar` for no dimensions; empty where it is not known. */
+/** `3x5`, or `scalar` for no dimensions; empty if the shape is not known. */
 export function shapeText(shape: readonly number[] | null): string {
   return shape === null ? '' : shape.length === 0 ? 'scalar' : shape.join('x')
 }
@@ -305,7 +305,7 @@ export interface ErrorPlace {
   readonly offset: number | undefined
 }
 
-/** The file an error is about, as a path, and where in it. */
+/** The path of the file that an error is about, and the place in it. */
 export function placeOfError({ fields }: TrialscanError): ErrorPlace {
   const { url, offset } = fields
   return {
@@ -314,7 +314,7 @@ export function placeOfError({ fields }: TrialscanError): ErrorPlace {
   }
 }
 
-/** An error as other programs get it; what is not known is left out. */
+/** An error as other programs get it; unknown facts are left out. */
 export function errorObject(error: TrialscanError): Record<string, unknown> {
   const { file, offset } = placeOfError(error)
   const { code, message } = error

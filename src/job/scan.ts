@@ -1,4 +1,4 @@
-/** Records to be reduced to moments, and rows of them to be written down. */
+/** Records to be reduced to moments, and rows to be written from them. */
 
 import type { StoreSpec } from '../store/store.js'
 import { MODES, type ReductionName } from '../types.js'
@@ -29,45 +29,45 @@ export interface ScanJob extends RecordJob {
   /** Indices into `records`, so that each batch is a run of them. */
   readonly order: Int32Array
   readonly batches: readonly ReadBatch[]
-  /** Bytes of batches that may be in memory at once, where several are read at once. */
+  /** Bytes of batches that may be in memory at once, if several are read at once. */
   readonly aheadByteLength: number
-  /** What rows are written with; null where numbers are wanted. */
+  /** How to write rows; null if numbers are wanted. */
   readonly lines: LinesJob | null
-  /** Whether to tell where the time goes. It takes a second walk over the records. */
+  /** Whether to report where the time goes. This takes a second walk over the records. */
   readonly timed: boolean
-  /** How much the rows of moments have to know, by the core's numbers. */
+  /** How much the rows of moments must know, by the core's numbers. */
   readonly known: number
 }
 
-/** How rows are to be written. */
+/** How to write rows. */
 export interface LinesRequest {
   readonly format: 'csv' | 'jsonl'
   readonly reductions: readonly ReductionName[]
-  /** Whether a row without a reduction that was asked for is one with an error, and so not written here. */
+  /** Whether a missing reduction makes a row one with an error, which is not written here. */
   readonly strict: boolean
 }
 
-/** What a row tells beside its record: one entry a record in each column. */
+/** What a row says besides what its record holds; each column has one entry per record. */
 export interface LinesJob extends LinesRequest {
-  /** Whether it has to be known where each line ends, since some records are no rows of their own. */
+  /** Whether the end of each line has to be known, since some records have no row of their own. */
   readonly apart: boolean
   readonly workers: readonly string[]
-  /** Index into the workers; -1 where the record is no row of its own. */
+  /** Index into the workers; -1 if the record has no row of its own. */
   readonly worker: Int32Array
   /** Index into MODES. */
   readonly mode: Uint8Array
   readonly modeStep: Float64Array
 }
 
-/** Reduce a part of a record too large to be read at once, or several neighbouring ones. */
+/** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */
 export interface PartJob extends RecordJob {
   readonly kind: 'part'
   /** As in ScanJob. */
   readonly known: number
-  /** The first of them, and how many. */
+  /** The first part, and the number of parts. */
   readonly part: number
   readonly partCount: number
-  /** Of the record. */
+  /** The parts that the record has. */
   readonly parts: number
   /** Bytes of file that may be in memory at once. */
   readonly windowByteLength: number
@@ -80,11 +80,11 @@ export interface PlanContext {
   readonly checkLevel: number
   /** Bytes a thread may use for file contents. */
   readonly memory: number
-  /** How rows are to be written where they are made. Default: not at all. */
+  /** How threads write the rows that they make. Default: they don't. */
   readonly lines?: LinesRequest | undefined
-  /** Whether jobs tell where their time goes. */
+  /** Whether jobs report where their time goes. */
   readonly timed?: boolean | undefined
-  /** How much the rows of moments have to know: see the engine's KnownMoments. */
+  /** How much the rows of moments must know: see the engine's KnownMoments. */
   readonly known: number
 }
 
@@ -92,29 +92,29 @@ export interface ScanReply extends RecordReply {
   readonly kind: 'scan'
   readonly histograms: readonly HistogramResult[]
   readonly described: Descriptions
-  /** A row of moments a record; of no meaning where it failed. */
+  /** One row of moments per record; undefined for a record that failed. */
   readonly moments: Float64Array
-  /** Rows as text, in order, if they were asked for so. */
+  /** Rows as text, in order, if they were asked for. */
   readonly lines: WrittenLines | null
 }
 
 /** Rows as UTF-8. */
 export interface WrittenLines {
   readonly text: Uint8Array<ArrayBuffer>
-  /** Bytes of each record's line, 0 for one that was not written; null where all were. Then the rest of the reply is empty. */
+  /** Bytes of each record's line, 0 for one that was not written; null if all were. Then the rest of the reply is empty. */
   readonly byteLengths: Uint32Array | null
 }
 
 export interface PartReply extends RecordReply {
   readonly kind: 'part'
   readonly described: Descriptions
-  /** A row a part. */
+  /** One row per part. */
   readonly moments: Float64Array
-  /** One a part. */
+  /** One per part. */
   readonly checksums: readonly PartChecksum[]
 }
 
-/** A job, and the records it is about; `first` of them in the plan. */
+/** A job, and its records, the first of which is `first` in the plan. */
 export interface PlannedJob {
   readonly job: ScanJob | PartJob
   readonly places: readonly RecordPlace[]
@@ -123,8 +123,8 @@ export interface PlannedJob {
 }
 
 /**
- * Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: no more records are asked for than
- * the next job takes. At null, where a row without a record stands, a job ends.
+ * Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: takes no more records than the
+ * next job needs. A null stands for a row without a record, and ends the job.
  */
 export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanContext): Generator<PlannedJob> {
   const limit = windowByteLength(context.memory)
@@ -153,7 +153,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
       continue
     }
     open.push(record)
-    // A length that can't be is not read either.
+    // An impossible length is not read either.
     bytes += byteLength > limit ? 0 : byteLength
     if (open.length === JOB_RECORDS || bytes >= JOB_BYTES) yield* close()
   }
@@ -163,7 +163,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
   const { store, checkLevel, known } = context
   const parts = Math.ceil(record.byteLength / PART_BYTES)
-  // On disk one a job, so that threads can share them.
+  // On disk one per job, so that threads can share them.
   const atOnce = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
   for (let part = 0; part < parts; part += atOnce) {
     yield {
@@ -186,7 +186,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
   }
 }
 
-/** One job of records that can be read whole. */
+/** One job of records that are read whole. */
 export function planScan(
   places: readonly RecordPlace[],
   { store, checkLevel, memory, lines, timed = false, known }: PlanContext,

@@ -1,20 +1,20 @@
-/** A survey: what event files hold that no index file tells of. */
+/** A survey: what event files hold that no index file lists. */
 
 import type { ErrorData } from '../errors.js'
 import type { StoreSpec } from '../store/store.js'
 import type { AnyReply } from './reply.js'
 
-/** Find out what event files hold that no index file tells of. */
+/** Find out what event files hold that no index file lists. */
 export interface SurveyJob {
   readonly kind: 'survey'
   readonly store: StoreSpec
-  /** From where on: the end of the last whole record that is known. */
+  /** Each is read from the end of the last whole record that is known. */
   readonly files: readonly { readonly path: string; readonly startByte: number }[]
 }
 
-/** What an event file holds: one entry a Value in each column. */
+/** What an event file holds; each column has one entry per Value. */
 export interface SurveyedFile {
-  /** Of the file when it was read, and up to the end of its last whole record. */
+  /** The length of the file when it was read, and the end of its last whole record. */
   readonly byteLength: number
   readonly scannedByteLength: number
   readonly tags: readonly string[]
@@ -23,9 +23,9 @@ export interface SurveyedFile {
   readonly startByte: Float64Array
   readonly recordByteLength: Float64Array
   readonly step: Float64Array
-  /** As MODES counts, from 1 on; 0: not told. */
+  /** 1 + the index of the mode in MODES; 0: not stored. */
   readonly mode: Uint8Array
-  /** -1: not told. */
+  /** -1: not stored. */
   readonly modeStep: Float64Array
   /** Records that could not be read. If the file was left before its end, the last one says why. */
   readonly problems: readonly ErrorData[]
@@ -33,6 +33,6 @@ export interface SurveyedFile {
 
 export interface SurveyReply extends AnyReply {
   readonly kind: 'survey'
-  /** One an asked file, in order. */
+  /** One per file, in order. */
   readonly files: readonly (SurveyedFile | ErrorData)[]
 }

@@ -18,7 +18,7 @@ export type NumericArray =
   | Uint32Array
   | BigUint64Array
 
-/** What holds the elements of each dtype in JavaScript. */
+/** The array that holds the elements of each dtype in JavaScript. */
 export interface ElementsOf {
   float16: Float32Array
   bfloat16: Float32Array
@@ -42,27 +42,27 @@ export interface ElementsOf {
 export interface ValueOf<D extends DType> {
   readonly dtype: D
   readonly shape: readonly number[]
-  /** In elements, one a dimension. */
+  /** In elements, one per dimension. */
   readonly stride: readonly number[]
-  /** Of the first element in `data`, in elements. Always 0. */
+  /** Index of the first element in `data`. Always 0. */
   readonly offset: number
   /**
-   * The elements. float16 and bfloat16 are widened to a Float32Array; bool is a Uint8Array of 0 and 1; complex64 and
-   * complex128 are a Float32Array and Float64Array of twice as many numbers, real and imaginary part in turn (shape and
-   * stride count complex elements); int64 and uint64 are BigInt arrays; strings are strings.
+   * The elements. float16 and bfloat16 are widened to a Float32Array. bool is a Uint8Array of 0 and 1. complex64 and
+   * complex128 are a Float32Array and a Float64Array with two numbers per element, real part first; shape and stride
+   * count complex elements. int64 and uint64 are BigInt arrays. Strings are an array of strings.
    */
   readonly data: ElementsOf[D]
-  /** The elements as they were saved: little-endian bytes in C order; empty for strings. */
+  /** The elements as they were saved: little-endian, in C order; empty for strings. */
   readonly bytes: Uint8Array
-  /** float16 and bfloat16: the bits. */
+  /** float16 and bfloat16 only: the 16 bits of each element. */
   readonly bits?: D extends 'float16' | 'bfloat16' ? Uint16Array : undefined
-  /** float16, where the runtime has Float16Array (Node.js 24): the elements unconverted. */
+  /** float16 only, if the runtime has Float16Array (Node.js 24): the elements unconverted. */
   readonly float16?: D extends 'float16' ? ArrayLike<number> : undefined
 }
 
 /**
- * The value of a tensor at a step, in C order: its `dtype` tells what `data` is.
- * @typeParam D some dtypes only: `TensorValue<'float32' | 'float64'>`
+ * The value of a tensor at a step, in C order. Its `dtype` tells what `data` is.
+ * @typeParam D narrows the dtypes: `TensorValue<'float32' | 'float64'>`
  */
 export type TensorValue<D extends DType = DType> = { readonly [K in D]: ValueOf<K> }[D]
 
@@ -70,7 +70,7 @@ export type TensorValue<D extends DType = DType> = { readonly [K in D]: ValueOf<
 export function tensorValue({ dtype, shape, bytes, widened, strings }: RawValue): TensorValue {
   const stride = stridesOf(shape)
   const common = { dtype, shape, stride, offset: 0, bytes }
-  // That the data are those of the dtype is what a thread promises.
+  // The thread has made sure that the data are of the dtype.
   if (strings) return { ...common, data: strings } as TensorValue
   if (widened) {
     const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
@@ -113,7 +113,7 @@ function typedArray(dtype: DType, bytes: Uint8Array<ArrayBuffer>): NumericArray 
 /** Anything but 0 is true. */
 function booleans(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
   let at = 0
-  // Without a function an element: there can be billions.
+  // Without a function call per element: there can be billions.
   while (at < bytes.length && bytes[at]! < 2) at++
   if (at === bytes.length) return bytes
   const data = bytes.slice()
@@ -151,7 +151,7 @@ export interface Tolerance {
 
 export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kinds.tolerance, equalNan: kinds.flag })
 
-/** Typed arrays by name, and the dtype of each. */
+/** Typed arrays by name, with the dtype of each. */
 const ARRAYS: Readonly<Record<string, DType>> = {
   Float32Array: 'float32',
   Float64Array: 'float64',
@@ -171,11 +171,11 @@ const ARRAYS: Readonly<Record<string, DType>> = {
 type Comparable = Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>
 
 /**
- * Whether every element of `a` is close to that of `b`: |a − b| ≤ atol + rtol·|b|, infinities equal only to
- * themselves. Pairs of float32 are compared in float32 arithmetic, as numpy does, all others in float64.
- * @param a a tensor's value, or a typed array: that has one dimension
- * @param b the same; of another dtype, if need be
- * @throws UsageError if the shapes differ, for strings, and for what is neither
+ * Whether every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only
+ * to itself. Two float32 are compared in float32 arithmetic, as numpy does, all others in float64.
+ * @param a a tensor's value, or a typed array, which has one dimension
+ * @param b the same; its dtype may differ
+ * @throws UsageError if the shapes differ, for strings, and for anything that is neither a value nor a typed array
  */
 export function allclose(a: TensorValue | NumericArray, b: TensorValue | NumericArray, options?: Tolerance): boolean {
   const { rtol = 1e-5, atol = 1e-8, equalNan = false } = checkOptions('allclose', TOLERANCE, options)

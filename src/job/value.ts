@@ -18,11 +18,11 @@ export interface ValueJob extends RecordJob {
   readonly kind: 'value'
   /** Indices into `records`, so that each batch is a run of them. */
   readonly order: Int32Array
-  /** Empty where records are too large to be read at once. */
+  /** Empty if the records are too large to be read at once. */
   readonly batches: readonly ReadBatch[]
   readonly aheadByteLength: number
   readonly windowByteLength: number
-  /** What values may take whose records don't hold them element by element, all of them together. */
+  /** The most bytes that values may take, all together, whose records don't hold every element. */
   readonly unfoldLimit: number
 }
 
@@ -40,7 +40,7 @@ export interface RawValue {
 
 export interface ValueReply extends RecordReply {
   readonly kind: 'value'
-  /** In the order of the records; those that failed are left out. */
+  /** In the order of the records, without those that failed. */
   readonly values: readonly RawValue[]
 }
 
@@ -52,7 +52,7 @@ export interface ValueContext {
   readonly unfoldLimit: number
 }
 
-/** Jobs for the values of records, in their order. */
+/** Jobs that read the values of records, in the order of the records. */
 export function* planValues(places: readonly RecordPlace[], context: ValueContext): Generator<ValueJob> {
   const longest = windowByteLength(context.memory)
   const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > longest && byteLength <= RECORD_LIMIT

@@ -11,11 +11,11 @@ export interface VerifyJob {
   readonly ranges: readonly VerifyRange[]
   /** Bytes of files that may be in memory at once. */
   readonly windowByteLength: number
-  /** Whether the trial is Tornasole's, which called float16 int32. */
+  /** Whether the trial is Tornasole's, which labelled float16 as int32. */
   readonly isTornasole: boolean
-  /** Whether values are looked at, too: see docs/verify.md. */
+  /** Whether values are checked, too: see docs/verify.md. */
   readonly deep: boolean
-  /** Whether the reply tells the tensors' shapes: an index file may have saved some. */
+  /** Whether the reply has the tensors' shapes, for comparison with those that index files saved. */
   readonly withShapes?: boolean
 }
 
@@ -23,79 +23,79 @@ export interface VerifyJob {
 export interface VerifyRange {
   readonly path: string
   readonly startByte: number
-  /** Null: to the end of the file. */
+  /** Null: the end of the file. */
   readonly endByte: number | null
-  /** Where records begin, as index entries say, in order: what to go on with behind a record whose frame is broken. */
+  /** Where records begin according to index entries, in order: where to go on after a record whose frame is broken. */
   readonly anchors: Float64Array
 }
 
-/** What a Value holds, as VerifiedRange.kind tells it: the place in the list. */
+/** What a Value holds; VerifiedRange.kind is an index into this list. */
 export const VALUE_KINDS = ['other', 'tensor', 'histogram'] as const
 
-/** The records that begin in a range of a file: those whose frames hold, in the order of the file. */
+/** The records with intact frames that begin in a range of a file, in the order of the file. */
 export interface VerifiedRange {
-  /** Of the file. */
+  /** Length of the whole file. */
   readonly byteLength: number
   readonly startByte: number
   /**
-   * Where the first record begins that was not looked at: the end of the file, or of the last record of the range. Less
-   * than the range's end where the job had enough: another one is to go on from there.
+   * Where the first record begins that was not checked: the end of the file, or of the last record of the range. Less
+   * than the end of the range if the job stopped early, so that another has to go on from there.
    */
   readonly endByte: number
-  // A record in each entry.
+  // One entry per record.
   readonly recordStart: Float64Array
-  /** Frame and all. */
+  /** With its frame. */
   readonly recordByteLength: Float64Array
-  /** How many of them have smdebug's constant in place of their payload's checksum. */
+  /** How many of them have smdebug's constant instead of the checksum of their payload. */
   readonly withoutChecksum: number
-  /** The Event's. NaN where the record is no Event. */
+  /** The Event's step; NaN if the record is not an Event. */
   readonly step: Float64Array
-  /** 1: something is wrong with it, which is among the problems. The others are good. */
+  /** 1: something is wrong with the record, and is among the problems. 0: it is good. */
   readonly isBad: Uint8Array
-  // A Value in each entry, in the order of the records; those of bad records, too, as far as they are known.
+  // One entry per Value, in the order of the records; those of bad records, too, as far as they are known.
   /** Index into the record columns. */
   readonly record: Int32Array
   /** Index into the tags of the reply. */
   readonly tag: Int32Array
-  /** As MODES counts, from 1 on; 0: not told. */
+  /** 1 + the index of the mode in MODES; 0: not stored. */
   readonly mode: Uint8Array
-  /** -1: not told. */
+  /** -1: not stored. */
   readonly modeStep: Float64Array
-  /** Null for what is no tensor, or a bad one; of nothing where shapes were not asked for. */
+  /** Null if it is not a good tensor; empty if shapes were not asked for. */
   readonly shape: readonly (readonly number[] | null)[]
-  /** Index into VALUE_KINDS. What holds a tensor or a histogram is what an index file can name. */
+  /** Index into VALUE_KINDS. An index file can name Values that hold a tensor or a histogram. */
   readonly kind: Uint8Array
-  /** Ranges of bytes that are no records, one after the other: start, end. */
+  /** Ranges of bytes that hold no records, one after the other: start, end. */
   readonly skipped: Float64Array
-  /** The first of the problems, in the order of the file. */
+  /** The first problems, in the order of the file. */
   readonly problems: readonly RecordProblem[]
-  /** All of them, by code. */
+  /** The number of all problems, by code. */
   readonly problemCounts: Readonly<Record<string, number>>
   readonly notes: readonly RecordProblem[]
   readonly noteCounts: Readonly<Record<string, number>>
 }
 
-/** Something that is wrong with a record, or where one should be. */
+/** Something wrong with a record, or with the bytes where one should be. */
 export interface RecordProblem {
   readonly error: ErrorData
-  /** What it concerns, in bytes of the file. */
+  /** The bytes of the file that it concerns. */
   readonly startByte: number
   readonly endByte: number
-  /** Null where it is not known, or the record as a whole. */
+  /** Null if it is not known, or if it concerns the whole record. */
   readonly tag: string | null
-  /** NaN where it is not known. */
+  /** NaN if it is not known. */
   readonly step: number
 }
 
 export interface VerifyReply extends AnyReply {
   readonly kind: 'verify'
-  /** One an asked range, in order; an error where the file can't be read at all. */
+  /** One per range, in order; an error if the file can't be read at all. */
   readonly ranges: readonly (VerifiedRange | ErrorData)[]
   readonly tags: readonly string[]
   readonly readBytes: number
 }
 
-/** Bytes of event files a job checks, how many ranges at most, and how many anchors they have. */
+/** The most that one job checks: bytes of event files, ranges, and anchors in them. */
 const JOB_BYTES = 8 << 20
 const JOB_RANGES = 256
 const JOB_ANCHORS = 1 << 20
@@ -103,8 +103,8 @@ const JOB_ANCHORS = 1 << 20
 export const CUT_BYTES = 16 << 20
 
 /**
- * A file in one range; one that is longer than CUT_BYTES in several, from one record that the index names to another.
- * @param anchors where records begin, as index entries say, in order and each once
+ * The ranges of a file: one, or several if it is longer than CUT_BYTES, cut at records that the index names.
+ * @param anchors where records begin according to index entries, in order and without duplicates
  */
 export function rangesOfFile(path: string, byteLength: number, anchors: Float64Array): VerifyRange[] {
   const ranges: VerifyRange[] = []
@@ -122,7 +122,7 @@ export function rangesOfFile(path: string, byteLength: number, anchors: Float64A
   return [...ranges, { path, startByte, endByte: null, anchors: first === 0 ? anchors : anchors.slice(first) }]
 }
 
-/** Ranges of files, in order, as many a job as are worth a thread's while. */
+/** Jobs on ranges of files, in order, each with as many ranges as make a round trip to a thread worthwhile. */
 export function* verifyJobs(
   files: Iterable<{ readonly ranges: readonly VerifyRange[]; readonly byteLength: number }>,
   job: Omit<VerifyJob, 'ranges'>,

@@ -1,4 +1,4 @@
-/** What the jobs of an inquiry answered about records and tasks, read when it is looked at. */
+/** What the jobs of an inquiry answered about records and tasks, decoded when it is looked at. */
 
 import type { WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
@@ -13,10 +13,10 @@ import { failureOfRecord } from '../runner/failed-job.js'
 import { mergeParts } from '../scan/merge-parts.js'
 import type { GlobalStep } from '../types.js'
 
-/** What became of a record. */
+/** The outcome for a record. */
 export type RecordAnswer = Moments | HistogramResult | TrialscanError
 
-/** What became of a task. */
+/** The outcome of a task. */
 export type TaskAnswer = readonly number[] | RawValue
 
 /** A record that is asked about. */
@@ -28,7 +28,7 @@ export class RecordRef implements MeasuredPlace {
   readonly series: number
   /** In the order of the plan. */
   readonly number: number
-  /** The answers of its job, and its place among them. */
+  /** The answers of its job. */
   answers: JobAnswers | null = null
   at = -1
   #answer: RecordAnswer | undefined
@@ -81,17 +81,17 @@ export class RecordRef implements MeasuredPlace {
   }
 }
 
-/** What became of a job, read when it is asked for. */
+/** The outcome of a job, decoded when it is looked at. */
 export class JobAnswers {
   readonly #job: MeasureJob
   readonly #parts: readonly MeasureReply[]
   readonly #failure: ErrorData | null
-  /** By record, in place of moments. */
+  /** By record: what there is instead of moments. */
   readonly #special: ReadonlyMap<number, ErrorData | HistogramResult>
-  /** By task, in place of two numbers. */
+  /** By task: answers that are not two numbers. */
   readonly #long: ReadonlyMap<number, TaskAnswer>
 
-  /** @param parts the replies to all parts of the job @param failure why there are not as many */
+  /** @param parts the replies to all parts of the job @param failure why some are missing */
   constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null) {
     this.#job = job
     this.#parts = parts
@@ -129,7 +129,7 @@ export class JobAnswers {
     return moments instanceof Moments ? moments : atStep(moments, ref.step)
   }
 
-  /** Null where the records have no such answer. Answers of parts are sums. */
+  /** Null if there is no answer for these records. The answers of parts are added up. */
   task(at: number): TaskAnswer | null {
     const long = this.#long.get(at)
     if (long) return long
@@ -145,7 +145,7 @@ export class JobAnswers {
   }
 }
 
-/** The error of a record, which tells the record's step: what is asked about it may be asked for another one. */
+/** The error of a record, with the record's step: questions about another step may share the record. */
 function atStep(error: TrialscanError, step: number): TrialscanError {
   const data = errorToData(error)
   return errorFromData({ ...data, fields: { ...data.fields, step } })

@@ -1,6 +1,6 @@
 /**
- * Many questions about many tensors, answered in one pass. Rules state what they need as questions; those of all of them
- * become one plan, in which every record is read once and whatever is asked twice is computed once.
+ * Many questions about many tensors, answered in one pass. Rules state what they need as questions. All of these become
+ * one plan, in which every record is read once and every answer is computed once.
  */
 
 import type { WorkerStep } from '../catalog/catalog.js'
@@ -40,24 +40,24 @@ export interface MeasureStats {
   threads: number
 }
 
-/** Questions about tensors of any number of trials, gathered to be answered together. */
+/** Questions about the tensors of any number of trials, collected to be answered together. */
 export class Inquiry implements Ahead, Gatherer {
   readonly tasks: TaskQuestion<unknown>[] = []
   readonly #steps = new Map<TrialState, Map<number, StepTensors>>()
   readonly #stores: StoreSpec[] = []
   readonly #storeNumbers = new Map<TrialState, number>()
   readonly #records: RecordRef[] = []
-  /** By their places; made where two trials lie at one place, so that a record of both is read once. */
+  /** Records by their places. Made only if two trials lie at one place, so that a record of both is read once. */
   #places: Map<string, RecordRef> | null = null
   readonly #series = new Map<TrialState, Map<Worker, Map<string, number>>>()
   #seriesCount = 0
   readonly #numbers: (readonly number[])[] = []
-  /** Bytes of the values that will be handed out, among the tasks that were counted. */
+  /** Bytes of the values that will be handed out, for the tasks that were counted so far. */
   #valueBytes = 0
   #compares = false
   #counted = 0
 
-  /** The tensors of a trial at a step: as it was known when it was first asked about, so that its answers are found. */
+  /** The tensors of a trial at a step. The trial's state is that of the first question about it, so that its answers are found. */
   atStep(state: TrialState, step: number): StepTensors {
     let steps = this.#steps.get(state)
     if (steps === undefined) {
@@ -73,24 +73,24 @@ export class Inquiry implements Ahead, Gatherer {
     return tensors
   }
 
-  /** How much the rows of moments have to know. */
+  /** How much the rows of moments must know. */
   known: KnownMoments = 0
 
   know(known: KnownMoments): void {
     this.known |= known
   }
 
-  /** The same array for the same numbers: what is asked with them can be told to be the same. */
+  /** Returns the same array for the same numbers, so that equal questions can be recognized. */
   sameNumbers(numbers: readonly number[]): readonly number[] {
     for (const known of this.#numbers) if (isSame(known, numbers)) return known
     this.#numbers.push(numbers)
     return numbers
   }
 
-  /** Questions asked, each once. */
+  /** The number of distinct questions. */
   questionCount = 0
 
-  /** Whether records are held against others, as far as `valueByteLength` has seen. */
+  /** Whether records are compared with others, as far as `valueByteLength` has counted. */
   get compares(): boolean {
     return this.#compares
   }
@@ -155,7 +155,7 @@ export class Inquiry implements Ahead, Gatherer {
     return series
   }
 
-  /** The number of a trial's store. Two trials of one place share it. */
+  /** The number of a trial's store. Trials at the same place share it. */
   #numberOf(state: TrialState): number {
     let number = this.#storeNumbers.get(state)
     if (number === undefined) {
@@ -168,7 +168,7 @@ export class Inquiry implements Ahead, Gatherer {
     return number
   }
 
-  /** Answers all that was asked. A record that can't be read is the answer to the questions about it. */
+  /** Answers all questions. If a record can't be read, its error answers the questions about it. */
   async run(options: MeasureOptions, stats: MeasureStats): Promise<void> {
     const { threads, memory = DEFAULT_MEMORY, signal, checkLevel = 'minimal' } = options
     const records = this.#records

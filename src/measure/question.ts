@@ -1,4 +1,4 @@
-/** Questions about a tensor at a step: what was asked, and the answer, read from the job's when it is looked at. */
+/** Questions about a tensor at a step: what was asked, and the answer, which is decoded when it is looked at. */
 
 import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import {
@@ -23,21 +23,21 @@ export interface Subject {
   readonly step: GlobalStep
   /** The reductions that the hook saved. */
   readonly savedReductions: readonly ReductionName[]
-  /** The record of its value, which was saved. */
+  /** The record of its saved value. */
   readonly valueRecord: RecordRef
 }
 
 /** Something asked about a tensor. */
 export interface Question<A> {
-  /** The answer; undefined before it is there, and where there is none. */
+  /** The answer; undefined before it is there, and if there is none. */
   readonly answer: A | undefined
-  /** Why there is no answer. */
+  /** Why there is no answer; undefined before it is known, and if there is one. */
   readonly error: TrialscanError | undefined
   /** The answer. @throws why there is none */
   readonly value: A
 }
 
-/** A question, read from what became of a record when it is first looked at: there are as many as records and rules. */
+/** A question, whose answer is decoded when it is first looked at: there are as many as records times rules. */
 export abstract class AnyQuestion<A> implements Question<A> {
   readonly kind: string
   readonly tensor: Subject
@@ -98,7 +98,7 @@ export class RecordQuestion<A> extends AnyQuestion<A> {
   }
 }
 
-/** A question about the elements of a record, or of two. */
+/** A question about the elements of one record, or of two. */
 export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
   declare readonly kind: Task['kind']
   readonly numbers: readonly number[]
@@ -107,7 +107,7 @@ export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
   readonly second: number
   readonly #read: (result: TaskAnswer, tensor: Subject) => A
   #answer: A | undefined
-  /** Its place in the answers of its job. */
+  /** The index of its answer in its job. */
   at = -1
 
   constructor(
@@ -142,7 +142,7 @@ export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
   }
 }
 
-/** A question about what was not saved. */
+/** A question about something that was not saved. */
 export class Unanswerable extends AnyQuestion<never> {
   readonly #what: string
   readonly #without: Subject
@@ -174,13 +174,13 @@ export interface Activity {
 /** Sums along an axis. */
 export interface ChannelSums {
   readonly sums: readonly number[]
-  /** Elements in each of them. */
+  /** Elements in each sum. */
   readonly count: number
-  /** Length of the first axis; 1 where there is none. */
+  /** Length of the first axis; 1 if there is none. */
   readonly samples: number
 }
 
-/** Equal elements, of how many. */
+/** How many elements are equal to a number, out of how many. */
 export interface Count {
   readonly equal: number
   readonly elements: number

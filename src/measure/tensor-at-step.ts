@@ -1,4 +1,4 @@
-/** The tensors of a trial at a step, as those who ask about them see them. */
+/** The tensors of a trial at a step, for those who ask about them. */
 
 import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
@@ -33,29 +33,29 @@ import {
   Unanswerable,
 } from './question.js'
 
-/** Where questions are gathered. */
+/** What collects questions. */
 export interface Gatherer {
   /** A record that questions are about. */
   record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef
-  /** Moments have to know as much. */
+  /** Makes sure that moments know at least this much. */
   know(known: KnownMoments): void
-  /** The same array for the same numbers. */
+  /** Returns the same array for the same numbers. */
   sameNumbers(numbers: readonly number[]): readonly number[]
   readonly tasks: TaskQuestion<unknown>[]
-  /** Questions asked, each once. */
+  /** The number of distinct questions. */
   questionCount: number
 }
 
 const NO_NUMBERS: readonly number[] = []
 let checkedTolerance: Tolerance | undefined
 
-/** A tensor at a step, to be asked about. What is asked twice is the same question. */
+/** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
 export class TensorAtStep implements Subject {
   readonly #inquiry: Gatherer
   readonly #state: TrialState
   readonly #workerStep: WorkerStep
   readonly #saved: SavedTensor
-  /** The last of what was asked: a few questions at the most. */
+  /** The last question; it links to the ones before it, of which there are few. */
   #asked: AnyQuestion<unknown> | null = null
   #record: RecordRef | undefined
 
@@ -87,7 +87,7 @@ export class TensorAtStep implements Subject {
     return this.#workerStep.worker
   }
 
-  /** Where it lies among what its worker saved at the step: tensors are saved in the order in which they are computed. */
+  /** Its position among what its worker saved at the step. Tensors are saved in the order in which they are computed. */
   get place(): number {
     return this.#saved.value?.startByte ?? Number.POSITIVE_INFINITY
   }
@@ -97,13 +97,13 @@ export class TensorAtStep implements Subject {
     return this.#saved.value !== null
   }
 
-  /** Whether it can't have more than a few elements, as its record tells without being read. */
+  /** Whether it can't have more than a few elements, judged by the length of its record alone. */
   get isSmall(): boolean {
     const { value, tensor } = this.#saved
     return value === null || value.byteLength < 512 + tensor.length
   }
 
-  /** The shape, where it was saved for itself. */
+  /** The shape, if it was saved separately. */
   get savedShape(): readonly number[] | null {
     return this.#saved.shape?.shape ?? null
   }
@@ -113,7 +113,7 @@ export class TensorAtStep implements Subject {
     return [...this.#saved.reductions.keys()]
   }
 
-  /** A reduction: as the hook saved it, else computed from the value. */
+  /** A reduction: as the hook saved it, or else computed from the value. */
   reduction(name: ReductionName): Question<ReductionValue> {
     const known = this.#find<ReductionValue>(name)
     if (known) return known
@@ -129,15 +129,15 @@ export class TensorAtStep implements Subject {
   }
 
   /**
-   * The moments of the value: counts of elements, NaN, infinities and zeros, extremes, and these reductions; none stands
-   * for all.
+   * The moments of the value: the number of elements, NaN, infinities and zeros, the extremes, and what these
+   * reductions need. No arguments mean all reductions.
    */
   moments(...reductions: readonly ReductionName[]): Question<Moments> {
     this.#inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
     return this.counts()
   }
 
-  /** As `moments`, where counts and extremes will do: they cost a fifth of the rest. */
+  /** Like `moments`, but with counts and extremes only, which cost a fifth of the rest. */
   counts(): Question<Moments> {
     this.#inquiry.know(KnownMoments.extremes)
     const known = this.#find<Moments>('moments')
@@ -146,12 +146,12 @@ export class TensorAtStep implements Subject {
     return this.#ask(new RecordQuestion('moments', this, this.valueRecord, readMoments))
   }
 
-  /** The value itself: it is handed to the calling thread, and held until the step has been judged. */
+  /** The value itself. It is handed to the calling thread, and held until the step has been judged. */
   value(): Question<TensorValue> {
     return this.#task('value', NO_NUMBERS, null, readValue)
   }
 
-  /** Whether each element is close to that of another tensor (numpy's allclose(this, other)); shapes that differ: false. */
+  /** Whether each element is close to that of another tensor (numpy's allclose(this, other)); false if the shapes differ. */
   allclose(other: TensorAtStep, options?: Tolerance): Question<boolean> {
     // Rules ask with the same tolerance again and again.
     if (options !== checkedTolerance) checkedTolerance = checkOptions('tensorAtStep.allclose', TOLERANCE, options)
@@ -159,40 +159,40 @@ export class TensorAtStep implements Subject {
     return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
   }
 
-  /** The mean of |this − older|; null where shapes differ. */
+  /** The mean of |this − older|; null if the shapes differ. */
   meanAbsChange(older: TensorAtStep): Question<number | null> {
     return this.#task('change', NO_NUMBERS, older, readChange)
   }
 
   /**
-   * How many nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi), `hi`
-   * NaN for no bound, in less than `percent` of the samples.
+   * How many nodes (positions over all axes but the first, which is that of the samples) have an element in (lo, hi) in
+   * less than `percent` of the samples. If `hi` is NaN there is no upper bound.
    */
   activity(lo: number, hi: number, percent: number): Question<Activity> {
     return this.#task('activity', [lo, hi, percent], null, readActivity)
   }
 
-  /** How many elements are equal to a number, of how many. */
+  /** How many elements are equal to a number, out of how many. */
   count(of: number): Question<Count> {
     return this.#task('count', [of], null, readCount)
   }
 
-  /** Sums along an axis; one sum of all where the tensor has too few axes. */
+  /** Sums along an axis; one sum of all elements if the tensor has too few axes. */
   channelSums(axis: number): Question<ChannelSums> {
     return this.#task('channels', [axis], null, readChannelSums)
   }
 
-  /** Percentiles of the elements, interpolated as numpy does. */
+  /** Percentiles (0 to 100) of the elements, interpolated as numpy does. */
   percentiles(...percents: readonly number[]): Question<readonly number[]> {
     return this.#task('percentiles', percents, null, numbersOf)
   }
 
-  /** The value, if it was asked for and is there. */
+  /** The value, if it was asked for and has been read. */
   get answeredValue(): TensorValue | undefined {
     return this.#find<TensorValue>('value')?.answer
   }
 
-  /** A reduction, if it was asked for and is there, or follows from what is. */
+  /** A reduction, if it was asked for and is known, or follows from what is. */
   answeredReduction(name: ReductionName): ReductionValue | undefined {
     const asked = this.#find<ReductionValue>(name)
     if (asked) return asked.answer
@@ -201,12 +201,12 @@ export class TensorAtStep implements Subject {
     return moments?.knows(name) && isDefined(name, moments.dtype) ? moments.reduction(name) : undefined
   }
 
-  /** Whether it is of a worker's step. */
+  /** Whether it belongs to a worker's step. */
   isOf(workerStep: WorkerStep): boolean {
     return this.#workerStep === workerStep
   }
 
-  /** The record of its value, which was saved. */
+  /** The record of its saved value. */
   get valueRecord(): RecordRef {
     this.#record ??= this.#inquiry.record(this.#state, this.#workerStep, this.#saved.value!)
     return this.#record
@@ -270,7 +270,7 @@ export class WorkerTensors {
     return tensor
   }
 
-  /** Those of some names that there are; the same list for the same list of names. */
+  /** Those of the named tensors that exist; the same list for the same list of names. */
   select(names: readonly string[]): readonly TensorAtStep[] {
     let selected = this.#selected.get(names)
     if (selected === undefined) {
@@ -280,7 +280,7 @@ export class WorkerTensors {
     return selected
   }
 
-  /** One that was asked about. */
+  /** A tensor that has been asked about. */
   asked(name: string): TensorAtStep | undefined {
     return this.#known.get(name)
   }
@@ -298,12 +298,12 @@ export class StepTensors {
     )
   }
 
-  /** What a worker saved; undefined: it saved nothing then. */
+  /** What a worker saved; undefined if it saved nothing at the step. */
   of(worker: string): WorkerTensors | undefined {
     return this.#workers.get(worker)
   }
 
-  /** Of several workers, the first that has it. @param among of these only; null: of all */
+  /** From several workers, the first that has it. @param among only these workers; null: all */
   get(name: string, among: ReadonlySet<string> | null = null): TensorAtStep | undefined {
     for (const [worker, tensors] of this.#workers) {
       const tensor = among === null || among.has(worker) ? tensors.get(name) : undefined
@@ -312,7 +312,7 @@ export class StepTensors {
     return undefined
   }
 
-  /** Those of some names that there are, each as `get` finds it. */
+  /** Those of the named tensors that exist, each as `get` finds it. */
   select(names: readonly string[], among: ReadonlySet<string> | null = null): readonly TensorAtStep[] {
     return names.map(name => this.get(name, among)).filter(tensor => tensor !== undefined)
   }

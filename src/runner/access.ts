@@ -1,4 +1,4 @@
-/** How a trial's bytes are reached: the store, and the runner that a piece of work pays for. */
+/** How to reach a trial's bytes: the store, and the runner that suits a piece of work. */
 
 import { availableParallelism } from 'node:os'
 import { threadsThatFit } from '../engine/module.js'
@@ -11,22 +11,22 @@ import type { CheckLevel } from '../types.js'
 import { InlineRunner } from './inline.js'
 import type { Runner } from './runner.js'
 
-/** Less work than this is done on the calling thread: starting a pool takes longer. */
+/** Less work than this is done on the calling thread, since starting a pool takes longer. */
 const INLINE_BYTES = 8 << 20
 
-/** Threads a core of the machine: more are only in each other's way, and take some 9 MB each. */
+/** Threads per core of the machine. More of them only get in each other's way, and take some 9 MB each. */
 const THREADS_A_CORE = 2
-/** The same where threads mostly wait for answers. */
+/** The same if threads mostly wait for answers. */
 const WAITING_THREADS_A_CORE = 8
 
-/** How work is spread. */
+/** How to spread the work. */
 export interface WorkOptions {
   /**
-   * Threads to work on; 0: the calling thread does it. Default: as many as the machine runs at once, but none for work
-   * of a few megabytes. Never more than `maxThreads` of the trial.
+   * Threads to work on; 0: the calling thread does the work. Default: as many as the machine runs at once, but none for
+   * work of a few megabytes. Never more than `maxThreads` of the trial.
    */
   readonly threads?: number
-  /** Bytes of file contents a thread may hold at once; at least 4 MiB. Default 64 MiB. */
+  /** Bytes of file contents that a thread may hold at once; at least 4 MiB. Default: 64 MiB. */
   readonly memory?: number
 }
 
@@ -35,9 +35,9 @@ export const WORK_OPTIONS: Kinds<WorkOptions> = {
   memory: kinds.wholeNumber(MIN_MEMORY, 2 ** 31, `bytes a thread may hold, from 4 MiB (${MIN_MEMORY}) to 2 GiB`),
 }
 
-/** How records are read. */
+/** How to read records. */
 export interface ReadOptions extends WorkOptions {
-  /** Which checksums are verified. Default `minimal`. */
+  /** Which checksums to verify. Default: `minimal`. */
   readonly checkLevel?: CheckLevel
 }
 
@@ -48,12 +48,12 @@ export const READ_KINDS: Kinds<ReadOptions> = {
 
 let threads: Promise<typeof import('./threads.js')> | undefined
 
-/** Ends the threads that scans have started; the next scan starts new ones. Idle ones don't keep the process alive. */
+/** Ends the threads that scans have started; the next scan starts new ones. Idle threads don't keep the process alive. */
 export async function closePools(): Promise<void> {
   await (await threads)?.closePools()
 }
 
-/** The most threads that can help with a trial at that path or URL: however many are asked for, no more are started. */
+/** The most threads that are of use for a trial at a path or URL. No call starts more, however many it asks for. */
 export function maxThreads(pathOrUrl: string): number {
   return threadLimit(storeSpec(pathOrUrl).kind === 's3')
 }
@@ -65,9 +65,9 @@ function threadLimit(isRemote: boolean): number {
 export class Access {
   readonly store: Store
   readonly spec: StoreSpec
-  /** All requests that were made for it, where requests have to be made. */
+  /** All requests that were made for this trial, if its store makes requests. */
   readonly traffic: Traffic = newTraffic()
-  /** By the number of jobs that they run at once. */
+  /** By the number of jobs that a runner has under way. */
   readonly #inline = new Map<number, { readonly runner: Runner; close(): Promise<void> }>()
   readonly #source: Store
 
@@ -77,16 +77,16 @@ export class Access {
     this.spec = spec
   }
 
-  /** Whether reading is making requests, and waiting for their answers. */
+  /** Whether reading means making requests and waiting for the answers. */
   get isRemote(): boolean {
     return isRemote(this.store)
   }
 
   /**
-   * Where to run work over that many bytes. The pool's code is loaded only when there is one to start. Requests are made
-   * on the calling thread unless threads are asked for: it mostly waits, and a thread would load the SDK (110 ms) and credentials of its
-   * own. 307 MB over a link of 30 ms: 1.07 s here, 3.90 on one thread, 2.28 on two, 1.22 on four; without delay 0.41, 0.50, 0.47, 0.57 s
-   * (best of three, two cores, Node.js 20).
+   * The runner for work on that many bytes. The pool's code is loaded only when there is a pool to start. Requests are
+   * made on the calling thread unless threads are asked for: it mostly waits, and a thread would have to load the SDK
+   * (110 ms) and fetch credentials of its own. 307 MB over a link of 30 ms: 1.07 s here, 3.90 on one thread, 2.28 on
+   * two, 1.22 on four; without delay 0.41, 0.50, 0.47, 0.57 s (best of three, two cores, Node.js 20).
    */
   async runner(asked: number | undefined, totalBytes: number, memory = DEFAULT_MEMORY): Promise<Runner> {
     const wanted = asked ?? (totalBytes < INLINE_BYTES || this.isRemote ? 0 : availableParallelism())
@@ -95,7 +95,7 @@ export class Access {
     return this.#counting((await threads).threadRunner(Math.min(wanted, threadLimit(this.isRemote))))
   }
 
-  /** The calling thread. */
+  /** A runner on the calling thread. */
   inlineRunner(memory = DEFAULT_MEMORY): Runner {
     const jobs = this.isRemote ? Math.min(jobsAtOnce(memory), 1 + threadsThatFit()) : 1
     const known = this.#inline.get(jobs)
@@ -106,7 +106,7 @@ export class Access {
     return runner
   }
 
-  /** Lets go of open files, also of other trials' that were read beside this one. */
+  /** Closes open files, including those of other trials that were read along with this one. */
   async close(): Promise<void> {
     await this.store.close()
     for (const inline of this.#inline.values()) await inline.close()

@@ -1,4 +1,4 @@
-/** A job that failed as a whole: what that is for each of its records and files. */
+/** A job that failed as a whole: what that means for each of its records and files. */
 
 import { type ErrorData, errorFromData, errorToData, inShort, quote, type TrialscanError } from '../errors.js'
 import type { JobRecords } from '../job/coalesce.js'
@@ -24,12 +24,12 @@ export function failureOfRecord(
   return errorFromData(inShort(errorFromData({ ...error, message, fields }).toJSON()))
 }
 
-/** Files that fail alone as well, before the others of their job are given up with them. */
+/** Once this many files have failed by themselves, too, the rest of their job is given up. */
 const MAX_POISONED_FILES = 3
 
 /**
- * What a job tells of each of its files, or why it can't. A job that failed as a whole is done again file by file, so that
- * a file that costs a thread its life costs no other file its place.
+ * What a job says about each of its files, or why it can't. A job that failed as a whole is repeated file by file, so
+ * that a file that kills its thread doesn't cost the others their answers.
  * @param run runs a job on some of the files
  */
 export async function runOnFiles<F, T extends object>(
@@ -59,7 +59,7 @@ function failureOfFile(error: ErrorData, url: string): TrialscanError {
   return errorFromData({ ...error, message: `${url}: ${error.message}`, fields: { ...error.fields, url } })
 }
 
-/** Runs a job whose answer is wanted whole. @throws for a job that failed, the error of its first record */
+/** Runs a job whose answer is of use only as a whole. @throws the error of its first record, if any failed */
 export async function runWhole<J extends DescribeJob | ScanJob | ValueJob>(
   runner: Runner,
   job: J,

@@ -1,4 +1,4 @@
-/** Jobs on the calling thread: for small scans, for `threads: 0`, and where the time goes by waiting for answers. */
+/** Jobs on the calling thread: for small scans, for `threads: 0`, and where most of the time goes to waiting for answers. */
 
 import { setImmediate } from 'node:timers/promises'
 import { withEngine } from '../engine/engines.js'
@@ -17,7 +17,7 @@ export class InlineRunner implements Runner {
 
   /**
    * @param store used for the jobs on its spec
-   * @param jobs so many at once
+   * @param jobs how many run at once
    */
   constructor(store: Store | null = null, jobs = 1) {
     this.#stores = new Map(store ? [[JSON.stringify(store.spec), store]] : [])
@@ -28,7 +28,7 @@ export class InlineRunner implements Runner {
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
     const lane = this.#next++ % this.#lanes.length
     const reply = this.#lanes[lane]!.then(async () => {
-      // A turn of the event loop, so that signals, timers and aborts come through between two jobs.
+      // A turn of the event loop, so that signals, timers and aborts get through between two jobs.
       await setImmediate()
       signal?.throwIfAborted()
       return runJobHere(job, this.#stores, signal)
@@ -37,7 +37,7 @@ export class InlineRunner implements Runner {
     return reply
   }
 
-  /** Lets go of open files. */
+  /** Closes open files. */
   async close(): Promise<void> {
     for (const store of this.#stores.values()) await store.close()
   }
@@ -61,7 +61,7 @@ export async function runJobHere<J extends Job>(
     const reply = (await withEngine(engine => runJob(job, engine, openWithin))) as ReplyTo<J>
     return makesRequests ? { ...reply, traffic } : reply
   } finally {
-    // Descriptors are for who works: a pool that has nothing to do holds none.
+    // Only jobs hold descriptors: an idle pool has none.
     for (const store of stores.values()) store.release?.()
   }
 }
@@ -69,7 +69,7 @@ export async function runJobHere<J extends Job>(
 function storeOf(spec: StoreSpec, stores: Map<string, Store>): Store {
   const key = JSON.stringify(spec)
   const store = stores.get(key) ?? openStore(spec)
-  // The one that was used last is the last.
+  // Moves it to the end: the most recently used store is last.
   stores.delete(key)
   stores.set(key, store)
   return store

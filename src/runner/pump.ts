@@ -1,29 +1,30 @@
-/** The pump: work in order, and no more of it under way than keeps a runner busy. */
+/** The pump: runs work in order, with no more of it under way than keeps a runner busy. */
 
 import { isLackOfMeans } from './runner.js'
 
 export interface PumpOptions {
-  /** Plans that may be under way at once. */
+  /** How many plans may be under way at once. */
   readonly ahead: number
   readonly signal?: AbortSignal | undefined
-  /** Whether nothing is under way any more when the pump ends early. Default: what runs is left to itself. */
+  /** Whether to wait for what is still under way when the pump ends early. Default: it doesn't. */
   readonly settles?: boolean
 }
 
 /** What became of a plan. */
 export interface Pumped<P, R> {
   readonly plan: P
-  /** Null where the plan has failed. */
+  /** Null if the plan failed. */
   readonly reply: R | null
-  /** Why. */
+  /** Why it failed. */
   readonly error: unknown
-  /** How long the caller waited for it. */
+  /** How long the caller waited for it, in milliseconds. */
   readonly waitMs: number
 }
 
 /**
- * Works on plans, several at once, and tells what became of each in their order. Lazy: a plan is made when it is about to
- * be worked on. A plan that fails is told as such; where nothing can run at all, the pump ends with that error.
+ * Works on plans, several at once, and yields the outcome of each in their order. Lazy: a plan is made when it is about
+ * to be worked on. The failure of a plan is an outcome like any other; if nothing can run at all, the pump throws that
+ * error.
  */
 export async function* pump<P, R>(
   plans: Iterable<P>,
@@ -58,7 +59,7 @@ export async function* pump<P, R>(
   }
 }
 
-/** As `pump`, for replies that are of no use without each other: the first failure, in their order, is thrown. */
+/** Like `pump`, for replies that are useless without each other: throws the first failure, in the order of the plans. */
 export async function* pumpAll<P, R>(
   plans: Iterable<P>,
   work: (plan: P) => Promise<R>,
@@ -70,7 +71,7 @@ export async function* pumpAll<P, R>(
   }
 }
 
-/** What is to be worked on, cut into plans of so many. */
+/** Cuts items into plans of `count` each. */
 export function* chunksOf<T>(items: readonly T[], count: number): Generator<readonly T[]> {
   for (let first = 0; first < items.length; first += count) yield items.slice(first, first + count)
 }

@@ -4,17 +4,17 @@ import { EngineError, ThreadError } from '../errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
 
 export interface Runner {
-  /** Threads that jobs run on; 0: on the calling one. */
+  /** Threads that jobs run on; 0: the calling one. */
   readonly threads: number
-  /** Jobs to have under way: enough that the next one is there when one is done, and no more. */
+  /** How many jobs to have under way, so that the next one is there when one is done. */
   readonly ahead: number
   /** Runs a job. Rejects with a TrialscanError, or with the signal's reason. */
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>>
 }
 
 /**
- * Runs a job, and a second time if its thread died or its engine failed: by then there is another thread, or another
- * engine. Jobs change nothing, so that the first time leaves no trace. What fails twice is the job's own fault.
+ * Runs a job, and once more if its thread died or its engine failed: by then there is a new thread, or a new engine.
+ * Jobs change nothing, so the first attempt leaves no trace. If the second one fails, too, the job itself is to blame.
  */
 export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
   try {
@@ -26,12 +26,12 @@ export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: A
   }
 }
 
-/** Whether there is nothing to run any job on: no threads, no engine, or no room for one. */
+/** Whether nothing can run any job: there are no threads, no engine, or no memory for one. */
 export function isLackOfMeans(error: unknown): boolean {
   return (error instanceof EngineError || error instanceof ThreadError) && !isFaultOfJob(error)
 }
 
-/** Whether an error costs one job, and others need not mind: not, if there are no threads to run any on, or no engine. */
+/** Whether an error concerns one job only, rather than a lack of threads or of an engine to run any job. */
 export function isFaultOfJob(error: unknown): boolean {
   return (
     (error instanceof EngineError && error.code === 'Engine') ||

@@ -20,7 +20,7 @@ export interface Ping {
 
 adoptModule(workerData as CompiledCore)
 
-/** Trials that a thread keeps the stores of, those of the job it works on aside; nobody tells it which ones are done with. */
+/** Trials whose stores a thread keeps, besides those of the job it works on: nobody tells it which trials are done with. */
 const MAX_STORES = 4
 
 const stores = new Map<string, Store>()
@@ -43,8 +43,8 @@ export default async function run(job: Job | Ping): Promise<unknown> {
 }
 
 /**
- * The buffers of a reply's columns. One of which a view shows but a part is not the reply's alone, and is copied; a reply holds no
- * view of the core's memory (ARCHITECTURE.md, the border to WebAssembly).
+ * The buffers of a reply's columns. A buffer of which a view shows only a part is shared with others, so the view is
+ * copied; a reply holds no view of the core's memory (ARCHITECTURE.md, the border to WebAssembly).
  * @param seen lists that several parts of the reply share
  */
 function collectBuffers(part: unknown, buffers: Set<ArrayBuffer>, seen = new Set<unknown>()): void {
@@ -55,7 +55,7 @@ function collectBuffers(part: unknown, buffers: Set<ArrayBuffer>, seen = new Set
     return
   }
   if (Array.isArray(part)) {
-    // A list of numbers or names has none.
+    // A list of numbers or names has no buffers.
     if ((part.length > 0 && typeof part[0] !== 'object') || seen.has(part)) return
     seen.add(part)
   }

@@ -1,4 +1,4 @@
-/** Jobs on a pool of threads (Piscina): one engine a thread, nothing shared but the compiled core. */
+/** Jobs on a pool of threads (Piscina): one engine per thread, with nothing shared but the compiled core. */
 
 import { Piscina } from 'piscina'
 import { coreModule } from '../engine/module.js'
@@ -7,13 +7,13 @@ import type { Job, ReplyTo } from '../job/job.js'
 import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
 
-/** A pool that loses its threads so many times, and gets nothing done in between, is given up. */
+/** A pool that loses its threads this many times without finishing a job in between is given up. */
 const MAX_STARTS = 5
 
 export class ThreadRunner implements Runner {
   readonly threads: number
   readonly ahead: number
-  /** The one that jobs are given to. */
+  /** The pool that gets the jobs. */
   #pool: Promise<Piscina>
   #starts = 0
   #isClosed = false
@@ -48,7 +48,7 @@ export class ThreadRunner implements Runner {
     }
   }
 
-  /** Ends the threads; jobs that still run are rejected. */
+  /** Ends the threads; jobs that are still running are rejected. */
   async close(): Promise<void> {
     forget(this)
     this.#isClosed = true
@@ -58,7 +58,7 @@ export class ThreadRunner implements Runner {
     )
   }
 
-  /** Starts a pool. One that fails to start is tried once more, then the next scan has to try again. */
+  /** Starts a pool. If that fails it is tried once more; after that, the next scan tries again. */
   #start(): Promise<Piscina> {
     this.#starts++
     const started = this.#open()
@@ -71,7 +71,7 @@ export class ThreadRunner implements Runner {
         },
         (cause: unknown) => {
           forget(this)
-          // There is nothing for them to run.
+          // Without an engine, threads would have nothing to run.
           if (cause instanceof EngineError) throw cause
           const message = `expected ${this.threads} threads to start, but they did not: ${reasonOf(cause)}`
           throw new ThreadError('ThreadsNotStarted', message, {}, cause)
@@ -82,7 +82,7 @@ export class ThreadRunner implements Runner {
   }
 
   /**
-   * After a thread whose file fails to load, Piscina lets every later task wait for ever. So a pool is asked first
+   * If a thread's file fails to load, Piscina leaves every later task waiting for ever. So a new pool is first asked
    * whether it runs at all.
    */
   async #open(): Promise<Piscina> {
@@ -92,7 +92,7 @@ export class ThreadRunner implements Runner {
       maxThreads: this.threads,
       workerData: coreModule(),
     })
-    // Of threads that die while they have nothing to do. They are replaced.
+    // Errors of threads that die while they are idle. Such threads are replaced.
     pool.on('error', () => {})
     try {
       await pool.run({ kind: 'ping' })
@@ -104,7 +104,7 @@ export class ThreadRunner implements Runner {
   }
 
   /**
-   * Piscina replaces a thread that dies. But when one dies before it was ready, it never again makes another, and in the
+   * Piscina replaces a thread that dies. But if one dies before it was ready, Piscina never makes another, and in the
    * end tasks wait for threads that will not come. Such a pool is given up, and its jobs go to a new one.
    */
   #replace(pool: Piscina, own: Promise<Piscina>): void {
@@ -127,7 +127,7 @@ function closed(): ThreadError {
   )
 }
 
-/** In one line: some of Node.js go on with a stack. */
+/** The reason in one line: some versions of Node.js append a stack. */
 function reasonOf(cause: unknown): string {
   return (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0]!
 }
@@ -144,7 +144,7 @@ export function threadRunner(threads: number): ThreadRunner {
   return runner
 }
 
-/** Ends every pool of this process. Scans that still run are rejected. */
+/** Ends every pool of this process. Scans that are still running are rejected. */
 export async function closePools(): Promise<void> {
   await Promise.all([...runners.values()].map(runner => runner.close()))
 }

@@ -1,4 +1,4 @@
-/** A record that was read in parts: its moments merged, its checksum combined and held against the one that was saved. */
+/** A record that was read in parts: its moments are merged, and its combined checksum is compared with the saved one. */
 
 import { Status } from '../engine/abi.js'
 import { dtypeOf } from '../engine/dtype.js'
@@ -14,13 +14,13 @@ import { noAnswer } from './record-result.js'
 export interface RecordParts {
   /** In the order of the parts. */
   readonly rows: readonly Float64Array[]
-  /** As many; none where the record was read at once, and the core has checked it. */
+  /** As many as rows; none if the record was read at once, because then the core has checked it. */
   readonly checksums: readonly PartChecksum[]
-  /** TensorFlow's number; 0: nothing was told. */
+  /** TensorFlow's number; 0 if it is not known. */
   readonly dtype: number
   /** The record's place in its job, */
   readonly record: number
-  /** its length, frame and all, */
+  /** its length with its frame, */
   readonly byteLength: number
   /** and where it lies. */
   readonly placeOf: () => FaultPlace

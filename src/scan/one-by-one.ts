@@ -1,6 +1,6 @@
 /**
- * Reductions that are asked for one by one, read together: those asked for in one turn of the event loop become one scan.
- * What a record told is remembered.
+ * Reductions that are asked for one by one, but read together: those asked for in one turn of the event loop become one
+ * scan. What a record told is remembered.
  */
 
 import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
@@ -36,18 +36,18 @@ interface ReductionRequest {
 /** What is asked of one record. */
 interface RecordRequests {
   readonly key: string
-  /** Of its file. */
+  /** The stamp of its file. */
   readonly stamp: Float64Array
   readonly place: RecordPlace
   readonly requests: ReductionRequest[]
 }
 
-/** A record of so many bytes is reduced in no time: so all reductions are, since another may be asked for next. */
+/** All reductions of a record this small are computed, since that takes no time and another may be asked for next. */
 const SMALL_BYTES = 64 << 10
 
 const batchesOf = new WeakMap<TrialState, Map<string, ReductionRequest[]>>()
 
-/** The reduction of one saved tensor, read with all others that are asked for in the same turn of the event loop. */
+/** The reduction of one saved tensor, read together with all others that are asked for in the same turn of the event loop. */
 export function readReduction(
   state: TrialState,
   workerStep: WorkerStep,
@@ -56,7 +56,7 @@ export function readReduction(
   options: ReadOptions,
 ): Promise<ReductionValue> {
   const location = saved.reductions.get(reduction)
-  // A saved reduction is read as the tensor of one element that it is.
+  // A saved reduction is read as what it is: a tensor of one element.
   const item = { workerStep, saved: location ? { ...saved, value: location } : saved }
   return new Promise((resolve, reject) => {
     let batches = batchesOf.get(state)
@@ -73,7 +73,8 @@ export function readReduction(
     }
     const batch = [request]
     batches.set(key, batch)
-    // What is remembered takes a turn of the event loop as well: who asks for it again and again must not keep out all others.
+    // A remembered answer takes a turn of the event loop as well, so that asking again and again doesn't keep out all
+    // others.
     setImmediate(() => {
       batches.delete(key)
       readBatch(state, batch, options).catch((error: unknown) => {
@@ -139,13 +140,13 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
   }
 }
 
-/** Several reductions of one value are made of one record. */
+/** Several reductions of one value are made from one record. */
 async function byRecord(
   batch: readonly ReductionRequest[],
   checkLevel: number,
   store: Store,
 ): Promise<Iterable<RecordRequests>> {
-  // Taken before the files are read, so that one that changes meanwhile is read again the next time.
+  // Taken before the files are read, so that a file that changes meanwhile is read again the next time.
   const files = [...new Set(batch.map(fileOf))]
   const stamps = await store.stamps(files)
   const stampOf = new Map(files.map((file, i) => [file, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)]))
@@ -153,7 +154,7 @@ async function byRecord(
   for (const request of batch) {
     const { workerStep, saved } = request.item
     const place = recordPlace(workerStep, saved.value!)
-    // The step is a part of what a record is held against.
+    // The step is part of what a record is checked against.
     const key = `${place.step} ${place.startByte} ${place.byteLength} ${checkLevel} ${place.file}\n${place.tag}`
     const known = records.get(key)
     if (known) known.requests.push(request)

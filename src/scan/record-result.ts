@@ -1,4 +1,4 @@
-/** What became of each record of a scan's job. */
+/** The outcome for each record of a scan's job. */
 
 import { dtypeOf } from '../engine/dtype.js'
 import { Moments } from '../engine/moments.js'
@@ -12,13 +12,13 @@ export type RecordResult =
   | { readonly histogram: HistogramResult }
   | { readonly error: TrialscanError }
 
-/** Rows written down by the thread that made them: one for each of as many records. */
+/** Rows written by the thread that made them, one per record. */
 export interface WrittenRows {
   readonly text: Uint8Array
   readonly rows: number
 }
 
-/** What each record of a job told, in order; or the rows that were made of it. */
+/** The outcome for each record of a job, in order; or the rows that were made from it. */
 export function resultsOf(reply: ScanReply, count: number): (RecordResult | WrittenRows)[] {
   const { lines } = reply
   if (lines !== null && lines.byteLengths === null) return [{ text: lines.text, rows: count }]

@@ -1,4 +1,4 @@
-/** The rows of a scan: which there will be, of which records, and what each is once its records were read. */
+/** The rows of a scan: which rows there will be, from which records, and what each becomes once its records are read. */
 
 import { recordPlace, type SavedTensor, type WorkerStep } from '../catalog/catalog.js'
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
@@ -10,32 +10,32 @@ import type { ReductionName } from '../types.js'
 import type { RecordResult } from './record-result.js'
 import { savedNumber } from './saved-number.js'
 
-/** A row to be made of as many records. */
+/** A row to be made from that many records. */
 export interface PlannedRow {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor | null
   readonly recordCount: number
-  /** Names of the saved reductions that the records hold; null where the record is the value. */
+  /** Names of the saved reductions in the records; null if the record is the value. */
   readonly reductions: readonly ReductionName[] | null
 }
 
-/** A saved tensor to scan; null where the index file can't be read. */
+/** A saved tensor to scan; null if the index file can't be read. */
 export interface ScanItem {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor | null
 }
 
-/** Which rows are wanted, and what in each. */
+/** Which rows are wanted, and what to put in each. */
 export interface RowsRequest {
   /** Iterated more than once. */
   readonly items: Iterable<ScanItem>
-  /** Every reduction of `all`, left out where a dtype does not have it; asked one by one, that is an error. */
+  /** The reductions of `all` are left out if a dtype does not have them; for one asked for by name that is an error. */
   readonly reductions: readonly ReductionName[]
   readonly strict: boolean
   readonly url: (path: string) => string
 }
 
-/** What there is to do, and whether saved reductions are among it. */
+/** How much there is to do, and whether it includes saved reductions. */
 export function totals({ items, reductions }: RowsRequest): {
   totalRows: number
   totalBytes: number
@@ -56,7 +56,7 @@ export function totals({ items, reductions }: RowsRequest): {
   return { totalRows, totalBytes, hasSaved }
 }
 
-/** The records that are to be read, null for a row that needs none; the rows are put behind those that are planned. */
+/** The records to read, null for a row that needs none. Appends the planned rows to `rows`. */
 export function* planRecords({ items, reductions }: RowsRequest, rows: PlannedRow[]): Generator<RecordPlace | null> {
   for (const { workerStep, saved } of items) {
     if (saved === null) {
@@ -74,10 +74,10 @@ export function* planRecords({ items, reductions }: RowsRequest, rows: PlannedRo
   }
 }
 
-/** Makes rows of what their records told. */
+/** Makes rows from what was read from their records. */
 export class RowMaker {
   readonly #request: RowsRequest
-  /** Event files that were named in an error. */
+  /** Event files that an error has already named in full. */
   readonly #named = new Set<string>()
 
   constructor(request: RowsRequest) {
@@ -120,7 +120,7 @@ export class RowMaker {
     return undefinedFor ? { ...read, error: undefinedFor } : read
   }
 
-  /** An error of a row, the first of an event file with all of its path: see `inShort`. */
+  /** The error of a row. The first about an event file has its full path: see `inShort`. */
   #naming(error: TrialscanError, workerStep: WorkerStep, location: TensorLocation): TrialscanError {
     const file = location.eventFile ?? workerStep.eventFile
     if (this.#named.has(file) || error.fields.url === undefined) return error

@@ -8,7 +8,7 @@ import type { ReductionName } from '../types.js'
 /** What moments must know for `savedNumber`. */
 export const OF_SCALAR: KnownMoments = KnownMoments.extremes | KnownMoments.sum
 
-/** The value of a tensor of one element, as a reduction is saved; or why it is none. */
+/** The value of a tensor of one element, as which a reduction is saved; or why it is not a number. */
 export function savedNumber(moments: Moments, name: ReductionName): ReductionValue | ReductionUndefined {
   const { dtype, count, nanCount } = moments
   if (count !== 1 || dtype === 'string') {

@@ -1,4 +1,4 @@
-/** A scan: one plan over everything asked for, run on threads, rows in a stable order as they come. */
+/** A scan: one plan over everything asked for, run on threads; rows come in a stable order, as soon as they are ready. */
 
 import type { KnownMoments } from '../engine/abi.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
@@ -25,29 +25,29 @@ import { OF_SCALAR } from './saved-number.js'
 
 /** What a scan has cost so far. */
 export interface ScanStats {
-  /** Rows handed out, and how many of them with an error. */
+  /** Rows handed out, and how many of them have an error. */
   rows: number
   failedRows: number
   records: number
   readBytes: number
   reads: number
   jobs: number
-  /** 0: the calling thread did the work. */
+  /** 0: the calling thread does the work. */
   readonly threads: number
   elapsedMs: number
-  /** Where the time went, if `timed` was asked for. */
+  /** Where the time went, if `timed` was set. */
   spent?: ScanTimes
-  /** Requests that were made, if the trial is where requests have to be made. */
+  /** Requests that were made, if the trial's store makes requests. */
   traffic?: Readonly<Traffic>
 }
 
-/** Milliseconds; those of the threads are added up. */
+/** Milliseconds; those of all threads are added up. */
 export interface ScanTimes extends Spent {
-  /** That the calling thread waited for the others. */
+  /** Time that the calling thread waited for the others. */
   readonly waitMs: number
 }
 
-/** How far a scan is. */
+/** How far a scan has come. */
 export interface ScanProgress {
   readonly doneRows: number
   readonly totalRows: number
@@ -65,12 +65,12 @@ export interface ScanRequest extends RowsRequest {
 }
 
 const encoder = new TextEncoder()
-/** How often a scan halves jobs that fail, before it takes all of a job's records for lost: to one of 16,384 it takes 14. */
+/** How often a scan halves jobs that fail, before it gives up all of a job's records. From 16,384 records to one takes 14. */
 const MAX_HALVINGS = 16
-/** Text that is worth handing on. */
+/** The least bytes of text to hand out at once. */
 const LINES_BYTES = 1 << 16
 
-/** The rows of a scan, once. Iterating it starts the work; leaving the loop ends it. */
+/** The rows of a scan, to be read once. Iterating starts the work; leaving the loop ends it. */
 export class Scan implements AsyncIterable<ScanRow> {
   readonly #request: ScanRequest
   readonly #stats: { -readonly [K in keyof ScanStats]: ScanStats[K] }
@@ -78,7 +78,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   #waitMs = 0
   #halvings = 0
   readonly #rowMaker: RowMaker
-  /** More than the reductions need. */
+  /** Moments wanted beyond those that the reductions need. */
   #known: KnownMoments = 0
   #firstError: TrialscanError | null = null
 
@@ -97,17 +97,17 @@ export class Scan implements AsyncIterable<ScanRow> {
     }
   }
 
-  /** What it has cost up to now. */
+  /** What it has cost so far. */
   get stats(): Readonly<ScanStats> {
     return this.#stats
   }
 
-  /** What is wrong with the trial and no row tells: records of files without an index, collections files. */
+  /** What is wrong with the trial but in no row: records of files without an index, collections files. */
   get problems(): readonly TrialscanError[] {
     return this.#request.problems
   }
 
-  /** The first error of a row, of those that were handed out. */
+  /** The first error among the rows that were handed out. */
   get firstError(): TrialscanError | null {
     return this.#firstError
   }
@@ -122,8 +122,8 @@ export class Scan implements AsyncIterable<ScanRow> {
   }
 
   /**
-   * The rows as text instead, UTF-8, whole lines, as many at a time as are there: written by the threads that make them.
-   * In place of iterating over the scan, and once as well.
+   * The rows as UTF-8 text instead, in whole lines, as many at a time as are ready. The threads that make the rows
+   * write them. Use this instead of iterating over the scan; it, too, can be done once.
    */
   async *lines(format: RowFormatName): AsyncGenerator<Uint8Array> {
     this.#start()
@@ -182,7 +182,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     this.#firstError ??= error
   }
 
-  /** The planned rows in order, each with the results of its records; a line can stand for the rows that follow, too. */
+  /** The planned rows in order, each with the results of its records; written text can stand for the rows that follow, too. */
   async *#rows(
     lines: LinesRequest | undefined,
   ): AsyncGenerator<{ readonly planned: PlannedRow; readonly results: readonly (RecordResult | WrittenRows)[] }> {
@@ -193,8 +193,8 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (hasSaved) this.#known |= OF_SCALAR
     const runner = await this.#request.runner(totalBytes)
     this.#stats.threads = runner.threads
-    // Planned, and not handed out yet; planning and handing out go hand in hand, so that what is held does not grow with
-    // the trial.
+    // Rows that are planned and not handed out yet. Planning goes on only as rows are handed out, so that this does not
+    // grow with the trial.
     const rows: PlannedRow[] = []
     const results: (RecordResult | WrittenRows)[] = []
     let doneRows = 0
@@ -209,7 +209,7 @@ export class Scan implements AsyncIterable<ScanRow> {
         const first = used
         const written = results[used]
         if (planned.recordCount > 0 && written && 'text' in written && written.rows > 1) {
-          // As many rows as records: the text as it is.
+          // Every record has its row, so the text is handed out as it is.
           made += written.rows
           used++
         } else {
@@ -234,7 +234,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     return { ...context, known: context.known | this.#known }
   }
 
-  /** Results of the records, in order, a job's worth at a time. */
+  /** The results of records, in order, one job at a time. */
   async *#results(
     records: Iterable<RecordPlace | null>,
     runner: Runner,
@@ -268,7 +268,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     return pump(jobs, work, { ahead, signal })
   }
 
-  /** A record that was read in parts, if all of them could be. */
+  /** The result of a record that was read in parts, if all of them could be read. */
   #merged(job: PartJob, parts: readonly (PartReply | TrialscanError)[]): RecordResult {
     const replies: PartReply[] = []
     for (const part of parts) {
@@ -291,7 +291,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     return moments instanceof Error ? { error: moments } : { moments, shape: shapesOf(described)[0]! }
   }
 
-  /** The error of a record of a job that failed as a whole. */
+  /** The error of one record, from that of its whole job. */
   #lost(job: JobRecords, record: number, error: unknown): TrialscanError {
     return failureOfRecord(errorToData(error), job, record, this.#request.url)
   }
@@ -307,8 +307,8 @@ export class Scan implements AsyncIterable<ScanRow> {
   }
 
   /**
-   * What is left of a job that failed as a whole, perhaps with its thread: of halves of it, and halves of those, until only
-   * the records that are to blame are lost. Rows are written down here, since it has to be known where each ends.
+   * What can be saved of a job that failed as a whole, perhaps with its thread: it is halved, and halved again, until
+   * only the records to blame are lost. Rows are written on this thread, since the end of each has to be known.
    */
   async #halved(records: readonly RecordPlace[], failure: unknown, runner: Runner): Promise<RecordResult[]> {
     if (records.length === 1 || this.#halvings === MAX_HALVINGS || !isFaultOfJob(failure)) {

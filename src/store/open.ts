@@ -1,4 +1,4 @@
-/** From where a trial lies, as a person writes it, to its store. */
+/** Makes a store from what a person writes as the place of a trial. */
 
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,14 +8,14 @@ import { S3Store } from './s3/s3-store.js'
 import { type S3Options, s3Spec } from './s3/spec.js'
 import type { LocalStoreSpec, Store, StoreSpec } from './store.js'
 
-/** The store of a spec. Touches nothing yet. */
+/** The store for a spec. Reads nothing yet. */
 export function openStore(spec: StoreSpec): Store {
   return spec.kind === 's3' ? new S3Store(spec) : new LocalStore(spec)
 }
 
 /**
- * The spec of the store at a local path, a `file://` URL or an `s3://` URL; a relative path is taken from the working
- * directory. Blanks around it are left out, as smdebug does.
+ * The spec of the store at a local path, a `file://` URL or an `s3://` URL. A relative path starts at the working
+ * directory. Blanks around it are ignored, as smdebug does.
  * @throws UsageError for anything else, and for an option that has no effect there
  */
 export function storeSpec(

@@ -3,21 +3,21 @@
 import { S3_DEFAULTS } from './s3/spec.js'
 import type { StoreSpec } from './store.js'
 
-/** What is to be read at once, as it pays for a store. */
+/** The size of reads that suits a store. */
 export interface ReadShape {
-  /** Bytes between two records that are read over. */
+  /** Bytes between two records that are read over rather than skipped. */
   readonly gapByteLength: number
-  /** Bytes of a read. */
+  /** Bytes per read. */
   readonly batchByteLength: number
 }
 
 /**
- * How to read from the store of a spec; null where nothing speaks against small reads.
+ * How to read from the store of a spec; null if small reads cost nothing extra.
  *
- * The defaults for S3 (parts of 2 MiB, gaps of 512 KiB, 32 connections) were measured over a link of 30 ms and 60 MB/s a connection, on
- * two cores and Node.js 20. 307 MB in parts of 1, 2, 4 and 8 MiB: 1.05, 0.74, 1.04 and 1.48 s. With 8, 16, 32 and 64 connections: 1.24,
- * 1.04, 1.03 and 1.07 s; 60 small files: 0.36, 0.24, 0.21 and 0.19 s. 324 scattered tensors, reading over gaps of 0, 64, 256, 512, 1,024 and
- * 2,048 KiB: 0.58, 0.38, 0.29, 0.25, 0.31 and 0.37 s.
+ * The defaults for S3 (parts of 2 MiB, gaps of 512 KiB, 32 connections) were measured over a link of 30 ms and 60 MB/s
+ * per connection, on two cores and Node.js 20. 307 MB in parts of 1, 2, 4 and 8 MiB: 1.05, 0.74, 1.04 and 1.48 s. With
+ * 8, 16, 32 and 64 connections: 1.24, 1.04, 1.03 and 1.07 s; 60 small files: 0.36, 0.24, 0.21 and 0.19 s. 324 scattered
+ * tensors, reading over gaps of 0, 64, 256, 512, 1,024 and 2,048 KiB: 0.58, 0.38, 0.29, 0.25, 0.31 and 0.37 s.
  */
 export function readShape(spec: StoreSpec): ReadShape | null {
   if (spec.kind !== 's3') return null

@@ -1,4 +1,4 @@
-/** Where a trial's bytes lie. A store knows files and bytes, and nothing of what they mean. */
+/** Where a trial's bytes lie. A store knows files and bytes, but not what they mean. */
 
 import { basename } from 'node:path'
 import type { StoreError } from '../errors.js'
@@ -11,23 +11,23 @@ export interface LocalStoreSpec {
   readonly kind: 'local'
   /** The trial's directory, an absolute path. */
   readonly root: string
-  /** Follow symbolic links that lead out of the root; otherwise they are refused. */
+  /** Whether to follow symbolic links that lead out of the root; otherwise they are refused. */
   readonly allowSymlinks?: boolean
 }
 
-/** Tells when something may have changed. */
+/** Reports that something may have changed. */
 export interface Watcher {
-  /** Resolves at the next change, at once if there was one since it last did; never where nothing can be told. */
+  /** Resolves at the next change, or at once if there was one since it last resolved. Never resolves if changes can't be watched. */
   changed(): Promise<void>
   close(): void
 }
 
-/** Requests that were made, and what came of them. */
+/** Requests that were made, and their outcome. */
 export interface Traffic {
   listRequests: number
   getRequests: number
   receivedBytes: number
-  /** Attempts that failed and were made again; each of them is one of the requests, too. */
+  /** Attempts that failed and were repeated. Each also counts as a request. */
   retries: number
 }
 
@@ -42,45 +42,46 @@ export function addTraffic(to: Traffic, more: Readonly<Traffic>): void {
   to.retries += more.retries
 }
 
-/** For whom a store that makes requests makes them. */
+/** On whose behalf a store makes requests. */
 export interface ReadContext {
-  /** Ends them. */
+  /** Aborts them. */
   readonly signal?: AbortSignal | undefined
   /** Where they are counted. */
   readonly traffic: readonly Traffic[]
 }
 
-/** What reading a file's bytes takes. */
+/** What is needed to read a file's bytes. */
 export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater' | 'stream'>
 
-/** A store that makes requests, whose answers are waited for. */
+/** A store that makes requests, so that answers take time. */
 export type RemoteStore = Store & Required<Pick<Store, 'readLater'>>
 
 export function isRemote<S extends ByteSource>(store: S): store is S & Required<Pick<Store, 'readLater'>> {
   return store.readLater !== undefined
 }
 
-/** Whole files that may be under way at once, together. */
+/** Bytes of whole files that may be under way at once. */
 const PARALLEL_BYTES = 64 << 20
 
-/** All paths are relative to the trial, with `/`. Every method throws, or rejects with, a StoreError. */
+/** All paths are relative to the trial and use `/`. Every method throws, or rejects with, a StoreError. */
 export interface Store {
   readonly spec: StoreSpec
 
   /** Makes sure that the trial's root is there (NotFound, NotADirectory, Denied). The other methods don't need it. */
   open(): Promise<void>
 
-  /** What errors name: the URL of a file. */
+  /** The URL of a file, as errors name it. */
   url(path: string): string
 
   /**
    * The paths of the regular files in a directory ('' is the root), sorted; none if there is no such directory.
-   * @param options after: only paths behind that one are wanted; a store may list the others, too. expects: whether a file
-   *   should be at a path where something else is; it is listed as one, so that reading it says what is wrong, and a
-   *   directory's files are, too. onError: called for what can't be listed or looked at below the directory, which then is
-   *   left out; also for what is neither a file nor a directory (NotAFile, NotFound for a link that leads nowhere), which
-   *   is left out unless it is expected. onPaths: called for what has come, by a store that makes requests, before the next one;
-   *   what it throws ends the listing
+   * @param options after: only paths after this one are needed; a store may list others, too. expects: whether
+   *   something at a path that is not a regular file should be one. Then it is listed as a file, so that reading it
+   *   says what is wrong, and if it is a directory, so are the files in it. onError: called for anything below the
+   *   directory that can't be listed or examined, which is then left out; also for what is neither a file nor a
+   *   directory (NotAFile, or NotFound for a link that leads nowhere), which is left out unless it is expected.
+   *   onPaths: called by a store that makes requests with the paths of each answer, before the next request; what it
+   *   throws ends the listing
    */
   list(
     directory: string,
@@ -93,29 +94,32 @@ export interface Store {
     },
   ): Promise<string[]>
 
-  /** True where a regular file is. */
+  /** Whether there is a regular file. */
   exists(path: string): Promise<boolean>
 
   /**
-   * A whole file; TooLarge if it has more than `maxByteLength` bytes.
-   * @param options isText: no byte of it may be 0. What is behind one need not be read: a file of holes can be long for nothing
+   * A whole file. TooLarge if it has more than `maxByteLength` bytes.
+   * @param options isText: the file should have no byte 0. What follows one need not be read: a sparse file can be long
+   *   for nothing
    */
   read(path: string, options: { readonly maxByteLength: number; readonly isText?: boolean }): Promise<Uint8Array>
 
   /**
-   * Fills `view` from `startByte` on. Gives the number of bytes read, which is less than asked for only at the end of
-   * the file. A store that can answers at once, without a promise: a view over WASM memory must not wait for long.
+   * Fills `view` with the bytes from `startByte` on. Returns the number of bytes read, which is less than asked for
+   * only at the end of the file. A store that is able to answers at once, without a promise: a view over WASM memory
+   * must not wait for long.
    */
   readInto(path: string, startByte: number, view: Uint8Array): number | Promise<number>
 
   /**
-   * As `readInto`, for stores that make requests, of which several should be under way: the others don't have it. The view
-   * is asked for again whenever bytes have come, since the memory behind it may have moved; if it throws, the read ends.
+   * Like `readInto`, for stores that make requests, of which several should be under way; other stores don't have it.
+   * `view` is called again whenever bytes have come, since the memory behind it may have moved; if it throws, the read
+   * ends.
    */
   readonly readLater?: (path: string, startByte: number, byteLength: number, view: () => Uint8Array) => Promise<number>
 
   /**
-   * Hands out a range as its bytes come, in order: a request for all of it, of which no more than a chunk is held. Gives the
+   * Hands out a range in order as its bytes come, from one request, without holding more than a chunk. Returns the
    * number of bytes, as `readInto` does. What `take` throws ends the read. Only stores that make requests have it.
    */
   readonly stream?: (
@@ -125,12 +129,12 @@ export interface Store {
     take: (chunk: Uint8Array) => void,
   ) => Promise<number>
 
-  /** The same store on behalf of somebody: only stores that make requests have it. */
+  /** The same store on someone's behalf. Only stores that make requests have it. */
   readonly within?: (context: ReadContext) => Store
 
   /**
-   * What tells whether files have changed: byte length, and the times of change of content and of status in
-   * milliseconds, three numbers a file; NaN for one that is not there.
+   * What shows whether files have changed: byte length, and the times of the last change of content and of status in
+   * milliseconds. Three numbers per file; NaN for a file that does not exist.
    */
   stamps(paths: readonly string[]): Promise<Float64Array>
 
@@ -138,26 +142,26 @@ export interface Store {
   byteLength(path: string): Promise<number>
 
   /**
-   * Watches directories ('' is the root, alone, others with all that is below) for new files, as far as the platform
-   * tells of them: a hint to look again, no more.
+   * Watches directories for new files ('' is the root by itself; others include everything below them), if the platform
+   * supports it. Only a hint to look again.
    */
   watch(directories: readonly string[]): Watcher
 
-  /** Gives back the descriptors that are kept from one read to the next, where there are any. */
+  /** Closes descriptors that are kept from one read to the next, if there are any. */
   release?(): void
 
-  /** Lets go of open files. The store can still be used, and opens them again. */
+  /** Closes open files. The store can still be used, and opens them again. */
   close(): Promise<void>
 }
 
-/** The last part of where a trial lies. */
+/** The last part of a trial's path. */
 export function storeName(spec: StoreSpec): string {
   return basename(spec.kind === 's3' ? `${spec.bucket}/${spec.prefix}` : spec.root)
 }
 
 /**
- * Does something with files. On the local disk, where nothing waits, one after another, so that no two of them are held;
- * where reading is making requests, with as many at once as are no larger together than `PARALLEL_BYTES`.
+ * Does something with each file. On the local disk, where nothing waits, one after another, so that no two of them are
+ * held. If reading means making requests, as many at once as are together no larger than `PARALLEL_BYTES`.
  */
 export async function eachFile<T>(
   store: Store,

@@ -1,4 +1,4 @@
-/** Where a job's time goes, if that was asked for. */
+/** Where a job's time goes, if that is asked for. */
 
 import type { Spent } from '../job/reply.js'
 
@@ -18,7 +18,7 @@ export class Clock {
     return this.#spent
   }
 
-  /** What has passed since the last lap goes to one account, but for what was done a second time. @returns the lap */
+  /** Adds the time since the last lap to one account, without what was spent on doing something twice. @returns the lap */
   lap(account: keyof Spent, twiceMs = 0): number {
     if (this.#spent === undefined) return 0
     const now = performance.now()

@@ -18,7 +18,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
   const failures = new Failures(job, () => source)
   let readBytes = 0
   let reads = 0
-  // Files that can't be read: not tried again for each of their records.
+  // Files that can't be read, so that they are not tried again for each of their records.
   const lost = new Map<number, StoreError>()
   for (let record = 0; record < total; record++) {
     const file = job.records.file[record]!
@@ -51,10 +51,10 @@ interface Piece {
   readonly read: Promise<number>
 }
 
-/** A store that has the heads of a job's records already: neighbours are asked for together, and all at once. */
+/** A store that already has the heads of a job's records: neighbours are requested together, and all at once. */
 function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteStore): ByteSource {
   const { file, startByte } = records
-  // A length that can't be is refused unread.
+  // An impossible length is refused unread.
   const byteLength = records.byteLength.map(length => (length > RECORD_LIMIT ? 0 : Math.min(length, HEAD_BYTES)))
   const shape = { gapByteLength: readShape(spec)!.gapByteLength, batchByteLength: Number.POSITIVE_INFINITY }
   const pieces = new Map<string, Piece[]>()

@@ -1,4 +1,4 @@
-/** Index files, read and parsed. */
+/** Reads and parses index files. */
 
 import { type ErrorData, TrialscanError } from '../errors.js'
 import { IndexFileReader } from '../format/index-file.js'
@@ -8,10 +8,10 @@ import type { IndexJob, IndexReply } from '../job/index-files.js'
 import { eachFile, type Store } from '../store/store.js'
 import { withModeOfEvents } from './survey.js'
 
-/** Index files larger than this are refused: a step's index takes about 100 bytes a tensor. */
+/** Larger index files are refused: a step's index takes about 100 bytes per tensor. */
 const MAX_INDEX_BYTES = 256 << 20
 
-/** Of a whole file, which is told once. */
+/** The error of a whole file, which is reported once. */
 function errorOf(error: unknown): ErrorData {
   if (error instanceof TrialscanError) return error.toJSON()
   throw error

@@ -1,5 +1,5 @@
 /**
- * A record too large to be read at once. Its head and tail are walked with a hole where tensor_content lies; the
+ * A record too large to be read at once. Its head and tail are walked with a hole where tensor_content lies. The
  * elements then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
  */
 
@@ -20,13 +20,13 @@ import { CHECK_LEVELS } from '../types.js'
 import { type JobRead, ReadAhead } from './read-ahead.js'
 import { askedOf, impossibleLength, placeOf } from './record.js'
 
-/** The check level at which payloads are checksummed. */
+/** The check level at which payload checksums are verified. */
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
 
-/** Bytes of a record that are read to find where its elements begin; a tag and the fields around it fit easily. */
+/** Bytes of a record that are read to find where its elements begin; more than a tag and the fields around it take. */
 export const HEAD_BYTES = 16 << 10
 const FOOTER_LENGTH = 4
-/** What lies behind the elements of a record that a hook has saved fits easily. */
+/** More bytes than anything that follows the elements in a record that a hook has saved. */
 const END_BYTES = 1 << 10
 
 export interface LargeRecordPlace {
@@ -38,7 +38,7 @@ export interface LargeRecordPlace {
   readonly checkLevel: number
   /** Bytes of the file that may be in memory at once. */
   readonly windowByteLength: number
-  /** Of what streams, where several reads are under way at once. */
+  /** The same for what streams, if several reads are under way at once. */
   readonly aheadByteLength: number
 }
 
@@ -49,12 +49,12 @@ export interface ReducedPart {
 }
 
 export interface ReducedParts {
-  /** Moments, a row a part. */
+  /** Moments, one row per part. */
   readonly rows: Float64Array<ArrayBuffer>
   readonly checksums: readonly PartChecksum[]
 }
 
-/** Opens a record of a job that need not fit into memory. */
+/** Opens a record of a job; it need not fit into memory. */
 export async function openLarge(
   job: JobRecords & { readonly checkLevel: number; readonly windowByteLength: number },
   record: number,
@@ -90,7 +90,7 @@ export class LargeRecord {
   readonly #batch: Batch
   #tail = 0 as Address
   #tailLength = 0
-  /** Its last bytes, where they were asked for. */
+  /** Its last bytes, if they were requested. */
   #end: Promise<Uint8Array> | undefined
 
   private constructor(engine: Engine, store: ByteSource, record: LargeRecordPlace) {
@@ -100,7 +100,7 @@ export class LargeRecord {
     this.#batch = engine.reserveBatch(1)
   }
 
-  /** Reads and walks all of a record but its elements. */
+  /** Reads and walks everything in a record but its elements. */
   static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
     const opened = new LargeRecord(engine, store, record)
     if (store.stream) opened.#askForEnd()
@@ -142,7 +142,7 @@ export class LargeRecord {
     return true
   }
 
-  /** Together with the head, where each answer takes its time: mostly there is no more of a tail. */
+  /** Requests the end together with the head if every answer takes time: the tail is rarely longer. */
   #askForEnd(): void {
     const { path, startByte, asked } = this.#record
     const bytes = new Uint8Array(Math.min(END_BYTES, asked.byteLength))
@@ -163,7 +163,7 @@ export class LargeRecord {
   }
 
   /**
-   * Streams one part of the elements, cut at whole blocks.
+   * Streams one part of the elements, which begins and ends at whole blocks.
    * @param sink takes elements in the core's memory, in order
    */
   async streamPart(
@@ -176,7 +176,7 @@ export class LargeRecord {
     const engine = this.#engine
     const checked = checkLevel === CHECK_FULL
     const payloadEnd = asked.byteLength - FOOTER_LENGTH
-    // Where every read is a request, there are few.
+    // If every read is a request, there are few of them.
     const step = Math.min(
       windowByteLength,
       Math.max(STREAM_BYTES, isRemote(this.#store) ? Math.floor(aheadByteLength / 4) : 0),
@@ -194,8 +194,8 @@ export class LargeRecord {
     }
     const size = elementByteLength(dtype)
     const [from, end] = this.#elementsOf(part, parts)
-    // What is around the elements is read again for its checksum: head and tail are what is around the first hole, and
-    // the elements can lie behind that one, in another Value.
+    // What surrounds the elements is read again for the checksum: head and tail are what surrounds the first hole, and
+    // the elements may lie after that one, in another Value.
     if (part === 0 && checked) await this.#stream(HEADER_LENGTH, dataOffset, step, check)
     const blocks = step - (step % (BLOCK_ELEMENTS * size))
     await this.#stream(from, end, blocks, (address, byteLength) => {
@@ -208,7 +208,8 @@ export class LargeRecord {
   }
 
   /**
-   * Streams neighbouring parts: one after another, or, where reading is making requests, all at once, a request for each.
+   * Streams neighbouring parts: one after another or, if reading means making requests, all at once, with one request
+   * each.
    * @param sink takes elements of a part in the core's memory, in order
    */
   async streamParts(
@@ -233,7 +234,7 @@ export class LargeRecord {
       if (from === end) return checksum()
       const { path, startByte } = this.#record
       const got = await stream(path, startByte + from, end - from, chunk => {
-        // Its memory is somebody else's by then.
+        // By then the memory belongs to another job.
         if (isOver) throw new EngineError('bytes came in after their job had ended')
         take(chunk)
       })
@@ -250,7 +251,7 @@ export class LargeRecord {
     }
   }
 
-  /** Takes a part as it comes, in pieces of any length, with what lies around the elements where that has a checksum. */
+  /** Takes a part as it comes, in pieces of any length, with the bytes around the elements if those are checksummed. */
   #follower(part: number, parts: number, sink: (address: Address, count: number, byteLength: number) => void) {
     const { asked, checkLevel, windowByteLength } = this.#record
     const engine = this.#engine
@@ -263,7 +264,7 @@ export class LargeRecord {
     const room = Math.min(windowByteLength, STREAM_BYTES)
     const window = engine.reserveBytes(room)
     const step = room - (room % (BLOCK_ELEMENTS * size))
-    // Where a window ends in any case, so that it holds elements, or none, or the footer.
+    // Where a window must end, so that it holds either elements, or other bytes, or the footer.
     const ends = [first, last, payloadEnd, end]
     const endOf = (at: number): number => Math.min(at + step, ...ends.filter(end => end > at))
     let [at, windowEnd, there] = [from, endOf(from), 0]
@@ -290,7 +291,7 @@ export class LargeRecord {
     return { from, end, take, checksum: (): PartChecksum => sums }
   }
 
-  /** Where the elements of a part begin and end in the record: at whole blocks. */
+  /** Where the elements of a part begin and end in the record. Parts are cut at whole blocks. */
   #elementsOf(part: number, parts: number): [from: number, end: number] {
     const { dtype, elementCount, dataOffset } = this.found
     const size = elementByteLength(dtype)
@@ -328,7 +329,7 @@ export class LargeRecord {
     }
   }
 
-  /** Moments of neighbouring parts of the elements, followed together where `streamParts` does that. */
+  /** Moments of neighbouring parts of the elements, which `streamParts` reads. */
   async reduceParts(first: number, count: number, parts: number, known: KnownMoments): Promise<ReducedParts> {
     const engine = this.#engine
     const { dtype, kind } = this.found
@@ -337,12 +338,12 @@ export class LargeRecord {
     const checksums = await this.streamParts(first, count, parts, (part, address, elements) =>
       engine.addToRow(rows, dtype, address, elements, part - first, known),
     )
-    // Values that lie one by one, not in tensor_content, are in memory already.
+    // Values that are stored one by one, not in tensor_content, are already in memory.
     if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known)
     return { rows: engine.rows(rows, count).slice(), checksums }
   }
 
-  /** Moments of one part of the elements. @param also sees them as well, in the core's memory and in order */
+  /** Moments of one part of the elements. @param also gets the same elements, in the core's memory and in order */
   async reducePart(
     part: number,
     parts: number,
@@ -357,22 +358,22 @@ export class LargeRecord {
       engine.addToRow(row, dtype, address, count, 0, known)
       also?.(address, byteLength)
     })
-    // Values that lie one by one, not in tensor_content, are in memory already.
+    // Values that are stored one by one, not in tensor_content, are already in memory.
     if (part === 0 && kind === 'values') engine.addValuesToRow(this.#batch, row, known)
     return { row: engine.rows(row, 1).slice(), checksum }
   }
 
-  /** The elements where they do not lie in tensor_content, unchecked. */
+  /** The elements, if they are not in tensor_content; the checksum is not verified. */
   copyElements(room: UnfoldBudget): Uint8Array<ArrayBuffer> {
     return this.#engine.values.copyElements(this.#batch, 0, this.found, room)
   }
 
-  /** The strings of a record that holds such, unchecked. */
+  /** The strings of a record of strings; the checksum is not verified. */
   copyStrings(room: UnfoldBudget): string[] {
     return this.#engine.values.copyStrings(this.#batch, 0, this.found, room)
   }
 
-  /** The little-endian bytes of all elements, checked as the check level asks. */
+  /** The little-endian bytes of all elements, verified as the check level requires. */
   async readElements(room: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataOffset, dataByteLength } = this.found
     const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(room)
@@ -393,14 +394,17 @@ export class LargeRecord {
     return out
   }
 
-  /** The strings of a record that holds such, checked as the check level asks. */
+  /** The strings of a record of strings, verified as the check level requires. */
   async readStrings(room: UnfoldBudget): Promise<string[]> {
     const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
     this.checkPayload(crc, storedCrc)
     return this.copyStrings(room)
   }
 
-  /** Throws if the checksum of the payload is neither the stored one nor unchecked. No-op below check level full. */
+  /**
+   * Throws unless the stored checksum is the payload's, or the constant that stands for one never computed. Does nothing
+   * below check level `full`.
+   */
   checkPayload(crc: number, storedCrc: number): void {
     if (this.#record.checkLevel !== CHECK_FULL) return
     if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()
@@ -419,7 +423,7 @@ export class LargeRecord {
     return new DataView(view.buffer, view.byteOffset, FOOTER_LENGTH).getUint32(0, true)
   }
 
-  /** @param end the record's last bytes, if these are among them */
+  /** @param end the record's last bytes, if they are among those to read */
   async #read(
     at: number,
     address: Address,

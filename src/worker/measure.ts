@@ -1,6 +1,7 @@
 /**
- * What rules ask of tensors, where their bytes are: moments, and tasks on the elements of one record or of two. A record
- * that is compared with a later one is held until then, as a copy of its elements; no more than that is.
+ * Answers what rules ask about tensors, in the thread that reads the bytes: moments, and tasks on the elements of one
+ * record or of two. A record that is compared with a later one is held until then, as a copy of its elements; nothing
+ * else is.
  */
 
 import { BLOCK_ELEMENTS } from '../engine/abi.js'
@@ -31,13 +32,13 @@ export async function measure(job: MeasureJob, engine: Engine, stores: readonly 
 /** A copy of elements, for the tasks that still wait for it. */
 interface Held extends Elements {
   readonly bytes: Uint8Array
-  /** Where it was brought back to; of no meaning once that scope has ended. */
+  /** Where it was last copied into the core; undefined once that scope has ended. */
   address: Address
 }
 
-/** Copies of the tensors of a lane, which come back step by step in the same lengths. */
+/** The most copies that are kept for reuse: the tensors of a lane have the same lengths at every step. */
 const MAX_SPARE = 16
-/** Of records that nothing is asked of beside their moments. */
+/** For records about which nothing but moments is asked. */
 const NO_TASKS: number[] = []
 
 class Measurement {
@@ -50,16 +51,16 @@ class Measurement {
   readonly #answers: Float64Array<ArrayBuffer>
   readonly #lists: TaskNumbers[] = []
   readonly #values: TaskValue[] = []
-  /** What there is to do once a record is there. */
+  /** The tasks that become possible once a record is there, by record. */
   readonly #tasksOf: readonly (readonly number[])[]
-  /** Tasks that wait for a later record. */
+  /** How many tasks wait for a later record, by record. */
   readonly #waiting: Int32Array
   readonly #held = new Map<number, Held>()
-  /** What copies were held in. */
+  /** Buffers of former copies. */
   readonly #spare: Uint8Array[] = []
-  /** What is kept of values that short records stand for: copies that are held, and values for rules. */
+  /** The limit on what short records unfold to: copies that are held, and values for rules. */
   readonly #unfoldRoom: UnfoldBudget
-  /** The batch whose cursors stand where its values begin. */
+  /** The batch whose cursors are at the beginning of its values. */
   #rewound: DecodedBatch | null = null
   #readBytes = 0
   #reads = 0
@@ -78,7 +79,7 @@ class Measurement {
     this.#waiting = new Int32Array(total)
     const earlier = first.map((record, task) => Math.min(record, second[task]!))
     first.forEach((record, task) => {
-      // A pair is compared as soon as the later one of it is there.
+      // A pair is compared as soon as its later record is there.
       const later = Math.max(record, second[task]!)
       if (tasksOf[later] === NO_TASKS) tasksOf[later] = [task]
       else tasksOf[later]!.push(task)
@@ -112,13 +113,13 @@ class Measurement {
     this.#reads += read.reads
   }
 
-  /** Tasks on a record that is in memory as a whole. */
+  /** The tasks on a record that is in memory as a whole. */
   #work(record: number, found: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
     const engine = this.#engine
     const { dtype, shape, elementCount: count, kind } = found
     const { batch } = decoded
     if ((kind === 'values' || kind === 'strings') && this.#rewound !== decoded) {
-      // They are read along a cursor, which the moments have moved to their end.
+      // They are read with a cursor, which computing the moments has moved to the end.
       engine.decode(batch, decoded.count, 0)
       this.#rewound = decoded
     }
@@ -126,7 +127,7 @@ class Measurement {
       this.#takeStrings(record, found, () => engine.values.copyStrings(batch, i, found, this.#unfoldRoom))
       return
     }
-    // A few bytes can stand for any number of elements, of which the last is repeated.
+    // A few bytes can stand for any number of elements, since the last one is repeated.
     if (kind === 'values' && count * elementByteLength(dtype) > this.#job.windowByteLength) {
       const expected = `at most ${this.#job.windowByteLength} bytes of values that lie one by one`
       throw new QueryError('ValueTooLarge', `expected ${expected}, got ${count} elements`, { elements: count })
@@ -140,7 +141,7 @@ class Measurement {
     })
   }
 
-  /** A record of which one part at a time is in memory, or which is too large for anything but a read of its own. */
+  /** A record that is in memory one part at a time, or is so large that it has a read to itself. */
   async readLarge(record: number): Promise<void> {
     const { part, parts, records, known, aheadByteLength } = this.#job
     const engine = this.#engine
@@ -185,7 +186,7 @@ class Measurement {
     }
   }
 
-  /** Of strings, all that can be asked for is the value. */
+  /** The only thing that can be asked about strings is the value. */
   #takeStrings(record: number, found: RecordContents, copy: () => string[]): void {
     for (const task of this.#tasksOf[record]!) {
       if (this.#askedBy(task).kind !== 'value') continue
@@ -206,7 +207,7 @@ class Measurement {
         else {
           const held = this.#held.get(other)
           if (held !== undefined) {
-            // Tasks with the same other one follow each other: it is brought back once.
+            // Tasks that share the other record are adjacent, so it is copied in once.
             if (copied !== other) held.address = this.#copyIn(held.bytes)
             copied = other
             const isFirst = first[task] === record
@@ -264,7 +265,7 @@ class Measurement {
     this.#held.set(record, { ...elements, bytes })
   }
 
-  /** One task less waits for a record. */
+  /** One task fewer waits for a record. */
   #release(record: number): void {
     this.#waiting[record]!--
     if (this.#waiting[record]! > 0) return
@@ -278,7 +279,7 @@ class Measurement {
 
   #fail(record: number, error: unknown): void {
     this.#failures.add(record, error)
-    // What was to be compared with it is held for nothing.
+    // The records it was to be compared with are no longer held for it.
     const { first, second } = this.#job.tasks
     for (const task of this.#tasksOf[record]!) {
       const other = Math.min(first[task]!, second[task]!)
@@ -310,7 +311,7 @@ class Measurement {
   }
 }
 
-/** Whether the last of the values that a record holds stands for others. */
+/** Whether the last of the values in a record stands for more than itself. */
 function isShort({ kind, valueCount, elementCount }: RecordContents): boolean {
   return (kind === 'values' || kind === 'strings') && valueCount < elementCount
 }

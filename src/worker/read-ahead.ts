@@ -1,6 +1,6 @@
 /**
- * The reads of a job, in order. From a store that answers at once each is made when it is its turn, into the one window
- * there is; from one that makes requests several are under way, each into a window of its own.
+ * The reads of a job, in order. If the store answers at once, each read is made when it is its turn, into the only
+ * window. If it makes requests, several are under way, each into a window of its own.
  */
 
 import type { Engine } from '../engine/engine.js'
@@ -15,7 +15,7 @@ export interface JobRead {
   readonly byteLength: number
 }
 
-/** Bytes that have come, or are to come. */
+/** Bytes that have arrived, or will. */
 export interface Arrival {
   readonly window: Address
   /** How many there are. */
@@ -25,17 +25,17 @@ export interface Arrival {
 export class ReadAhead {
   readonly #engine: Engine
   readonly #reads: readonly JobRead[]
-  /** Windows are cut from it in the order of the reads, round and round. */
+  /** Windows are cut from this region in the order of the reads, as in a ring buffer. */
   readonly #region: Address
   readonly #byteLength: number
   readonly #arrivals: Arrival[] = []
-  /** Where the windows lie in the region of reads that are asked for and not done with, the eldest first. */
+  /** Where in the region the windows lie of reads that were made and are still in use, the oldest first. */
   readonly #taken: { readonly start: number; readonly end: number }[] = []
   #asked = 0
   #answered = 0
   #isOver = false
 
-  /** @param byteLength of all windows together, where several reads are under way; there is one in any case */
+  /** @param byteLength of all windows together, if several reads are under way; there is always room for one */
   constructor(engine: Engine, reads: readonly JobRead[], byteLength: number) {
     this.#engine = engine
     this.#reads = reads
@@ -46,11 +46,11 @@ export class ReadAhead {
     this.#region = engine.reserveBytes(this.#byteLength)
   }
 
-  /** The next read. Its window is its own until the one after it is asked for. Throws what a store throws at once. */
+  /** The next read. Its window is valid until the read after it is asked for. Throws what a store throws at once. */
   next(): Arrival {
     const at = this.#answered++
     if (at > 0) this.#taken.shift()
-    // Without a place for the rest of them, the rest is asked for later.
+    // Reads that have no room yet are made later.
     while (this.#asked < this.#reads.length && (this.#asked <= at || isRemote(this.#reads[this.#asked]!.store))) {
       const window = this.#place(this.#reads[this.#asked]!.byteLength)
       if (window === null) break
@@ -61,7 +61,7 @@ export class ReadAhead {
     return arrival
   }
 
-  /** Whatever is still to come must not be written to memory that is somebody else's by then. */
+  /** Ends the reads: bytes that arrive later must not be written to memory that belongs to another job. */
   end(): void {
     this.#isOver = true
   }
@@ -78,7 +78,7 @@ export class ReadAhead {
     return { window, available }
   }
 
-  /** A window behind the youngest, or at the start of the region if there is no room; null: not yet. */
+  /** A window after the newest one, or at the start of the region if there is no room; null: not yet. */
   #place(byteLength: number): Address | null {
     const eldest = this.#taken[0]
     const youngest = this.#taken.at(-1)

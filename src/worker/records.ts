@@ -1,4 +1,4 @@
-/** Read ▸ decode ▸ a call per record: the one way over records that are read in batches. What is done with each is up to the job. */
+/** Read ▸ decode ▸ one call per record: every job that reads records in batches goes this way, and decides what to do with each. */
 
 import type { KnownMoments } from '../engine/abi.js'
 import type { Engine } from '../engine/engine.js'
@@ -16,38 +16,38 @@ export interface BatchedRecords extends JobRecords {
   readonly aheadByteLength: number
 }
 
-/** A batch in the core's memory. Slots and rows are views, which hold until the core is called or reserves memory. */
+/** A batch in the core's memory. Slots and rows are views, valid until the core is called or reserves memory. */
 export interface DecodedBatch {
   readonly batch: Batch
   readonly first: number
   readonly count: number
   readonly slots: SlotReader
-  /** Moments; of no meaning where they were not asked for. */
+  /** Moments; undefined if they were not asked for. */
   readonly rows: Float64Array<ArrayBuffer>
 }
 
 export interface RecordVisitor {
   /**
-   * A record that is what its index entry says: the i-th of the batch.
-   * @returns what there is to do that calls the core or reserves memory: it waits until all records of the batch were
-   *   looked at. If it throws, the record has failed.
+   * Takes the i-th record of the batch, which is what its index entry says.
+   * @returns work that calls the core or reserves memory, to be done once all records of the batch were seen. If it
+   *   throws, the record has failed.
    */
   record(record: number, i: number, batch: DecodedBatch): (() => void) | undefined
-  /** Behind the last record of a batch, while its rows are in memory. */
+  /** Called after the last record of a batch, while its rows are in memory. */
   endBatch?(): void
   fail(record: number, error: unknown): void
 }
 
 export interface ReadRecordsOptions {
   readonly sourceOf: (file: number) => ByteSource
-  /** How much rows of moments have to know; null: there are none. */
+  /** How much rows of moments must know; null: there are none. */
   readonly known: KnownMoments | null
-  /** The records as the batches have them. Default: as they are. */
+  /** The order in which the batches have the records. Default: as they are. */
   readonly order?: Int32Array
   readonly clock?: Clock
 }
 
-/** Works on all records of a job, batch by batch. The engine has been reset. */
+/** Works on all records of a job, batch by batch. The engine must have been reset. */
 export async function readRecords(
   job: BatchedRecords,
   engine: Engine,
@@ -97,13 +97,13 @@ export async function readRecords(
         if (known === null || clock.isOn) engine.decode(batch, count, checkLevel)
         const decodeMs = clock.lap('decodeMs')
         if (known !== null) engine.scan(batch, count, checkLevel, known)
-        // The core does both at once; what it takes beyond the walk alone is the reducing.
+        // The core decodes and reduces in one call; what that takes beyond decoding alone is the time for reducing.
         clock.lap('reduceMs', decodeMs)
         const decoded = { batch, first, count, slots: engine.slots(batch, count), rows: engine.rows(batch, count) }
         const waiting: { readonly record: number; readonly work: () => void }[] = []
         for (let i = 0; i < count; i++) {
           const record = recordOf(i)
-          // Held against the index entry here, since the core knows lengths of 32 bits only.
+          // Compared with the index entry here, since lengths in the core have only 32 bits.
           const refused = impossibleLength(job, record, sourceOf(file))
           if (refused) visitor.fail(record, refused)
           else if (decoded.slots.ok(i)) {

@@ -1,4 +1,7 @@
-/** Reductions, the hot path: a job's records as rows of moments. One bad record is one failure in the reply; the rest of the job stands. */
+/**
+ * Reductions, the hot path: a job's records as rows of moments. A bad record is one failure in the reply; the rest of
+ * the job stands.
+ */
 
 import { dtypeNumber } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
@@ -37,7 +40,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   clock.lap('writeMs')
   return {
     kind: 'scan',
-    // Where all rows are text, nothing else is wanted.
+    // If all rows are text, nothing else is needed.
     described: written?.byteLengths === null ? NOTHING_DESCRIBED : table.described,
     histograms,
     moments: table.moments,

@@ -1,4 +1,4 @@
-/** Which function does which job. */
+/** The function for each kind of job. */
 
 import type { Engine } from '../engine/engine.js'
 import type { Job, Reply } from '../job/job.js'
@@ -30,7 +30,7 @@ export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec
     case 'copy':
       return (await import('./copy.js')).copyRecords(job, engine, store)
     case 'verify':
-      // Few need it, and a scan should not load it.
+      // Few jobs need it, so a scan should not load it.
       return (await import('./verify.js')).verifyEventFiles(job, engine, store)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Finds out what event files hold where no index file tells it. The records are followed by their frames; of each, only
- * what names it is read, in pieces.
+ * Finds out what event files hold that no index file lists. The records are followed by their frames; of each, only the
+ * fields that name it are read, in pieces.
  */
 
 import { Status } from '../engine/abi.js'
@@ -17,11 +17,11 @@ import { Interner } from '../job/interner.js'
 import type { SurveyedFile, SurveyJob, SurveyReply } from '../job/survey.js'
 import { isRemote, type Store } from '../store/store.js'
 
-/** Read at once: a large record costs one such piece, small ones come by the hundred. */
+/** Read at once: a large record costs one such piece, and small ones come by the hundred. */
 const PIECE_BYTES = 64 << 10
-/** The most that is read at once where reading is making requests, and one piece is wanted behind the other. */
+/** The most that is read at once if reads are requests and one piece after another is needed. */
 const MAX_PIECE_BYTES = 4 << 20
-/** Faults of a file that are told one by one. */
+/** Faults of a file that are reported one by one. */
 const MAX_PROBLEMS = 100
 const CHECK_MINIMAL = 1
 
@@ -71,13 +71,13 @@ async function surveyEventFile(path: string, startByte: number, frames: Frames, 
           columns.modeStep.push(modeStep)
         }
       } catch (error) {
-        // The frame holds: only this record is lost.
+        // The frame is intact: only this record is lost.
         if (!(error instanceof FormatError) || error.code === 'TruncatedRecord') throw error
         if (problems.length < MAX_PROBLEMS) problems.push(error.toJSON())
       }
       at = end
     } catch (error) {
-      // Where the next record begins is not known any more.
+      // Nothing tells where the next record begins.
       problems.push(errorToData(error))
       break
     }
@@ -96,7 +96,7 @@ async function surveyEventFile(path: string, startByte: number, frames: Frames, 
   }
 }
 
-/** Completes an index file of Tornasole with the mode, which the first Event that has one tells. */
+/** Completes an index file of Tornasole's with the mode, which the first Event that stores one tells. */
 export async function withModeOfEvents(
   { eventFile, tensors }: TornasoleIndexFile,
   step: number,
@@ -159,7 +159,7 @@ function truncated(url: string, startByte: number, expected: number, got: number
   )
 }
 
-/** A file, a piece of which is in memory. */
+/** A file of which one piece is in memory. */
 export class FilePieces implements FileBytes {
   readonly byteLength: number
   readonly #store: Store
@@ -186,7 +186,7 @@ export class FilePieces implements FileBytes {
     return this.#piece.subarray(at - this.#start, Math.min(at - this.#start + byteLength, this.#length))
   }
 
-  /** Reads the piece that begins at `at`; what was appended since the file was measured is left alone. */
+  /** Reads the piece that begins at `at`. Anything appended since the file was measured is ignored. */
   async load(at: number): Promise<void> {
     const end = this.#start + this.#length
     const isNext = this.#length > 0 && at > this.#start && at <= end + PIECE_BYTES
@@ -199,7 +199,7 @@ export class FilePieces implements FileBytes {
   }
 }
 
-/** Checks the frames of records by the core. */
+/** Checks the frames of records with the core. */
 class Frames {
   readonly #engine: Engine
   readonly #room: Batch
@@ -213,7 +213,7 @@ class Frames {
     this.#header = engine.reserveBytes(HEADER_LENGTH)
   }
 
-  /** The length of a record, frame and all. @throws FormatError */
+  /** The length of a record, with its frame. @throws FormatError */
   byteLength(header: Uint8Array, place: Parameters<typeof faultError>[1]): number {
     const engine = this.#engine
     const view = engine.view(this.#header, HEADER_LENGTH)

@@ -1,4 +1,4 @@
-/** What rules ask of elements in the core's memory: of those of one record, or of two. */
+/** What rules ask about elements in the core's memory, of one record or of two. */
 
 import { BLOCK_ELEMENTS } from '../engine/abi.js'
 import { elementByteLength } from '../engine/dtype.js'
@@ -8,24 +8,24 @@ import { EngineError, QueryError } from '../errors.js'
 import type { Task } from '../job/measure.js'
 import type { DType } from '../types.js'
 
-/** Elements in the core's memory. Of a part of a record, those of the part. */
+/** Elements in the core's memory: those of a tensor, or of a part of it. */
 export interface Elements {
   readonly dtype: DType
-  /** Of the whole tensor. */
+  /** The shape of the whole tensor. */
   readonly shape: readonly number[]
   readonly address: Address
   readonly count: number
-  /** Whether the record holds fewer values than that. */
+  /** Whether the record holds fewer values than the tensor has elements. */
   readonly isUnfolded: boolean
 }
 
-/** A task, whatever it is about. */
+/** A task, without the records it is about. */
 export type Asking = Pick<Task, 'kind' | 'numbers'>
 
-/** The two numbers that answer a task: how many of how many. */
+/** The two numbers that answer a task: how many out of how many. */
 export type Pair = readonly [number, number]
 
-/** The answer of a task about one record: two numbers, or any number of them. */
+/** The answer to a task about one record: two numbers, or any number of them. */
 export function answerAlone(
   engine: Engine,
   { kind, numbers }: Asking,
@@ -46,7 +46,7 @@ export function answerAlone(
   }
 }
 
-/** How far two are apart, and the elements they have: -1 where shapes differ. */
+/** How far two tensors are apart, and how many elements they have: -1 if their shapes differ. */
 export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, b: Elements): Pair {
   if (!isSameShape(a.shape, b.shape)) return [0, -1]
   if (a.count !== b.count) {
@@ -60,7 +60,7 @@ export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, 
   return [apart, a.count]
 }
 
-/** How many elements each sum has, the length of the first axis, and the sums along an axis. */
+/** The number of elements in each sum, the length of the first axis, and the sums along an axis. */
 function channelSums(
   engine: Engine,
   { dtype, shape, address, count }: Elements,
@@ -70,7 +70,7 @@ function channelSums(
   const channels = hasAxis ? shape[axis]! : 1
   const outer = hasAxis ? product(shape.slice(0, axis)) : 1
   const inner = hasAxis ? product(shape.slice(axis + 1)) : count
-  // Of no elements there can be 2^53 channels.
+  // A tensor without elements can have 2^53 channels.
   if (count === 0) return [0, shape[0] ?? 1]
   return engine.scoped(() => {
     const sums = engine.reserveBytes(channels * 8)
@@ -82,8 +82,8 @@ function channelSums(
 }
 
 /**
- * How many nodes there are (positions over all axes but the first; a tensor of one axis is one sample of them), and how
- * many of them are within bounds in less than a share of the samples.
+ * How many nodes there are (positions over all axes but the first; a tensor of one axis is one sample), and how many of
+ * them are within bounds in less than a given share of the samples.
  */
 function activity(
   engine: Engine,
@@ -97,14 +97,14 @@ function activity(
     const counts = engine.reserveBytes(nodes * 4)
     engine.view(counts, nodes * 4).fill(0)
     engine.elements.countInside(dtype, address, samples, nodes, lo!, hi!, counts)
-    // The least count that is not below the share, judged by the very formula of the rule.
+    // The least count that is not below the share, judged by exactly the rule's formula.
     let least = Math.max(0, Math.floor((percent! * samples) / 100) - 1)
     while ((100 * least) / samples < percent! && least <= samples) least++
     return [nodes, engine.elements.countBelow(counts, nodes, least)]
   })
 }
 
-/** Whether all elements are close. Most tensors that differ do so in their first elements, and are left there. */
+/** Whether all elements are close. Most tensors that differ do so in their first elements, so those are compared first. */
 function isClose(engine: Engine, a: Elements, b: Elements, [rtol, atol, equalNan]: readonly number[]): boolean {
   const tolerance = { rtol: rtol!, atol: atol!, equalNan: equalNan === 1 }
   const [sizeA, sizeB] = [elementByteLength(a.dtype), elementByteLength(b.dtype)]

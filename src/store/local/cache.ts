@@ -1,6 +1,7 @@
 /**
- * Ranges of files elsewhere, kept on the local disk. An entry is a file that is there as a whole or not at all, named by
- * what it holds, with a checksum at its end: a crash or a second process can cost an entry, and never a wrong byte.
+ * Ranges of remote files, kept on the local disk. An entry is a file that exists as a whole or not at all, is named by
+ * what it holds, and ends with a checksum. So a crash or a second process can cost an entry, but never yields a wrong
+ * byte.
  */
 
 import { createHash } from 'node:crypto'
@@ -12,9 +13,9 @@ import { readFileIfThere } from './file.js'
 import { isAside, writeAside } from './output.js'
 
 const CHECKSUM_LENGTH = 4
-/** What is left of the bound after entries had to go. */
+/** The share of the limit that is still used after entries were removed. */
 const LEFT = 0.9
-/** A temporary file that old is of a process that has crashed. */
+/** A temporary file this old was left by a process that crashed. */
 const FORGOTTEN_MS = 3_600_000
 const ENTRY = /^([0-9a-f]{40})-(\d+)-(\d+)$/
 
@@ -27,13 +28,13 @@ interface Entry {
 export class RangeCache {
   readonly #directory: string
   readonly #maxByteLength: number
-  /** Entries by the object they are of, as far as its directory was looked at. */
+  /** Entries by the object they belong to, as far as its directory was listed. */
   readonly #entries = new Map<string, Map<string, Entry[]>>()
   readonly #touched = new Set<string>()
-  /** Bytes in the directory, about; null before it was looked at. */
+  /** Bytes in the directory, approximately; null before it was listed. */
   #byteLength: number | null = null
   #evicting: Promise<void> | null = null
-  /** The disk is full, or not ours: nothing more is written, and nothing fails for it. */
+  /** Set once the disk is full or the directory is not ours: nothing more is written, but nothing fails either. */
   #isBroken = false
 
   constructor(directory: string, maxByteLength: number) {
@@ -44,7 +45,7 @@ export class RangeCache {
   /** Makes the directory. @throws StoreError */
   async open(): Promise<void> {
     try {
-      // What is kept may be nobody else's business.
+      // What is cached may be private.
       await promises.mkdir(this.#directory, { recursive: true, mode: 0o700 })
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
@@ -57,13 +58,13 @@ export class RangeCache {
     }
   }
 
-  /** The bytes of a range, if all of them are here. A range that ends behind the object's end is there up to that. */
+  /** The bytes of a range, if all of them are cached. A range that goes beyond the end of the object is cached up to there. */
   read(object: string, startByte: number, endByte: number): Uint8Array | null {
     const id = idOf(object)
     const entries = this.#entriesOf(id)
     const entry = entries.find(entry => entry.startByte <= startByte && entry.endByte >= endByte)
     if (entry === undefined) return null
-    // Null where another process has removed it, or something else is in its place.
+    // Null if another process has removed it, or something else is in its place.
     const bytes = readFileIfThere(entry.path, entry.endByte - entry.startByte + CHECKSUM_LENGTH)
     const content = bytes?.subarray(0, -CHECKSUM_LENGTH)
     if (bytes && content && content.length > 0 && bytes.readUInt32LE(content.length) === crc32(content)) {
@@ -74,7 +75,7 @@ export class RangeCache {
     return null
   }
 
-  /** Keeps the bytes of a range. Never fails. */
+  /** Caches the bytes of a range. Never fails. */
   async write(object: string, startByte: number, endByte: number, bytes: Uint8Array): Promise<void> {
     if (this.#isBroken || bytes.length === 0 || bytes.length > this.#maxByteLength) return
     const id = idOf(object)
@@ -102,7 +103,7 @@ export class RangeCache {
     await this.#evicting
   }
 
-  /** Measures the directory, and removes what was not used for longest if it holds too much. */
+  /** Measures the directory, and removes the least recently used entries if it holds too much. */
   async #evict(): Promise<void> {
     const files: { path: string; size: number; mtimeMs: number }[] = []
     try {
@@ -132,7 +133,7 @@ export class RangeCache {
     }
   }
 
-  /** Told once a process: entries are as old as their last use. */
+  /** Marks an entry as used; once per process. */
   #touch(path: string): void {
     if (this.#touched.has(path)) return
     this.#touched.add(path)
@@ -140,7 +141,7 @@ export class RangeCache {
       const now = new Date()
       utimesSync(path, now, now)
     } catch {
-      // It was read all the same.
+      // The entry was read even so.
     }
   }
 

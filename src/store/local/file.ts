@@ -1,10 +1,10 @@
-/** Single files on the local disk that are no part of a trial: the index cache. */
+/** Single files on the local disk that do not belong to a trial: the index cache. */
 
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 
 /**
- * A whole file; null if there is none, or it can't be read, is longer than it should be, or is no file: a FIFO, say, or a
- * device without an end.
+ * A whole file; null if it does not exist, can't be read, is longer than it should be, or is not a regular file (a
+ * FIFO, or a device without an end).
  */
 export function readFileIfThere(path: string, maxByteLength = Number.POSITIVE_INFINITY): Buffer | null {
   let file: number | undefined

@@ -20,45 +20,44 @@ import { StoreError, UsageError } from '../../errors.js'
 import type { LocalStoreSpec, Store, Watcher } from '../store.js'
 import { DirectoryWatcher } from './watcher.js'
 
-/** How many files stay open between reads; the jobs of a thread go through a trial file by file. */
+/** How many files stay open between reads. The jobs of a thread read a trial file by file. */
 const MAX_OPEN_FILES = 16
-/** A path whose URL spells it as it is. */
+/** A path that is the same in a URL. */
 const PLAIN_PATH = /^\w[\w-]*(?:\.[\w-]+)*(?:\/\w[\w-]*(?:\.[\w-]+)*)*$/
-/** How many directories are known to lie in the root, before the answers are forgotten. */
+/** How many directories are remembered to lie in the root. */
 const MAX_KNOWN_DIRECTORIES = 4096
 /** How many directories are listed at once. */
 const LISTED_AT_ONCE = 32
-/** The most that one read asks for: node's own limit is 2^31 - 1. */
-/** Bytes of a text that are read before they are looked at. */
+/** Bytes of a text file to read before looking for a byte 0. */
 const TEXT_PIECE_BYTES = 1 << 20
+/** The most that one read asks for: Node.js's own limit is 2^31 - 1. */
 const MAX_READ_BYTES = 2 ** 30
 
 const LOST_LINK = 'expected a file, got a link that leads nowhere'
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 
-/** Opening a FIFO must not wait for its writer, nor a terminal become ours. Windows has none of the flags. */
+/** Opening a FIFO must not wait for its writer, and a terminal must not become ours. Windows has neither flag. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0)
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 
-/** Where a process has no descriptor left, one is waited for: twice as long each time, from 1 ms up to this. */
+/** If the process has no descriptor left, we wait for one: twice as long each time, from 1 ms up to this. */
 const MAX_PAUSE_MS = 128
 
 /**
- * A trial on the local disk. Files are read synchronously: from the page cache that takes 10 µs for a small one, less
- * than half of what the thread pool needs even with 16 files at a time (100,000 index files: 1.0 s against 2.2 s). Into WASM memory, 1 MiB at a
- * time, it is 30 GB/s; a promise-based read of the same gives 15.
- * Only listing waits.
+ * A trial on the local disk. Files are read synchronously. From the page cache, that takes 10 µs for a small file, less
+ * than half of what the thread pool needs even with 16 files at a time (100,000 index files: 1.0 s against 2.2 s). Into
+ * WASM memory, 1 MiB at a time, it reads 30 GB/s; a promise-based read gives 15. Only listing is asynchronous.
  */
 export class LocalStore implements Store {
   readonly spec: LocalStoreSpec
   readonly #root: string
   readonly #rootUrl: string
-  /** Open files by path, the one used last at the end. */
+  /** Open files by path, the most recently used last. */
   readonly #files = new Map<string, number>()
-  /** Directories whose real path lies in the root's. */
+  /** Directories whose real paths lie in the real root. */
   readonly #knownDirectories = new Set<string>()
-  /** How long to wait for a descriptor. Where that was in vain it is not long, until there is one again. */
+  /** How long to wait for a descriptor. After waiting in vain the limit is short, until there is a descriptor again. */
   #maxPauseMs = MAX_PAUSE_MS
 
   constructor(spec: LocalStoreSpec) {
@@ -74,13 +73,13 @@ export class LocalStore implements Store {
   }
 
   url(path: string): string {
-    // Asked for every index file: most have names that stand for themselves.
+    // Called for every index file; most have names that a URL spells as they are.
     if (PLAIN_PATH.test(path)) return `${this.#rootUrl}${path}`
     return pathToFileURL(join(this.#root, path)).href
   }
 
   watch(directories: readonly string[]): Watcher {
-    // The root itself is watched alone: events/ below it may hold a directory for every step.
+    // The root is watched by itself: events/ below it may hold a directory for every step.
     return new DirectoryWatcher(
       directories.map(directory => ({ path: this.#resolve(directory), recursive: directory !== '' })),
     )
@@ -106,7 +105,7 @@ export class LocalStore implements Store {
       onError(path, failure)
     }
     const found: string[] = []
-    // Real paths of the directories that links led to: a link to a directory above must not go round for ever.
+    // Real paths of the directories that links led to: a link to a parent directory must not loop for ever.
     const linked = new Set<string>()
     let level = [directory.replace(/\/+$/, '')]
     while (level.length > 0) {
@@ -130,7 +129,7 @@ export class LocalStore implements Store {
               if (found.at(-1) === path) continue
               if (expects?.(path, odd === null)) {
                 found.push(path)
-                // The files of a directory may be some of the trial's, too; where a link leads is a place of its own.
+                // A real directory is still searched, since its files may be the trial's; one behind a link is not.
                 if (entry.isSymbolicLink() && next.at(-1) === path) next.pop()
               } else if (odd !== null) onError?.(path, odd)
             } catch (error) {
@@ -170,7 +169,7 @@ export class LocalStore implements Store {
         const there = this.#fill(path, file, at, piece)
         const zero = isText ? piece.indexOf(0) : -1
         if (zero >= 0) return bytes.subarray(0, at + Math.min(there, zero + 1))
-        // A file that shrinks meanwhile gives what is left.
+        // A file that shrinks meanwhile is read as far as it goes.
         if (there < piece.length) return bytes.subarray(0, at + there)
       }
       return bytes
@@ -182,13 +181,13 @@ export class LocalStore implements Store {
   async stamps(paths: readonly string[]): Promise<Float64Array> {
     const stamps = new Float64Array(paths.length * 3).fill(Number.NaN)
     for (const [i, path] of paths.entries()) {
-      // A turn of the event loop now and then: a thousand take about 2 ms.
+      // A turn of the event loop now and then: a thousand files take about 2 ms.
       if (i % 1000 === 999) await setImmediate()
       try {
         const { size, mtimeMs, ctimeMs } = statSync(this.#resolve(path))
         stamps.set([size, mtimeMs, ctimeMs], i * 3)
       } catch {
-        // Whoever reads it is told what is wrong.
+        // Reading the file will say what is wrong.
       }
     }
     return stamps
@@ -204,7 +203,7 @@ export class LocalStore implements Store {
       this.#files.delete(path)
       this.#files.set(path, known)
       if (read === view.byteLength) return read
-      // Perhaps another file has the name by now: a second look before we say that this is the end.
+      // Another file may have the name by now: look again before saying that this is the end.
       this.#forget(path)
     }
     const { file } = this.#openFile(path)
@@ -261,7 +260,7 @@ export class LocalStore implements Store {
     }
   }
 
-  /** Opens whatever is at a path, and makes sure that no symbolic link leads out of the root on the way to it. */
+  /** Opens whatever is at a path, after making sure that no symbolic link on the way leads out of the root. */
   #openInside(path: string): number {
     const absolute = this.#resolve(path)
     return this.#translated(path, () => {
@@ -276,7 +275,7 @@ export class LocalStore implements Store {
     })
   }
 
-  /** Where no descriptor is left, those that are kept here are given back; then others may give back theirs. */
+  /** If no descriptor is left, closes those that are kept here, then waits for others to close theirs. */
   #open(absolute: string, flags: number): number {
     for (let pauseMs = 1; ; pauseMs *= 2) {
       try {
@@ -303,7 +302,7 @@ export class LocalStore implements Store {
     })
   }
 
-  /** One look at a directory serves all its files: there are a thousand in each of an index. */
+  /** Each directory is examined once for all of its files: an index has a thousand in each. */
   #checkDirectory(path: string, directory: string): void {
     if (this.#knownDirectories.has(directory)) return
     this.#realInside(path, directory)
@@ -311,7 +310,7 @@ export class LocalStore implements Store {
     this.#knownDirectories.add(directory)
   }
 
-  /** The real path behind an absolute one, if it lies in the real root. */
+  /** The real path of an absolute one, if it lies in the real root. */
   #realInside(path: string, absolute: string): string {
     const root = realpathSync(this.#root)
     const real = realpathSync(absolute)
@@ -336,8 +335,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Puts an entry where it belongs: to the files found, or to the directories still to be listed.
-   * @returns what is wrong with one that is neither
+   * Sorts an entry into the files found or the directories still to be listed.
+   * @returns what is wrong if it is neither
    */
   #sort(entry: Dirent, path: string, files: string[], directories: string[], linked: Set<string>): StoreError | null {
     if (entry.isFile()) files.push(path)
@@ -345,7 +344,7 @@ export class LocalStore implements Store {
     else {
       const absolute = this.#resolve(path)
       const stats = this.#translated(path, () => behindLink(absolute))
-      // A link to a file is listed wherever it leads, so that reading it says what is wrong with it.
+      // A link to a file is listed wherever it leads, so that reading it says what is wrong.
       if (entry.isSymbolicLink() && stats?.isFile()) files.push(path)
       else if (stats === undefined) return this.#error('NotFound', path, LOST_LINK)
       else if (!stats.isDirectory()) {
@@ -353,7 +352,7 @@ export class LocalStore implements Store {
       }
       if (!stats.isDirectory()) return null
       const real = realpathSync(absolute)
-      // The trial may itself be called by the name of a link, or lie behind one.
+      // The trial's own path may be a link, or go through one.
       if (linked.has(real) || isInside(realpathSync(dirname(absolute)), real)) return null
       linked.add(real)
       directories.push(path)
@@ -431,13 +430,13 @@ function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** EMFILE: the process has no descriptor left; ENFILE: the machine. */
+/** EMFILE: the process has no descriptor left; ENFILE: the machine has none. */
 function isOutOfDescriptors(error: unknown): boolean {
   const code = codeOf(error)
   return code === 'EMFILE' || code === 'ENFILE'
 }
 
-/** What a symbolic link leads to; nothing for one that leads nowhere or round in circles. */
+/** What a symbolic link leads to; undefined if it leads nowhere or in circles. */
 function behindLink(absolute: string): Stats | undefined {
   try {
     return statSync(absolute, { throwIfNoEntry: false })

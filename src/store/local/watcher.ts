@@ -1,27 +1,27 @@
-/** Tells of new files on the local disk, as far as the platform does. */
+/** Reports new files on the local disk, as far as the platform does. */
 
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Watcher } from '../store.js'
 
-/** A directory to watch, and whether directories in it, present and future, are watched too. */
+/** A directory to watch, and whether to watch the directories in it, too, present and future. */
 export interface WatchedDirectory {
   readonly path: string
   readonly recursive: boolean
 }
 
-/** Directories below those asked for that are watched: the ones whose names come last, which are written to. */
+/** How many directories below those asked for are watched: the ones whose names sort last, which are written to. */
 const MAX_BELOW = 16
 
 /**
- * Watches directories by the platform's file events. Where these can't be had (too many watches, a network file
- * system, the directory is not there yet) it stays silent: whoever waits looks again after a while in any case.
- * Not `watch`'s own recursive mode: on Linux that would put a watch on every file.
+ * Watches directories by means of the platform's file events. If there are none (too many watches, a network file
+ * system, a directory that does not exist yet) it stays silent: whoever waits looks again after a while in any case. It
+ * does not use the recursive mode of `watch`, which on Linux would put a watch on every file.
  */
 export class DirectoryWatcher implements Watcher {
   readonly #directories: readonly WatchedDirectory[]
   readonly #watchers = new Map<string, FSWatcher>()
-  /** Those below the ones asked for, in the order they were found. */
+  /** Those below the ones asked for, in the order in which they were found. */
   readonly #below = new Set<string>()
   #waiting: (() => void)[] = []
   #hasChanged = false
@@ -45,7 +45,7 @@ export class DirectoryWatcher implements Watcher {
     this.#waiting = []
   }
 
-  /** Watches what is not watched yet: it may not have been there, or have been removed. */
+  /** Watches what is not watched yet: it may not have existed, or have been removed. */
   #watchAll(): void {
     for (const { path, recursive } of this.#directories) {
       if (!this.#watchers.has(path) && this.#watch(path, recursive) && recursive) this.#watchBelow(path)

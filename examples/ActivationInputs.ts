@@ -1,9 +1,9 @@
-/** How much of the inputs of ReLU layers is not above zero, and their means over the batch. */
+/** Collects the batch means of the inputs of ReLU layers, and logs the share that is not above zero. */
 
 import { Rule } from 'trialscan'
 
 export class ActivationInputs extends Rule {
-  /** Of each tensor and step: the mean over the batch, element by element. */
+  /** By tensor and step: the mean over the batch, element by element. */
   readonly tensors: Record<string, Record<number, Float64Array>> = {}
 
   override async invokeAtStep(step: number): Promise<boolean> {

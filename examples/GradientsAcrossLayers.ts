@@ -1,12 +1,12 @@
 /**
- * The least and the largest variance of gradients across layers, and their ratio. The variances are all it needs, and
- * setRequiredTensors says so: `evaluate` reads them together with what other rules need, and no value is handed out.
+ * Collects the smallest and the largest variance of gradients across layers, and logs them. setRequiredTensors asks
+ * only for variances: `evaluate` reads them together with what other rules need, and provides no values.
  */
 
 import { Rule } from 'trialscan'
 
 export class GradientsAcrossLayers extends Rule {
-  /** Of each step: the least variance and the largest. */
+  /** By step: the smallest variance and the largest. */
   readonly tensors: Record<number, readonly [min: number, max: number]> = {}
 
   override setRequiredTensors(step: number): void {

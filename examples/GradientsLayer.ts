@@ -1,9 +1,9 @@
-/** The gradients of every layer, and their ranges. */
+/** Collects the gradients of every layer, and logs their ranges. */
 
 import { Rule, type TensorValue } from 'trialscan'
 
 export class GradientsLayer extends Rule {
-  /** Of each tensor and step: the value. */
+  /** By tensor and step: the value. */
   readonly tensors: Record<string, Record<number, TensorValue>> = {}
 
   override async invokeAtStep(step: number): Promise<boolean> {

@@ -1,9 +1,9 @@
-/** The inputs of every layer but the activations, and their variances. */
+/** Collects the inputs of every layer except activations, and logs their variances. */
 
 import { Rule, type TensorValue } from 'trialscan'
 
 export class Inputs extends Rule {
-  /** Of each tensor and step: the value. */
+  /** By tensor and step: the value. */
   readonly tensors: Record<string, Record<number, TensorValue>> = {}
 
   override async invokeAtStep(step: number): Promise<boolean> {

@@ -1,6 +1,6 @@
 /**
- * Fires where the mean of the absolute values of a gradient is below a threshold, which may be given as text. That mean is
- * all it needs, and setRequiredTensors says so. At a step without gradients it is not asked.
+ * Fires where the mean of the absolute values of a gradient is below a threshold, which may be given as text.
+ * setRequiredTensors asks only for that mean. A step without gradients is skipped.
  */
 
 import { Rule, type RuleOptions, type Trial } from 'trialscan'

@@ -1,9 +1,9 @@
-/** The weights of every layer, and their variances. */
+/** Collects the weights of every layer, and logs their variances. */
 
 import { Rule, type TensorValue } from 'trialscan'
 
 export class WeightRatio extends Rule {
-  /** Of each tensor and step: the value. */
+  /** By tensor and step: the value. */
   readonly tensors: Record<string, Record<number, TensorValue>> = {}
 
   override async invokeAtStep(step: number): Promise<boolean> {

@@ -1,19 +1,19 @@
 /**
- * The loop of SageMaker Debugger's notebook on an autoencoder, line by line: it draws each evaluation step as soon as it is
- * there, and ends with the training. The trial keeps up with the job by itself while the loop sleeps. What the notebook
- * leaves to sklearn and seaborn is the caller's: `plot`.
+ * The loop of SageMaker Debugger's autoencoder notebook, line by line. It draws each evaluation step as soon as it is saved,
+ * and ends with the training. While the loop sleeps, the trial keeps up with the job by itself. The caller provides `plot`,
+ * for which the notebook uses sklearn and seaborn.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createTrial, modes, TensorUnavailableForStep, type TensorValue } from 'trialscan'
 
-/** What is drawn of a step. */
+/** What is drawn for a step. */
 export interface Plot {
   readonly step: number
-  /** A row of the bottleneck layer for each sample of up to some thousand, and their labels. */
+  /** One row of the bottleneck layer per sample, for the last thousand or so samples, and their labels. */
   readonly tensors: readonly ArrayLike<number>[]
   readonly labels: readonly number[]
-  /** The first image that went into the autoencoder, and what came out, row by row. */
+  /** The first image that went into the autoencoder, and what came out, row after row. */
   readonly input: ArrayLike<number>
   readonly output: ArrayLike<number>
 }

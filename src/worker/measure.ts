@@ -8,7 +8,6 @@ import { BLOCK_ELEMENTS } from '../engine/abi.js'
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
-import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { RecordContents } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
 import { QueryError } from '../errors.js'
@@ -98,13 +97,13 @@ class Measurement {
       engine,
       {
         record: (record, i, batch) => {
-          const { slots, rows } = batch
+          const { slots } = batch
           this.#table.describe(record, slots.dtypeNumber(i), slots.shape(i))
-          this.#table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
           if (!this.#hasTasks(record)) return undefined
           const [found, content] = [slots.found(i), slots.dataAddress(i)]
           return () => this.#work(record, found, content, batch, i)
         },
+        endBatch: ({ first, rows }) => this.#table.reduce(first, rows),
         fail: (record, error) => this.#fail(record, error),
       },
       { sourceOf: this.#sourceOf, known },

@@ -1,6 +1,7 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
 import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
 import type { JobRecords, RecordColumns } from '../job/coalesce.js'
@@ -124,11 +125,18 @@ export class RecordTable {
     this.#shapes[record] = shape
   }
 
-  /** @param row of moments */
-  reduce(record: number, row: Float64Array): void {
-    const { length } = row
-    if (this.#moments.length === 0) this.#moments = new Float64Array(this.#dtypes.length * length)
-    this.#moments.set(row, record * length)
+  /** @param rows of moments, of that record and those behind it */
+  reduce(record: number, rows: Float64Array): void {
+    if (this.#moments.length === 0) this.#moments = new Float64Array(this.#dtypes.length * ROW_LENGTH)
+    this.#moments.set(rows, record * ROW_LENGTH)
+  }
+
+  /** @param rows of moments, one for each of the records, which may come in any order: those of neighbours are copied at once */
+  reduceAll(records: Int32Array, rows: Float64Array): void {
+    for (let start = 0, end = 1; start < records.length; start = end++) {
+      while (end < records.length && records[end] === records[end - 1]! + 1) end++
+      this.reduce(records[start]!, rows.subarray(start * ROW_LENGTH, end * ROW_LENGTH))
+    }
   }
 
   /** A row of moments a record; of no meaning where it failed. */

@@ -34,7 +34,7 @@ export interface RecordVisitor {
    */
   record(record: number, i: number, batch: DecodedBatch): (() => void) | undefined
   /** Called after the last record of a batch, while its rows are in memory. */
-  endBatch?(): void
+  endBatch?(batch: DecodedBatch): void
   fail(record: number, error: unknown): void
 }
 
@@ -111,7 +111,7 @@ export async function readRecords(
             if (work !== undefined) waiting.push({ record, work })
           } else visitor.fail(record, decoded.slots.error(i, placeOf(job, record, sourceOf(file))))
         }
-        visitor.endBatch?.()
+        visitor.endBatch?.(decoded)
         for (const { record, work } of waiting) {
           try {
             work()

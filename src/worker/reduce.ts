@@ -16,7 +16,8 @@ import { type RecordVisitor, readRecords } from './records.js'
 import { LinesWriter } from './text.js'
 
 export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanReply> {
-  const table = new RecordTable(job.order.length)
+  const { known, order } = job
+  const table = new RecordTable(order.length)
   const failures = new Failures(job, () => store)
   const clock = new Clock(job.timed)
   engine.reset()
@@ -26,13 +27,15 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
       if (lines?.write(record, i, batch)) return undefined
       const { slots, rows } = batch
       table.describe(record, slots.dtypeNumber(i), slots.shape(i))
-      table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
+      if (lines) table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
       return undefined
     },
-    endBatch: () => lines?.flush(),
+    endBatch({ first, count, rows }) {
+      if (lines) lines.flush()
+      else table.reduceAll(order.subarray(first, first + count), rows)
+    },
     fail: (record, error) => failures.add(record, error),
   }
-  const { known, order } = job
   const read = await readRecords(job, engine, visitor, { sourceOf: () => store, known, order, clock })
   const histograms: HistogramResult[] = []
   const failed = await failures.finish((record, histogram) => histograms.push(histogramResult(record, histogram)))

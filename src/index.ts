@@ -115,21 +115,12 @@ export type { S3Credentials, S3Options } from './store/s3/spec.js'
 export type { Traffic } from './store/store.js'
 export type { FollowOptions } from './trial/follow.js'
 export type { Collection, TensorNamesOptions } from './trial/names.js'
+export { createTrial, noRefresh, openTrial, type RefreshMode, refresh, type TrialOptions } from './trial/open.js'
 export { parseReductions } from './trial/reduction.js'
+export type { ScanOptions } from './trial/scan-selection.js'
+export type { TensorSummary, TrialSummary } from './trial/summary.js'
 export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
-export {
-  createTrial,
-  noRefresh,
-  openTrial,
-  type RefreshMode,
-  refresh,
-  type ScanOptions,
-  type TensorSummary,
-  type Trial,
-  type TrialOptions,
-  type TrialSummary,
-  type WorkerOptions,
-} from './trial/trial.js'
+export type { Trial, WorkerOptions } from './trial/trial.js'
 export {
   type CheckLevel,
   type DType,

@@ -55,6 +55,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   createTrial: options => createTrial(directory, options),
   openTrial: options => trialscan.openTrial(directory, options),
   allclose: options => trialscan.allclose(value, value, options),
+  'OutputFile.create': options => trialscan.OutputFile.create(join(scratch, 'output'), options),
   evaluate: options => trialscan.evaluate(rule, options),
   invokeRule: options => trialscan.invokeRule(rule, options),
   makeRules: options => trialscan.makeRules([], options),

@@ -31,7 +31,7 @@ export class Output {
   }
 
   /** Standard output, or the file if one is named. */
-  static async open(path?: string, options: OutputFileOptions = {}): Promise<Output> {
+  static async open(path?: string, options?: OutputFileOptions): Promise<Output> {
     return new Output(path === undefined ? stdout : await fileTarget(path, options))
   }
 
@@ -124,7 +124,7 @@ function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
 }
 
 /** A file, of which nothing is left however the process ends, short of being killed. */
-async function fileTarget(path: string, options: OutputFileOptions): Promise<Target> {
+async function fileTarget(path: string, options: OutputFileOptions | undefined): Promise<Target> {
   const file = await OutputFile.create(path, options)
   const remove = (): void => file.remove()
   process.once('exit', remove)

@@ -1,6 +1,12 @@
-/** Which tensors are meant, by name: collections, and options of `tensorNames`. */
+/** Which tensors are meant, by name: patterns, collections, and options of `tensorNames`. */
 
-import type { CollectionConfig } from '../format/collections.js'
+import type { Catalog, WorkerStep } from '../catalog/catalog.js'
+import type { TrialContents } from '../catalog/load.js'
+import type { TrialState } from '../catalog/state.js'
+import { nearestNames, QueryError, TensorUnavailable, UsageError } from '../errors.js'
+import { type CollectionConfig, Membership } from '../format/collections.js'
+import { compilePattern } from '../format/pattern.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import type { Mode } from '../types.js'
 
 /** A named group of tensors. */
@@ -17,4 +23,126 @@ export interface TensorNamesOptions {
   /** Python patterns (strings) or JavaScript ones, matched anywhere in the name. Not together with `collection`. */
   readonly regex?: string | RegExp | readonly (string | RegExp)[]
   readonly collection?: string | Collection
+}
+
+export type NamesAtOptions = Pick<TensorNamesOptions, 'step' | 'mode'>
+
+const NAMES_KINDS: Kinds<NamesAtOptions> = { step: kinds.step, mode: kinds.mode }
+const NAMES_AT_OPTIONS = optionsOf<NamesAtOptions>(NAMES_KINDS)
+export const TENSOR_NAMES_OPTIONS = optionsOf<TensorNamesOptions>({
+  ...NAMES_KINDS,
+  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.pattern),
+  collection: kinds.that('the name of a collection, or a collection', isCollection),
+})
+
+/** A collection of a trial. @throws QueryError `CollectionUnavailable`, naming the nearest ones */
+export function collectionOf(state: TrialState, trial: string, name: string): Collection {
+  const { collections } = state.contents.collections
+  const config = collections.get(name)
+  if (config === undefined) {
+    const nearest = nearestNames(name, collections.keys())
+    const hint =
+      nearest.length > 0
+        ? `did you mean ${nearest.join(' or ')}?`
+        : `it has: ${[...collections.keys()].join(', ') || 'none'}`
+    const message = `trial ${JSON.stringify(trial)} has no collection ${JSON.stringify(name)}; ${hint}`
+    throw new QueryError('CollectionUnavailable', message, { collection: name, nearest })
+  }
+  const { contents } = state
+  let members: readonly string[] | undefined
+  return {
+    ...config,
+    get members() {
+      members ??= membershipOf(contents).members(config)
+      return members
+    },
+  }
+}
+
+/** Names of saved tensors that fit everything asked for, sorted. */
+export function namesAmong(state: TrialState, trial: string, options: TensorNamesOptions): string[] {
+  const { step, mode, regex, collection } = options
+  if (regex !== undefined && collection !== undefined) {
+    throw new UsageError('expected regex or collection, got both')
+  }
+  const { catalog } = state
+  let workerSteps: readonly WorkerStep[] = catalog.workerSteps
+  if (step !== undefined) {
+    state.knownSteps(step, mode ?? 'GLOBAL')
+    workerSteps = catalog.at(step, mode ?? 'GLOBAL')
+  } else if (mode !== undefined && mode !== 'GLOBAL') workerSteps = workerSteps.filter(saved => saved.mode === mode)
+  let names: string[]
+  if (workerSteps === catalog.workerSteps) names = allNames(catalog)
+  else names = namesAt(workerSteps)
+  if (regex !== undefined) names = names.filter(matcher(listOf(regex)))
+  if (collection !== undefined) {
+    const members = new Set(
+      (typeof collection === 'string' ? collectionOf(state, trial, collection) : collection).members,
+    )
+    names = names.filter(name => members.has(name))
+  }
+  return names.sort()
+}
+
+/** Members of a collection, or, where none was saved, names that have its name in them, without the `s`. */
+export function namesFor(
+  state: TrialState,
+  trial: string,
+  collection: string,
+  options: NamesAtOptions | undefined,
+): string[] {
+  const { step, mode } = checkOptions(`trial.${collection}`, NAMES_AT_OPTIONS, options)
+  const at = { ...(step !== undefined && { step }), ...(mode !== undefined && { mode }) }
+  const isSaved =
+    state.contents.collections.collections.has(collection) && collectionOf(state, trial, collection).members.length > 0
+  return namesAmong(state, trial, isSaved ? { ...at, collection } : { ...at, regex: `(?i)${collection.slice(0, -1)}` })
+}
+
+function allNames(catalog: Catalog): string[] {
+  return [...catalog.byTensor.keys()]
+}
+
+/** @param trial its name, for the error. @throws TensorUnavailable, naming the nearest ones */
+export function expectTensor({ catalog }: TrialState, trial: string, name: string): void {
+  if (!catalog.byTensor.has(name)) throw new TensorUnavailable(name, trial, nearestNames(name, allNames(catalog)))
+}
+
+/** Names of what was saved; steps that share their index files' payload have the same. */
+function namesAt(workerSteps: readonly WorkerStep[]): string[] {
+  const names = new Set<string>()
+  for (const tensors of new Set(workerSteps.map(({ tensors }) => tensors))) {
+    for (const name of tensors.keys()) names.add(name)
+  }
+  return [...names]
+}
+
+/** What is known of members holds for all who ask the same contents. */
+const memberships = new WeakMap<TrialContents, Membership>()
+
+function membershipOf(contents: TrialContents): Membership {
+  const known = memberships.get(contents) ?? new Membership(contents.catalog.byTensor.keys())
+  memberships.set(contents, known)
+  return known
+}
+
+/** Whether a name matches one of the patterns: strings are Python's, others JavaScript's. */
+export function matcher(patterns: readonly (string | RegExp)[]): (name: string) => boolean {
+  const tests = patterns.map(pattern => {
+    if (typeof pattern === 'string') {
+      const compiled = compilePattern(pattern)
+      return (name: string) => compiled.matches(name)
+    }
+    // A copy without the flags that make test() remember where it stopped.
+    const copy = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''))
+    return (name: string) => copy.test(name)
+  })
+  return name => tests.some(test => test(name))
+}
+
+export function listOf<T extends string | RegExp>(one: T | readonly T[]): readonly T[] {
+  return typeof one === 'string' || one instanceof RegExp ? [one] : one
+}
+
+function isCollection(given: unknown): boolean {
+  return typeof given === 'string' || Array.isArray((given as Collection | null)?.members)
 }

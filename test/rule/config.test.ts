@@ -7,7 +7,8 @@ import { makeRules, parseRuleConfigurations, type RuleConfiguration } from '#dis
 import { silent } from '#dist/rule/finding.js'
 import { RuleRegistry } from '#dist/rule/registry.js'
 import { Rule, type RuleOptions } from '#dist/rule/rule.js'
-import { createTrial, type Trial } from '#dist/trial/trial.js'
+import { createTrial } from '#dist/trial/open.js'
+import type { Trial } from '#dist/trial/trial.js'
 import { ROOT } from '../support/golden.js'
 import { rejectionOf, thrownBy } from '../support/scanning.js'
 

@@ -8,6 +8,7 @@ import { closeSync, lstatSync, openSync, promises, renameSync, rmSync, writeFile
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../errors.js'
+import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { isInside } from './local-store.js'
 
 const { chmod, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
@@ -59,6 +60,8 @@ export interface OutputFileOptions {
   readonly makesDirectory?: boolean
 }
 
+const OUTPUT_FILE_OPTIONS = optionsOf<OutputFileOptions>({ makesDirectory: kinds.flag })
+
 /**
  * A file under way. It replaces the file that is there, or that a link there leads to, once it is whole; a device or a pipe
  * is written to as it is.
@@ -78,7 +81,8 @@ export class OutputFile {
   }
 
   /** Begins a file. @throws StoreError */
-  static async create(path: string, { makesDirectory = false }: OutputFileOptions = {}): Promise<OutputFile> {
+  static async create(path: string, options?: OutputFileOptions): Promise<OutputFile> {
+    const { makesDirectory = false } = checkOptions('OutputFile.create', OUTPUT_FILE_OPTIONS, options)
     return written(path, async () => {
       if (makesDirectory) await mkdir(dirname(path), { recursive: true })
       const target = await realpath(path).catch(() => resolve(path))

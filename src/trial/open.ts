@@ -1,0 +1,161 @@
+/** Opening trials, and whether they look for new steps. */
+
+import { resolve } from 'node:path'
+import { holding } from '../catalog/hold.js'
+import { type StepRange, TrialLoader } from '../catalog/load.js'
+import { TrialState } from '../catalog/state.js'
+import { quote, UsageError } from '../errors.js'
+import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
+import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
+import { placeIn } from '../store/local/output.js'
+import { openStore, storeSpec } from '../store/open.js'
+import { S3_OPTIONS } from '../store/s3/options.js'
+import type { S3Options } from '../store/s3/spec.js'
+import { storeName } from '../store/store.js'
+import { stateOf, Trial } from './trial.js'
+
+export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
+  /** Default: the base name of the path. */
+  readonly name?: string
+  /** Global steps `[begin, end)` to load, null for no limit; others are never looked at. Default: all. */
+  readonly rangeSteps?: StepRange | null
+  /**
+   * A step that some workers have not written counts as complete when this many steps came after it, none of which is
+   * complete either. Default 1,000, as in smdebug.
+   */
+  readonly incompleteStepWindow?: number
+  /**
+   * Refuse a trial whose job has ended without the collections files of all its workers. Default true; with false it
+   * opens with what there is, and a running job without any is taken to have the workers that wrote something, once there
+   * is a second step.
+   */
+  readonly requireCollections?: boolean
+  /**
+   * A file to keep what the index files told, for the next opening of the same trial. Each is held against its length and
+   * times of change before it is believed. Worth it from some ten thousand index files on.
+   */
+  readonly indexCache?: string
+  /** Follow symbolic links out of the trial's directory. Default: they are refused. */
+  readonly allowSymlinks?: boolean
+  /**
+   * `auto`, the default: a trial whose job still runs is looked at again in the background, at file events and every two
+   * seconds (on S3 every five), until the job has ended or the trial is closed; getters then tell of new steps by themselves.
+   * It does not keep the process alive. `manual`: only `refresh` and questions about steps that are not known yet look.
+   */
+  readonly refresh?: RefreshMode
+  /** How to reach and read a trial on S3. See docs/s3.md. */
+  readonly s3?: S3Options
+}
+
+const REFRESH_MODES = ['auto', 'manual'] as const
+/** Whether a trial looks for new steps by itself. */
+export type RefreshMode = (typeof REFRESH_MODES)[number]
+
+const stepRange = kinds.that<StepRange>('[begin, end] with 0 ≤ begin < end, each a whole number or null', isStepRange)
+
+const TRIAL_OPTIONS = optionsOf<TrialOptions>({
+  threads: WORK_OPTIONS.threads,
+  name: kinds.text,
+  rangeSteps: kinds.orNull(stepRange),
+  incompleteStepWindow: kinds.wholeNumber(0),
+  requireCollections: kinds.flag,
+  indexCache: kinds.text,
+  allowSymlinks: kinds.flag,
+  refresh: kinds.oneOf<RefreshMode>(REFRESH_MODES),
+  s3: S3_OPTIONS,
+})
+/**
+ * Opens a trial: of smdebug, of Tornasole, or a directory of TensorBoard event files (tag: tensor; directory: worker, `.`
+ * for the root; step: the Event's). Without index files, the event files are scanned.
+ * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
+ * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options, also for those
+ *   that have no effect on this trial
+ */
+export async function createTrial(path: string, options?: TrialOptions): Promise<Trial> {
+  const {
+    name,
+    rangeSteps = null,
+    allowSymlinks = false,
+    incompleteStepWindow = 1000,
+    requireCollections = true,
+    indexCache,
+    refresh = 'auto',
+    s3,
+    threads,
+  } = checkOptions('createTrial', TRIAL_OPTIONS, options)
+  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const replaced = indexCache !== undefined && spec.kind === 'local' ? await placeIn(spec.root, indexCache) : null
+  if (replaced !== null && (isPartOfTrial(replaced) || isTensorBoardFile(replaced))) {
+    const message = `expected indexCache to be none of the trial's own files, got ${indexCache}: name another file`
+    throw new UsageError(message, { pathOrUrl: path, option: 'indexCache' })
+  }
+  const access = new Access(openStore(spec), spec)
+  const loader = new TrialLoader(access, {
+    rangeSteps,
+    threads,
+    incompleteStepWindow,
+    requireCollections,
+    indexCache: indexCache === undefined ? null : resolve(indexCache),
+  })
+  const contents = await loader.load()
+  if (contents.isTensorBoard && indexCache !== undefined) {
+    await access.close()
+    const message = `expected indexCache for a trial with index files only, got it for TensorBoard's files at ${path}`
+    throw new UsageError(message, { pathOrUrl: path, option: 'indexCache' })
+  }
+  const state = new TrialState(access, rangeSteps, loader, contents)
+  if (refresh === 'auto') state.refreshInBackground()
+  return new Trial(path.trim(), name ?? storeName(spec), state)
+}
+
+/**
+ * Runs `work`, to which these trials stay as they are now: its queries don't look for new steps, and see none that others
+ * have found. Those others are not held up.
+ * @returns what `work` does
+ */
+export async function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
+  return holding(statesOf(trials), {}, work)
+}
+
+/**
+ * Looks for what was written to these trials since.
+ * @returns whether there was something
+ */
+export async function refresh(trials: Trial | readonly Trial[]): Promise<boolean>
+/**
+ * Looks for what was written to these trials since, and runs `work`, whose queries look for new steps also where this is
+ * within a `noRefresh`.
+ * @returns what `work` does
+ */
+export async function refresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T>
+export async function refresh<T>(trials: Trial | readonly Trial[], work?: () => Promise<T> | T): Promise<T | boolean> {
+  const states = statesOf(trials)
+  const look = async (): Promise<boolean> => {
+    const found = await Promise.all(states.map(state => state.refresh()))
+    return found.includes(true)
+  }
+  if (work === undefined) return look()
+  return holding([], { released: states }, async () => {
+    await look()
+    return work()
+  })
+}
+
+function statesOf(trials: Trial | readonly Trial[]): TrialState[] {
+  const all: readonly unknown[] = Array.isArray(trials) ? trials : [trials]
+  return all.map(trial => {
+    if (trial instanceof Trial) return stateOf(trial)
+    throw new UsageError(`expected a trial, or several in an array, got ${quote(String(trial))}`)
+  })
+}
+
+/** The same as `createTrial`. */
+export const openTrial = createTrial
+
+function isStepRange(range: unknown): boolean {
+  const isBound = (bound: unknown): boolean => bound === null || (Number.isSafeInteger(bound) && (bound as number) >= 0)
+  if (!Array.isArray(range) || range.length !== 2 || !range.every(isBound)) return false
+  const [begin, end] = range as unknown as StepRange
+  return begin === null || end === null || begin < end
+}

@@ -1,0 +1,144 @@
+/** What a scan is about: options of `trial.scan`, and what of a trial they select. */
+
+import type { WorkerStep } from '../catalog/catalog.js'
+import type { TrialState } from '../catalog/state.js'
+import { isStepSelection, STEP_SELECTION, type StepSelection, stepFilter } from '../catalog/step-selection.js'
+import { InvalidWorker, UsageError } from '../errors.js'
+import { kinds, optionsOf } from '../options.js'
+import { READ_KINDS, type ReadOptions } from '../runner/access.js'
+import type { ScanItem } from '../scan/rows.js'
+import type { ScanProgress } from '../scan/scan.js'
+import type { Mode, ReductionName, Worker } from '../types.js'
+import { collectionOf, expectTensor, listOf, matcher } from './names.js'
+
+export interface ScanOptions extends ReadOptions {
+  /** Names, or patterns matched anywhere in the name. Default: all tensors. */
+  readonly tensors?: string | RegExp | readonly (string | RegExp)[]
+  /** Python patterns, matched anywhere in the name; beside `tensors`: what either of them selects. */
+  readonly regex?: string | readonly string[]
+  /** Only members of one of these collections. */
+  readonly collection?: string | readonly string[]
+  /** Global steps. Negative numbers count from the end of those that have something of what else is asked for. */
+  readonly steps?: StepSelection
+  /**
+   * Steps of the mode, by their numbers within it: of each worker, its own. Needs `mode` if the trial has several modes.
+   * Negative numbers count from the end, as in `steps`.
+   */
+  readonly modeSteps?: StepSelection
+  /** Only steps saved in that mode. */
+  readonly mode?: Mode
+  readonly workers?: Worker | readonly Worker[]
+  /** Default `all`: the eighteen, as far as a dtype has them. Names from outside: `parseReductions`. */
+  readonly reductions?: readonly ReductionName[] | 'all'
+  /** Whether `stats.spent` tells where the time goes. It takes a second walk over the records. Default false. */
+  readonly timed?: boolean
+  /** Ends the scan: the loop over it then throws the signal's reason. */
+  readonly signal?: AbortSignal
+  readonly onProgress?: (progress: ScanProgress) => void
+}
+
+export const SCAN_OPTIONS = optionsOf<ScanOptions>({
+  ...READ_KINDS,
+  tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
+  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
+  collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
+  steps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
+  modeSteps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
+  mode: kinds.mode,
+  workers: kinds.oneOrMore('the name of a worker', 'such', kinds.text),
+  reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
+  timed: kinds.flag,
+  signal: kinds.signal,
+  onProgress: kinds.callback(),
+})
+
+/**
+ * What a scan is about, in the order of its rows.
+ * @param trial its name, for errors
+ * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError for what the trial does not have, at once
+ */
+export function selectItems(state: TrialState, trial: string, asked: ScanOptions): Iterable<ScanItem> {
+  const names = selectTensorNames(state, trial, asked)
+  const workerSteps = selectWorkerSteps(state, asked, names)
+  return { [Symbol.iterator]: () => itemsOf(workerSteps, names) }
+}
+
+/** The steps of workers that a scan is about. An index file that can't be read tells no mode: it is one of every mode. */
+function selectWorkerSteps(
+  { catalog, contents }: TrialState,
+  { steps, modeSteps, mode, workers }: ScanOptions,
+  names: ReadonlySet<string> | null,
+): readonly WorkerStep[] {
+  const modes = catalog.steps.modes
+  if (modeSteps !== undefined && (mode ?? 'GLOBAL') === 'GLOBAL' && modes.length > 1) {
+    throw new UsageError(`expected mode beside modeSteps, since each of ${modes.join(', ')} counts its own, got none`)
+  }
+  const asked = workers === undefined ? null : new Set(listOf(workers))
+  for (const worker of asked ?? []) {
+    if (!contents.workers.includes(worker)) throw new InvalidWorker(worker, [...contents.workers])
+  }
+  const isOfMode = (saved: WorkerStep) => mode === undefined || mode === 'GLOBAL' || saved.mode === mode
+  const all = catalog.workerSteps.filter(
+    saved => (asked === null || asked.has(saved.worker)) && (saved.error !== null || isOfMode(saved)),
+  )
+  const numbersOf = (number: (saved: WorkerStep) => number) => () =>
+    [...new Set(all.filter(saved => hasSome(saved, names)).map(number))].sort((a, b) => a - b)
+  const isStep =
+    steps &&
+    stepFilter(
+      steps,
+      numbersOf(({ step }) => step),
+    )
+  const isModeStep =
+    modeSteps &&
+    stepFilter(
+      modeSteps,
+      numbersOf(({ modeStep }) => modeStep),
+    )
+  return all.filter(
+    ({ step, modeStep, error }) =>
+      (isStep === undefined || isStep(step)) && (isModeStep === undefined || error !== null || isModeStep(modeStep)),
+  )
+}
+
+/** The tensors a scan is about; null: all. */
+function selectTensorNames(
+  state: TrialState,
+  trial: string,
+  { tensors, regex, collection }: ScanOptions,
+): ReadonlySet<string> | null {
+  let selected: ReadonlySet<string> | null = null
+  if (tensors !== undefined || regex !== undefined) {
+    const asked = tensors === undefined ? [] : listOf(tensors)
+    const exact = asked.filter(name => typeof name === 'string')
+    for (const name of exact) expectTensor(state, trial, name)
+    const patterns = [...asked.filter(name => typeof name !== 'string'), ...(regex === undefined ? [] : listOf(regex))]
+    selected = new Set([...exact, ...[...state.catalog.byTensor.keys()].filter(matcher(patterns))])
+  }
+  if (collection !== undefined) {
+    const members = new Set(listOf(collection).flatMap(name => collectionOf(state, trial, name).members))
+    selected = selected === null ? members : new Set([...selected].filter(name => members.has(name)))
+  }
+  return selected
+}
+
+/** Whether something of these tensors was saved; null: of any. */
+function hasSome({ tensors }: WorkerStep, names: ReadonlySet<string> | null): boolean {
+  if (names === null) return tensors.size > 0
+  for (const name of tensors.keys()) if (names.has(name)) return true
+  return false
+}
+
+function* itemsOf(workerSteps: readonly WorkerStep[], names: ReadonlySet<string> | null): Generator<ScanItem> {
+  for (const workerStep of workerSteps) {
+    if (workerStep.error !== null) yield { workerStep, saved: null }
+    for (const saved of workerStep.tensors.values()) {
+      if (names === null || names.has(saved.tensor)) yield { workerStep, saved }
+    }
+  }
+}
+
+/** Whether they are known is told apart, with the nearest. */
+function isNames(given: unknown): boolean {
+  return given === 'all' || (Array.isArray(given) && given.every(name => typeof name === 'string'))
+}

@@ -1,0 +1,180 @@
+/** What a trial holds of each of its tensors. */
+
+import { recordPlace, type WorkerStep } from '../catalog/catalog.js'
+import type { TrialState } from '../catalog/state.js'
+import { dtypeOf } from '../engine/dtype.js'
+import { errorFromData, type TrialscanError } from '../errors.js'
+import { isSameShape } from '../format/index-file.js'
+import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/coalesce.js'
+import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
+import { shapesOf } from '../job/reply.js'
+import type { Access, WorkOptions } from '../runner/access.js'
+import { runWhole } from '../runner/failed-job.js'
+import type { Runner } from '../runner/runner.js'
+import type { DType } from '../types.js'
+
+/** What a trial holds of one tensor. */
+export interface TensorSummary {
+  readonly name: string
+  /** Null if no value was saved, or it can't be read. */
+  readonly dtype: DType | null
+  /** At the first and at the last step it was saved. */
+  readonly shape: readonly number[] | null
+  readonly lastShape: readonly number[] | null
+  /** Steps at which something of it was saved. */
+  readonly stepCount: number
+  /** Bytes of its records, saved reductions included. */
+  readonly byteLength: number
+  /** Names of the reductions that the hook saved. */
+  readonly savedReductions: readonly string[]
+  readonly error?: TrialscanError
+}
+
+export interface TrialSummary {
+  readonly tensors: readonly TensorSummary[]
+  /** Bytes of all records. */
+  readonly byteLength: number
+}
+
+/** Tensors whose records one job looks at. */
+const DESCRIBED_AT_ONCE = 8192
+
+/** Dtype, shape, steps and bytes of every tensor. Reads the head of two records a tensor. */
+export async function summarize(
+  state: TrialState,
+  { memory = DEFAULT_MEMORY, threads }: WorkOptions,
+): Promise<TrialSummary> {
+  const runner = await state.access.runner(threads ?? 0, 0)
+  const tensors: TensorSummary[] = []
+  let byteLength = 0
+  const summarize = new Summarizer()
+  let drafts: TensorDraft[] = []
+  const describe = async (): Promise<void> => {
+    for (const tensor of await describeAll(drafts, state.access, runner, memory)) {
+      tensors.push(tensor)
+      byteLength += tensor.byteLength
+    }
+    drafts = []
+  }
+  for (const [name, workerSteps] of state.catalog.byTensor) {
+    drafts.push(summarize.draftOf(name, workerSteps))
+    if (drafts.length === DESCRIBED_AT_ONCE) await describe()
+  }
+  if (drafts.length > 0) await describe()
+  return { tensors, byteLength }
+}
+
+async function describeAll(
+  drafts: readonly TensorDraft[],
+  { spec, store }: Access,
+  runner: Runner,
+  memory: number,
+): Promise<TensorSummary[]> {
+  const job = {
+    kind: 'describe',
+    store: spec,
+    checkLevel: checkLevelNumber('minimal'),
+    windowByteLength: windowByteLength(memory),
+    ...columnsOf(drafts.flatMap(({ ends }) => ends)),
+  } as const
+  const { described, failures } = await runWhole(runner, job, path => store.url(path))
+  const shapes = shapesOf(described)
+  const errors = new Map(failures.map(({ record, error }) => [record, error]))
+  let record = 0
+  let alike: readonly number[] | null = null
+  // There may be a million of them: shapes that are the same share a list.
+  return drafts.map(({ name, stepCount, byteLength, savedReductions, ends, savedShape }): TensorSummary => {
+    if (ends.length === 0) {
+      return { name, stepCount, byteLength, savedReductions, dtype: null, shape: savedShape, lastShape: savedShape }
+    }
+    const [first, last] = [record, record + ends.length - 1]
+    record += ends.length
+    const error = errors.get(first) ?? errors.get(last)
+    const dtype = dtypeOf(described.dtypes[first]!) ?? dtypeOf(described.dtypes[last]!) ?? null
+    const shape = shared(errors.has(first) ? savedShape : shapes[first]!, alike)
+    const lastShape = shared(errors.has(last) ? savedShape : shapes[last]!, shape)
+    alike = shape
+    const summary = { name, stepCount, byteLength, savedReductions, dtype, shape, lastShape }
+    return error ? { ...summary, error: errorFromData(error) } : summary
+  })
+}
+
+interface TensorDraft extends Pick<TensorSummary, 'name' | 'stepCount' | 'byteLength' | 'savedReductions'> {
+  readonly savedShape: readonly number[] | null
+  /** The records of the first and the last value. */
+  readonly ends: readonly RecordPlace[]
+}
+
+const NONE_SAVED: readonly string[] = []
+
+/** A shape, or the other one where that is the same. */
+function shared(shape: readonly number[] | null, other: readonly number[] | null): readonly number[] | null {
+  return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
+}
+
+/** Steps with the same tensors, as far as a summary minds. */
+interface Alike {
+  readonly tensors: WorkerStep['tensors']
+  readonly first: WorkerStep
+  readonly firstPlace: number
+  last: WorkerStep
+  lastPlace: number
+  count: number
+}
+
+/** What the index files tell of tensors. Names that were saved together have the same list of steps, looked at once. */
+class Summarizer {
+  readonly #known = new Map<readonly WorkerStep[], { readonly stepCount: number; readonly alike: readonly Alike[] }>()
+
+  draftOf(name: string, workerSteps: readonly WorkerStep[]): TensorDraft {
+    const { stepCount, alike } = this.#known.get(workerSteps) ?? this.#lookAt(workerSteps)
+    let reductions: Set<string> | undefined
+    let byteLength = 0
+    let savedShape: readonly number[] | null = null
+    let first: Alike | undefined
+    let last: Alike | undefined
+    for (const some of alike) {
+      const { value, reductions: own, shape } = some.tensors.get(name)!
+      savedShape ??= shape?.shape ?? null
+      for (const [reduction, location] of own) {
+        reductions ??= new Set()
+        reductions.add(reduction)
+        byteLength += location.byteLength * some.count
+      }
+      if (value === null) continue
+      byteLength += value.byteLength * some.count
+      first ??= some
+      if (last === undefined || some.lastPlace > last.lastPlace) last = some
+    }
+    const ends = first === undefined ? [] : [first.first]
+    if (first !== undefined && last!.lastPlace > first.firstPlace) ends.push(last!.last)
+    return {
+      name,
+      stepCount,
+      byteLength,
+      savedReductions: reductions ? [...reductions] : NONE_SAVED,
+      savedShape,
+      ends: ends.map(workerStep => recordPlace(workerStep, workerStep.tensors.get(name)!.value!)),
+    }
+  }
+
+  #lookAt(workerSteps: readonly WorkerStep[]) {
+    const byTensors = new Map<WorkerStep['tensors'], Alike>()
+    for (const [place, workerStep] of workerSteps.entries()) {
+      const { tensors } = workerStep
+      const known = byTensors.get(tensors)
+      if (known === undefined) {
+        const [first, last] = [workerStep, workerStep]
+        byTensors.set(tensors, { tensors, first, firstPlace: place, last, lastPlace: place, count: 1 })
+      } else {
+        known.last = workerStep
+        known.lastPlace = place
+        known.count++
+      }
+    }
+    const stepCount = new Set(workerSteps.map(({ step }) => step)).size
+    const looked = { stepCount, alike: [...byTensors.values()] }
+    this.#known.set(workerSteps, looked)
+    return looked
+  }
+}

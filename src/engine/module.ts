@@ -123,8 +123,8 @@ function countThatFit(): number {
 /** The limit of `ulimit -v` in bytes; null if there is none, or none that can be found out. */
 function addressSpaceLimit(): number | null {
   try {
-    const told = /^Max address space\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))
-    return told ? Number(told[1]) : null
+    const match = /^Max address space\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))
+    return match ? Number(match[1]) : null
   } catch {
     return null
   }

@@ -128,7 +128,7 @@ export class ValueReader {
 
 /**
  * Allocates bytes outside of the core's memory.
- * @throws QueryError `ValueTooLarge` if there is no memory for so many, and from 4 GiB on: when a longer array crosses
+ * @throws QueryError `ValueTooLarge` if there is not enough memory, and from 4 GiB on: when a longer array crosses
  *   a thread, its length is cut modulo 2^32
  */
 export function allocate(byteLength: number): Uint8Array<ArrayBuffer> {

@@ -204,7 +204,7 @@ export class Membership {
     }
     for (const source of config.includeRegex) {
       const found = this.#foundBy(source)
-      for (const [i, some] of found.entries()) bits[i]! |= some
+      for (const [i, byte] of found.entries()) bits[i]! |= byte
     }
     return this.#keep(config, bits)
   }

@@ -82,11 +82,11 @@ function payloadOf(file: JsonObject, meta: JsonObject, root: JsonPlace): IndexFi
  * its index in MODES). A step whose record states none, or whose mode step is -1, belongs to no mode.
  */
 export function modeOfRecord(
-  told: { readonly mode: number; readonly modeStep: number } | undefined,
+  stored: { readonly mode: number; readonly modeStep: number } | undefined,
   step: number,
 ): Pick<IndexFile, 'mode' | 'modeStep'> {
-  const mode = told && MODES[told.mode - 1]
-  return mode && told.modeStep >= 0 ? { mode, modeStep: told.modeStep } : { mode: 'GLOBAL', modeStep: step }
+  const mode = stored && MODES[stored.mode - 1]
+  return mode && stored.modeStep >= 0 ? { mode, modeStep: stored.modeStep } : { mode: 'GLOBAL', modeStep: step }
 }
 
 /** Adds the mode to the error of a file that states one. */
@@ -95,8 +95,8 @@ function withMode<T>(meta: JsonObject, read: () => T): T {
     return read()
   } catch (error) {
     const { mode, mode_step: modeStep } = meta
-    const isTold = MODES.some(known => known === mode) && Number.isSafeInteger(modeStep) && (modeStep as number) >= -1
-    if (!(error instanceof FormatError && isTold)) throw error
+    const hasMode = MODES.some(known => known === mode) && Number.isSafeInteger(modeStep) && (modeStep as number) >= -1
+    if (!(error instanceof FormatError && hasMode)) throw error
     const { code, message, fields, url, cause } = error
     throw new FormatError(code, message, { ...fields, url, mode, modeStep }, cause)
   }

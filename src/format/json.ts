@@ -40,7 +40,7 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
   try {
     value = JSON.parse(text)
   } catch {
-    // Without its cause: V8's error holds all of the text, for as long as anybody holds the error.
+    // Without its cause: V8's error holds on to the whole text.
     const at = syntaxErrorAt(text)
     const before = text.slice(0, at)
     // If the bytes were not UTF-8, it is unknown how many there were.

@@ -45,8 +45,8 @@ const SHORT_ASCII = /^[\x20-\x7e]{0,256}$/
  * engine, which takes a tenth of the time.
  */
 export function compileOwnPattern(source: string): Pattern {
-  const [, flag = '', own = ''] = /^(\(\?i\))?(.*)$/s.exec(source)!
-  const quick = new RegExp(own, flag && 'i')
+  const [, flag = '', body = ''] = /^(\(\?i\))?(.*)$/s.exec(source)!
+  const quick = new RegExp(body, flag && 'i')
   let careful: Pattern | undefined
   const matches = (name: string): boolean => {
     if (SHORT_ASCII.test(name)) return quick.test(name)

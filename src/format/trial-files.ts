@@ -138,8 +138,8 @@ export const ROOT_FILES: readonly string[] = [...END_MARKERS, TORNASOLE_COLLECTI
 function supersededAmong(paths: readonly string[]): ReadonlySet<string> {
   const csv = paths.filter(isCsvIndex)
   if (csv.length === 0) return new Set()
-  const there = new Set(paths)
-  return new Set(csv.filter(path => there.has(path.replace(/csv$/, 'json'))))
+  const existing = new Set(paths)
+  return new Set(csv.filter(path => existing.has(path.replace(/csv$/, 'json'))))
 }
 
 /** Whether a path is that of a finished index file. */
@@ -173,23 +173,25 @@ export function isPartDirectory(path: string): boolean {
  * @param paths all index files, or all event files, of a trial; other files are ignored
  */
 function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> {
-  const odd = new Map<string, string[]>()
+  const unusual = new Map<string, string[]>()
   for (const path of paths) {
     const name = isHooksOwn(path) ? null : nameOf(path)
     if (name === null) continue
     const key = `${name.step} ${name.worker}`
-    const others = odd.get(key)
+    const others = unusual.get(key)
     if (others) others.push(path)
-    else odd.set(key, [path])
+    else unusual.set(key, [path])
   }
   const duplicates = new Map<string, string>()
-  if (odd.size === 0) return duplicates
-  const there = new Set(paths)
+  if (unusual.size === 0) return duplicates
+  const existing = new Set(paths)
   const superseded = supersededAmong(paths)
-  for (const others of odd.values()) {
-    const own = ownPath(others[0]!)!
+  for (const others of unusual.values()) {
+    const usual = ownPath(others[0]!)!
     const sorted = others.sort((a, b) => Number(isCsvIndex(a)) - Number(isCsvIndex(b)) || (a < b ? -1 : 1))
-    const all = [own, own.replace(/json$/, 'csv'), ...sorted].filter(path => there.has(path) && !superseded.has(path))
+    const all = [usual, usual.replace(/json$/, 'csv'), ...sorted].filter(
+      path => existing.has(path) && !superseded.has(path),
+    )
     const [first, ...rest] = new Set(all)
     for (const path of rest) duplicates.set(path, first!)
   }

@@ -137,13 +137,13 @@ function tasksByRecord(count: number, tasks: readonly Task[]): (record: number, 
   }
 }
 
-/** @param own the tasks of a job @param local the index of each record in it */
-function taskColumns(tasks: readonly Task[], own: readonly number[], local: Int32Array): TaskColumns {
+/** @param selected the tasks of a job @param local the index of each record in it */
+function taskColumns(tasks: readonly Task[], selected: readonly number[], local: Int32Array): TaskColumns {
   const asked: Pick<Task, 'kind' | 'numbers'>[] = []
-  const what = new Int32Array(own.length)
-  const firsts = new Int32Array(own.length)
-  const seconds = new Int32Array(own.length)
-  own.forEach((task, i) => {
+  const what = new Int32Array(selected.length)
+  const firsts = new Int32Array(selected.length)
+  const seconds = new Int32Array(selected.length)
+  selected.forEach((task, i) => {
     const { kind, numbers, first, second } = tasks[task]!
     const known = asked.findIndex(one => one.kind === kind && one.numbers === numbers)
     what[i] = known < 0 ? asked.push({ kind, numbers }) - 1 : known
@@ -189,9 +189,9 @@ function groupsOf(
   }
   const groups = new Map<number, number[]>()
   for (const record of order) {
-    const own = sets.rootOf(records[record]!.series)
-    const group = groups.get(own)
-    if (group === undefined) groups.set(own, [record])
+    const root = sets.rootOf(records[record]!.series)
+    const group = groups.get(root)
+    if (group === undefined) groups.set(root, [record])
     else group.push(record)
   }
   return [...groups.values()]

@@ -60,7 +60,7 @@ export function shapesOf({ ranks, dims }: Descriptions): number[][] {
   })
 }
 
-/** What a histogram of TensorBoard's tells, instead of moments. */
+/** What a TensorBoard histogram says, instead of moments. */
 export interface HistogramResult {
   readonly record: number
   readonly shape: readonly number[]

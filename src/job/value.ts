@@ -57,12 +57,12 @@ export function* planValues(places: readonly RecordPlace[], context: ValueContex
   const longest = windowByteLength(context.memory)
   const isLarge = ({ byteLength }: RecordPlace): boolean => byteLength > longest && byteLength <= RECORD_LIMIT
   for (let first = 0; first < places.length; ) {
-    const own = isLarge(places[first]!)
+    const large = isLarge(places[first]!)
     let end = first
-    for (let bytes = 0; end < places.length && bytes < JOB_BYTES && isLarge(places[end]!) === own; end++) {
+    for (let bytes = 0; end < places.length && bytes < JOB_BYTES && isLarge(places[end]!) === large; end++) {
       bytes += places[end]!.byteLength
     }
-    yield planValueJob(places.slice(first, end), own, context)
+    yield planValueJob(places.slice(first, end), large, context)
     first = end
   }
 }

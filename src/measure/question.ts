@@ -29,7 +29,7 @@ export interface Subject {
 
 /** Something asked about a tensor. */
 export interface Question<A> {
-  /** The answer; undefined before it is there, and if there is none. */
+  /** The answer; undefined until it is known, and if there is none. */
   readonly answer: A | undefined
   /** Why there is no answer; undefined before it is known, and if there is one. */
   readonly error: TrialscanError | undefined
@@ -76,13 +76,13 @@ export abstract class AnyQuestion<A> implements Question<A> {
 /** A question that the moments of a record answer. */
 export class RecordQuestion<A> extends AnyQuestion<A> {
   readonly #record: RecordRef
-  readonly #read: (told: RecordAnswer, tensor: Subject, kind: never) => A
+  readonly #read: (answer: RecordAnswer, tensor: Subject, kind: never) => A
 
   constructor(
     kind: string,
     tensor: Subject,
     record: RecordRef,
-    read: (told: RecordAnswer, tensor: Subject, kind: never) => A,
+    read: (answer: RecordAnswer, tensor: Subject, kind: never) => A,
   ) {
     super(kind, tensor)
     this.#record = record
@@ -186,25 +186,25 @@ export interface Count {
   readonly elements: number
 }
 
-export function readMoments(told: RecordAnswer, { name, step }: Subject): Moments {
-  if (told instanceof Moments) return told
-  if (told instanceof TrialscanError) throw told
+export function readMoments(answer: RecordAnswer, { name, step }: Subject): Moments {
+  if (answer instanceof Moments) return answer
+  if (answer instanceof TrialscanError) throw answer
   throw new QueryError('NoTensor', `${name} at step ${step} is a histogram, not a tensor`, { tensor: name })
 }
 
-export function readReduction(told: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
-  if (!(told instanceof Moments || told instanceof TrialscanError)) {
-    const reduction = told.reductions[name]
+export function readReduction(answer: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
+  if (!(answer instanceof Moments || answer instanceof TrialscanError)) {
+    const reduction = answer.reductions[name]
     if (reduction !== undefined) return reduction
     throw new ReductionUndefined(name, 'a histogram', 'a histogram does not record that')
   }
-  const moments = readMoments(told, tensor)
+  const moments = readMoments(answer, tensor)
   if (!isDefined(name, moments.dtype)) throw undefinedReduction(name, moments.dtype)
   return moments.reduction(name)
 }
 
-export function readSaved(told: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
-  const value = savedNumber(readMoments(told, tensor), name)
+export function readSaved(answer: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
+  const value = savedNumber(readMoments(answer, tensor), name)
   if (value instanceof ReductionUndefined) throw value
   return value
 }

@@ -38,7 +38,7 @@ export async function runOnFiles<F, T extends object>(
   urlOf: (file: F) => string,
 ): Promise<(T | TrialscanError)[]> {
   try {
-    return (await run(files)).files.map(told => ('code' in told ? errorFromData(told as ErrorData) : told))
+    return (await run(files)).files.map(file => ('code' in file ? errorFromData(file as ErrorData) : file))
   } catch (error) {
     if (!isFaultOfJob(error)) throw error
     const data = errorToData(error)

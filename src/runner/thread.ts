@@ -20,7 +20,7 @@ export interface Ping {
 
 adoptModule(workerData as CompiledCore)
 
-/** Trials whose stores a thread keeps, besides those of the job it works on: nobody tells it which trials are done with. */
+/** Trials whose stores a thread keeps, besides those of its present job: it never learns which trials are done with. */
 const MAX_STORES = 4
 
 const stores = new Map<string, Store>()

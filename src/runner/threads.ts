@@ -107,8 +107,8 @@ export class ThreadRunner implements Runner {
    * Piscina replaces a thread that dies. But if one dies before it was ready, Piscina never makes another, and in the
    * end tasks wait for threads that will not come. Such a pool is given up, and its jobs go to a new one.
    */
-  #replace(pool: Piscina, own: Promise<Piscina>): void {
-    if (this.#isClosed || this.#pool !== own || pool.threads.length >= this.threads) return
+  #replace(pool: Piscina, started: Promise<Piscina>): void {
+    if (this.#isClosed || this.#pool !== started || pool.threads.length >= this.threads) return
     if (this.#starts < MAX_STARTS) this.#pool = this.#start()
     else {
       forget(this)

@@ -1,6 +1,6 @@
 /**
  * Reductions that are asked for one by one, but read together: those asked for in one turn of the event loop become one
- * scan. What a record told is remembered.
+ * scan. Results are remembered by record.
  */
 
 import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
@@ -167,22 +167,22 @@ function fileOf({ item: { workerStep, saved } }: ReductionRequest): string {
   return saved.value!.eventFile ?? workerStep.eventFile
 }
 
-function knows(told: KnownReductions, { reduction, isSaved }: ReductionRequest): boolean {
-  if (!(told instanceof Moments)) return told[reduction] !== undefined
-  return isSaved || told.knows(reduction)
+function knows(known: KnownReductions, { reduction, isSaved }: ReductionRequest): boolean {
+  if (!(known instanceof Moments)) return known[reduction] !== undefined
+  return isSaved || known.knows(reduction)
 }
 
-function answer({ requests }: RecordRequests, told: KnownReductions): void {
+function answer({ requests }: RecordRequests, known: KnownReductions): void {
   for (const { reduction, isSaved, resolve, reject } of requests) {
-    if (!(told instanceof Moments)) {
-      const value = told[reduction]
+    if (!(known instanceof Moments)) {
+      const value = known[reduction]
       if (value !== undefined) resolve(value)
       else reject(new ReductionUndefined(reduction, 'a histogram', 'a histogram does not record that'))
     } else if (isSaved) {
-      const value = savedNumber(told, reduction)
+      const value = savedNumber(known, reduction)
       if (value instanceof ReductionUndefined) reject(value)
       else resolve(value)
-    } else if (isDefined(reduction, told.dtype)) resolve(told.reduction(reduction))
-    else reject(undefinedReduction(reduction, told.dtype))
+    } else if (isDefined(reduction, known.dtype)) resolve(known.reduction(reduction))
+    else reject(undefinedReduction(reduction, known.dtype))
   }
 }

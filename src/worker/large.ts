@@ -147,7 +147,7 @@ export class LargeRecord {
     const { path, startByte, asked } = this.#record
     const bytes = new Uint8Array(Math.min(END_BYTES, asked.byteLength))
     const at = startByte + asked.byteLength - bytes.length
-    this.#end = Promise.resolve(this.#store.readInto(path, at, bytes)).then(there => bytes.subarray(0, there))
+    this.#end = Promise.resolve(this.#store.readInto(path, at, bytes)).then(available => bytes.subarray(0, available))
     this.#end.catch(() => {})
   }
 
@@ -261,31 +261,31 @@ export class LargeRecord {
     const payloadEnd = asked.byteLength - FOOTER_LENGTH
     const from = checked && part === 0 ? HEADER_LENGTH : first
     const end = checked && part === parts - 1 ? asked.byteLength : last
-    const room = Math.min(windowByteLength, STREAM_BYTES)
-    const window = engine.reserveBytes(room)
-    const step = room - (room % (BLOCK_ELEMENTS * size))
+    const capacity = Math.min(windowByteLength, STREAM_BYTES)
+    const window = engine.reserveBytes(capacity)
+    const step = capacity - (capacity % (BLOCK_ELEMENTS * size))
     // Where a window must end, so that it holds either elements, or other bytes, or the footer.
     const ends = [first, last, payloadEnd, end]
     const endOf = (at: number): number => Math.min(at + step, ...ends.filter(end => end > at))
-    let [at, windowEnd, there] = [from, endOf(from), 0]
+    let [at, windowEnd, filled] = [from, endOf(from), 0]
     const sums = { crc: 0, crcByteLength: 0, storedCrc: 0 }
     const finish = (): void => {
       if (at >= payloadEnd) sums.storedCrc = this.#numberAt(window)
       else if (checked) {
-        sums.crc = engine.crc32c(window, there, sums.crc)
-        sums.crcByteLength += there
+        sums.crc = engine.crc32c(window, filled, sums.crc)
+        sums.crcByteLength += filled
       }
-      if (at >= first && at < last) sink(window, there / size, there)
+      if (at >= first && at < last) sink(window, filled / size, filled)
     }
     const take = (chunk: Uint8Array): void => {
       for (let used = 0; used < chunk.length; ) {
-        const piece = chunk.subarray(used, used + windowEnd - at - there)
-        engine.view((window + there) as Address, piece.length).set(piece)
+        const piece = chunk.subarray(used, used + windowEnd - at - filled)
+        engine.view((window + filled) as Address, piece.length).set(piece)
         used += piece.length
-        there += piece.length
-        if (at + there < windowEnd) continue
+        filled += piece.length
+        if (at + filled < windowEnd) continue
         finish()
-        ;[at, windowEnd, there] = [windowEnd, endOf(windowEnd), 0]
+        ;[at, windowEnd, filled] = [windowEnd, endOf(windowEnd), 0]
       }
     }
     return { from, end, take, checksum: (): PartChecksum => sums }
@@ -364,19 +364,19 @@ export class LargeRecord {
   }
 
   /** The elements, if they are not in tensor_content; the checksum is not verified. */
-  copyElements(room: UnfoldBudget): Uint8Array<ArrayBuffer> {
-    return this.#engine.values.copyElements(this.#batch, 0, this.found, room)
+  copyElements(budget: UnfoldBudget): Uint8Array<ArrayBuffer> {
+    return this.#engine.values.copyElements(this.#batch, 0, this.found, budget)
   }
 
   /** The strings of a record of strings; the checksum is not verified. */
-  copyStrings(room: UnfoldBudget): string[] {
-    return this.#engine.values.copyStrings(this.#batch, 0, this.found, room)
+  copyStrings(budget: UnfoldBudget): string[] {
+    return this.#engine.values.copyStrings(this.#batch, 0, this.found, budget)
   }
 
   /** The little-endian bytes of all elements, verified as the check level requires. */
-  async readElements(room: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
+  async readElements(budget: UnfoldBudget): Promise<Uint8Array<ArrayBuffer>> {
     const { kind, dataOffset, dataByteLength } = this.found
-    const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(room)
+    const out = kind === 'content' ? allocate(dataByteLength) : this.copyElements(budget)
     const parts = this.#store.stream ? Math.ceil(this.#record.asked.byteLength / PART_BYTES) : 1
     const ends = Array.from({ length: parts }, (_, part) => this.#elementsOf(part, parts)[0] - dataOffset)
     let sum = { crc: 0, storedCrc: 0 }
@@ -395,10 +395,10 @@ export class LargeRecord {
   }
 
   /** The strings of a record of strings, verified as the check level requires. */
-  async readStrings(room: UnfoldBudget): Promise<string[]> {
+  async readStrings(budget: UnfoldBudget): Promise<string[]> {
     const { crc, storedCrc } = await this.streamPart(0, 1, () => {})
     this.checkPayload(crc, storedCrc)
-    return this.copyStrings(room)
+    return this.copyStrings(budget)
   }
 
   /**

@@ -77,7 +77,7 @@ async function surveyEventFile(path: string, startByte: number, frames: Frames, 
       }
       at = end
     } catch (error) {
-      // Nothing tells where the next record begins.
+      // It is unknown where the next record begins.
       problems.push(errorToData(error))
       break
     }
@@ -96,7 +96,7 @@ async function surveyEventFile(path: string, startByte: number, frames: Frames, 
   }
 }
 
-/** Completes an index file of Tornasole's with the mode, which the first Event that stores one tells. */
+/** Completes an index file of Tornasole's with the mode, taken from the first Event that stores one. */
 export async function withModeOfEvents(
   { eventFile, tensors }: TornasoleIndexFile,
   step: number,
@@ -112,8 +112,8 @@ async function readMode(eventFile: string | null, tensors: readonly TensorLocati
     for (const { startByte, byteLength } of tensors) {
       try {
         const { values } = await readHead(file, store.url(eventFile), startByte, byteLength)
-        const told = values.find(({ mode }) => mode > 0)
-        if (told) return told
+        const stored = values.find(({ mode }) => mode > 0)
+        if (stored) return stored
       } catch (error) {
         // One bad record does not cost the others their mode.
         if (!(error instanceof FormatError)) throw error
@@ -202,14 +202,14 @@ export class FilePieces implements FileBytes {
 /** Checks the frames of records with the core. */
 class Frames {
   readonly #engine: Engine
-  readonly #room: Batch
+  readonly #batch: Batch
   readonly #tags: Texts
   readonly #header: ReturnType<Engine['reserveBytes']>
 
   constructor(engine: Engine) {
     this.#engine = engine
     this.#tags = engine.writeTags([])
-    this.#room = engine.reserveBatch(1)
+    this.#batch = engine.reserveBatch(1)
     this.#header = engine.reserveBytes(HEADER_LENGTH)
   }
 
@@ -220,13 +220,13 @@ class Frames {
     view.set(header)
     const payloadLength = new DataView(view.buffer, view.byteOffset).getUint32(0, true)
     engine.ask(
-      this.#room,
+      this.#batch,
       1,
       this.#tags,
       () => ({ byteLength: 0, tag: -1, step: -1 }),
       () => ({ address: this.#header, byteLength: header.length }),
     )
-    if (!engine.checkHeader(this.#room, CHECK_MINIMAL)) throw engine.slots(this.#room, 1).error(0, place)
+    if (!engine.checkHeader(this.#batch, CHECK_MINIMAL)) throw engine.slots(this.#batch, 1).error(0, place)
     return payloadLength + FRAMING_LENGTH
   }
 }

@@ -81,9 +81,9 @@ export class LinesWriter {
       }
     }
     const moments = new Moments(dtype, rows.subarray(at, at + ROW_LENGTH))
-    const told: Partial<Record<ReductionName, ReductionValue>> = {}
+    const values: Partial<Record<ReductionName, ReductionValue>> = {}
     for (const name of reductions) {
-      if (isDefined(name, dtype)) told[name] = moments.reduction(name)
+      if (isDefined(name, dtype)) values[name] = moments.reduction(name)
       else if (strict && dtype !== 'string') return false
     }
     this.flush()
@@ -93,7 +93,7 @@ export class LinesWriter {
       tensor: tags[tag]!,
       ...place,
       ...kind,
-      reductions: told,
+      reductions: values,
       saved: false,
       moments,
       ...(exact && { exact }),

@@ -166,11 +166,11 @@ export class LocalStore implements Store {
       const pieceLength = isText ? TEXT_PIECE_BYTES : byteLength
       for (let at = 0; at < byteLength; at += pieceLength) {
         const piece = bytes.subarray(at, at + pieceLength)
-        const there = this.#fill(path, file, at, piece)
+        const filled = this.#fill(path, file, at, piece)
         const zero = isText ? piece.indexOf(0) : -1
-        if (zero >= 0) return bytes.subarray(0, at + Math.min(there, zero + 1))
+        if (zero >= 0) return bytes.subarray(0, at + Math.min(filled, zero + 1))
         // A file that shrinks meanwhile is read as far as it goes.
-        if (there < piece.length) return bytes.subarray(0, at + there)
+        if (filled < piece.length) return bytes.subarray(0, at + filled)
       }
       return bytes
     } finally {

@@ -1,27 +1,27 @@
 /**
- * A running trial, kept up with in the background: at file events, and after a while in any case. Neither timers nor
- * watchers keep the process alive, and a trial that nobody has any more is let go of.
+ * Follows a running trial in the background: at file events, and after a while in any case. Neither timers nor watchers
+ * keep the process alive, and a trial that nothing refers to any more is let go.
  */
 
 import { isRemote, type Store, type Watcher } from '../store/store.js'
 import { pollMsOf, watchTrial } from './wait.js'
 
-/** What is kept up with. */
+/** What is followed. */
 export interface KeptUp {
   /** Looks for what is new, and never fails. */
   keepUp(): Promise<void>
-  /** When the last look of anybody began, and when one found something (`performance.now`). */
+  /** When anyone's last look began, and when one last found something (`performance.now`). */
   readonly lookedAt: number
   readonly newsAt: number
   /** Whether nothing more will come. */
   readonly hasEnded: boolean
 }
 
-/** A step is several files, so a change is looked at a little later; and who only opens a trial needs no watcher. */
+/** A step is several files, so we look a little after a change. Someone who only opens a trial needs no watcher. */
 const SETTLE_MS = 50
-/** Looking takes at most about so large a part of the time. */
+/** The share of the time that looking takes, at most and approximately. */
 const SHARE_OF_TIME = 1 / 10
-/** Of a job from which nothing came for long, perhaps since it crashed, something is noticed by so much later. */
+/** After a long silence, perhaps because the job crashed, new files are noticed later: by this share of the silence. */
 const SHARE_OF_QUIET = 1 / 100
 
 export class BackgroundRefresh {
@@ -42,7 +42,7 @@ export class BackgroundRefresh {
     this.#lookIn(isRemote(store) ? this.#pollMs : SETTLE_MS)
   }
 
-  /** Whether it still looks. */
+  /** Whether it is still looking. */
   get isOn(): boolean {
     return this.#isOn
   }
@@ -63,7 +63,7 @@ export class BackgroundRefresh {
     void watcher.changed().then(() => {
       if (!this.#isOn) return
       const trial = this.#trial.deref()
-      // If it has changed before, a look is under way or comes soon.
+      // If something changed before that, a look is under way or will come soon.
       const isFirst = trial !== undefined && this.#changedAt <= trial.lookedAt
       this.#changedAt = performance.now()
       if (isFirst && !this.#isLooking) this.#lookIn(Math.max(SETTLE_MS, this.#restMs))
@@ -77,7 +77,7 @@ export class BackgroundRefresh {
     if (this.#watcher === undefined) {
       this.#watcher = watchTrial(this.#store)
       this.#listen(this.#watcher)
-      // Who knows what came before it was there.
+      // There is no telling what came before the watcher was there.
       this.#changedAt = performance.now()
     }
     if (this.#dueIn(trial) <= 0) {
@@ -92,7 +92,7 @@ export class BackgroundRefresh {
     this.#lookIn(Math.max(SETTLE_MS, this.#restMs, this.#dueIn(trial)))
   }
 
-  /** Milliseconds until the next look is due; somebody else's counts as well. */
+  /** Milliseconds until the next look is due. Looks by others count, too. */
   #dueIn({ lookedAt, newsAt }: KeptUp): number {
     if (this.#changedAt > lookedAt) return 0
     const now = performance.now()

@@ -1,6 +1,6 @@
 /**
- * What holds for some work alone, and for nobody else who asks the same trials meanwhile: how it sees them, and what was
- * read ahead for it. Whatever the work calls and awaits belongs to it.
+ * What applies to one piece of work, and to nobody else who uses the same trials meanwhile: how it sees them, and what
+ * was read ahead for it. Whatever the work calls and awaits belongs to it.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -10,20 +10,20 @@ import type { ReductionName } from '../types.js'
 import type { WorkerStep } from './catalog.js'
 import type { TrialContents } from './load.js'
 
-/** What was read ahead: where tensors look before they read. */
+/** What was read ahead. Tensors look here before they read. */
 export interface Ahead {
   value(workerStep: WorkerStep, tensor: string): TensorValue | undefined
   reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined
 }
 
-/** What can be held still. */
+/** What can be held in its present state. */
 export interface Holdable {
   readonly contents: TrialContents
 }
 
 export interface HoldOptions {
   readonly ahead?: Ahead
-  /** What is seen as it is now, whatever the work is within. */
+  /** What the work sees in its current state, whatever hold surrounds it. */
   readonly released?: Iterable<Holdable>
   /** On whose behalf the work is done. */
   readonly owners?: Iterable<object>
@@ -45,24 +45,24 @@ export class Hold {
     this.ahead = ahead ?? outer?.ahead
   }
 
-  /** What is seen of one; undefined: what it has now. */
+  /** The contents that the work sees; undefined: the current ones. */
   contentsOf(one: Holdable): TrialContents | undefined {
     if (this.#released.has(one)) return undefined
     return this.#contents.get(one) ?? this.#outer?.contentsOf(one)
   }
 
-  /** Who looked for something new on purpose sees it from now on. */
+  /** Anyone who refreshes on purpose sees the new contents from then on. */
   renew(one: Holdable, contents: TrialContents): void {
     if (this.#contents.has(one)) this.#contents.set(one, contents)
     this.#outer?.renew(one, contents)
   }
 
-  /** Whether the work is done, be it at one remove, on behalf of somebody. */
+  /** Whether the work, or work around it, is done on behalf of an owner. */
   isOf(owner: object): boolean {
     return this.#owners.has(owner) || (this.#outer?.isOf(owner) ?? false)
   }
 
-  /** The hold that this one is within, if it still is. */
+  /** The hold around this one, while it lasts. */
   get outer(): Hold | undefined {
     return this.#outer
   }
@@ -71,7 +71,7 @@ export class Hold {
 const storage = new AsyncLocalStorage<Hold>()
 let underWay = 0
 
-/** The hold that the caller is within. */
+/** The hold that the caller is in. */
 export function currentHold(): Hold | undefined {
   if (underWay === 0) return undefined
   let hold = storage.getStore()
@@ -79,7 +79,7 @@ export function currentHold(): Hold | undefined {
   return hold
 }
 
-/** Runs `work`, which sees each of `held` as it is now until the work is done, or refreshes it. */
+/** Runs `work`, which sees each of `held` in its present state until the work is done, or refreshes it. */
 export async function holding<T>(
   held: readonly Holdable[],
   options: HoldOptions,

@@ -1,4 +1,4 @@
-/** Directories in which nothing of smdebug's lies: TensorBoard's files, or no trial at all. */
+/** Directories that hold nothing of smdebug's: TensorBoard's files, or no trial at all. */
 
 import { MissingCollectionFiles, StoreError } from '../errors.js'
 import {
@@ -14,15 +14,20 @@ import { isPartDirectory } from '../format/trial-files.js'
 import type { Store } from '../store/store.js'
 
 const WANTED = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
-/** Trials that are named. */
+/** The most trials that an error names. */
 const MAX_NAMED = 5
-/** Objects of no trial that are listed on S3 before it is taken for the wrong place: fewer where trials lie below. */
+/**
+ * After this many objects that belong to no trial, a place on S3 is taken for the wrong one; sooner if there are trials
+ * below it.
+ */
 const MAX_OTHERS = 100_000
 const MAX_OTHERS_BESIDE_TRIALS = 10_000
 
 /**
- * All files of a place that may be none of a trial: a listing on S3 goes through everything below a prefix, which may be a bucket.
- * @throws MissingCollectionFiles, with `listed`, where a listing on S3 finds so much else that it can't be meant
+ * All files of a place that may not be a trial's. On S3 a listing goes through everything below a prefix, which may be
+ * a whole bucket.
+ * @throws MissingCollectionFiles, with `listed`, if a listing on S3 finds so many other objects that nobody can have
+ *   meant it
  */
 export function listEverything(
   store: Store,
@@ -33,8 +38,8 @@ export function listEverything(
 }
 
 /**
- * Index or event files, whatever there is in their place; and where nothing can be found since something else is in place
- * of a directory.
+ * Lists index or event files, and whatever stands in their places. Anything in the place of a directory is among the
+ * problems, since no file can be found in it.
  */
 export async function listParts(
   store: Store,
@@ -51,7 +56,7 @@ export async function listParts(
   return { paths, problems }
 }
 
-/** All files of a directory in which TensorBoard's may lie. If a link leads out of it, none: it is some directory or other. */
+/** All files of a directory in which TensorBoard's may lie; none if a link leads out of it, since it could be any directory. */
 export function listPlain(store: Store): Promise<string[]> {
   const expects = (path: string, isDirectory: boolean): boolean => !isDirectory && isTensorBoardFile(path)
   return listEverything(store, { expects }).catch(error => {
@@ -61,8 +66,8 @@ export function listPlain(store: Store): Promise<string[]> {
 }
 
 /**
- * The error for a directory that is no trial: it names those that lie in it, or says that it is a part of one.
- * @param listed all files there are, if any were listed already
+ * The error for a directory that is not a trial. It names the trials in it, or says that it is part of one.
+ * @param listed all of its files, if they have been listed
  */
 export async function noTrial(store: Store, listed: readonly string[] | null): Promise<MissingCollectionFiles> {
   let found: string
@@ -85,10 +90,10 @@ function trialsBelow(trials: readonly string[]): string | null {
   return `there are trials below it; name one of them: ${trials.slice(0, MAX_NAMED).join(', ')}${more}`
 }
 
-/** Looks at what a listing finds, and ends it where that is something else. */
+/** Watches what a listing finds, and ends it if that is not a trial. */
 class ListLimit {
   readonly #store: Store
-  /** As it was given; null: none was. */
+  /** As it was given; null: it was not. */
   readonly #given: number | null
   readonly #trials = new Set<string>()
   #listed = 0
@@ -112,7 +117,7 @@ class ListLimit {
     const isBesideTrials = this.#trials.size > 0 && !this.#hasRuns
     const most = this.#given ?? (isBesideTrials ? MAX_OTHERS_BESIDE_TRIALS : MAX_OTHERS)
     if (most === 0 || this.#isTrial || this.#others < most) return
-    // In the order of keys the others may come first.
+    // In the order of keys, other objects may come first.
     const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
     for (const directory of parts) this.#isTrial ||= await isThere(this.#store, directory)
     if (this.#isTrial) return
@@ -124,7 +129,7 @@ class ListLimit {
   }
 }
 
-/** Whether there is a file below a directory: its listing ends with the first of them. */
+/** Whether there is a file below a directory: its listing ends with the first one. */
 async function isThere(store: Store, directory: string): Promise<boolean> {
   let isFound = false
   const enough = new Error()

@@ -1,19 +1,19 @@
-/** What records told, so that a reduction that is asked for again is not read again. */
+/** What was read from records, so that asking for a reduction again doesn't read again. */
 
 import type { Moments, ReductionValue } from '../engine/moments.js'
 import type { ReductionName } from '../types.js'
 
-/** What a record told: moments, which know some reductions or all; or what a histogram has. */
+/** What is known of a record: moments, which know some or all reductions; or the reductions of a histogram. */
 export type KnownReductions = Moments | Partial<Readonly<Record<ReductionName, ReductionValue>>>
 
-/** Records that are remembered, some 700 bytes each: those that were asked for last. */
+/** The most records to remember, at some 700 bytes each: those asked for last. */
 export const MAX_REMEMBERED = 8192
 
 export class Remembered {
-  /** By what the record is, the one used last at the end. `stamp`: of its file, before it was read. */
+  /** By the identity of the record, the most recently used one last. `stamp`: that of its file, taken before it was read. */
   readonly #records = new Map<string, { readonly stamp: Float64Array; readonly told: KnownReductions }>()
 
-  /** What a record told; undefined if its file has changed since. */
+  /** What is known of a record; undefined if its file has changed since. */
   get(key: string, stamp: Float64Array): KnownReductions | undefined {
     const known = this.#records.get(key)
     if (known === undefined) return undefined

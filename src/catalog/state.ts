@@ -1,4 +1,4 @@
-/** What a trial and its tensors share: the way to the bytes, and what is known of the trial at the moment. */
+/** What a trial and its tensors share: the way to the bytes, and what is known about the trial at present. */
 
 import { setImmediate } from 'node:timers/promises'
 import {
@@ -21,13 +21,13 @@ import type { Step } from './steps.js'
 /**
  * Whether a step can be had (smdebug's StepState).
  * - AVAILABLE: it is complete
- * - NOT_YET_AVAILABLE: the job may still write it, or some workers have not written it yet
+ * - NOT_YET_AVAILABLE: the job, or some of its workers, may still write it
  * - UNAVAILABLE: it was not saved and will not be: a later step is complete, or the job has ended
  */
 export type StepState = 'AVAILABLE' | 'NOT_YET_AVAILABLE' | 'UNAVAILABLE'
 
 export class TrialState implements Holdable, KeptUp {
-  /** What was told of records that reductions were asked of. */
+  /** What is known of records whose reductions were asked for. */
   readonly remembered = new Remembered()
   readonly access: Access
   readonly rangeSteps: StepRange | null
@@ -36,7 +36,7 @@ export class TrialState implements Holdable, KeptUp {
   lookedAt = performance.now()
   newsAt = performance.now()
   #background: BackgroundRefresh | null = null
-  /** Why the last look in the background was in vain. */
+  /** Why the last look in the background failed. */
   #problem: TrialscanError | null = null
 
   constructor(access: Access, rangeSteps: StepRange | null, loader: TrialLoader, contents: TrialContents) {
@@ -46,7 +46,7 @@ export class TrialState implements Holdable, KeptUp {
     this.#contents = contents
   }
 
-  /** What is known of the trial: now, or, within a hold, when that began. */
+  /** What is known about the trial: now or, within a hold, when the hold began. */
   get contents(): TrialContents {
     return currentHold()?.contentsOf(this) ?? this.#contents
   }
@@ -55,12 +55,12 @@ export class TrialState implements Holdable, KeptUp {
     return this.contents.catalog
   }
 
-  /** Whether the job has ended, and all it wrote is known. */
+  /** Whether the job has ended, and everything it wrote is known. */
   get ended(): boolean {
     return this.contents.ended
   }
 
-  /** Whether asking again could tell more. */
+  /** Whether asking again could give more. */
   get isLive(): boolean {
     return !this.ended && currentHold()?.contentsOf(this) === undefined
   }
@@ -73,7 +73,7 @@ export class TrialState implements Holdable, KeptUp {
     return this.#contents !== before
   }
 
-  /** Goes on looking in the background for as long as the job runs, until `close`. */
+  /** Keeps looking in the background while the job runs, until `close`. */
   refreshInBackground(): void {
     if (!this.hasEnded) this.#background ??= new BackgroundRefresh(this, this.access.store)
   }
@@ -97,8 +97,8 @@ export class TrialState implements Holdable, KeptUp {
   }
 
   /**
-   * Before an answer from memory: a turn of the event loop, where the trial is kept up with. Else who asks again and again
-   * until something has come would keep it from coming.
+   * Waits for a turn of the event loop before answering from memory, if the trial is followed. Otherwise someone who
+   * asks again and again until something comes would keep it from coming.
    */
   async turn(): Promise<void> {
     if (this.#background?.isOn && this.isLive) await setImmediate()
@@ -118,7 +118,7 @@ export class TrialState implements Holdable, KeptUp {
     await this.access.close()
   }
 
-  /** Makes sure that a step is known; one that is not is looked for again first. @throws StepUnavailable, StepNotYetAvailable */
+  /** Makes sure that a step is known; looks again first if it is not. @throws StepUnavailable, StepNotYetAvailable */
   async expectStep(step: number, mode: Mode): Promise<void> {
     if (this.catalog.steps.at(step, mode).length === 0 && this.isLive) await this.refresh()
     else await this.turn()
@@ -126,8 +126,8 @@ export class TrialState implements Holdable, KeptUp {
   }
 
   /**
-   * Looks again if there may be more by now of a step that is there: not where the index files of all workers are known.
-   * @returns whether it did
+   * Looks again if a known step may have more data by now, which it can't if the index files of all workers are known.
+   * @returns whether it looked
    */
   async lookAgain(step: number, mode: Mode): Promise<boolean> {
     if (!this.isLive) return false
@@ -138,7 +138,7 @@ export class TrialState implements Holdable, KeptUp {
     return true
   }
 
-  /** Whether a worker, or any, has yet to write a step that is there. */
+  /** Whether the worker, or any worker, has yet to write a known step. */
   awaits(step: number, mode: Mode, worker?: Worker): boolean {
     const { steps } = this.catalog
     if (steps.isComplete(step, mode)) return false
@@ -148,7 +148,7 @@ export class TrialState implements Holdable, KeptUp {
     return (workers.includes(worker) || mayBegin) && !workersOfSteps(steps.at(step, mode)).includes(worker)
   }
 
-  /** The steps of that number as they are known now, the last first. @throws StepUnavailable, StepNotYetAvailable */
+  /** The known steps of that number, the last first. @throws StepUnavailable, StepNotYetAvailable */
   knownSteps(step: number, mode: Mode): readonly Step[] {
     const found = this.catalog.steps.at(step, mode)
     if (found.length > 0) return found
@@ -157,7 +157,7 @@ export class TrialState implements Holdable, KeptUp {
   }
 
   /**
-   * A global step as a worker wrote it, without a name as the first that did.
+   * A global step as the worker wrote it; without a worker, as the first one did.
    * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker; FormatError if the worker's index file can't be read
    */
   writtenAs(globalStep: number, worker?: Worker): Pick<WorkerStep, 'mode' | 'modeStep'> {
@@ -170,8 +170,8 @@ export class TrialState implements Holdable, KeptUp {
   }
 
   /**
-   * The global step that a worker wrote as a step of a mode, the last if there are several; without a name the first worker's
-   * that did.
+   * The global step that the worker wrote as a step of a mode, the last one if there are several; without a worker,
+   * that of the first one that wrote it.
    * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker
    */
   globalStep(step: number, mode: Mode, worker?: Worker): GlobalStep {
@@ -182,17 +182,17 @@ export class TrialState implements Holdable, KeptUp {
     return found.globalStep
   }
 
-  /** What is known now of a step: of mode GLOBAL a global step, else a step of the mode. */
+  /** The present state of a step: a global step for mode GLOBAL, else a step of the mode. */
   stepState(step: number, mode: Mode): StepState {
     const { steps } = this.catalog
     if (steps.at(step, mode).length > 0) return steps.isComplete(step, mode) ? 'AVAILABLE' : 'NOT_YET_AVAILABLE'
-    // A mode step out of the range of global steps can't be told from one that is yet to come.
+    // Whether a mode step lies outside the range of global steps, or is yet to come, can't be told.
     if (this.ended || (mode === 'GLOBAL' && !isInRange(step, this.rangeSteps))) return 'UNAVAILABLE'
     const last = mode === 'GLOBAL' ? steps.lastComplete : (steps.numbers(mode, false).at(-1) ?? -1)
     return last > step ? 'UNAVAILABLE' : 'NOT_YET_AVAILABLE'
   }
 
-  /** Why a step will never come: the job has ended before it, or has left it out. */
+  /** Why a step will never come: the job ended before it, or skipped it. */
   unavailable(step: number, mode: Mode): NoMoreData | StepUnavailable {
     const last = this.catalog.steps.numbers(mode, true).at(-1)
     if (this.ended && (last === undefined || step > last)) return new NoMoreData(step, mode, last)
@@ -204,13 +204,13 @@ export class TrialState implements Holdable, KeptUp {
     return new StepNotYetAvailable(step, mode, this.#describe(step, mode))
   }
 
-  /** Why what a worker, or any, has yet to write at a step that is there is not there yet. */
+  /** Why a known step lacks the data that the worker, or any worker, has yet to write. */
   notYetOf(step: number, mode: Mode, worker?: Worker): StepNotYetAvailable {
     const detail = worker === undefined ? this.describeWriters(step, mode) : `${worker} has yet to write it`
     return new StepNotYetAvailable(step, mode, detail)
   }
 
-  /** Who wrote a step that is not complete, in words. */
+  /** Describes who wrote a step that is not complete. */
   describeWriters(step: number, mode: Mode): string {
     const { steps } = this.catalog
     const workers = workersOfSteps(steps.at(step, mode)).join(', ')
@@ -224,7 +224,7 @@ export class TrialState implements Holdable, KeptUp {
     return new InvalidWorker(worker, workersOfSteps(this.catalog.steps.at(step, mode)))
   }
 
-  /** What steps of a mode there are, in words. */
+  /** Describes which steps of a mode there are. */
   describeSteps(mode: Mode): string {
     const numbers = this.catalog.steps.numbers(mode, true)
     const kind = mode === 'GLOBAL' ? 'steps' : `${mode} steps`

@@ -1,24 +1,25 @@
-/** Which steps are meant: by their numbers, counted from the end, in ranges, in lists. */
+/** Selecting steps: by number, from the end, in ranges, in lists. */
 
 import type { StepRange } from './load.js'
 
 /** Steps from `begin` up to, but not including, `end`. A negative bound counts from the end, as in Python's slices. */
 export interface StepSlice {
-  /** Default: the first there is. */
+  /** Default: the first step there is. */
   readonly begin?: number | null
   /** Default: no end. */
   readonly end?: number | null
-  /** Of their numbers, every so manieth from `begin` on (from 0 on without one). Default 1. */
+  /** Selects the step numbers at this distance from each other, from `begin` on (from 0 if there is none). Default: 1. */
   readonly stride?: number
 }
 
 /**
- * Which steps are meant: a range `[begin, end)`, null for no limit; or what is listed: numbers of steps, and slices. Negative
- * numbers count from the end of the steps there are: `[-5, null]` are the last five, `{ only: [-1] }` is the last.
+ * A selection of steps: a range `[begin, end)`, where null means no limit; or a list of step numbers and slices.
+ * Negative numbers count from the end of the existing steps: `[-5, null]` selects the last five, `{ only: [-1] }` the
+ * last one.
  */
 export type StepSelection = StepRange | { readonly only: readonly (number | StepSlice)[] }
 
-/** What a selection is, for messages. */
+/** What a selection can be, for messages. */
 export const STEP_SELECTION =
   '[begin, end] with begin < end, each a whole number or null, or { only: […] } with numbers of steps and { begin, end, stride }'
 
@@ -36,11 +37,11 @@ function isSlice(given: unknown): boolean {
   if (![begin, end].every(bound => bound === null || Number.isSafeInteger(bound))) return false
   if (begin === null || end === null) return true
   const [first, behind] = [begin as number, end as number]
-  // Which comes first is not known of a step and one that counts from the end.
+  // If only one of the two counts from the end, it is not known which comes first.
   return first < behind || first < 0 !== behind < 0
 }
 
-/** Whether it takes all the steps there are to say which ones are meant. */
+/** Whether the selection can be resolved only when all steps are known. */
 export function countsFromEnd(selection: StepSelection): boolean {
   const isNegative = (bound: number | null | undefined): boolean => (bound ?? 0) < 0
   return listOf(selection).some(one =>
@@ -48,7 +49,7 @@ export function countsFromEnd(selection: StepSelection): boolean {
   )
 }
 
-/** The first step from which on none is meant, of a selection that does not count from the end. */
+/** The number after the last step of a selection that does not count from the end; Infinity if it has no end. */
 export function endOf(selection: StepSelection): number {
   return Math.max(
     ...listOf(selection).map(one => (typeof one === 'number' ? one + 1 : (one.end ?? Number.POSITIVE_INFINITY))),
@@ -59,15 +60,15 @@ function listOf(selection: StepSelection): readonly (number | StepSlice)[] {
   return 'only' in selection ? selection.only : [{ begin: selection[0], end: selection[1] }]
 }
 
-/** The steps of some that a selection means. @param numbers the steps there are, ascending */
+/** The steps that a selection selects. @param numbers the existing steps, ascending */
 export function selectSteps(numbers: readonly number[], selection: StepSelection): number[] {
   return numbers.filter(stepFilter(selection, () => numbers))
 }
 
-/** @param numbers the steps there are, ascending: asked for where something counts from their end */
+/** @param numbers returns the existing steps, ascending; called only if something counts from the end */
 export function stepFilter(selection: StepSelection, numbers: () => readonly number[]): (step: number) => boolean {
   let known: readonly number[] | undefined
-  /** The number of the step so many from the end; undefined where there are not so many. */
+  /** The number of the n-th step from the end; undefined if there are fewer. */
   const fromEnd = (position: number): number | undefined => {
     known ??= numbers()
     return known.at(position)
@@ -79,7 +80,7 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
     else {
       const { begin, end, stride = 1 } = one
       ranges.push({
-        // More than there are: from the first on, or up to the first.
+        // If that is before the first step: begins at the first, or ends before it.
         begin: (begin ?? 0) < 0 ? (fromEnd(begin!) ?? known![0] ?? 0) : (begin ?? 0),
         end: end == null ? Number.POSITIVE_INFINITY : end < 0 ? (fromEnd(end) ?? 0) : end,
         stride,

@@ -1,11 +1,11 @@
-/** Long work on the main thread in pieces, so that whoever shares it is not kept waiting. */
+/** Long work on the main thread in pieces, so that nothing else on the thread is kept waiting for long. */
 
 import { setImmediate as turnOfLoop } from 'node:timers/promises'
 
-/** Items that are done at once: some milliseconds. */
+/** Items to work on at a time, for some milliseconds. */
 const AT_ONCE = 4096
 
-/** Does something with each of some items, in order; of many, with a turn of the event loop now and then. */
+/** Calls `work` for each item, in order, with a turn of the event loop now and then if there are many. */
 export async function inTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
   for (const [i, item] of items.entries()) {
     if (i > 0 && i % AT_ONCE === 0) await turnOfLoop()
@@ -14,10 +14,10 @@ export async function inTurns<T>(items: readonly T[], work: (item: T) => void): 
   if (items.length > AT_ONCE) await turnOfLoop()
 }
 
-/** How long pieces of unequal length may keep the thread together. */
+/** How long, in milliseconds, pieces of unequal length may occupy the thread. */
 const PIECE_MS = 10
 
-/** For loops of unequal pieces: to be awaited after each of them. @returns a turn of the event loop where it is due */
+/** For loops of unequal pieces: await the result after each piece. @returns a turn of the event loop when one is due */
 export function turnsWhenDue(): () => Promise<void> | undefined {
   let since = performance.now()
   return () => {

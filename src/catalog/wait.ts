@@ -1,4 +1,4 @@
-/** Waiting for a running job: never without a limit, always saying for what. */
+/** Waiting for a running job: never without a limit, and always with a word on what for. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WaitTimeout } from '../errors.js'
@@ -7,16 +7,16 @@ import { type Kinds, kinds } from '../options.js'
 import { isRemote, type Store, type Watcher } from '../store/store.js'
 
 export interface WaitOptions {
-  /** Milliseconds without what is waited for, after which a WaitTimeout is thrown. Default: ten minutes. */
+  /** Milliseconds to wait before a WaitTimeout is thrown. Default: ten minutes. */
   readonly timeoutMs?: number
   /**
-   * Milliseconds between two looks where the platform tells of no changes, and the longest in any case. Default 2,000; on
-   * S3, where a look costs two requests to list, 5,000 and at least 250.
+   * Milliseconds between two looks if the platform does not report changes, and the longest interval in any case.
+   * Default: 2,000; on S3, where a look costs two listing requests, 5,000, and at least 250.
    */
   readonly pollMs?: number
-  /** Ends the waiting: it then throws the signal's reason. */
+  /** Aborts the waiting, which then throws the signal's reason. */
   readonly signal?: AbortSignal
-  /** Called at every look that was in vain, with what is missing. */
+  /** Called after every look that found nothing, with what is missing. */
   readonly onWait?: (waiting: Waiting) => void
 }
 
@@ -27,7 +27,7 @@ export const WAIT_OPTIONS: Kinds<WaitOptions> = {
   onWait: kinds.callback(),
 }
 
-/** What is said of waiting among other options. */
+/** The options for waiting among other options. */
 export function waitingOf({
   timeoutMs,
   pollMs,
@@ -42,7 +42,7 @@ export function waitingOf({
   }
 }
 
-/** What is waited for, and for how long already. */
+/** What is waited for, and how long it has taken so far. */
 export interface Waiting {
   readonly missing: string
   readonly there: string
@@ -53,22 +53,22 @@ const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_POLL_MS = 2000
 const REMOTE_POLL_MS = 5000
 const LEAST_REMOTE_POLL_MS = 250
-/** With more Node.js does not wait at all. */
+/** Node.js does not wait at all with a longer timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Milliseconds between two looks unless told. */
+/** Milliseconds between two looks, if none are given. */
 export function pollMsOf(store: Store): number {
   return isRemote(store) ? REMOTE_POLL_MS : DEFAULT_POLL_MS
 }
 
-/** Tells when something may have come to a trial. */
+/** Reports when a trial may have something new. */
 export function watchTrial(store: Store): Watcher {
   return store.watch([INDEX_DIRECTORY, COLLECTIONS_DIRECTORY, ''])
 }
 
 /**
  * Looks again and again until there is an answer.
- * @param look gives the answer, or says what is missing and what there is
+ * @param look returns the answer, or what is missing and what there is
  */
 export async function waitFor<T>(
   store: Store,

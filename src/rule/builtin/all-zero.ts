@@ -21,7 +21,7 @@ export class AllZero extends builtin({
   },
   suggested: {
     collection_names: ['weights,gradients', 'one of collection_names and tensor_regex has to be given'],
-    num_steps: ['2', 'weights that are meant to start at zero are not zero any more at the next step'],
+    num_steps: ['2', 'weights that start at zero on purpose are no longer zero at the next step'],
   },
 }) {
   readonly #tensors = this.select({

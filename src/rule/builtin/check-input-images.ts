@@ -20,11 +20,8 @@ export class CheckInputImages extends builtin({
   },
   suggested: {
     regex: [MODEL_INPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
-    threshold_mean: [
-      '1',
-      'images within [0, 1] are not centred, and train well all the same: what hurts is bytes up to 255',
-    ],
-    images_only: ['true', 'under those names a model is given tables and tokens, too'],
+    threshold_mean: ['1', 'images within [0, 1] are not centred, but train well: what hurts is bytes up to 255'],
+    images_only: ['true', 'inputs with those names may also be tables or tokens'],
   },
 }) {
   readonly #images = this.select({ regex: [this.parameters.regex], value: true })

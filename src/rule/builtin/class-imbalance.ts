@@ -32,7 +32,7 @@ export class ClassImbalance extends builtin({
   suggested: {
     threshold_misprediction: [
       '1',
-      'at the first steps every class is mistaken: those count as much as the last. None is above 1',
+      'at the first steps every class is mispredicted, and they count as much as the last ones. No share is above 1',
     ],
     labels_regex: [LABELS, 'the names that the hooks of PyTorch, Keras and XGBoost write'],
     predictions_regex: [PREDICTIONS, 'the names that the hooks of PyTorch, Keras and XGBoost write'],

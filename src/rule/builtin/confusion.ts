@@ -23,7 +23,7 @@ export class Confusion extends builtin({
     min_diag: number(0.9, { min: 0, max: 1 }),
     max_off_diag: number(0.1, { min: 0, max: 1 }),
   },
-  onlyByName: 'it asks of the first step what only a trained model can do',
+  onlyByName: 'it expects of the first step what only a trained model can do',
 }) {
   readonly #labels = this.#ways('labels', LABELS)
   readonly #predictions = this.#ways('predictions', PREDICTIONS)

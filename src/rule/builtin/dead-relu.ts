@@ -22,7 +22,10 @@ export class DeadRelu extends builtin({
   suggested: {
     tensor_regex: [RELU_OUTPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
     collection_names: ['relu_output', "the collection that SageMaker's configuration of the rule saves"],
-    expected_activity: ['10', 'of a few samples many a sound ReLU is silent by chance; that share is no sign of death'],
+    expected_activity: [
+      '10',
+      'with few samples many healthy ReLUs are silent by chance; that share does not mean that they are dead',
+    ],
   },
 }) {
   readonly #outputs = this.select({

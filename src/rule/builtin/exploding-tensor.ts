@@ -10,7 +10,7 @@ export class ExplodingTensor extends builtin({
   advice:
     'Lower the learning rate, or clip gradients. Look at the first step: the trouble begins in what the first tensor is computed from.',
   parameters: { collection_names: list(), tensor_regex: list(), only_nan: flag(false) },
-  suggested: { tensor_regex: [NOT_OF_TREES, "XGBoost's trees have NaN for what a leaf does not have"] },
+  suggested: { tensor_regex: [NOT_OF_TREES, "XGBoost's trees have NaN for whatever a leaf lacks"] },
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,

@@ -17,7 +17,7 @@ export class FeatureImportanceOverweight extends builtin({
   suggested: {
     least_features: [
       '10',
-      'of a few features, or those of the first trees, three have most of the importance in any case',
+      'with few features, or only the first trees, three features have most of the importance in any case',
     ],
   },
 }) {

@@ -44,9 +44,9 @@ export class LossNotDecreasing extends builtin({
     tensor_regex: [LOSSES, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
     since_start: [
       '3',
-      'a loss goes up and down from batch to batch: what tells is whether it has ever left the level it began at',
+      'a loss goes up and down from batch to batch: what matters is whether it has ever left its initial level',
     ],
-    num_steps: ['50', 'over fewer steps the differences between batches hide where a loss goes'],
+    num_steps: ['50', 'over fewer steps the differences between batches hide the trend of a loss'],
     mode: ['each', 'the losses of two modes are not one sequence'],
   },
 }) {

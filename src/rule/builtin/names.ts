@@ -35,7 +35,7 @@ export function gradientNames(weight: string): readonly string[] {
   return [`gradient/${weight}`, `gradients/${weight.replace(/^.*\/weights\//, '').replace(/:\d+$/, '')}Grad`]
 }
 
-/** XGBoost's trees have NaN for what a leaf does not have. */
+/** XGBoost's trees have NaN for whatever a leaf lacks. */
 export const NOT_OF_TREES = '^(?!trees/)'
 
 /** What the patterns are after, in words. */

@@ -32,8 +32,8 @@ export class Overfit extends builtin({
     rising: flag(false),
   },
   suggested: {
-    patience: ['2', 'one evaluation alone may be out of the ordinary'],
-    rising: ['true', 'a gap alone is usual: a model has memorised its data when the validation loss goes up again'],
+    patience: ['2', 'a single evaluation may be an outlier'],
+    rising: ['true', 'a gap alone is normal: a model has memorised its data when the validation loss goes up again'],
   },
 }) {
   readonly #losses = new Losses(this, choice => this.select(choice), this.parameters.tensor_regex)

@@ -32,7 +32,8 @@ export class Overtraining extends builtin({
     patience_validation: integer(10, { min: 1 }),
     delta: number(0.01, { min: 0 }),
   },
-  onlyByName: 'a loss that has converged is no fault; that a training could have ended earlier is for those who ask',
+  onlyByName:
+    'a loss that has converged is no fault; not everybody wants to know that a training could have ended earlier',
 }) {
   readonly #losses = new Losses(this, choice => this.select(choice))
   readonly #best = new Memory(() => ({ training: new Best(), validation: new Best() }))

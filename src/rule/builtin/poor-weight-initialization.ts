@@ -31,7 +31,7 @@ export class PoorWeightInitialization extends builtin({
     activation_inputs_regex: [RELU_INPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
     initial: [
       'true',
-      'spreads of gradients and steps of a loss have no scale of their own, and common initialisers lose variance from layer to layer; what does harm is growth',
+      'spreads of gradients and changes of a loss have no natural scale, and common initialisers lose variance from layer to layer; it is growth that does harm',
     ],
   },
 }) {

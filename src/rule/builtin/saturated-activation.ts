@@ -35,7 +35,7 @@ export class SaturatedActivation extends builtin({
     tensor_regex: [SQUASHING_INPUTS, 'the names that the hooks of PyTorch, TensorFlow and MXNet write'],
     output_regex: [
       SQUASHING_OUTPUTS,
-      'where the inputs were not saved, or their name does not tell the function, outputs tell',
+      'if the inputs were not saved, or their names do not show the function, the outputs do',
     ],
     threshold_tanh_min: ['-2.993', FLAT],
     threshold_tanh_max: ['2.993', FLAT],

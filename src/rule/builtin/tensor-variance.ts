@@ -15,7 +15,7 @@ export class TensorVariance extends builtin({
     min_threshold: number(null),
   },
   onlyByName:
-    'what variance is right depends on the size of a layer: it has no thresholds of its own, and takes max_threshold or min_threshold',
+    'the right variance depends on the size of a layer: it has no default thresholds, and needs max_threshold or min_threshold',
 }) {
   readonly #tensors = this.select({
     collections: this.parameters.collection_names,

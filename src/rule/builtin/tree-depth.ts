@@ -8,7 +8,7 @@ export class TreeDepth extends builtin({
   meaning: 'Trees grow deep: they fit single samples.',
   advice: 'Lower max_depth, or raise min_child_weight or gamma.',
   parameters: { depth: number(4) },
-  suggested: { depth: ['10', "XGBoost's own default lets trees grow 6 deep, and sound trainings go to 10"] },
+  suggested: { depth: ['10', "XGBoost's own default lets trees grow 6 deep, and sound trainings use up to 10"] },
 }) {
   readonly #nodes = this.select({ names: ['trees/Node'] })
 

@@ -31,10 +31,10 @@ export class UnchangedTensor extends builtin({
     ],
     since_start: [
       'true',
-      'weights that once have moved and now rest have converged, or their learning rate has run out',
+      'weights that moved before and now stand still have converged, or their learning rate has dropped to zero',
     ],
-    trained_only: ['true', 'a layer that gets no gradient where others do was frozen on purpose'],
-    mode: ['training', 'weights stand still at other steps'],
+    trained_only: ['true', 'a layer that gets no gradient while others do was frozen on purpose'],
+    mode: ['training', 'weights do not change at other steps'],
   },
 }) {
   readonly #tensors = this.select({

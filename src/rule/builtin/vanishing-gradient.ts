@@ -15,7 +15,7 @@ export class VanishingGradient extends builtin({
   suggested: {
     relative_threshold: [
       '0.001',
-      'gradients that are small in all layers alike are those of a loss that has converged; where they vanish, layers differ',
+      'gradients that are equally small in all layers mean that the loss has converged; where they vanish, layers differ',
     ],
     mode: ['training', 'no layer learns at other steps'],
   },

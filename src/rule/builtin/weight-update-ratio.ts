@@ -33,10 +33,10 @@ export class WeightUpdateRatio extends builtin({
     large_threshold: ['1000', 'weights that start small grow many times over in a sound training'],
     small_threshold: [
       '0',
-      'weights that never move are told by UnchangedTensor; at the end of a training they may well rest',
+      'UnchangedTensor reports weights that never move; at the end of a training they may well stand still',
     ],
-    epsilon: ['0.001', 'weights may start at zero, of which every change is infinitely many times as much'],
-    mode: ['training', 'weights stand still at other steps'],
+    epsilon: ['0.001', 'weights may start at zero, and any change is infinitely large compared with zero'],
+    mode: ['training', 'weights do not change at other steps'],
   },
 }) {
   readonly #weights = this.select({ collections: ['weights'], value: true })

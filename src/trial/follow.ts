@@ -1,4 +1,4 @@
-/** A running trial, step by step as they come. Source of the rules: rules.md §3. */
+/** Following a running trial: its steps, as they come. Source of the rules: rules.md §3. */
 
 import type { StepState, TrialState } from '../catalog/state.js'
 import { isOfMode } from '../catalog/steps.js'
@@ -7,17 +7,17 @@ import { kinds, optionsOf } from '../options.js'
 import type { GlobalStep, Mode } from '../types.js'
 
 export interface FollowOptions extends WaitOptions {
-  /** Only steps of that mode. */
+  /** Only steps of this mode. */
   readonly mode?: Mode
-  /** The first global step to yield. Default: the first there is. */
+  /** The first global step to yield. Default: the first one saved. */
   readonly startStep?: number
 }
 
 export const FOLLOW_OPTIONS = optionsOf<FollowOptions>({ ...WAIT_OPTIONS, mode: kinds.mode, startStep: kinds.step })
 
 /**
- * Whether a step is there, will come, or will never.
- * @returns what is known after a look at what is new, if that could change it
+ * Whether a step is complete, may still come, or never will.
+ * @returns what is known, after looking for new steps if that could change the answer
  */
 export async function hasPassedStep(state: TrialState, step: number, mode: Mode): Promise<StepState> {
   const known = state.stepState(step, mode)
@@ -27,8 +27,8 @@ export async function hasPassedStep(state: TrialState, step: number, mode: Mode)
 }
 
 /**
- * Waits until all the steps are complete.
- * @throws StepUnavailable for a step that was left out, NoMoreData if the job ended before it, WaitTimeout
+ * Waits until all of the steps are complete.
+ * @throws StepUnavailable for a step that was skipped, NoMoreData if the job ended before it, WaitTimeout
  */
 export async function waitForSteps(
   state: TrialState,
@@ -49,14 +49,14 @@ export async function waitForSteps(
     if (missing.length === 0) return { answer: undefined }
     return { missing: describeMissing(state, missing, mode), there: state.describeSteps(mode) }
   }
-  // Nothing is looked for again, or waited for, when all is known already.
+  // If everything is known already, there is nothing to look or wait for.
   if (steps.every(step => state.stepState(step, mode) === 'AVAILABLE')) return state.turn()
   await waitFor(state.access.store, look, options)
 }
 
 /**
- * Complete steps, each once, in ascending order as far as they come so; ends when the job has. A step that a slow
- * worker completes after later ones is yielded when it is there.
+ * Yields complete steps, each once, until the job ends. They come in ascending order, except that a step which a slow
+ * worker completes after later ones is yielded when it is complete.
  * @throws WaitTimeout if no step comes for too long
  */
 export async function* follow(state: TrialState, options: FollowOptions): AsyncGenerator<GlobalStep> {

@@ -1,4 +1,4 @@
-/** Which tensors are meant, by name: patterns, collections, and options of `tensorNames`. */
+/** Selecting tensors by name: patterns, collections, and the options of `tensorNames`. */
 
 import type { Catalog, WorkerStep } from '../catalog/catalog.js'
 import type { TrialContents } from '../catalog/load.js'
@@ -11,16 +11,16 @@ import type { Mode } from '../types.js'
 
 /** A named group of tensors. */
 export interface Collection extends CollectionConfig {
-  /** The members that were saved, sorted. Throws a UsageError if one of the patterns is one that is refused. */
+  /** The members that were saved, sorted. Throws a UsageError if one of the patterns is refused. */
   readonly members: readonly string[]
 }
 
 export interface TensorNamesOptions {
-  /** Only tensors saved at that step: a global step for GLOBAL (the default mode), else a step of the mode. */
+  /** Only tensors saved at this step: a global step for GLOBAL (the default mode), else a step of the mode. */
   readonly step?: number
-  /** Only tensors saved in that mode. */
+  /** Only tensors saved in this mode. */
   readonly mode?: Mode
-  /** Python patterns (strings) or JavaScript ones, matched anywhere in the name. Not together with `collection`. */
+  /** Python patterns (strings) or JavaScript ones, matched anywhere in the name. Can't be combined with `collection`. */
   readonly regex?: string | RegExp | readonly (string | RegExp)[]
   readonly collection?: string | Collection
 }
@@ -35,7 +35,7 @@ export const TENSOR_NAMES_OPTIONS = optionsOf<TensorNamesOptions>({
   collection: kinds.that('the name of a collection, or a collection', isCollection),
 })
 
-/** A collection of a trial. @throws QueryError `CollectionUnavailable`, naming the nearest ones */
+/** A collection of a trial. @throws QueryError `CollectionUnavailable`, which names the nearest ones */
 export function collectionOf(state: TrialState, trial: string, name: string): Collection {
   const { collections } = state.contents.collections
   const config = collections.get(name)
@@ -59,7 +59,7 @@ export function collectionOf(state: TrialState, trial: string, name: string): Co
   }
 }
 
-/** Names of saved tensors that fit everything asked for, sorted. */
+/** Names of saved tensors that meet all of the options, sorted. */
 export function namesAmong(state: TrialState, trial: string, options: TensorNamesOptions): string[] {
   const { step, mode, regex, collection } = options
   if (regex !== undefined && collection !== undefined) {
@@ -84,7 +84,7 @@ export function namesAmong(state: TrialState, trial: string, options: TensorName
   return names.sort()
 }
 
-/** Members of a collection, or, where none was saved, names that have its name in them, without the `s`. */
+/** Members of a collection or, if none were saved, names that contain its name without the `s`. */
 export function namesFor(
   state: TrialState,
   trial: string,
@@ -102,7 +102,7 @@ function allNames(catalog: Catalog): string[] {
   return [...catalog.byTensor.keys()]
 }
 
-/** @param trial its name, for the error. @throws TensorUnavailable, naming the nearest ones */
+/** @param trial its name, for the error. @throws TensorUnavailable, which names the nearest ones */
 export function expectTensor({ catalog }: TrialState, trial: string, name: string): void {
   if (!catalog.byTensor.has(name)) throw new TensorUnavailable(name, trial, nearestNames(name, allNames(catalog)))
 }
@@ -116,7 +116,7 @@ function namesAt(workerSteps: readonly WorkerStep[]): string[] {
   return [...names]
 }
 
-/** What is known of members holds for all who ask the same contents. */
+/** What is known about members applies to everyone who asks about the same contents. */
 const memberships = new WeakMap<TrialContents, Membership>()
 
 function membershipOf(contents: TrialContents): Membership {

@@ -1,4 +1,4 @@
-/** Opening trials, and whether they look for new steps. */
+/** Opening trials, and choosing whether they look for new steps. */
 
 import { resolve } from 'node:path'
 import { holding } from '../catalog/hold.js'
@@ -16,32 +16,34 @@ import { storeName } from '../store/store.js'
 import { stateOf, Trial } from './trial.js'
 
 export interface TrialOptions extends Pick<WorkOptions, 'threads'> {
-  /** Default: the base name of the path. */
+  /** Default: the last part of the path. */
   readonly name?: string
-  /** Global steps `[begin, end)` to load, null for no limit; others are never looked at. Default: all. */
+  /** Global steps `[begin, end)` to load; null means no limit. Index files of other steps are not read. Default: all. */
   readonly rangeSteps?: StepRange | null
   /**
-   * A step that some workers have not written counts as complete when this many steps came after it, none of which is
-   * complete either. Default 1,000, as in smdebug.
+   * A step that some workers have not written counts as complete once this many steps have come after it, none of which
+   * is complete either. Default: 1,000, as in smdebug.
    */
   readonly incompleteStepWindow?: number
   /**
-   * Refuse a trial whose job has ended without the collections files of all its workers. Default true; with false it
-   * opens with what there is, and a running job without any is taken to have the workers that wrote something, once there
-   * is a second step.
+   * Whether to refuse a trial whose job has ended without the collections files of all its workers. Default: true. With
+   * false, the trial opens with what there is. A running job without any collections files is then taken to have the
+   * workers that have written something by the time there is a second step.
    */
   readonly requireCollections?: boolean
   /**
-   * A file to keep what the index files told, for the next opening of the same trial. Each is held against its length and
-   * times of change before it is believed. Worth it from some ten thousand index files on.
+   * A file to keep what the index files say, for the next time the same trial is opened. An entry is used only if the
+   * length and the times of change of its index file are still the same. This pays from some ten thousand index files
+   * on.
    */
   readonly indexCache?: string
-  /** Follow symbolic links out of the trial's directory. Default: they are refused. */
+  /** Whether to follow symbolic links out of the trial's directory. Default: false; they are refused. */
   readonly allowSymlinks?: boolean
   /**
-   * `auto`, the default: a trial whose job still runs is looked at again in the background, at file events and every two
-   * seconds (on S3 every five), until the job has ended or the trial is closed; getters then tell of new steps by themselves.
-   * It does not keep the process alive. `manual`: only `refresh` and questions about steps that are not known yet look.
+   * `auto`, the default: while the job runs, the trial is looked at again in the background, at file events and every
+   * two seconds (every five on S3), until the job has ended or the trial is closed; getters then know new steps by
+   * themselves. This does not keep the process alive. `manual`: only `refresh`, and queries for steps that are not
+   * known yet, look for new steps.
    */
   readonly refresh?: RefreshMode
   /** How to reach and read a trial on S3. See docs/s3.md. */
@@ -66,11 +68,12 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
   s3: S3_OPTIONS,
 })
 /**
- * Opens a trial: of smdebug, of Tornasole, or a directory of TensorBoard event files (tag: tensor; directory: worker, `.`
- * for the root; step: the Event's). Without index files, the event files are scanned.
+ * Opens a trial of smdebug or Tornasole, or a directory of TensorBoard event files (each tag is a tensor, each
+ * directory a worker, `.` for the root, and the step is the Event's). If there are no index files, the event files are
+ * scanned.
  * @param path a local directory, its `file://` URL, or `s3://bucket/prefix`
- * @throws StoreError if it can't be reached, MissingCollectionFiles if it is no trial, UsageError for bad options, also for those
- *   that have no effect on this trial
+ * @throws StoreError if it can't be reached, MissingCollectionFiles if it is not a trial, UsageError for bad options
+ *   and for options that have no effect on this trial
  */
 export async function createTrial(path: string, options?: TrialOptions): Promise<Trial> {
   const {
@@ -110,23 +113,23 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
 }
 
 /**
- * Runs `work`, to which these trials stay as they are now: its queries don't look for new steps, and see none that others
- * have found. Those others are not held up.
- * @returns what `work` does
+ * Runs `work`, for which these trials stay as they are now: its queries don't look for new steps, and don't see any
+ * that others find meanwhile. Others are not affected.
+ * @returns what `work` returns
  */
 export async function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
   return holding(statesOf(trials), {}, work)
 }
 
 /**
- * Looks for what was written to these trials since.
- * @returns whether there was something
+ * Looks for anything written to these trials since the last look.
+ * @returns whether there was anything
  */
 export async function refresh(trials: Trial | readonly Trial[]): Promise<boolean>
 /**
- * Looks for what was written to these trials since, and runs `work`, whose queries look for new steps also where this is
- * within a `noRefresh`.
- * @returns what `work` does
+ * Looks for anything written to these trials since the last look, and runs `work`, whose queries look for new steps
+ * even within a `noRefresh`.
+ * @returns what `work` returns
  */
 export async function refresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T>
 export async function refresh<T>(trials: Trial | readonly Trial[], work?: () => Promise<T> | T): Promise<T | boolean> {

@@ -1,12 +1,12 @@
-/** The names of asked reductions. */
+/** The names of requested reductions. */
 
 import { nearestNames, UsageError } from '../errors.js'
 import { REDUCTIONS, type ReductionName } from '../types.js'
 
 /**
- * Checks the names of asked reductions.
+ * Checks the names of requested reductions.
  * @param asked names, or `all` for the eighteen
- * @throws UsageError naming the nearest known ones
+ * @throws UsageError that names the nearest known ones
  */
 export function parseReductions(asked: readonly string[] | 'all'): readonly ReductionName[] {
   if (asked === 'all') return REDUCTIONS

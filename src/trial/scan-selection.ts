@@ -1,4 +1,4 @@
-/** What a scan is about: options of `trial.scan`, and what of a trial they select. */
+/** What a scan covers: the options of `trial.scan`, and what they select from a trial. */
 
 import type { WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
@@ -14,25 +14,25 @@ import { collectionOf, expectTensor, listOf, matcher } from './names.js'
 export interface ScanOptions extends ReadOptions {
   /** Names, or patterns matched anywhere in the name. Default: all tensors. */
   readonly tensors?: string | RegExp | readonly (string | RegExp)[]
-  /** Python patterns, matched anywhere in the name; beside `tensors`: what either of them selects. */
+  /** Python patterns, matched anywhere in the name. With `tensors`: everything that either of them selects. */
   readonly regex?: string | readonly string[]
   /** Only members of one of these collections. */
   readonly collection?: string | readonly string[]
-  /** Global steps. Negative numbers count from the end of those that have something of what else is asked for. */
+  /** Global steps. Negative numbers count from the end of the steps that match the other options. */
   readonly steps?: StepSelection
   /**
-   * Steps of the mode, by their numbers within it: of each worker, its own. Needs `mode` if the trial has several modes.
-   * Negative numbers count from the end, as in `steps`.
+   * Steps of the mode, by each worker's own numbers. Requires `mode` if the trial has several modes. Negative numbers
+   * count from the end, as in `steps`.
    */
   readonly modeSteps?: StepSelection
-  /** Only steps saved in that mode. */
+  /** Only steps saved in this mode. */
   readonly mode?: Mode
   readonly workers?: Worker | readonly Worker[]
-  /** Default `all`: the eighteen, as far as a dtype has them. Names from outside: `parseReductions`. */
+  /** Default: `all` eighteen, as far as the dtype has them. To check names that users give, see `parseReductions`. */
   readonly reductions?: readonly ReductionName[] | 'all'
-  /** Whether `stats.spent` tells where the time goes. It takes a second walk over the records. Default false. */
+  /** Whether `stats.spent` reports where the time went. This takes a second walk over the records. Default: false. */
   readonly timed?: boolean
-  /** Ends the scan: the loop over it then throws the signal's reason. */
+  /** Aborts the scan: the loop over it then throws the signal's reason. */
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: ScanProgress) => void
 }
@@ -53,9 +53,9 @@ export const SCAN_OPTIONS = optionsOf<ScanOptions>({
 })
 
 /**
- * What a scan is about, in the order of its rows.
+ * What a scan covers, in the order of its rows.
  * @param trial its name, for errors
- * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError for what the trial does not have, at once
+ * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError at once, for anything that the trial does not have
  */
 export function selectItems(state: TrialState, trial: string, asked: ScanOptions): Iterable<ScanItem> {
   const names = selectTensorNames(state, trial, asked)
@@ -122,7 +122,7 @@ function selectTensorNames(
   return selected
 }
 
-/** Whether something of these tensors was saved; null: of any. */
+/** Whether any of these tensors was saved; null: any tensor at all. */
 function hasSome({ tensors }: WorkerStep, names: ReadonlySet<string> | null): boolean {
   if (names === null) return tensors.size > 0
   for (const name of tensors.keys()) if (names.has(name)) return true

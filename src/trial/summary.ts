@@ -1,4 +1,4 @@
-/** What a trial holds of each of its tensors. */
+/** A summary of what a trial holds, tensor by tensor. */
 
 import { recordPlace, type WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
@@ -18,10 +18,10 @@ export interface TensorSummary {
   readonly name: string
   /** Null if no value was saved, or it can't be read. */
   readonly dtype: DType | null
-  /** At the first and at the last step it was saved. */
+  /** The shapes at the first and at the last step at which it was saved; null if not known. */
   readonly shape: readonly number[] | null
   readonly lastShape: readonly number[] | null
-  /** Steps at which something of it was saved. */
+  /** The number of steps at which anything of it was saved. */
   readonly stepCount: number
   /** Bytes of its records, saved reductions included. */
   readonly byteLength: number
@@ -39,7 +39,7 @@ export interface TrialSummary {
 /** Tensors whose records one job looks at. */
 const DESCRIBED_AT_ONCE = 8192
 
-/** Dtype, shape, steps and bytes of every tensor. Reads the head of two records a tensor. */
+/** Dtype, shape, steps and bytes of every tensor. Reads the heads of two records per tensor. */
 export async function summarize(
   state: TrialState,
   { memory = DEFAULT_MEMORY, threads }: WorkOptions,
@@ -82,7 +82,7 @@ async function describeAll(
   const errors = new Map(failures.map(({ record, error }) => [record, error]))
   let record = 0
   let alike: readonly number[] | null = null
-  // There may be a million of them: shapes that are the same share a list.
+  // There may be a million of them, so equal shapes share a list.
   return drafts.map(({ name, stepCount, byteLength, savedReductions, ends, savedShape }): TensorSummary => {
     if (ends.length === 0) {
       return { name, stepCount, byteLength, savedReductions, dtype: null, shape: savedShape, lastShape: savedShape }
@@ -107,12 +107,12 @@ interface TensorDraft extends Pick<TensorSummary, 'name' | 'stepCount' | 'byteLe
 
 const NONE_SAVED: readonly string[] = []
 
-/** A shape, or the other one where that is the same. */
+/** The first shape, or the other one if they are equal. */
 function shared(shape: readonly number[] | null, other: readonly number[] | null): readonly number[] | null {
   return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
 }
 
-/** Steps with the same tensors, as far as a summary minds. */
+/** Steps with the same tensors, as far as a summary is concerned. */
 interface Alike {
   readonly tensors: WorkerStep['tensors']
   readonly first: WorkerStep
@@ -122,7 +122,7 @@ interface Alike {
   count: number
 }
 
-/** What the index files tell of tensors. Names that were saved together have the same list of steps, looked at once. */
+/** What the index files say about tensors. Names that were saved together share a list of steps, which is examined once. */
 class Summarizer {
   readonly #known = new Map<readonly WorkerStep[], { readonly stepCount: number; readonly alike: readonly Alike[] }>()
 

@@ -31,24 +31,25 @@ import { readReduction } from '../scan/one-by-one.js'
 import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
 import { parseReductions } from './reduction.js'
 
-/** What of a tensor is meant, and how it is read. */
+/** Which data of a tensor to take, and how to read it. */
 export interface SavedOptions extends ReadOptions {
-  /** What the step counts in: global steps (GLOBAL, the default, whatever mode they were saved in) or mode steps. */
+  /** What the step number counts: global steps (GLOBAL, the default, in whatever mode they were saved) or steps of the mode. */
   readonly mode?: Mode
-  /** Default: the first in sorted order that has data. */
+  /** Default: the first worker, in sorted order, that has data. */
   readonly worker?: Worker
 }
 
 export interface ValueOptions extends SavedOptions {
   /**
-   * TensorFlow lets the last of a few saved values stand for all others, so that a record of a hundred bytes can be a
-   * tensor of any size. Bytes that such values may take; a larger one is refused as `ValueTooLarge`. Default 256 MiB.
+   * The most bytes that values may unfold to. TensorFlow repeats the last of a few saved values for all missing ones,
+   * so a record of a hundred bytes can stand for a tensor of any size. A larger one is refused as `ValueTooLarge`.
+   * Default: 256 MiB.
    */
   readonly unfoldLimit?: number
 }
 
 export interface ReductionOptions extends SavedOptions {
-  /** Of the absolute values. */
+  /** Whether to reduce the absolute values. */
   readonly abs?: boolean
 }
 
@@ -81,8 +82,8 @@ export class Tensor {
   }
 
   /**
-   * Steps at which the tensor was saved, ascending: global steps for GLOBAL (the default), else steps of the mode.
-   * Steps that not all workers have written yet are left out, unless asked for.
+   * The steps at which the tensor was saved, ascending: global steps for GLOBAL (the default), else steps of the mode.
+   * Steps that not all workers have written yet are left out by default.
    */
   steps(options?: StepOptions): number[] {
     const { mode = 'GLOBAL', showIncompleteSteps = false } = checkOptions('tensor.steps', STEP_OPTIONS, options)
@@ -91,7 +92,7 @@ export class Tensor {
     return [...own].filter(step => showIncompleteSteps || steps.isComplete(step, mode)).sort((a, b) => a - b)
   }
 
-  /** Workers that saved the tensor at a step, sorted; without a step, at any. @throws as `value` */
+  /** The workers that saved the tensor at a step, or at any step if none is given; sorted. @throws as `value` */
   workers(step?: number, options?: Pick<SavedOptions, 'mode'>): Worker[] {
     const { mode = 'GLOBAL' } = checkOptions('tensor.workers', WORKERS_OPTIONS, options)
     if (step === undefined) return workersOf(this.#workerSteps)
@@ -102,9 +103,9 @@ export class Tensor {
   }
 
   /**
-   * At most `n` steps at which the tensor was saved, the last ones up to and including `step`, ascending.
+   * The last `n` steps at which the tensor was saved, up to and including `step`, ascending.
    * @param n default: all of them
-   * @param mode what `step` and the answer count in; GLOBAL by default
+   * @param mode what `step` and the result count; default: GLOBAL
    */
   prevSteps(step: number, n: number = Number.POSITIVE_INFINITY, mode: Mode = 'GLOBAL'): number[] {
     if (!(n >= 0 && (Number.isInteger(n) || n === Number.POSITIVE_INFINITY))) {
@@ -116,7 +117,7 @@ export class Tensor {
 
   /**
    * The value at a step.
-   * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailableForStep (also where only reductions were saved),
+   * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailableForStep (also if only reductions were saved),
    *   InvalidWorker; FormatError if the record is corrupt, StoreError if it can't be read
    */
   async value(step: number, options?: ValueOptions): Promise<TensorValue> {
@@ -131,8 +132,8 @@ export class Tensor {
   }
 
   /**
-   * The values at all steps of a mode where the tensor's value was saved, in one planned read: step → value. Steps that
-   * are not complete, and of a worker asked for those it has no data at, are left out.
+   * The values at all complete steps of a mode at which the tensor's value was saved, in one planned read: step →
+   * value. If a worker is given, steps at which it has no data are left out.
    */
   async values(options?: ValueOptions): Promise<Map<number, TensorValue>> {
     const asked = checkOptions('tensor.values', VALUE_OPTIONS, options)
@@ -149,7 +150,8 @@ export class Tensor {
   }
 
   /**
-   * A reduction at a step: as the hook saved it, else computed from the value. Calls made together are read together.
+   * A reduction at a step: as the hook saved it, or else computed from the value. Calls made together are read
+   * together.
    * @param name one of min, max, mean, std, variance, sum, prod, l1, l2
    * @param options `abs`: of the absolute values
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
@@ -171,7 +173,7 @@ export class Tensor {
     return this.#reading(readReduction(this.#state, workerStep, saved, reduction, asked), found, step, mode)
   }
 
-  /** The reductions that the hook saved at a step, as it saved them; none are computed. @throws as `value` */
+  /** The reductions that the hook saved at a step, as it saved them. None are computed. @throws as `value` */
   async reductionValues(step: number, options?: SavedOptions): Promise<Map<ReductionName, ReductionValue>> {
     const asked = checkOptions('tensor.reductionValues', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
@@ -184,9 +186,9 @@ export class Tensor {
   }
 
   /**
-   * The shape at a step: as the index file has it, else that of the value's record. Where an index file says otherwise than the
-   * record, `verifyTrial` tells (`SavedShapeMismatch`); a value has the record's.
-   * @throws as `value`; ShapeUnavailableForStep where neither was saved
+   * The shape at a step: the one in the index file, or else that of the value's record. If the two differ,
+   * `verifyTrial` reports it (`SavedShapeMismatch`), and the value has the record's.
+   * @throws as `value`; ShapeUnavailableForStep if neither was saved
    */
   async shape(step: number, options?: SavedOptions): Promise<readonly number[]> {
     const asked = checkOptions('tensor.shape', SAVED_OPTIONS, options)
@@ -198,7 +200,7 @@ export class Tensor {
     throw new ShapeUnavailableForStep(this.name, step, mode, `only its reductions ${kept} were saved`)
   }
 
-  /** The shapes at all complete steps of a mode where they are known: step → shape. */
+  /** The shapes at all complete steps of a mode at which they are known: step → shape. */
   async shapes(options?: SavedOptions): Promise<Map<number, readonly number[]>> {
     const asked = checkOptions('tensor.shapes', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
@@ -210,7 +212,7 @@ export class Tensor {
     return new Map(all.flatMap(([number], i) => (shapes[i] ? [[number, shapes[i]] as const] : [])))
   }
 
-  /** The tensor's name in the framework, where the hook saved it with a shape: `fc/kernel` for `fc.weight`. */
+  /** The tensor's name in the framework, if the hook saved it with a shape: `fc/kernel` for `fc.weight`. */
   get originalName(): string | undefined {
     for (const { tensors } of this.#workerSteps) {
       const name = tensors.get(this.name)?.shape?.originalName

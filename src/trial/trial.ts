@@ -30,9 +30,9 @@ import { summarize, type TrialSummary } from './summary.js'
 import { Tensor } from './tensor.js'
 import { TornasoleNames } from './tornasole.js'
 
-/** Whose steps are meant. */
+/** Whose steps to use. */
 export interface WorkerOptions {
-  /** Default: the first in sorted order that wrote the step. */
+  /** Default: the first worker, in sorted order, that wrote the step. */
   readonly worker?: Worker
 }
 
@@ -40,7 +40,7 @@ const WORKER_OPTIONS = optionsOf<WorkerOptions>({ worker: kinds.text })
 const SUMMARY_OPTIONS = optionsOf<WorkOptions>(WORK_OPTIONS)
 const WAIT_FOR_STEPS_OPTIONS = optionsOf<WaitOptions & { mode?: Mode }>({ ...WAIT_OPTIONS, mode: kinds.mode })
 
-/** What is behind a trial, for the stages that build on it. */
+/** The state behind a trial, for the stages that build on it. */
 export let stateOf: (trial: Trial) => TrialState
 
 export class Trial extends TornasoleNames {
@@ -48,7 +48,7 @@ export class Trial extends TornasoleNames {
     stateOf = trial => trial.#state
   }
 
-  /** As given to `createTrial`, without blanks around it. */
+  /** As given to `createTrial`, without surrounding blanks. */
   readonly path: string
   readonly name: string
   readonly #state: TrialState
@@ -62,20 +62,20 @@ export class Trial extends TornasoleNames {
   }
 
   /**
-   * Looks for what was written since: only index files that are new are read.
-   * @returns whether something was
+   * Looks for anything written since the last look. Only new index files are read.
+   * @returns whether there was anything
    */
   refresh(): Promise<boolean> {
     return this.#state.refresh()
   }
 
-  /** As `noRefresh` of this trial. */
+  /** Like `noRefresh` for this trial. */
   withoutRefresh<T>(work: () => Promise<T> | T): Promise<T> {
     return holding([this.#state], {}, work)
   }
 
   /**
-   * Whether a step is complete, may still come, or will never: a global step for GLOBAL (the default), else a step of
+   * Whether a step is complete, may still come, or never will: a global step for GLOBAL (the default), else a step of
    * the mode. Looks for new steps first if that could change the answer.
    */
   async hasPassedStep(step: number, mode: Mode = 'GLOBAL'): Promise<StepState> {
@@ -83,8 +83,8 @@ export class Trial extends TornasoleNames {
   }
 
   /**
-   * Waits until all the steps are complete: global steps for GLOBAL (the default), else steps of the mode.
-   * @throws StepUnavailable for a step that was left out, NoMoreData if the job has ended before it, WaitTimeout,
+   * Waits until all of the steps are complete: global steps for GLOBAL (the default), else steps of the mode.
+   * @throws StepUnavailable for a step that was skipped, NoMoreData if the job ended before it, WaitTimeout,
    *   StepNotYetAvailable within `withoutRefresh`, the signal's reason
    */
   async waitForSteps(steps: readonly number[], options?: WaitOptions & { mode?: Mode }): Promise<void> {
@@ -93,19 +93,19 @@ export class Trial extends TornasoleNames {
   }
 
   /**
-   * Complete steps (global ones) as they come, until the job ends: `for await (const step of trial.follow())`.
-   * @throws WaitTimeout if none comes for too long, the signal's reason
+   * Complete global steps as they come, until the job ends: `for await (const step of trial.follow())`.
+   * @throws WaitTimeout if no step comes for too long, the signal's reason
    */
   follow(options?: FollowOptions): AsyncGenerator<GlobalStep> {
     return follow(this.#state, checkOptions('trial.follow', FOLLOW_OPTIONS, options))
   }
 
-  /** The requests that were made up to now for a trial on S3; none for others. */
+  /** The requests made so far for a trial on S3; all zero for others. */
   get traffic(): Readonly<Traffic> {
     return { ...this.#state.access.traffic }
   }
 
-  /** Lets go of open files, and of what is remembered; looks no more for new steps by itself. */
+  /** Closes open files, forgets what was read, and stops looking for new steps in the background. */
   async close(): Promise<void> {
     await this.#state.close()
   }
@@ -116,8 +116,8 @@ export class Trial extends TornasoleNames {
   }
 
   /**
-   * Index files that can't be read: what they tell of is missing. Where event files without index were scanned, also
-   * records that can't be read.
+   * Index files that can't be read, so that what they list is missing. If event files were scanned because there is no
+   * index, also records that can't be read.
    */
   get problems(): readonly TrialscanError[] {
     const ofFiles = this.#catalog.workerSteps.flatMap(({ error }) => (error ? [error] : []))
@@ -126,21 +126,21 @@ export class Trial extends TornasoleNames {
 
   /**
    * Step numbers, ascending: all global steps for GLOBAL (the default), else the steps of the mode. Steps that not all
-   * workers have written yet are left out, unless asked for.
+   * workers have written yet are left out by default.
    */
   steps(options?: StepOptions): number[] {
     const { mode = 'GLOBAL', showIncompleteSteps = false } = checkOptions('trial.steps', STEP_OPTIONS, options)
     return this.#catalog.steps.numbers(mode, showIncompleteSteps)
   }
 
-  /** The modes that steps were saved in, sorted; none if the job set no mode. */
+  /** The modes in which steps were saved, sorted; empty if the job set no mode. */
   modes(): Mode[] {
     return this.#catalog.steps.modes
   }
 
   /**
-   * The mode in which a worker wrote a global step, without a name the first that did: where only rank 0 evaluates, workers
-   * are in different modes.
+   * The mode in which a worker wrote a global step; without a worker, the first one that wrote it. If only rank 0
+   * evaluates, workers are in different modes.
    * @throws StepUnavailable, StepNotYetAvailable, InvalidWorker
    */
   mode(globalStep: number, options?: WorkerOptions): Mode {
@@ -148,24 +148,24 @@ export class Trial extends TornasoleNames {
     return this.#state.writtenAs(globalStep, worker).mode
   }
 
-  /** The step within its mode of a global step, as `mode` tells that. @throws as `mode` */
+  /** The step within its mode of a global step, for the worker that `mode` uses. @throws as `mode` */
   modeStep(globalStep: number, options?: WorkerOptions): ModeStep {
     const { worker } = checkOptions('trial.modeStep', WORKER_OPTIONS, options)
     return this.#state.writtenAs(globalStep, worker).modeStep
   }
 
-  /** The global step of a step of a mode; each worker counts for itself, as in `mode`. @throws as `mode` */
+  /** The global step of a step of a mode. Each worker counts for itself, as in `mode`. @throws as `mode` */
   globalStep(mode: Mode, modeStep: number, options?: WorkerOptions): GlobalStep {
     const { worker } = checkOptions('trial.globalStep', WORKER_OPTIONS, options)
     return this.#state.globalStep(modeStep, checkMode(mode), worker)
   }
 
-  /** The workers of the job, sorted: those with a collections file, which may have saved nothing yet, and those with data. */
+  /** The workers of the job, sorted: those with a collections file, which may not have saved anything yet, and those with data. */
   workers(): Worker[] {
     return [...this.#state.contents.workers]
   }
 
-  /** The workers that saved something, sorted. */
+  /** The workers that saved anything, sorted. */
   workersWithData(): Worker[] {
     return [...this.#catalog.workers]
   }
@@ -176,32 +176,32 @@ export class Trial extends TornasoleNames {
     return new Map([...collections.keys()].map(name => [name, this.collection(name)]))
   }
 
-  /** @throws QueryError `CollectionUnavailable`, naming the nearest ones */
+  /** @throws QueryError `CollectionUnavailable`, which names the nearest ones */
   collection(name: string): Collection {
     return collectionOf(this.#state, this.name, name)
   }
 
-  /** Names of saved tensors that fit everything asked for, sorted. */
+  /** Names of saved tensors that meet all of the options, sorted. */
   tensorNames(options?: TensorNamesOptions): string[] {
     return namesAmong(this.#state, this.name, checkOptions('trial.tensorNames', TENSOR_NAMES_OPTIONS, options))
   }
 
-  /** Names of the inputs: members of the collection `inputs`, or, where none was saved, names with `input` in them. */
+  /** Names of the inputs: members of the collection `inputs` or, if none were saved, names that contain `input`. */
   inputs(options?: NamesAtOptions): string[] {
     return namesFor(this.#state, this.name, 'inputs', options)
   }
 
-  /** As `inputs`, of the outputs. */
+  /** Like `inputs`, for the outputs. */
   outputs(options?: NamesAtOptions): string[] {
     return namesFor(this.#state, this.name, 'outputs', options)
   }
 
-  /** As `inputs`, of the labels. */
+  /** Like `inputs`, for the labels. */
   labels(options?: NamesAtOptions): string[] {
     return namesFor(this.#state, this.name, 'labels', options)
   }
 
-  /** As `inputs`, of the predictions. */
+  /** Like `inputs`, for the predictions. */
   predictions(options?: NamesAtOptions): string[] {
     return namesFor(this.#state, this.name, 'predictions', options)
   }
@@ -210,7 +210,7 @@ export class Trial extends TornasoleNames {
     return this.#catalog.byTensor.has(name)
   }
 
-  /** @throws TensorUnavailable, naming the nearest ones */
+  /** @throws TensorUnavailable, which names the nearest ones */
   tensor(name: string): Tensor {
     expectTensor(this.#state, this.name, name)
     return new Tensor(name, this.#state)
@@ -218,9 +218,10 @@ export class Trial extends TornasoleNames {
 
   /**
    * Reductions of many tensors in one pass over their bytes. Rows come in the order of global steps, workers (sorted)
-   * and tensors (as in the index file), as soon as they are there, whatever number of threads works on them. A tensor
-   * of which only reductions were saved gives those. A record that can't be read is a row with an `error`.
-   * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError for what the trial does not have, at once
+   * and tensors (as in the index file), as soon as they are ready, with any number of threads. If only reductions of a
+   * tensor were saved, its row has those. A record that can't be read gives a row with an `error`.
+   * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError at once, for anything that the trial does not
+   *   have
    */
   scan(options?: ScanOptions): Scan {
     const asked = checkOptions('trial.scan', SCAN_OPTIONS, options)
@@ -246,7 +247,7 @@ export class Trial extends TornasoleNames {
     })
   }
 
-  /** Dtype, shape, steps and bytes of every tensor. Reads the head of two records a tensor. */
+  /** Dtype, shape, steps and bytes of every tensor. Reads the heads of two records per tensor. */
   async summary(options?: WorkOptions): Promise<TrialSummary> {
     return summarize(this.#state, checkOptions('trial.summary', SUMMARY_OPTIONS, options))
   }

@@ -84,6 +84,11 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
   [Status.needTail]: TOO_LARGE,
 }
 
+/** The code of a fault; null if the status is not a fault of the record. */
+export function faultCode(status: Status): string | null {
+  return (REFUSALS as Readonly<Record<number, Refusal | undefined>>)[status]?.[0] ?? null
+}
+
 /** The error for a fault. */
 export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace): TrialscanError {
   const { status } = fault

@@ -31,6 +31,6 @@ export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec
       return (await import('./copy.js')).copyRecords(job, engine, store)
     case 'verify':
       // Few jobs need it, so a scan should not load it.
-      return (await import('./verify.js')).verifyEventFiles(job, engine, store)
+      return (await import('./verify/verify.js')).verifyEventFiles(job, engine, store)
   }
 }

@@ -14,10 +14,11 @@ import {
   eventFilePath,
   frameRecord,
   indexFilePath,
+  varint,
 } from '../../fixtures/event-writer.js'
 import { objects } from '../cli/run.js'
 import { measured } from './measured.js'
-import { write, writeCollections, writeStep } from './museum.js'
+import { concat, field, write, writeCollections, writeStep } from './museum.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-amplification-'))
 const MIB = 2 ** 20
@@ -230,6 +231,20 @@ describe('links to one file', () => {
       expect([command, performance.now() - startedAt < 60_000, peak < 300 * MIB]).toEqual([command, true, true])
     }
   })
+})
+
+it('faults × Values: two million tensors of no type in one record', async () => {
+  const value = Buffer.from([0x0a, 0x05, 0x0a, 0x01, 0x61, 0x42, 0x00])
+  const count = 2_000_000
+  const summary = field(5, Buffer.alloc(count * value.length, value))
+  const directory = trialOf(directory => {
+    write(join(directory, eventFilePath(0, 'worker_0')), frameRecord(concat(varint(16), varint(0), summary)))
+  })
+  const startedAt = performance.now()
+  const { stdout, peak } = await measured('verify', directory, '--format', 'jsonl')
+  expect(performance.now() - startedAt).toBeLessThan(45_000)
+  expect(peak).toBeLessThan(700 * MIB)
+  expect(objects(stdout).at(-1)!.problems).toMatchObject({ UnknownDType: count })
 })
 
 it('holes × files: a hundred index files, and collections files, of 250 MB of nothing', async () => {

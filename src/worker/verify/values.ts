@@ -1,11 +1,11 @@
 /** A deep look at the values of an event file: strings, bools, and saved reductions against the tensors they are of. */
 
-import { KnownMoments } from '../engine/abi.js'
-import type { Engine } from '../engine/engine.js'
-import { isDefined, Moments } from '../engine/moments.js'
-import type { Batch, SlotReader } from '../engine/slots.js'
-import { parseReductionName } from '../format/reduction-name.js'
-import type { DType, ReductionName } from '../types.js'
+import { KnownMoments } from '../../engine/abi.js'
+import type { Engine } from '../../engine/engine.js'
+import { isDefined, Moments } from '../../engine/moments.js'
+import type { Batch, SlotReader } from '../../engine/slots.js'
+import { parseReductionName } from '../../format/reduction-name.js'
+import type { DType, ReductionName } from '../../types.js'
 
 /** Tensors whose moments are kept for comparing; those of further ones are not compared. */
 const MAX_KEPT = 1 << 16

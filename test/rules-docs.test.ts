@@ -78,7 +78,7 @@ describe.each(BUILTIN_RULES.map(RuleClass => [RuleClass.name, RuleClass] as cons
     expect(rowsOf(section, '| `check` gives |')).toEqual(
       onlyByName ? [] : Object.entries(suggested).map(([name, value]) => [`\`${name}=${value}\``, reasons[name]]),
     )
-    const told = /^`check` runs it only where it is asked for by name: (.*)\.$/m.exec(section)?.[1] ?? null
+    const told = /^`check` runs it only if it is named: (.*)\.$/m.exec(section)?.[1] ?? null
     expect(told).toBe(onlyByName)
   })
 })

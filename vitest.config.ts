@@ -18,6 +18,7 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
       exclude,
       // For test/support/part.ts.
       provide: { isLong: name === 'long' },
+      globalSetup: ['test/programs.ts'],
       setupFiles: ['test/setup.ts'],
       // Against what hangs; what is slow on a busy machine is not wrong.
       testTimeout: 180_000,

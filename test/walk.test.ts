@@ -433,7 +433,7 @@ describe('mutated records', () => {
       seeds.push(encodeEvent({ wallTime: 1, step: i, tag: 't', tensor, mode: 'EVAL', modeStep: i }, form))
     }
     const counts = { accepted: 0, agreedOnTensor: 0, refusedByBoth: 0, acceptedByUsOnly: 0, overlong: 0 }
-    const mutations = isLong ? 40_000 : 10_000
+    const mutations = isLong ? 40_000 : 4000
     for (let i = 0; i < mutations; i++) {
       const payload = mutate(seeds[i % seeds.length]!, random)
       const decoded = decode(payload, { tag: 't', level: i % 3, shift: i % 17 })

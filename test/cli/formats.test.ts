@@ -8,7 +8,7 @@ import { elementLines, valueJson } from '#dist/cli/format/elements.js'
 import { FORMATS } from '#dist/cli/format/formats.js'
 import { createTrial, REDUCTIONS, rowText } from '#dist/index.js'
 import { corruptedCopy } from '../support/corrupted.js'
-import { part } from '../support/part.js'
+import { part, whenLong } from '../support/part.js'
 import { DTYPES, objects, PLAIN, trialscan } from './run.js'
 
 let directory: string
@@ -114,7 +114,7 @@ it('a name that says nothing leaves what is said', async () => {
   }
 })
 
-it('verify and repair tell in csv and json what they tell in jsonl', async () => {
+it.each(whenLong)('verify and repair tell in csv and json what they tell in jsonl (%s)', async () => {
   const { stdout } = await trialscan('verify', damaged, '--format', 'csv')
   const [head, ...rows] = cells(stdout)
   const problems = objects((await trialscan('verify', damaged)).stdout).slice(0, -1)

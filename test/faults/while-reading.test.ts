@@ -328,7 +328,7 @@ const KINDS: readonly Disturbance[] = [
   'vanishes and comes back',
 ]
 
-describe.each(part(KINDS, kind => kind === 'is replaced' || kind === 'grows'))('a trial that %s', what => {
+describe.each(part(KINDS, kind => kind === 'is replaced'))('a trial that %s', what => {
   it('answers rightly, or says what is wrong, to all readers of the library', async () => {
     const { path, disturber } = await begin(what)
     const right = new Map<string, number>()

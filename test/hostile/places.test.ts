@@ -22,7 +22,7 @@ import { closePools, createTrial, StoreError, type Trial, verifyTrial } from '#d
 import { LocalStore } from '#dist/store/local/local-store.js'
 import { collectionsFileText, frameRecord, TrialWriter } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
-import { part } from '../support/part.js'
+import { isLong, part } from '../support/part.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
 import { concat, eventOf, field, utf8, write, writeCollections, writeStep } from './museum.js'
 
@@ -59,7 +59,8 @@ function moveOut(directory: string, path: string): string {
 }
 
 describe('a link out of the trial', () => {
-  it.each(['index', 'index/000000000', 'collections', 'training_job_end.ts'])(
+  const places = ['index', 'index/000000000', 'collections', 'training_job_end.ts']
+  it.each(part(places, path => path === 'collections'))(
     'at %s is refused when the trial is opened, unless links are allowed',
     async path => {
       const directory = goodTrial()
@@ -105,7 +106,7 @@ describe('a link out of the trial', () => {
     const hook = join(directory, 'rows')
     symlinkSync(precious, hook)
     symlinkSync(dirname(precious), join(directory, 'sub'))
-    const files = [hook, join(directory, 'sub/precious')]
+    const files = isLong ? [hook, join(directory, 'sub/precious')] : [hook]
     for (const file of files) {
       for (const command of [
         ['scan', directory, '--out', file],
@@ -131,13 +132,12 @@ describe('a link out of the trial', () => {
     symlinkSync(victim, join(directory, 'out'))
     const alias = join(place(), 'alias')
     symlinkSync(directory, alias)
-    for (const trial of [directory, alias]) {
-      for (const out of [
-        join(directory, 'out'),
-        join(directory, 'out/new'),
-        join(alias, 'out'),
-        join(alias, 'out/a/b'),
-      ]) {
+    const [some, more] = [
+      join(directory, 'out/new'),
+      [join(directory, 'out'), join(alias, 'out'), join(alias, 'out/a/b')],
+    ]
+    for (const trial of isLong ? [directory, alias] : [alias]) {
+      for (const out of isLong ? [some, ...more] : [some]) {
         for (const command of ['repair', 'reindex']) {
           const { code, stderr } = await trialscan(command, trial, '--out', out)
           expect([code, stderr]).toEqual([2, expect.stringContaining('outside of the trial')])
@@ -157,11 +157,9 @@ describe('a link out of the trial', () => {
   it('in the directory for new index files is not followed either', async () => {
     const directory = goodTrial()
     const before = readFileSync(join(directory, 'index/000000000/000000000001_worker_0.json'), 'utf8')
-    for (const [path, target] of [
-      ['index', join(directory, 'index')],
-      ['index/000000000', join(directory, 'index/000000000')],
-      ['index/000000000/000000000001_worker_0.json', join(directory, 'index/000000000/000000000001_worker_0.json')],
-    ] as const) {
+    const paths = ['index', 'index/000000000', 'index/000000000/000000000001_worker_0.json']
+    for (const path of isLong ? paths : paths.slice(-1)) {
+      const target = join(directory, path)
       const out = place()
       mkdirSync(dirname(join(out, path)), { recursive: true })
       symlinkSync(target, join(out, path))
@@ -200,29 +198,32 @@ describe('a file that shrinks', () => {
     expect(await rejectionOf(trial.tensor('good').value(1))).toMatchObject({ code: 'TruncatedRecord' })
   })
 
-  it.each([0, 2])('while it is scanned costs what was not read yet, at %d threads', async threads => {
-    // Of 40 MB, in records that are jobs of their own and in one that is read in parts.
-    const directory = place()
-    const writer = new TrialWriter(directory)
-    const values = new Array(1 << 20).fill(1)
-    const small = Array.from({ length: 6 }, (_, i) => ({ name: `t${i}`, dtype: 'float32', shape: [1 << 20], values }))
-    writer.step({ step: 0, tensors: small as never })
-    writer.end()
-    const trial = await createTrial(directory)
-    const file = join(directory, 'events/000000000000/000000000000_worker_0.tfevents')
-    const rows = []
-    for await (const row of trial.scan({ threads, memory: 4 << 20, checkLevel: 'full' })) {
-      if (rows.length === 0) truncateSync(file, 100)
-      rows.push(row)
-    }
-    expect(rows.map(({ tensor }) => tensor)).toEqual(small.map(({ name }) => name))
-    expect(rows[0]!.error).toBeUndefined()
-    for (const { error, reductions } of rows) {
-      if (error) expect(error.code).toBe('TruncatedRecord')
-      else expect(reductions.sum).toBe(1 << 20)
-    }
-    expect(rows.at(-1)!.error?.code).toBe('TruncatedRecord')
-  })
+  it.each(part([0, 2], threads => threads === 2))(
+    'while it is scanned costs what was not read yet, at %d threads',
+    async threads => {
+      // Of 40 MB, in records that are jobs of their own and in one that is read in parts.
+      const directory = place()
+      const writer = new TrialWriter(directory)
+      const values = new Array(1 << 20).fill(1)
+      const small = Array.from({ length: 6 }, (_, i) => ({ name: `t${i}`, dtype: 'float32', shape: [1 << 20], values }))
+      writer.step({ step: 0, tensors: small as never })
+      writer.end()
+      const trial = await createTrial(directory)
+      const file = join(directory, 'events/000000000000/000000000000_worker_0.tfevents')
+      const rows = []
+      for await (const row of trial.scan({ threads, memory: 4 << 20, checkLevel: 'full' })) {
+        if (rows.length === 0) truncateSync(file, 100)
+        rows.push(row)
+      }
+      expect(rows.map(({ tensor }) => tensor)).toEqual(small.map(({ name }) => name))
+      expect(rows[0]!.error).toBeUndefined()
+      for (const { error, reductions } of rows) {
+        if (error) expect(error.code).toBe('TruncatedRecord')
+        else expect(reductions.sum).toBe(1 << 20)
+      }
+      expect(rows.at(-1)!.error?.code).toBe('TruncatedRecord')
+    },
+  )
 
   it('as it is read, an index file and a file without one', async () => {
     // As if the file had lost its second half between fstat and read.
@@ -256,7 +257,7 @@ describe('a collection', () => {
     ['that refers back', '(a)\\1'],
   ]
 
-  const isQuick = ([what]: (typeof patterns)[number]) => what.startsWith('that')
+  const isQuick = ([what]: (typeof patterns)[number]) => what === 'that backtracks in Python' || what === 'that is none'
   it.each(part(patterns, isQuick))('with a pattern %s costs no more than itself', async (_, includeRegex) => {
     const directory = goodTrial()
     const name = 'a'.repeat(5000)

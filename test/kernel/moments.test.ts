@@ -22,7 +22,7 @@ const { exports: core, memory } = loadCore()
 const { extremes: EXTREMES, sum: SUM, sumAbs: SUM_ABS, squares: SQUARES, product: PRODUCT, all: ALL } = KnownMoments
 type Name = Extract<keyof typeof MomentsRow, string>
 /** So many inputs drawn at random; quick: a fifth of them. */
-const runs = (count: number) => ({ numRuns: isLong ? count : count / 5 })
+const runs = (count: number) => ({ numRuns: isLong ? count : Math.ceil(count / 10) })
 const REALS = Object.keys(REAL)
 const FLOATS = ['float16', 'bfloat16', 'float32', 'float64']
 

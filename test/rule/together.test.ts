@@ -29,6 +29,7 @@ import { LocalStore } from '#dist/store/local/local-store.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
 import { fixtureTrial } from '../support/golden.js'
+import { part } from '../support/part.js'
 
 const scratch = mkdtempSync(join(tmpdir(), 'trialscan-together-'))
 let trial: Trial
@@ -128,7 +129,7 @@ describe('two evaluations at once', () => {
     { startStep: 5, endStep: 30, threads: 2 },
   ]
 
-  it.each([0, 2])(
+  it.each(part([0, 2], threads => threads === 2))(
     'of the same rules answer as alone, whatever the windows and the order (%i threads)',
     async threads => {
       for (const first of windows) {
@@ -264,7 +265,7 @@ describe('an evaluation', () => {
     for (const rule of [new Selfish(trial), new SelfishAtOnce(trial)]) {
       const { problems } = await evaluate(rule)
       expect(problems.map(({ error }) => error.message)).toEqual([
-        expect.stringMatching(/expected another instance of rule Selfish.*: this one is judging/),
+        expect.stringMatching(/expected another instance of rule Selfish.*: this one is in the middle of judging/),
       ])
       await expect(rule.invoke(0)).rejects.toThrow(UsageError)
     }
@@ -380,7 +381,7 @@ describe('a trial of a running job', () => {
 })
 
 describe.each([0, 2])('any number of them, however they interleave (%i threads)', threads => {
-  it.each([1, 2, 3, 4, 5, 6])('%i', async seed => {
+  it.each(part([1, 2, 3, 4, 5, 6], seed => seed <= 2))('%i', async seed => {
     const random = uniform(seed * 101 + threads)
     const below = (count: number): number => Math.floor(random() * count)
     const shared = MAKERS.map(make => make())

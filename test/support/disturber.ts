@@ -80,14 +80,15 @@ function writeStep(writer: TrialWriter, step: number, version: number): void {
   }
 }
 
-const SELF = fileURLToPath(import.meta.url)
+/** This file, as test/programs.ts has compiled it. */
+const PROGRAM = join(import.meta.dirname, '../../dist/programs/disturber.js')
 
 export class Disturber {
   readonly #process: ChildProcess
   readonly #lines: AsyncIterator<string>
 
   private constructor(what: Disturbance, directory: string, seed: number) {
-    const args = ['--import', 'tsx', SELF, what, directory, String(seed)]
+    const args = [PROGRAM, what, directory, String(seed)]
     this.#process = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
     this.#lines = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]()
   }
@@ -217,4 +218,5 @@ async function serve(what: Disturbance, directory: string, seed: number): Promis
   console.log(changes)
 }
 
-if (process.argv[1] === SELF) await serve(process.argv[2] as Disturbance, process.argv[3]!, Number(process.argv[4]))
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await serve(process.argv[2] as Disturbance, process.argv[3]!, Number(process.argv[4]))

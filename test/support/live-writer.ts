@@ -43,14 +43,15 @@ export type Command =
   /** Dies without a word. */
   | { readonly do: 'crash' }
 
-const SELF = fileURLToPath(import.meta.url)
+/** This file, as test/programs.ts has compiled it. */
+const PROGRAM = join(import.meta.dirname, '../../dist/programs/live-writer.js')
 
 export class LiveWriter {
   readonly #process: ChildProcess
   readonly #answers: AsyncIterator<string>
 
   private constructor(directory: string, numWorkers: number) {
-    this.#process = spawn(process.execPath, ['--import', 'tsx', SELF, directory, String(numWorkers)], {
+    this.#process = spawn(process.execPath, [PROGRAM, directory, String(numWorkers)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     this.#answers = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]()
@@ -139,4 +140,4 @@ async function serve(directory: string, numWorkers: number): Promise<void> {
   }
 }
 
-if (process.argv[1] === SELF) await serve(process.argv[2]!, Number(process.argv[3]))
+if (process.argv[1] === fileURLToPath(import.meta.url)) await serve(process.argv[2]!, Number(process.argv[3]))

@@ -1,0 +1,3 @@
+/** The long part of rule-invoker.test.ts. */
+
+import './rule-invoker.test.js'

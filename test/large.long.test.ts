@@ -1,0 +1,3 @@
+/** The long part of large.test.ts. */
+
+import './large.test.js'

@@ -1,0 +1,3 @@
+/** The long part of network.test.ts. */
+
+import './network.test.js'

@@ -1,0 +1,3 @@
+/** The long part of pool.test.ts. */
+
+import './pool.test.js'

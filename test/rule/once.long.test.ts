@@ -1,0 +1,3 @@
+/** The long part of once.test.ts. */
+
+import './once.test.js'

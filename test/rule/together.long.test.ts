@@ -1,0 +1,3 @@
+/** The long part of together.test.ts. */
+
+import './together.test.js'

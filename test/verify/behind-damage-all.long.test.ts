@@ -1,0 +1,3 @@
+/** The long part of behind-damage.test.ts. */
+
+import './behind-damage.test.js'

@@ -140,6 +140,25 @@ interface RulesOfTrial {
   readonly done: Set<number>
 }
 
+/** Steps that can be judged, in order, of which those up to `at` have been. */
+interface Queue {
+  readonly group: RulesOfTrial
+  /** What was known when they were told. */
+  readonly known: readonly unknown[]
+  readonly steps: readonly number[]
+  at: number
+}
+
+/** The queue whose step comes next; of those with the same step the first. */
+function firstOf(queues: readonly Queue[]): Queue | undefined {
+  let first: Queue | undefined
+  for (const queue of queues) {
+    const step = queue.steps[queue.at]
+    if (step !== undefined && (first === undefined || step < first.steps[first.at]!)) first = queue
+  }
+  return first
+}
+
 /** A rule, a step, and what the rule needs at it. */
 interface Prepared {
   readonly rule: Rule
@@ -157,6 +176,7 @@ class Evaluator {
   readonly #shared: readonly Rule[]
   readonly #groups: readonly RulesOfTrial[]
   readonly #trials: readonly Trial[]
+  readonly #queues = new Map<RulesOfTrial, Queue>()
   readonly #ended = new Set<Rule>()
   readonly #findings: Finding[] = []
   readonly #problems = new Map<string, Problem>()
@@ -238,16 +258,17 @@ class Evaluator {
   async #gather(inquiry: Inquiry): Promise<readonly Prepared[]> {
     const prepared: Prepared[] = []
     const turn = turnsWhenDue()
-    const next = this.#groups
-      .flatMap((group, i) => this.#readySteps(group).map(step => ({ step, group, i })))
-      .sort((a, b) => a.step - b.step || a.i - b.i)
+    const queues = this.#groups.map(group => this.#queueOf(group))
     const { signal } = this.#options
     let before = 0
-    for (const { step, group } of next) {
+    for (let queue = firstOf(queues); queue; queue = firstOf(queues)) {
+      const { group } = queue
+      const step = queue.steps[queue.at]!
       // The next step is taken to want as much as the last.
       const valueBytes = inquiry.valueByteLength
       if (inquiry.questionCount >= WINDOW_QUESTIONS || 2 * valueBytes - before > this.#valueLimit(inquiry)) break
       before = valueBytes
+      queue.at++
       group.done.add(step)
       this.#doneSteps++
       for (const rule of group.rules) {
@@ -273,13 +294,22 @@ class Evaluator {
     return trial.steps({ showIncompleteSteps: this.#hasGivenUp }).filter(step => !done.has(step) && isMeant(step))
   }
 
-  /** Those of them that can be judged now: of other trials it is known whether they have them. */
-  #readySteps(group: RulesOfTrial): number[] {
-    const { rules } = group
+  /**
+   * Those of them that can be judged now: of other trials it is known whether they have them. As long as no more is known of
+   * the trials, they are told once, and not for each window: there may be a million.
+   */
+  #queueOf(group: RulesOfTrial): Queue {
+    const { trial, rules } = group
     const others = [...new Set(rules.flatMap(({ otherTrials }) => otherTrials))].map(stateOf)
-    const isKnown = (step: number): boolean =>
-      this.#hasGivenUp || others.every(other => other.stepState(step, 'GLOBAL') !== 'NOT_YET_AVAILABLE')
-    return this.#steps(group).filter(isKnown)
+    const known = [this.#hasGivenUp, stateOf(trial).contents, ...others.map(({ contents }) => contents)]
+    let queue = this.#queues.get(group)
+    if (queue === undefined || known.some((one, i) => one !== queue!.known[i])) {
+      const isKnown = (step: number): boolean =>
+        this.#hasGivenUp || others.every(other => other.stepState(step, 'GLOBAL') !== 'NOT_YET_AVAILABLE')
+      queue = { group, known, steps: this.#steps(group).filter(isKnown), at: 0 }
+      this.#queues.set(group, queue)
+    }
+    return rules.every(rule => this.#ended.has(rule)) ? { ...queue, steps: [], at: 0 } : queue
   }
 
   async #judge(prepared: readonly Prepared[]): Promise<void> {
@@ -400,7 +430,7 @@ class Evaluator {
     const look = async () => {
       for (const trial of running) await trial.refresh()
       await this.#ask()
-      const isDone = !this.#isWaiting() || this.#groups.some(group => this.#readySteps(group).length > 0)
+      const isDone = !this.#isWaiting() || firstOf(this.#groups.map(group => this.#queueOf(group))) !== undefined
       if (isDone) return { answer: true }
       return {
         missing: 'a complete step, or the end of the job',

@@ -179,8 +179,6 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** To make another rule like this one. */
   protected options: Readonly<RuleOptions>
   readonly #selections: Selection[] = []
-  /** As they were asked for last. */
-  #steps: { catalog?: Catalog; key?: string; byName: Map<string, readonly WorkerStep[]> } = { byName: new Map() }
   /** Whether gradients of any of its tensors were saved. */
   #gradients: { readonly catalog: Catalog; readonly areThere: boolean } | undefined
   readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
@@ -261,18 +259,10 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   }
 
   /** The steps of a moment's sequence at which its worker saved a tensor, ascending. */
-  protected stepsOf(name: string, { worker, sequence, key }: Moment): readonly WorkerStep[] {
-    const { catalog } = stateOf(this.baseTrial)
-    if (this.#steps.catalog !== catalog || this.#steps.key !== key) {
-      this.#steps = { catalog, key, byName: stepsByName(catalog, key) }
-    }
-    let own = this.#steps.byName.get(name)
-    if (own === undefined) {
-      const all = stepsOfWorkers(catalog, name).get(worker) ?? []
-      own = sequence === 'all' ? all : all.filter(({ mode }) => mode === sequence)
-      this.#steps.byName.set(name, own)
-    }
-    return own
+  protected stepsOf(name: string, { worker, sequence }: Moment): readonly WorkerStep[] {
+    const saved = stateOf(this.baseTrial).catalog.byTensor.get(name)
+    const own = saved && stepsOfWorkers(saved).get(worker)
+    return own?.get(sequence) ?? []
   }
 
   /** Whether a weight is trained, for all that is known: gradients were saved, but none of it, where it is frozen. */
@@ -546,45 +536,31 @@ export function hasTraining(trial: Trial): boolean {
 
 const trained = new WeakMap<Catalog, boolean>()
 
-/** All rules over a trial ask for the same steps: by sequence and worker, then by tensor. */
-const stepsOfTensors = new WeakMap<Catalog, Map<string, Map<string, readonly WorkerStep[]>>>()
+/** Steps of one worker, by the sequences that they are in. */
+type StepsOfWorker = ReadonlyMap<Sequence, readonly WorkerStep[]>
 
-/** Of each tensor that was asked about. */
-function stepsByName(catalog: Catalog, key: string): Map<string, readonly WorkerStep[]> {
-  let ofCatalog = stepsOfTensors.get(catalog)
-  if (ofCatalog === undefined) {
-    ofCatalog = new Map()
-    stepsOfTensors.set(catalog, ofCatalog)
-  }
-  let ofKey = ofCatalog.get(key)
-  if (ofKey === undefined) {
-    ofKey = new Map()
-    ofCatalog.set(key, ofKey)
-  }
-  return ofKey
-}
+/** By the steps at which a tensor was saved: all rules over a trial ask for the same, and tensors that were saved together have one list. */
+const stepsBySequence = new WeakMap<readonly WorkerStep[], ReadonlyMap<Worker, StepsOfWorker>>()
 
-const workersOfTensors = new WeakMap<Catalog, Map<string, ReadonlyMap<Worker, readonly WorkerStep[]>>>()
-
-/** What each worker saved of a tensor. */
-function stepsOfWorkers(catalog: Catalog, name: string): ReadonlyMap<Worker, readonly WorkerStep[]> {
-  let ofCatalog = workersOfTensors.get(catalog)
-  if (ofCatalog === undefined) {
-    ofCatalog = new Map()
-    workersOfTensors.set(catalog, ofCatalog)
-  }
-  let ofName = ofCatalog.get(name)
-  if (ofName === undefined) {
-    const byWorker = new Map<Worker, WorkerStep[]>()
-    for (const workerStep of catalog.byTensor.get(name) ?? []) {
-      const own = byWorker.get(workerStep.worker)
-      if (own) own.push(workerStep)
-      else byWorker.set(workerStep.worker, [workerStep])
+/** Those of each worker. */
+function stepsOfWorkers(saved: readonly WorkerStep[]): ReadonlyMap<Worker, StepsOfWorker> {
+  const known = stepsBySequence.get(saved)
+  if (known) return known
+  const byWorker = new Map<Worker, Map<Sequence, WorkerStep[]>>()
+  for (const workerStep of saved) {
+    let own = byWorker.get(workerStep.worker)
+    if (own === undefined) {
+      own = new Map()
+      byWorker.set(workerStep.worker, own)
     }
-    ofName = byWorker
-    ofCatalog.set(name, ofName)
+    for (const sequence of ['all', workerStep.mode] as const) {
+      const steps = own.get(sequence)
+      if (steps) steps.push(workerStep)
+      else own.set(sequence, [workerStep])
+    }
   }
-  return ofName
+  stepsBySequence.set(saved, byWorker)
+  return byWorker
 }
 
 /** Where a global step is among ascending ones; -1: nowhere. */

@@ -8,8 +8,8 @@ import { meanOf } from './scalar.js'
 
 /** Losses of the last run of steps of training, and of the run of validation that goes on. */
 interface Runs {
-  training: readonly number[]
-  validation: readonly number[]
+  training: number[]
+  validation: number[]
   lastMode: Mode | null
   waited: number
   /** The lowest mean loss of validation, and that of the training at that time. */
@@ -57,9 +57,15 @@ export class Overfit extends builtin({
       const { training, validation } = losses()
       const isNewRun = !hasModes || mode !== runs.lastMode
       runs.lastMode = mode
-      if (!hasModes || mode === 'TRAIN') runs.training = isNewRun ? [...training] : [...runs.training, ...training]
-      if (!hasModes || mode === 'EVAL')
-        runs.validation = isNewRun ? [...validation] : [...runs.validation, ...validation]
+      // Behind what is there: a run can have any number of steps.
+      if (!hasModes || mode === 'TRAIN') {
+        if (isNewRun) runs.training = []
+        runs.training.push(...training)
+      }
+      if (!hasModes || mode === 'EVAL') {
+        if (isNewRun) runs.validation = []
+        runs.validation.push(...validation)
+      }
       if ((hasModes && mode !== 'EVAL') || step < start_step) return null
       const [T, V] = [meanOf(runs.training), meanOf(runs.validation)]
       if (T === null || V === null || T === 0) return null

@@ -4,7 +4,7 @@ import type { TrialscanError } from '../errors.js'
 import { type IndexFile, modeInError, type SavedShape, type TensorLocation } from '../format/index-file.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import type { RecordPlace, RowPlace } from '../job/coalesce.js'
-import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import { type GlobalStep, MODES, type Mode, type ModeStep, type ReductionName, type Worker } from '../types.js'
 import { type Completeness, type Step, Steps } from './steps.js'
 import { inTurns } from './turns.js'
 
@@ -28,8 +28,6 @@ export interface WorkerStep {
   readonly eventFile: string
   /** In the order of the index file. */
   readonly tensors: ReadonlyMap<string, SavedTensor>
-  /** The index file. */
-  readonly url: string
   /** Why the index file could not be read; `tensors` is then empty. */
   readonly error: TrialscanError | null
   /** Whether the trial is Tornasole's, which called float16 int32. */
@@ -41,7 +39,6 @@ export interface IndexEntry {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
-  readonly url: string
   readonly content: IndexFile | TrialscanError
 }
 
@@ -74,13 +71,15 @@ export class Catalog {
       workerSteps.push(workerStepOf(entry, isTornasole))
     })
     workerSteps.sort(compareWorkerSteps)
-    const ofSteps: WorkerStep[][] = []
-    await inTurns(workerSteps, workerStep => {
-      if (ofSteps.at(-1)?.[0]?.step === workerStep.step) ofSteps.at(-1)!.push(workerStep)
-      else ofSteps.push([workerStep])
-    })
     const found: Step[] = []
-    await inTurns(ofSteps, ofStep => found.push(stepOf(ofStep)))
+    let first = 0
+    let end = 0
+    await inTurns(workerSteps, ({ step }) => {
+      end++
+      if (workerSteps[end]?.step === step) return
+      found.push(stepOf(workerSteps.slice(first, end), found.at(-1)?.workers))
+      first = end
+    })
     const steps = await Steps.of(found, { ...completeness, numWorkers: numWorkers ?? workers.size })
     return new Catalog(workerSteps, [...workers].sort(), steps)
   }
@@ -138,18 +137,19 @@ export function inOrderOfWorkers(workerSteps: readonly WorkerStep[]): WorkerStep
   return [...workerSteps].sort((a, b) => (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0))
 }
 
-function workerStepOf({ step, worker, url, content }: IndexEntry, isTornasole: boolean): WorkerStep {
+function workerStepOf({ step, worker, content }: IndexEntry, isTornasole: boolean): WorkerStep {
   const error = content instanceof Error ? content : null
   const told = content instanceof Error ? modeInError(content) : content
-  const { mode, modeStep } = told === null || told.modeStep < 0 ? { mode: 'GLOBAL' as const, modeStep: step } : told
-  const common = { step, worker, mode, modeStep: modeStep as number as ModeStep, url, error, isTornasole }
-  if (content instanceof Error) return { ...common, eventFile: '', tensors: new Map() }
-  const { eventFile, tensors, shapes } = content
-  return {
-    ...common,
-    eventFile: eventFile ?? '',
-    tensors: tensorsOf(tensors, shapes),
+  const ofMode = told === null || told.modeStep < 0 ? { mode: 'GLOBAL' as const, modeStep: step } : told
+  // What comes from a thread has a string of its own in each of a million.
+  const mode = MODES.find(known => known === ofMode.mode)!
+  const modeStep = ofMode.modeStep as number as ModeStep
+  if (content instanceof Error) {
+    return { step, worker, mode, modeStep, eventFile: '', tensors: new Map(), error, isTornasole }
   }
+  const { eventFile, tensors: locations, shapes } = content
+  const tensors = tensorsOf(locations, shapes)
+  return { step, worker, mode, modeStep, eventFile: eventFile ?? '', tensors, error, isTornasole }
 }
 
 type Tensors = ReadonlyMap<string, SavedTensor>
@@ -248,11 +248,14 @@ export function tellsMode({ error }: WorkerStep): boolean {
 /**
  * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
  * mode that the others are of, if they agree.
+ * @param lastWorkers those of the step before: most steps share the list
  */
-function stepOf(workerSteps: readonly WorkerStep[]): Step {
+function stepOf(workerSteps: readonly WorkerStep[], lastWorkers: readonly Worker[] | undefined): Step {
   const readable = workerSteps.filter(tellsMode)
   const { step: globalStep, mode, modeStep } = readable[0] ?? workerSteps[0]!
-  const step = { globalStep, mode, modeStep, workers: workersOf(workerSteps) }
+  const own = workersOf(workerSteps)
+  const isSame = lastWorkers?.length === own.length && own.every((worker, i) => worker === lastWorkers[i])
+  const step = { globalStep, mode, modeStep, workers: isSame ? lastWorkers : own }
   if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step
   const parts = new Map<string, WorkerStep[]>()
   for (const workerStep of workerSteps) {

@@ -8,7 +8,6 @@ import {
   COLLECTIONS_DIRECTORY,
   collectionsFilePath,
   INDEX_DIRECTORY,
-  type IndexFileName,
   parseCollectionsFileName,
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
@@ -29,12 +28,19 @@ import { runTwice } from '../runner/runner.js'
 import { readFileIfThere } from '../store/local/file.js'
 import { writeAsideSync } from '../store/local/output.js'
 import { eachFile, type Store } from '../store/store.js'
-import type { Worker } from '../types.js'
+import type { GlobalStep, Worker } from '../types.js'
 import { Catalog, type IndexEntry } from './catalog.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
 import { listParts, noTrial } from './no-trial.js'
 import { inTurns } from './turns.js'
 import { UnindexedEvents } from './unindexed.js'
+
+/** An index file by its name. */
+interface UnreadFile {
+  readonly path: string
+  readonly step: GlobalStep
+  readonly worker: Worker
+}
 
 /** Steps `[begin, end)`; null: no limit on that side. */
 export type StepRange = readonly [begin: number | null, end: number | null]
@@ -46,7 +52,7 @@ export interface TrialContents {
   readonly workers: readonly Worker[]
   /** Whether the job has ended, and everything it wrote is in the catalog. */
   readonly ended: boolean
-  /** The files that the catalog was made from: index files, or event files where there are none. */
+  /** The files that the catalog was made from, if they are kept: index files, or event files where there are none. */
   readonly entries: readonly IndexEntry[]
   /** Event files without index: the steps of several lie in one, so that no index file can name it. */
   readonly isTensorBoard: boolean
@@ -63,6 +69,8 @@ export interface LoadOptions {
   readonly incompleteStepWindow: number
   /** Whether an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
+  /** Whether the files that the catalog is made from are wanted for themselves. */
+  readonly keepsEntries: boolean
   /** File of the index cache, an absolute path; null: none. */
   readonly indexCache: string | null
 }
@@ -158,7 +166,9 @@ export class TrialLoader {
     ]
     if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
-    const entries = isIndexed ? await withOwners([...this.#entries.values()]) : this.#events.entries()
+    const entries = isIndexed
+      ? await withOwners([...this.#entries.values()], path => store.url(path))
+      : this.#events.entries()
     const recordProblems = isIndexed ? [] : this.#events.problems()
     const duplicates = [...this.#duplicates].map(([path, taken]) => duplicateError(store.url(path), path, taken))
     const { numWorkers = null, paths: collectionsPaths = [] } = collections ?? {}
@@ -181,7 +191,7 @@ export class TrialLoader {
       workers: allWorkers(catalog.workers, collectionsPaths),
       collections: { collections: collections?.collections ?? new Map(), numWorkers: collections?.numWorkers ?? 0 },
       ended,
-      entries,
+      entries: this.#options.keepsEntries ? entries : [],
       isTensorBoard,
       problems: [
         ...collectionProblems,
@@ -191,6 +201,12 @@ export class TrialLoader {
         ...(this.#cacheProblem ? [this.#cacheProblem] : []),
       ],
       recordProblems,
+    }
+    if (ended) {
+      // Nothing more is read, and the catalog has what was.
+      this.#entries.clear()
+      this.#stamps.clear()
+      this.#listed = []
     }
     return this.#contents
   }
@@ -292,7 +308,7 @@ export class TrialLoader {
    * Index files that the cache knows and that have not changed since. Stamps are taken before a file is read, so that one
    * that changes meanwhile is read again the next time.
    */
-  async #fromCache(files: readonly { readonly path: string; readonly name: IndexFileName }[]): Promise<IndexEntry[]> {
+  async #fromCache(files: readonly UnreadFile[]): Promise<IndexEntry[]> {
     const { indexCache } = this.#options
     if (indexCache === null) return []
     const { store } = this.#access
@@ -303,10 +319,10 @@ export class TrialLoader {
     const bytes = this.#contents === undefined ? readFileIfThere(indexCache) : null
     const known = bytes && decodeIndexCache(store.url(''), bytes)
     if (!known) return []
-    return files.flatMap(({ path, name: { step, worker } }) => {
+    return files.flatMap(({ path, step, worker }) => {
       const file = known.get(path)
       const isSame = file?.stamp.every((number, i) => number === this.#stamps.get(path)![i])
-      return file && isSame ? [{ path, step, worker, url: store.url(path), content: file.content }] : []
+      return file && isSame ? [{ path, step, worker, content: file.content }] : []
     })
   }
 
@@ -363,19 +379,23 @@ export class TrialLoader {
   }
 
   /** Index files to be read. */
-  async #unread(paths: readonly string[], files: TrialFiles): Promise<{ path: string; name: IndexFileName }[]> {
-    const unread: { path: string; name: IndexFileName }[] = []
+  async #unread(paths: readonly string[], files: TrialFiles): Promise<UnreadFile[]> {
+    const unread: UnreadFile[] = []
+    // A string for each worker, and not for each file.
+    const workers = new Map<Worker, Worker>()
     await inTurns(paths, path => {
       if (this.#isRead(path)) return
       const name = files.indexName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
       this.#hasOdd ||= !isHooksOwn(path)
-      unread.push({ path, name })
+      const worker = workers.get(name.worker) ?? name.worker
+      workers.set(worker, worker)
+      unread.push({ path, step: name.step, worker })
     })
     return unread
   }
 
-  async #read(files: readonly { readonly path: string; readonly name: IndexFileName }[]): Promise<IndexEntry[]> {
+  async #read(files: readonly UnreadFile[]): Promise<IndexEntry[]> {
     const many = files.length >= MANY_INDEX_FILES
     const { threads } = this.#options
     // Requests wait for answers, not for threads.
@@ -387,9 +407,7 @@ export class TrialLoader {
         paths => runTwice(runner, { kind: 'index', store: this.#access.spec, paths }),
         path => this.#access.store.url(path),
       )
-      return some.map(({ path, name: { step, worker } }, i) => {
-        return { path, step, worker, url: this.#access.store.url(path), content: contents[i]! }
-      })
+      return some.map(({ path, step, worker }, i) => ({ path, step, worker, content: contents[i]! }))
     }
     const entries: IndexEntry[] = []
     for await (const some of pumpAll(chunksOf(files, INDEX_FILES_PER_JOB), read, runner)) entries.push(...some)
@@ -398,7 +416,10 @@ export class TrialLoader {
 }
 
 /** An index file whose numbers are another worker's is one that can't be used. */
-async function withOwners(entries: readonly IndexEntry[]): Promise<readonly IndexEntry[]> {
+async function withOwners(
+  entries: readonly IndexEntry[],
+  urlOf: (path: string) => string,
+): Promise<readonly IndexEntry[]> {
   let hasOthers = false
   await inTurns(entries, ({ step, worker, content }) => {
     hasOthers ||= !(content instanceof Error) && otherWorkerOf({ step, worker, content }) !== null
@@ -410,7 +431,7 @@ async function withOwners(entries: readonly IndexEntry[]): Promise<readonly Inde
   const others = othersAmong(indexes)
   return entries.map((entry, i) => {
     const other = others.get(indexes[i]!)
-    return other?.isFault ? { ...entry, content: otherWorkerError(entry.url, indexes[i]!, other) } : entry
+    return other?.isFault ? { ...entry, content: otherWorkerError(urlOf(entry.path), indexes[i]!, other) } : entry
   })
 }
 

@@ -56,7 +56,6 @@ export class Steps {
   /** Workers that have to write a step; Infinity while nobody knows how many there are. */
   readonly numWorkers: number
   readonly #completeness: Completeness
-  readonly #byGlobalStep = new Map<number, Step>()
   readonly #byMode = new Map<Mode, StepsOfMode>()
 
   /** @param all in ascending order */
@@ -76,7 +75,6 @@ export class Steps {
   }
 
   #add(step: Step): void {
-    this.#byGlobalStep.set(step.globalStep, step)
     for (const part of step.apart ?? [step]) {
       let ofMode = this.#byMode.get(part.mode)
       if (ofMode === undefined) {
@@ -93,7 +91,15 @@ export class Steps {
   }
 
   get(globalStep: number): Step | undefined {
-    return this.#byGlobalStep.get(globalStep)
+    let low = 0
+    let high = this.all.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.all[middle]!.globalStep < globalStep) low = middle + 1
+      else high = middle
+    }
+    const step = this.all[low]
+    return step?.globalStep === globalStep ? step : undefined
   }
 
   /**
@@ -123,7 +129,7 @@ export class Steps {
    * once remains so, and a worker that never was in the mode is not waited for.
    */
   isComplete(number: number, mode: Mode): boolean {
-    if (mode === 'GLOBAL') return number <= this.lastComplete && this.#byGlobalStep.has(number)
+    if (mode === 'GLOBAL') return number <= this.lastComplete && this.get(number) !== undefined
     return this.#byMode.get(mode)?.isComplete(number, this.lastComplete, this.#completeness) ?? false
   }
 }

@@ -184,18 +184,16 @@ export class UnindexedEvents {
       tensors,
       shapes: [],
     }
-    const url = this.#access.store.url(path)
-    return { path, step, worker, url, content: failure !== null && tensors.length === 0 ? failure : content }
+    return { path, step, worker, content: failure !== null && tensors.length === 0 ? failure : content }
   }
 
   /** The steps of TensorBoard's event files: of a run, everything that was logged under one number. */
   #entriesOfRuns(): IndexEntry[] {
-    type Run = Map<number, { path: string; url: string; tensors: Map<string, TensorLocation> }>
+    type Run = Map<number, { path: string; tensors: Map<string, TensorLocation> }>
     const runs = new Map<string, Run>()
     for (const { path, scans } of this.#files.values()) {
       const run: Run = runs.get(runOf(path)) ?? new Map()
       runs.set(runOf(path), run)
-      const url = this.#access.store.url(path)
       for (const scan of scans) {
         for (let i = 0; i < scan.tag.length; i++) {
           const step = scan.step[i]!
@@ -204,17 +202,16 @@ export class UnindexedEvents {
           const known = run.get(step)
           // After a restart a step comes again: the last one counts.
           if (known) known.tensors.set(location.name, location)
-          else run.set(step, { path, url, tensors: new Map([[location.name, location]]) })
+          else run.set(step, { path, tensors: new Map([[location.name, location]]) })
         }
       }
     }
     return [...runs].flatMap(([worker, steps]) =>
       [...steps].map(
-        ([step, { path, url, tensors }]): IndexEntry => ({
+        ([step, { path, tensors }]): IndexEntry => ({
           path,
           step: step as GlobalStep,
           worker,
-          url,
           content: { mode: 'GLOBAL', modeStep: step, eventFile: path, tensors: [...tensors.values()], shapes: [] },
         }),
       ),

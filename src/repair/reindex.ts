@@ -49,6 +49,7 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
     threads,
     incompleteStepWindow: 1000,
     requireCollections: false,
+    keepsEntries: true,
     indexCache: null,
   })
   const { entries, isTensorBoard, recordProblems } = await loader.load()

@@ -99,6 +99,7 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     threads,
     incompleteStepWindow,
     requireCollections,
+    keepsEntries: false,
     indexCache: indexCache === undefined ? null : resolve(indexCache),
   })
   const contents = await loader.load()

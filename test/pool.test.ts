@@ -327,7 +327,6 @@ describe('a job that fails as an engine does', () => {
       modeStep: 0 as ModeStep,
       eventFile: eventFilePath(0, 'worker_0'),
       tensors: new Map(),
-      url: 'index',
       error: null,
       isTornasole: false,
     }

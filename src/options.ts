@@ -38,7 +38,7 @@ export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof
 }
 
 /** What a call gets if nothing is given. */
-const NONE = Object.freeze({})
+const NO_OPTIONS = Object.freeze({})
 
 /**
  * Checks what was given to a call against what it takes.
@@ -48,8 +48,8 @@ const NONE = Object.freeze({})
  */
 export function checkOptions<O extends object>(call: string, takes: Kind<O>, given: O | undefined): O {
   const described = takes as Described
-  if (given === undefined && described.required.length === 0) return NONE as O
-  const options = given === undefined ? (NONE as O) : given
+  if (given === undefined && described.required.length === 0) return NO_OPTIONS as O
+  const options = given === undefined ? (NO_OPTIONS as O) : given
   expectOptions(call, options, Object.keys(described.entries))
   const { issues } = v.safeParse(described, options, { abortEarly: true })
   if (!issues) return options

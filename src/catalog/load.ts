@@ -2,7 +2,7 @@
 
 import { pathToFileURL } from 'node:url'
 import { MissingCollectionFiles, StoreError, TrialscanError } from '../errors.js'
-import { type Collections, CollectionsReader, mergeCollections } from '../format/collections.js'
+import { type Collections, CollectionsReader, MAX_COLLECTIONS_BYTES, mergeCollections } from '../format/collections.js'
 import { othersAmong, otherWorkerError, otherWorkerOf } from '../format/index-owner.js'
 import {
   COLLECTIONS_DIRECTORY,
@@ -21,6 +21,7 @@ import {
   ROOT_FILES,
   TrialFiles,
 } from '../format/trial-files.js'
+import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES } from '../job/index-files.js'
 import type { Access } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../runner/pump.js'
@@ -75,13 +76,8 @@ export interface LoadOptions {
   readonly indexCache: string | null
 }
 
-const MAX_COLLECTIONS_BYTES = 256 << 20
 /** Files of the index that are listed again although nothing is missing before them. */
 const RELISTED_FILES = 500
-/** Index files a job reads. */
-const INDEX_FILES_PER_JOB = 256
-/** An index file takes about 50 µs; from this many on, threads pay. */
-const MANY_INDEX_FILES = 1024
 
 /** Reads what is known of a trial without reading a tensor, and later what has come since. */
 export class TrialLoader {

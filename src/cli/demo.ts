@@ -44,7 +44,7 @@ async function demo(path: string): Promise<void> {
   for await (const row of scan) rows.push(row)
   const { stats } = scan
 
-  describeTrial(trial)
+  describeDemo(trial)
   // A job that set no mode saved all its steps as GLOBAL ones.
   const mode = trial.modes().includes('TRAIN') ? 'TRAIN' : 'GLOBAL'
   const training = rows.filter(row => row.mode === mode)
@@ -85,7 +85,7 @@ async function demo(path: string): Promise<void> {
   await trial.close()
 }
 
-function describeTrial(trial: Trial): void {
+function describeDemo(trial: Trial): void {
   const names = trial.tensorNames()
   print(`${colors.bold(safe(trial.name))}: ${counted(names.length, 'tensor')}, `)
   print(trial.loadedAllSteps ? 'the training has ended\n' : 'the training may still run\n')

@@ -34,7 +34,7 @@ interface CollectionListing {
   readonly include_regex: readonly string[]
 }
 
-interface Listing {
+interface TrialListing {
   readonly name: string
   readonly path: string
   readonly complete: boolean
@@ -61,7 +61,7 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
   try {
     const { tensors, byteLength } = await trial.summary()
     const collections = listCollections(trial, format === 'table' ? MAX_COLLECTIONS : Number.POSITIVE_INFINITY)
-    const listing: Listing = {
+    const listing: TrialListing = {
       name: trial.name,
       path,
       complete: trial.loadedAllSteps,
@@ -77,7 +77,7 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
     let text = ''
     for (const piece of listingText(listing, problems, format, out === undefined && process.stdout.isTTY === true)) {
       text += piece
-      if (text.length < PIECE_LENGTH) continue
+      if (text.length < PRINTED_LENGTH) continue
       await output.write(text)
       text = ''
     }
@@ -91,7 +91,7 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
   }
 }
 
-function listSteps(trial: Trial): Listing['steps'] {
+function listSteps(trial: Trial): TrialListing['steps'] {
   const own = trial.modes()
   const listed = Object.values(modes).filter(mode => mode === 'GLOBAL' || own.includes(mode))
   return Object.fromEntries(
@@ -119,7 +119,7 @@ function ascending(numbers: readonly number[]): number[] {
 }
 
 /** Characters that are written at once. */
-const PIECE_LENGTH = 1 << 16
+const PRINTED_LENGTH = 1 << 16
 /** Problems that are told on standard error. */
 const MAX_NOTES = 100
 /** Collections whose members are counted in a table. */
@@ -148,7 +148,7 @@ function listCollections(trial: Trial, limit: number): { listed: CollectionListi
 
 /** The text piece by piece: there may be a million tensors. */
 function* listingText(
-  listing: Listing,
+  listing: TrialListing,
   problems: readonly TrialscanError[],
   format: FormatOf<'ls'>,
   onTerminal: boolean,
@@ -203,7 +203,7 @@ function csvCells(tensor: TensorSummary) {
   return [name, dtype, ...shapes, stepCount, byteLength, savedReductions.join(' '), error?.code, error?.message]
 }
 
-function* listingTable(listing: Listing, colors: Colors): Generator<string> {
+function* listingTable(listing: TrialListing, colors: Colors): Generator<string> {
   const { name, complete, bytes, steps, workers, workers_with_data, collections, tensors } = listing
   const title = (text: string, count?: number) =>
     `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
@@ -238,7 +238,7 @@ function* listingTable(listing: Listing, colors: Colors): Generator<string> {
 }
 
 /** All steps, then those of each mode: their numbers within it, and which global steps these are. */
-function stepsTable(steps: Listing['steps']): string {
+function stepsTable(steps: TrialListing['steps']): string {
   const { GLOBAL: all, ...own } = steps
   const span = ([first, ...others]: readonly number[]): string =>
     first === undefined ? '-' : others.length === 0 ? `${first}` : `${first} to ${others.at(-1)}`

@@ -16,7 +16,7 @@ interface Target {
 
 const FLUSH_LENGTH = 1 << 16
 /** What is written at once of what is bytes already. */
-const PIECE_BYTES = 16 << 20
+const WRITTEN_BYTES = 16 << 20
 /** A row waits no longer than this for others to fill the buffer. */
 const FLUSH_MS = 100
 
@@ -45,8 +45,8 @@ export class Output {
   async writeBytes(bytes: Uint8Array): Promise<void> {
     await this.flush()
     // No write takes 2 GiB.
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-      await this.#target.write(bytes.subarray(at, at + PIECE_BYTES))
+    for (let at = 0; at < bytes.length; at += WRITTEN_BYTES) {
+      await this.#target.write(bytes.subarray(at, at + WRITTEN_BYTES))
     }
   }
 

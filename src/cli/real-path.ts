@@ -6,15 +6,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../index.js'
 
 /** The real path of something that is perhaps not there yet. */
-export async function realPath(path: string): Promise<string> {
+export async function realPathOf(path: string): Promise<string> {
   const absolute = resolve(path)
   const parent = dirname(absolute)
   return realpath(absolute).catch(async () =>
-    parent === absolute ? absolute : join(await realPath(parent), basename(absolute)),
+    parent === absolute ? absolute : join(await realPathOf(parent), basename(absolute)),
   )
 }
 
-export function isInside(path: string, directory: string): boolean {
+export function liesIn(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
@@ -33,13 +33,13 @@ export function localTrial(trial: string): string | null {
 async function placeIn(trial: string, path: string) {
   const directory = localTrial(trial)
   if (directory === null) return null
-  const [realTrial, real] = (await Promise.all([directory, path].map(realPath))) as [string, string]
+  const [realTrial, real] = (await Promise.all([directory, path].map(realPathOf))) as [string, string]
   // A directory on the way that lies in the trial can be a link that leads out of it.
   let isNamedThere = false
   for (let at = dirname(resolve(path)); !isNamedThere && at !== dirname(at); at = dirname(at)) {
-    isNamedThere = isInside(await realPath(at), realTrial)
+    isNamedThere = liesIn(await realPathOf(at), realTrial)
   }
-  return { realTrial, real, isNamedThere, leadsThere: isInside(real, realTrial) }
+  return { realTrial, real, isNamedThere, leadsThere: liesIn(real, realTrial) }
 }
 
 /**
@@ -52,7 +52,7 @@ export async function expectOutside(trial: string, path: string, kind: string): 
   const place = await placeIn(trial, path)
   if (place === null) return
   const index = join(place.real, 'index')
-  const isLinked = kind === 'a directory' && (await isLinkOf(place.realTrial, target => isInside(target, index)))
+  const isLinked = kind === 'a directory' && (await isLinkOf(place.realTrial, target => liesIn(target, index)))
   if (!place.isNamedThere && !place.leadsThere && !isLinked) return
   throw new UsageError(`expected --out to be ${kind} outside of the trial, got ${path}`)
 }
@@ -70,15 +70,15 @@ const PART_OF_TRIAL =
 async function expectNoFileOf(trial: string, path: string, flag = '--out'): Promise<void> {
   const directory = localTrial(trial)
   if (directory === null) return
-  const [realTrial, real, parent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPath))
+  const [realTrial, real, parent] = await Promise.all([directory, path, dirname(resolve(path))].map(realPathOf))
   const places = [real!, join(parent!, basename(resolve(path)))]
-  const isOwn = places.some(place => isInside(place, realTrial!) && PART_OF_TRIAL.test(relative(realTrial!, place)))
+  const isOwn = places.some(place => liesIn(place, realTrial!) && PART_OF_TRIAL.test(relative(realTrial!, place)))
   const isFile = await stat(real!).then(
     stats => stats.isFile(),
     () => false,
   )
   // A link to a directory leads to all that is in it.
-  if (isOwn || (isFile && (await isLinkOf(realTrial!, target => isInside(real!, target))))) {
+  if (isOwn || (isFile && (await isLinkOf(realTrial!, target => liesIn(real!, target))))) {
     throw new UsageError(`expected ${flag} to be none of the trial's own files, got ${path}: name another file`)
   }
 }

@@ -9,7 +9,7 @@ import type { FormatOf } from './format/formats.js'
 import { counted } from './format/number.js'
 import { settle } from './given.js'
 import { Output } from './output.js'
-import { expectOutside, realPath } from './real-path.js'
+import { expectOutside, realPathOf } from './real-path.js'
 import type { S3Flags } from './s3.js'
 import { s3OptionsFor } from './s3-given.js'
 import { safe, safeJson } from './terminal.js'
@@ -75,7 +75,7 @@ function reindexedText(
 
 /** Nothing is written through links that lie where the index files come to lie. */
 async function expectNoLink(out: string, path: string): Promise<void> {
-  const [wanted, real] = [join(await realPath(out), path), await realPath(join(out, path))]
+  const [wanted, real] = [join(await realPathOf(out), path), await realPathOf(join(out, path))]
   if (real === wanted) return
   const target = join(out, path)
   throw new StoreError('Denied', `cannot write ${target}: a symbolic link leads to ${real}`, {

@@ -2,7 +2,7 @@
 
 import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../index.js'
 import { findingCsv } from './format/finding-csv.js'
-import { type FindingFormat, type JudgingReport, stepsOf } from './format/finding-format.js'
+import { type FindingFormat, type JudgingReport, stepsOfFindings } from './format/finding-format.js'
 import { findingJsonl } from './format/finding-jsonl.js'
 import { worstText } from './format/finding-table.js'
 import type { FormatOf } from './format/formats.js'
@@ -124,7 +124,7 @@ function lines(judged: JudgingReport): readonly string[] {
 }
 
 function stepListText(findings: readonly Finding[]): string {
-  const steps = stepsOf(findings)
+  const steps = stepsOfFindings(findings)
   const more = steps.length - MAX_STEPS
   return `${steps.length === 1 ? 'step' : 'steps'} ${steps.slice(0, MAX_STEPS).join(', ')}${more > 0 ? ` and ${countText(more)} more` : ''}`
 }

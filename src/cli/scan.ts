@@ -81,7 +81,7 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
     signal,
     onProgress: progress.update,
   })
-  const format = rowFormat(trial, flags)
+  const format = rowWriterFor(trial, flags)
   const output = await Output.open(out)
   try {
     await writeRows(rows, format, output)
@@ -123,7 +123,10 @@ async function writeRows(rows: Scan, format: RowWriter | RowFormatName, output: 
   }
 }
 
-function rowFormat(trial: Trial, flags: ScanFlags & { readonly format: FormatOf<'scan'> }): RowWriter | RowFormatName {
+function rowWriterFor(
+  trial: Trial,
+  flags: ScanFlags & { readonly format: FormatOf<'scan'> },
+): RowWriter | RowFormatName {
   const onTerminal = flags.out === undefined && process.stdout.isTTY === true
   const { format } = flags
   if (format === 'table') {

@@ -58,11 +58,11 @@ export async function runShow(path: string, name: string, given: ShowFlags): Pro
     const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
     expectMode(trial, row, flags)
     if (npy !== undefined && value !== null) {
-      await writeFile(npy, npyChunks(value))
+      await writeOutput(npy, npyChunks(value))
       tellNpy(npy, value)
     }
     const shape = value === null ? await tensor.shape(step, options).catch(() => null) : value.shape
-    await writeFile(out, chunksOf(row, value, shape, format, out === undefined && process.stdout.isTTY === true))
+    await writeOutput(out, printedChunks(row, value, shape, format, out === undefined && process.stdout.isTTY === true))
     if (format === 'npy' && value !== null && out !== undefined) tellNpy(out, value)
     return EXIT.ok
   } finally {
@@ -164,7 +164,7 @@ async function rowOf(
 }
 
 /** What is printed, a piece at a time. */
-function chunksOf(
+function printedChunks(
   row: ScanRow,
   value: TensorValue | null,
   shape: readonly number[] | null,
@@ -234,7 +234,7 @@ function statistics(moments: Moments): string[] {
 }
 
 /** @param path undefined: to standard output */
-async function writeFile(path: string | undefined, chunks: Iterable<string | Uint8Array>): Promise<void> {
+async function writeOutput(path: string | undefined, chunks: Iterable<string | Uint8Array>): Promise<void> {
   const file = await Output.open(path)
   try {
     for (const chunk of chunks) await (typeof chunk === 'string' ? file.write(chunk) : file.writeBytes(chunk))

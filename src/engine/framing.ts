@@ -3,8 +3,9 @@
  * loaded for it.
  */
 
-/** Bytes of TFRecord framing before a payload, and in all. */
+/** Bytes of TFRecord framing before a payload, behind it, and in all. */
 export const HEADER_LENGTH = 12
+export const FOOTER_LENGTH = 4
 export const FRAMING_LENGTH = 16
 
 /** What the hook writes as a payload's checksum unless it is told to compute one: the checksum of ASCII `0x12345678`. */

@@ -28,7 +28,7 @@ export interface LineTableOptions {
 const MAX_LINES = 256
 const MAX_BYTES = 128 << 10
 /** Bytes for the pieces other than names. */
-const PIECE_BYTES = 16 << 10
+const TEXT_BYTES = 16 << 10
 
 /** 32-bit words of a struct. */
 const LINE_WORDS = TextLine.size / 4
@@ -54,7 +54,7 @@ export class LineTable {
   readonly #endByteLength: number
   /** What will be copied to `#lines` and `#pieces`. */
   readonly #lineWords: Uint32Array
-  readonly #pieceBytes = new Uint8Array(PIECE_BYTES)
+  readonly #pieceBytes = new Uint8Array(TEXT_BYTES)
   #length = 0
   #byteLength = 0
   #piecesByteLength = 0
@@ -76,7 +76,7 @@ export class LineTable {
     this.#columns = memory.reserve(columns.length * TextColumn.size)
     this.#lineWords = new Uint32Array(MAX_LINES * LINE_WORDS)
     this.#lines = memory.reserve(this.#lineWords.byteLength)
-    this.#pieces = memory.reserve(PIECE_BYTES)
+    this.#pieces = memory.reserve(TEXT_BYTES)
     this.#text = memory.reserve(MAX_BYTES + TEXT_SLACK)
     this.#ends = memory.reserve(MAX_LINES * 4)
     const words = memory.words(this.#columns, columns.length * COLUMN_WORDS)

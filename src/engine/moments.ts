@@ -80,7 +80,7 @@ export class Moments {
    * throws.
    */
   knows(name: ReductionName): boolean {
-    const { known } = PARTS[name]
+    const { known } = PART_BY_REDUCTION[name]
     return (this.slot('known') & known) === known
   }
 
@@ -107,7 +107,7 @@ export class Moments {
    * @throws QueryError (`ReductionUnknown`) for one that the row was not made for
    */
   reduction(name: ReductionName): ReductionValue {
-    const { base, absolute, slot, form } = PARTS[name]
+    const { base, absolute, slot, form } = PART_BY_REDUCTION[name]
     if (!this.knows(name)) throw unknownReduction(name)
     if (this.#isFinite) return this.#finite(slot, form)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
@@ -267,16 +267,18 @@ function partOf(name: ReductionName): Part {
   }
 }
 
-const PARTS = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<Record<ReductionName, Part>>
+const PART_BY_REDUCTION = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<
+  Record<ReductionName, Part>
+>
 
 /** How to compute a reduction from a finite row, for lines that the core writes. */
 export function numberFrom(name: ReductionName): { readonly slot: MomentSlot; readonly form: NumberForm } {
-  return PARTS[name]
+  return PART_BY_REDUCTION[name]
 }
 
 /** The smallest set that answers all of these reductions, so that a scan computes no more than is asked for. */
 export function setFor(names: readonly ReductionName[]): KnownMoments {
-  return names.reduce((known, name) => known | PARTS[name].known, KnownMoments.none)
+  return names.reduce((known, name) => known | PART_BY_REDUCTION[name].known, KnownMoments.none)
 }
 
 function unknownReduction(name: ReductionName): QueryError {

@@ -24,15 +24,15 @@ export interface FaultPlace {
 }
 
 /** The sentence for a status: a stable code, what was expected of the record, and what it is instead. */
-type Refusal = readonly [code: string, expected: (fault: Fault) => string, got: (fault: Fault) => string]
+type RefusalText = readonly [code: string, expected: (fault: Fault) => string, got: (fault: Fault) => string]
 
-const TOO_LARGE: Refusal = [
+const TOO_LARGE: RefusalText = [
   'RecordTooLarge',
   () => 'a record whose tensor_content is its only large field',
   () => 'another large field',
 ]
 
-const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>, Refusal>> = {
+const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>, RefusalText>> = {
   [Status.truncated]: [
     'TruncatedRecord',
     ({ expected }) => `a record of ${expected} bytes`,
@@ -86,7 +86,7 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
 
 /** The code of a fault; null if the status is not a fault of the record. */
 export function faultCode(status: Status): string | null {
-  return (REFUSALS as Readonly<Record<number, Refusal | undefined>>)[status]?.[0] ?? null
+  return (REFUSALS as Readonly<Record<number, RefusalText | undefined>>)[status]?.[0] ?? null
 }
 
 /** The error for a fault. */
@@ -95,7 +95,7 @@ export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace)
   if (status === Status.outOfMemory) {
     return new EngineError(`${url}, offset ${startByte}: out of memory for this record`, { url, offset: startByte })
   }
-  const refusal = (REFUSALS as Readonly<Record<number, Refusal | undefined>>)[status]
+  const refusal = (REFUSALS as Readonly<Record<number, RefusalText | undefined>>)[status]
   if (refusal === undefined) {
     return new EngineError(`expected a known status from the core, got ${status}`, { url })
   }

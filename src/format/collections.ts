@@ -18,6 +18,9 @@ import {
 import { compilePattern, isPlainText } from './pattern.js'
 import { parseReductionName } from './reduction-name.js'
 
+/** A longer collections file is not read. */
+export const MAX_COLLECTIONS_BYTES = 256 << 20
+
 export interface ReductionConfig {
   readonly saveRawTensor: boolean
   readonly saveShape: boolean

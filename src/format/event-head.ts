@@ -51,12 +51,12 @@ const FIELD_HEAD_BYTES = 20
 /** A longer tag is refused: it can't be a name. */
 const MAX_TEXT_BYTES = 32 << 10
 /** More Values in one Event are refused: an empty one takes two bytes in the file and a hundred here. */
-const MAX_VALUES = 1 << 20
+const MAX_EVENT_VALUES = 1 << 20
 
 /** Keys of the fields we read: number << 3 | wire type. */
 const VARINT = 0
 const FIXED64 = 1
-const LENGTH_DELIMITED = 2
+export const LENGTH_DELIMITED = 2
 const START_GROUP = 3
 const END_GROUP = 4
 const FIXED32 = 5
@@ -92,7 +92,7 @@ export function* walkEventHead(bytes: FileBytes, start: number, end: number): Wa
         if (cursor.key !== SUMMARY_VALUE) continue
         const value = yield* walkValue(cursor, cursor.enter())
         if (value.kind === null && value.mode === 0) continue
-        if (values.length === MAX_VALUES) throw new MalformedEvent(cursor.at)
+        if (values.length === MAX_EVENT_VALUES) throw new MalformedEvent(cursor.at)
         values.push(value)
       }
     }

@@ -6,6 +6,7 @@
 
 import type { Reader } from 'protobufjs/minimal.js'
 import type { ReductionName } from '../types.js'
+import { LENGTH_DELIMITED } from './event-head.js'
 
 export interface Histogram {
   /** Rows of left edge, right edge and count. */
@@ -13,11 +14,10 @@ export interface Histogram {
   readonly reductions: Readonly<Partial<Record<ReductionName, number>>>
 }
 
-const LENGTH_DELIMITED = 2
-const EVENT_SUMMARY = 5
-const SUMMARY_VALUE = 1
-const VALUE_TAG = 1
-const VALUE_HISTOGRAM = 5
+const EVENT_SUMMARY_FIELD = 5
+const SUMMARY_VALUE_FIELD = 1
+const VALUE_TAG_FIELD = 1
+const VALUE_HISTOGRAM_FIELD = 5
 /** The singular doubles of a HistogramProto; the repeated ones come after them. */
 const SCALARS = ['min', 'max', 'num', 'sum', 'sumSquares'] as const
 const BUCKET_LIMIT = 6
@@ -47,7 +47,7 @@ export async function decodeHistogram(event: Uint8Array, tag: string): Promise<H
 export async function isHistogram(value: Uint8Array): Promise<boolean> {
   const { default: protobuf } = await import('protobufjs/minimal.js')
   try {
-    return readValue(protobuf.Reader.create(value), value.length, null) !== null
+    return readSummaryValue(protobuf.Reader.create(value), value.length, null) !== null
   } catch {
     return false
   }
@@ -55,22 +55,22 @@ export async function isHistogram(value: Uint8Array): Promise<boolean> {
 
 function findHistogram(reader: Reader, tag: string): Histogram | null {
   let found: Histogram | null = null
-  eachMessage(reader, reader.len, EVENT_SUMMARY, summaryEnd =>
-    eachMessage(reader, summaryEnd, SUMMARY_VALUE, valueEnd => {
-      found ??= readValue(reader, valueEnd, tag)
+  eachMessage(reader, reader.len, EVENT_SUMMARY_FIELD, summaryEnd =>
+    eachMessage(reader, summaryEnd, SUMMARY_VALUE_FIELD, valueEnd => {
+      found ??= readSummaryValue(reader, valueEnd, tag)
     }),
   )
   return found
 }
 
 /** @param tag the tag that the Value must have; null for any */
-function readValue(reader: Reader, end: number, tag: string | null): Histogram | null {
+function readSummaryValue(reader: Reader, end: number, tag: string | null): Histogram | null {
   let ownTag = ''
   let content: Content | null = null
   eachField(reader, end, (field, wireType) => {
     if (wireType !== LENGTH_DELIMITED) return false
-    if (field === VALUE_TAG) ownTag = reader.string()
-    else if (field === VALUE_HISTOGRAM) {
+    if (field === VALUE_TAG_FIELD) ownTag = reader.string()
+    else if (field === VALUE_HISTOGRAM_FIELD) {
       // A message that comes in pieces is merged, as protobuf requires.
       content ??= { scalars: { min: 0, max: 0, num: 0, sum: 0, sumSquares: 0 }, limits: [], counts: [] }
       readContent(reader, reader.uint32() + reader.pos, content)

@@ -64,7 +64,7 @@ export function isPlainText(source: string): boolean {
   return source.length <= MAX_PATTERN_LENGTH && literalSearch(source) !== null
 }
 
-type Search = (name: string) => boolean
+type PatternSearch = (name: string) => boolean
 
 /**
  * Characters that stand for themselves, escaped or not. At either end of a search, `.*` changes nothing unless an
@@ -73,7 +73,7 @@ type Search = (name: string) => boolean
 const LITERAL = /^(?:(\^)|(?:\.\*)?)((?:[\w/: @,=<>!~#%&;'"`-]|\\[^0-9a-zA-Z])*)(?:(\$)|(?:\.\*)?)$/
 
 /** The search for a plain text, which needs no engine; null for anything else. */
-function literalSearch(source: string): Search | null {
+function literalSearch(source: string): PatternSearch | null {
   const match = LITERAL.exec(source)
   if (match === null) return null
   const [, start, escaped = '', end] = match
@@ -85,7 +85,7 @@ function literalSearch(source: string): Search | null {
   return name => name.includes(text)
 }
 
-function engineSearch(source: string, { source: translated, isReversed, isMarked }: Translation): Search {
+function engineSearch(source: string, { source: translated, isReversed, isMarked }: Translation): PatternSearch {
   const engine = loadEngine()
   try {
     const compiled = engine.compile(translated, engine.LOOKBEHINDS)

@@ -95,7 +95,7 @@ const FLAG_NAMES: Readonly<Record<string, keyof Flags>> = {
 }
 
 /** How deep groups may be nested; the translator recurses once per level. */
-const MAX_DEPTH = 200
+const MAX_GROUP_DEPTH = 200
 
 /** RE2's own limit: repetition is expanded when a pattern is compiled. */
 const MAX_REPEAT = 1000
@@ -183,7 +183,7 @@ class Translator {
   }
 
   #alternatives(flags: Flags): PatternPart {
-    if (++this.#depth > MAX_DEPTH) throw this.#invalid(`groups nested more than ${MAX_DEPTH} deep`)
+    if (++this.#depth > MAX_GROUP_DEPTH) throw this.#invalid(`groups nested more than ${MAX_GROUP_DEPTH} deep`)
     const branches = [this.#sequence(flags)]
     while (this.#take('|')) branches.push(this.#sequence(flags))
     this.#depth--

@@ -98,16 +98,16 @@ export function rowFormat(name: RowFormatName, reductions: readonly ReductionNam
   }
 }
 
-type RowWriter = Omit<RowFormat, 'line'>
+type RowPieces = Omit<RowFormat, 'line'>
 
 /** Comma-separated values, quoted as RFC 4180 says, with one header row; lines end with a newline. */
-function csv(reductions: readonly ReductionName[]): RowWriter {
+function csv(reductions: readonly ReductionName[]): RowPieces {
   const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
   const numbers = new NumberTexts(plainNumber)
-  const name: RowWriter['name'] = tensor => csvCell(tensor ?? '')
-  const place: RowWriter['place'] = ({ step, mode, modeStep, worker }) =>
+  const name: RowPieces['name'] = tensor => csvCell(tensor ?? '')
+  const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,${step},${mode},${modeStep},${csvCell(worker)}`
-  const kind: RowWriter['kind'] = ({ dtype, shape }) => `,${dtype ?? ''},${shapeText(shape)}`
+  const kind: RowPieces['kind'] = ({ dtype, shape }) => `,${dtype ?? ''},${shapeText(shape)}`
   return {
     head: `${[...head, 'saved', 'error_code', 'error_message'].join(',')}\n`,
     name,
@@ -138,13 +138,13 @@ function csv(reductions: readonly ReductionName[]): RowWriter {
 }
 
 /** JSON objects, one per line: the contract with other programs. The keys and their order don't change. */
-function jsonl(reductions: readonly ReductionName[]): RowWriter {
+function jsonl(reductions: readonly ReductionName[]): RowPieces {
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
   const numbers = new NumberTexts(jsonNumber)
-  const name: RowWriter['name'] = tensor => `{"tensor":${JSON.stringify(tensor)}`
-  const place: RowWriter['place'] = ({ step, mode, modeStep, worker }) =>
+  const name: RowPieces['name'] = tensor => `{"tensor":${JSON.stringify(tensor)}`
+  const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":${JSON.stringify(worker)}`
-  const kind: RowWriter['kind'] = ({ dtype, shape }) =>
+  const kind: RowPieces['kind'] = ({ dtype, shape }) =>
     `,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`
   return {
     head: '',

@@ -96,7 +96,7 @@ export interface VerifyReply extends AnyReply {
 }
 
 /** The most that one job checks: bytes of event files, ranges, and anchors in them. */
-const JOB_BYTES = 8 << 20
+const VERIFY_JOB_BYTES = 8 << 20
 const JOB_RANGES = 256
 const JOB_ANCHORS = 1 << 20
 /** A file longer than this is cut at records that the index names, so that threads share it. */
@@ -113,7 +113,7 @@ export function rangesOfFile(path: string, byteLength: number, anchors: Float64A
   if (byteLength > CUT_BYTES) {
     for (const [i, anchor] of anchors.entries()) {
       if (anchor >= byteLength) break
-      if (anchor - startByte < JOB_BYTES) continue
+      if (anchor - startByte < VERIFY_JOB_BYTES) continue
       ranges.push({ path, startByte, endByte: anchor, anchors: anchors.slice(first, i + 1) })
       startByte = anchor
       first = i
@@ -135,7 +135,7 @@ export function* verifyJobs(
       some.push(range)
       bytes += (range.endByte ?? byteLength) - range.startByte
       anchors += range.anchors.length
-      if (bytes < JOB_BYTES && some.length < JOB_RANGES && anchors < JOB_ANCHORS) continue
+      if (bytes < VERIFY_JOB_BYTES && some.length < JOB_RANGES && anchors < JOB_ANCHORS) continue
       yield { ...job, ranges: some }
       some = []
       bytes = 0

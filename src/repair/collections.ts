@@ -1,14 +1,13 @@
 /** The collections files of a clean copy. */
 
 import { type ErrorData, FormatError, TrialscanError } from '../errors.js'
-import { parseCollections } from '../format/collections.js'
+import { MAX_COLLECTIONS_BYTES, parseCollections } from '../format/collections.js'
 import { parseJsonObject, pythonJson } from '../format/json.js'
 import { collectionsFilePath, parseCollectionsFileName } from '../format/paths.js'
 import type { OutputDirectory } from '../store/local/output.js'
 import type { Worker } from '../types.js'
 import type { RepairContext } from './context.js'
 
-const MAX_COLLECTIONS_BYTES = 256 << 20
 /** Of more, all of whom would owe a file, there is none: it is the number that is wrong. */
 const MAX_WORKERS = 10_000
 /** What copies of a good file may take in place of those that are missing. */
@@ -50,7 +49,7 @@ export async function repairCollections(
       continue
     }
     good ??= bytes
-    await output.write(placeOf(path, output), bytes)
+    await output.write(copiedPath(path, output), bytes)
     notes.countFile('copied')
   }
   if (numWorkers === 0) numWorkers = Math.max(1, workers.length)
@@ -60,7 +59,7 @@ export async function repairCollections(
   const substitute = good !== null && good.length * missing <= MAX_SUBSTITUTES_BYTES ? good : empty
   for (const { path, error, bytes } of bad) {
     const saved = bytes && withNumWorkers(bytes, numWorkers)
-    await output.write(placeOf(path, output), saved ?? substitute)
+    await output.write(copiedPath(path, output), saved ?? substitute)
     notes.rebuild(path, error.message)
     if (saved === null) notes.leaveOutFile(path, error)
   }
@@ -80,7 +79,7 @@ export async function repairCollections(
 }
 
 /** Where a file comes to lie: where it was, or where there is room for its name. */
-function placeOf(path: string, output: OutputDirectory): string {
+function copiedPath(path: string, output: OutputDirectory): string {
   return output.fits(path) ? path : collectionsFilePath(parseCollectionsFileName(path)!)
 }
 

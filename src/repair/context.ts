@@ -10,9 +10,6 @@ import type { OutputDirectory } from '../store/local/output.js'
 import type { Store } from '../store/store.js'
 import type { RepairNotes } from './report.js'
 
-/** Of an index file, and of a file of the root. */
-export const MAX_INDEX_BYTES = 256 << 20
-
 /** What is written within one tick of a file system's clock has one time: 10 ms at the most, and as much again. */
 const CLOCK_TICK_MS = 20
 /** S3 tells seconds, perhaps. */

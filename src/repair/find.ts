@@ -30,7 +30,7 @@ export async function findRecords(
   files: readonly { readonly path: string; readonly known: readonly (IndexFile | null)[] }[],
   { runner, store, isTornasole, withShapes, urlOf, signal }: FindOptions,
 ): Promise<(FoundFile | ErrorData)[]> {
-  const drafts = files.map(({ path, known }) => ({ range: rangeOf(path, known), draft: new Draft() }))
+  const drafts = files.map(({ path, known }) => ({ range: rangeOf(path, known), draft: new FileDraft() }))
   // A job that has found a great deal leaves the rest to the next.
   let open = drafts
   while (open.length > 0) {
@@ -62,7 +62,7 @@ function rangeOf(path: string, known: readonly (IndexFile | null)[]): VerifyRang
 }
 
 /** A file, range by range. */
-class Draft {
+class FileDraft {
   error: ErrorData | null = null
   readonly #records: WholeRecord[] = []
   readonly #problems: FoundProblem[] = []

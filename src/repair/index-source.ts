@@ -7,17 +7,15 @@ import { othersAmong, otherWorkerError } from '../format/index-owner.js'
 import { parseJsonObject } from '../format/json.js'
 import { indexFilePath, parseEventFileName, parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
+import { INDEX_FILES_PER_JOB, MAX_INDEX_BYTES } from '../job/index-files.js'
 import { runOnFiles } from '../runner/failed-job.js'
 import { chunksOf } from '../runner/pump.js'
 import { isFaultOfJob, runTwice } from '../runner/runner.js'
 import type { Store } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
-import { MAX_INDEX_BYTES, pumpSettled, type RepairContext, type RepairSource } from './context.js'
+import { pumpSettled, type RepairContext, type RepairSource } from './context.js'
 import { nameKey, type SortedFiles } from './files.js'
 import type { KnownIndex } from './match.js'
-
-/** Index files that a job reads. */
-const INDEX_FILES_PER_JOB = 256
 
 export const NO_INDEX = 'there was no index file'
 
@@ -61,11 +59,11 @@ export async function readIndexSources(
   const sources: IndexSource[] = []
   for await (const some of pumpSettled(chunksOf(index, INDEX_FILES_PER_JOB), read, runner, signal))
     sources.push(...some)
-  return withOwners(sources, eventsByName, access.store)
+  return withRightfulOwners(sources, eventsByName, access.store)
 }
 
 /** Index files whose numbers are another worker's: each has what the one says that names its event file, or nothing. */
-function withOwners(
+function withRightfulOwners(
   indexes: readonly IndexSource[],
   eventsByName: ReadonlyMap<string, string>,
   store: Store,
@@ -95,7 +93,7 @@ async function indexSource(
   const { step, worker, kind } = parseIndexFileName(path)!
   const tellsMode = kind === 'json'
   const named = eventsByName.get(nameKey(step, worker)) ?? null
-  const content = read ?? (await readTornasoleIndex(path, step, store))
+  const content = read ?? (await readCsvIndex(path, step, store))
   if (content instanceof TrialscanError) {
     source.expectTold(path, content.toJSON())
     // What has cost threads their lives is not tried on this one.
@@ -106,7 +104,7 @@ async function indexSource(
   return { path, step, worker, content, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
 }
 
-async function readTornasoleIndex(path: string, step: GlobalStep, store: Store): Promise<IndexFile | TrialscanError> {
+async function readCsvIndex(path: string, step: GlobalStep, store: Store): Promise<IndexFile | TrialscanError> {
   try {
     const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
     const url = store.url(path)

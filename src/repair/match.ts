@@ -79,7 +79,7 @@ export interface Match {
 }
 
 /** An index file, and what it is known to have so far. */
-interface Draft {
+interface IndexDraft {
   readonly index: KnownIndex
   readonly told: readonly TensorLocation[]
   /** How often it tells of each name. */
@@ -114,12 +114,12 @@ export function matchAll(
       }),
     ),
   )
-  const byPlace = new Map(places.map(place => [placeOf(place), place]))
+  const byPlace = new Map(places.map(place => [entryKey(place), place]))
   const placeFor = (entry: TensorLocation, step: number): Place | undefined => {
-    const place = byPlace.get(placeOf(entry))
+    const place = byPlace.get(entryKey(entry))
     return place?.record.step === step ? place : undefined
   }
-  const drafts = known.map((index): Draft => {
+  const drafts = known.map((index): IndexDraft => {
     const told = index.content?.tensors ?? []
     const right = told.filter(entry => placeFor(entry, index.step) !== undefined)
     const found = new Set(right.map(entry => placeFor(entry, index.step)!))
@@ -149,12 +149,12 @@ export function matchAll(
     }
   }
   const ownFirst = [...drafts].sort((a, b) => Number(isOwn(b.index)) - Number(isOwn(a.index)))
-  const byStep = new Map<number, Draft[]>()
+  const byStep = new Map<number, IndexDraft[]>()
   for (const draft of ownFirst) byStep.set(draft.index.step, [])
   for (const draft of ownFirst) byStep.get(draft.index.step)!.push(draft)
   const strays = new Set<WholeRecord>()
-  const unreadable = new Map<number, Draft>()
-  const lossy = new Map<number, Draft>()
+  const unreadable = new Map<number, IndexDraft>()
+  const lossy = new Map<number, IndexDraft>()
   for (const [step, ofStep] of byStep) {
     const [first, second] = [
       ofStep.find(({ index }) => index.content === null),
@@ -190,11 +190,11 @@ export function matchAll(
 /** A record goes, or stays, as a whole. It stays where an index file is right about one of its tensors. */
 function settleStrays(
   strays: Set<WholeRecord>,
-  drafts: readonly Draft[],
+  drafts: readonly IndexDraft[],
   places: readonly Place[],
   placeFor: (entry: TensorLocation, step: number) => Place | undefined,
 ): void {
-  const stay = new Map<WholeRecord, Draft>()
+  const stay = new Map<WholeRecord, IndexDraft>()
   for (const draft of drafts) {
     for (const entry of draft.right) {
       const { record } = placeFor(entry, draft.index.step)!
@@ -208,7 +208,7 @@ function settleStrays(
   for (const record of stay.keys()) strays.delete(record)
 }
 
-function matchOf({ index: { content }, told, right, found, lost }: Draft): Match {
+function matchOf({ index: { content }, told, right, found, lost }: IndexDraft): Match {
   const last = new Map(told.map(entry => [entry.name, entry]))
   const gone = new Set(
     lost.filter(({ name, startByte }) => last.get(name)!.startByte === startByte).map(({ name }) => name),
@@ -223,6 +223,6 @@ export function keyOf(step: number, name: string): string {
   return `${step} ${name}`
 }
 
-function placeOf({ name, startByte, byteLength }: TensorLocation): string {
+function entryKey({ name, startByte, byteLength }: TensorLocation): string {
   return `${startByte} ${byteLength} ${name}`
 }

@@ -96,7 +96,7 @@ function rewrite(
   newStart: ReadonlyMap<number, number>,
 ): FilePlan['indexes'][number] {
   const saidShapes = content?.shapes ?? saved?.shapes ?? []
-  const shapes = shapesOf(saidShapes, found)
+  const shapes = shapesInCopy(saidShapes, found)
   const isSame = isRight && !isMoved && shapes.every((shape, i) => shape === saidShapes[i])
   if (isSame && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
   const rank = new Map(content?.tensors.map(({ name }, i) => [name, i]))
@@ -114,7 +114,7 @@ function rewrite(
 }
 
 /** Saved shapes; of a tensor whose record has another one, that. */
-function shapesOf(shapes: readonly SavedShape[], found: readonly Place[]): readonly SavedShape[] {
+function shapesInCopy(shapes: readonly SavedShape[], found: readonly Place[]): readonly SavedShape[] {
   if (shapes.length === 0) return shapes
   const places = new Map(found.map(place => [place.name, place]))
   return shapes.map(saved => {

@@ -18,7 +18,7 @@ export interface ReindexOptions extends Pick<WorkOptions, 'threads'> {
   readonly s3?: S3Options
 }
 
-const OPTIONS = optionsOf<ReindexOptions>({
+const REINDEX_OPTIONS = optionsOf<ReindexOptions>({
   threads: WORK_OPTIONS.threads,
   allowSymlinks: kinds.flag,
   s3: S3_OPTIONS,
@@ -41,7 +41,7 @@ export interface ReindexedFile {
  *   TensorBoard files, of whose steps several lie in one file, which no index file can tell
  */
 export async function reindexTrial(path: string, options?: ReindexOptions): Promise<ReindexedFile[]> {
-  const { allowSymlinks = false, s3, threads } = checkOptions('reindexTrial', OPTIONS, options)
+  const { allowSymlinks = false, s3, threads } = checkOptions('reindexTrial', REINDEX_OPTIONS, options)
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const store = openStore(spec)
   const loader = new TrialLoader(new Access(store, spec), {

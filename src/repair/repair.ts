@@ -14,6 +14,7 @@ import {
 } from '../format/paths.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
 import { describeDuplicate, isPartDirectory } from '../format/trial-files.js'
+import { MAX_INDEX_BYTES } from '../job/index-files.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { OutputDirectory } from '../store/local/output.js'
@@ -21,7 +22,7 @@ import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { repairCollections } from './collections.js'
-import { MAX_INDEX_BYTES, type RepairContext, RepairSource } from './context.js'
+import { type RepairContext, RepairSource } from './context.js'
 import { EventFileCopy } from './event-files.js'
 import { type SortedFiles, sortFiles } from './files.js'
 import { Grouping } from './groups.js'
@@ -47,7 +48,7 @@ export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
   readonly onTemporary?: (directory: string) => void
 }
 
-const OPTIONS = optionsOf<RepairOptions>({
+const REPAIR_OPTIONS = optionsOf<RepairOptions>({
   threads: WORK_OPTIONS.threads,
   checksums: kinds.flag,
   allowSymlinks: kinds.flag,
@@ -56,7 +57,7 @@ const OPTIONS = optionsOf<RepairOptions>({
   onTemporary: kinds.callback(),
 })
 
-const PARTS = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
+const PART_DIRECTORIES = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
 
 const UNSAFE_NAME = { code: 'UnsafePath', message: 'its path is not valid on every file system' } as const
 
@@ -69,7 +70,7 @@ const UNSAFE_NAME = { code: 'UnsafePath', message: 'its path is not valid on eve
  *   UsageError for a copy in the trial, or in a directory that holds something. What is wrong in the trial is no error.
  */
 export async function repairTrial(path: string, out: string, options?: RepairOptions): Promise<RepairReport> {
-  const asked = checkOptions('repairTrial', OPTIONS, options)
+  const asked = checkOptions('repairTrial', REPAIR_OPTIONS, options)
   const { allowSymlinks = false, checksums = false, s3, signal, threads, onTemporary } = asked
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const access = new Access(openStore(spec), spec)
@@ -144,7 +145,7 @@ function noteUnlisted(unlisted: Unlisted, isPlain: boolean, { notes, source }: R
       ? !isOdd || isTensorBoardFile(path)
       : isOdd
         ? isPartOfTrial(path) || isPartDirectory(path)
-        : PARTS.includes(path.split('/', 1)[0]!)
+        : PART_DIRECTORIES.includes(path.split('/', 1)[0]!)
     if (isPart) {
       source.expectTold(path, error.toJSON())
       notes.loseFile(path, error)

@@ -57,7 +57,7 @@ export interface RepairReport {
 }
 
 const MAX_OF_FILE = 100
-const MAX_LISTED = 10_000
+const MAX_REPORTED = 10_000
 export const MAX_TENSORS = 100
 
 /** Gathers a report. */
@@ -80,7 +80,7 @@ export class RepairNotes {
     this.#leftOutCount++
     this.#records.leftOut += one.records
     const known = this.#ofFile.get(one.file) ?? 0
-    if (known >= MAX_OF_FILE || this.#leftOut.length >= MAX_LISTED) return
+    if (known >= MAX_OF_FILE || this.#leftOut.length >= MAX_REPORTED) return
     this.#ofFile.set(one.file, known + 1)
     this.#leftOut.push(one)
   }
@@ -99,12 +99,12 @@ export class RepairNotes {
 
   rebuild(file: string, reason: string): void {
     this.#files.rebuilt++
-    if (this.#rebuilt.length < MAX_LISTED) this.#rebuilt.push({ file, reason })
+    if (this.#rebuilt.length < MAX_REPORTED) this.#rebuilt.push({ file, reason })
   }
 
   ignore(file: string): void {
     this.#files.ignored++
-    if (this.#ignored.length < MAX_LISTED) this.#ignored.push(file)
+    if (this.#ignored.length < MAX_REPORTED) this.#ignored.push(file)
   }
 
   countFile(as: 'copied' | 'rebuilt' | 'leftOut'): void {
@@ -125,14 +125,14 @@ export class RepairNotes {
       files: this.#files,
       records: this.#records,
       bytes: this.#bytes,
-      leftOut: this.#leftOut.sort((a, b) => compare(a.file, b.file) || (a.offset ?? -1) - (b.offset ?? -1)),
+      leftOut: this.#leftOut.sort((a, b) => compareTexts(a.file, b.file) || (a.offset ?? -1) - (b.offset ?? -1)),
       leftOutCount: this.#leftOutCount,
-      rebuilt: this.#rebuilt.sort((a, b) => compare(a.file, b.file)),
-      ignored: this.#ignored.sort(compare),
+      rebuilt: this.#rebuilt.sort((a, b) => compareTexts(a.file, b.file)),
+      ignored: this.#ignored.sort(compareTexts),
     }
   }
 }
 
-function compare(a: string, b: string): number {
+function compareTexts(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

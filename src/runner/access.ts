@@ -50,7 +50,7 @@ let threads: Promise<typeof import('./threads.js')> | undefined
 
 /** Ends the threads that scans have started; the next scan starts new ones. Idle threads don't keep the process alive. */
 export async function closePools(): Promise<void> {
-  await (await threads)?.closePools()
+  await (await threads)?.closeThreadPools()
 }
 
 /** The most threads that are of use for a trial at a path or URL. No call starts more, however many it asks for. */

@@ -145,7 +145,7 @@ export function threadRunner(threads: number): ThreadRunner {
 }
 
 /** Ends every pool of this process. Scans that are still running are rejected. */
-export async function closePools(): Promise<void> {
+export async function closeThreadPools(): Promise<void> {
   await Promise.all([...runners.values()].map(runner => runner.close()))
 }
 

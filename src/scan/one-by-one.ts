@@ -48,7 +48,7 @@ const SMALL_BYTES = 64 << 10
 const batchesOf = new WeakMap<TrialState, Map<string, ReductionRequest[]>>()
 
 /** The reduction of one saved tensor, read together with all others that are asked for in the same turn of the event loop. */
-export function readReduction(
+export function readOneReduction(
   state: TrialState,
   workerStep: WorkerStep,
   saved: SavedTensor,

@@ -74,7 +74,7 @@ export function namesAmong(state: TrialState, trial: string, options: TensorName
   let names: string[]
   if (workerSteps === catalog.workerSteps) names = allNames(catalog)
   else names = namesAt(workerSteps)
-  if (regex !== undefined) names = names.filter(matcher(listOf(regex)))
+  if (regex !== undefined) names = names.filter(matcher(asList(regex)))
   if (collection !== undefined) {
     const members = new Set(
       (typeof collection === 'string' ? collectionOf(state, trial, collection) : collection).members,
@@ -139,7 +139,7 @@ export function matcher(patterns: readonly (string | RegExp)[]): (name: string) 
   return name => tests.some(test => test(name))
 }
 
-export function listOf<T extends string | RegExp>(one: T | readonly T[]): readonly T[] {
+export function asList<T extends string | RegExp>(one: T | readonly T[]): readonly T[] {
   return typeof one === 'string' || one instanceof RegExp ? [one] : one
 }
 

@@ -8,7 +8,7 @@ import { quote, UsageError } from '../errors.js'
 import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
-import { placeIn } from '../store/local/output.js'
+import { placeInDirectory } from '../store/local/output.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
@@ -88,7 +88,8 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     threads,
   } = checkOptions('createTrial', TRIAL_OPTIONS, options)
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
-  const replaced = indexCache !== undefined && spec.kind === 'local' ? await placeIn(spec.root, indexCache) : null
+  const replaced =
+    indexCache !== undefined && spec.kind === 'local' ? await placeInDirectory(spec.root, indexCache) : null
   if (replaced !== null && (isPartOfTrial(replaced) || isTensorBoardFile(replaced))) {
     const message = `expected indexCache to be none of the trial's own files, got ${indexCache}: name another file`
     throw new UsageError(message, { pathOrUrl: path, option: 'indexCache' })

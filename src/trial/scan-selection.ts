@@ -9,7 +9,7 @@ import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import type { ScanItem } from '../scan/rows.js'
 import type { ScanProgress } from '../scan/scan.js'
 import type { Mode, ReductionName, Worker } from '../types.js'
-import { collectionOf, expectTensor, listOf, matcher } from './names.js'
+import { asList, collectionOf, expectTensor, matcher } from './names.js'
 
 export interface ScanOptions extends ReadOptions {
   /** Names, or patterns matched anywhere in the name. Default: all tensors. */
@@ -73,7 +73,7 @@ function selectWorkerSteps(
   if (modeSteps !== undefined && (mode ?? 'GLOBAL') === 'GLOBAL' && modes.length > 1) {
     throw new UsageError(`expected mode beside modeSteps, since each of ${modes.join(', ')} counts its own, got none`)
   }
-  const asked = workers === undefined ? null : new Set(listOf(workers))
+  const asked = workers === undefined ? null : new Set(asList(workers))
   for (const worker of asked ?? []) {
     if (!contents.workers.includes(worker)) throw new InvalidWorker(worker, [...contents.workers])
   }
@@ -109,14 +109,14 @@ function selectTensorNames(
 ): ReadonlySet<string> | null {
   let selected: ReadonlySet<string> | null = null
   if (tensors !== undefined || regex !== undefined) {
-    const asked = tensors === undefined ? [] : listOf(tensors)
+    const asked = tensors === undefined ? [] : asList(tensors)
     const exact = asked.filter(name => typeof name === 'string')
     for (const name of exact) expectTensor(state, trial, name)
-    const patterns = [...asked.filter(name => typeof name !== 'string'), ...(regex === undefined ? [] : listOf(regex))]
+    const patterns = [...asked.filter(name => typeof name !== 'string'), ...(regex === undefined ? [] : asList(regex))]
     selected = new Set([...exact, ...[...state.catalog.byTensor.keys()].filter(matcher(patterns))])
   }
   if (collection !== undefined) {
-    const members = new Set(listOf(collection).flatMap(name => collectionOf(state, trial, name).members))
+    const members = new Set(asList(collection).flatMap(name => collectionOf(state, trial, name).members))
     selected = selected === null ? members : new Set([...selected].filter(name => members.has(name)))
   }
   return selected

@@ -27,7 +27,7 @@ import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import { pump } from '../runner/pump.js'
-import { readReduction } from '../scan/one-by-one.js'
+import { readOneReduction } from '../scan/one-by-one.js'
 import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
 import { parseReductions } from './reduction.js'
 
@@ -63,7 +63,7 @@ const REDUCTION_OPTIONS = optionsOf<ReductionOptions>({ ...SAVED_KINDS, abs: kin
 const WORKERS_OPTIONS = optionsOf<Pick<SavedOptions, 'mode'>>({ mode: kinds.mode })
 
 /** What a worker saved of the tensor at a step. */
-interface Saved {
+interface SavedAtStep {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor
 }
@@ -88,7 +88,7 @@ export class Tensor {
   steps(options?: StepOptions): number[] {
     const { mode = 'GLOBAL', showIncompleteSteps = false } = checkOptions('tensor.steps', STEP_OPTIONS, options)
     const { steps } = this.#state.catalog
-    const own = new Set(this.#ofMode(mode).map(workerStep => numberOf(workerStep, mode)))
+    const own = new Set(this.#ofMode(mode).map(workerStep => stepNumberOf(workerStep, mode)))
     return [...own].filter(step => showIncompleteSteps || steps.isComplete(step, mode)).sort((a, b) => a - b)
   }
 
@@ -170,7 +170,7 @@ export class Tensor {
       const detail = `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`
       throw new TensorUnavailableForStep(this.name, step, mode, detail)
     }
-    return this.#reading(readReduction(this.#state, workerStep, saved, reduction, asked), found, step, mode)
+    return this.#reading(readOneReduction(this.#state, workerStep, saved, reduction, asked), found, step, mode)
   }
 
   /** The reductions that the hook saved at a step, as it saved them. None are computed. @throws as `value` */
@@ -180,7 +180,7 @@ export class Tensor {
     const found = await this.#find(step, mode, worker, ({ reductions }) => reductions.size > 0)
     const { workerStep, saved } = found
     const names = [...saved.reductions.keys()]
-    const read = Promise.all(names.map(name => readReduction(this.#state, workerStep, saved, name, asked)))
+    const read = Promise.all(names.map(name => readOneReduction(this.#state, workerStep, saved, name, asked)))
     const values = await this.#reading(read, found, step, mode)
     return new Map(names.map((name, i) => [name, values[i]!]))
   }
@@ -232,11 +232,15 @@ export class Tensor {
   }
 
   /** What was saved at each complete step of a mode, by one worker each: the first that has it, unless one is named. */
-  #all(mode: Mode, worker: Worker | undefined, has: (saved: SavedTensor) => boolean): (readonly [number, Saved])[] {
+  #all(
+    mode: Mode,
+    worker: Worker | undefined,
+    has: (saved: SavedTensor) => boolean,
+  ): (readonly [number, SavedAtStep])[] {
     const byNumber = new Map<number, WorkerStep[]>()
     for (const workerStep of this.#ofMode(mode)) {
       if (worker !== undefined && workerStep.worker !== worker) continue
-      const number = numberOf(workerStep, mode)
+      const number = stepNumberOf(workerStep, mode)
       const known = byNumber.get(number)
       if (known === undefined) byNumber.set(number, [workerStep])
       else known.push(workerStep)
@@ -260,9 +264,9 @@ export class Tensor {
     mode: Mode,
     worker: Worker | undefined,
     has: (saved: SavedTensor) => boolean,
-  ): Promise<Saved> {
+  ): Promise<SavedAtStep> {
     await this.#state.expectStep(step, mode)
-    const look = (): Saved | undefined => {
+    const look = (): SavedAtStep | undefined => {
       const all = this.#savedAt(step, mode)
       const own = worker === undefined ? all : all.filter(({ workerStep }) => workerStep.worker === worker)
       return own.find(({ saved }) => has(saved)) ?? own[0]
@@ -275,7 +279,7 @@ export class Tensor {
   }
 
   /** What workers saved at a step, in their order; of several global steps with that mode step, each worker's last first. */
-  #savedAt(step: number, mode: Mode): Saved[] {
+  #savedAt(step: number, mode: Mode): SavedAtStep[] {
     return this.#savedOf(this.#state.catalog.at(step, mode))
   }
 
@@ -302,14 +306,14 @@ export class Tensor {
     )
   }
 
-  #savedOf(workerSteps: readonly WorkerStep[]): Saved[] {
+  #savedOf(workerSteps: readonly WorkerStep[]): SavedAtStep[] {
     return workerSteps.flatMap(workerStep => {
       const saved = workerStep.tensors.get(this.name)
       return saved ? [{ workerStep, saved }] : []
     })
   }
 
-  #valuePlace({ workerStep, saved }: Saved, step: number, mode: Mode): RecordPlace {
+  #valuePlace({ workerStep, saved }: SavedAtStep, step: number, mode: Mode): RecordPlace {
     if (saved.value !== null) return recordPlace(workerStep, saved.value)
     const kept =
       saved.reductions.size > 0
@@ -319,7 +323,7 @@ export class Tensor {
   }
 
   /** What is read of a step; where the event file is missing, the error says whether it may still come (rules.md §4). */
-  async #reading<T>(read: Promise<T>, { workerStep }: Saved, step: number, mode: Mode): Promise<T> {
+  async #reading<T>(read: Promise<T>, { workerStep }: SavedAtStep, step: number, mode: Mode): Promise<T> {
     try {
       return await read
     } catch (error) {
@@ -360,11 +364,11 @@ export class Tensor {
   }
 
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */
-  async #shapes(found: readonly Saved[], options: SavedOptions): Promise<(readonly number[] | null)[]> {
+  async #shapes(found: readonly SavedAtStep[], options: SavedOptions): Promise<(readonly number[] | null)[]> {
     const { access } = this.#state
     const { threads, memory = DEFAULT_MEMORY } = options
     const unsaved = found.filter(({ saved }) => saved.shape === null && saved.value !== null)
-    const read = new Map<Saved, readonly number[]>()
+    const read = new Map<SavedAtStep, readonly number[]>()
     if (unsaved.length > 0) {
       const runner = await access.runner(threads ?? 0, 0)
       const job = {
@@ -384,6 +388,6 @@ export class Tensor {
 }
 
 /** A step's number: the global step for GLOBAL, else its number within the mode. */
-function numberOf({ step, modeStep }: WorkerStep, mode: Mode): number {
+function stepNumberOf({ step, modeStep }: WorkerStep, mode: Mode): number {
   return mode === 'GLOBAL' ? step : modeStep
 }

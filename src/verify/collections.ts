@@ -1,7 +1,7 @@
 /** Collections files, as they are verified: whether they can be read, are all there, and name what was saved. */
 
 import { quote, StoreError, TrialscanError } from '../errors.js'
-import { type Collections, CollectionsReader, mergeCollections } from '../format/collections.js'
+import { type Collections, CollectionsReader, MAX_COLLECTIONS_BYTES, mergeCollections } from '../format/collections.js'
 import { COLLECTIONS_DIRECTORY, TORNASOLE_COLLECTIONS_FILE } from '../format/paths.js'
 import { parseReductionName } from '../format/reduction-name.js'
 import { parseTornasoleCollections } from '../format/tornasole.js'
@@ -9,8 +9,6 @@ import type { Store } from '../store/store.js'
 import type { Findings } from './findings.js'
 import type { ListedTrial } from './listing.js'
 import { listNames } from './lost.js'
-
-const MAX_COLLECTIONS_BYTES = 256 << 20
 
 /** @returns null where none can be read */
 export async function checkCollections(

@@ -4,7 +4,7 @@ import { quote, shortPath } from '../errors.js'
 import { isSameShape, type SavedShape, type TensorLocation } from '../format/index-file.js'
 import { VALUE_KINDS, type VerifiedRange } from '../job/verify.js'
 import { MODES } from '../types.js'
-import { type Entries, endOf, type ReadIndex } from './entries.js'
+import { type Entries, entryEnd, type ReadIndex } from './entries.js'
 import type { Checked } from './event-files.js'
 import type { Findings } from './findings.js'
 import { lostEntries } from './lost.js'
@@ -175,17 +175,17 @@ class EntryComparison {
 
   #overlap(location: TensorLocation, index: ReadIndex): void {
     const before = this.#reached
-    if (before !== null && location.startByte < endOf(before)) {
+    if (before !== null && location.startByte < entryEnd(before)) {
       const isSame = before.startByte === location.startByte && before.byteLength === location.byteLength
       // A record may hold several tensors, and two index files may name one.
       if (!isSame || (before.name === location.name && this.#reachedBy === index)) {
         this.#problem('EntriesOverlap', location, index, () => ({
-          expected: `an entry behind that of ${quote(before.name)}, which ends at ${endOf(before)} in ${shortPath(this.#path)}`,
+          expected: `an entry behind that of ${quote(before.name)}, which ends at ${entryEnd(before)} in ${shortPath(this.#path)}`,
           found: `one of ${location.byteLength} bytes from ${location.startByte} on`,
         }))
       }
     }
-    if (before !== null && endOf(location) < endOf(before)) return
+    if (before !== null && entryEnd(location) < entryEnd(before)) return
     this.#reached = location
     this.#reachedBy = index
   }

@@ -51,7 +51,7 @@ function sortedOf(tensors: readonly TensorLocation[]): Sorted {
   if (sorted === undefined) {
     sorted = sort(
       Float64Array.from(tensors, ({ startByte }) => startByte),
-      tensors.reduce((end, location) => Math.max(end, endOf(location)), 0),
+      tensors.reduce((end, location) => Math.max(end, entryEnd(location)), 0),
     )
     sortedLists.set(tensors, sorted)
   }
@@ -69,7 +69,7 @@ function sort(starts: Float64Array, endByte: number): Sorted {
   return { startByte, place, anchors, endByte }
 }
 
-export function endOf({ startByte, byteLength }: TensorLocation): number {
+export function entryEnd({ startByte, byteLength }: TensorLocation): number {
   return startByte + byteLength
 }
 

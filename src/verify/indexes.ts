@@ -6,6 +6,7 @@ import { describeOther, othersAmong, otherWorkerError } from '../format/index-ow
 import { type EventFileName, indexFilePath, parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
 import type { TrialFiles } from '../format/trial-files.js'
+import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES, MAX_INDEX_BYTES } from '../job/index-files.js'
 import type { Access } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../runner/pump.js'
@@ -17,11 +18,6 @@ import type { Findings } from './findings.js'
 import { checkDuplicates } from './listing.js'
 import { listNames, MAX_LISTED } from './lost.js'
 import { sharedShapes, sharedTensors } from './shared-lists.js'
-
-const MAX_INDEX_BYTES = 256 << 20
-const INDEX_FILES_PER_JOB = 256
-/** Fewer files are read on the calling thread. */
-const MANY_INDEX_FILES = 1024
 
 export interface IndexReading {
   readonly access: Access

@@ -80,13 +80,13 @@ export async function verifyTrial(path: string, options?: VerifyOptions): Promis
   const store = openStore(spec)
   try {
     signal?.throwIfAborted()
-    return await verify(new Access(store, spec), asked)
+    return await runVerification(new Access(store, spec), asked)
   } finally {
     await store.close()
   }
 }
 
-async function verify(access: Access, options: VerifyOptions): Promise<Verification> {
+async function runVerification(access: Access, options: VerifyOptions): Promise<Verification> {
   const { memory = DEFAULT_MEMORY, deep = false, signal } = options
   const { store } = access
   const startedAt = performance.now()

@@ -2,7 +2,7 @@
 
 import { setImmediate } from 'node:timers/promises'
 import type { Engine } from '../engine/engine.js'
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import { FOOTER_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import type { Address } from '../engine/memory.js'
 import { FormatError } from '../errors.js'
 import type { CopiedFile, CopyJob, CopyReply } from '../job/copy.js'
@@ -10,14 +10,13 @@ import { PieceWriter } from '../store/local/output.js'
 import type { Store } from '../store/store.js'
 
 /** Read and written at once. */
-const PIECE_BYTES = 2 << 20
-const FOOTER_LENGTH = FRAMING_LENGTH - HEADER_LENGTH
+const COPIED_BYTES = 2 << 20
 
 /** Writes each file of the job, whole records in their order. */
 export async function copyRecords(job: CopyJob, engine: Engine, store: Store): Promise<CopyReply> {
   engine.reset()
   const checksums = job.checksums ? new Checksums(engine) : null
-  const piece = new Uint8Array(PIECE_BYTES)
+  const piece = new Uint8Array(COPIED_BYTES)
   let byteLength = 0
   for (const file of job.files) {
     const output = new PieceWriter(file.target)
@@ -45,26 +44,26 @@ export async function copyRecords(job: CopyJob, engine: Engine, store: Store): P
 }
 
 /** Bytes of a file that are read at once, and what of them is copied. */
-interface Piece {
+interface CopiedPiece {
   startByte: number
   endByte: number
   readonly parts: (readonly [start: number, end: number])[]
 }
 
 /** As few pieces as can be: what lies between records is read over, where another one begins within reach. */
-function* pieces({ startByte, byteLength }: CopiedFile): Generator<Piece> {
-  let piece: Piece | null = null
+function* pieces({ startByte, byteLength }: CopiedFile): Generator<CopiedPiece> {
+  let piece: CopiedPiece | null = null
   for (let i = 0; i < startByte.length; ) {
     let start = startByte[i]!
     let end = start
     while (i < startByte.length && startByte[i] === end) end += byteLength[i++]!
     while (start < end) {
-      if (piece !== null && start >= piece.startByte + PIECE_BYTES) {
+      if (piece !== null && start >= piece.startByte + COPIED_BYTES) {
         yield piece
         piece = null
       }
       piece ??= { startByte: start, endByte: start, parts: [] }
-      piece.endByte = Math.min(end, piece.startByte + PIECE_BYTES)
+      piece.endByte = Math.min(end, piece.startByte + COPIED_BYTES)
       piece.parts.push([start, piece.endByte])
       start = piece.endByte
     }
@@ -83,7 +82,7 @@ class Checksums {
 
   constructor(engine: Engine) {
     this.#engine = engine
-    this.#room = engine.reserveBytes(PIECE_BYTES)
+    this.#room = engine.reserveBytes(COPIED_BYTES)
   }
 
   /** @param piece what lies at `pieceStart` of the file: whole records, or parts of them, without a gap */

@@ -8,7 +8,7 @@ import type { DescribeJob, DescribeReply } from '../job/describe.js'
 import { RECORD_LIMIT } from '../job/memory.js'
 import { readShape } from '../store/read-shape.js'
 import { type ByteSource, isRemote, type RemoteStore, type Store } from '../store/store.js'
-import { HEAD_BYTES, openLarge } from './large.js'
+import { openLarge, RECORD_HEAD_BYTES } from './large.js'
 import { Failures, RecordTable, shapeOf } from './record.js'
 
 export async function describe(job: DescribeJob, engine: Engine, store: Store): Promise<DescribeReply> {
@@ -55,12 +55,12 @@ interface Piece {
 function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteStore): ByteSource {
   const { file, startByte } = records
   // An impossible length is refused unread.
-  const byteLength = records.byteLength.map(length => (length > RECORD_LIMIT ? 0 : Math.min(length, HEAD_BYTES)))
+  const byteLength = records.byteLength.map(length => (length > RECORD_LIMIT ? 0 : Math.min(length, RECORD_HEAD_BYTES)))
   const shape = { gapByteLength: readShape(spec)!.gapByteLength, batchByteLength: Number.POSITIVE_INFINITY }
   const pieces = new Map<string, Piece[]>()
   const batches = coalesce({ file, startByte, byteLength }, inFileOrder(records), {
     shape,
-    longest: HEAD_BYTES,
+    longest: RECORD_HEAD_BYTES,
     mostRecords: Number.POSITIVE_INFINITY,
   })
   for (const { file, startByte, endByte } of batches) {

@@ -4,12 +4,9 @@ import { type ErrorData, TrialscanError } from '../errors.js'
 import { IndexFileReader } from '../format/index-file.js'
 import { parseIndexFileName } from '../format/paths.js'
 import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
-import type { IndexJob, IndexReply } from '../job/index-files.js'
+import { type IndexJob, type IndexReply, MAX_INDEX_BYTES } from '../job/index-files.js'
 import { eachFile, type Store } from '../store/store.js'
 import { withModeOfEvents } from './survey.js'
-
-/** Larger index files are refused: a step's index takes about 100 bytes per tensor. */
-const MAX_INDEX_BYTES = 256 << 20
 
 /** The error of a whole file, which is reported once. */
 function errorOf(error: unknown): ErrorData {

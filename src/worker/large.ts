@@ -6,7 +6,7 @@
 import { BLOCK_ELEMENTS, type KnownMoments, Status } from '../engine/abi.js'
 import { elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import type { Address, Texts } from '../engine/memory.js'
 import type { Batch, RecordContents, RecordRequest } from '../engine/slots.js'
 import { type FaultPlace, faultError } from '../engine/status.js'
@@ -24,8 +24,7 @@ import { askedOf, impossibleLength, placeOf } from './record.js'
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
 
 /** Bytes of a record that are read to find where its elements begin; more than a tag and the fields around it take. */
-export const HEAD_BYTES = 16 << 10
-const FOOTER_LENGTH = 4
+export const RECORD_HEAD_BYTES = 16 << 10
 /** More bytes than anything that follows the elements in a record that a hook has saved. */
 const END_BYTES = 1 << 10
 
@@ -104,7 +103,7 @@ export class LargeRecord {
   static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
     const opened = new LargeRecord(engine, store, record)
     if (store.stream) opened.#askForEnd()
-    let headLength = HEAD_BYTES
+    let headLength = RECORD_HEAD_BYTES
     while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
     return opened
   }

@@ -1,6 +1,6 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
 import { decodeHistogram, type Histogram } from '../format/histogram.js'
@@ -31,7 +31,7 @@ async function readHistogram(
     if (error instanceof StoreError) return null
     throw error
   }
-  const event = frame.subarray(HEADER_LENGTH, byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
+  const event = frame.subarray(HEADER_LENGTH, byteLength - FOOTER_LENGTH)
   return decodeHistogram(event, tags[records.tag[record]!]!)
 }
 

@@ -5,7 +5,7 @@
 
 import { Status } from '../engine/abi.js'
 import type { Engine } from '../engine/engine.js'
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import type { Texts } from '../engine/memory.js'
 import type { Batch } from '../engine/slots.js'
 import { faultError } from '../engine/status.js'
@@ -18,11 +18,11 @@ import type { SurveyedFile, SurveyJob, SurveyReply } from '../job/survey.js'
 import { isRemote, type Store } from '../store/store.js'
 
 /** Read at once: a large record costs one such piece, and small ones come by the hundred. */
-const PIECE_BYTES = 64 << 10
+const SURVEY_BYTES = 64 << 10
 /** The most that is read at once if reads are requests and one piece after another is needed. */
 const MAX_PIECE_BYTES = 4 << 20
 /** Faults of a file that are reported one by one. */
-const MAX_PROBLEMS = 100
+const MAX_SURVEY_PROBLEMS = 100
 const CHECK_MINIMAL = 1
 
 /** Walks whole event files, or what was appended to them. */
@@ -73,7 +73,7 @@ async function surveyEventFile(path: string, startByte: number, frames: Frames, 
       } catch (error) {
         // The frame is intact: only this record is lost.
         if (!(error instanceof FormatError) || error.code === 'TruncatedRecord') throw error
-        if (problems.length < MAX_PROBLEMS) problems.push(error.toJSON())
+        if (problems.length < MAX_SURVEY_PROBLEMS) problems.push(error.toJSON())
       }
       at = end
     } catch (error) {
@@ -127,7 +127,7 @@ async function readMode(eventFile: string | null, tensors: readonly TensorLocati
 
 async function readHead(file: FilePieces, url: string, startByte: number, byteLength: number): Promise<EventHead> {
   const start = startByte + HEADER_LENGTH
-  const walk = walkEventHead(file, start, startByte + byteLength - (FRAMING_LENGTH - HEADER_LENGTH))
+  const walk = walkEventHead(file, start, startByte + byteLength - FOOTER_LENGTH)
   try {
     for (;;) {
       const { done, value } = walk.next()
@@ -164,7 +164,7 @@ export class FilePieces implements FileBytes {
   readonly byteLength: number
   readonly #store: Store
   readonly #path: string
-  #piece = new Uint8Array(PIECE_BYTES)
+  #piece = new Uint8Array(SURVEY_BYTES)
   #start = 0
   #length = 0
 
@@ -189,10 +189,10 @@ export class FilePieces implements FileBytes {
   /** Reads the piece that begins at `at`. Anything appended since the file was measured is ignored. */
   async load(at: number): Promise<void> {
     const end = this.#start + this.#length
-    const isNext = this.#length > 0 && at > this.#start && at <= end + PIECE_BYTES
+    const isNext = this.#length > 0 && at > this.#start && at <= end + SURVEY_BYTES
     const byteLength = this.#piece.length
     if (isRemote(this.#store) && isNext && byteLength < MAX_PIECE_BYTES) this.#piece = new Uint8Array(2 * byteLength)
-    const wanted = Math.max(0, Math.min(isNext ? this.#piece.length : PIECE_BYTES, this.byteLength - at))
+    const wanted = Math.max(0, Math.min(isNext ? this.#piece.length : SURVEY_BYTES, this.byteLength - at))
     this.#start = at
     this.#length = 0
     this.#length = await this.#store.readInto(this.#path, at, this.#piece.subarray(0, wanted))

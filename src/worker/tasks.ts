@@ -5,6 +5,7 @@ import { elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { Address } from '../engine/memory.js'
 import { EngineError, QueryError } from '../errors.js'
+import { isSameShape } from '../format/index-file.js'
 import type { Task } from '../job/measure.js'
 import type { DType } from '../types.js'
 
@@ -114,10 +115,6 @@ function isClose(engine: Engine, a: Elements, b: Elements, [rtol, atol, equalNan
     if (engine.elements.countNotCloseAt(a.dtype, x, b.dtype, y, count, tolerance) > 0) return false
   }
   return true
-}
-
-function isSameShape(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && a.every((size, i) => size === b[i])
 }
 
 function product(sizes: readonly number[]): number {

@@ -37,9 +37,9 @@ export class LinesWriter {
   /** Whether the lines were written in the order of their rows. */
   #isInOrder = true
   /** The place and the kind that were formatted last. */
-  #place: Place = { step: -1 as GlobalStep, mode: 'GLOBAL', modeStep: -1 as ModeStep, worker: '' }
+  #place: LinePlace = { step: -1 as GlobalStep, mode: 'GLOBAL', modeStep: -1 as ModeStep, worker: '' }
   #placeText = ''
-  #kind: Kind = { dtype: 'string', shape: [] }
+  #kind: LineKind = { dtype: 'string', shape: [] }
   #kindText = ''
 
   constructor(job: ScanJob, lines: LinesJob, engine: Engine) {
@@ -104,7 +104,7 @@ export class LinesWriter {
   }
 
   /** Adds a line to the table. @returns false if it is too long for the table */
-  #add(name: number, place: Place, kind: Kind, row: Address): boolean {
+  #add(name: number, place: LinePlace, kind: LineKind, row: Address): boolean {
     if (!isSamePlace(place, this.#place)) {
       this.#place = place
       this.#placeText = this.#format.place(place)
@@ -155,14 +155,14 @@ export class LinesWriter {
   }
 }
 
-type Place = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
-type Kind = Pick<ValueRow, 'dtype' | 'shape'>
+type LinePlace = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
+type LineKind = Pick<ValueRow, 'dtype' | 'shape'>
 
-function isSamePlace(a: Place, b: Place): boolean {
+function isSamePlace(a: LinePlace, b: LinePlace): boolean {
   return a.step === b.step && a.modeStep === b.modeStep && a.mode === b.mode && a.worker === b.worker
 }
 
-function isSameKind(a: Kind, b: Kind): boolean {
+function isSameKind(a: LineKind, b: LineKind): boolean {
   const { length } = a.shape
   if (a.dtype !== b.dtype || length !== b.shape.length) return false
   for (let axis = 0; axis < length; axis++) if (a.shape[axis] !== b.shape[axis]) return false

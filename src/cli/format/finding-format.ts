@@ -61,18 +61,18 @@ export interface Trouble {
 }
 
 /** The steps of some findings, each once, in ascending order. */
-export function stepsOf(findings: readonly Finding[]): readonly number[] {
+export function stepsOfFindings(findings: readonly Finding[]): readonly number[] {
   return [...new Set(findings.map(({ step }) => step))].sort((a, b) => a - b)
 }
 
 /** Whether a finding, or a lack of data, is of a rule as it was configured. */
-export function isOf({ ruleName, name }: JudgingRule): (told: Finding | Missing) => boolean {
+export function isFindingOf({ ruleName, name }: JudgingRule): (told: Finding | Missing) => boolean {
   return told => told.rule === ruleName && told.name === name
 }
 
 /** The rules that had something to judge; two configurations of the same name are told of as one. */
 export function judgingOf({ rules, missing }: JudgingReport): readonly JudgingRule[] {
-  return distinct(rules).filter(rule => !missing.some(told => !told.partial && isOf(rule)(told)))
+  return distinct(rules).filter(rule => !missing.some(told => !told.partial && isFindingOf(rule)(told)))
 }
 
 /** Two configurations of the same name are told of as one. */

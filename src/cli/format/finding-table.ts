@@ -6,11 +6,11 @@ import {
   configurationKey,
   distinct,
   type FindingFormat,
-  isOf,
+  isFindingOf,
   type JudgingReport,
   type JudgingRule,
   judgingOf,
-  stepsOf,
+  stepsOfFindings,
   type Trouble,
 } from './finding-format.js'
 import { counted, countText, shortNumber } from './number.js'
@@ -127,7 +127,7 @@ export function findingTable(
       }
       if (isExplained && judging.length > 0)
         blocks.push(`${colors.bold('How they judge')}\n${judging.map(ways).join('')}`)
-      const isTold = (told: Missing) => isExplained || rules.some(rule => rule.isAsked && isOf(rule)(told))
+      const isTold = (told: Missing) => isExplained || rules.some(rule => rule.isAsked && isFindingOf(rule)(told))
       const told = missing.filter(isTold)
       if (told.length > 0) blocks.push(listed('Data missing', missingLines(told)))
       const untold = isExplained ? [] : untoldLines(missing.filter(one => !isTold(one)))
@@ -186,7 +186,7 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   if (effects.length > 0) sentences.push(`It ${effects.join(consequences.length > 1 ? ', and ' : ' and ')}.`)
   if (others.length > 0) {
     const told = others.slice(0, MAX_NAMES).map(({ rule, own }, i) => {
-      const steps = stepsOf(own)
+      const steps = stepsOfFindings(own)
       return `${titleOf(rule)}${i === 0 ? ' fired' : ''} ${steps.length > 1 ? `from step ${steps[0]} on` : `at step ${steps[0]}`}`
     })
     const more = others.length - told.length
@@ -230,7 +230,7 @@ function someOf(names: readonly string[], most: number): string {
 }
 
 function whenAndWhere(findings: readonly Finding[], { workers }: JudgingReport): string {
-  const steps = stepsOf(findings)
+  const steps = stepsOfFindings(findings)
   const tensors = tensorsFoundIn(findings).length
   const when =
     steps.length === 1

@@ -4,4 +4,4 @@ import { type RowFormat as AnyRowFormat, rowText } from '../../index.js'
 
 /** How rows become lines here. */
 export type RowWriter = Pick<AnyRowFormat, 'head' | 'line'>
-export const { errorObject, placeOfError: placeOf, shapeText } = rowText
+export const { errorObject, shapeText } = rowText

@@ -20,7 +20,7 @@ const parameters = {
 }
 
 /** What time it is, in milliseconds. */
-export interface Clock {
+export interface TimeSource {
   readonly now?: () => number
 }
 
@@ -37,10 +37,10 @@ export class StalledTrainingRule extends builtin({
 
   constructor(
     baseTrial: Trial,
-    { now = () => performance.now(), ...options }: RuleOptions & Arguments<typeof parameters> & Clock = {},
+    { now = () => performance.now(), ...options }: RuleOptions & Arguments<typeof parameters> & TimeSource = {},
   ) {
     super(baseTrial, options)
-    const own: RuleOptions & Clock = { ...options, now }
+    const own: RuleOptions & TimeSource = { ...options, now }
     this.options = own
     this.#now = now
     this.#changedAt = now()

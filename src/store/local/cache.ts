@@ -19,7 +19,7 @@ const LEFT = 0.9
 const FORGOTTEN_MS = 3_600_000
 const ENTRY = /^([0-9a-f]{40})-(\d+)-(\d+)$/
 
-interface Entry {
+interface CachedRange {
   readonly path: string
   readonly startByte: number
   readonly endByte: number
@@ -29,7 +29,7 @@ export class RangeCache {
   readonly #directory: string
   readonly #maxByteLength: number
   /** Entries by the object they belong to, as far as its directory was listed. */
-  readonly #entries = new Map<string, Map<string, Entry[]>>()
+  readonly #entries = new Map<string, Map<string, CachedRange[]>>()
   readonly #touched = new Set<string>()
   /** Bytes in the directory, approximately; null before it was listed. */
   #byteLength: number | null = null
@@ -145,7 +145,7 @@ export class RangeCache {
     }
   }
 
-  #entriesOf(id: string): Entry[] {
+  #entriesOf(id: string): CachedRange[] {
     const shard = id.slice(0, 2)
     let ofShard = this.#entries.get(shard)
     if (ofShard === undefined) {

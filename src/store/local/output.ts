@@ -303,7 +303,7 @@ async function passes(path: string, directory: string): Promise<boolean> {
 }
 
 /** What a file that is put at a path replaces in a directory: its path there, with `/`; null for one outside of it. */
-export async function placeIn(directory: string, path: string): Promise<string | null> {
+export async function placeInDirectory(directory: string, path: string): Promise<string | null> {
   const [root, parent] = await Promise.all([realPath(resolve(directory)), realPath(dirname(resolve(path)))])
   const place = join(parent, basename(path))
   return isInside(place, root) ? relative(root, place).replaceAll(sep, '/') : null

@@ -89,14 +89,13 @@ export class Findings {
     if (code === 'Unreadable') this.odd.delete(file)
     if (!tellsOfFile(error)) this.isPartial = true
     const { offset, expected, got, at } = error.fields
-    const text = error.message.replace(`${pathOfUrl(this.#urlOf(file))}: `, '')
     this.problem({
       code,
       file,
       offset: typeof offset === 'number' ? offset : null,
       step: (parseIndexFileName(file) ?? parseEventFileName(file))?.step ?? null,
       expected: `${typeof expected === 'string' ? expected : 'a file that can be read'}${typeof at === 'string' ? ` as ${at}` : ''}`,
-      found: typeof got === 'string' ? got : text.replace(/^expected .*, got /, ''),
+      found: typeof got === 'string' ? got : error.message.replace(`${pathOfUrl(this.#urlOf(file))}: `, ''),
       lost,
     })
   }

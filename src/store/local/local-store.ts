@@ -33,8 +33,6 @@ const TEXT_PIECE_BYTES = 1 << 20
 /** The most that one read asks for: Node.js's own limit is 2^31 - 1. */
 const MAX_READ_BYTES = 2 ** 30
 
-const LOST_LINK = 'expected a file, got a link that leads nowhere'
-
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 
 /** Opening a FIFO must not wait for its writer, and a terminal must not become ours. Windows has neither flag. */
@@ -69,7 +67,7 @@ export class LocalStore implements Store {
 
   async open(): Promise<void> {
     const stats = this.#translated('', () => statSync(this.#root))
-    if (!stats.isDirectory()) throw this.#error('NotADirectory', '', 'expected a directory, got a file')
+    if (!stats.isDirectory()) throw this.#unexpected('NotADirectory', '', 'a directory', 'a file')
   }
 
   url(path: string): string {
@@ -159,8 +157,8 @@ export class LocalStore implements Store {
     const { file, byteLength } = this.#openFile(path)
     try {
       if (byteLength > maxByteLength) {
-        const detail = `expected at most ${maxByteLength} bytes, got ${byteLength}`
-        throw this.#error('TooLarge', path, detail, { maxByteLength, byteLength })
+        const fields = { maxByteLength, byteLength }
+        throw this.#unexpected('TooLarge', path, `at most ${maxByteLength} bytes`, `${byteLength}`, fields)
       }
       const bytes = new Uint8Array(byteLength)
       const pieceLength = isText ? TEXT_PIECE_BYTES : byteLength
@@ -214,7 +212,7 @@ export class LocalStore implements Store {
 
   async byteLength(path: string): Promise<number> {
     const stats = this.#stat(path)
-    if (!stats.isFile()) throw this.#error('NotAFile', path, `expected a regular file, got ${kindOf(stats)}`)
+    if (!stats.isFile()) throw this.#unexpected('NotAFile', path, 'a regular file', kindOf(stats))
     return stats.size
   }
 
@@ -252,7 +250,7 @@ export class LocalStore implements Store {
     const file = this.#openInside(path)
     try {
       const stats = this.#translated(path, () => fstatSync(file))
-      if (!stats.isFile()) throw this.#error('NotAFile', path, `expected a regular file, got ${kindOf(stats)}`)
+      if (!stats.isFile()) throw this.#unexpected('NotAFile', path, 'a regular file', kindOf(stats))
       return { file, byteLength: stats.size }
     } catch (error) {
       closeSync(file)
@@ -315,8 +313,8 @@ export class LocalStore implements Store {
     const root = realpathSync(this.#root)
     const real = realpathSync(absolute)
     if (isInside(real, root)) return real
-    const detail = 'expected a file in the trial, got a symbolic link that leads out of it'
-    throw this.#error('Denied', path, detail, { isLasting: true })
+    const got = 'a symbolic link that leads out of it'
+    throw this.#unexpected('Denied', path, 'a file in the trial', got, { isLasting: true })
   }
 
   async #entries(directory: string): Promise<Dirent[]> {
@@ -346,9 +344,9 @@ export class LocalStore implements Store {
       const stats = this.#translated(path, () => behindLink(absolute))
       // A link to a file is listed wherever it leads, so that reading it says what is wrong.
       if (entry.isSymbolicLink() && stats?.isFile()) files.push(path)
-      else if (stats === undefined) return this.#error('NotFound', path, LOST_LINK)
+      else if (stats === undefined) return this.#lostLink(path)
       else if (!stats.isDirectory()) {
-        return this.#error('NotAFile', path, `expected a regular file, got ${kindOf(stats)}`)
+        return this.#unexpected('NotAFile', path, 'a regular file', kindOf(stats))
       }
       if (!stats.isDirectory()) return null
       const real = realpathSync(absolute)
@@ -390,12 +388,13 @@ export class LocalStore implements Store {
     const errno = codeOf(error)
     switch (errno) {
       case 'ENOENT':
-        return this.#error('NotFound', path, this.#isLink(path) ? LOST_LINK : 'no such file or directory', {}, error)
+        if (this.#isLink(path)) return this.#lostLink(path, error)
+        return this.#error('NotFound', path, 'no such file or directory', {}, error)
       case 'EACCES':
       case 'EPERM':
         return this.#error('Denied', path, 'permission denied', {}, error)
       case 'ENOTDIR':
-        return this.#error('NotADirectory', path, 'expected a directory on the way, got a file', {}, error)
+        return this.#unexpected('NotADirectory', path, 'a directory on the way', 'a file', {}, error)
       case 'EISDIR':
       case 'ENXIO':
       case 'ENODEV':
@@ -407,6 +406,21 @@ export class LocalStore implements Store {
         return this.#error('Unavailable', path, reason, { retryable, ...(isLasting && { isLasting }) }, error)
       }
     }
+  }
+
+  #lostLink(path: string, cause?: unknown): StoreError {
+    return this.#unexpected('NotFound', path, 'a file', 'a link that leads nowhere', {}, cause)
+  }
+
+  #unexpected(
+    code: StoreErrorCode,
+    path: string,
+    expected: string,
+    got: string,
+    fields: Readonly<Record<string, unknown>> = {},
+    cause?: unknown,
+  ): StoreError {
+    return this.#error(code, path, `expected ${expected}, got ${got}`, { ...fields, got }, cause)
   }
 
   #error(

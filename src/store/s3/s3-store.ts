@@ -399,8 +399,9 @@ export class S3Store implements Store {
 
   #tooLarge(path: string, maxByteLength: number, byteLength: number): StoreError {
     const url = this.url(path)
-    const detail = `expected at most ${maxByteLength} bytes, got ${byteLength}`
-    return new StoreError('TooLarge', `${url}: ${detail}`, { url, maxByteLength, byteLength })
+    const got = `${byteLength}`
+    const message = `${url}: expected at most ${maxByteLength} bytes, got ${got}`
+    return new StoreError('TooLarge', message, { url, maxByteLength, byteLength, got })
   }
 }
 

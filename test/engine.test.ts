@@ -201,7 +201,7 @@ describe('memory', () => {
     }
     // The other half does not fit any more.
     expect(() => engine.reserveBytes(0x80000000)).toThrow(QueryError)
-    expect(() => engine.reserveBytes(0xffffffff)).toThrow(/can't grow/)
+    expect(() => engine.reserveBytes(0xffffffff)).toThrow(/cannot grow/)
     // Lengths that the core would take modulo 2^32.
     for (const length of [2 ** 32, 2 ** 32 + 8, 2 ** 53, Infinity, Number.NaN]) {
       expect(() => engine.reserveBytes(length)).toThrow(QueryError)

@@ -36,8 +36,8 @@ export interface TrialSummary {
   readonly byteLength: number
 }
 
-/** Tensors whose records one job looks at. */
-const DESCRIBED_AT_ONCE = 8192
+/** Tensors whose records one job looks at: many where each job waits for answers, else so few that little outlives it. */
+const DESCRIBED_AT_ONCE = { remote: 8192, local: 1024 }
 
 /** Dtype, shape, steps and bytes of every tensor. Reads the heads of two records per tensor. */
 export async function summarize(
@@ -49,6 +49,7 @@ export async function summarize(
   let byteLength = 0
   const summarize = new Summarizer()
   let drafts: TensorDraft[] = []
+  const atOnce = state.access.isRemote ? DESCRIBED_AT_ONCE.remote : DESCRIBED_AT_ONCE.local
   const describe = async (): Promise<void> => {
     for (const tensor of await describeAll(drafts, state.access, runner, memory)) {
       tensors.push(tensor)
@@ -58,7 +59,7 @@ export async function summarize(
   }
   for (const [name, workerSteps] of state.catalog.byTensor) {
     drafts.push(summarize.draftOf(name, workerSteps))
-    if (drafts.length === DESCRIBED_AT_ONCE) await describe()
+    if (drafts.length === atOnce) await describe()
   }
   if (drafts.length > 0) await describe()
   return { tensors, byteLength }

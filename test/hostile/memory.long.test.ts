@@ -1,9 +1,12 @@
 /** What a process may take, and does: address space under `ulimit -v`, threads, and trials of a million of everything. */
 
 import { execFile } from 'node:child_process'
-import { availableParallelism } from 'node:os'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { TrialWriter } from '../../fixtures/event-writer.js'
 import { CLI, type Outcome, PLAIN } from '../cli/run.js'
 import { measured } from './measured.js'
 
@@ -74,4 +77,46 @@ it('threads by the hundred are not started', async () => {
     expect(code).toBeLessThan(70)
     expect(peak).toBeLessThan((250 + 30 * availableParallelism()) * MIB)
   }
+})
+
+describe('very many', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'trialscan-many-'))
+  const weights = join(scratch, 'weights')
+  const steps = join(scratch, 'steps')
+  const data = new Uint8Array(Float32Array.of(1, 2, 3, 4).buffer)
+
+  beforeAll(() => {
+    const ofWeights = new TrialWriter(weights)
+    const tensors = Array.from({ length: 100_000 }, (_, i) => ({ name: `layer_${i}.weight`, shape: [4], data }))
+    ofWeights.step({ step: 0, mode: 'TRAIN', tensors })
+    ofWeights.end()
+    const ofSteps = new TrialWriter(steps)
+    for (let step = 0; step < 10_000; step++) {
+      const scalars = ['loss', 'accuracy', 'learning_rate'].map(name => ({
+        name,
+        shape: [1],
+        data: data.subarray(0, 4),
+      }))
+      ofSteps.step({ step, mode: 'TRAIN', tensors: scalars })
+    }
+    ofSteps.end()
+  }, 300_000)
+
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+  const commands = ['ls', 'scan', 'check', 'verify'] as const
+
+  // A check that takes time by the square of them does not end before the test does.
+  it.each(commands)('100,000 weights in one index file: %s', { timeout: 300_000 }, async command => {
+    const { code, peak } = await measured(command, weights)
+    expect(code).toBe(0)
+    expect(peak).toBeLessThan(450 * MIB)
+  })
+
+  it.each(commands)('10,000 steps: %s', { timeout: 300_000 }, async command => {
+    const { code, peak } = await measured(command, steps)
+    // All steps have the same numbers, which is a finding.
+    expect(code).toBe(command === 'check' ? 1 : 0)
+    expect(peak).toBeLessThan(450 * MIB)
+  })
 })

@@ -4,7 +4,8 @@ import type { Moments, ReductionValue } from '../../engine/moments.js'
 import type { Question } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { integer, list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements, Memory, type Moment } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
+import { Memory, type Moment } from './moment.js'
 
 /**
  * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` consecutive steps that have it; at

@@ -1,20 +1,10 @@
-/** What the built-in rules share: parameters, the choice of tensors, and one judgement after the other. */
+/** What the built-in rules share: parameters, and one judgement after the other. */
 
 import type { Catalog, WorkerStep } from '../../catalog/catalog.js'
-import type { TrialContents } from '../../catalog/load.js'
-import {
-  InsufficientInformationForRuleInvocation,
-  nearestNames,
-  QueryError,
-  TrialscanError,
-  UsageError,
-} from '../../errors.js'
-import { compileOwnPattern, compilePattern } from '../../format/pattern.js'
+import { InsufficientInformationForRuleInvocation, QueryError, TrialscanError } from '../../errors.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { expectOptions } from '../../options.js'
-import type { Collection } from '../../trial/names.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import type { GlobalStep, Mode, ModeStep, Worker } from '../../types.js'
 import { type Problem, problemAt } from '../finding.js'
 import {
   type Arguments,
@@ -24,7 +14,9 @@ import {
   type Values,
 } from '../parameters.js'
 import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
-import { gradientNames, IN_WORDS, NOT_OF_TREES } from './names.js'
+import { hasTraining, type Moment, momentOf, type Sequence, stepsOfWorkers } from './moment.js'
+import { gradientNames } from './names.js'
+import { type Choice, Selection } from './selection.js'
 
 /**
  * Judges, once the answers are there, what was asked about; undefined: there was nothing to judge. Where an answer is missing,
@@ -55,42 +47,6 @@ export function each<A>(
       const own = asked[i]
       return own === undefined ? undefined : judge(own, tensors[i]!)
     },
-  }
-}
-
-/**
- * Which steps of a worker are judged as one sequence: those of one mode, or all of them. Steps of the mode GLOBAL are
- * those for which the job set none.
- */
-export type Sequence = Mode | 'all'
-
-/** A step of one worker, which is what a rule judges, and the sequence that it is judged in. */
-export interface Moment {
-  readonly step: GlobalStep
-  readonly worker: Worker
-  readonly mode: Mode
-  readonly modeStep: ModeStep
-  readonly sequence: Sequence
-  /** Names worker and sequence. */
-  readonly key: string
-}
-
-/** What a rule remembers of each sequence of each worker. */
-export class Memory<S> {
-  readonly #make: () => S
-  readonly #known = new Map<string, S>()
-
-  constructor(make: () => S) {
-    this.#make = make
-  }
-
-  of({ key }: Moment): S {
-    let known = this.#known.get(key)
-    if (known === undefined) {
-      known = this.#make()
-      this.#known.set(key, known)
-    }
-    return known
   }
 }
 
@@ -344,235 +300,6 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     }
     return null
   }
-}
-
-export interface Choice {
-  readonly collections?: readonly string[]
-  /** Python patterns. */
-  readonly regex?: readonly string[]
-  readonly names?: readonly string[]
-  /** All tensors. */
-  readonly all?: boolean
-  /** Names that are passed over. */
-  readonly except?: RegExp
-  /** Whether the rule can do without. */
-  readonly optional?: boolean
-  /** Whether it takes the value: saved reductions will not do. */
-  readonly value?: boolean
-  /** Not told to be missing: another selection is about the same. */
-  readonly quiet?: boolean
-}
-
-/** The tensors that a rule looks at. */
-export class Selection {
-  readonly isOptional: boolean
-  readonly #rule: Rule
-  readonly #choice: Choice
-  #contents: TrialContents | undefined
-  #names: readonly string[] = []
-
-  constructor(rule: Rule, choice: Choice) {
-    this.#rule = rule
-    this.#choice = choice
-    this.isOptional = choice.optional ?? false
-    // A pattern that is none is refused when the rule is made.
-    for (const pattern of choice.regex ?? []) compilePattern(pattern)
-  }
-
-  /** Those that the worker saved at the step, by name. */
-  at({ step, worker }: Moment): readonly TensorAtStep[] {
-    return this.#rule.reqTensors.select(this.names, step, null, worker)
-  }
-
-  /** The names of all that were saved so far, sorted. */
-  get names(): readonly string[] {
-    const { contents } = stateOf(this.#rule.baseTrial)
-    if (this.#contents !== contents) {
-      this.#names = selectedNames(this.#rule.baseTrial, this.#choice)
-      this.#contents = contents
-    }
-    return this.#names
-  }
-
-  /** Why the names can't be had: a pattern of a collection can be one that is refused. */
-  get #refusal(): UsageError | null {
-    try {
-      this.names
-      return null
-    } catch (error) {
-      if (error instanceof UsageError) return error
-      throw error
-    }
-  }
-
-  /** Whether there is nothing to look at, or nothing of it that would do. */
-  get isEmpty(): boolean {
-    return this.#refusal !== null || this.names.length === 0 || (this.#choice.value === true && !this.#hasValues())
-  }
-
-  /** What was wanted and is not there, a sentence each. */
-  missing(): string[] {
-    const { collections = [], names = [], regex = [], value, quiet } = this.#choice
-    if (quiet) return []
-    const trial = this.#rule.baseTrial
-    const refusal = this.#refusal
-    if (refusal)
-      return [`tensors of the collection ${collections.map(name => JSON.stringify(name))}: ${refusal.message}`]
-    if (this.names.length > 0) {
-      if (!value || this.#hasValues()) return []
-      const [name] = this.names
-      const kept = trial.tensor(name!)
-      const more = this.names.length > 1 ? ` and of ${this.names.length - 1} more` : ''
-      return [`the values of ${JSON.stringify(kept.name)}${more}: only reductions were saved`]
-    }
-    const patterns = regex.filter(one => !IN_WORDS.has(one))
-    const wanted = [
-      ...collections.map(name => `tensors of the collection ${JSON.stringify(name)}`),
-      ...names.map(name => `the tensor ${JSON.stringify(name)}`),
-      ...regex.flatMap(one => IN_WORDS.get(one) ?? []),
-      ...(patterns.length > 0 ? [`tensors that match ${patterns.map(one => JSON.stringify(one)).join(' or ')}`] : []),
-    ]
-    return [`${wanted.join(', or ') || 'any tensor'}; ${describeTrial(trial, collections, names)}`]
-  }
-
-  #hasValues(): boolean {
-    const { byTensor } = stateOf(this.#rule.baseTrial).catalog
-    return this.names.some(name => byTensor.get(name)!.some(workerStep => workerStep.tensors.get(name)!.value !== null))
-  }
-}
-
-/** Names that were selected, by what selects them: rules over a trial share the lists. */
-const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
-
-function selectedNames(trial: Trial, choice: Choice): readonly string[] {
-  const { contents } = stateOf(trial)
-  let known = selections.get(contents)
-  if (known === undefined) {
-    known = new Map()
-    selections.set(contents, known)
-  }
-  const { collections = [], regex = [], names = [], all = false, except } = choice
-  const key = JSON.stringify([collections, regex, names, all, except?.source])
-  let selected = known.get(key)
-  if (selected === undefined) {
-    const config = contents.collections.collections
-    const members = new Set(collections.flatMap(name => (config.has(name) ? trial.collection(name).members : [])))
-    const patterns = regex.map(source =>
-      IN_WORDS.has(source) || source === NOT_OF_TREES ? compileOwnPattern(source) : compilePattern(source),
-    )
-    const asked = new Set(names)
-    const isMeant = (name: string): boolean =>
-      all || members.has(name) || asked.has(name) || patterns.some(pattern => pattern.matches(name))
-    selected = trial.tensorNames().filter(name => isMeant(name) && !except?.test(name))
-    known.set(key, selected)
-  }
-  return selected
-}
-
-/** Collections that are told of, and how many are looked at for that. */
-const MAX_COLLECTIONS_TOLD = 8
-const MAX_LOOKED_AT = 100
-
-/** What a trial has, for those who look for something else. */
-function describeTrial(trial: Trial, collections: readonly string[], names: readonly string[]): string {
-  const all = trial.tensorNames()
-  if (all.length === 0) return 'the trial has no tensors'
-  const known = trial.collections()
-  const listed: string[] = []
-  for (const collection of [...known.values()].slice(0, MAX_LOOKED_AT)) {
-    const count = collection.name === 'all' || listed.length === MAX_COLLECTIONS_TOLD ? 0 : memberCount(collection)
-    if (count > 0) listed.push(`${collection.name} (${count})`)
-  }
-  const nearest = [
-    ...collections.flatMap(name =>
-      nearestNames(name, known.keys(), MAX_COLLECTIONS_TOLD)
-        .filter(near => memberCount(known.get(near)!) > 0)
-        .slice(0, 3),
-    ),
-    ...names.flatMap(name => nearestNames(name, all)),
-  ].filter(name => !collections.includes(name) && !names.includes(name))
-  const hint = nearest.length > 0 ? `; did you mean ${nearest.map(name => JSON.stringify(name)).join(' or ')}?` : ''
-  const some = all
-    .slice(0, 3)
-    .map(name => JSON.stringify(name))
-    .join(', ')
-  const has =
-    listed.length > 0
-      ? `tensors saved in the collections ${listed.join(', ')}`
-      : `${all.length} tensors: ${some}${all.length > 3 ? ', …' : ''}`
-  return `the trial has ${has}${hint}`
-}
-
-/** Of those that can be had: a pattern can be one that is refused, which is no matter for who does not ask for it. */
-function memberCount(collection: Collection): number {
-  try {
-    return collection.members.length
-  } catch (error) {
-    if (error instanceof UsageError) return 0
-    throw error
-  }
-}
-
-/** A worker's step, judged in a sequence. */
-export function momentOf({ step, worker, mode, modeStep }: WorkerStep | Moment, sequence: Sequence): Moment {
-  return { step, worker, mode, modeStep, sequence, key: `${sequence} ${worker}` }
-}
-
-/** The number by which steps of a sequence are counted. */
-export function stepNumber({ step, modeStep }: WorkerStep | Moment, sequence: Sequence): number {
-  return sequence === 'all' ? step : modeStep
-}
-
-/** Whether there are steps of TRAIN. */
-export function hasTraining(trial: Trial): boolean {
-  const { catalog } = stateOf(trial)
-  let known = trained.get(catalog)
-  if (known === undefined) {
-    known = catalog.workerSteps.some(({ mode }) => mode === 'TRAIN')
-    trained.set(catalog, known)
-  }
-  return known
-}
-
-const trained = new WeakMap<Catalog, boolean>()
-
-/** Steps of one worker, by the sequences that they are in. */
-type StepsOfWorker = ReadonlyMap<Sequence, readonly WorkerStep[]>
-
-/** By the steps at which a tensor was saved: all rules over a trial ask for the same, and tensors that were saved together have one list. */
-const stepsBySequence = new WeakMap<readonly WorkerStep[], ReadonlyMap<Worker, StepsOfWorker>>()
-
-/** Those of each worker. */
-function stepsOfWorkers(saved: readonly WorkerStep[]): ReadonlyMap<Worker, StepsOfWorker> {
-  const known = stepsBySequence.get(saved)
-  if (known) return known
-  const byWorker = new Map<Worker, Map<Sequence, WorkerStep[]>>()
-  for (const workerStep of saved) {
-    let own = byWorker.get(workerStep.worker)
-    if (own === undefined) {
-      own = new Map()
-      byWorker.set(workerStep.worker, own)
-    }
-    for (const sequence of ['all', workerStep.mode] as const) {
-      const steps = own.get(sequence)
-      if (steps) steps.push(workerStep)
-      else own.set(sequence, [workerStep])
-    }
-  }
-  stepsBySequence.set(saved, byWorker)
-  return byWorker
-}
-
-/** Where a global step is among ascending ones; -1: nowhere. */
-export function positionOf(step: number, steps: readonly WorkerStep[]): number {
-  let low = 0
-  let high = steps.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (steps[middle]!.step < step) low = middle + 1
-    else high = middle
-  }
-  return steps[low]?.step === step ? low : -1
 }
 
 /** A number as findings print it. */

@@ -1,7 +1,8 @@
 /** CheckInputImages (rules.md §2.16). */
 
 import { flag, integer, number, text } from '../parameters.js'
-import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import { Memory, type Moment } from './moment.js'
 import { MODEL_INPUTS } from './names.js'
 
 /**

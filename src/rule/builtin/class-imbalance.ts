@@ -3,8 +3,9 @@
 import type { TensorValue } from '../../job/tensor-value.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
 import { areWhole, argmax, elements, predictedClasses } from './labels.js'
+import { Memory, type Moment } from './moment.js'
 import { LABELS, PREDICTIONS } from './names.js'
 
 /** Of each class: how many labels, and how many of them were predicted to be another. */

@@ -3,9 +3,11 @@
 import type { TensorValue } from '../../job/tensor-value.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { integer, number, text } from '../parameters.js'
-import { builtin, figure, type Judgement, type Moment, type Selection } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
 import { argmax, elements, predictedClasses } from './labels.js'
+import type { Moment } from './moment.js'
 import { LABELS, PREDICTIONS } from './names.js'
+import type { Selection } from './selection.js'
 
 /**
  * At each step counts how labels were predicted, class by class. Of what was predicted to be a class, fires where less

@@ -1,7 +1,8 @@
 /** DeadRelu (rules.md §2.5). */
 
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
+import type { Moment } from './moment.js'
 import { RELU_OUTPUTS } from './names.js'
 
 /**

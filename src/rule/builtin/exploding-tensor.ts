@@ -1,7 +1,8 @@
 /** ExplodingTensor (rules.md §2.2). */
 
 import { flag, list } from '../parameters.js'
-import { builtin, each, type Judgements, type Moment } from './builtin.js'
+import { builtin, each, type Judgements } from './builtin.js'
+import type { Moment } from './moment.js'
 import { NOT_OF_TREES } from './names.js'
 
 /** Fires where an element is NaN, or, unless `only_nan`, infinite. */

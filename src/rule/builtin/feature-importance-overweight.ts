@@ -1,7 +1,8 @@
 /** FeatureImportanceOverweight (rules.md §2.19). */
 
 import { integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement, type Moment } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import type { Moment } from './moment.js'
 import { scalar } from './scalar.js'
 
 /** Fires where the `nfeatures` most important features have more than `threshold` of all importance. */

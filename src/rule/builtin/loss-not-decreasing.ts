@@ -3,18 +3,9 @@
 import type { WorkerStep } from '../../catalog/catalog.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
-import {
-  builtin,
-  figure,
-  type Judgement,
-  Memory,
-  type Moment,
-  momentOf,
-  positionOf,
-  type Sequence,
-  stepNumber,
-} from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
 import { NOT_A_LOSS } from './losses.js'
+import { Memory, type Moment, momentOf, positionOf, type Sequence, stepNumber } from './moment.js'
 import { LOSSES } from './names.js'
 import { meanOf, scalar } from './scalar.js'
 

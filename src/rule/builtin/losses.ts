@@ -1,8 +1,9 @@
 /** Losses of training and of validation, whether modes tell them apart or, as in XGBoost's trials, names. */
 
 import type { Rule } from '../rule.js'
-import type { Choice, Moment, Selection } from './builtin.js'
+import type { Moment } from './moment.js'
 import { scalar } from './scalar.js'
+import type { Choice, Selection } from './selection.js'
 
 /** Metrics that are better the larger they are. */
 export const NOT_A_LOSS = /auc|map|ndcg|(^|[-_/])pre(@|$)|acc(uracy)?([-_:]|$)/

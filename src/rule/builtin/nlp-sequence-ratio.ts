@@ -2,7 +2,8 @@
 
 import { UsageError } from '../../errors.js'
 import { list, numbers } from '../parameters.js'
-import { builtin, figure, type Judgement, type Moment } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import type { Moment } from './moment.js'
 import { TOKENS } from './names.js'
 
 /** Fires where more than `token_thresholds_percent` of the tokens of the input sequences are a certain one. */

@@ -2,8 +2,9 @@
 
 import type { Mode } from '../../types.js'
 import { flag, integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
 import { Losses } from './losses.js'
+import { Memory, type Moment } from './moment.js'
 import { meanOf } from './scalar.js'
 
 /** Losses of the last run of steps of training, and of the run of validation that goes on. */

@@ -1,8 +1,9 @@
 /** Overtraining (rules.md §2.11). */
 
 import { integer, number } from '../parameters.js'
-import { builtin, figure, type Judgement, Memory, type Moment } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
 import { Losses } from './losses.js'
+import { Memory, type Moment } from './moment.js'
 import { meanOf } from './scalar.js'
 
 /** The best loss so far, and for how many steps it has stood. */

@@ -5,7 +5,8 @@ import type { Activity } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
+import type { Moment } from './moment.js'
 import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from './names.js'
 
 /** AWS's bounds are where float32 rounds to the limit; a gradient is as good as gone long before that. */

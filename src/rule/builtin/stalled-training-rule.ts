@@ -11,7 +11,8 @@ import type { Finding } from '../finding.js'
 import { type Arguments, flag, integer, text } from '../parameters.js'
 import { READ_OPTIONS } from '../required.js'
 import type { RuleOptions } from '../rule.js'
-import { builtin, figure, type Judgement, type Moment } from './builtin.js'
+import { builtin, figure, type Judgement } from './builtin.js'
+import type { Moment } from './moment.js'
 
 const parameters = {
   threshold: integer(1800, { min: 1 }),

@@ -1,7 +1,8 @@
 /** TensorVariance (rules.md §2.14). */
 
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
+import type { Moment } from './moment.js'
 
 /** Fires where the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */
 export class TensorVariance extends builtin({

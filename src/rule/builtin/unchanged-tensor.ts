@@ -3,7 +3,8 @@
 import type { Question } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { flag, integer, list, mode, number } from '../parameters.js'
-import { builtin, each, type Judgements, Memory, type Moment, positionOf } from './builtin.js'
+import { builtin, each, type Judgements } from './builtin.js'
+import { Memory, type Moment, positionOf } from './moment.js'
 
 /**
  * Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it; with

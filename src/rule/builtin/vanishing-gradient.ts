@@ -1,7 +1,8 @@
 /** VanishingGradient (rules.md §2.1). */
 
 import { mode, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements, type Moment } from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
+import type { Moment } from './moment.js'
 
 /**
  * Fires where the mean of the absolute values of a gradient is below `threshold`, and, if `relative_threshold` is given,

@@ -2,17 +2,8 @@
 
 import type { WorkerStep } from '../../catalog/catalog.js'
 import { integer, mode, number } from '../parameters.js'
-import {
-  builtin,
-  each,
-  figure,
-  hasTraining,
-  type Judgements,
-  type Moment,
-  positionOf,
-  type Sequence,
-  stepNumber,
-} from './builtin.js'
+import { builtin, each, figure, type Judgements } from './builtin.js'
+import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from './moment.js'
 
 /**
  * Fires where mean |W − W₀| / (mean |W₀| + epsilon), W₀ the same weights earlier, is above `large_threshold` or below

@@ -1,7 +1,7 @@
 /** The public API: re-exports only. */
 
-export type { StepRange } from './catalog/load.js'
 export type { StepState } from './catalog/state.js'
+export type { StepRange } from './catalog/step-selection.js'
 export { type StepSelection, type StepSlice, selectSteps } from './catalog/step-selection.js'
 export type { Waiting, WaitOptions } from './catalog/wait.js'
 export {

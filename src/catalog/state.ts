@@ -14,8 +14,9 @@ import type { GlobalStep, Mode, Worker } from '../types.js'
 import { BackgroundRefresh, type KeptUp } from './background.js'
 import { type Catalog, tellsMode, type WorkerStep } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
-import { isInRange, type StepRange, type TrialContents, type TrialLoader } from './load.js'
+import type { TrialContents, TrialLoader } from './load.js'
 import { Remembered } from './remembered.js'
+import { isInRange, type StepRange } from './step-selection.js'
 import type { Step } from './steps.js'
 
 /**

@@ -1,6 +1,7 @@
 /** Selecting steps: by number, from the end, in ranges, in lists. */
 
-import type { StepRange } from './load.js'
+/** Steps `[begin, end)`; null: no limit on that side. */
+export type StepRange = readonly [begin: number | null, end: number | null]
 
 /** Steps from `begin` up to, but not including, `end`. A negative bound counts from the end, as in Python's slices. */
 export interface StepSlice {
@@ -90,4 +91,9 @@ export function stepFilter(selection: StepSelection, numbers: () => readonly num
   return step =>
     single.has(step) ||
     ranges.some(({ begin, end, stride }) => step >= begin && step < end && (step - begin) % stride === 0)
+}
+
+/** Whether a step lies within a range; null is all steps. */
+export function isInRange(step: number, range: StepRange | null): boolean {
+  return range === null || ((range[0] === null || step >= range[0]) && (range[1] === null || step < range[1]))
 }

@@ -2,8 +2,9 @@
 
 import { resolve } from 'node:path'
 import { holding } from '../catalog/hold.js'
-import { type StepRange, TrialLoader } from '../catalog/load.js'
+import { TrialLoader } from '../catalog/load.js'
 import { TrialState } from '../catalog/state.js'
+import type { StepRange } from '../catalog/step-selection.js'
 import { quote, UsageError } from '../errors.js'
 import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'

@@ -1,21 +1,19 @@
 /** One tensor of a trial, over all its steps. */
 
-import { inOrderOfWorkers, recordPlace, type SavedTensor, type WorkerStep, workersOf } from '../catalog/catalog.js'
+import { recordPlace, type SavedTensor, workersOf } from '../catalog/catalog.js'
 import { currentHold } from '../catalog/hold.js'
 import type { TrialState } from '../catalog/state.js'
-import { checkMode, STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
+import { STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import type { ReductionValue } from '../engine/moments.js'
 import { UNFOLD_LIMIT } from '../engine/values.js'
 import {
   errorFromData,
   FormatError,
-  InvalidWorker,
   pathOfUrl,
   ShapeUnavailableForStep,
   StepNotYetAvailable,
   StoreError,
   TensorUnavailableForStep,
-  type TrialscanError,
   UsageError,
 } from '../errors.js'
 import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/coalesce.js'
@@ -30,6 +28,7 @@ import { pump } from '../runner/pump.js'
 import { readOneReduction } from '../scan/one-by-one.js'
 import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
 import { parseReductions } from './reduction.js'
+import { type SavedAtStep, SavedSteps } from './saved-steps.js'
 
 /** Which data of a tensor to take, and how to read it. */
 export interface SavedOptions extends ReadOptions {
@@ -62,23 +61,19 @@ const VALUE_OPTIONS = optionsOf<ValueOptions>({
 const REDUCTION_OPTIONS = optionsOf<ReductionOptions>({ ...SAVED_KINDS, abs: kinds.flag })
 const WORKERS_OPTIONS = optionsOf<Pick<SavedOptions, 'mode'>>({ mode: kinds.mode })
 
-/** What a worker saved of the tensor at a step. */
-interface SavedAtStep {
-  readonly workerStep: WorkerStep
-  readonly saved: SavedTensor
-}
-
 const hasValue = ({ value }: SavedTensor): boolean => value !== null
 const hasShape = ({ shape, value }: SavedTensor): boolean => shape !== null || value !== null
 
 export class Tensor {
   readonly name: string
   readonly #state: TrialState
+  readonly #saved: SavedSteps
 
   /** Use `trial.tensor(name)`. */
   constructor(name: string, state: TrialState) {
     this.name = name
     this.#state = state
+    this.#saved = new SavedSteps(name, state)
   }
 
   /**
@@ -87,18 +82,16 @@ export class Tensor {
    */
   steps(options?: StepOptions): number[] {
     const { mode = 'GLOBAL', showIncompleteSteps = false } = checkOptions('tensor.steps', STEP_OPTIONS, options)
-    const { steps } = this.#state.catalog
-    const own = new Set(this.#ofMode(mode).map(workerStep => stepNumberOf(workerStep, mode)))
-    return [...own].filter(step => showIncompleteSteps || steps.isComplete(step, mode)).sort((a, b) => a - b)
+    return this.#saved.numbers(mode, showIncompleteSteps)
   }
 
   /** The workers that saved the tensor at a step, or at any step if none is given; sorted. @throws as `value` */
   workers(step?: number, options?: Pick<SavedOptions, 'mode'>): Worker[] {
     const { mode = 'GLOBAL' } = checkOptions('tensor.workers', WORKERS_OPTIONS, options)
-    if (step === undefined) return workersOf(this.#workerSteps)
+    if (step === undefined) return workersOf(this.#saved.workerSteps)
     this.#state.knownSteps(step, mode)
-    const found = this.#savedAt(step, mode)
-    if (found.length === 0) throw this.#notSaved(step, mode)
+    const found = this.#saved.at(step, mode)
+    if (found.length === 0) throw this.#saved.noneAt(step, mode)
     return workersOf(found.map(({ workerStep }) => workerStep))
   }
 
@@ -123,7 +116,7 @@ export class Tensor {
   async value(step: number, options?: ValueOptions): Promise<TensorValue> {
     const asked = checkOptions('tensor.value', VALUE_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
-    const found = await this.#find(step, mode, worker, hasValue)
+    const found = await this.#saved.find(step, mode, worker, hasValue)
     const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
     if (ahead) return ahead
     const place = this.#valuePlace(found, step, mode)
@@ -140,7 +133,7 @@ export class Tensor {
     const { mode = 'GLOBAL', worker } = asked
     const numbers: number[] = []
     const places: RecordPlace[] = []
-    for (const [number, found] of this.#all(mode, worker, hasValue)) {
+    for (const [number, found] of this.#saved.all(mode, worker, hasValue)) {
       if (found.saved.value === null) continue
       numbers.push(number)
       places.push(recordPlace(found.workerStep, found.saved.value))
@@ -161,7 +154,12 @@ export class Tensor {
     const { mode = 'GLOBAL', worker, abs = false } = asked
     if (name.startsWith('abs_')) throw new UsageError(`expected abs: true beside ${name.slice(4)}, got ${name}`)
     const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
-    const found = await this.#find(step, mode, worker, saved => hasValue(saved) || saved.reductions.has(reduction))
+    const found = await this.#saved.find(
+      step,
+      mode,
+      worker,
+      saved => hasValue(saved) || saved.reductions.has(reduction),
+    )
     const { workerStep, saved } = found
     const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
     if (ahead !== undefined && ahead !== false) return ahead
@@ -177,7 +175,7 @@ export class Tensor {
   async reductionValues(step: number, options?: SavedOptions): Promise<Map<ReductionName, ReductionValue>> {
     const asked = checkOptions('tensor.reductionValues', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
-    const found = await this.#find(step, mode, worker, ({ reductions }) => reductions.size > 0)
+    const found = await this.#saved.find(step, mode, worker, ({ reductions }) => reductions.size > 0)
     const { workerStep, saved } = found
     const names = [...saved.reductions.keys()]
     const read = Promise.all(names.map(name => readOneReduction(this.#state, workerStep, saved, name, asked)))
@@ -193,7 +191,7 @@ export class Tensor {
   async shape(step: number, options?: SavedOptions): Promise<readonly number[]> {
     const asked = checkOptions('tensor.shape', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
-    const found = await this.#find(step, mode, worker, hasShape)
+    const found = await this.#saved.find(step, mode, worker, hasShape)
     const [shape] = await this.#reading(this.#shapes([found], asked), found, step, mode)
     if (shape) return shape
     const kept = [...found.saved.reductions.keys()].join(', ')
@@ -204,7 +202,7 @@ export class Tensor {
   async shapes(options?: SavedOptions): Promise<Map<number, readonly number[]>> {
     const asked = checkOptions('tensor.shapes', SAVED_OPTIONS, options)
     const { mode = 'GLOBAL', worker } = asked
-    const all = this.#all(mode, worker, hasShape)
+    const all = this.#saved.all(mode, worker, hasShape)
     const shapes = await this.#shapes(
       all.map(([, found]) => found),
       asked,
@@ -214,103 +212,11 @@ export class Tensor {
 
   /** The tensor's name in the framework, if the hook saved it with a shape: `fc/kernel` for `fc.weight`. */
   get originalName(): string | undefined {
-    for (const { tensors } of this.#workerSteps) {
+    for (const { tensors } of this.#saved.workerSteps) {
       const name = tensors.get(this.name)?.shape?.originalName
       if (name !== undefined) return name
     }
     return undefined
-  }
-
-  get #workerSteps(): readonly WorkerStep[] {
-    return this.#state.catalog.byTensor.get(this.name) ?? []
-  }
-
-  /** What workers wrote of the tensor in a mode, in the order of global steps and workers. */
-  #ofMode(mode: Mode): readonly WorkerStep[] {
-    if (checkMode(mode) === 'GLOBAL') return this.#workerSteps
-    return this.#workerSteps.filter(workerStep => workerStep.mode === mode)
-  }
-
-  /** What was saved at each complete step of a mode, by one worker each: the first that has it, unless one is named. */
-  #all(
-    mode: Mode,
-    worker: Worker | undefined,
-    has: (saved: SavedTensor) => boolean,
-  ): (readonly [number, SavedAtStep])[] {
-    const byNumber = new Map<number, WorkerStep[]>()
-    for (const workerStep of this.#ofMode(mode)) {
-      if (worker !== undefined && workerStep.worker !== worker) continue
-      const number = stepNumberOf(workerStep, mode)
-      const known = byNumber.get(number)
-      if (known === undefined) byNumber.set(number, [workerStep])
-      else known.push(workerStep)
-    }
-    const { steps } = this.#state.catalog
-    return [...byNumber]
-      .filter(([number]) => steps.isComplete(number, mode))
-      .sort(([a], [b]) => a - b)
-      .map(([number, workerSteps]) => {
-        const all = this.#savedOf(inOrderOfWorkers(workerSteps.reverse()))
-        return [number, all.find(({ saved }) => has(saved)) ?? all[0]!] as const
-      })
-  }
-
-  /**
-   * What a worker saved at a step, without a name the first that has it; a step that is not known is looked for again
-   * first.
-   */
-  async #find(
-    step: number,
-    mode: Mode,
-    worker: Worker | undefined,
-    has: (saved: SavedTensor) => boolean,
-  ): Promise<SavedAtStep> {
-    await this.#state.expectStep(step, mode)
-    const look = (): SavedAtStep | undefined => {
-      const all = this.#savedAt(step, mode)
-      const own = worker === undefined ? all : all.filter(({ workerStep }) => workerStep.worker === worker)
-      return own.find(({ saved }) => has(saved)) ?? own[0]
-    }
-    let found = look()
-    const hasFound = () => found !== undefined && has(found.saved)
-    if (!hasFound() && (await this.#state.lookAgain(step, mode))) found = look()
-    if (found !== undefined && (has(found.saved) || !this.#state.awaits(step, mode, worker))) return found
-    throw this.#notSaved(step, mode, worker)
-  }
-
-  /** What workers saved at a step, in their order; of several global steps with that mode step, each worker's last first. */
-  #savedAt(step: number, mode: Mode): SavedAtStep[] {
-    return this.#savedOf(this.#state.catalog.at(step, mode))
-  }
-
-  /** Why a worker, or any, has nothing of the tensor at a step that is known. */
-  #notSaved(step: number, mode: Mode, worker?: Worker): TrialscanError {
-    const { catalog } = this.#state
-    // Which tensors an index file tells of that can't be read, and of which mode they are, nobody knows.
-    const broken = catalog.steps
-      .at(step, mode)
-      .flatMap(({ globalStep }) => catalog.atStep(globalStep))
-      .find(saved => saved.error !== null && (worker ?? saved.worker) === saved.worker)
-    if (broken?.error) return broken.error
-    if (this.#state.awaits(step, mode, worker)) return this.#state.notYetOf(step, mode, worker)
-    const workers = workersOf(this.#savedAt(step, mode).map(({ workerStep }) => workerStep))
-    if (worker !== undefined && workers.length > 0) return new InvalidWorker(worker, workers)
-    const own = this.steps({ mode, showIncompleteSteps: true })
-    const more = own.length > 8 ? ` and ${own.length - 8} more` : ''
-    const others = own.slice(0, 8).join(', ') || 'none'
-    return new TensorUnavailableForStep(
-      this.name,
-      step,
-      mode,
-      `it was not saved then; steps that have it: ${others}${more}`,
-    )
-  }
-
-  #savedOf(workerSteps: readonly WorkerStep[]): SavedAtStep[] {
-    return workerSteps.flatMap(workerStep => {
-      const saved = workerStep.tensors.get(this.name)
-      return saved ? [{ workerStep, saved }] : []
-    })
   }
 
   #valuePlace({ workerStep, saved }: SavedAtStep, step: number, mode: Mode): RecordPlace {
@@ -385,9 +291,4 @@ export class Tensor {
     }
     return found.map(one => one.saved.shape?.shape ?? read.get(one) ?? null)
   }
-}
-
-/** A step's number: the global step for GLOBAL, else its number within the mode. */
-function stepNumberOf({ step, modeStep }: WorkerStep, mode: Mode): number {
-  return mode === 'GLOBAL' ? step : modeStep
 }

@@ -1,0 +1,129 @@
+/** At which steps a tensor was saved, by which workers, and why not at others. */
+
+import { inOrderOfWorkers, type SavedTensor, type WorkerStep, workersOf } from '../catalog/catalog.js'
+import type { TrialState } from '../catalog/state.js'
+import { checkMode } from '../catalog/steps.js'
+import { InvalidWorker, TensorUnavailableForStep, type TrialscanError } from '../errors.js'
+import type { Mode, Worker } from '../types.js'
+
+/** What a worker saved of the tensor at a step. */
+export interface SavedAtStep {
+  readonly workerStep: WorkerStep
+  readonly saved: SavedTensor
+}
+
+/** What was saved of one tensor, step by step. */
+export class SavedSteps {
+  readonly #name: string
+  readonly #state: TrialState
+
+  constructor(name: string, state: TrialState) {
+    this.#name = name
+    this.#state = state
+  }
+
+  /** The numbers of its steps in a mode, ascending. @param isAll with those that not all workers have written yet */
+  numbers(mode: Mode, isAll: boolean): number[] {
+    const { steps } = this.#state.catalog
+    const own = new Set(this.#ofMode(mode).map(workerStep => stepNumberOf(workerStep, mode)))
+    return [...own].filter(step => isAll || steps.isComplete(step, mode)).sort((a, b) => a - b)
+  }
+
+  /** What workers wrote at steps that have the tensor, in the order of global steps and workers. */
+  get workerSteps(): readonly WorkerStep[] {
+    return this.#state.catalog.byTensor.get(this.#name) ?? []
+  }
+
+  /** What workers wrote of the tensor in a mode, in the order of global steps and workers. */
+  #ofMode(mode: Mode): readonly WorkerStep[] {
+    if (checkMode(mode) === 'GLOBAL') return this.workerSteps
+    return this.workerSteps.filter(workerStep => workerStep.mode === mode)
+  }
+
+  /** What was saved at each complete step of a mode, by one worker each: the first that has it, unless one is named. */
+  all(
+    mode: Mode,
+    worker: Worker | undefined,
+    has: (saved: SavedTensor) => boolean,
+  ): (readonly [number, SavedAtStep])[] {
+    const byNumber = new Map<number, WorkerStep[]>()
+    for (const workerStep of this.#ofMode(mode)) {
+      if (worker !== undefined && workerStep.worker !== worker) continue
+      const number = stepNumberOf(workerStep, mode)
+      const known = byNumber.get(number)
+      if (known === undefined) byNumber.set(number, [workerStep])
+      else known.push(workerStep)
+    }
+    const { steps } = this.#state.catalog
+    return [...byNumber]
+      .filter(([number]) => steps.isComplete(number, mode))
+      .sort(([a], [b]) => a - b)
+      .map(([number, workerSteps]) => {
+        const all = this.#savedOf(inOrderOfWorkers(workerSteps.reverse()))
+        return [number, all.find(({ saved }) => has(saved)) ?? all[0]!] as const
+      })
+  }
+
+  /**
+   * What a worker saved at a step, without a name the first that has it; a step that is not known is looked for again
+   * first.
+   */
+  async find(
+    step: number,
+    mode: Mode,
+    worker: Worker | undefined,
+    has: (saved: SavedTensor) => boolean,
+  ): Promise<SavedAtStep> {
+    await this.#state.expectStep(step, mode)
+    const look = (): SavedAtStep | undefined => {
+      const all = this.at(step, mode)
+      const own = worker === undefined ? all : all.filter(({ workerStep }) => workerStep.worker === worker)
+      return own.find(({ saved }) => has(saved)) ?? own[0]
+    }
+    let found = look()
+    const hasFound = () => found !== undefined && has(found.saved)
+    if (!hasFound() && (await this.#state.lookAgain(step, mode))) found = look()
+    if (found !== undefined && (has(found.saved) || !this.#state.awaits(step, mode, worker))) return found
+    throw this.noneAt(step, mode, worker)
+  }
+
+  /** What workers saved at a step, in their order; of several global steps with that mode step, each worker's last first. */
+  at(step: number, mode: Mode): SavedAtStep[] {
+    return this.#savedOf(this.#state.catalog.at(step, mode))
+  }
+
+  /** Why a worker, or any, has nothing of the tensor at a step that is known. */
+  noneAt(step: number, mode: Mode, worker?: Worker): TrialscanError {
+    const { catalog } = this.#state
+    // Which tensors an index file tells of that can't be read, and of which mode they are, nobody knows.
+    const broken = catalog.steps
+      .at(step, mode)
+      .flatMap(({ globalStep }) => catalog.atStep(globalStep))
+      .find(saved => saved.error !== null && (worker ?? saved.worker) === saved.worker)
+    if (broken?.error) return broken.error
+    if (this.#state.awaits(step, mode, worker)) return this.#state.notYetOf(step, mode, worker)
+    const workers = workersOf(this.at(step, mode).map(({ workerStep }) => workerStep))
+    if (worker !== undefined && workers.length > 0) return new InvalidWorker(worker, workers)
+    const own = this.numbers(mode, true)
+    const more = own.length > 8 ? ` and ${own.length - 8} more` : ''
+    const others = own.slice(0, 8).join(', ') || 'none'
+    return new TensorUnavailableForStep(
+      this.#name,
+      step,
+      mode,
+      `it was not saved then; steps that have it: ${others}${more}`,
+    )
+  }
+
+  #savedOf(workerSteps: readonly WorkerStep[]): SavedAtStep[] {
+    return workerSteps.flatMap(workerStep => {
+      const saved = workerStep.tensors.get(this.#name)
+      return saved ? [{ workerStep, saved }] : []
+    })
+  }
+}
+
+/** A step's number: the global step for GLOBAL, else its number within the mode. */
+function stepNumberOf({ step, modeStep }: WorkerStep, mode: Mode): number {
+  return mode === 'GLOBAL' ? step : modeStep
+}

@@ -9,7 +9,7 @@ import { entangled, type Group, type Grouping, NAMES_ANOTHER } from './groups.js
 import type { IndexSource } from './index-source.js'
 import { writeIndexes } from './index-writer.js'
 import { type FilePlan, planFile } from './plan.js'
-import type { RepairNotes } from './report.js'
+import { MAX_TENSORS, type RepairNotes } from './report.js'
 
 /** Event files that a job copies, at the most. */
 const EVENT_FILES_PER_JOB = 32
@@ -101,6 +101,7 @@ export class EventFileCopy {
       }
       const plan = planFile(path, file, group.indexes)
       for (const one of plan.leftOut) notes.leaveOut(one)
+      notes.leaveOutMore(plan.moreLeftOut)
       notes.keep(plan.kept.length, plan.keptByteLength, file.byteLength - plan.keptByteLength)
       if (plan.kept.length > 0) {
         const startByte = Float64Array.from(plan.kept, record => record.startByte)
@@ -139,9 +140,10 @@ function loseEventFile({ path, indexes }: Group, error: ErrorData, notes: Repair
   notes.countFile('leftOut')
   if (indexes.length === 0) notes.leaveOutFile(path!, error)
   for (const { step, content } of indexes) {
-    const tensors = content?.tensors.map(({ name }) => name) ?? []
+    const tensors = content?.tensors ?? []
+    const names = tensors.slice(0, MAX_TENSORS).map(({ name }) => name)
     const { code, message } = error
     const missing = { code: code === 'NotFound' ? 'EventFileMissing' : code, message }
-    notes.leaveOutFile(path!, missing, { step, tensors: tensors.slice(0, 100), records: tensors.length })
+    notes.leaveOutFile(path!, missing, { step, tensors: names, records: tensors.length })
   }
 }

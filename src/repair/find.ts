@@ -7,7 +7,7 @@ import { VALUE_KINDS, type VerifiedRange, type VerifyRange } from '../job/verify
 import { runOnFiles } from '../runner/failed-job.js'
 import { type Runner, runTwice } from '../runner/runner.js'
 import type { StoreSpec } from '../store/store.js'
-import type { FoundFile, FoundProblem, WholeRecord } from './match.js'
+import type { FoundFile, FoundProblem, WholeRecord } from './known.js'
 
 const OTHER = VALUE_KINDS.indexOf('other')
 
@@ -57,8 +57,11 @@ export async function findRecords(
 }
 
 function rangeOf(path: string, known: readonly (IndexFile | null)[]): VerifyRange {
-  const starts = known.flatMap(index => index?.tensors.map(({ startByte }) => startByte) ?? [])
-  return { path, startByte: 0, endByte: null, anchors: Float64Array.from(new Set(starts)).sort() }
+  // Many index files may share a list.
+  const lists = new Set(known.flatMap(index => (index === null ? [] : [index.tensors])))
+  const starts = new Set<number>()
+  for (const tensors of lists) for (const { startByte } of tensors) starts.add(startByte)
+  return { path, startByte: 0, endByte: null, anchors: Float64Array.from(starts).sort() }
 }
 
 /** A file, range by range. */

@@ -1,12 +1,13 @@
 /** Which index files belong to which event file. */
 
 import { type ErrorData, pathOfUrl, quote } from '../errors.js'
+import type { IndexFile } from '../format/index-file.js'
 import { isTemporary, parseEventFileName } from '../format/paths.js'
 import { DisjointSets } from '../job/disjoint-sets.js'
 import type { Store } from '../store/store.js'
 import { isPlainPath, nameKey, type SortedFiles } from './files.js'
 import { type IndexSource, missingIndex } from './index-source.js'
-import type { FoundFile } from './match.js'
+import type { FoundFile } from './known.js'
 import type { RepairNotes } from './report.js'
 
 /** Event files that are looked at together since their index files name one another's. */
@@ -125,21 +126,53 @@ export class Grouping {
   }
 }
 
-/** How many of an index file's entries lead to a record of its step in an event file. */
+/** How many of an index file's entries lead to a record of its step in an event file. Many index files may share a list. */
 function tellsOf(file: FoundFile | ErrorData): (index: IndexSource) => number {
   let byStep: Map<number, Set<string>> | undefined
+  const known = new Map<number, WeakMap<IndexFile['tensors'], number>>()
   return ({ step, content }) => {
     if ('code' in file) return 0
-    if (byStep === undefined) {
-      byStep = new Map()
-      for (const record of file.records) {
-        const places = byStep.get(record.step) ?? new Set()
-        byStep.set(record.step, places.add(`${record.startByte} ${record.byteLength}`))
-      }
-    }
+    byStep ??= placesByStep(file.records)
     const places = byStep.get(step)
-    return places ? content!.tensors.filter(entry => places.has(`${entry.startByte} ${entry.byteLength}`)).length : 0
+    if (places === undefined) return 0
+    const { tensors } = content!
+    const ofStep = known.get(step) ?? new WeakMap<IndexFile['tensors'], number>()
+    known.set(step, ofStep)
+    const count = ofStep.get(tensors) ?? countPlaces(tensors, places)
+    ofStep.set(tensors, count)
+    return count
   }
+}
+
+function placesByStep(records: FoundFile['records']): Map<number, Set<string>> {
+  const byStep = new Map<number, Set<string>>()
+  for (const record of records) {
+    const places = byStep.get(record.step) ?? new Set()
+    byStep.set(record.step, places.add(placeKey(record)))
+  }
+  return byStep
+}
+
+/** How often a list tells of each place. */
+const timesOfLists = new WeakMap<IndexFile['tensors'], ReadonlyMap<string, number>>()
+
+/** How many entries lead to one of these places. A long list can be held against the few records of many files. */
+function countPlaces(tensors: IndexFile['tensors'], places: ReadonlySet<string>): number {
+  if (tensors.length <= places.size) return tensors.filter(entry => places.has(placeKey(entry))).length
+  let times = timesOfLists.get(tensors)
+  if (times === undefined) {
+    const counts = new Map<string, number>()
+    for (const entry of tensors) counts.set(placeKey(entry), (counts.get(placeKey(entry)) ?? 0) + 1)
+    timesOfLists.set(tensors, counts)
+    times = counts
+  }
+  let count = 0
+  for (const place of places) count += times.get(place) ?? 0
+  return count
+}
+
+function placeKey({ startByte, byteLength }: { readonly startByte: number; readonly byteLength: number }): string {
+  return `${startByte} ${byteLength}`
 }
 
 /**

@@ -6,6 +6,7 @@ import { type IndexFile, parseIndexFile } from '../format/index-file.js'
 import { othersAmong, otherWorkerError } from '../format/index-owner.js'
 import { parseJsonObject } from '../format/json.js'
 import { indexFilePath, parseEventFileName, parseIndexFileName } from '../format/paths.js'
+import { sharedShapes, sharedTensors } from '../format/shared-lists.js'
 import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
 import { INDEX_FILES_PER_JOB, MAX_INDEX_BYTES } from '../job/index-files.js'
 import { runOnFiles } from '../runner/failed-job.js'
@@ -15,7 +16,7 @@ import type { Store } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
 import { pumpSettled, type RepairContext, type RepairSource } from './context.js'
 import { nameKey, type SortedFiles } from './files.js'
-import type { KnownIndex } from './match.js'
+import type { KnownIndex } from './known.js'
 
 export const NO_INDEX = 'there was no index file'
 
@@ -57,8 +58,17 @@ export async function readIndexSources(
     return Promise.all(paths.map(path => indexSource(path, ofPath.get(path), eventsByName, context)))
   }
   const sources: IndexSource[] = []
-  for await (const some of pumpSettled(chunksOf(index, INDEX_FILES_PER_JOB), read, runner, signal))
-    sources.push(...some)
+  const [tensorLists, shapeLists] = [sharedTensors(), sharedShapes()]
+  for await (const some of pumpSettled(chunksOf(index, INDEX_FILES_PER_JOB), read, runner, signal)) {
+    for (const source of some) {
+      const { content } = source
+      if (content === null) sources.push(source)
+      else {
+        const [tensors, shapes] = [tensorLists.shared(content.tensors), shapeLists.shared(content.shapes)]
+        sources.push({ ...source, content: { ...content, tensors, shapes } })
+      }
+    }
+  }
   return withRightfulOwners(sources, eventsByName, access.store)
 }
 

@@ -7,7 +7,7 @@ import { MAX_INDEX_BYTES } from '../job/index-files.js'
 import type { RepairContext } from './context.js'
 import type { Group } from './groups.js'
 import { NO_INDEX } from './index-source.js'
-import type { FoundFile } from './match.js'
+import type { FoundFile } from './known.js'
 import { type FilePlan, planFile } from './plan.js'
 
 /**
@@ -28,7 +28,7 @@ export async function writeIndexes(
   const isTold = eventFile !== null && (plan === null || plan.kept.length + plan.leftOut.length > 0)
   for (const [i, { path, content, fault, isTorn, hasEntries, step, worker }] of indexes.entries()) {
     signal?.throwIfAborted()
-    const index = rewritten[i]!
+    const index = rewritten[i]!()
     const target = output.fits(path) ? path : indexFilePath(step, worker)
     if (isTorn || (hasEntries && !isTold)) {
       const lost = isTorn

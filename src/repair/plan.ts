@@ -4,28 +4,31 @@
  */
 
 import { quote } from '../errors.js'
-import { type IndexFile, isSameShape, modeOfRecord, type SavedShape } from '../format/index-file.js'
-import { parseEventFileName } from '../format/paths.js'
 import {
-  type FoundFile,
-  type FoundProblem,
-  type KnownIndex,
-  keyOf,
-  type LostEntry,
-  type Match,
-  matchAll,
-  type Place,
-  type WholeRecord,
-} from './match.js'
-import { type LeftOut, MAX_TENSORS } from './report.js'
+  type IndexFile,
+  isSameShape,
+  modeOfRecord,
+  type SavedShape,
+  type TensorLocation,
+} from '../format/index-file.js'
+import { parseEventFileName } from '../format/paths.js'
+import type { FoundFile, FoundProblem, KnownIndex, Place, WholeRecord } from './known.js'
+import { LostEntries, type LostTelling } from './lost-entries.js'
+import { type Match, matchAll } from './match.js'
+import { type LeftOut, MAX_OF_FILE, MAX_TENSORS } from './report.js'
 
 export interface FilePlan {
   /** In the order of the file. */
   readonly kept: readonly WholeRecord[]
   readonly keptByteLength: number
-  /** One a known index file: what it has to say; null where nothing of it is left; `same` where it says just that. */
-  readonly indexes: readonly (IndexFile | null | 'same')[]
+  /**
+   * One a known index file: what it has to say; null where nothing of it is left; `same` where it says just that. Each is made
+   * when it is wanted: they can be far longer than what they are made of.
+   */
+  readonly indexes: readonly (() => IndexFile | null | 'same')[]
   readonly leftOut: readonly LeftOut[]
+  /** Index entries that lead to no record, one each, beside those that are listed: of them there are some then. */
+  readonly moreLeftOut: number
 }
 
 /**
@@ -40,15 +43,11 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
   const name = parseEventFileName(path)
   const isOwn = ({ step, worker }: KnownIndex): boolean => step === name?.step && worker === name.worker
   const isWhole = found.problems.length === 0
-  const { matched, strays } = matchAll(known, found.records.filter(isOfStep), { isOwn, isWhole })
-  const gone = new Set(matched.flatMap(({ gone }, i) => [...gone].map(name => keyOf(known[i]!.step, name))))
-  const firm = new Set(matched.flatMap(({ firm }) => [...firm]))
+  const { matched, strays, firm, isGone, lists } = matchAll(known, found.records.filter(isOfStep), { isOwn, isWhole })
   const isStale = (record: WholeRecord): boolean =>
-    record.values.length > 0 &&
-    record.values.every(({ name }) => gone.has(keyOf(record.step, name))) &&
-    !firm.has(record)
+    record.values.length > 0 && record.values.every(({ name }) => isGone(record.step, name)) && !firm.has(record)
   // Of what no index file can tell nobody would ever know.
-  const isSilent = known.length > 0 && matched.every(({ isRight, found }) => !isRight && found.length === 0)
+  const isSilent = known.length > 0 && matched.every(({ isRight, isEmpty }) => !isRight && isEmpty)
   const wanted = `${[...steps].slice(0, 3).join(' or ')}${steps.size > 3 ? ` or ${steps.size - 3} others` : ''}`
   const reasonFor = (record: WholeRecord): Pick<FoundProblem, 'code' | 'message'> | null => {
     if (!isOfStep(record)) {
@@ -74,54 +73,83 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
     ...found.problems,
     ...reasons.flatMap((reason, i) => (reason ? [{ ...reason, ...contentOf(found.records[i]!) }] : [])),
   ].sort((a, b) => a.offset - b.offset)
-  const lost = matched.flatMap(({ lost }) => lost)
-  const leftOut = [
-    ...stretchesLeftOut(path, found.byteLength, kept, problems, lost),
-    ...entriesLeftOut(path, found, lost),
-  ]
-  const modes = modesOf(kept)
-  const indexes = known.map((index, i) => rewrite(index, matched[i]!, path, modes, newStart))
-  return { kept, keptByteLength, indexes, leftOut }
+  const lost = new LostEntries(lists)
+  const stretches = [...stretchesLeftOut(path, found.byteLength, kept, problems, lost)]
+  const { some, count } = lost.rest(MAX_OF_FILE)
+  const leftOut = [...stretches, ...entriesLeftOut(path, found, some)]
+  const rewriter = new IndexRewriter(path, modesOf(kept), newStart)
+  const indexes = known.map((index, i) => () => rewriter.rewrite(index, matched[i]!))
+  return { kept, keptByteLength, indexes, leftOut, moreLeftOut: count - some.length }
 }
 
 function contentOf({ startByte, step, values }: WholeRecord): Pick<FoundProblem, 'offset' | 'step' | 'tensors'> {
   return { offset: startByte, step, tensors: values.map(({ name }) => name) }
 }
 
-function rewrite(
-  { step, content, saved, tellsMode, isMoved = false }: KnownIndex,
-  { found, isRight }: Match,
-  path: string,
-  modes: ReadonlyMap<number, ModeOfStep>,
-  newStart: ReadonlyMap<number, number>,
-): FilePlan['indexes'][number] {
-  const saidShapes = content?.shapes ?? saved?.shapes ?? []
-  const shapes = shapesInCopy(saidShapes, found)
-  const isSame = isRight && !isMoved && shapes.every((shape, i) => shape === saidShapes[i])
-  if (isSame && found.every(({ startByte }) => newStart.get(startByte) === startByte)) return 'same'
-  const rank = new Map(content?.tensors.map(({ name }, i) => [name, i]))
-  const rankOf = (name: string): number => rank.get(name) ?? rank.size
-  const tensors = found
-    .filter(({ startByte }) => newStart.has(startByte))
-    .sort(
-      (a, b) => rankOf(a.name) - rankOf(b.name) || Number(b.isStray) - Number(a.isStray) || a.startByte - b.startByte,
-    )
-    .map(({ name, startByte, byteLength }) => ({ name, startByte: newStart.get(startByte)!, byteLength }))
-  if (tensors.length === 0 && shapes.length === 0) return null
-  const told = tellsMode ? content : null
-  const { mode, modeStep } = told ?? saved ?? modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
-  return { mode, modeStep, eventFile: tensors.length === 0 ? null : path, tensors, shapes }
+/** Says what the index files of an event file have to say. What they share is found out once. */
+class IndexRewriter {
+  readonly #path: string
+  readonly #modes: ReadonlyMap<number, ModeOfStep>
+  readonly #newStart: ReadonlyMap<number, number>
+  readonly #ranks = new WeakMap<readonly TensorLocation[], ReadonlyMap<string, number>>()
+  readonly #stays = new WeakMap<readonly Place[], boolean>()
+  readonly #tensors = new WeakMap<readonly Place[], readonly TensorLocation[]>()
+  readonly #shapes = new WeakMap<readonly Place[], WeakMap<readonly SavedShape[], readonly SavedShape[]>>()
+
+  /** @param newStart where the records that are kept begin in the copy */
+  constructor(path: string, modes: ReadonlyMap<number, ModeOfStep>, newStart: ReadonlyMap<number, number>) {
+    this.#path = path
+    this.#modes = modes
+    this.#newStart = newStart
+  }
+
+  rewrite(
+    { step, content, saved, tellsMode, isMoved = false }: KnownIndex,
+    { found: foundOf, isRight }: Match,
+  ): IndexFile | null | 'same' {
+    const found = foundOf()
+    const saidShapes = content?.shapes ?? saved?.shapes ?? []
+    const ofFound = remember(this.#shapes, found, () => new WeakMap<readonly SavedShape[], readonly SavedShape[]>())
+    const shapes = remember(ofFound, saidShapes, () => shapesInCopy(saidShapes, found))
+    const stays = () => found.every(({ startByte }) => this.#newStart.get(startByte) === startByte)
+    if (isRight && !isMoved && shapes === saidShapes && remember(this.#stays, found, stays)) return 'same'
+    const tensors = remember(this.#tensors, found, () => this.#tensorsInCopy(content?.tensors ?? [], found))
+    if (tensors.length === 0 && shapes.length === 0) return null
+    const told = tellsMode ? content : null
+    const { mode, modeStep } = told ?? saved ?? this.#modes.get(step) ?? { mode: 'GLOBAL', modeStep: step }
+    return { mode, modeStep, eventFile: tensors.length === 0 ? null : this.#path, tensors, shapes }
+  }
+
+  /** In the order in which the index file told of them. */
+  #tensorsInCopy(told: readonly TensorLocation[], found: readonly Place[]): readonly TensorLocation[] {
+    if (found.length === 0) return []
+    const rank = remember(this.#ranks, told, () => new Map(told.map(({ name }, i) => [name, i])))
+    const rankOf = (name: string): number => rank.get(name) ?? rank.size
+    return found
+      .filter(({ startByte }) => this.#newStart.has(startByte))
+      .sort(
+        (a, b) => rankOf(a.name) - rankOf(b.name) || Number(b.isStray) - Number(a.isStray) || a.startByte - b.startByte,
+      )
+      .map(({ name, startByte, byteLength }) => ({ name, startByte: this.#newStart.get(startByte)!, byteLength }))
+  }
 }
 
-/** Saved shapes; of a tensor whose record has another one, that. */
+function remember<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
+  const value = known.get(key) ?? make()
+  known.set(key, value)
+  return value
+}
+
+/** Saved shapes; of a tensor whose record has another one, that. The same list where there is none. */
 function shapesInCopy(shapes: readonly SavedShape[], found: readonly Place[]): readonly SavedShape[] {
-  if (shapes.length === 0) return shapes
+  if (shapes.length === 0 || found.length === 0) return shapes
   const places = new Map(found.map(place => [place.name, place]))
-  return shapes.map(saved => {
+  const inCopy = shapes.map(saved => {
     const values = places.get(saved.name)?.record.values ?? []
     const shape = values.find(({ name }) => name === saved.name)?.shape
     return shape && !isSameShape(shape, saved.shape) ? { ...saved, shape } : saved
   })
+  return inCopy.every((shape, i) => shape === shapes[i]) ? shapes : inCopy
 }
 
 type ModeOfStep = Pick<IndexFile, 'mode' | 'modeStep'>
@@ -143,13 +171,10 @@ function* stretchesLeftOut(
   byteLength: number,
   kept: readonly WholeRecord[],
   problems: readonly FoundProblem[],
-  lost: readonly LostEntry[],
+  lost: LostEntries,
 ): Generator<LeftOut> {
   let at = 0
   let next = 0
-  const entries = [...lost].sort((a, b) => a.startByte - b.startByte)
-  let nextEntry = 0
-  let open: LostEntry[] = []
   for (const { startByte: gapEnd, byteLength: keptLength } of [...kept, { startByte: byteLength, byteLength: 0 }]) {
     const gapStart = at
     at = gapEnd + keptLength
@@ -161,17 +186,14 @@ function* stretchesLeftOut(
       // Several of one place are one.
       while (next < problems.length && problems[next]!.offset <= start) next++
       const end = Math.min(gapEnd, problems[next]?.offset ?? gapEnd)
-      while (nextEntry < entries.length && entries[nextEntry]!.startByte < end) open.push(entries[nextEntry++]!)
-      const gone = open.filter(({ startByte, byteLength }) => startByte + byteLength > start)
-      for (const entry of gone) entry.isTold = true
-      open = []
+      const { some, count } = lost.take(start, end, MAX_TENSORS)
       yield {
         file: path,
         offset: start,
         byteLength: end - start,
-        step: gone[0]?.step ?? problem?.step ?? null,
-        tensors: (gone.length > 0 ? gone.map(({ name }) => name) : (problem?.tensors ?? [])).slice(0, MAX_TENSORS),
-        records: Math.max(1, gone.length),
+        step: some[0]?.step ?? problem?.step ?? null,
+        tensors: (count > 0 ? some.map(({ name }) => name) : (problem?.tensors ?? [])).slice(0, MAX_TENSORS),
+        records: Math.max(1, count),
         code: problem?.code ?? 'DamagedRecord',
         reason: problem?.message ?? 'expected a whole record, got none',
       }
@@ -184,9 +206,8 @@ function* stretchesLeftOut(
 function entriesLeftOut(
   path: string,
   { byteLength: fileLength, records }: FoundFile,
-  lost: readonly LostEntry[],
+  others: readonly LostTelling[],
 ): LeftOut[] {
-  const others = lost.filter(({ isTold }) => !isTold)
   const recordAt = others.length === 0 ? null : new Map(records.map(record => [record.startByte, record]))
   return others.map(({ name, startByte, byteLength, step }) => {
     const there = recordAt?.get(startByte)

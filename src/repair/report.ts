@@ -56,7 +56,7 @@ export interface RepairReport {
   readonly ignored: readonly string[]
 }
 
-const MAX_OF_FILE = 100
+export const MAX_OF_FILE = 100
 const MAX_REPORTED = 10_000
 export const MAX_TENSORS = 100
 
@@ -83,6 +83,12 @@ export class RepairNotes {
     if (known >= MAX_OF_FILE || this.#leftOut.length >= MAX_REPORTED) return
     this.#ofFile.set(one.file, known + 1)
     this.#leftOut.push(one)
+  }
+
+  /** Records of a file of which enough are listed. */
+  leaveOutMore(records: number): void {
+    this.#leftOutCount += records
+    this.#records.leftOut += records
   }
 
   /** A whole file that can't be kept, or is not there. */

@@ -4,6 +4,7 @@ import { type ErrorData, TrialscanError } from '../errors.js'
 import type { Collections } from '../format/collections.js'
 import { describeOther, othersAmong, otherWorkerError } from '../format/index-owner.js'
 import { type EventFileName, indexFilePath, parseIndexFileName } from '../format/paths.js'
+import { sharedShapes, sharedTensors } from '../format/shared-lists.js'
 import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
 import type { TrialFiles } from '../format/trial-files.js'
 import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES, MAX_INDEX_BYTES } from '../job/index-files.js'
@@ -17,7 +18,6 @@ import type { IndexContent, ReadIndex } from './entries.js'
 import type { Findings } from './findings.js'
 import { checkDuplicates } from './listing.js'
 import { listNames, MAX_LISTED } from './lost.js'
-import { sharedShapes, sharedTensors } from './shared-lists.js'
 
 export interface IndexReading {
   readonly access: Access

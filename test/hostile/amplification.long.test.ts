@@ -182,25 +182,30 @@ describe('links to one file', () => {
     linkSync(join(directory, target), join(directory, path))
   }
 
-  it('300 index files × 40,000 entries of one event file: what they say is held once, and counted for each', async () => {
-    const [files, count] = [300, 40_000]
-    const record = frameRecord(
-      encodeEvent({ wallTime: 1, step: 0, tag: 't', tensor: { dtype: 'float32', shape: [], values: [1] } }),
-    )
-    const directory = trialOf(directory => {
+  const files = 300
+
+  /** One index file under 300 names, all of which name one event file of as many records as it has entries. */
+  const linked = (records: readonly (readonly [step: number, name: string])[]): string =>
+    trialOf(directory => {
       const path = eventFilePath(0, 'worker_0')
-      write(join(directory, path), Buffer.concat(Array.from({ length: count }, () => record)))
-      writeIndex(directory, {
-        eventFile: path,
-        count,
-        name: () => 't',
-        at: i => i * record.length,
-        length: record.length,
+      const tensor = { dtype: 'float32', shape: [], values: [1] } as const
+      const framed = records.map(([step, tag]) => frameRecord(encodeEvent({ wallTime: 1, step, tag, tensor })))
+      write(join(directory, path), Buffer.concat(framed))
+      let at = 0
+      const entries = framed.map(({ length }, i) => {
+        at += length
+        return { tensorname: records[i]![1], start_idx: at - length, length }
       })
+      const meta = { mode: 'TRAIN', mode_step: 0, event_file_name: path }
+      write(join(directory, indexFilePath(0, 'worker_0')), JSON.stringify({ meta, tensor_payload: entries }))
       for (let step = 1; step < files; step++) {
         link(directory, indexFilePath(0, 'worker_0'), indexFilePath(step, 'worker_0'))
       }
     })
+
+  it('300 index files × 40,000 entries of one event file: what they say is held once, and counted for each', async () => {
+    const count = 40_000
+    const directory = linked(Array.from({ length: count }, () => [0, 't']))
     const startedAt = performance.now()
     const { code, stdout, peak } = await measured('verify', directory, '--format', 'jsonl')
     expect(performance.now() - startedAt).toBeLessThan(90_000)
@@ -208,6 +213,27 @@ describe('links to one file', () => {
     expect(code).toBe(4)
     const { problems } = objects(stdout).at(-1)!
     expect(problems).toMatchObject({ StepMismatch: (files - 1) * count })
+  })
+
+  it.each([
+    ['which are all of one step', () => 0, { copied: 3, rebuilt: 0, ignored: 0, left_out: files - 1 }],
+    ['which are of as many steps', (i: number) => i % files, { copied: 2, rebuilt: files, ignored: 0, left_out: 0 }],
+  ] as const)('and 130,000 records, %s: a repair counts what each told of in vain', async (_, stepOf, kept) => {
+    const count = 130_000
+    const directory = linked(Array.from({ length: count }, (_, i) => [stepOf(i), `t${i}`]))
+    const startedAt = performance.now()
+    const { code, stdout, peak } = await measured('repair', directory, '--out', join(scratch, `${made++}`))
+    expect(performance.now() - startedAt).toBeLessThan(90_000)
+    expect(peak).toBeLessThan(600 * MIB)
+    expect(code).toBe(4)
+    const lost = (files - 1) * count
+    expect(objects(stdout).at(-1)).toMatchObject({
+      files: kept,
+      records: { kept: count, left_out: lost },
+      left_out_count: lost,
+    })
+    // A hundred of the event file's, what was rebuilt, and the sum.
+    expect(objects(stdout).length).toBe(100 + kept.rebuilt + 1)
   })
 
   it('1,000 collections files are read once', async () => {

@@ -1,6 +1,6 @@
 /** Equal lists of index files, kept once: read apart, from links or by several threads, they would each take their memory. */
 
-import { isSameShape, type SavedShape, type TensorLocation } from '../format/index-file.js'
+import { isSameShape, type SavedShape, type TensorLocation } from './index-file.js'
 
 /** Lists of one hash that are compared with another: were they all, lists made to collide would take for ever. */
 const MAX_ALIKE = 8

@@ -24,6 +24,8 @@ function project(name: string, include: string[], exclude: string[]): TestProjec
       testTimeout: 180_000,
       hookTimeout: 180_000,
       pool: 'forks',
+      // What was built is loaded as it is, but for the module of which a test replaces an import (test/rule/registry.test.ts).
+      server: { deps: { external: [/\/dist\/(?!rule\/registry\.js)/] } },
     },
   }
 }

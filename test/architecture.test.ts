@@ -2,6 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
+import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
 import { ROOT } from './support/golden.js'
 
@@ -154,6 +155,28 @@ describe('the core', () => {
     expect(sourcesIn(core).sort()).toEqual(CORE.filter(file => !file.startsWith('..')).sort())
   })
 })
+
+describe('sizes', () => {
+  const [, section] = /^## Sizes$(.*?)^## /ms.exec(readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8'))!
+  const argued = [...section!.matchAll(/`(\S+\.ts)`/g)].map(([, file]) => file!)
+  const large = ['src', 'assembly'].flatMap(folder =>
+    sourcesIn(join(ROOT, folder))
+      .map(file => `${folder}/${file}`)
+      .filter(file => isLarge(readFileSync(join(ROOT, file), 'utf8'))),
+  )
+
+  it('ARCHITECTURE.md says why a file or class is larger than others, of all that are and no others', () => {
+    expect(argued.sort()).toEqual(large.sort())
+  })
+})
+
+/** Whether a file is longer than about 400 lines, or a class in it longer than about 250. */
+function isLarge(text: string): boolean {
+  const source = ts.createSourceFile('', text, ts.ScriptTarget.Latest)
+  const lineOf = (at: number): number => source.getLineAndCharacterOfPosition(at).line
+  const classes = source.statements.filter(ts.isClassDeclaration)
+  return lineOf(text.length) > 425 || classes.some(({ pos, end }) => lineOf(end) - lineOf(pos) > 275)
+}
 
 function sourcesIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })

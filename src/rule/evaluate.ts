@@ -4,34 +4,18 @@
  */
 
 import { holding } from '../catalog/hold.js'
-import {
-  countsFromEnd,
-  endOf,
-  isStepSelection,
-  STEP_SELECTION,
-  type StepSelection,
-  stepFilter,
-} from '../catalog/step-selection.js'
+import { countsFromEnd, endOf, isStepSelection, STEP_SELECTION, type StepSelection } from '../catalog/step-selection.js'
 import { turnsWhenDue } from '../catalog/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../catalog/wait.js'
-import {
-  FormatError,
-  QueryError,
-  RuleEvaluationConditionMet,
-  StepUnavailable,
-  StoreError,
-  TensorUnavailable,
-  TensorUnavailableForStep,
-  UsageError,
-  WaitTimeout,
-} from '../errors.js'
+import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../errors.js'
 import { DEFAULT_MEMORY } from '../job/memory.js'
 import { Inquiry, type MeasureStats } from '../measure/measure.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import type { Mode } from '../types.js'
-import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
+import type { Finding, Missing, Problem } from './finding.js'
+import { meantSteps } from './meant-steps.js'
+import { Outcome } from './outcome.js'
 import { RequiredTensors } from './required.js'
 import { expectRule, type Rule } from './rule.js'
 import { judgements, runs } from './turns.js'
@@ -177,11 +161,7 @@ class Evaluator {
   readonly #groups: readonly RulesOfTrial[]
   readonly #trials: readonly Trial[]
   readonly #queues = new Map<RulesOfTrial, Queue>()
-  readonly #ended = new Set<Rule>()
-  readonly #findings: Finding[] = []
-  readonly #problems = new Map<string, Problem>()
-  /** Of rules that don't tell themselves what they miss: the first reason why, and how often. */
-  readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
+  readonly #outcome: Outcome
   readonly #stats: MeasureStats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly #startedAt = performance.now()
   #doneSteps = 0
@@ -192,6 +172,7 @@ class Evaluator {
     this.#rules = rules.map(rule => rule.forEvaluation())
     this.#shared = this.#rules.filter((rule, i) => rule === rules[i])
     this.#options = options
+    this.#outcome = new Outcome(options.onFinding)
     const groups = new Map<Trial, Rule[]>()
     for (const rule of this.#rules) {
       const group = groups.get(rule.baseTrial)
@@ -201,7 +182,7 @@ class Evaluator {
     this.#groups = [...groups].map(([trial, rules]) => ({
       trial,
       rules,
-      isMeant: isMeantOf(trial, options),
+      isMeant: meantSteps(trial, options),
       done: new Set(),
     }))
     this.#trials = [...new Set(rules.flatMap(({ trials }) => trials))]
@@ -226,13 +207,13 @@ class Evaluator {
       if (!this.#isWaiting() || this.#hasGivenUp) break
       this.#hasGivenUp = !follow || !(await this.#wait())
     }
-    this.#brokenIndexFiles()
+    this.#outcome.addProblemsOf(this.#trials, this.#rules)
     const { records, readBytes, reads, jobs, threads } = this.#stats
     const elapsedMs = performance.now() - this.#startedAt
     return {
-      findings: this.#findings,
-      missing: this.#missing(),
-      problems: [...this.#problems.values()],
+      findings: this.#outcome.findings,
+      missing: this.#outcome.missing(this.#rules),
+      problems: this.#outcome.problems,
       complete: !this.#hasGivenUp,
       stats: { steps: this.#doneSteps, records, readBytes, reads, jobs, threads, elapsedMs },
     }
@@ -272,7 +253,7 @@ class Evaluator {
       group.done.add(step)
       this.#doneSteps++
       for (const rule of group.rules) {
-        if (this.#ended.has(rule) || step < rule.startStep || step >= rule.endStep) continue
+        if (this.#outcome.ended.has(rule) || step < rule.startStep || step >= rule.endStep) continue
         prepared.push(prepare(rule, step, inquiry))
         await turn()
         signal?.throwIfAborted()
@@ -290,7 +271,7 @@ class Evaluator {
 
   /** Steps that are left to judge: complete ones, as long as they may become so. */
   #steps({ trial, rules, isMeant, done }: RulesOfTrial): number[] {
-    if (rules.every(rule => this.#ended.has(rule))) return []
+    if (rules.every(rule => this.#outcome.ended.has(rule))) return []
     return trial.steps({ showIncompleteSteps: this.#hasGivenUp }).filter(step => !done.has(step) && isMeant(step))
   }
 
@@ -309,14 +290,14 @@ class Evaluator {
       queue = { group, known, steps: this.#steps(group).filter(isKnown), at: 0 }
       this.#queues.set(group, queue)
     }
-    return rules.every(rule => this.#ended.has(rule)) ? { ...queue, steps: [], at: 0 } : queue
+    return rules.every(rule => this.#outcome.ended.has(rule)) ? { ...queue, steps: [], at: 0 } : queue
   }
 
   async #judge(prepared: readonly Prepared[]): Promise<void> {
     const { signal } = this.#options
     const turn = turnsWhenDue()
     for (const { rule, step, required, error } of prepared) {
-      if (this.#ended.has(rule)) continue
+      if (this.#outcome.ended.has(rule)) continue
       await turn()
       signal?.throwIfAborted()
       let findings: readonly Finding[] = []
@@ -327,82 +308,12 @@ class Evaluator {
         findings = await rule.judge(step)
       } catch (thrown) {
         if (thrown instanceof RuleEvaluationConditionMet) {
-          if (thrown.endOfRule) this.#ended.add(rule)
+          if (thrown.endOfRule) this.#outcome.ended.add(rule)
           findings = [rule.findingOf(step, thrown.message)]
-        } else this.#failed(rule, step, thrown)
+        } else this.#outcome.failed(rule, step, thrown)
       }
-      if (findings.length > 0) await this.#fired(rule, step, findings)
+      if (findings.length > 0) await this.#outcome.fired(rule, step, findings)
     }
-  }
-
-  /** Tells what was found. What `onFinding` throws is the caller's, and goes to the caller. */
-  async #fired(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
-    for (const finding of findings) {
-      this.#findings.push(finding)
-      this.#options.onFinding?.(finding)
-    }
-    try {
-      await rule.fire(step, findings)
-    } catch (thrown) {
-      this.#failed(rule, step, thrown)
-    }
-  }
-
-  /** What a rule could not judge, or what it threw. */
-  #failed(rule: Rule, step: number, error: unknown): void {
-    if (
-      error instanceof TensorUnavailable ||
-      error instanceof TensorUnavailableForStep ||
-      error instanceof StepUnavailable
-    ) {
-      rule.logger.debug(`${rule.name} at step ${step}: ${error.message}`)
-      const known = this.#unavailable.get(rule)
-      if (known) known.count++
-      else this.#unavailable.set(rule, { first: error.message, count: 1 })
-      return
-    }
-    if (error instanceof FormatError || error instanceof StoreError) {
-      this.#problem(rule.baseTrial, problemAt(step, error))
-      return
-    }
-    this.#ended.add(rule)
-    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-    const message = `rule ${rule.name} failed at step ${step}, and is not asked any more: ${reason}`
-    const failure = new QueryError('RuleFailed', message, { rule: rule.name, step }, error)
-    this.#problem(rule.baseTrial, problemAt(step, failure))
-  }
-
-  #problem(trial: Trial, problem: Omit<Problem, 'trial'>): void {
-    const key = `${trial.path}\n${problem.error.message}`
-    if (!this.#problems.has(key)) this.#problems.set(key, { trial: trial.name, ...problem })
-  }
-
-  #brokenIndexFiles(): void {
-    for (const trial of this.#trials) {
-      for (const { step, error } of stateOf(trial).catalog.workerSteps) {
-        if (error) this.#problem(trial, { step, tensor: null, error })
-      }
-      for (const error of stateOf(trial).contents.problems) this.#problem(trial, problemAt(0, error))
-    }
-    for (const rule of this.#rules) for (const problem of rule.problems()) this.#problem(rule.baseTrial, problem)
-  }
-
-  #missing(): Missing[] {
-    return this.#rules.flatMap(rule => {
-      const own = [...rule.missing()]
-      const unavailable = this.#unavailable.get(rule)
-      if (unavailable && own.length === 0) {
-        const { first, count } = unavailable
-        own.push(count > 1 ? `${first} (and at ${count - 1} more steps)` : first)
-      }
-      return own.map(missing => ({
-        rule: rule.ruleName,
-        name: rule.name,
-        trial: rule.baseTrial.name,
-        missing,
-        partial: rule.hasJudged,
-      }))
-    })
   }
 
   /** Whether more may come. */
@@ -418,13 +329,16 @@ class Evaluator {
       if (this.#steps(group).length > 0) return true
       const end = Math.min(asked, Math.max(...rules.map(rule => rule.endStep)))
       const last = stateOf(trial).catalog.steps.lastComplete
-      return !trial.loadedAllSteps && last < end - 1 && rules.some(rule => !this.#ended.has(rule))
+      return !trial.loadedAllSteps && last < end - 1 && rules.some(rule => !this.#outcome.ended.has(rule))
     })
   }
 
   /** Waits until there is a step to judge. @returns false if none came for too long */
   async #wait(): Promise<boolean> {
-    const patience = Math.max(0, ...this.#rules.filter(rule => !this.#ended.has(rule)).map(rule => rule.patienceMs))
+    const patience = Math.max(
+      0,
+      ...this.#rules.filter(rule => !this.#outcome.ended.has(rule)).map(rule => rule.patienceMs),
+    )
     const timeoutMs = this.#options.timeoutMs ?? Math.max(600_000, patience === 0 ? 0 : patience + WAIT_MARGIN_MS)
     const running = this.#trials.filter(trial => !trial.loadedAllSteps)
     const look = async () => {
@@ -449,11 +363,11 @@ class Evaluator {
   /** Rules may fire because nothing comes. */
   async #ask(): Promise<void> {
     for (const rule of this.#rules) {
-      if (this.#ended.has(rule)) continue
+      if (this.#outcome.ended.has(rule)) continue
       const findings = rule.whileWaiting()
       if (findings.length === 0) continue
-      this.#ended.add(rule)
-      await this.#holding(undefined, () => this.#fired(rule, findings[0]!.step, findings))
+      this.#outcome.ended.add(rule)
+      await this.#holding(undefined, () => this.#outcome.fired(rule, findings[0]!.step, findings))
       this.#progress()
     }
   }
@@ -463,40 +377,8 @@ class Evaluator {
       doneSteps: this.#doneSteps,
       totalSteps: this.#groups.reduce((sum, { trial }) => sum + trial.steps().length, 0),
       readBytes: this.#stats.readBytes,
-      findings: this.#findings.length,
+      findings: this.#outcome.findings.length,
     })
-  }
-}
-
-/**
- * Which steps of a trial are to be judged.
- * @throws UsageError for steps from the end of a job that goes on
- */
-function isMeantOf(trial: Trial, options: EvaluateOptions): (step: number) => boolean {
-  const { startStep, endStep, steps, modeSteps, follow = true } = options
-  for (const [name, selection] of Object.entries({ steps, modeSteps })) {
-    if (selection === undefined || !countsFromEnd(selection) || !follow || trial.loadedAllSteps) continue
-    throw new UsageError(
-      `expected ${name} that don't count from the end, since trial ${trial.name} still runs and is followed: its last step is not known`,
-      { option: name },
-    )
-  }
-  const showIncompleteSteps = true
-  const isStep = steps && stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
-  const ofMode = new Map<Mode, (step: number) => boolean>()
-  const isModeStep = (mode: Mode, modeStep: number, selection: StepSelection): boolean => {
-    const known = ofMode.get(mode) ?? stepFilter(selection, () => trial.steps({ mode, showIncompleteSteps }))
-    ofMode.set(mode, known)
-    return known(modeStep)
-  }
-  return step => {
-    if (step < (startStep ?? 0) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
-    if (isStep !== undefined && !isStep(step)) return false
-    if (modeSteps === undefined) return true
-    // Of workers in different modes each counts: the step is judged where it is meant of one of them.
-    return stateOf(trial)
-      .catalog.atStep(step)
-      .some(({ mode, modeStep }) => isModeStep(mode, modeStep, modeSteps))
   }
 }
 

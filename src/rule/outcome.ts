@@ -1,0 +1,104 @@
+/** What comes of an evaluation: findings, what could not be judged, and which rules have ended. */
+
+import {
+  FormatError,
+  QueryError,
+  StepUnavailable,
+  StoreError,
+  TensorUnavailable,
+  TensorUnavailableForStep,
+} from '../errors.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
+import type { Rule } from './rule.js'
+
+export class Outcome {
+  readonly findings: Finding[] = []
+  /** Rules that are not asked any more. */
+  readonly ended = new Set<Rule>()
+  readonly #onFinding: ((finding: Finding) => void) | undefined
+  readonly #problems = new Map<string, Problem>()
+  /** For rules that don't say themselves what they lack: the first reason, and how often. */
+  readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
+
+  constructor(onFinding: ((finding: Finding) => void) | undefined) {
+    this.#onFinding = onFinding
+  }
+
+  /** Each once. */
+  get problems(): Problem[] {
+    return [...this.#problems.values()]
+  }
+
+  /** Tells what was found. What `onFinding` throws is the caller's, and goes to the caller. */
+  async fired(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
+    for (const finding of findings) {
+      this.findings.push(finding)
+      this.#onFinding?.(finding)
+    }
+    try {
+      await rule.fire(step, findings)
+    } catch (thrown) {
+      this.failed(rule, step, thrown)
+    }
+  }
+
+  /** What a rule could not judge, or what it threw. */
+  failed(rule: Rule, step: number, error: unknown): void {
+    if (
+      error instanceof TensorUnavailable ||
+      error instanceof TensorUnavailableForStep ||
+      error instanceof StepUnavailable
+    ) {
+      rule.logger.debug(`${rule.name} at step ${step}: ${error.message}`)
+      const known = this.#unavailable.get(rule)
+      if (known) known.count++
+      else this.#unavailable.set(rule, { first: error.message, count: 1 })
+      return
+    }
+    if (error instanceof FormatError || error instanceof StoreError) {
+      this.#problem(rule.baseTrial, problemAt(step, error))
+      return
+    }
+    this.ended.add(rule)
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const message = `rule ${rule.name} failed at step ${step}, and is not asked any more: ${reason}`
+    const failure = new QueryError('RuleFailed', message, { rule: rule.name, step }, error)
+    this.#problem(rule.baseTrial, problemAt(step, failure))
+  }
+
+  #problem(trial: Trial, problem: Omit<Problem, 'trial'>): void {
+    const key = `${trial.path}\n${problem.error.message}`
+    if (!this.#problems.has(key)) this.#problems.set(key, { trial: trial.name, ...problem })
+  }
+
+  /** Adds what is wrong with the trials themselves, and what rules tell of it. */
+  addProblemsOf(trials: readonly Trial[], rules: readonly Rule[]): void {
+    for (const trial of trials) {
+      for (const { step, error } of stateOf(trial).catalog.workerSteps) {
+        if (error) this.#problem(trial, { step, tensor: null, error })
+      }
+      for (const error of stateOf(trial).contents.problems) this.#problem(trial, problemAt(0, error))
+    }
+    for (const rule of rules) for (const problem of rule.problems()) this.#problem(rule.baseTrial, problem)
+  }
+
+  /** What rules lacked. */
+  missing(rules: readonly Rule[]): Missing[] {
+    return rules.flatMap(rule => {
+      const own = [...rule.missing()]
+      const unavailable = this.#unavailable.get(rule)
+      if (unavailable && own.length === 0) {
+        const { first, count } = unavailable
+        own.push(count > 1 ? `${first} (and at ${count - 1} more steps)` : first)
+      }
+      return own.map(missing => ({
+        rule: rule.ruleName,
+        name: rule.name,
+        trial: rule.baseTrial.name,
+        missing,
+        partial: rule.hasJudged,
+      }))
+    })
+  }
+}

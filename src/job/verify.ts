@@ -31,6 +31,8 @@ export interface VerifyRange {
 
 /** What a Value holds; VerifiedRange.kind is an index into this list. */
 export const VALUE_KINDS = ['other', 'tensor', 'histogram'] as const
+export const TENSOR = VALUE_KINDS.indexOf('tensor')
+export const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
 
 /** The records with intact frames that begin in a range of a file, in the order of the file. */
 export interface VerifiedRange {

@@ -2,16 +2,13 @@
 
 import { quote, shortPath } from '../errors.js'
 import { isSameShape, type SavedShape, type TensorLocation } from '../format/index-file.js'
-import { VALUE_KINDS, type VerifiedRange } from '../job/verify.js'
+import { HISTOGRAM, TENSOR, type VerifiedRange } from '../job/verify.js'
 import { MODES } from '../types.js'
 import { type Entries, entryEnd, type ReadIndex } from './entries.js'
 import type { Checked } from './event-files.js'
 import type { Findings } from './findings.js'
 import { lostEntries } from './lost.js'
-import type { Finding, VerifyCode } from './problem.js'
-
-const TENSOR = VALUE_KINDS.indexOf('tensor')
-const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
+import type { VerifyCode, VerifyFinding } from './problem.js'
 
 /** @param path of the event file; checked: all of it */
 export function compareEntries(path: string, entries: Entries, checked: readonly Checked[], findings: Findings): void {
@@ -256,7 +253,7 @@ class EntryComparison {
   }
 }
 
-type Said = Pick<Finding, 'expected' | 'found' | 'lost'>
+type Said = Pick<VerifyFinding, 'expected' | 'found' | 'lost'>
 
 function notFound({ name }: TensorLocation, { step }: ReadIndex): string {
   return `tensor ${quote(name)} at step ${step} is not found`

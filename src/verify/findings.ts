@@ -2,7 +2,7 @@
 
 import { type ErrorData, pathOfUrl, type StoreError, tellsOfFile } from '../errors.js'
 import { parseEventFileName, parseIndexFileName } from '../format/paths.js'
-import { type Finding, type VerifyCode, type VerifyProblem, verifyProblem } from './problem.js'
+import { type VerifyCode, type VerifyFinding, type VerifyProblem, verifyProblem } from './problem.js'
 
 /** Told one by one. */
 const MAX_TOLD_OF_FILE = 100
@@ -11,7 +11,7 @@ const MAX_TOLD = 10_000
 type Severity = VerifyProblem['severity']
 
 /** What is found in places where there can be very much: said only if it is told. */
-type LazyFinding = () => Omit<Finding, 'code' | 'file'>
+type LazyFinding = () => Omit<VerifyFinding, 'code' | 'file'>
 
 /** Problems, or notes. */
 class Told {
@@ -55,11 +55,11 @@ export class Findings {
     return { ok: Object.keys(problemCounts).length === 0, problems, notes, problemCounts, noteCounts }
   }
 
-  problem(finding: Finding): void {
+  problem(finding: VerifyFinding): void {
     this.tell('problem', finding.code, finding.file, () => finding)
   }
 
-  note(finding: Finding): void {
+  note(finding: VerifyFinding): void {
     this.tell('note', finding.code, finding.file, () => finding)
   }
 

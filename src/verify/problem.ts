@@ -76,7 +76,7 @@ export interface VerifyProblem {
 }
 
 /** A problem as it is found. */
-export interface Finding {
+export interface VerifyFinding {
   readonly code: VerifyCode
   readonly file: string
   readonly offset?: number | null
@@ -87,7 +87,7 @@ export interface Finding {
   readonly lost?: string
 }
 
-export function verifyProblem(severity: VerifyProblem['severity'], finding: Finding): VerifyProblem {
+export function verifyProblem(severity: VerifyProblem['severity'], finding: VerifyFinding): VerifyProblem {
   const { code, file, offset = null, tensor = null, step = null, expected, found, lost = '' } = finding
   const place = [file || 'the trial', ...(offset === null ? [] : [`offset ${offset}`])].join(', ')
   const loss = lost === '' ? '' : `; lost: ${lost}`

@@ -2,7 +2,7 @@
 
 import { type ErrorData, shortPath, tellsOfFile } from '../errors.js'
 import { indexFilePath, parseEventFileName } from '../format/paths.js'
-import { type RecordProblem, VALUE_KINDS, type VerifiedRange } from '../job/verify.js'
+import { HISTOGRAM, type RecordProblem, TENSOR, type VerifiedRange } from '../job/verify.js'
 import type { SavedNames } from './collections.js'
 import { compareEntries } from './compare.js'
 import type { Entries } from './entries.js'
@@ -11,9 +11,6 @@ import type { Findings } from './findings.js'
 import type { IndexState } from './indexes.js'
 import { lostBetween, lostEntries, lostTensors } from './lost.js'
 import type { VerifyCode, VerifyProblem } from './problem.js'
-
-const TENSOR = VALUE_KINDS.indexOf('tensor')
-const HISTOGRAM = VALUE_KINDS.indexOf('histogram')
 
 export interface RecordChecking {
   readonly findings: Findings

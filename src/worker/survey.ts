@@ -3,7 +3,7 @@
  * fields that name it are read, in pieces.
  */
 
-import { Status } from '../engine/abi.js'
+import { CheckLevelNumber, Status } from '../engine/abi.js'
 import type { Engine } from '../engine/engine.js'
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import type { Texts } from '../engine/memory.js'
@@ -23,7 +23,6 @@ const SURVEY_BYTES = 64 << 10
 const MAX_PIECE_BYTES = 4 << 20
 /** Faults of a file that are reported one by one. */
 const MAX_SURVEY_PROBLEMS = 100
-const CHECK_MINIMAL = 1
 
 /** Walks whole event files, or what was appended to them. */
 export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: Store): Promise<SurveyReply> {
@@ -226,7 +225,7 @@ class Frames {
       () => ({ byteLength: 0, tag: -1, step: -1 }),
       () => ({ address: this.#header, byteLength: header.length }),
     )
-    if (!engine.checkHeader(this.#batch, CHECK_MINIMAL)) throw engine.slots(this.#batch, 1).error(0, place)
+    if (!engine.checkHeader(this.#batch, CheckLevelNumber.minimal)) throw engine.slots(this.#batch, 1).error(0, place)
     return payloadLength + FRAMING_LENGTH
   }
 }

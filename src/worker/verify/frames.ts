@@ -1,5 +1,6 @@
 /** Where records begin in an event file: by their headers, and behind damage by a search for the next one that holds. */
 
+import { CheckLevelNumber } from '../../engine/abi.js'
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/framing.js'
 import type { TrialscanError } from '../../errors.js'
 import type { RangeSetting } from './job.js'
@@ -7,7 +8,6 @@ import type { FileWindow } from './window.js'
 
 /** Headers behind damage that are remembered, to see which of them lead to a record that is known. */
 const MAX_LEADS = 1 << 18
-const CHECK_MINIMAL = 1
 
 export class FrameFinder {
   readonly #setting: RangeSetting
@@ -42,7 +42,7 @@ export class FrameFinder {
       () => ({ byteLength: 0, tag: -1, step: -1 }),
       () => ({ address, byteLength: window.end - at }),
     )
-    if (!engine.checkHeader(room, CHECK_MINIMAL)) return null
+    if (!engine.checkHeader(room, CheckLevelNumber.minimal)) return null
     const view = engine.view(address, HEADER_LENGTH)
     return new DataView(view.buffer, view.byteOffset).getUint32(0, true) + FRAMING_LENGTH
   }

@@ -1,6 +1,6 @@
 /** Records of an event file that are longer than the window: their heads are surveyed, the rest streams. */
 
-import { FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/framing.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/framing.js'
 import type { Address } from '../../engine/memory.js'
 import { Moments } from '../../engine/moments.js'
 import type { SlotReader } from '../../engine/slots.js'
@@ -11,8 +11,6 @@ import type { FoundRecords } from './found.js'
 import { MAX_TAIL_BYTES, type RangeSetting } from './job.js'
 import type { ValueCheck } from './value-check.js'
 import type { FileWindow } from './window.js'
-
-const FOOTER_LENGTH = FRAMING_LENGTH - HEADER_LENGTH
 
 /** What is done with the records of a range, however long they are. */
 interface RecordTaker {

@@ -4,7 +4,7 @@
  */
 
 import { Status, ValueKind } from '../../engine/abi.js'
-import { FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/framing.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/framing.js'
 import type { Address } from '../../engine/memory.js'
 import type { SlotReader } from '../../engine/slots.js'
 import { faultError } from '../../engine/status.js'
@@ -18,7 +18,6 @@ import { ValueCheck } from './value-check.js'
 import { FileWindow } from './window.js'
 
 const FEW_SLOTS = 2
-const FOOTER_LENGTH = FRAMING_LENGTH - HEADER_LENGTH
 
 export class RangeVerifier {
   readonly #setting: RangeSetting

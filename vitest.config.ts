@@ -1,12 +1,27 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 
-/** Tests that take long; `npm test` leaves them out, `npm run test:all` does not. */
+/** The long part of a test file: see test/support/part.ts. */
 const LONG = 'test/**/*.long.test.ts'
 
+/** Files without which `npm test` still tells whether all works: what they add takes as long as all others together. */
+const THOROUGH = [
+  'test/{faults,fuzz,hostile}/**/*.test.ts',
+  'test/{background,examples,fixtures,modes-apart,same-answers}.test.ts',
+  'test/cli/{formats,steps}.test.ts',
+  'test/repair/fuzz.test.ts',
+  'test/store/s3-faults.test.ts',
+  'test/verify/behind-damage.test.ts',
+]
+
+/** `npm test` runs the first, `npm run test:all` all three. */
 export default defineConfig({
   test: {
     maxWorkers: '100%',
-    projects: [project('quick', ['test/**/*.test.ts'], [LONG]), project('long', [LONG], [])],
+    projects: [
+      project('quick', ['test/**/*.test.ts'], [LONG, ...THOROUGH]),
+      project('thorough', THOROUGH, [LONG]),
+      project('long', [LONG], []),
+    ],
   },
 })
 

@@ -1,7 +1,7 @@
 /** Feeds each parser a megabyte of what it can like least, and prints what that took. Run by amplification.long.test.ts. */
 
 import { decodeIndexCache } from '#dist/catalog/index-cache.js'
-import { collectionMembers, parseCollections } from '#dist/format/collections.js'
+import { Membership, parseCollections } from '#dist/format/collections.js'
 import { IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
 import { parseJsonObject } from '#dist/format/json.js'
 import * as paths from '#dist/format/paths.js'
@@ -92,7 +92,7 @@ const PARSERS = {
   json: [text => parseJsonObject(text, 'u', 'Bad'), [0, 4]],
   collections: [
     text => {
-      for (const config of parseCollections(text, 'u').collections.values()) collectionMembers(config, ['a', 'b'])
+      for (const config of parseCollections(text, 'u').collections.values()) new Membership(['a', 'b']).members(config)
     },
     [6],
   ],

@@ -414,7 +414,7 @@ describe.each(whenLong)('a heap that one file fills', () => {
     }
     writer.end()
     rmSync(join(bare, 'index'), { recursive: true })
-    const condition = "job.kind === 'events' && job.files.some(({ path }) => /0000(17|50)_worker/.test(path))"
+    const condition = "job.kind === 'survey' && job.files.some(({ path }) => /0000(17|50)_worker/.test(path))"
     const index = packageWithThread(join(scratch, 'events'), source =>
       source.replace(
         /export default async function run\(job\) \{/,

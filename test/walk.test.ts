@@ -336,7 +336,7 @@ describe('where a record lies', () => {
   it('can be the end of the memory', () => {
     const fresh = new Engine()
     fresh.reset()
-    const tagList = fresh.writeTags(['t'])
+    const tagList = fresh.writeTexts(['t'])
     const room = fresh.reserveBatch(1)
     const probe = fresh.scoped(() => fresh.reserveBytes(1))
     const before = fresh.byteLength

@@ -90,7 +90,7 @@ function prepareDecode({ bytes, frames, tags, step }: Records) {
   const engine = new Engine()
   const start = load(engine, bytes)
   const batch = engine.reserveBatch(frames.length)
-  const written = engine.writeTags(tags)
+  const written = engine.writeTexts(tags)
   const ask = () =>
     engine.ask(
       batch,

@@ -60,13 +60,13 @@ export class ElementKernels {
     }
     const step = 1 << 16
     this.#memory.reset()
-    const left = this.#memory.reserve(step * sizeA)
-    const right = this.#memory.reserve(step * sizeB)
+    const left = this.#memory.reserveBytes(step * sizeA)
+    const right = this.#memory.reserveBytes(step * sizeB)
     let notClose = 0
     for (let at = 0; at < total; at += step) {
       const count = Math.min(step, total - at)
-      this.#memory.bytes(left, count * sizeA).set(a.bytes.subarray(at * sizeA, (at + count) * sizeA))
-      this.#memory.bytes(right, count * sizeB).set(b.bytes.subarray(at * sizeB, (at + count) * sizeB))
+      this.#memory.view(left, count * sizeA).set(a.bytes.subarray(at * sizeA, (at + count) * sizeA))
+      this.#memory.view(right, count * sizeB).set(b.bytes.subarray(at * sizeB, (at + count) * sizeB))
       notClose += this.countNotCloseAt(a.dtype, left, b.dtype, right, count, tolerance)
     }
     return notClose
@@ -128,8 +128,8 @@ export class ElementKernels {
   #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
     if (dtype === 'float32') {
       return this.#memory.scoped(() => {
-        const scratch = this.#memory.reserve(this.#core.selectScratchLength(ranks.length) >>> 0)
-        const numbers = this.#memory.reserve(ranks.length * 8)
+        const scratch = this.#memory.reserveBytes(this.#core.selectScratchLength(ranks.length) >>> 0)
+        const numbers = this.#memory.reserveBytes(ranks.length * 8)
         this.#memory.doubles(numbers, ranks.length).set(ranks)
         const ordered = this.#core.selectFloat32(data, count, numbers, ranks.length, scratch) !== 0
         return ordered ? [...this.#memory.doubles(numbers, ranks.length)] : null
@@ -138,7 +138,7 @@ export class ElementKernels {
     const byteLength = count * 8
     if (byteLength >= 2 ** 32) throw tooLarge(byteLength, 'bytes')
     return this.#memory.scoped(() => {
-      const numbers = this.#memory.reserve(byteLength)
+      const numbers = this.#memory.reserveBytes(byteLength)
       const ordered = this.#core.widenToDoubles(dtypeNumber(dtype), data, count, numbers) !== 0
       return ordered ? ranks.map(rank => this.#core.selectKth(numbers, count, rank)) : null
     })

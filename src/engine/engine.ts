@@ -6,20 +6,20 @@
 
 import { EngineError } from '../errors.js'
 import type { DType } from '../types.js'
-import { KnownMoments, MomentsRow, RecordSlot } from './abi.js'
+import { CheckLevelNumber, KnownMoments, MomentsRow, RecordSlot } from './abi.js'
 import { dtypeNumber } from './dtype.js'
 import { ElementKernels } from './elements.js'
+import { FRAMING_LENGTH } from './framing.js'
 import { LineTable, type LineTableOptions } from './lines.js'
-import { type Address, CoreMemory, type Texts } from './memory.js'
+import { type Address, CoreMemory, NO_TEXTS, type Texts } from './memory.js'
 import { type Core, instantiateCore } from './module.js'
 import { ROW_LENGTH } from './moments-row.js'
 import { type Batch, type Frame, type RecordRequest, SlotReader, writeSlots } from './slots.js'
 import { Survey } from './survey.js'
 import { ValueReader } from './values.js'
 
-export class Engine {
+export class Engine extends CoreMemory {
   readonly #core: Core
-  readonly #memory: CoreMemory
   /** Surveys of records without index entries. */
   readonly survey: Survey
   /** Copies of the values of records. */
@@ -29,51 +29,25 @@ export class Engine {
 
   constructor() {
     const core = instantiateCore()
-    const memory = new CoreMemory(core)
+    super(core)
     this.#core = core
-    this.#memory = memory
-    this.survey = new Survey(core, memory)
-    this.values = new ValueReader(core, memory)
-    this.elements = new ElementKernels(core, memory)
-  }
-
-  /** Bytes of memory the instance holds. */
-  get byteLength(): number {
-    return this.#memory.byteLength
-  }
-
-  /** Forgets every reservation: the start of a job. */
-  reset(): void {
-    this.#memory.reset()
-  }
-
-  /** Copies in the tags that records are compared with. */
-  writeTags(tags: readonly string[]): Texts {
-    return this.#memory.writeTexts(tags)
+    this.survey = new Survey(core, this)
+    this.values = new ValueReader(core, this)
+    this.elements = new ElementKernels(core, this)
   }
 
   /** Reserves slots and rows for as many records as are decoded at once. */
   reserveBatch(capacity: number): Batch {
     return {
-      slots: this.#memory.reserve(capacity * RecordSlot.size),
-      rows: this.#memory.reserve(capacity * MomentsRow.size),
+      slots: this.reserveBytes(capacity * RecordSlot.size),
+      rows: this.reserveBytes(capacity * MomentsRow.size),
       capacity,
     }
   }
 
   /** A table for writing rows of moments as lines of text. */
   lineTable(options: LineTableOptions): LineTable {
-    return new LineTable(this.#core, this.#memory, options)
-  }
-
-  /** Reserves memory for the bytes of files. */
-  reserveBytes(byteLength: number): Address {
-    return this.#memory.reserve(byteLength)
-  }
-
-  /** A view to read bytes into, valid until the next reservation or call of the core. */
-  view(address: Address, byteLength: number): Uint8Array<ArrayBuffer> {
-    return this.#memory.bytes(address, byteLength)
+    return new LineTable(this.#core, this, options)
   }
 
   /** Writes what the records of a batch must be into their slots. `frame` gives the address and length of the i-th. */
@@ -84,7 +58,7 @@ export class Engine {
     asked: (i: number) => RecordRequest,
     frame: (i: number) => Frame,
   ): void {
-    writeSlots(this.#memory, batch, count, tags, asked, frame)
+    writeSlots(this, batch, count, tags, asked, frame)
   }
 
   /** Checks and walks the records of a batch. */
@@ -97,24 +71,9 @@ export class Engine {
     this.#core.scanRecords(batch.slots, count, checkLevel, batch.rows, known)
   }
 
-  /** Runs `work`, then forgets what it, or the core meanwhile, reserved. */
-  scoped<T>(work: () => T): T {
-    return this.#memory.scoped(work)
-  }
-
-  /** Marks where reservations end, for `release`: like `scoped`, but for asynchronous work. */
-  mark(): Address {
-    return this.#memory.mark()
-  }
-
-  /** Forgets what was reserved since the mark was taken. */
-  release(mark: Address): void {
-    this.#memory.release(mark)
-  }
-
   /** The moments of a batch's records: a view, to be copied before the next call. */
   rows(batch: Batch, count: number): Float64Array<ArrayBuffer> {
-    return this.#memory.doubles(batch.rows, count * ROW_LENGTH)
+    return this.doubles(batch.rows, count * ROW_LENGTH)
   }
 
   /** The address of the i-th record's row. */
@@ -124,12 +83,28 @@ export class Engine {
 
   /** The slots of a batch after decode or scan, for reading. Valid until the next reservation or call of the core. */
   slots(batch: Batch, count: number): SlotReader {
-    return new SlotReader(this.#memory, batch, count)
+    return new SlotReader(this, batch, count)
   }
 
   /** Checks the header of the batch's first record, whose first bytes are in memory. */
   checkHeader(batch: Batch, checkLevel: number): boolean {
     return this.#core.checkHeader(batch.slots, checkLevel) !== 0
+  }
+
+  /**
+   * The length of a record whose first bytes are in memory, frame and all; null if its header is bad or cut off: the batch's
+   * first slot then tells why.
+   */
+  framedLength(batch: Batch, address: Address, byteLength: number): number | null {
+    const any = { byteLength: 0, tag: -1, step: -1 }
+    this.ask(
+      batch,
+      1,
+      NO_TEXTS,
+      () => any,
+      () => ({ address, byteLength }),
+    )
+    return this.checkHeader(batch, CheckLevelNumber.minimal) ? this.uint32(address) + FRAMING_LENGTH : null
   }
 
   /** Compares a payload's computed checksum with the stored one, for the batch's first record. */
@@ -185,7 +160,7 @@ export class Engine {
     const row = (batch.rows + i * MomentsRow.size) as Address
     this.#core.momentsReset(row)
     this.#core.reduceRecord(batch.slots + i * RecordSlot.size, row, known)
-    return this.#memory.doubles(row, ROW_LENGTH)
+    return this.doubles(row, ROW_LENGTH)
   }
 
   /**

@@ -73,12 +73,12 @@ export class LineTable {
     this.#endByteLength = labels.byteLengths.at(-1)!
     this.#restByteLength = labels.byteLengths.reduce((sum, length) => sum + length, columns.length * NUMBER_BYTES)
     this.#columnCount = columns.length
-    this.#columns = memory.reserve(columns.length * TextColumn.size)
+    this.#columns = memory.reserveBytes(columns.length * TextColumn.size)
     this.#lineWords = new Uint32Array(MAX_LINES * LINE_WORDS)
-    this.#lines = memory.reserve(this.#lineWords.byteLength)
-    this.#pieces = memory.reserve(TEXT_BYTES)
-    this.#text = memory.reserve(MAX_BYTES + TEXT_SLACK)
-    this.#ends = memory.reserve(MAX_LINES * 4)
+    this.#lines = memory.reserveBytes(this.#lineWords.byteLength)
+    this.#pieces = memory.reserveBytes(TEXT_BYTES)
+    this.#text = memory.reserveBytes(MAX_BYTES + TEXT_SLACK)
+    this.#ends = memory.reserveBytes(MAX_LINES * 4)
     const words = memory.words(this.#columns, columns.length * COLUMN_WORDS)
     columns.forEach(({ slot, form }, i) => {
       const at = i * COLUMN_WORDS
@@ -136,7 +136,7 @@ export class LineTable {
     const count = this.#length
     const words = count * LINE_WORDS
     memory.words(this.#lines, words).set(this.#lineWords.subarray(0, words))
-    memory.bytes(this.#pieces, this.#piecesByteLength).set(this.#pieceBytes.subarray(0, this.#piecesByteLength))
+    memory.view(this.#pieces, this.#piecesByteLength).set(this.#pieceBytes.subarray(0, this.#piecesByteLength))
     this.#core.writeLines(
       this.#lines,
       count,
@@ -150,7 +150,7 @@ export class LineTable {
     )
     this.#length = 0
     const ends = memory.words(this.#ends, count)
-    return { text: memory.bytes(this.#text, ends[count - 1]!), ends }
+    return { text: memory.view(this.#text, ends[count - 1]!), ends }
   }
 
   #clear(): void {

@@ -15,6 +15,9 @@ export interface Texts {
   readonly byteLengths: Uint32Array
 }
 
+/** For records that may have any tag. */
+export const NO_TEXTS: Texts = { addresses: new Uint32Array(0), byteLengths: new Uint32Array(0) }
+
 const encoder = new TextEncoder()
 
 export class CoreMemory {
@@ -26,7 +29,7 @@ export class CoreMemory {
     this.#core = core
   }
 
-  /** Forgets every reservation. */
+  /** Forgets every reservation: the start of a job. */
   reset(): void {
     this.#core.arenaReset()
   }
@@ -35,7 +38,7 @@ export class CoreMemory {
    * Reserves bytes until the next reset or release. Detaches every view.
    * @throws QueryError `ValueTooLarge` if the core's memory, of at most 4 GiB, can't grow that far
    */
-  reserve(byteLength: number): Address {
+  reserveBytes(byteLength: number): Address {
     // The core takes a length modulo 2^32.
     const address = byteLength < 2 ** 32 ? this.#core.arenaReserve(byteLength) >>> 0 : 0
     if (address !== 0) return address as Address
@@ -47,8 +50,8 @@ export class CoreMemory {
   writeTexts(texts: readonly string[]): Texts {
     const encoded = texts.map(text => encoder.encode(text))
     const total = encoded.reduce((sum, bytes) => sum + bytes.length, 0)
-    const start = this.reserve(total)
-    const view = this.bytes(start, total)
+    const start = this.reserveBytes(total)
+    const view = this.view(start, total)
     const addresses = new Uint32Array(texts.length)
     const byteLengths = new Uint32Array(texts.length)
     let at = 0
@@ -61,7 +64,7 @@ export class CoreMemory {
     return { addresses, byteLengths }
   }
 
-  /** Runs `work`, then forgets what was reserved meanwhile. */
+  /** Runs `work`, then forgets what it, or the core meanwhile, reserved. */
   scoped<T>(work: () => T): T {
     const mark = this.mark()
     try {
@@ -71,15 +74,18 @@ export class CoreMemory {
     }
   }
 
+  /** Marks where reservations end, for `release`: like `scoped`, but for asynchronous work. */
   mark(): Address {
     return (this.#core.arenaMark() >>> 0) as Address
   }
 
+  /** Forgets what was reserved since the mark was taken. */
   release(mark: Address): void {
     this.#core.arenaRelease(mark)
   }
 
-  bytes(address: Address, byteLength: number): Uint8Array<ArrayBuffer> {
+  /** A view to read bytes into, valid until the next reservation or call of the core. */
+  view(address: Address, byteLength: number): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.#buffer, address, byteLength)
   }
 
@@ -87,6 +93,11 @@ export class CoreMemory {
   latin1(address: Address, byteLength: number): string {
     if (this.#text?.buffer !== this.#buffer) this.#text = Buffer.from(this.#buffer)
     return this.#text.toString('latin1', address, address + byteLength)
+  }
+
+  /** Four bytes as a number, at any address. */
+  uint32(address: Address): number {
+    return new DataView(this.#buffer).getUint32(address, true)
   }
 
   words(address: Address, length: number): Uint32Array<ArrayBuffer> {

@@ -59,17 +59,17 @@ export class ValueReader {
     if (found.kind === 'none' || found.elementCount === 0) return new Uint8Array(0)
     if (found.kind === 'content') {
       const data = new SlotReader(this.#memory, batch, batch.capacity).dataAddress(i)
-      return this.#memory.bytes(data, found.dataByteLength).slice()
+      return this.#memory.view(data, found.dataByteLength).slice()
     }
     if (found.valueCount < found.elementCount) budget.take(found.elementCount * size)
     const out = allocate(found.elementCount * size)
     return this.#memory.scoped(() => {
-      const chunk = this.#memory.reserve(BLOCK_ELEMENTS * size)
+      const chunk = this.#memory.reserveBytes(BLOCK_ELEMENTS * size)
       let at = 0
       for (;;) {
         const count = this.#core.readValues(batch.slots + i * RecordSlot.size, chunk, BLOCK_ELEMENTS)
         if (count === 0) break
-        out.set(this.#memory.bytes(chunk, count * size), at)
+        out.set(this.#memory.view(chunk, count * size), at)
         at += count * size
       }
       // TensorFlow's rule: the last value is repeated to fill the shape. Each copy doubles what is filled.
@@ -102,7 +102,7 @@ export class ValueReader {
   everyString(batch: Batch, i: number, test: (bytes: Uint8Array) => boolean): boolean {
     const slots = new SlotReader(this.#memory, batch, batch.capacity)
     while (this.#core.readString(batch.slots + i * RecordSlot.size) !== 0) {
-      if (!test(this.#memory.bytes(slots.dataAddress(i), slots.dataByteLength(i)))) return false
+      if (!test(this.#memory.view(slots.dataAddress(i), slots.dataByteLength(i)))) return false
     }
     return true
   }
@@ -112,14 +112,14 @@ export class ValueReader {
     const out = new Float32Array(allocate(bits.length * 4).buffer)
     const step = 1 << 16
     return this.#memory.scoped(() => {
-      const from = this.#memory.reserve(step * 2)
-      const to = this.#memory.reserve(step * 4)
+      const from = this.#memory.reserveBytes(step * 2)
+      const to = this.#memory.reserveBytes(step * 4)
       for (let at = 0; at < bits.length; at += step) {
         const count = Math.min(step, bits.length - at)
         const source = bits.subarray(at, at + count)
-        this.#memory.bytes(from, count * 2).set(new Uint8Array(source.buffer, source.byteOffset, count * 2))
+        this.#memory.view(from, count * 2).set(new Uint8Array(source.buffer, source.byteOffset, count * 2))
         this.#core.widenToFloat32(dtypeNumber(dtype), from, count, to)
-        new Uint8Array(out.buffer, at * 4, count * 4).set(this.#memory.bytes(to, count * 4))
+        new Uint8Array(out.buffer, at * 4, count * 4).set(this.#memory.view(to, count * 4))
       }
       return out
     })

@@ -65,7 +65,7 @@ export async function openLarge(
   const refused = impossibleLength(job, record, store)
   if (refused) throw refused
   engine.reset()
-  const tags = engine.writeTags([job.tags[records.tag[record]!]!])
+  const tags = engine.writeTexts([job.tags[records.tag[record]!]!])
   return LargeRecord.open(engine, store, {
     path: job.files[records.file[record]!]!,
     startByte: records.startByte[record]!,
@@ -269,7 +269,7 @@ export class LargeRecord {
     let [at, windowEnd, filled] = [from, endOf(from), 0]
     const sums = { crc: 0, crcByteLength: 0, storedCrc: 0 }
     const finish = (): void => {
-      if (at >= payloadEnd) sums.storedCrc = this.#numberAt(window)
+      if (at >= payloadEnd) sums.storedCrc = engine.uint32(window)
       else if (checked) {
         sums.crc = engine.crc32c(window, filled, sums.crc)
         sums.crcByteLength += filled
@@ -414,12 +414,7 @@ export class LargeRecord {
     const at = this.#record.asked.byteLength - FOOTER_LENGTH
     const available = await this.#read(at, footer, FOOTER_LENGTH)
     if (available < FOOTER_LENGTH) throw this.#truncated(at + available)
-    return this.#numberAt(footer)
-  }
-
-  #numberAt(address: Address): number {
-    const view = this.#engine.view(address, FOOTER_LENGTH)
-    return new DataView(view.buffer, view.byteOffset, FOOTER_LENGTH).getUint32(0, true)
+    return this.#engine.uint32(footer)
   }
 
   /** @param end the record's last bytes, if they are among those to read */

@@ -55,7 +55,7 @@ export async function readRecords(
   { sourceOf, known, order, clock = new Clock(false) }: ReadRecordsOptions,
 ): Promise<{ readonly readBytes: number; readonly reads: number }> {
   const { batches, records, checkLevel } = job
-  const tags = engine.writeTags(job.tags)
+  const tags = engine.writeTexts(job.tags)
   const batch = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
   const reads = new ReadAhead(
     engine,

@@ -3,12 +3,12 @@
  * fields that name it are read, in pieces.
  */
 
-import { CheckLevelNumber, Status } from '../engine/abi.js'
+import { Status } from '../engine/abi.js'
 import type { Engine } from '../engine/engine.js'
-import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
-import type { Texts } from '../engine/memory.js'
+import { FOOTER_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
+import type { Address } from '../engine/memory.js'
 import type { Batch } from '../engine/slots.js'
-import { faultError } from '../engine/status.js'
+import { type FaultPlace, faultError } from '../engine/status.js'
 import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
@@ -202,30 +202,19 @@ export class FilePieces implements FileBytes {
 class Frames {
   readonly #engine: Engine
   readonly #batch: Batch
-  readonly #tags: Texts
-  readonly #header: ReturnType<Engine['reserveBytes']>
+  readonly #header: Address
 
   constructor(engine: Engine) {
     this.#engine = engine
-    this.#tags = engine.writeTags([])
     this.#batch = engine.reserveBatch(1)
     this.#header = engine.reserveBytes(HEADER_LENGTH)
   }
 
   /** The length of a record, with its frame. @throws FormatError */
-  byteLength(header: Uint8Array, place: Parameters<typeof faultError>[1]): number {
-    const engine = this.#engine
-    const view = engine.view(this.#header, HEADER_LENGTH)
-    view.set(header)
-    const payloadLength = new DataView(view.buffer, view.byteOffset).getUint32(0, true)
-    engine.ask(
-      this.#batch,
-      1,
-      this.#tags,
-      () => ({ byteLength: 0, tag: -1, step: -1 }),
-      () => ({ address: this.#header, byteLength: header.length }),
-    )
-    if (!engine.checkHeader(this.#batch, CheckLevelNumber.minimal)) throw engine.slots(this.#batch, 1).error(0, place)
-    return payloadLength + FRAMING_LENGTH
+  byteLength(header: Uint8Array, place: FaultPlace): number {
+    this.#engine.view(this.#header, header.length).set(header)
+    const byteLength = this.#engine.framedLength(this.#batch, this.#header, header.length)
+    if (byteLength === null) throw this.#engine.slots(this.#batch, 1).error(0, place)
+    return byteLength
   }
 }

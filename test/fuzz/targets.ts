@@ -92,7 +92,7 @@ const PLACE = { url: 'memory:record', startByte: 0, tensor: '' }
 
 function walkWhole(engine: Engine, frame: Uint8Array, tag: string | null): Walked {
   engine.reset()
-  const tags = engine.writeTags(tag === null ? [] : [tag])
+  const tags = engine.writeTexts(tag === null ? [] : [tag])
   const room = engine.reserveBatch(1)
   const address = engine.reserveBytes(frame.length)
   engine.view(address, frame.length).set(frame)
@@ -112,7 +112,7 @@ function walkWhole(engine: Engine, frame: Uint8Array, tag: string | null): Walke
 /** As pool/large.ts does it: a head, which grows until it is long enough, and what lies behind tensor_content. */
 function walkInPieces(engine: Engine, frame: Uint8Array, tag: string | null, headByteLength: number): Walked {
   engine.reset()
-  const tags = engine.writeTags(tag === null ? [] : [tag])
+  const tags = engine.writeTexts(tag === null ? [] : [tag])
   const room = engine.reserveBatch(1)
   const asked = { byteLength: frame.length, tag: tag === null ? -1 : 0, step: -1 }
   for (let headLength = headByteLength; ; headLength *= 2) {

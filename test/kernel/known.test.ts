@@ -104,7 +104,7 @@ describe('moments', () => {
     const { length } = frame
     for (const known of SETS) {
       engine.reset()
-      const tags = engine.writeTags([])
+      const tags = engine.writeTexts([])
       const batch = engine.reserveBatch(1)
       const address = engine.reserveBytes(length)
       engine.view(address, length).set(frame)

@@ -43,7 +43,7 @@ const POISON_BYTES = 64
 export function decodeFrame(engine: Engine, frame: Uint8Array, options: DecodeOptions = {}): Decoded {
   const { tag, step = -1, byteLength = frame.length, level = 1, shift = 0, poison = 0xff } = options
   engine.reset()
-  const tags = engine.writeTags(tag === undefined ? [] : [tag])
+  const tags = engine.writeTexts(tag === undefined ? [] : [tag])
   const room = engine.reserveBatch(1)
   const address = engine.reserveBytes(shift + frame.length + 2 * POISON_BYTES)
   const view = engine.view(address, shift + frame.length + 2 * POISON_BYTES)

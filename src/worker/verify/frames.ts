@@ -1,6 +1,5 @@
 /** Where records begin in an event file: by their headers, and behind damage by a search for the next one that holds. */
 
-import { CheckLevelNumber } from '../../engine/abi.js'
 import { FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/framing.js'
 import type { TrialscanError } from '../../errors.js'
 import type { RangeSetting } from './job.js'
@@ -33,18 +32,7 @@ export class FrameFinder {
       const isNear = before >= window.start && at - before <= window.byteLength >> 1
       await window.fill(isNear ? before : at)
     }
-    const { engine, room, noTags } = this.#setting
-    const address = window.addressOf(at)
-    engine.ask(
-      room,
-      1,
-      noTags,
-      () => ({ byteLength: 0, tag: -1, step: -1 }),
-      () => ({ address, byteLength: window.end - at }),
-    )
-    if (!engine.checkHeader(room, CheckLevelNumber.minimal)) return null
-    const view = engine.view(address, HEADER_LENGTH)
-    return new DataView(view.buffer, view.byteOffset).getUint32(0, true) + FRAMING_LENGTH
+    return this.#setting.engine.framedLength(this.#setting.room, window.addressOf(at), window.end - at)
   }
 
   /** Why the last header was bad. To be asked before anything is searched, which takes its place. */
@@ -88,9 +76,7 @@ export class FrameFinder {
         search.end(from, from)
         break
       }
-      const header = engine.view(window.addressOf(from), HEADER_LENGTH)
-      const payload = new DataView(header.buffer, header.byteOffset).getUint32(0, true)
-      search.add(from, from + payload + FRAMING_LENGTH)
+      search.add(from, from + engine.uint32(window.addressOf(from)) + FRAMING_LENGTH)
       // Where nothing tells where to go on, or too much does, the next header is taken.
       if (end === null && (anchor === anchors.length || search.isFull)) {
         search.end(from, null)

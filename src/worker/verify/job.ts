@@ -1,7 +1,7 @@
 /** What the ranges of a job share. */
 
 import type { Engine } from '../../engine/engine.js'
-import type { Address, Texts } from '../../engine/memory.js'
+import type { Address } from '../../engine/memory.js'
 import type { Batch } from '../../engine/slots.js'
 import { Interner } from '../../job/interner.js'
 import type { VerifyJob } from '../../job/verify.js'
@@ -23,7 +23,6 @@ export interface RangeSetting {
   readonly store: Store
   readonly tags: TagNumbers
   readonly room: Batch
-  readonly noTags: Texts
   readonly window: Address
   readonly windowByteLength: number
   readonly tail: Address
@@ -34,10 +33,9 @@ export function settingOf(job: VerifyJob, engine: Engine, store: Store): RangeSe
   engine.reset()
   const room = engine.reserveBatch(SLOTS)
   const windowByteLength = Math.min(isRemote(store) ? REMOTE_WINDOW_BYTES : WINDOW_BYTES, job.windowByteLength)
-  const noTags = engine.writeTags([])
   const window = engine.reserveBytes(windowByteLength)
   const tail = engine.reserveBytes(MAX_TAIL_BYTES)
-  return { job, engine, store, tags: new TagNumbers(), room, noTags, window, windowByteLength, tail }
+  return { job, engine, store, tags: new TagNumbers(), room, window, windowByteLength, tail }
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })

@@ -1,7 +1,7 @@
 /** Records of an event file that are longer than the window: their heads are surveyed, the rest streams. */
 
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/framing.js'
-import type { Address } from '../../engine/memory.js'
+import { type Address, NO_TEXTS } from '../../engine/memory.js'
 import { Moments } from '../../engine/moments.js'
 import type { SlotReader } from '../../engine/slots.js'
 import { MalformedEvent, walkEventHead } from '../../format/event-head.js'
@@ -101,8 +101,7 @@ export class LargeRecords {
       next += part
       footer = (window.address + part) as Address
     } while (next < end)
-    const view = engine.view(footer, FOOTER_LENGTH)
-    const stored = new DataView(view.buffer, view.byteOffset).getUint32(0, true)
+    const stored = engine.uint32(footer)
     if (stored === UNCHECKED_CRC) this.#found.withoutChecksum++
     else if (stored !== engine.maskedCrc(crc)) {
       const { firstTag } = this.#found
@@ -113,7 +112,7 @@ export class LargeRecords {
 
   /** The elements of a record that streams, once more. */
   async #look(at: number, byteLength: number): Promise<void> {
-    const { engine, store, noTags, job, tags } = this.#setting
+    const { engine, store, job, tags } = this.#setting
     const found = this.#found
     const tag = found.onlyTag
     if (found.isBad(found.last) || tag === null) return
@@ -123,7 +122,7 @@ export class LargeRecords {
         path: this.#window.path,
         startByte: at,
         asked: { byteLength, tag: -1, step: -1, tornasole: job.isTornasole },
-        tags: noTags,
+        tags: NO_TEXTS,
         place: { url: store.url(this.#window.path), startByte: at, tensor: '' },
         checkLevel: CHECK_FULL - 1,
         windowByteLength: job.windowByteLength,

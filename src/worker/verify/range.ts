@@ -99,7 +99,7 @@ export class RangeVerifier {
     const { engine, room, window } = this.#setting
     const found = this.#found
     if (count === 0) return at
-    const footers: number[] = []
+    const footers: Address[] = []
     const surveyed = Math.min(count, this.#capacity)
     let slots = engine.slots(room, surveyed)
     let end = at
@@ -110,7 +110,7 @@ export class RangeVerifier {
         const start = base + frame - window
         if (start >= until || (footers.length > 0 && this.#isSuspect(end))) break
         found.openRecord(start, slots.frameByteLength(i), slots.eventStep(i))
-        footers.push(frame + slots.frameByteLength(i) - FOOTER_LENGTH - window)
+        footers.push((frame + slots.frameByteLength(i) - FOOTER_LENGTH) as Address)
         end = start + slots.frameByteLength(i)
         this.checkRecord(slots, i)
       }
@@ -125,16 +125,8 @@ export class RangeVerifier {
     }
     found.checkStep()
     if (this.#isSuspect(end)) footers.pop()
-    this.#countChecksums(footers)
+    for (const footer of footers) if (engine.uint32(footer) === UNCHECKED_CRC) found.withoutChecksum++
     return end
-  }
-
-  /** @param footers where records have the checksums of their payloads, from the window on */
-  #countChecksums(footers: readonly number[]): void {
-    const { engine, window } = this.#setting
-    const view = engine.view(window, (footers.at(-1) ?? 0) + FOOTER_LENGTH)
-    const bytes = new DataView(view.buffer, view.byteOffset, view.byteLength)
-    for (const at of footers) if (bytes.getUint32(at, true) === UNCHECKED_CRC) this.#found.withoutChecksum++
   }
 
   /** @returns whether nothing is wrong with the record of a slot, which is the last one */
@@ -154,8 +146,7 @@ export class RangeVerifier {
     const byteLength = slots.frameByteLength(i)
     const payload = (slots.frame(i) + HEADER_LENGTH) as Address
     const crc = engine.crc32c(payload, byteLength - FRAMING_LENGTH)
-    const footer = engine.view((payload + byteLength - FRAMING_LENGTH) as Address, FOOTER_LENGTH)
-    this.badPayload(crc, new DataView(footer.buffer, footer.byteOffset).getUint32(0, true), tag)
+    this.badPayload(crc, engine.uint32((payload + byteLength - FRAMING_LENGTH) as Address), tag)
     return false
   }
 

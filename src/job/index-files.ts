@@ -17,6 +17,8 @@ export interface IndexJob {
   readonly kind: 'index'
   readonly store: StoreSpec
   readonly paths: readonly string[]
+  /** Whether the mode that Tornasole's index files lack is read from their event files. Otherwise it is GLOBAL. Default: true. */
+  readonly readsModes?: boolean
 }
 
 export interface IndexReply extends AnyReply {

@@ -2,12 +2,15 @@
 
 import type { ErrorData } from '../errors.js'
 import type { CopiedFile } from '../job/copy.js'
+import { DEFAULT_MEMORY } from '../job/memory.js'
 import { isFaultOfJob, type Runner } from '../runner/runner.js'
+import { EventFileReader } from '../verify/event-files.js'
 import { pumpSettled, type RepairContext } from './context.js'
 import { findRecords } from './find.js'
 import { entangled, type Group, type Grouping, NAMES_ANOTHER } from './groups.js'
 import type { IndexSource } from './index-source.js'
 import { writeIndexes } from './index-writer.js'
+import type { FoundFile } from './known.js'
 import { type FilePlan, planFile } from './plan.js'
 import { MAX_TENSORS, type RepairNotes } from './report.js'
 
@@ -75,12 +78,13 @@ export class EventFileCopy {
   async #copySome(groups: readonly Group[], runner: Runner): Promise<void> {
     const { access, checksums, notes, output, signal, source } = this.#context
     const { grouping, isPlain, isTornasole } = this.#of
-    const places = groups.map(({ path, indexes }) => ({ path: path!, known: indexes.map(({ content }) => content) }))
-    const { spec, store } = access
-    const urlOf = (path: string) => store.url(path)
     const hasShapes = ({ content, saved }: IndexSource): boolean => ((content ?? saved)?.shapes.length ?? 0) > 0
     const withShapes = groups.some(({ indexes }) => indexes.some(hasShapes))
-    const found = await findRecords(places, { runner, store: spec, isTornasole, withShapes, urlOf, signal })
+    const job = { isTornasole, deep: false, withShapes, windowByteLength: DEFAULT_MEMORY / 2 }
+    const reader = new EventFileReader({ access, runner: async () => runner, signal, job })
+    const files = groups.map(({ path, indexes }) => ({ path: path!, indexes, isListed: true }))
+    const found: (FoundFile | ErrorData)[] = []
+    for await (const { found: read } of reader.read(files)) found.push('code' in read ? read : findRecords(read))
     if (!isPlain) grouping.settle(groups, found)
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
@@ -118,15 +122,15 @@ export class EventFileCopy {
       await this.#write(group, plan)
     }
     if (copied.length === 0) return
-    const job = { kind: 'copy', store: spec, files: copied, checksums } as const
+    const copying = { kind: 'copy', store: access.spec, files: copied, checksums } as const
     try {
-      await runner.run(job, signal)
+      await runner.run(copying, signal)
     } catch (error) {
       signal?.throwIfAborted()
       if (!isFaultOfJob(error)) throw error
       // Once more, from the start: what the thread that died has left of them is gone first.
       await Promise.all(copied.map(({ target }) => output.remove(target)))
-      await runner.run(job, signal)
+      await runner.run(copying, signal)
     }
   }
 

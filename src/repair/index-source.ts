@@ -6,15 +6,12 @@ import { type IndexFile, parseIndexFile } from '../format/index-file.js'
 import { othersAmong, otherWorkerError } from '../format/index-owner.js'
 import { parseJsonObject } from '../format/json.js'
 import { indexFilePath, parseEventFileName, parseIndexFileName } from '../format/paths.js'
-import { sharedShapes, sharedTensors } from '../format/shared-lists.js'
-import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
-import { INDEX_FILES_PER_JOB, MAX_INDEX_BYTES } from '../job/index-files.js'
-import { runOnFiles } from '../runner/failed-job.js'
-import { chunksOf } from '../runner/pump.js'
-import { isFaultOfJob, runTwice } from '../runner/runner.js'
+import { MAX_INDEX_BYTES } from '../job/index-files.js'
+import { readIndexFiles } from '../runner/index-files.js'
+import { isFaultOfJob } from '../runner/runner.js'
 import type { Store } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
-import { pumpSettled, type RepairContext, type RepairSource } from './context.js'
+import type { RepairContext, RepairSource } from './context.js'
 import { nameKey, type SortedFiles } from './files.js'
 import type { KnownIndex } from './known.js'
 
@@ -43,33 +40,13 @@ export async function readIndexSources(
   { index, eventsByName }: SortedFiles,
   context: RepairContext,
 ): Promise<IndexSource[]> {
-  const { access, signal, threads } = context
-  const isMany = index.length > 4 * INDEX_FILES_PER_JOB
-  const runner = await access.runner(threads, isMany ? Number.POSITIVE_INFINITY : 0)
-  const read = async (paths: readonly string[]): Promise<readonly IndexSource[]> => {
-    // Tornasole's are read here: a job would read the mode out of their event files, too.
-    const json = paths.filter(path => path.endsWith('.json'))
-    const contents = await runOnFiles(
-      json,
-      some => runTwice(runner, { kind: 'index', store: access.spec, paths: some }, signal),
-      path => access.store.url(path),
-    )
-    const ofPath = new Map(json.map((path, i) => [path, contents[i]!]))
-    return Promise.all(paths.map(path => indexSource(path, ofPath.get(path), eventsByName, context)))
-  }
   const sources: IndexSource[] = []
-  const [tensorLists, shapeLists] = [sharedTensors(), sharedShapes()]
-  for await (const some of pumpSettled(chunksOf(index, INDEX_FILES_PER_JOB), read, runner, signal)) {
-    for (const source of some) {
-      const { content } = source
-      if (content === null) sources.push(source)
-      else {
-        const [tensors, shapes] = [tensorLists.shared(content.tensors), shapeLists.shared(content.shapes)]
-        sources.push({ ...source, content: { ...content, tensors, shapes } })
-      }
-    }
+  for await (const contents of readIndexFiles(index, context.access, context)) {
+    const first = sources.length
+    const some = contents.map((content, i) => indexSource(index[first + i]!, content, eventsByName, context))
+    sources.push(...(await Promise.all(some)))
   }
-  return withRightfulOwners(sources, eventsByName, access.store)
+  return withRightfulOwners(sources, eventsByName, context.access.store)
 }
 
 /** Index files whose numbers are another worker's: each has what the one says that names its event file, or nothing. */
@@ -96,14 +73,13 @@ function withRightfulOwners(
 
 async function indexSource(
   path: string,
-  read: IndexFile | TrialscanError | undefined,
+  content: IndexFile | TrialscanError,
   eventsByName: ReadonlyMap<string, string>,
   { access: { store }, source }: RepairContext,
 ): Promise<IndexSource> {
   const { step, worker, kind } = parseIndexFileName(path)!
   const tellsMode = kind === 'json'
   const named = eventsByName.get(nameKey(step, worker)) ?? null
-  const content = read ?? (await readCsvIndex(path, step, store))
   if (content instanceof TrialscanError) {
     source.expectTold(path, content.toJSON())
     // What has cost threads their lives is not tried on this one.
@@ -112,18 +88,6 @@ async function indexSource(
   }
   const asked = content.eventFile === null ? null : normalize(content.eventFile)
   return { path, step, worker, content, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
-}
-
-async function readCsvIndex(path: string, step: GlobalStep, store: Store): Promise<IndexFile | TrialscanError> {
-  try {
-    const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
-    const url = store.url(path)
-    const { eventFile, tensors } = parseTornasoleIndex(tornasoleText(bytes, url), url)
-    return { mode: 'GLOBAL', modeStep: step, eventFile, tensors, shapes: [] }
-  } catch (error) {
-    if (error instanceof TrialscanError) return error
-    throw error
-  }
 }
 
 /** What stands for itself in an index file that is not all right: mode and shapes. */

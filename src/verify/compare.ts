@@ -208,7 +208,7 @@ class EntryComparison {
     values: ReadonlyMap<string, number>,
   ): void {
     const { name, byteLength } = location
-    const { step: indexStep, content } = index
+    const { step: indexStep, content, tellsMode } = index
     if (isOtherLength) {
       this.#problem('LengthMismatch', location, index, () => ({
         expected: `a record of ${byteLength} bytes there in ${shortPath(this.#path)}`,
@@ -241,7 +241,7 @@ class EntryComparison {
     }
     const mode = MODES[range.mode[value]! - 1]
     const modeStep = range.modeStep[value]!
-    if (content?.mode === undefined || mode === undefined) return
+    if (content === null || !tellsMode || mode === undefined) return
     if (mode === content.mode && (modeStep < 0 || modeStep === content.modeStep)) return
     this.#findings.tell('note', 'ModeMismatch', index.path, () => ({
       offset: location.startByte,

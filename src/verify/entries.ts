@@ -11,12 +11,11 @@ export interface ReadIndex {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
-  /** Null where it can't be read. Tornasole's tell no mode. */
-  readonly content: IndexContent | null
+  /** Null where it can't be read. */
+  readonly content: IndexFile | null
+  /** Whether the mode is the file's own: in Tornasole's it stands in the records alone. */
+  readonly tellsMode: boolean
 }
-
-export type IndexContent = Pick<IndexFile, 'tensors' | 'eventFile' | 'shapes'> &
-  Partial<Pick<IndexFile, 'mode' | 'modeStep'>>
 
 /** An entry of an index file. */
 export interface Entry {

@@ -24,7 +24,7 @@ export interface EventFile {
 }
 
 /** An event file that is to be checked, before its entries are brought into order: all of a trial's would be many. */
-interface NamedFile {
+export interface NamedFile {
   readonly path: string
   readonly indexes: readonly ReadIndex[]
   readonly isListed: boolean
@@ -41,11 +41,8 @@ export interface FileReading {
   /** @param bytes of what there is to do */
   readonly runner: (bytes: number) => Promise<Runner>
   readonly signal: AbortSignal | undefined
-  readonly isTornasole: boolean
-  readonly deep: boolean
-  /** Whether index files have saved shapes, so that those of the records are wanted. */
-  readonly withShapes: boolean
-  readonly windowByteLength: number
+  /** How each range is checked. */
+  readonly job: Omit<VerifyJob, 'kind' | 'store' | 'ranges'>
 }
 
 /** Event files that are there and those that index files name, in the order of their paths. */
@@ -77,19 +74,18 @@ export class EventFileReader {
   readonly #job: Omit<VerifyJob, 'ranges'>
 
   constructor(reading: FileReading) {
-    const { access, isTornasole, deep, withShapes, windowByteLength } = reading
     this.#reading = reading
-    this.#job = { kind: 'verify', store: access.spec, windowByteLength, isTornasole, deep, withShapes }
+    this.#job = { kind: 'verify', store: reading.access.spec, ...reading.job }
   }
 
   /** What is in each of the files, or why that can't be had; in their order. */
   async *read(
     files: readonly NamedFile[],
   ): AsyncGenerator<{ readonly file: EventFile; readonly found: readonly Checked[] | ErrorData }> {
-    const { deep, runner: runnerFor } = this.#reading
+    const { deep } = this.#job
     const byteLengths: number[] = []
     for (const file of files) byteLengths.push(await this.#byteLength(file))
-    const runner = await runnerFor(byteLengths.reduce((sum, byteLength) => sum + byteLength, 0))
+    const runner = await this.#reading.runner(byteLengths.reduce((sum, byteLength) => sum + byteLength, 0))
     this.threads = runner.threads
     // Those whose jobs are under way.
     const pending: { readonly file: EventFile; readonly ranges: readonly VerifyRange[] }[] = []
@@ -148,7 +144,7 @@ export class EventFileReader {
   ): AsyncGenerator<Checked | ErrorData, undefined, undefined> {
     const { signal } = this.#reading
     const work = ({ ranges }: VerifyJob) => this.#rangesOf(runner, ranges)
-    for await (const ranges of pumpAll(jobs, work, { ahead: runner.ahead, signal })) yield* ranges
+    for await (const ranges of pumpAll(jobs, work, { ahead: runner.ahead, signal, settles: true })) yield* ranges
     return undefined
   }
 

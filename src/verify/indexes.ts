@@ -1,31 +1,18 @@
 /** Index files, as they are verified: whether they can be read, are the worker's whose name they have, and are all there. */
 
-import { type ErrorData, TrialscanError } from '../errors.js'
+import { StoreError } from '../errors.js'
 import type { Collections } from '../format/collections.js'
 import { describeOther, othersAmong, otherWorkerError } from '../format/index-owner.js'
 import { type EventFileName, indexFilePath, parseIndexFileName } from '../format/paths.js'
-import { sharedShapes, sharedTensors } from '../format/shared-lists.js'
-import { parseTornasoleIndex, tornasoleText } from '../format/tornasole.js'
 import type { TrialFiles } from '../format/trial-files.js'
-import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES, MAX_INDEX_BYTES } from '../job/index-files.js'
 import type { Access } from '../runner/access.js'
-import { runOnFiles } from '../runner/failed-job.js'
-import { chunksOf, pumpAll } from '../runner/pump.js'
-import { type Runner, runTwice } from '../runner/runner.js'
+import { type IndexReading, readIndexFiles } from '../runner/index-files.js'
 import type { Store } from '../store/store.js'
 import type { Worker } from '../types.js'
-import type { IndexContent, ReadIndex } from './entries.js'
+import type { ReadIndex } from './entries.js'
 import type { Findings } from './findings.js'
 import { checkDuplicates } from './listing.js'
 import { listNames, MAX_LISTED } from './lost.js'
-
-export interface IndexReading {
-  readonly access: Access
-  /** @param bytes of what there is to do */
-  readonly runner: (bytes: number) => Promise<Runner>
-  readonly findings: Findings
-  readonly signal: AbortSignal | undefined
-}
 
 /** Which steps of which workers have an index file. */
 export class IndexState {
@@ -68,65 +55,26 @@ export class IndexState {
  */
 export async function readIndexes(
   { index: paths, duplicates }: TrialFiles,
+  findings: Findings,
+  access: Access,
   reading: IndexReading,
 ): Promise<ReadIndex[]> {
-  const { access, findings } = reading
   checkDuplicates(duplicates, findings)
-  const [tensorLists, shapeLists] = [sharedTensors(), sharedShapes()]
-  const shared = (content: IndexContent | ErrorData): IndexContent | ErrorData => {
-    if ('code' in content) return content
-    return { ...content, tensors: tensorLists.shared(content.tensors), shapes: shapeLists.shared(content.shapes) }
-  }
-  const contents = await readJsonIndexes(paths, shared, reading)
   const indexes: ReadIndex[] = []
-  for (const path of paths) {
-    const content = contents.get(path) ?? shared(await readTornasoleIndex(access.store, path))
-    const { step, worker } = parseIndexFileName(path)!
-    if ('code' in content) {
-      const code =
-        content.code === 'UnsafePath' ? content.code : content.name === 'StoreError' ? 'Unreadable' : 'BadIndexFile'
-      findings.problemOf(content, path, code, `what ${worker} saved at step ${step} is not found`)
-      // It says nothing, but its event file has not been forgotten.
-      indexes.push({ path, step, worker, content: null })
-      continue
+  for await (const contents of readIndexFiles(paths, access, reading)) {
+    for (const content of contents) {
+      const path = paths[indexes.length]!
+      const { step, worker, kind } = parseIndexFileName(path)!
+      const isRead = !(content instanceof Error)
+      // One that can't be read says nothing, but its event file has not been forgotten.
+      indexes.push({ path, step, worker, content: isRead ? content : null, tellsMode: kind === 'json' })
+      if (isRead) continue
+      const { code } = content
+      const told = code === 'UnsafePath' ? code : content instanceof StoreError ? 'Unreadable' : 'BadIndexFile'
+      findings.problemOf(content.toJSON(), path, told, `what ${worker} saved at step ${step} is not found`)
     }
-    indexes.push({ path, step, worker, content })
   }
   return indexes
-}
-
-/** What smdebug's index files say, or why that can't be had. @param shared brings what they say to what is known already */
-async function readJsonIndexes(
-  paths: readonly string[],
-  shared: (content: IndexContent | ErrorData) => IndexContent | ErrorData,
-  { access, runner: runnerFor, signal }: IndexReading,
-): Promise<Map<string, IndexContent | ErrorData>> {
-  const runner = await runnerFor(paths.length < MANY_INDEX_FILES ? 0 : Number.POSITIVE_INFINITY)
-  const jsonPaths = paths.filter(path => parseIndexFileName(path)!.kind === 'json')
-  const read = (some: readonly string[]) =>
-    runOnFiles(
-      some,
-      paths => runTwice(runner, { kind: 'index', store: access.spec, paths }, signal),
-      path => access.store.url(path),
-    )
-  const contents = new Map<string, IndexContent | ErrorData>()
-  let first = 0
-  for await (const files of pumpAll(chunksOf(jsonPaths, INDEX_FILES_PER_JOB), read, { ahead: runner.ahead, signal })) {
-    for (const file of files) contents.set(jsonPaths[first++]!, shared(file))
-  }
-  return contents
-}
-
-/** Without the mode, which stands in the Events. */
-async function readTornasoleIndex(store: Store, path: string): Promise<IndexContent | ErrorData> {
-  try {
-    const bytes = await store.read(path, { maxByteLength: MAX_INDEX_BYTES })
-    const url = store.url(path)
-    return { ...parseTornasoleIndex(tornasoleText(bytes, url), url), shapes: [] }
-  } catch (error) {
-    if (error instanceof TrialscanError) return error.toJSON()
-    throw error
-  }
 }
 
 /** Tells of index files that name another worker's event file. @returns the indexes; what is surely wrong says nothing any more */

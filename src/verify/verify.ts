@@ -4,7 +4,6 @@ import { INDEX_DIRECTORY, parseEventFileName } from '../format/paths.js'
 import { DEFAULT_MEMORY } from '../job/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
-import type { Runner } from '../runner/runner.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
@@ -90,15 +89,13 @@ async function runVerification(access: Access, options: VerifyOptions): Promise<
   const { memory = DEFAULT_MEMORY, deep = false, signal } = options
   const { store } = access
   const startedAt = performance.now()
-  const asked = access.isRemote ? (options.threads ?? 0) : options.threads
-  const runner = (bytes: number): Promise<Runner> => access.runner(asked, bytes, memory)
   const findings = new Findings(file => store.url(file), options.onProblem)
   await store.open()
   const listed = await listTrial(store, findings)
   const { files, events, unlisted } = listed
   const { isPlain, isTornasole, ended } = files
   const collections = await checkCollections(store, listed, findings)
-  const told = await readIndexes(files, { access, runner, findings, signal })
+  const told = await readIndexes(files, findings, access, options)
   const savedNames = new SavedNames()
   for (const { content } of told) {
     savedNames.addAll(content?.tensors ?? [])
@@ -117,12 +114,14 @@ async function runVerification(access: Access, options: VerifyOptions): Promise<
   const state = new IndexState(indexes, names, ended)
   const reader = new EventFileReader({
     access,
-    runner,
+    runner: bytes => access.runner(options.threads, bytes, memory),
     signal,
-    isTornasole,
-    deep,
-    withShapes: told.some(({ content }) => (content?.shapes.length ?? 0) > 0),
-    windowByteLength: Math.floor(memory / 2),
+    job: {
+      isTornasole,
+      deep,
+      withShapes: told.some(({ content }) => (content?.shapes.length ?? 0) > 0),
+      windowByteLength: Math.floor(memory / 2),
+    },
   })
   const check = new RecordCheck({ findings, indexes: state, savedNames, isIndexListed })
   for await (const { file, found } of reader.read(eventFilesOf(events, indexes))) check.check(file, found)

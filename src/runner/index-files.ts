@@ -1,0 +1,44 @@
+/** All index files of a trial, read by jobs. */
+
+import type { TrialscanError } from '../errors.js'
+import type { IndexFile } from '../format/index-file.js'
+import { sharedShapes, sharedTensors } from '../format/shared-lists.js'
+import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES } from '../job/index-files.js'
+import type { Access } from './access.js'
+import { runOnFiles } from './failed-job.js'
+import { chunksOf, pumpAll } from './pump.js'
+import { runTwice } from './runner.js'
+
+/** As in WorkOptions, and what ends the reading. */
+export interface IndexReading {
+  readonly threads?: number | undefined
+  readonly memory?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * What index files say, or why that can't be had: in their order, as many at once as a job reads. Equal lists are one list,
+ * whichever job has read them. The mode is not looked for in event files where an index file lacks it (Tornasole's).
+ */
+export async function* readIndexFiles(
+  paths: readonly string[],
+  access: Access,
+  { threads, memory, signal }: IndexReading,
+): AsyncGenerator<readonly (IndexFile | TrialscanError)[]> {
+  const runner = await access.runner(threads, paths.length < MANY_INDEX_FILES ? 0 : Number.POSITIVE_INFINITY, memory)
+  const [tensorLists, shapeLists] = [sharedTensors(), sharedShapes()]
+  const job = { kind: 'index', store: access.spec, readsModes: false } as const
+  const read = (some: readonly string[]) =>
+    runOnFiles(
+      some,
+      paths => runTwice(runner, { ...job, paths }, signal),
+      path => access.store.url(path),
+    )
+  const options = { ahead: runner.ahead, signal, settles: true }
+  for await (const contents of pumpAll(chunksOf(paths, INDEX_FILES_PER_JOB), read, options)) {
+    yield contents.map(content => {
+      if (content instanceof Error) return content
+      return { ...content, tensors: tensorLists.shared(content.tensors), shapes: shapeLists.shared(content.shapes) }
+    })
+  }
+}

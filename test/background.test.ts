@@ -4,12 +4,11 @@
  */
 
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   AllZero,
   createTrial,
@@ -28,9 +27,10 @@ import { type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
 import { LiveWriter } from './support/live-writer.js'
 import { whenLong } from './support/part.js'
 import { rejectionOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
 const run = promisify(execFile)
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-background-'))
+const scratch = scratchDirectory('background')
 const writers: LiveWriter[] = []
 const trials: Trial[] = []
 let count = 0
@@ -56,8 +56,6 @@ afterEach(async () => {
   for (const writer of writers.splice(0)) writer.stop()
   for (const trial of trials.splice(0)) await trial.close()
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 describe('a loop that only asks getters', () => {
   it('ends when the job has', async () => {

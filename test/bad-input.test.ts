@@ -1,8 +1,7 @@
 /** Bad trials through the library: what is wrong is said, and what is not wrong is still read. */
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -29,8 +28,9 @@ import {
 import { eventFilePath, indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { whenLong } from './support/part.js'
 import { plainRow, plainRows, rejectionOf, rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-bad-'))
+const scratch = scratchDirectory('bad')
 const LEVELS: readonly CheckLevel[] = ['none', 'minimal', 'full']
 const isRoot = process.getuid?.() === 0
 
@@ -41,10 +41,7 @@ beforeAll(async () => {
   expect(good.length).toBe(15)
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 let copies = 0
 

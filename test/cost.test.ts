@@ -4,11 +4,10 @@
  */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { inTurns } from '#dist/catalog/turns.js'
 import { Engine } from '#dist/engine/engine.js'
 import { LineTable } from '#dist/engine/lines.js'
@@ -17,8 +16,9 @@ import { LocalStore } from '#dist/store/local/local-store.js'
 import { type Made, makeLarge, makeMany } from '../fixtures/make.js'
 import { CLI } from './cli/run.js'
 import { fixtureTrial, ROOT } from './support/golden.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-cost-'))
+const scratch = scratchDirectory('cost')
 const run = promisify(execFile)
 let many: Made
 const manyDirectory = join(scratch, 'many')
@@ -28,8 +28,6 @@ beforeAll(() => {
   many = makeMany(manyDirectory, { steps: 20 })
   makeLarge(largeDirectory, { steps: 2, scale: 0.05 })
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** Calls of the store and of the core while `work` runs. */
 async function counted(work: () => Promise<unknown>): Promise<{ reads: number; bytes: number; crossings: number }> {

@@ -6,7 +6,6 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -14,7 +13,6 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -30,8 +28,9 @@ import {
 } from '../fixtures/event-writer.js'
 import { fixtureTrial, fixtureTrials, ROOT } from './support/golden.js'
 import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const root = mkdtempSync(join(tmpdir(), 'trialscan-event-files-'))
+const root = scratchDirectory('event-files')
 let number = 0
 let directory: string
 
@@ -39,10 +38,7 @@ beforeEach(() => {
   directory = join(root, String(number++))
 })
 
-afterAll(async () => {
-  rmSync(root, { recursive: true })
-  await closePools()
-})
+afterAll(closePools)
 
 /** A copy of a fixture, without its index unless told. */
 function copyOf(name: string, { index = false } = {}): string {

@@ -1,9 +1,8 @@
 /** Each exception in its documented case, with what it tells. */
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   createTrial,
   InvalidWorker,
@@ -22,11 +21,10 @@ import {
 import { eventFilePath } from '../fixtures/event-writer.js'
 import { writeSample } from './support/sample.js'
 import { rejectionOf, thrownBy } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-exceptions-'))
+const scratch = scratchDirectory('exceptions')
 let count = 0
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 function sample(options: { ended?: boolean } = {}): string {
   const directory = join(scratch, String(count++))

@@ -1,9 +1,8 @@
 /** The fixtures are what they say: written as smdebug writes, legal in every form, and golden apart from src. */
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { copyTrial, corruptions, PLAIN_TENSORS, PLAIN_TRIAL } from '../fixtures/corrupt.js'
 import {
   bfloat16Bits,
@@ -27,13 +26,13 @@ import { makeLarge, makeMany, makeSteps, resNet50 } from '../fixtures/make.js'
 import { GENERATED, makeSmall, REAL, WIRE_FORMS } from '../fixtures/small.js'
 import { decodeEvent, type FrameView, readFrames, type TensorView, type ValueView } from './support/event-schema.js'
 import { part } from './support/part.js'
+import { scratchDirectory } from './support/scratch.js'
 
 const FIXTURES = join(import.meta.dirname, '../fixtures')
 const SHARED = join(import.meta.dirname, '../../shared/trials')
 const MODES: readonly ModeName[] = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-fixtures-'))
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('fixtures')
 
 function filesBelow(dir: string): string[] {
   return readdirSync(dir, { recursive: true, encoding: 'utf8' })

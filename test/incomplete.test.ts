@@ -1,9 +1,8 @@
 /** Steps that some workers have yet to write, and jobs of which nobody knows yet how many workers they have. */
 
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   createTrial,
   InvalidWorker,
@@ -17,15 +16,14 @@ import { LocalStore } from '#dist/store/local/local-store.js'
 import { eventFilePath, indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { trialscan } from './cli/run.js'
 import { rejectionOf, thrownBy } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-incomplete-'))
+const scratch = scratchDirectory('incomplete')
 let count = 0
 
 afterEach(() => {
   vi.restoreAllMocks()
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** A job of several workers whose files appear one by one. */
 class Job {

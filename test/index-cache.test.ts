@@ -1,18 +1,17 @@
 /** The opt-in cache of index files: faster, and never believed blindly. */
 
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/index-cache.js'
 import { createTrial, type Trial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local/local-store.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
 import { fixtureTrials } from './support/golden.js'
 import { plainRows, rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-cache-'))
-afterAll(() => rmSync(scratch, { recursive: true }))
+const scratch = scratchDirectory('cache')
 afterEach(() => vi.restoreAllMocks())
 
 const indexed = fixtureTrials().filter(({ directory }) => existsSync(join(directory, 'collections')))

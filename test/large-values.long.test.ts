@@ -1,11 +1,10 @@
 /** Values of more than 2 GiB, of each element size: files that are almost all holes. */
 
 import { execFile, spawn } from 'node:child_process'
-import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
   collectionsFileText,
   crc32c,
@@ -22,12 +21,11 @@ import {
 import { CLI, trialscan } from './cli/run.js'
 import { concat, dimensions, field, utf8 } from './hostile/museum.js'
 import { ROOT } from './support/golden.js'
+import { scratchDirectory } from './support/scratch.js'
 
 const GB = 1e9
 const ENDING = [1, 0, 1, 1]
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-large-values-'))
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('large-values')
 
 it('the checksum of zeros is that of zeros', () => {
   const head = Buffer.from('head')

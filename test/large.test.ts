@@ -1,7 +1,6 @@
 /** Records larger than what is read at once: streamed, in parts, within the memory. */
 
-import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, truncateSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, openSync, readFileSync, readSync, rmSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Engine } from '#dist/engine/engine.js'
@@ -15,14 +14,12 @@ import { uniform } from '../fixtures/random.js'
 import { isLong, part } from './support/part.js'
 import { decodeFrame } from './support/records.js'
 import { plainRow, plainRows, rejectionOf, rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
 const MIB = 1 << 20
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-large-'))
+const scratch = scratchDirectory('large')
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 function floats32(count: number, seed: number): Uint8Array {
   const random = uniform(seed)

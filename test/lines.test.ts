@@ -1,21 +1,17 @@
 /** Rows as text from the threads that make them: the same, byte for byte, as each row written down for itself. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, REDUCTIONS, rowText, type ScanOptions, type Trial } from '#dist/index.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
 import { fixtureTrial, fixtureTrials } from './support/golden.js'
 import { writeSample } from './support/sample.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-lines-'))
+const scratch = scratchDirectory('lines')
 const FORMATS = ['csv', 'jsonl'] as const
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 async function writtenApart(trial: Trial, format: 'csv' | 'jsonl', options: ScanOptions): Promise<string> {
   const { head, line } = rowText.rowFormat(format, (options.reductions as typeof REDUCTIONS) ?? REDUCTIONS)

@@ -1,9 +1,7 @@
 /** Trials whose jobs still run: a process of its own writes, the trial looks. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import * as trialscan from '#dist/index.js'
 import {
   FormatError,
@@ -16,8 +14,9 @@ import {
 import { LocalStore } from '#dist/store/local/local-store.js'
 import { LiveWriter } from './support/live-writer.js'
 import { rejectionOf, thrownBy } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-live-'))
+const scratch = scratchDirectory('live')
 const writers: LiveWriter[] = []
 let count = 0
 
@@ -51,8 +50,6 @@ afterEach(() => {
   vi.restoreAllMocks()
   for (const writer of writers.splice(0)) writer.stop()
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 describe('refresh', () => {
   it('reads only index files that are new, late ones of slow workers too', async () => {

@@ -3,21 +3,19 @@
  * itself. What a trial answers is held against the plainest reading of what was written.
  */
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Catalog, type IndexEntry } from '#dist/catalog/catalog.js'
 import { createTrial, type Mode, type Trial, TrialscanError } from '#dist/index.js'
 import { indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { uniform } from '../fixtures/random.js'
 import { trialscan } from './cli/run.js'
 import { isLong, part } from './support/part.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-modes-apart-'))
+const scratch = scratchDirectory('modes-apart')
 let count = 0
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** What a worker wrote at a global step. */
 interface Written {

@@ -1,16 +1,14 @@
 /** Modes: the worked example of Tornasole's documentation, and what is known of a step in every case. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createTrial, type Mode, modes, verifyTrial } from '#dist/index.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-modes-'))
+const scratch = scratchDirectory('modes')
 let count = 0
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** Ten steps: four of training, one of evaluation, four of training, one of evaluation. */
 const EXAMPLE = ['TRAIN', 'TRAIN', 'TRAIN', 'TRAIN', 'EVAL', 'TRAIN', 'TRAIN', 'TRAIN', 'TRAIN', 'EVAL'] as const

@@ -1,15 +1,12 @@
 /** Names that were saved together are looked at together: what is held, and done, does not grow with names times steps. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createTrial } from '#dist/index.js'
 import { stateOf } from '#dist/trial/trial.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const directory = mkdtempSync(join(tmpdir(), 'trialscan-together-'))
-afterAll(() => rmSync(directory, { recursive: true, force: true }))
+const directory = scratchDirectory('together')
 
 it('the list of the steps of names that come and go together is one, in order', async () => {
   const writer = new TrialWriter(directory, { numWorkers: 2 })

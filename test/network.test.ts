@@ -1,17 +1,15 @@
 /** Of a local trial nothing is asked over the network: whoever tries to connect is ended. */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { CLI } from './cli/run.js'
 import { fixtureTrial } from './support/golden.js'
 import { part } from './support/part.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-network-'))
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('network')
 
 /** In the main thread and in the others, before anything else is loaded. */
 const WATCH = `data:text/javascript,${encodeURIComponent(`

@@ -4,10 +4,9 @@
  * of a scan.
  */
 
-import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { MAX_REMEMBERED, Remembered } from '#dist/catalog/remembered.js'
 import { allclose, createTrial, REDUCTIONS, type ReductionBase, type Trial } from '#dist/index.js'
 import { InlineRunner } from '#dist/runner/inline.js'
@@ -16,8 +15,9 @@ import { TrialWriter } from '../fixtures/event-writer.js'
 import { bitsOf } from './support/bits.js'
 import { fixtureTrial } from './support/golden.js'
 import { rejectionOf, rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-one-by-one-'))
+const scratch = scratchDirectory('one-by-one')
 const BASES = ['min', 'max', 'mean', 'std', 'variance', 'sum', 'prod', 'l1', 'l2'] as const
 const steps = Array.from({ length: 10 }, (_, step) => step)
 let directory: string
@@ -43,8 +43,6 @@ function write(to: string, first = 0): void {
 beforeAll(() => write(join(scratch, 'trial')))
 
 afterEach(() => vi.restoreAllMocks())
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** A trial of its own. */
 async function open(): Promise<Trial> {

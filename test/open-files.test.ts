@@ -1,20 +1,17 @@
 /** Files that were read are not open for ever: of how many trials ever a process has read. */
 
-import { cpSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { closePools, createTrial, evaluate, SimilarAcrossRuns } from '#dist/index.js'
 import { PLAIN_TRIAL } from '../fixtures/corrupt.js'
 import { rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-open-'))
+const scratch = scratchDirectory('open')
 let copies = 0
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 function copy(): string {
   const dir = join(scratch, String(copies++))

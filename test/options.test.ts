@@ -3,17 +3,16 @@
  * type. The calls are taken from what is exported, so that none is forgotten.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as trialscan from '#dist/index.js'
 import { fixtureTrial } from './support/golden.js'
+import { scratchDirectory } from './support/scratch.js'
 
 const { createTrial, Rule, UsageError } = trialscan
 const { directory } = fixtureTrial('mlp-vanishing')
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-options-'))
+const scratch = scratchDirectory('options')
 
 class Plain extends Rule {
   override invokeAtStep(): boolean {
@@ -33,7 +32,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await trial.close()
-  rmSync(scratch, { recursive: true, force: true })
 })
 
 /** A call with the options, whatever these are. */

@@ -9,26 +9,22 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join, posix } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { PLAIN_TRIAL } from '../fixtures/corrupt.js'
 import { whenLong } from './support/part.js'
+import { scratchDirectory } from './support/scratch.js'
 
 const root = join(import.meta.dirname, '..')
 const modules = realpathSync(join(root, 'node_modules'))
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-package-'))
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('package')
 
 interface Manifest {
   readonly name: string

@@ -1,8 +1,7 @@
 /** Where jobs run: the same rows on any number of threads, ends that are clean, threads that die. */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -31,10 +30,11 @@ import { normals } from '../fixtures/random.js'
 import { ROOT } from './support/golden.js'
 import { isLong, part, whenLong } from './support/part.js'
 import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 import { packageWithThread, runModule, Threads } from './support/threads.js'
 
 const run = promisify(execFile)
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-pool-'))
+const scratch = scratchDirectory('pool')
 const directory = join(scratch, 'trial')
 let trial: Trial
 
@@ -55,10 +55,7 @@ beforeAll(async () => {
   trial = await createTrial(directory)
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 describe('rows', () => {
   it('are the same in the same order on any number of threads', async () => {

@@ -3,8 +3,7 @@
  * which jobs come back, how thoroughly records are checked, or the machine. To the last bit.
  */
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { closePools, createTrial, type Trial } from '#dist/index.js'
@@ -18,8 +17,9 @@ import { bitsOf, ruleBits, scanBits, textBits, valueBits } from './support/bits.
 import { fixtureTrials } from './support/golden.js'
 import { GOLDEN_BITS, type GoldenBits, goldenBits } from './support/golden-bits.js'
 import { isLong, part } from './support/part.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-same-'))
+const scratch = scratchDirectory('same')
 const mixed = join(scratch, 'mixed')
 const large = join(scratch, 'large')
 
@@ -107,10 +107,7 @@ beforeAll(async () => {
   all.end()
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 afterEach(() => void vi.restoreAllMocks())
 

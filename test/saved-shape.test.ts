@@ -1,18 +1,15 @@
 /** A shape in an index file that is not the one of the tensor's record. */
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { closePools, createTrial, repairTrial, verifyTrial } from '#dist/index.js'
 import { indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-shape-'))
+const scratch = scratchDirectory('shape')
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** A trial of a small tensor and one that streams, with their shapes in the index. */
 function trialWith(name: string, edit: (index: Record<string, unknown>) => void): string {

@@ -1,9 +1,8 @@
 /** Scans: what they select, in which order, and what their reductions are. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
   createTrial,
   InvalidWorker,
@@ -22,16 +21,15 @@ import { type DTypeName, type StepTensor, TrialWriter } from '../fixtures/event-
 import { normals } from '../fixtures/random.js'
 import { writeSample } from './support/sample.js'
 import { rowsOf, thrownBy } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-scan-'))
+const scratch = scratchDirectory('scan')
 let trial: Trial
 
 beforeAll(async () => {
   writeSample(join(scratch, 'sample'))
   trial = await createTrial(join(scratch, 'sample'))
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** The rows of a trial of one step with the given tensors, by name. */
 async function scanned(tensors: readonly StepTensor[], options: ScanOptions = {}): Promise<Map<string, ScanRow>> {

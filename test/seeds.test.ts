@@ -3,8 +3,6 @@
  * say. The rules of the notebooks are in examples/; the autoencoder notebook's loop over a running job in live.test.ts.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   createTrial,
@@ -21,8 +19,9 @@ import {
 } from 'trialscan'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-seeds-'))
+const scratch = scratchDirectory('seeds')
 let trial: Trial
 
 /** The job of the documents: ten steps, of which the fifth and the last are of evaluation. */
@@ -57,7 +56,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await trial.close()
-  rmSync(scratch, { recursive: true, force: true })
 })
 
 describe('tornasole-analysis.md', () => {

@@ -1,16 +1,15 @@
 /** What a tensor answers, and what the answers cost. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createTrial, type ReductionBase, type Tensor, TensorUnavailableForStep, type Trial } from '#dist/index.js'
 import { InlineRunner } from '#dist/runner/inline.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
 import { writeSample } from './support/sample.js'
 import { rejectionOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-tensor-'))
+const scratch = scratchDirectory('tensor')
 let trial: Trial
 let weight: Tensor
 
@@ -23,8 +22,6 @@ beforeAll(async () => {
 afterEach(() => {
   vi.restoreAllMocks()
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 describe('what is asked for together is read together', () => {
   it('values() are one job', async () => {

@@ -1,22 +1,19 @@
 /** A trial of Tornasole with a byte that is none of UTF-8, or a line that is none of its collections. */
 
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { closePools, createTrial, repairTrial, verifyTrial } from '#dist/index.js'
 import { ROOT } from './support/golden.js'
 import { plainRows, rejectionOf, rowsOf } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
 const TRIAL = join(ROOT, 'fixtures/trials/tornasole-2019')
 const INDEX = 'index/000000000/000000000043_algo-1.csv'
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-tornasole-'))
+const scratch = scratchDirectory('tornasole')
 let made = 0
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 function copyOf(): string {
   const directory = join(scratch, `t${made++}`)

@@ -1,10 +1,8 @@
 /** What a trial and its tensors answer, and how they refuse. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
   allclose,
   createTrial,
@@ -29,8 +27,9 @@ import {
 } from '../fixtures/event-writer.js'
 import { writeSample } from './support/sample.js'
 import { rejectionOf, thrownBy } from './support/scanning.js'
+import { scratchDirectory } from './support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-trial-'))
+const scratch = scratchDirectory('trial')
 const running = join(scratch, 'running')
 const ended = join(scratch, 'ended')
 let trial: Trial
@@ -40,8 +39,6 @@ beforeAll(async () => {
   writeSample(ended, { ended: true })
   trial = await createTrial(running)
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 describe('a trial', () => {
   it('has a path and a name', async () => {

@@ -4,18 +4,17 @@
  */
 
 import { execFile } from 'node:child_process'
-import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, cpSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { fixtureTrial, ROOT } from '../support/golden.js'
+import { scratchDirectory } from '../support/scratch.js'
 
 const CLI = join(ROOT, 'dist/bundle/main.js')
 const DROP = ['setpriv', '--bounding-set=-all', '--inh-caps=-all']
 const isRoot = process.getuid?.() === 0
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-denied-'))
-afterAll(() => rmSync(scratch, { recursive: true }))
+const scratch = scratchDirectory('denied')
 
 function trialWithout(path: string): string {
   const trial = join(scratch, path.replaceAll('/', '-'))

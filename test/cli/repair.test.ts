@@ -1,18 +1,18 @@
 /** `trialscan repair`: what it prints, how it exits, and what is left when it can't go on. */
 
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { copyTrial, locate, truncateEventFile } from '../../fixtures/corrupt.js'
 import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { makeMany } from '../../fixtures/make.js'
 import { contentsOf } from '../repair/tree.js'
 import { isLong, part, whenLong } from '../support/part.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { CLI, type Outcome, objects, PLAIN, trialscan } from './run.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-repair-cli-'))
+const scratch = scratchDirectory('repair-cli')
 let number = 0
 let own: string
 let dir: string
@@ -24,8 +24,6 @@ beforeEach(() => {
   dir = join(own, 'trial')
   out = join(own, 'clean')
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** A copy of the plain trial, whose step 1 is cut off in its third record. */
 function cut(): { start: number; length: number } {

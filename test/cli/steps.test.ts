@@ -1,17 +1,14 @@
 /** Steps on the command line: which are global and which of a mode, from the end, in lists. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { corruptedCopy } from '../support/corrupted.js'
 import { isRequired, sharedTrials } from '../support/golden.js'
 import { part } from '../support/part.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { objects, PLAIN, trialscan } from './run.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-steps-'))
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('steps')
 
 const steps = async (...args: string[]): Promise<number[]> =>
   objects((await trialscan('scan', PLAIN, '--tensor', 'loss', '--reductions', 'mean', ...args)).stdout).map(

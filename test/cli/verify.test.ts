@@ -1,19 +1,18 @@
 /** `trialscan verify`: what it prints, and its exit codes. */
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { verifyJsonl } from '#dist/cli/format/verify-jsonl.js'
 import { verifyTable } from '#dist/cli/format/verify-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import type { Verification, VerifyProblem } from '#dist/index.js'
 import { copyTrial, corruptions } from '../../fixtures/corrupt.js'
 import { fixtureTrial } from '../support/golden.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { objects, PLAIN, trialscan } from './run.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-verify-cli-'))
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('verify-cli')
 
 const KEYS = ['severity', 'code', 'file', 'offset', 'tensor', 'step', 'expected', 'found', 'lost', 'advice', 'message']
 const EVENTS = 'events/000000000001/000000000001_worker_0.tfevents'

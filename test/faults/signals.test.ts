@@ -1,26 +1,17 @@
 /** Commands that are interrupted, or that nobody listens to any more, at any moment: a quick and quiet end, whole lines. */
 
 import { execFileSync, spawn } from 'node:child_process'
-import {
-  closeSync,
-  constants,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
-import { constants as os, tmpdir } from 'node:os'
+import { closeSync, constants, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from 'node:fs'
+import { constants as os } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { CLI } from '../cli/run.js'
 import { part } from '../support/part.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { shell } from '../support/shell.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-signals-'))
+const scratch = scratchDirectory('signals')
 const trial = join(scratch, 'trial')
 const bare = join(scratch, 'bare')
 const isUnix = process.platform !== 'win32'
@@ -47,8 +38,6 @@ beforeAll(() => {
   }
   rmSync(join(bare, 'index'), { recursive: true })
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 interface End {
   readonly code: number | null

@@ -1,19 +1,9 @@
 /** Threads that die, at any moment and for any reason: rows are right or say by name why not, and nothing ever hangs. */
 
-import {
-  appendFileSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { closePools, createTrial, evaluate, reindexTrial, type Trial } from '#dist/index.js'
 import { UnchangedTensor } from '#dist/rule/builtin/unchanged-tensor.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
@@ -21,9 +11,10 @@ import { normals } from '../../fixtures/random.js'
 import { ROOT } from '../support/golden.js'
 import { part, whenLong } from '../support/part.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { packageWithThread, runModule, Threads } from '../support/threads.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-threads-'))
+const scratch = scratchDirectory('threads')
 const directory = join(scratch, 'trial')
 let trial: Trial
 let whole: unknown[]
@@ -51,8 +42,6 @@ beforeAll(async () => {
   trial = await createTrial(directory)
   whole = plainRows(await rowsOf(trial, { threads: 0, checkLevel: 'full' }))
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }), 60_000)
 
 beforeEach(async () => {
   await closePools()

@@ -1,7 +1,5 @@
 /** Many scans at once in one process: of one trial and of several, one of them given up. The others don't notice. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, evaluate, type ScanOptions, type Trial } from '#dist/index.js'
@@ -12,8 +10,9 @@ import { bitsOf, ruleBits, scanBits, textBits, valueBits } from '../support/bits
 import { fixtureTrial } from '../support/golden.js'
 import { isLong, part } from '../support/part.js'
 import { rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-together-'))
+const scratch = scratchDirectory('together')
 const MIB = 1 << 20
 let trials: Trial[]
 
@@ -39,10 +38,7 @@ beforeAll(async () => {
   trials = await Promise.all(paths.map(path => createTrial(path)))
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** Work of every kind, each with options of its own. */
 const kinds: readonly ((trial: Trial, threads: number) => Promise<unknown>)[] = [

@@ -4,7 +4,6 @@
  */
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import {
@@ -36,8 +35,9 @@ import {
 } from '../support/disturber.js'
 import { isLong, part } from '../support/part.js'
 import { rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-while-reading-'))
+const scratch = scratchDirectory('while-reading')
 const MS = 1000 * Number(process.env.TRIALSCAN_SECONDS ?? (isLong ? 0.5 : 0.1))
 const SEED = Number(process.env.TRIALSCAN_SEED ?? 20191113)
 const ALL_WORKERS = Array.from({ length: WORKERS }, (_, i) => `worker_${i}`)
@@ -48,10 +48,7 @@ afterEach(() => {
   for (const disturber of disturbers.splice(0)) disturber.kill()
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** What one reader has had. */
 class Tally {

@@ -3,14 +3,14 @@
  * bug, and what was not damaged is as it was.
  */
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, EngineError, type ScanRow, type Trial, TrialscanError } from '#dist/index.js'
 import { copyTrial, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
 import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { plainRow, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { Chance, mutateBytes } from './bytes.js'
 import { mutateJson } from './json.js'
 import { SEED } from './run.js'
@@ -19,7 +19,7 @@ import { mutateFile } from './targets.js'
 const DAMAGED_STEP = 1
 const MUTATIONS = 150
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-fuzz-'))
+const scratch = scratchDirectory('fuzz')
 const dir = join(scratch, 'trial')
 const unindexed = join(scratch, 'unindexed')
 const runs = join(scratch, 'runs')
@@ -39,10 +39,7 @@ beforeAll(async () => {
   expect(good.size).toBe(15)
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 function byPlace(rows: readonly ScanRow[]): Map<string, unknown> {
   return new Map(rows.map(row => [`${row.step} ${row.tensor}`, plainRow(row)]))

@@ -1,8 +1,7 @@
 /** What a trial's own files multiply: names, entries, collections, workers, rules. Output, memory and time stay in proportion. */
 
 import { execFile } from 'node:child_process'
-import { linkSync, mkdirSync, mkdtempSync, rmSync, truncateSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { linkSync, mkdirSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -17,18 +16,16 @@ import {
   varint,
 } from '../../fixtures/event-writer.js'
 import { objects } from '../cli/run.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { measured } from './measured.js'
 import { concat, field, write, writeCollections, writeStep } from './museum.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-amplification-'))
+const scratch = scratchDirectory('amplification')
 const MIB = 2 ** 20
 const ENTRIES = 20_000
 let made = 0
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 interface Index {
   readonly eventFile: string

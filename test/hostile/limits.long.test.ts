@@ -1,17 +1,17 @@
 /** What hostile trials may cost: the command line as a child process, its peak of memory, and that it ends. */
 
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, mkdirSync, openSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial } from '#dist/index.js'
 import { frameRecord, indexFilePath } from '../../fixtures/event-writer.js'
 import { objects } from '../cli/run.js'
 import { rejectionOf, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { measured } from './measured.js'
 import { concat, dimensions, eventOf, field, repeated, tensorOf, write, writeCollections, writeStep } from './museum.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-limits-'))
+const scratch = scratchDirectory('limits')
 const MIB = 2 ** 20
 let made = 0
 /** What a command takes that reads a good trial. */
@@ -26,10 +26,7 @@ beforeAll(async () => {
   basePeak = peak
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** A trial with a step 0 in which all is well, and what else is made. */
 function trialOf(make: (directory: string) => void): string {

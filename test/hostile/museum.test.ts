@@ -1,7 +1,6 @@
 /** Hostile steps among good ones, through the library and the command line: each does no more harm than its own rows. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -18,9 +17,10 @@ import { objects, trialscan } from '../cli/run.js'
 import { FaultyS3 } from '../support/faulty-s3.js'
 import { isLong, part, whenLong } from '../support/part.js'
 import { plainRow, plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { EXHIBITS, type Exhibit, type Museum, makeMuseum, writeCollections, writeStep } from './museum.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-hostile-'))
+const scratch = scratchDirectory('hostile')
 const LAST = EXHIBITS.length + 1
 
 let museum: Museum
@@ -33,10 +33,7 @@ beforeAll(async () => {
   rows = await rowsOf(trial, { threads: 0 })
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** What a row is, the step aside. */
 function content(row: ScanRow | undefined): unknown {

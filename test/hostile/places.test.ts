@@ -4,7 +4,6 @@ import { execFileSync } from 'node:child_process'
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -13,7 +12,6 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -24,15 +22,13 @@ import { collectionsFileText, frameRecord, TrialWriter } from '../../fixtures/ev
 import { trialscan } from '../cli/run.js'
 import { isLong, part } from '../support/part.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { concat, eventOf, field, utf8, write, writeCollections, writeStep } from './museum.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-places-'))
+const scratch = scratchDirectory('places')
 let made = 0
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** A new directory, of a name that needs quoting everywhere. */
 function place(): string {

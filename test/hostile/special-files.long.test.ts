@@ -1,25 +1,24 @@
 /** What is no file where one of the trial should be: links, directories, FIFOs, sockets, devices. And two files for one. */
 
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { closePools, createTrial, reindexTrial, repairTrial, type ScanRow, verifyTrial } from '#dist/index.js'
 import { collectionsFileText, eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { writeCollections, writeStep } from './museum.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-special-'))
+const scratch = scratchDirectory('special')
 const servers: Server[] = []
 let made = 0
 
 afterAll(async () => {
   for (const server of servers) server.close()
   await closePools()
-  rmSync(scratch, { recursive: true, force: true })
 })
 
 /** Steps 0, 1 and 2 of two workers. */

@@ -1,7 +1,6 @@
 /** A trial on S3 that changes at any request of its repair: the copy is clean, and of one version, or there is none. */
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, repairTrial, TrialscanError, verifyTrial } from '#dist/index.js'
@@ -10,8 +9,9 @@ import { uniform } from '../../fixtures/random.js'
 import { numbersOf, REDUCED, STEPS, WORKERS, writeTrial } from '../support/disturber.js'
 import { FaultyS3 } from '../support/faulty-s3.js'
 import { rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-changing-'))
+const scratch = scratchDirectory('changing')
 const versions: ReadonlyMap<string, Buffer>[] = []
 let server: FaultyS3
 
@@ -27,7 +27,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server.stop()
-  rmSync(scratch, { recursive: true, force: true })
 })
 
 const random = uniform(21)

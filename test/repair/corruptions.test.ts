@@ -1,7 +1,6 @@
 /** Every corruption of fixtures/corrupt.ts, repaired: what is right is in the copy, and nothing that is wrong. */
 
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -16,9 +15,10 @@ import {
 import { type Corruption, copyTrial, corruptions, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
 import { part } from '../support/part.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { contentsOf } from './tree.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-repair-'))
+const scratch = scratchDirectory('repair')
 const isRoot = process.getuid?.() === 0
 
 let good: ScanRow[]
@@ -29,10 +29,7 @@ beforeAll(async () => {
   expect(good.length).toBe(15)
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 const usable = corruptions.filter(({ needsUnprivilegedUser }) => !(needsUnprivilegedUser && isRoot))
 const named = (list: readonly Corruption[]) => list.map(corruption => [corruption.name, corruption] as const)

@@ -1,26 +1,16 @@
 /** Index files and event files that don't belong together as their names say: what the records tell counts. */
 
-import {
-  cpSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { closePools, createTrial, type LeftOut, repairTrial, verifyTrial } from '#dist/index.js'
 import { encodeEvent, eventFilePath, frameRecord, indexFilePath, TrialWriter } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'
 import { rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { contentsOf } from './tree.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-entangled-'))
+const scratch = scratchDirectory('entangled')
 let number = 0
 let dir: string
 let out: string
@@ -44,10 +34,7 @@ beforeEach(() => {
   writer.end()
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 const event = (worker: number, step: number): string => join(dir, eventFilePath(step + 1, `worker_${worker}`))
 const index = (worker: number, step: number): string => join(dir, indexFilePath(step + 1, `worker_${worker}`))

@@ -3,8 +3,7 @@
  * several times in a step of which both files are spoilt.
  */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { extname, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -14,14 +13,12 @@ import { eventFilePath, indexFilePath } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'
 import { isLong } from '../support/part.js'
 import { plainRow, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 
 const SEEDS = isLong ? 60 : 10
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-repair-fuzz-'))
+const scratch = scratchDirectory('repair-fuzz')
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** Numbers from 0 up to, but not including, a limit (mulberry32). */
 function randomOf(seed: number): (limit: number) => number {

@@ -1,7 +1,6 @@
 /** Trials in which nothing is wrong: a repair changes nothing, and index files made anew tell what those that were lost told. */
 
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { closePools, createTrial, repairTrial, type ScanRow, type Trial } from '#dist/index.js'
@@ -9,9 +8,10 @@ import { type IndexFile, maskedCrc32c } from '../../fixtures/event-writer.js'
 import { fixtureTrials, sharedTrials } from '../support/golden.js'
 import { part } from '../support/part.js'
 import { plainRows, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { contentsOf } from './tree.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-healthy-'))
+const scratch = scratchDirectory('healthy')
 const out = join(scratch, 'out')
 const source = join(scratch, 'source')
 
@@ -19,10 +19,7 @@ afterEach(() => {
   for (const dir of [out, source]) rmSync(dir, { recursive: true, force: true })
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 const trials = [
   ...fixtureTrials().map(({ name, directory }) => [`fixture ${name}`, directory] as const),

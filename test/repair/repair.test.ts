@@ -1,17 +1,6 @@
 /** What a repair does with index files, collections, other files and other kinds of trials, and where it writes to. */
 
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -41,9 +30,10 @@ import { FaultyS3 } from '../support/faulty-s3.js'
 import { fixtureTrial } from '../support/golden.js'
 import { isLong } from '../support/part.js'
 import { plainRows, rejectionOf, rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { contentsOf } from './tree.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-repairs-'))
+const scratch = scratchDirectory('repairs')
 let number = 0
 let dir: string
 let out: string
@@ -55,10 +45,7 @@ beforeEach(() => {
   mkdirSync(dir, { recursive: true })
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 const WORKER = 'worker_0'
 

@@ -3,8 +3,7 @@
  * damaged.
  */
 
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -22,9 +21,10 @@ import { copyTrial, PLAIN_TRIAL } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { type Fault, FaultyS3, failWith, html, resetAfter } from '../support/faulty-s3.js'
 import { fixtureTrial } from '../support/golden.js'
+import { scratchDirectory } from '../support/scratch.js'
 import { contentsOf } from './tree.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-unreachable-'))
+const scratch = scratchDirectory('unreachable')
 let server: FaultyS3
 let copies = 0
 
@@ -41,7 +41,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server.stop()
-  rmSync(scratch, { recursive: true, force: true })
 })
 
 const TRIALS: Readonly<Record<string, (directory: string) => void>> = {

@@ -1,9 +1,8 @@
 /** The decisions of rules.md at the edges that the golden trials do not reach. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   AllZero,
   BUILTIN_RULES,
@@ -33,10 +32,9 @@ import {
   WeightUpdateRatio,
 } from '#dist/index.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-builtin-'))
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('builtin')
 
 const COLLECTIONS = {
   weights: { includeRegex: ['weight$'] },

@@ -1,9 +1,8 @@
 /** The parameters that `check` chooses: sound trainings of other kinds are not accused, and sick ones are seen. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   ClassImbalance,
   Confusion,
@@ -20,10 +19,9 @@ import {
 } from '#dist/index.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { normals, uniform } from '../../fixtures/random.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-choice-'))
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('choice')
 
 const COLLECTIONS = {
   weights: { includeRegex: ['^(?!gradient).*weight'] },

@@ -1,9 +1,8 @@
 /** Which findings are causes, and which follow from one. */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createTrial,
   type DiagnosedFinding,
@@ -18,9 +17,9 @@ import {
 import { CONSEQUENCES } from '#dist/rule/diagnosis.js'
 import { indexFilePath, type ModeName, TrialWriter } from '../../fixtures/event-writer.js'
 import { isRequired, ROOT } from '../support/golden.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-diagnosis-'))
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('diagnosis')
 
 type Tensors = Readonly<Record<string, readonly number[]>>
 

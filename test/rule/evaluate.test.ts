@@ -1,7 +1,6 @@
 /** evaluate: any number of rules over any number of trials, in one pass, and what becomes of what goes wrong. */
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import {
@@ -31,13 +30,11 @@ import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'
 import { LiveWriter } from '../support/live-writer.js'
 import { part, whenLong } from '../support/part.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-evaluate-'))
+const scratch = scratchDirectory('evaluate')
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 const COLLECTIONS = { weights: { includeRegex: ['^[^/]*weight$'] }, gradients: { includeRegex: ['^gradient'] } }
 

@@ -1,17 +1,15 @@
 /** The golden answers of rules, on the command line: from a file, and named one by one. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Finding } from '#dist/index.js'
 import { trialscan } from '../cli/run.js'
 import { goldenRules, stepsOf } from '../support/golden-rules.js'
 import { part } from '../support/part.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-rules-'))
-
-afterAll(() => rmSync(scratch, { recursive: true }))
+const scratch = scratchDirectory('rules')
 
 // Quick: one trial.
 describe.each(part(goldenRules, ({ place, name }) => place === 'fixtures' && name === 'mlp-vanishing'))(

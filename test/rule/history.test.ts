@@ -1,9 +1,8 @@
 /** What the tests of the first rules, of 2019, expected of them (rules.md, "Tests H"). */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   AllZero,
   ClassImbalance,
@@ -21,10 +20,9 @@ import {
   WeightUpdateRatio,
 } from '#dist/index.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-history-'))
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('history')
 
 const COLLECTIONS = {
   weights: { includeRegex: ['weight$'] },

@@ -1,9 +1,8 @@
 /** invokeRule, rule.invoke and RequiredTensors, as smdebug has them (rules.md §3). */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import {
   createTrial,
   InvalidWorker,
@@ -25,8 +24,9 @@ import {
 } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { fixtureTrial } from '../support/golden.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-invoke-'))
+const scratch = scratchDirectory('invoke')
 let trial: Trial
 
 beforeAll(async () => {
@@ -47,8 +47,6 @@ beforeAll(async () => {
   writer.end()
   trial = await createTrial(join(scratch, 'trial'))
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 /** Keeps the steps it was invoked at, and does what it is told there. */
 class Told extends Rule {

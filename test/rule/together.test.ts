@@ -1,7 +1,6 @@
 /** Evaluations, invocations and plain reads at once over one trial: each answers as if it were alone. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -30,8 +29,9 @@ import { TrialWriter } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
 import { fixtureTrial } from '../support/golden.js'
 import { part } from '../support/part.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-together-'))
+const scratch = scratchDirectory('together')
 let trial: Trial
 
 beforeAll(async () => {
@@ -57,10 +57,7 @@ beforeAll(async () => {
   trial = await createTrial(join(scratch, 'trial'))
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** Gives way to whatever else goes on. */
 const pause = () => setImmediate()

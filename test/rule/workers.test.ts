@@ -1,9 +1,8 @@
 /** Several workers: what each saved is judged as a sequence of its own. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   BUILTIN_RULES,
   createTrial,
@@ -20,10 +19,9 @@ import {
 import { LocalStore } from '#dist/store/local/local-store.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-workers-'))
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = scratchDirectory('workers')
 
 interface Step {
   readonly mode: Mode

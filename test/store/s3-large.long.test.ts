@@ -1,7 +1,6 @@
 /** Tensors that are larger than a job holds, on S3: what they cost in requests, and that their rows are those from disk. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import {
@@ -14,9 +13,10 @@ import {
 } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { FaultyS3, resetAfter } from '../support/faulty-s3.js'
+import { scratchDirectory } from '../support/scratch.js'
 
 const MIB = 2 ** 20
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-s3-large-'))
+const scratch = scratchDirectory('s3-large')
 const directory = join(scratch, 'trial')
 /** Of five parts, of two, and one that is read whole. */
 const ELEMENTS = { large: 18 * MIB - 5, longer: 4 * MIB + 1, whole: MIB }
@@ -44,10 +44,7 @@ beforeEach(async () => {
 })
 
 afterEach(() => server.stop())
-afterAll(async () => {
-  await closePools()
-  rmSync(scratch, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 async function open(options: TrialOptions = {}): Promise<Trial> {
   const trial = await createTrial('s3://bucket/t', { ...options, s3: { ...server.options, ...options.s3 } })

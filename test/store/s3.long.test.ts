@@ -1,20 +1,10 @@
 /** Trials on a real S3 server (Ceph's radosgw): the same answers as from disk, and what they cost in requests. */
 
 import { execFile } from 'node:child_process'
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
   AllZero,
   createTrial,
@@ -29,9 +19,10 @@ import { openStore, storeSpec } from '#dist/store/open.js'
 import { CLI } from '../cli/run.js'
 import { fixtureTrial, fixtureTrials, sharedTrials } from '../support/golden.js'
 import { CREDENTIALS, ENDPOINT, ENVIRONMENT, HAS_S3, makeBucket, OPTIONS, put, upload } from '../support/s3.js'
+import { scratchDirectory } from '../support/scratch.js'
 
 const run = promisify(execFile)
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-s3-'))
+const scratch = scratchDirectory('s3')
 const trials = [...sharedTrials(), ...fixtureTrials().filter(({ directory }) => directory.includes('generated'))]
 let bucket: string
 
@@ -41,8 +32,6 @@ beforeAll(async () => {
   bucket = await makeBucket()
   for (const { name, directory } of trials) await upload(directory, bucket, `trials/${name}/`)
 })
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
 function open(name: string, options: TrialOptions = {}): Promise<Trial> {
   return createTrial(`s3://${bucket}/trials/${name}`, {

@@ -1,7 +1,6 @@
 /** What lies behind damage on S3, 30 ms away: the commands end in the time that its bytes take. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { repairTrial, verifyTrial } from '#dist/index.js'
@@ -16,8 +15,9 @@ import {
 import { measured } from '../hostile/measured.js'
 import { contentsOf } from '../repair/tree.js'
 import { FaultyS3 } from '../support/faulty-s3.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-far-damage-'))
+const scratch = scratchDirectory('far-damage')
 const before = { ...process.env }
 let server: FaultyS3
 
@@ -35,7 +35,6 @@ beforeAll(async () => {
 afterAll(async () => {
   process.env = before
   await server.stop()
-  rmSync(scratch, { recursive: true, force: true })
 })
 
 it.each(['verify', 'repair'])('%s of an object of zeros under 5,000 entries', async command => {

@@ -1,8 +1,7 @@
 /** What lies behind damage: found again, with as many reads as there are bytes, whatever the index says. */
 
-import fs, { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createTrial, repairTrial, verifyTrial } from '#dist/index.js'
@@ -18,8 +17,9 @@ import { uniform } from '../../fixtures/random.js'
 import { FaultyS3 } from '../support/faulty-s3.js'
 import { part } from '../support/part.js'
 import { rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 
-const scratch = mkdtempSync(join(tmpdir(), 'trialscan-behind-damage-'))
+const scratch = scratchDirectory('behind-damage')
 const EVENTS = eventFilePath(1, 'worker_0')
 const MIB = 1 << 20
 let server: FaultyS3
@@ -45,7 +45,6 @@ afterEach(() => {
 
 afterAll(async () => {
   await server.stop()
-  rmSync(scratch, { recursive: true, force: true })
 })
 
 function put(path: string, bytes: Uint8Array | string): void {

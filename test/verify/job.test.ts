@@ -1,21 +1,20 @@
 /** The verify job: what it finds in an event file, whatever was done to it. */
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { VALUE_KINDS, type VerifiedRange, type VerifyRange, type VerifyReply } from '#dist/job/verify.js'
 import { InlineRunner } from '#dist/runner/inline.js'
 import { readIndex } from '../../fixtures/corrupt.js'
 import { type EventSpec, encodeEvent, eventFilePath, frameRecord, varint } from '../../fixtures/event-writer.js'
 import { ROOT } from '../support/golden.js'
 import { isLong } from '../support/part.js'
+import { scratchDirectory } from '../support/scratch.js'
 
 const MIB = 1 << 20
-const root = mkdtempSync(join(tmpdir(), 'trialscan-verify-job-'))
+const root = scratchDirectory('verify-job')
 let files = 0
-afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 interface JobOptions extends Partial<Pick<VerifyRange, 'startByte' | 'endByte'>> {
   readonly anchors?: readonly number[]

@@ -5,7 +5,6 @@ import {
   appendFileSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -14,7 +13,6 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import {
@@ -51,6 +49,7 @@ import { FaultyS3 } from '../support/faulty-s3.js'
 import { fixtureTrial, fixtureTrials, ROOT, sharedTrials } from '../support/golden.js'
 import { part, whenLong } from '../support/part.js'
 import { rowsOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
 
 const WORKER = 'worker_0'
 const STEP = 1
@@ -58,7 +57,7 @@ const EVENTS = eventFilePath(STEP, WORKER)
 const INDEX = indexFilePath(STEP, WORKER)
 const MIB = 1 << 20
 
-const root = mkdtempSync(join(tmpdir(), 'trialscan-verify-'))
+const root = scratchDirectory('verify')
 let number = 0
 let directory: string
 
@@ -66,10 +65,7 @@ beforeEach(() => {
   directory = join(root, String(number++))
 })
 
-afterAll(async () => {
-  await closePools()
-  rmSync(root, { recursive: true, force: true })
-})
+afterAll(closePools)
 
 /** A copy of the plain trial: three steps of one worker, true checksums, ended. */
 function plain(): string {

@@ -51,6 +51,7 @@ export class Catalog {
   readonly workers: readonly Worker[]
   readonly steps: Steps
   #byTensor: ReadonlyMap<string, readonly WorkerStep[]> | undefined
+  #names: readonly string[] | undefined
 
   /**
    * @param entries the index files, in any order
@@ -101,6 +102,12 @@ export class Catalog {
   get byTensor(): ReadonlyMap<string, readonly WorkerStep[]> {
     this.#byTensor ??= namedBy(this.workerSteps)
     return this.#byTensor
+  }
+
+  /** The names of all saved tensors, sorted. */
+  get names(): readonly string[] {
+    this.#names ??= [...this.byTensor.keys()].sort()
+    return this.#names
   }
 
   /** What workers wrote at a step, in the order of the workers' names. */

@@ -15,8 +15,8 @@ import {
   jsonFault,
   parseJsonObject,
 } from './json.js'
+import { NameSet } from './name-set.js'
 import { compilePattern, isPlainText } from './pattern.js'
-import { parseReductionName } from './reduction-name.js'
 
 /** A longer collections file is not read. */
 export const MAX_COLLECTIONS_BYTES = 256 << 20
@@ -166,67 +166,51 @@ const MAX_MATCH_BYTES = 32 << 20
 
 /** Which saved tensors belong to which collection. A pattern is matched with the names when it is first asked for. */
 export class Membership {
-  /** Sorted. */
   readonly #names: readonly string[]
-  readonly #places: ReadonlyMap<string, number>
   readonly #characters: number
-  /** One bit per name, by pattern and by collection. */
-  readonly #kept = new Map<string | CollectionConfig, Uint8Array>()
+  /** By pattern and by collection. */
+  readonly #kept = new Map<string | CollectionConfig, NameSet>()
   #keptBytes = 0
   /** Patterns that already count towards the limits. */
   readonly #paid = new Set<string>()
   #compiled = 0
   #matched = 0
 
-  /** @param savedNames names of tensors, saved shapes and saved reductions; a reduction counts for its tensor */
-  constructor(savedNames: Iterable<string>) {
-    const names = new Set<string>()
-    for (const name of savedNames) names.add(parseReductionName(name)?.tensor ?? name)
-    this.#names = [...names].sort()
-    this.#places = new Map(this.#names.map((name, i) => [name, i]))
-    this.#characters = this.#names.reduce((sum, { length }) => sum + length + 1, 0)
+  /** @param names of the saved tensors, sorted */
+  constructor(names: readonly string[]) {
+    this.#names = names
+    this.#characters = names.reduce((sum, { length }) => sum + length + 1, 0)
   }
 
   /**
-   * The members, sorted: the tensors that a collection names, and those that one of its patterns matches.
+   * The members: the tensors that a collection names, and those that one of its patterns matches. Not to be changed.
    * @throws UsageError for a pattern that `compilePattern` refuses, and for more patterns than the limits allow
    */
-  members(config: CollectionConfig): string[] {
-    const bits = this.#membersOf(config)
-    return this.#names.filter((_, i) => hasBit(bits, i))
-  }
-
-  #membersOf(config: CollectionConfig): Uint8Array {
+  members(config: CollectionConfig): NameSet {
     const known = this.#kept.get(config)
     if (known) return known
     this.#pay(config)
-    const bits = new Uint8Array((this.#names.length + 7) >> 3)
-    for (const name of config.tensorNames) {
-      const place = this.#places.get(name)
-      if (place !== undefined) bits[place >> 3]! |= 1 << (place & 7)
-    }
-    for (const source of config.includeRegex) {
-      const found = this.#foundBy(source)
-      for (const [i, byte] of found.entries()) bits[i]! |= byte
-    }
-    return this.#keep(config, bits)
+    const members = new NameSet(this.#names)
+    for (const name of config.tensorNames) members.addName(name)
+    for (const source of config.includeRegex) members.addAll(this.#foundBy(source))
+    return this.#keep(config, members)
   }
 
   /** The names that a pattern matches. Compiled patterns are not kept: one can take 100 MB. */
-  #foundBy(source: string): Uint8Array {
+  #foundBy(source: string): NameSet {
     const known = this.#kept.get(source)
     if (known) return known
     const pattern = compilePattern(source)
-    const bits = new Uint8Array((this.#names.length + 7) >> 3)
-    for (const [i, name] of this.#names.entries()) if (pattern.matches(name)) bits[i >> 3]! |= 1 << (i & 7)
-    return this.#keep(source, bits)
+    const found = new NameSet(this.#names)
+    found.addMatching(pattern.matches)
+    return this.#keep(source, found)
   }
 
-  #keep(key: string | CollectionConfig, bits: Uint8Array): Uint8Array {
-    if (this.#keptBytes + bits.length > MAX_MATCH_BYTES) return bits
-    this.#keptBytes += bits.length
-    this.#kept.set(key, bits)
-    return bits
+  #keep(key: string | CollectionConfig, names: NameSet): NameSet {
+    if (this.#keptBytes + names.byteLength > MAX_MATCH_BYTES) return names
+    this.#keptBytes += names.byteLength
+    this.#kept.set(key, names)
+    return names
   }
 
   /**
@@ -252,10 +236,6 @@ export class Membership {
     this.#matched = matched
     for (const source of sources) this.#paid.add(source)
   }
-}
-
-function hasBit(bits: Uint8Array, i: number): boolean {
-  return ((bits[i >> 3]! >> (i & 7)) & 1) === 1
 }
 
 function parseCollection(key: string, value: unknown, place: JsonPlace): CollectionConfig {

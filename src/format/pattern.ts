@@ -72,8 +72,20 @@ type PatternSearch = (name: string) => boolean
  */
 const LITERAL = /^(?:(\^)|(?:\.\*)?)((?:[\w/: @,=<>!~#%&;'"`-]|\\[^0-9a-zA-Z])*)(?:(\$)|(?:\.\*)?)$/
 
+/** `^(?!gradient).*weight`: the form of the hook's own collections of weights and biases. */
+const TEXT_BUT_NOT_AT_START = /^\^\(\?!([\w/:-]+)\)\.\*([\w/:-]+)$/
+
 /** The search for a plain text, which needs no engine; null for anything else. */
 function literalSearch(source: string): PatternSearch | null {
+  const [, notAtStart, wanted] = TEXT_BUT_NOT_AT_START.exec(source) ?? []
+  if (notAtStart !== undefined && wanted !== undefined) {
+    return name => {
+      if (name.startsWith(notAtStart)) return false
+      const at = name.indexOf(wanted)
+      // The dot matches everything but a newline.
+      return at >= 0 && !name.slice(0, at).includes('\n')
+    }
+  }
   const match = LITERAL.exec(source)
   if (match === null) return null
   const [, start, escaped = '', end] = match

@@ -1,10 +1,11 @@
 /** Selecting tensors by name: patterns, collections, and the options of `tensorNames`. */
 
-import type { Catalog, WorkerStep } from '../catalog/catalog.js'
+import type { WorkerStep } from '../catalog/catalog.js'
 import type { TrialContents } from '../catalog/load.js'
 import type { TrialState } from '../catalog/state.js'
 import { nearestNames, QueryError, TensorUnavailable, UsageError } from '../errors.js'
 import { type CollectionConfig, Membership } from '../format/collections.js'
+import type { NameSet } from '../format/name-set.js'
 import { compilePattern } from '../format/pattern.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import type { Mode } from '../types.js'
@@ -53,7 +54,7 @@ export function collectionOf(state: TrialState, trial: string, name: string): Co
   return {
     ...config,
     get members() {
-      members ??= membershipOf(contents).members(config)
+      members ??= membersOf(contents, config).toArray()
       return members
     },
   }
@@ -71,9 +72,7 @@ export function namesAmong(state: TrialState, trial: string, options: TensorName
     state.knownSteps(step, mode ?? 'GLOBAL')
     workerSteps = catalog.at(step, mode ?? 'GLOBAL')
   } else if (mode !== undefined && mode !== 'GLOBAL') workerSteps = workerSteps.filter(saved => saved.mode === mode)
-  let names: string[]
-  if (workerSteps === catalog.workerSteps) names = allNames(catalog)
-  else names = namesAt(workerSteps)
+  let names = workerSteps === catalog.workerSteps ? [...catalog.names] : namesAt(workerSteps)
   if (regex !== undefined) names = names.filter(matcher(asList(regex)))
   if (collection !== undefined) {
     const members = new Set(
@@ -81,7 +80,7 @@ export function namesAmong(state: TrialState, trial: string, options: TensorName
     )
     names = names.filter(name => members.has(name))
   }
-  return names.sort()
+  return names
 }
 
 /** Members of a collection or, if none were saved, names that contain its name without the `s`. */
@@ -98,31 +97,28 @@ export function namesFor(
   return namesAmong(state, trial, isSaved ? { ...at, collection } : { ...at, regex: `(?i)${collection.slice(0, -1)}` })
 }
 
-function allNames(catalog: Catalog): string[] {
-  return [...catalog.byTensor.keys()]
-}
-
 /** @param trial its name, for the error. @throws TensorUnavailable, which names the nearest ones */
 export function expectTensor({ catalog }: TrialState, trial: string, name: string): void {
-  if (!catalog.byTensor.has(name)) throw new TensorUnavailable(name, trial, nearestNames(name, allNames(catalog)))
+  if (!catalog.byTensor.has(name)) throw new TensorUnavailable(name, trial, nearestNames(name, catalog.names))
 }
 
-/** Names of what was saved; steps that share their index files' payload have the same. */
+/** Names of what was saved, sorted; steps that share their index files' payload have the same. */
 function namesAt(workerSteps: readonly WorkerStep[]): string[] {
   const names = new Set<string>()
   for (const tensors of new Set(workerSteps.map(({ tensors }) => tensors))) {
     for (const name of tensors.keys()) names.add(name)
   }
-  return [...names]
+  return [...names].sort()
 }
 
 /** What is known about members applies to everyone who asks about the same contents. */
 const memberships = new WeakMap<TrialContents, Membership>()
 
-function membershipOf(contents: TrialContents): Membership {
-  const known = memberships.get(contents) ?? new Membership(contents.catalog.byTensor.keys())
-  memberships.set(contents, known)
-  return known
+/** Which of the catalog's `names` are members. @throws UsageError as `Membership.members` */
+export function membersOf(contents: TrialContents, config: CollectionConfig): NameSet {
+  const membership = memberships.get(contents) ?? new Membership(contents.catalog.names)
+  memberships.set(contents, membership)
+  return membership.members(config)
 }
 
 /** Whether a name matches one of the patterns: strings are Python's, others JavaScript's. */

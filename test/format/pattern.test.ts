@@ -16,7 +16,11 @@ describe('finds what re.search of Python 3.11 finds', () => {
     ['^trees/.*', ['trees/Gain', 'trees/'], ['trees', 'xtrees/']],
     ['^fc\\.weight\\[0\\]$', ['fc.weight[0]'], ['fcxweight[0]']],
     // what smdebug writes by itself
-    ['^(?!gradient).*weight', ['fc.weight', 'weight'], ['gradient/fc.weight', '']],
+    [
+      '^(?!gradient).*weight',
+      ['fc.weight', 'weight', 'a/gradient.weight', 'gradienweight', 'weight\nx'],
+      ['gradient/fc.weight', 'gradientweight', '', 'a\nweight', 'fc.bias'],
+    ],
     ['[Ll]oss_(?!input).*output', ['CrossEntropyLoss_output_0', 'loss_x_output'], ['Loss_input_output', 'Loss_']],
     ['^[a-zA-z]+-.+(?<!(auc|map))$', ['train-error', 'a-maps'], ['train-auc', 'validation-map', 'train-']],
     ['^[a-zA-z]+-[a-zA-z0-9]+$', ['train-error', 'a_-b^'], ['train-', 'a-b.c']],

@@ -15,7 +15,7 @@ import {
 } from '../parameters.js'
 import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
 import { hasTraining, type Moment, momentOf, type Sequence, stepsOfWorkers } from './moment.js'
-import { gradientNames } from './names.js'
+import { gradientNames, isGradientName } from './names.js'
 import { type Choice, Selection } from './selection.js'
 
 /**
@@ -225,11 +225,11 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected isTrained(weight: string): boolean {
     const { catalog } = stateOf(this.baseTrial)
     const has = (name: string): boolean => gradientNames(name).some(gradient => catalog.byTensor.has(gradient))
-    if (has(weight)) return true
     if (this.#gradients?.catalog !== catalog) {
-      this.#gradients = { catalog, areThere: this.#selections.some(({ names }) => names.some(has)) }
+      const canBe = catalog.names.some(isGradientName)
+      this.#gradients = { catalog, areThere: canBe && this.#selections.some(({ names }) => names.some(has)) }
     }
-    return !this.#gradients.areThere
+    return !this.#gradients.areThere || has(weight)
   }
 
   /** The tensor as its worker saved it at an earlier step. */
@@ -272,9 +272,11 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     const lacking = this.lacking()
     if (lacking.length > 0 || this.#hasJudged || this.#selections.length === 0) return lacking
     const { byTensor } = stateOf(this.baseTrial).catalog
-    const names = [...new Set(this.#selections.flatMap(({ names }) => names))]
-    const saved = new Set(names.flatMap(name => (byTensor.get(name) ?? []).map(({ step }) => step)))
-    const steps = [...saved].sort((a, b) => a - b)
+    const lists = new Set(this.#selections.map(({ names }) => names))
+    const names = lists.size === 1 ? [...lists][0]! : [...new Set([...lists].flat())]
+    // Names that were saved together have one list.
+    const saved = new Set(names.map(name => byTensor.get(name) ?? []))
+    const steps = [...new Set([...saved].flatMap(list => list.map(({ step }) => step)))].sort((a, b) => a - b)
     const there = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
     return [
       `more steps with its tensors among those that were judged; ${there} were saved at ${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`,

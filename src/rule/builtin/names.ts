@@ -35,6 +35,11 @@ export function gradientNames(weight: string): readonly string[] {
   return [`gradient/${weight}`, `gradients/${weight.replace(/^.*\/weights\//, '').replace(/:\d+$/, '')}Grad`]
 }
 
+/** Whether a name can be one of `gradientNames`. */
+export function isGradientName(name: string): boolean {
+  return name.startsWith('gradient/') || name.startsWith('gradients/')
+}
+
 /** XGBoost's trees have NaN for whatever a leaf lacks. */
 export const NOT_OF_TREES = '^(?!trees/)'
 

@@ -2,9 +2,11 @@
 
 import type { TrialContents } from '../../catalog/load.js'
 import { nearestNames, UsageError } from '../../errors.js'
+import type { CollectionConfig } from '../../format/collections.js'
+import { NameSet } from '../../format/name-set.js'
 import { compileOwnPattern, compilePattern } from '../../format/pattern.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
-import type { Collection } from '../../trial/names.js'
+import { membersOf } from '../../trial/names.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Rule } from '../rule.js'
 import type { Moment } from './moment.js'
@@ -110,27 +112,34 @@ const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
 
 function selectedNames(trial: Trial, choice: Choice): readonly string[] {
   const { contents } = stateOf(trial)
-  let known = selections.get(contents)
-  if (known === undefined) {
-    known = new Map()
-    selections.set(contents, known)
-  }
-  const { collections = [], regex = [], names = [], all = false, except } = choice
+  const { collections, regex, names, all, except } = choice
+  const known = selections.get(contents) ?? new Map<string, readonly string[]>()
+  selections.set(contents, known)
   const key = JSON.stringify([collections, regex, names, all, except?.source])
-  let selected = known.get(key)
-  if (selected === undefined) {
-    const config = contents.collections.collections
-    const members = new Set(collections.flatMap(name => (config.has(name) ? trial.collection(name).members : [])))
-    const patterns = regex.map(source =>
-      IN_WORDS.has(source) || source === NOT_OF_TREES ? compileOwnPattern(source) : compilePattern(source),
-    )
-    const asked = new Set(names)
-    const isMeant = (name: string): boolean =>
-      all || members.has(name) || asked.has(name) || patterns.some(pattern => pattern.matches(name))
-    selected = trial.tensorNames().filter(name => isMeant(name) && !except?.test(name))
-    known.set(key, selected)
-  }
+  const selected = known.get(key) ?? select(contents, choice)
+  known.set(key, selected)
   return selected
+}
+
+function select(
+  contents: TrialContents,
+  { collections = [], regex = [], names = [], all, except }: Choice,
+): readonly string[] {
+  const saved = contents.catalog.names
+  const selected = new NameSet(saved)
+  if (all) selected.addMatching(() => true)
+  for (const name of collections) {
+    const config = contents.collections.collections.get(name)
+    if (config) selected.addAll(membersOf(contents, config))
+  }
+  for (const name of names) selected.addName(name)
+  for (const source of regex) {
+    const isOwn = IN_WORDS.has(source) || source === NOT_OF_TREES
+    selected.addMatching((isOwn ? compileOwnPattern(source) : compilePattern(source)).matches)
+  }
+  const found = except ? selected.toArray().filter(name => !except.test(name)) : selected.toArray()
+  // Of a million names, one list is enough.
+  return found.length === saved.length ? saved : found
 }
 
 /** Collections that are told of, and how many are looked at for that. */
@@ -139,18 +148,20 @@ const MAX_LOOKED_AT = 100
 
 /** What a trial has, for those who look for something else. */
 function describeTrial(trial: Trial, collections: readonly string[], names: readonly string[]): string {
-  const all = trial.tensorNames()
+  const { contents } = stateOf(trial)
+  const all = contents.catalog.names
   if (all.length === 0) return 'the trial has no tensors'
-  const known = trial.collections()
+  const known = contents.collections.collections
   const listed: string[] = []
   for (const collection of [...known.values()].slice(0, MAX_LOOKED_AT)) {
-    const count = collection.name === 'all' || listed.length === MAX_COLLECTIONS_TOLD ? 0 : memberCount(collection)
+    const count =
+      collection.name === 'all' || listed.length === MAX_COLLECTIONS_TOLD ? 0 : memberCount(contents, collection)
     if (count > 0) listed.push(`${collection.name} (${count})`)
   }
   const nearest = [
     ...collections.flatMap(name =>
       nearestNames(name, known.keys(), MAX_COLLECTIONS_TOLD)
-        .filter(near => memberCount(known.get(near)!) > 0)
+        .filter(near => memberCount(contents, known.get(near)!) > 0)
         .slice(0, 3),
     ),
     ...names.flatMap(name => nearestNames(name, all)),
@@ -168,9 +179,9 @@ function describeTrial(trial: Trial, collections: readonly string[], names: read
 }
 
 /** Of those that can be had: a pattern can be one that is refused, which is no matter for who does not ask for it. */
-function memberCount(collection: Collection): number {
+function memberCount(contents: TrialContents, collection: CollectionConfig): number {
   try {
-    return collection.members.length
+    return membersOf(contents, collection).size
   } catch (error) {
     if (error instanceof UsageError) return 0
     throw error

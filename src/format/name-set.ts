@@ -1,0 +1,58 @@
+/** A set of names out of a sorted list, with a bit for each name of the list. There may be a million of them. */
+
+export class NameSet {
+  readonly #names: readonly string[]
+  readonly #bits: Uint8Array
+
+  /** An empty set. @param names sorted, each once */
+  constructor(names: readonly string[]) {
+    this.#names = names
+    this.#bits = new Uint8Array((names.length + 7) >> 3)
+  }
+
+  get byteLength(): number {
+    return this.#bits.length
+  }
+
+  has(i: number): boolean {
+    return ((this.#bits[i >> 3]! >> (i & 7)) & 1) === 1
+  }
+
+  /** Adds the name at that index. */
+  add(i: number): void {
+    this.#bits[i >> 3]! |= 1 << (i & 7)
+  }
+
+  /** Adds a name if it is in the list. */
+  addName(name: string): void {
+    let low = 0
+    let high = this.#names.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#names[middle]! < name) low = middle + 1
+      else high = middle
+    }
+    if (this.#names[low] === name) this.add(low)
+  }
+
+  /** Adds all names for which the test is true. */
+  addMatching(matches: (name: string) => boolean): void {
+    for (const [i, name] of this.#names.entries()) if (!this.has(i) && matches(name)) this.add(i)
+  }
+
+  /** Adds the names of another set, which is of the same list. */
+  addAll(other: NameSet): void {
+    for (const [i, byte] of other.#bits.entries()) this.#bits[i]! |= byte
+  }
+
+  get size(): number {
+    let size = 0
+    for (let byte of this.#bits) for (; byte !== 0; byte &= byte - 1) size++
+    return size
+  }
+
+  /** The names, sorted. */
+  toArray(): string[] {
+    return this.#names.filter((_, i) => this.has(i))
+  }
+}

@@ -41,17 +41,8 @@ export interface LargeRecordPlace {
   readonly aheadByteLength: number
 }
 
-export interface ReducedPart {
-  /** Moments. */
-  readonly row: Float64Array<ArrayBuffer>
-  readonly checksum: PartChecksum
-}
-
-export interface ReducedParts {
-  /** Moments, one row per part. */
-  readonly rows: Float64Array<ArrayBuffer>
-  readonly checksums: readonly PartChecksum[]
-}
+/** Takes elements in the core's memory. */
+type ElementSink = (address: Address, count: number, byteLength: number) => void
 
 /** Opens a record of a job; it need not fit into memory. */
 export async function openLarge(
@@ -165,45 +156,31 @@ export class LargeRecord {
    * Streams one part of the elements, which begins and ends at whole blocks.
    * @param sink takes elements in the core's memory, in order
    */
-  async streamPart(
-    part: number,
-    parts: number,
-    sink: (address: Address, count: number, byteLength: number) => void,
-  ): Promise<PartChecksum> {
-    const { asked, checkLevel, windowByteLength, aheadByteLength } = this.#record
-    const { dtype, dataOffset, dataByteLength, kind } = this.found
-    const engine = this.#engine
-    const checked = checkLevel === CHECK_FULL
-    const payloadEnd = asked.byteLength - FOOTER_LENGTH
+  async streamPart(part: number, parts: number, sink: ElementSink): Promise<PartChecksum> {
+    const { path, startByte, windowByteLength, aheadByteLength } = this.#record
+    const store = this.#store
     // If every read is a request, there are few of them.
-    const step = Math.min(
-      windowByteLength,
-      Math.max(STREAM_BYTES, isRemote(this.#store) ? Math.floor(aheadByteLength / 4) : 0),
-    )
-    let crc = 0
-    let crcByteLength = 0
-    const check = (address: Address, byteLength: number): void => {
-      if (!checked) return
-      crc = engine.crc32c(address, byteLength, crc)
-      crcByteLength += byteLength
+    const longest = Math.max(STREAM_BYTES, isRemote(store) ? Math.floor(aheadByteLength / 4) : 0)
+    const { from, end, endOf, take, checksum } = this.#windows(part, parts, Math.min(windowByteLength, longest), sink)
+    const planned: JobRead[] = []
+    for (let at = from; at < end; at = endOf(at)) {
+      planned.push({ store, path, startByte: startByte + at, byteLength: endOf(at) - at })
     }
-    if (kind !== 'content') {
-      if (part === 0 && checked) await this.#stream(HEADER_LENGTH, payloadEnd, step, check)
-      return { crc, crcByteLength, storedCrc: checked ? await this.#storedCrc() : 0 }
+    const reads = new ReadAhead(this.#engine, planned, aheadByteLength)
+    try {
+      for (const read of planned) {
+        const { window, available } = reads.next()
+        const got = typeof available === 'number' ? available : await available
+        const at = read.startByte - startByte
+        this.readBytes += got
+        this.reads++
+        if (got < read.byteLength) throw this.#truncated(at + got)
+        take(window, at, got)
+      }
+    } finally {
+      reads.end()
     }
-    const size = elementByteLength(dtype)
-    const [from, end] = this.#elementsOf(part, parts)
-    // What surrounds the elements is read again for the checksum: head and tail are what surrounds the first hole, and
-    // the elements may lie after that one, in another Value.
-    if (part === 0 && checked) await this.#stream(HEADER_LENGTH, dataOffset, step, check)
-    const blocks = step - (step % (BLOCK_ELEMENTS * size))
-    await this.#stream(from, end, blocks, (address, byteLength) => {
-      check(address, byteLength)
-      sink(address, byteLength / size, byteLength)
-    })
-    if (part !== parts - 1 || !checked) return { crc, crcByteLength, storedCrc: 0 }
-    await this.#stream(dataOffset + dataByteLength, payloadEnd, step, check)
-    return { crc, crcByteLength, storedCrc: await this.#storedCrc() }
+    return checksum
   }
 
   /**
@@ -215,7 +192,7 @@ export class LargeRecord {
     first: number,
     count: number,
     parts: number,
-    sink: (part: number, address: Address, count: number, byteLength: number) => void,
+    sink: (part: number, ...elements: Parameters<ElementSink>) => void,
   ): Promise<PartChecksum[]> {
     const numbers = Array.from({ length: count }, (_, i) => first + i)
     const { stream } = this.#store
@@ -228,19 +205,32 @@ export class LargeRecord {
     }
     const mark = this.#engine.mark()
     let isOver = false
+    const capacity = Math.min(this.#record.windowByteLength, STREAM_BYTES)
     const follow = async (part: number): Promise<PartChecksum> => {
-      const { from, end, take, checksum } = this.#follower(part, parts, (...elements) => sink(part, ...elements))
-      if (from === end) return checksum()
       const { path, startByte } = this.#record
+      const windows = this.#windows(part, parts, capacity, (...elements) => sink(part, ...elements))
+      const { from, end, endOf, take, checksum } = windows
+      if (from === end) return checksum
+      const window = this.#engine.reserveBytes(capacity)
+      let [at, filled] = [from, 0]
       const got = await stream(path, startByte + from, end - from, chunk => {
         // By then the memory belongs to another job.
         if (isOver) throw new EngineError('bytes came in after their job had ended')
-        take(chunk)
+        for (let used = 0; used < chunk.length; ) {
+          const piece = chunk.subarray(used, used + endOf(at) - at - filled)
+          this.#engine.view((window + filled) as Address, piece.length).set(piece)
+          used += piece.length
+          filled += piece.length
+          if (at + filled < endOf(at)) continue
+          take(window, at, filled)
+          at += filled
+          filled = 0
+        }
       })
       this.readBytes += got
       this.reads++
       if (got < end - from) throw this.#truncated(from + got)
-      return checksum()
+      return checksum
     }
     try {
       return await Promise.all(numbers.map(follow))
@@ -250,44 +240,36 @@ export class LargeRecord {
     }
   }
 
-  /** Takes a part as it comes, in pieces of any length, with the bytes around the elements if those are checksummed. */
-  #follower(part: number, parts: number, sink: (address: Address, count: number, byteLength: number) => void) {
-    const { asked, checkLevel, windowByteLength } = this.#record
+  /**
+   * The bytes to be read for a part: its elements, with what surrounds them if that is checksummed. They are taken in windows,
+   * each of which holds either elements, or other bytes, or the footer.
+   */
+  #windows(part: number, parts: number, byteLength: number, sink: ElementSink) {
+    const { asked, checkLevel } = this.#record
+    const { dtype, kind } = this.found
     const engine = this.#engine
     const checked = checkLevel === CHECK_FULL
-    const size = elementByteLength(this.found.dtype)
-    const [first, last] = this.#elementsOf(part, parts)
     const payloadEnd = asked.byteLength - FOOTER_LENGTH
+    const size = elementByteLength(dtype)
+    const isContent = kind === 'content'
+    const [first, last] = isContent ? this.#elementsOf(part, parts) : [payloadEnd, payloadEnd]
+    // Head and tail are read again: they are what surrounds the first hole, and the elements may lie after that one, in
+    // another Value.
     const from = checked && part === 0 ? HEADER_LENGTH : first
     const end = checked && part === parts - 1 ? asked.byteLength : last
-    const capacity = Math.min(windowByteLength, STREAM_BYTES)
-    const window = engine.reserveBytes(capacity)
-    const step = capacity - (capacity % (BLOCK_ELEMENTS * size))
-    // Where a window must end, so that it holds either elements, or other bytes, or the footer.
+    const step = isContent ? byteLength - (byteLength % (BLOCK_ELEMENTS * size)) : byteLength
     const ends = [first, last, payloadEnd, end]
-    const endOf = (at: number): number => Math.min(at + step, ...ends.filter(end => end > at))
-    let [at, windowEnd, filled] = [from, endOf(from), 0]
-    const sums = { crc: 0, crcByteLength: 0, storedCrc: 0 }
-    const finish = (): void => {
-      if (at >= payloadEnd) sums.storedCrc = engine.uint32(window)
+    const endOf = (at: number): number => ends.reduce((next, end) => (end > at && end < next ? end : next), at + step)
+    const checksum = { crc: 0, crcByteLength: 0, storedCrc: 0 }
+    const take = (window: Address, at: number, byteLength: number): void => {
+      if (at >= payloadEnd) checksum.storedCrc = engine.uint32(window)
       else if (checked) {
-        sums.crc = engine.crc32c(window, filled, sums.crc)
-        sums.crcByteLength += filled
+        checksum.crc = engine.crc32c(window, byteLength, checksum.crc)
+        checksum.crcByteLength += byteLength
       }
-      if (at >= first && at < last) sink(window, filled / size, filled)
+      if (at >= first && at < last) sink(window, byteLength / size, byteLength)
     }
-    const take = (chunk: Uint8Array): void => {
-      for (let used = 0; used < chunk.length; ) {
-        const piece = chunk.subarray(used, used + windowEnd - at - filled)
-        engine.view((window + filled) as Address, piece.length).set(piece)
-        used += piece.length
-        filled += piece.length
-        if (at + filled < windowEnd) continue
-        finish()
-        ;[at, windowEnd, filled] = [windowEnd, endOf(windowEnd), 0]
-      }
-    }
-    return { from, end, take, checksum: (): PartChecksum => sums }
+    return { from, end, endOf, take, checksum }
   }
 
   /** Where the elements of a part begin and end in the record. Parts are cut at whole blocks. */
@@ -300,36 +282,8 @@ export class LargeRecord {
     return [dataOffset + first * size, dataOffset + end * size]
   }
 
-  /** Reads bytes of the record into a window, again and again, or into several at once. */
-  async #stream(
-    from: number,
-    end: number,
-    step: number,
-    sink: (address: Address, byteLength: number) => void,
-  ): Promise<void> {
-    const { path, startByte, aheadByteLength } = this.#record
-    const store = this.#store
-    const planned: JobRead[] = []
-    for (let at = from; at < end; at += step) {
-      planned.push({ store, path, startByte: startByte + at, byteLength: Math.min(end - at, step) })
-    }
-    const reads = new ReadAhead(this.#engine, planned, aheadByteLength)
-    try {
-      for (const read of planned) {
-        const { window, available } = reads.next()
-        const got = typeof available === 'number' ? available : await available
-        this.readBytes += got
-        this.reads++
-        if (got < read.byteLength) throw this.#truncated(read.startByte - startByte + got)
-        sink(window, read.byteLength)
-      }
-    } finally {
-      reads.end()
-    }
-  }
-
   /** Moments of neighbouring parts of the elements, which `streamParts` reads. */
-  async reduceParts(first: number, count: number, parts: number, known: KnownMoments): Promise<ReducedParts> {
+  async reduceParts(first: number, count: number, parts: number, known: KnownMoments) {
     const engine = this.#engine
     const { dtype, kind } = this.found
     const rows = engine.reserveBatch(count)
@@ -348,7 +302,7 @@ export class LargeRecord {
     parts: number,
     known: KnownMoments,
     also?: (address: Address, byteLength: number) => void,
-  ): Promise<ReducedPart> {
+  ) {
     const engine = this.#engine
     const { dtype, kind } = this.found
     const row = engine.reserveBatch(1)
@@ -407,14 +361,6 @@ export class LargeRecord {
   checkPayload(crc: number, storedCrc: number): void {
     if (this.#record.checkLevel !== CHECK_FULL) return
     if (!this.#engine.checkPayload(this.#batch, crc, storedCrc)) throw this.#fault()
-  }
-
-  async #storedCrc(): Promise<number> {
-    const footer = this.#engine.reserveBytes(FOOTER_LENGTH)
-    const at = this.#record.asked.byteLength - FOOTER_LENGTH
-    const available = await this.#read(at, footer, FOOTER_LENGTH)
-    if (available < FOOTER_LENGTH) throw this.#truncated(at + available)
-    return this.#engine.uint32(footer)
   }
 
   /** @param end the record's last bytes, if they are among those to read */

@@ -16,9 +16,8 @@ import {
   UsageError,
 } from '../index.js'
 import type { RuleText, StepsText } from './arguments.js'
-import { findingCsv } from './format/finding-csv.js'
 import type { FindingFormat } from './format/finding-format.js'
-import { findingJsonl } from './format/finding-jsonl.js'
+import { findingCsv, findingJsonl } from './format/finding-lines.js'
 import { findingTable } from './format/finding-table.js'
 import type { FormatOf } from './format/formats.js'
 import { settle } from './given.js'
@@ -70,7 +69,7 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
       leftOut,
       onlyByName,
       workers: flags.worker,
-      format: findingFormat(flags),
+      format: findingFormat(flags, flags.format, flags.onTerminal),
       output: await Output.open(out),
       steps,
       modeSteps,
@@ -88,8 +87,11 @@ export async function check(path: string, given: CheckFlags, signal: AbortSignal
   }
 }
 
-function findingFormat({ format, out, all: isFull, explain: isExplained }: CheckFlags): FindingFormat {
-  const onTerminal = out === undefined && process.stdout.isTTY === true
+function findingFormat(
+  { all: isFull, explain: isExplained }: CheckFlags,
+  format: FormatOf<'check'>,
+  onTerminal: boolean,
+): FindingFormat {
   if (format === 'jsonl') return findingJsonl(onTerminal, isExplained)
   if (format === 'csv') return findingCsv(onTerminal)
   const columns = onTerminal ? process.stdout.columns : undefined

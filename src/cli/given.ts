@@ -14,21 +14,26 @@ interface GivenFlags {
   readonly s3Cache?: string
 }
 
+/** What every command knows before it begins. */
+interface Settled<C extends Command> {
+  readonly format: FormatOf<C>
+  /** Whether what is printed is seen there, and not by a program. */
+  readonly onTerminal: boolean
+}
+
 /**
  * The options with a format, no file where standard output is meant, and no more threads than can help.
  * @throws UsageError for what contradicts itself: a format and a file name
  */
-export function settle<C extends Command, O extends GivenFlags>(
-  command: C,
-  trial: string,
-  options: O,
-): O & { readonly format: FormatOf<C> } {
+export function settle<C extends Command, O extends GivenFlags>(command: C, trial: string, options: O): O & Settled<C> {
   // For these it is a directory.
   const isFile = command !== 'repair' && command !== 'reindex'
   const out = isFile && options.out === '-' ? undefined : options.out
+  const file = isFile ? out : undefined
   const asked = options.format ?? (options.json ? (command === 'ls' ? 'json' : 'jsonl') : undefined)
-  const format = formatFor(command, asked, isFile ? out : undefined) as FormatOf<C>
-  return { ...options, out, format, ...threadsOf(trial, options) }
+  const format = formatFor(command, asked, file) as FormatOf<C>
+  const onTerminal = file === undefined && process.stdout.isTTY === true
+  return { ...options, out, format, onTerminal, ...threadsOf(trial, options) }
 }
 
 function formatFor(command: Command, asked: FormatName | undefined, out: string | undefined): FormatName {

@@ -22,8 +22,7 @@ import type { ChosenParameter, FindingFormat, JudgingReport, JudgingRule, Troubl
 import { briefly, countText } from './format/number.js'
 import type { Output } from './output.js'
 import { Progress } from './progress.js'
-import type { S3Flags } from './s3.js'
-import { expectS3, isOnS3, s3OptionsOf } from './s3-given.js'
+import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from './s3.js'
 import { absentSteps, modeSpans, spanText } from './step-texts.js'
 import { note } from './terminal.js'
 

@@ -1,16 +1,14 @@
 /** `trialscan ls`: what a trial holds. */
 
-import { createTrial, type Mode, modes, type TensorSummary, type Trial, TrialscanError } from '../index.js'
+import { createTrial, type Mode, modes, rowText, type TensorSummary, type Trial, TrialscanError } from '../index.js'
 import { EXIT } from './exit.js'
-import { csvLine } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
-import { briefly, bytesText, counted, countText } from './format/number.js'
-import { errorObject, shapeText } from './format/row-format.js'
+import { csvLine } from './format/lines.js'
+import { briefly, bytesText, counted, countText, shapeText } from './format/number.js'
 import { settle } from './given.js'
-import { Output } from './output.js'
+import { writeTo } from './output.js'
 import { expectReplaceable } from './real-path.js'
-import type { S3Flags } from './s3.js'
-import { s3OptionsFor } from './s3-given.js'
+import { type S3Flags, s3OptionsFor } from './s3.js'
 import { globalStepsOf } from './step-texts.js'
 import { type Colors, colorsFor, columnLines, columns, note, safe, safeJson, safeName } from './terminal.js'
 
@@ -55,7 +53,7 @@ export interface LsFlags extends S3Flags {
 /** @returns the exit code */
 export async function ls(path: string, given: LsFlags): Promise<number> {
   const flags = settle('ls', path, given)
-  const { format, out } = flags
+  const { format, onTerminal, out } = flags
   if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
   try {
@@ -73,16 +71,7 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
       tensors,
     }
     const problems = [...trial.problems, ...collections.problems, ...tensors.flatMap(({ error }) => error ?? [])]
-    const output = await Output.open(out)
-    let text = ''
-    for (const piece of listingText(listing, problems, format, out === undefined && process.stdout.isTTY === true)) {
-      text += piece
-      if (text.length < PRINTED_LENGTH) continue
-      await output.write(text)
-      text = ''
-    }
-    await output.write(text)
-    await output.end()
+    await writeTo(out, output => output.writeAll(listingText(listing, problems, format, onTerminal)))
     for (const problem of problems.slice(0, MAX_NOTES)) note(problem.message)
     if (problems.length > MAX_NOTES) note(`and ${countText(problems.length - MAX_NOTES)} problems more`)
     return problems.length > 0 ? EXIT.format : EXIT.ok
@@ -118,8 +107,6 @@ function ascending(numbers: readonly number[]): number[] {
   return [...new Set(numbers)].sort((a, b) => a - b)
 }
 
-/** Characters that are written at once. */
-const PRINTED_LENGTH = 1 << 16
 /** Problems that are told on standard error. */
 const MAX_NOTES = 100
 /** Collections whose members are counted in a table. */
@@ -166,7 +153,7 @@ function* listingText(
       yield `${json(others).slice(0, -1)},"tensors":[`
       for (const [i, tensor] of tensors.entries()) yield `${i > 0 ? ',' : ''}${json(tensorObject(tensor))}`
       yield '],"problems":['
-      for (const [i, problem] of problems.entries()) yield `${i > 0 ? ',' : ''}${json(errorObject(problem))}`
+      for (const [i, problem] of problems.entries()) yield `${i > 0 ? ',' : ''}${json(rowText.errorObject(problem))}`
       yield ']}\n'
       break
     }
@@ -189,7 +176,7 @@ function tensorObject(tensor: TensorSummary) {
     steps: stepCount,
     bytes: byteLength,
     saved_reductions: savedReductions,
-    ...(error && { error: errorObject(error) }),
+    ...(error && { error: rowText.errorObject(error) }),
   }
 }
 

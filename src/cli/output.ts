@@ -20,6 +20,26 @@ const WRITTEN_BYTES = 16 << 20
 /** A row waits no longer than this for others to fill the buffer. */
 const FLUSH_MS = 100
 
+/**
+ * Writes to standard output, or to the file if one is named. After an error standard output keeps the lines so far, and a file
+ * is not made.
+ */
+export async function writeTo<T>(
+  path: string | undefined,
+  work: (output: Output) => T | Promise<T>,
+  options?: OutputFileOptions,
+): Promise<T> {
+  const output = await Output.open(path, options)
+  try {
+    const result = await work(output)
+    await output.end()
+    return result
+  } catch (error) {
+    await output.discard()
+    throw error
+  }
+}
+
 /** Gathers lines to chunks worth writing. Nothing but whole lines is handed on. */
 export class Output {
   readonly #target: Target
@@ -47,6 +67,13 @@ export class Output {
     // No write takes 2 GiB.
     for (let at = 0; at < bytes.length; at += WRITTEN_BYTES) {
       await this.#target.write(bytes.subarray(at, at + WRITTEN_BYTES))
+    }
+  }
+
+  async writeAll(pieces: Iterable<Chunk>): Promise<void> {
+    for (const piece of pieces) {
+      const written = typeof piece === 'string' ? this.write(piece) : this.writeBytes(piece)
+      if (written) await written
     }
   }
 

@@ -4,15 +4,14 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type ReindexedFile, reindexTrial, StoreError } from '../index.js'
 import { EXIT } from './exit.js'
-import { csvLine } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
+import { csvLine, jsonLine } from './format/lines.js'
 import { counted } from './format/number.js'
 import { settle } from './given.js'
-import { Output } from './output.js'
+import { writeTo } from './output.js'
 import { expectOutside, realPathOf } from './real-path.js'
-import type { S3Flags } from './s3.js'
-import { s3OptionsFor } from './s3-given.js'
-import { safe, safeJson } from './terminal.js'
+import { type S3Flags, s3OptionsFor } from './s3.js'
+import { safe } from './terminal.js'
 
 export interface ReindexFlags extends S3Flags {
   readonly out: string
@@ -30,18 +29,9 @@ export async function reindex(path: string, given: ReindexFlags, signal: AbortSi
     signal.throwIfAborted()
     const target = join(out, path)
     await expectNoLink(out, path)
-    const output = await Output.open(target, { makesDirectory: true })
-    try {
-      await output.write(text)
-      await output.end()
-    } catch (error) {
-      await output.discard()
-      throw error
-    }
+    await writeTo(target, output => output.write(text), { makesDirectory: true })
   }
-  const output = await Output.open()
-  await output.write(reindexedText(path, out, files, flags.format))
-  await output.end()
+  await writeTo(undefined, output => output.write(reindexedText(path, out, files, flags.format, flags.onTerminal)))
   return EXIT.ok
 }
 
@@ -50,22 +40,21 @@ function reindexedText(
   out: string,
   files: readonly ReindexedFile[],
   format: FormatOf<'reindex'>,
+  onTerminal: boolean,
 ): string {
-  const onTerminal = process.stdout.isTTY === true
   const listed = files.map(({ path, step, worker, text }) => ({
     file: path,
     step,
     worker,
     bytes: Buffer.byteLength(text),
   }))
-  const json = (value: unknown) => `${safeJson(JSON.stringify(value))}\n`
   switch (format) {
     case 'table':
       return `wrote ${counted(files.length, 'index file')} to ${safe(join(out, 'index'))}\n`
     case 'json':
-      return json({ trial, out, files: listed })
+      return jsonLine({ trial, out, files: listed }, true)
     case 'jsonl':
-      return listed.map(json).join('')
+      return listed.map(file => jsonLine(file, true)).join('')
     case 'csv': {
       const rows = listed.map(({ file, step, worker, bytes }) => [file, step, worker, bytes])
       return [['file', 'step', 'worker', 'bytes'], ...rows].map(cells => csvLine(cells, onTerminal)).join('')

@@ -3,14 +3,13 @@
 import { rmSync } from 'node:fs'
 import { type LeftOut, type RepairReport, repairTrial } from '../index.js'
 import { EXIT } from './exit.js'
-import { csvLine } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
+import { csvLine, jsonLine } from './format/lines.js'
 import { bytesText, counted, countText } from './format/number.js'
 import { settle } from './given.js'
-import { Output } from './output.js'
-import type { S3Flags } from './s3.js'
-import { s3OptionsFor } from './s3-given.js'
-import { colorsFor, columns, note, safe, safeJson } from './terminal.js'
+import { writeTo } from './output.js'
+import { type S3Flags, s3OptionsFor } from './s3.js'
+import { colorsFor, columns, note, safe } from './terminal.js'
 
 export interface RepairFlags extends S3Flags {
   readonly out: string
@@ -31,9 +30,7 @@ export async function repair(path: string, given: RepairFlags, signal: AbortSign
     // However the process ends, short of being killed: a second signal does not wait.
     onTemporary: directory => void process.once('exit', () => remove(directory)),
   })
-  const output = await Output.open()
-  await output.write(reportText(path, out, report, flags.format))
-  await output.end()
+  await writeTo(undefined, output => output.write(reportText(path, out, report, flags.format, flags.onTerminal)))
   note(`wrote ${out}`)
   return report.leftOutCount === 0 ? EXIT.ok : EXIT.format
 }
@@ -46,7 +43,13 @@ function remove(directory: string): void {
   }
 }
 
-function reportText(trial: string, out: string, report: RepairReport, format: FormatOf<'repair'>): string {
+function reportText(
+  trial: string,
+  out: string,
+  report: RepairReport,
+  format: FormatOf<'repair'>,
+  onTerminal: boolean,
+): string {
   const { files, records, bytes, leftOutCount, rebuilt, ignored } = report
   const { leftOut: leftOutFiles, ...otherFiles } = files
   const leftOut = report.leftOut.map(({ file, byteLength, ...one }) => {
@@ -60,7 +63,7 @@ function reportText(trial: string, out: string, report: RepairReport, format: Fo
     bytes: { kept: bytes.kept, left_out: bytes.leftOut },
     left_out_count: leftOutCount,
   }
-  const json = (value: unknown) => `${safeJson(JSON.stringify(value))}\n`
+  const json = (value: unknown) => jsonLine(value, true)
   switch (format) {
     case 'table':
       return table(report)
@@ -74,7 +77,6 @@ function reportText(trial: string, out: string, report: RepairReport, format: Fo
       return [...leftOut, ...others, whole].map(json).join('')
     }
     case 'csv': {
-      const onTerminal = process.stdout.isTTY === true
       const lines = report.leftOut.map(({ file, offset, byteLength, step, tensors, records, code, reason }) =>
         csvLine([file, offset, byteLength, step, tensors.join(' '), records, code, reason], onTerminal),
       )

@@ -1,9 +1,8 @@
 /** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
 
 import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../index.js'
-import { findingCsv } from './format/finding-csv.js'
 import { type FindingFormat, type JudgingReport, stepsOfFindings } from './format/finding-format.js'
-import { findingJsonl } from './format/finding-jsonl.js'
+import { findingCsv, findingJsonl } from './format/finding-lines.js'
 import { worstText } from './format/finding-table.js'
 import type { FormatOf } from './format/formats.js'
 import { counted, countText } from './format/number.js'
@@ -54,8 +53,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     const { worker } = flags
     expectWorkers(trial, worker ?? [])
     const rule = new RuleClass(trial, { ...parameters, ...(worker && { workers: worker }), otherTrials, logger })
-    const { format } = flags
-    const onTerminal = out === undefined && process.stdout.isTTY === true
+    const { format, onTerminal } = flags
     const { code, judged } = await judge({
       trial,
       rules: [rule],

@@ -1,7 +1,6 @@
-/** What the command line can say of trials on S3: the same options for every command that opens one. */
+/** What the options of S3 come to for the trials of a command. */
 
-import type { Command } from 'commander'
-import { pathText, wholeNumberArgument } from './arguments.js'
+import { type S3Options, UsageError } from '../index.js'
 
 export interface S3Flags {
   readonly s3Endpoint?: string
@@ -13,21 +12,48 @@ export interface S3Flags {
   readonly s3ListLimit?: number
 }
 
-export function withS3Options(command: Command): Command {
-  return command
-    .option('--s3-endpoint <URL>', 'of S3: the server (default: AWS_ENDPOINT_URL_S3, else that of AWS)')
-    .option('--s3-region <REGION>', 'of S3: where the bucket is (default: AWS_REGION, else what S3 says)')
-    .option('--s3-force-path-style', 'of S3: the bucket in the path, not in the name of the host')
-    .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
-    .option('--s3-cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
-    .option(
-      '--s3-min-rate <BYTES>',
-      'of S3: the least an answer has to bring in a second (default: 1000; 0: nothing)',
-      wholeNumberArgument,
-    )
-    .option(
-      '--s3-list-limit <N>',
-      'of S3: objects of no trial, after which a listing ends (default: 100000; 0: nowhere)',
-      wholeNumberArgument,
-    )
+/** What `createTrial` calls them. */
+const OPTION_NAMES = {
+  s3Endpoint: 'endpoint',
+  s3Region: 'region',
+  s3ForcePathStyle: 'forcePathStyle',
+  s3Anonymous: 'anonymous',
+  s3Cache: 'cacheDirectory',
+  s3MinRate: 'minBytesPerSecond',
+  s3ListLimit: 'listLimit',
+} as const satisfies Record<keyof S3Flags, keyof S3Options>
+
+type FlagName = keyof typeof OPTION_NAMES
+const FLAG_NAMES = Object.keys(OPTION_NAMES) as FlagName[]
+
+/**
+ * As `s3OptionsOf`, for a command of one trial.
+ * @throws UsageError for a trial that is not on S3
+ */
+export function s3OptionsFor(trial: string, flags: S3Flags): { readonly s3?: S3Options } {
+  expectS3(flags, [trial])
+  return s3OptionsOf(flags)
+}
+
+/** @throws UsageError for flags that have an effect on none of the trials */
+export function expectS3(flags: S3Flags, trials: readonly string[]): void {
+  if (trials.some(isOnS3)) return
+  const [idle] = givenNames(flags)
+  if (idle === undefined) return
+  const flag = `--${idle.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
+  throw new UsageError(`expected ${flag} for a trial at s3://bucket/prefix only, got it for ${trials.join(', ')}`)
+}
+
+export function isOnS3(trial: string): boolean {
+  return /^\s*s3:\/\//i.test(trial)
+}
+
+/** As `createTrial` takes them; nothing where nothing was said. */
+export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
+  const given = givenNames(flags)
+  return given.length > 0 ? { s3: Object.fromEntries(given.map(name => [OPTION_NAMES[name], flags[name]])) } : {}
+}
+
+function givenNames(flags: S3Flags): FlagName[] {
+  return FLAG_NAMES.filter(name => flags[name] !== undefined)
 }

@@ -17,19 +17,15 @@ import {
 } from '../index.js'
 import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
-import { csvFormat } from './format/csv.js'
 import type { FormatOf } from './format/formats.js'
-import { jsonlFormat } from './format/jsonl.js'
+import { type RowWriter, rowLines } from './format/lines.js'
 import { briefly, bytesText, counted, countText } from './format/number.js'
-import type { RowWriter } from './format/row-format.js'
 import { tableFormat } from './format/table.js'
-import { trafficText } from './format/traffic.js'
 import { settle } from './given.js'
-import { Output } from './output.js'
+import { type Output, writeTo } from './output.js'
 import { Progress } from './progress.js'
 import { expectReplaceable } from './real-path.js'
-import type { S3Flags } from './s3.js'
-import { s3OptionsFor } from './s3-given.js'
+import { type S3Flags, s3OptionsFor } from './s3.js'
 import { absentSteps, globalStepsOf, modeSpans, spanText } from './step-texts.js'
 import { colorsFor, note } from './terminal.js'
 
@@ -54,7 +50,7 @@ const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std',
 /** @returns the exit code */
 export async function runScan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('scan', path, given)
-  const { tensor, collection, steps, modeSteps, mode, worker, checkLevel, threads, memory, out } = flags
+  const { tensor, collection, steps, modeSteps, mode, worker, checkLevel, threads, memory, out, onTerminal } = flags
   const openedAt = performance.now()
   if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, {
@@ -64,7 +60,7 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
     ...(threads !== undefined && { threads }),
   })
   const openMs = performance.now() - openedAt
-  const progress = new Progress(out === undefined && process.stdout.isTTY)
+  const progress = new Progress(onTerminal)
   const rows = trial.scan({
     ...(tensor && { regex: tensor }),
     ...(collection && { collection }),
@@ -81,12 +77,9 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
     signal,
     onProgress: progress.update,
   })
-  const format = rowWriterFor(trial, flags)
-  const output = await Output.open(out)
   try {
-    await writeRows(rows, format, output)
+    await writeTo(out, output => writeRows(rows, rowWriterFor(trial, flags, flags.format, onTerminal), output))
     const firstError = rows.firstError?.message ?? null
-    await output.end()
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
     for (const oddity of numbering(trial, flags, rows.stats.rows > 0)) note(oddity)
@@ -100,9 +93,6 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
     if (firstError !== null || untold.length > 0) return EXIT.format
     const isAsked = tensor ?? collection ?? steps ?? modeSteps ?? mode ?? worker
     return rows.stats.rows === 0 && isAsked !== undefined ? EXIT.query : EXIT.ok
-  } catch (error) {
-    await output.discard()
-    throw error
   } finally {
     progress.stop()
     if (flags.stats) process.stderr.write(`${statsText(rows.stats, openMs, trial.traffic)}\n`)
@@ -125,10 +115,10 @@ async function writeRows(rows: Scan, format: RowWriter | RowFormatName, output: 
 
 function rowWriterFor(
   trial: Trial,
-  flags: ScanFlags & { readonly format: FormatOf<'scan'> },
+  flags: ScanFlags,
+  format: FormatOf<'scan'>,
+  onTerminal: boolean,
 ): RowWriter | RowFormatName {
-  const onTerminal = flags.out === undefined && process.stdout.isTTY === true
-  const { format } = flags
   if (format === 'table') {
     const scope = {
       names: trial.tensorNames(flags.tensor && { regex: flags.tensor }),
@@ -143,8 +133,7 @@ function rowWriterFor(
     )
   }
   if (!onTerminal) return format
-  const columns = reductionColumns(flags.reductions ?? 'all')
-  return format === 'csv' ? csvFormat(columns, onTerminal) : jsonlFormat(columns, onTerminal)
+  return rowLines(format, reductionColumns(flags.reductions ?? 'all'), onTerminal)
 }
 
 /** The names have been checked by the scan. */
@@ -177,8 +166,19 @@ function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>)
         ]
       : []),
     // Those of the opening are among them.
-    ...trafficText(traffic),
+    ...trafficTexts(traffic),
   ].join(', ')
+}
+
+/** Nothing where no request was made. */
+function trafficTexts({ listRequests, getRequests, receivedBytes, retries }: Readonly<Traffic>): readonly string[] {
+  if (listRequests + getRequests === 0) return []
+  return [
+    `list requests ${countText(listRequests)}`,
+    `get requests ${countText(getRequests)}`,
+    `retries ${countText(retries)}`,
+    `bytes received ${countText(receivedBytes)} (${bytesText(receivedBytes)})`,
+  ]
 }
 
 function secondsText(ms: number): string {

@@ -20,13 +20,20 @@ import { elementLines, valueJson } from './format/elements.js'
 import { excerpt } from './format/excerpt.js'
 import type { FormatOf } from './format/formats.js'
 import { npyChunks } from './format/npy.js'
-import { complexText, counted, countText, isComplex, plainNumber, reductionOf, shortNumber } from './format/number.js'
-import { shapeText } from './format/row-format.js'
+import {
+  complexText,
+  counted,
+  countText,
+  isComplex,
+  plainNumber,
+  reductionOf,
+  shapeText,
+  shortNumber,
+} from './format/number.js'
 import { settle } from './given.js'
-import { Output } from './output.js'
+import { writeTo } from './output.js'
 import { expectReplaceable } from './real-path.js'
-import type { S3Flags } from './s3.js'
-import { s3OptionsFor } from './s3-given.js'
+import { type S3Flags, s3OptionsFor } from './s3.js'
 import { type Colors, colorsFor, columns, note, safe, safeName } from './terminal.js'
 
 export interface ShowFlags extends S3Flags {
@@ -44,7 +51,7 @@ const HISTOGRAM_BINS = 40
 /** @returns the exit code */
 export async function runShow(path: string, name: string, given: ShowFlags): Promise<number> {
   const flags = settle('show', path, given)
-  const { npy, format, out } = flags
+  const { npy, format, onTerminal, out } = flags
   if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
   if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
@@ -58,11 +65,11 @@ export async function runShow(path: string, name: string, given: ShowFlags): Pro
     const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
     expectMode(trial, row, flags)
     if (npy !== undefined && value !== null) {
-      await writeOutput(npy, npyChunks(value))
+      await writeTo(npy, output => output.writeAll(npyChunks(value)))
       tellNpy(npy, value)
     }
     const shape = value === null ? await tensor.shape(step, options).catch(() => null) : value.shape
-    await writeOutput(out, printedChunks(row, value, shape, format, out === undefined && process.stdout.isTTY === true))
+    await writeTo(out, output => output.writeAll(printedChunks(row, value, shape, format, onTerminal)))
     if (format === 'npy' && value !== null && out !== undefined) tellNpy(out, value)
     return EXIT.ok
   } finally {
@@ -231,18 +238,6 @@ function statistics(moments: Moments): string[] {
   const share = (part: number) =>
     part > 0 && part < count ? `${countText(part)} (${((100 * part) / count).toFixed(1)} %)` : countText(part)
   return [reduced.join(', '), `NaN ${share(nanCount)}, infinite ${share(infinityCount)}, zero ${share(zeroCount)}`]
-}
-
-/** @param path undefined: to standard output */
-async function writeOutput(path: string | undefined, chunks: Iterable<string | Uint8Array>): Promise<void> {
-  const file = await Output.open(path)
-  try {
-    for (const chunk of chunks) await (typeof chunk === 'string' ? file.write(chunk) : file.writeBytes(chunk))
-    await file.end()
-  } catch (error) {
-    await file.discard()
-    throw error
-  }
 }
 
 function tellNpy(path: string, value: TensorValue): void {

@@ -67,6 +67,22 @@ export function padStart(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - widthOf(text))) + text
 }
 
+/** Lines of whole words; a word that is too long for a line has one for itself. */
+export function wrapped(text: string, width: number, indent: string, hanging: string): string {
+  const lines: string[] = []
+  let line = indent
+  let isEmpty = true
+  for (const word of text.split(' ')) {
+    const longer = isEmpty ? line + word : `${line} ${word}`
+    if (!isEmpty && widthOf(longer) > width) {
+      lines.push(line)
+      line = hanging + word
+    } else line = longer
+    isEmpty = false
+  }
+  return [...lines, line].join('\n')
+}
+
 /** Longer texts stick out of their column: one of them does not widen it for all. */
 const MAX_COLUMN_WIDTH = 60
 /** Nobody reads more of a text, and of a name there can be ten megabytes in every row. */

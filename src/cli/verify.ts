@@ -3,14 +3,12 @@
 import { type VerifyProblem, verifyTrial } from '../index.js'
 import { EXIT } from './exit.js'
 import type { FormatOf } from './format/formats.js'
-import { verifyCsv } from './format/verify-csv.js'
-import { type VerifyFormat, verifyJsonl } from './format/verify-jsonl.js'
+import { type VerifyFormat, verifyCsv, verifyJsonl } from './format/verify-lines.js'
 import { verifyTable } from './format/verify-table.js'
 import { settle } from './given.js'
-import { Output } from './output.js'
+import { writeTo } from './output.js'
 import { expectOutside } from './real-path.js'
-import type { S3Flags } from './s3.js'
-import { s3OptionsFor } from './s3-given.js'
+import { type S3Flags, s3OptionsFor } from './s3.js'
 import { colorsFor } from './terminal.js'
 
 export interface VerifyFlags extends S3Flags {
@@ -26,39 +24,36 @@ export async function verify(path: string, given: VerifyFlags, signal: AbortSign
   const flags = settle('verify', path, given)
   const { deep = false, threads, memory, out } = flags
   const s3 = s3OptionsFor(path, flags)
-  const format = verifyFormat(flags)
+  const format = verifyFormat(flags.format, flags.onTerminal)
   if (out !== undefined) await expectOutside(path, out, 'a file')
-  const output = await Output.open(out)
-  let written = Promise.resolve()
-  const write = (text: string): Promise<void> => {
-    if (text !== '') written = written.then(() => output.write(text))
-    return written
-  }
-  try {
-    await write(format.head)
-    const verification = await verifyTrial(path, {
-      ...s3,
-      ...(threads !== undefined && { threads }),
-      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-      deep,
-      signal,
-      onProblem: (problem: VerifyProblem) => {
-        // What can't be written is told when all is written.
-        write(format.line(problem)).catch(() => {})
-      },
-    })
-    await write(format.end(path, verification))
-    await output.end()
-    return verification.ok ? EXIT.ok : EXIT.format
-  } catch (error) {
-    await written.catch(() => {})
-    await output.discard()
-    throw error
-  }
+  return writeTo(out, async output => {
+    let written = Promise.resolve()
+    const write = (text: string): Promise<void> => {
+      if (text !== '') written = written.then(() => output.write(text))
+      return written
+    }
+    try {
+      await write(format.head)
+      const verification = await verifyTrial(path, {
+        ...s3,
+        ...(threads !== undefined && { threads }),
+        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+        deep,
+        signal,
+        onProblem: (problem: VerifyProblem) => {
+          // What can't be written is told when all is written.
+          write(format.line(problem)).catch(() => {})
+        },
+      })
+      await write(format.end(path, verification))
+      return verification.ok ? EXIT.ok : EXIT.format
+    } finally {
+      await written.catch(() => {})
+    }
+  })
 }
 
-function verifyFormat({ format, out }: Pick<VerifyFlags, 'format' | 'out'>): VerifyFormat {
-  const onTerminal = out === undefined && process.stdout.isTTY === true
+function verifyFormat(format: FormatOf<'verify'>, onTerminal: boolean): VerifyFormat {
   if (format === 'jsonl') return verifyJsonl(onTerminal)
   if (format === 'csv') return verifyCsv(onTerminal)
   return verifyTable(onTerminal ? process.stdout.columns : undefined, colorsFor(onTerminal ? process.stdout : null))

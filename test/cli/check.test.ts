@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ruleTexts, seconds } from '#dist/cli/arguments.js'
 import type { JudgingReport, JudgingRule } from '#dist/cli/format/finding-format.js'
-import { findingJsonl } from '#dist/cli/format/finding-jsonl.js'
+import { findingJsonl } from '#dist/cli/format/finding-lines.js'
 import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import {

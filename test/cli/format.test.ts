@@ -4,9 +4,8 @@ import { stripVTControlCharacters } from 'node:util'
 import pc from 'picocolors'
 import { describe, expect, it } from 'vitest'
 import { blocks, histogram, sparkline } from '#dist/cli/format/bars.js'
-import { csvFormat } from '#dist/cli/format/csv.js'
 import { excerpt } from '#dist/cli/format/excerpt.js'
-import { jsonlFormat } from '#dist/cli/format/jsonl.js'
+import { rowLines } from '#dist/cli/format/lines.js'
 import { npyChunks, npyHeader } from '#dist/cli/format/npy.js'
 import { bytesText, complexText, jsonNumber, plainNumber, shortNumber } from '#dist/cli/format/number.js'
 import { tableFormat } from '#dist/cli/format/table.js'
@@ -74,7 +73,7 @@ it.each([[40], [80], [120]])('an excerpt fits a terminal of %d columns', lineWid
 })
 
 describe('jsonl', () => {
-  const format = jsonlFormat(['min', 'mean', 'max', 'std'], false)
+  const format = rowLines('jsonl', ['min', 'mean', 'max', 'std'], false)
 
   it('has the keys in their order, and numbers that read back the same', () => {
     expect(format.line(ROW)).toBe(
@@ -111,7 +110,7 @@ describe('jsonl', () => {
 
   it('keeps names intact, on a terminal too, but shows nothing raw there', () => {
     for (const onTerminal of [false, true]) {
-      const line = jsonlFormat([], onTerminal).line({ ...ROW, tensor: NASTY })
+      const line = rowLines('jsonl', [], onTerminal).line({ ...ROW, tensor: NASTY })
       expect((JSON.parse(line) as { tensor: string }).tensor).toBe(NASTY)
       expect(line.match(/\n/g)).toHaveLength(1)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
@@ -121,7 +120,7 @@ describe('jsonl', () => {
 })
 
 describe('csv', () => {
-  const format = csvFormat(['min', 'mean', 'max', 'std'], false)
+  const format = rowLines('csv', ['min', 'mean', 'max', 'std'], false)
 
   it('has a header and a line a row', () => {
     expect(format.head).toBe(
@@ -132,10 +131,10 @@ describe('csv', () => {
   })
 
   it('quotes as RFC 4180 says', () => {
-    expect(csvFormat([], false).line({ ...ROW, tensor: 'a"b,\nc', shape: [] })).toBe(
+    expect(rowLines('csv', [], false).line({ ...ROW, tensor: 'a"b,\nc', shape: [] })).toBe(
       '"a""b,\nc",12,TRAIN,10,worker_0,float32,scalar,false,,\n',
     )
-    expect(csvFormat([], true).line({ ...ROW, tensor: 'a\nb' })).toMatch(/^"a\\nb",/)
+    expect(rowLines('csv', [], true).line({ ...ROW, tensor: 'a\nb' })).toMatch(/^"a\\nb",/)
   })
 })
 

@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { verifyJsonl } from '#dist/cli/format/verify-jsonl.js'
+import { verifyJsonl } from '#dist/cli/format/verify-lines.js'
 import { verifyTable } from '#dist/cli/format/verify-table.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import type { Verification, VerifyProblem } from '#dist/index.js'

@@ -1,24 +1,12 @@
 /** The commands that judge a training: check and rule-invoker. */
 
 import type { Command } from 'commander'
-import {
-  collect,
-  commaSeparated,
-  formatName,
-  paths,
-  pathText,
-  ruleTexts,
-  seconds,
-  stepsText,
-  wholeNumberArgument,
-} from '../arguments.js'
-import { EXIT_HELP } from '../exit.js'
-import { withS3Options } from '../s3.js'
-import { formatText, OUT, type RunCommand, STEPS, STEPS_HELP, TRIAL } from './options.js'
+import { commaSeparated, paths, pathText, ruleTexts, seconds, stepsText, wholeNumberArgument } from '../arguments.js'
+import { completed, formatOption, OUT, type RunCommand, STEPS, STEPS_HELP, THREADS, TRIAL, WORKER } from './options.js'
 
 /** Adds them to the command line. @returns rule-invoker, whose options can be written with underscores */
 export function addRuleCommands(program: Command, run: RunCommand): Command {
-  withS3Options(
+  completed(
     program
       .command('check')
       .description('What is wrong with the training: the rules of SageMaker Debugger, and your own, in one pass.')
@@ -36,9 +24,9 @@ export function addRuleCommands(program: Command, run: RunCommand): Command {
       )
       .option('--explain', 'also say which rules judge, with which parameters and why, and why the others do not')
       .option('--all', 'also every rule that the saved data allow, besides those named; tensors are listed in full')
-      .option('--steps <STEPS>', STEPS, stepsText)
+      .addOption(STEPS)
       .option('--mode-steps <STEPS>', 'mode steps, of every mode, written the same way', stepsText)
-      .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
+      .addOption(WORKER)
       .option(
         '--other-trials <PATHS>',
         'trials to compare with (SimilarAcrossRuns), separated by commas',
@@ -57,19 +45,10 @@ export function addRuleCommands(program: Command, run: RunCommand): Command {
       )
       .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
       .option('--no-fail-on-finding', 'exit with 0 even if a rule has fired')
-      .option(
-        '--threads <N>',
-        'threads to work on; 0: only the main one (default: what the work is worth)',
-        wholeNumberArgument,
-      )
-      .option('--format <FORMAT>', formatText('check'), formatName('check'))
-      .option('--out <FILE>', OUT, pathText),
-  )
-    .showHelpAfterError('See trialscan check --help.')
-    .addHelpText(
-      'after',
-      `
-Examples:
+      .addOption(THREADS)
+      .addOption(formatOption('check'))
+      .addOption(OUT),
+    `Examples:
   $ trialscan check ./my-training
   $ trialscan check ./my-training --rule VanishingGradient,threshold=1e-6 --rule AllZero,collection_names=gradients,weights
   $ trialscan check ./my-training --rules rules.json --follow --format jsonl
@@ -98,21 +77,19 @@ mode, mode_step, tensor (null: the step as a whole), worker, value, threshold, m
 "Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing, partial (whether it
 judged the rest); with --explain an object for each rule with rule, name, judges (whether it does), parameters (those
 that are not the rule's defaults, each with parameter, value, reason), reason (why it does not judge); and for what
-could not be read, objects with problem, step, tensor, code.
-${EXIT_HELP}`,
-    )
-    .action((trial: string, options) =>
-      run('check', async signal => (await import('../check.js')).check(trial, options, signal)),
-    )
+could not be read, objects with problem, step, tensor, code.`,
+  ).action((trial: string, options) =>
+    run('check', async signal => (await import('../check.js')).check(trial, options, signal)),
+  )
 
-  return withS3Options(
+  return completed(
     program
       .command('rule-invoker')
       .description("One rule over one trial, with the options of Tornasole's rule_invoker.")
       .requiredOption('--trial-dir <PATH>', TRIAL, pathText)
       .requiredOption('--rule-name <NAME>', 'the rule, in capitals or not')
       .option('--other-trials <PATHS>', 'trials to compare with, separated by commas', commaSeparated)
-      .option('--worker <NAME>', 'only data of that worker; repeatable', collect)
+      .addOption(WORKER)
       .option(
         '--start-step <A>',
         'the first global step to judge; the rule does not see earlier ones',
@@ -121,17 +98,12 @@ ${EXIT_HELP}`,
       .option('--end-step <B>', 'the global step to stop before', wholeNumberArgument)
       .option('--raise-rule-eval-cond-exception', 'stop at the first step at which the rule fires')
       .option('--json', 'the same as --format jsonl')
-      .option('--format <FORMAT>', formatText('rule-invoker'), formatName('rule-invoker'))
-      .option('--out <FILE>', OUT, pathText)
-      .option('--timeout <SECONDS>', 'how long to wait for a step of a running job (default: 600)', seconds),
-  )
-    .argument('[PARAMETERS...]', 'of the rule: --NAME VALUE or --NAME=VALUE each')
-    .allowUnknownOption()
-    .showHelpAfterError('See trialscan rule-invoker --help.')
-    .addHelpText(
-      'after',
-      `
-Examples:
+      .addOption(formatOption('rule-invoker'))
+      .addOption(OUT)
+      .option('--timeout <SECONDS>', 'how long to wait for a step of a running job (default: 600)', seconds)
+      .argument('[PARAMETERS...]', 'of the rule: --NAME VALUE or --NAME=VALUE each')
+      .allowUnknownOption(),
+    `Examples:
   $ trialscan rule-invoker --trial-dir ./my-training --rule-name VanishingGradient --threshold 0.001
   $ trialscan rule-invoker --trial-dir ./my-training --rule-name unchangedtensor --tensor_regex '.*' --num_steps 10
   $ trialscan rule-invoker --trial-dir ./a --rule-name SimilarAcrossRuns --other-trials ./b --start-step 100
@@ -139,12 +111,8 @@ Examples:
 Options come in any order; - and _ are the same in their names; of an option given twice the last counts. A job that still
 runs is followed until it ends. For several rules at once, and for what a rule means, see trialscan check.
 Where it differs from Tornasole's: exit code 1 if the rule fired; an option that the rule does not have is an error;
---raise-rule-eval-cond-exception takes no value. jsonl is that of trialscan check.
-${EXIT_HELP}`,
-    )
-    .action((parameters: string[], options) =>
-      run('rule-invoker', async signal =>
-        (await import('../rule-invoker.js')).ruleInvoker(parameters, options, signal),
-      ),
-    )
+--raise-rule-eval-cond-exception takes no value. jsonl is that of trialscan check.`,
+  ).action((parameters: string[], options) =>
+    run('rule-invoker', async signal => (await import('../rule-invoker.js')).ruleInvoker(parameters, options, signal)),
+  )
 }

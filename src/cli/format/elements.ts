@@ -2,7 +2,7 @@
 
 import { REDUCTIONS, rowText, type ScanRow, type TensorValue } from '../../index.js'
 import { safe, safeJson } from '../terminal.js'
-import { csvLine } from './csv.js'
+import { csvLine } from './lines.js'
 import { complexText, jsonNumber, plainNumber } from './number.js'
 
 /** Texts are handed on when they are so long: a tensor can have a hundred million elements. */

@@ -1,7 +1,7 @@
 /** Findings for people: what is wrong with the training, since when, where it is worst, and what to do about it. */
 
 import type { DiagnosedFinding, Finding, Missing } from '../../index.js'
-import { type Colors, safe } from '../terminal.js'
+import { type Colors, safe, wrapped } from '../terminal.js'
 import {
   configurationKey,
   distinct,
@@ -14,7 +14,6 @@ import {
   type Trouble,
 } from './finding-format.js'
 import { counted, countText, shortNumber } from './number.js'
-import { wrapped } from './text.js'
 
 /** More problems than these are only counted. */
 const MAX_PROBLEM_LINES = 10

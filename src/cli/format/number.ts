@@ -1,8 +1,8 @@
-/** Numbers as text. */
+/** Numbers and shapes as text. */
 
 import { rowText } from '../../index.js'
 
-export const { complexText, isComplex, jsonNumber, plainNumber, reductionOf } = rowText
+export const { complexText, isComplex, jsonNumber, plainNumber, reductionOf, shapeText } = rowText
 
 /** At most six significant digits; integers that fit stay whole. */
 export function shortNumber(value: number | bigint): string {

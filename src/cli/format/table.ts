@@ -2,8 +2,8 @@
 
 import type { ReductionName, ScanRow } from '../../index.js'
 import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
-import { complexText, isComplex, reductionOf, shortNumber } from './number.js'
-import { type RowWriter, shapeText } from './row-format.js'
+import type { RowWriter } from './lines.js'
+import { complexText, isComplex, reductionOf, shapeText, shortNumber } from './number.js'
 
 /** What the rows can hold. */
 export interface TableScope {

@@ -1,10 +1,9 @@
 /** Problems of a trial for people: file by file, what was expected and found, what is lost, and what to do. */
 
 import type { Verification, VerifyProblem } from '../../index.js'
-import { type Colors, safe } from '../terminal.js'
+import { type Colors, safe, wrapped } from '../terminal.js'
 import { bytesText, counted, countText } from './number.js'
-import { wrapped } from './text.js'
-import type { VerifyFormat } from './verify-jsonl.js'
+import type { VerifyFormat } from './verify-lines.js'
 
 const MAX_PROBLEM_WIDTH = 100
 const FIELD_LABELS = { expected: 'expected', found: 'found', lost: 'lost', advice: 'what to do' } as const

@@ -1,11 +1,49 @@
-/** Findings as JSON objects, one a line: the contract for other programs. Their keys and their order don't change. */
+/** Findings for other programs, one a line. The keys, the columns and their order don't change. */
 
 import type { DiagnosedFinding, Missing } from '../../index.js'
 import { safeJson } from '../terminal.js'
 import { type FindingFormat, type JudgingReport, judgingOf, type Trouble } from './finding-format.js'
+import { csvLine } from './lines.js'
 import { jsonNumber } from './number.js'
 
+const COLUMNS = [
+  'rule',
+  'name',
+  'step',
+  'mode',
+  'mode_step',
+  'tensor',
+  'worker',
+  'value',
+  'threshold',
+  'message',
+  'cause',
+]
+
 /**
+ * Comma-separated values. What was missing, or could not be read, is no row: standard error tells of it.
+ * @param onTerminal spell out what could do harm on a terminal
+ */
+export function findingCsv(onTerminal: boolean): FindingFormat {
+  let head = csvLine(COLUMNS, onTerminal)
+  const withHead = (lines: string): string => {
+    const whole = head + lines
+    head = ''
+    return whole
+  }
+  return {
+    isLive: true,
+    tellsMissing: false,
+    line: ({ rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause }) =>
+      withHead(
+        csvLine([rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause], onTerminal),
+      ),
+    end: () => withHead(''),
+  }
+}
+
+/**
+ * JSON objects.
  * @param onTerminal spell out what could do harm on a terminal; the JSON parses to the same
  * @param isExplained say which rules judge, how and why
  */

@@ -1,0 +1,30 @@
+/**
+ * Lines for other programs: rows of a scan, cells, JSON. On a terminal whatever could do harm is spelled out; JSON parses to
+ * the same.
+ */
+
+import { type ReductionName, type RowFormat, type RowFormatName, rowText } from '../../index.js'
+import { safe, safeJson } from '../terminal.js'
+
+/** How rows become lines. */
+export type RowWriter = Pick<RowFormat, 'head' | 'line'>
+
+/** Rows as comma-separated values (RFC 4180, with a header), or as JSON objects. */
+export function rowLines(name: RowFormatName, reductions: readonly ReductionName[], onTerminal: boolean): RowWriter {
+  const format = rowText.rowFormat(name, reductions)
+  if (!onTerminal) return format
+  const spelled = name === 'csv' ? safe : safeJson
+  // The newline that ends a line is no part of what is spelled out.
+  return { ...format, line: row => `${spelled(format.line(row).slice(0, -1))}\n` }
+}
+
+/** A line of cells; what is not known is an empty one. */
+export function csvLine(cells: readonly (string | number | boolean | null | undefined)[], onTerminal: boolean): string {
+  const line = cells.map(cell => rowText.csvCell(cell == null ? '' : String(cell))).join(',')
+  return `${onTerminal ? safe(line) : line}\n`
+}
+
+export function jsonLine(value: unknown, onTerminal: boolean): string {
+  const json = JSON.stringify(value)
+  return `${onTerminal ? safeJson(json) : json}\n`
+}

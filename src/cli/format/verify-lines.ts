@@ -1,0 +1,60 @@
+/** Problems of a trial for other programs, one a line. The keys, the columns and their order don't change. */
+
+import type { Verification, VerifyProblem } from '../../index.js'
+import { csvLine, jsonLine } from './lines.js'
+
+export interface VerifyFormat {
+  /** What comes before all; whole lines. */
+  readonly head: string
+  /** A problem or note, as soon as it is there. */
+  line(problem: VerifyProblem): string
+  end(trial: string, verification: Verification): string
+}
+
+/** What is told of a problem or note. */
+const FIELDS = [
+  'severity',
+  'code',
+  'file',
+  'offset',
+  'tensor',
+  'step',
+  'expected',
+  'found',
+  'lost',
+  'advice',
+  'message',
+] as const
+
+/** Comma-separated values; what was checked is not told. @param onTerminal spell out what could do harm on a terminal */
+export function verifyCsv(onTerminal: boolean): VerifyFormat {
+  const line = (cells: readonly (string | number | null)[]) => csvLine(cells, onTerminal)
+  return { head: line(FIELDS), line: problem => line(FIELDS.map(field => problem[field])), end: () => '' }
+}
+
+/** JSON objects. @param onTerminal spell out what could do harm on a terminal; the JSON parses to the same */
+export function verifyJsonl(onTerminal: boolean): VerifyFormat {
+  return {
+    head: '',
+    line: problem => jsonLine(Object.fromEntries(FIELDS.map(field => [field, problem[field]])), onTerminal),
+    end: (trial, { ok, problemCounts, noteCounts, stats }) =>
+      jsonLine(
+        {
+          summary: true,
+          trial,
+          ok,
+          problems: problemCounts,
+          notes: noteCounts,
+          event_files: stats.eventFiles,
+          index_files: stats.indexFiles,
+          records: stats.records,
+          records_without_checksum: stats.recordsWithoutChecksum,
+          tensors: stats.tensors,
+          bytes: stats.readBytes,
+          seconds: stats.seconds,
+          threads: stats.threads,
+        },
+        onTerminal,
+      ),
+  }
+}

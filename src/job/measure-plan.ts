@@ -32,9 +32,11 @@ const LANE_BYTES = 64 << 10
  * Cuts records, and what is asked about them, into jobs that read each byte once. Where records are compared over the
  * steps, a job is a lane: neighbouring tensors over all steps, so that only the last values of one lane are held.
  * @param records no two at the same place
+ * @param series if any are compared: for each a number that the records of its tensor share
  */
 export function* planMeasures(
   records: readonly MeasuredPlace[],
+  series: Int32Array | null,
   tasks: readonly Task[],
   context: MeasureContext,
 ): Generator<PlannedMeasure> {
@@ -46,8 +48,6 @@ export function* planMeasures(
   order.forEach((record, at) => {
     rank[record] = at
   })
-  const lanes = tasks.some(({ second }) => second >= 0)
-  const groups = groupsOf(records, tasks, order, lanes)
   const total = byteLengths.reduce((sum, byteLength) => sum + byteLength, 0)
   const steps = new Set(records.map(({ step }) => step)).size
   const shape = requestShape(context.stores, context.memory)
@@ -55,7 +55,7 @@ export function* planMeasures(
   const lanesAtOnce = shape === null ? 4 * Math.max(1, context.threads) : 1
   const longestLane = shape?.batchByteLength ?? LOCAL_SHAPE.batchByteLength
   const laneBytes = Math.max(LANE_BYTES, Math.min(longestLane, total / steps / lanesAtOnce))
-  const jobBytes = lanes ? laneBytes * steps : JOB_BYTES
+  const jobBytes = series ? laneBytes * steps : JOB_BYTES
   const tasksOf = tasksByRecord(records.length, tasks)
   /** The index of each record in its job. */
   const local = new Int32Array(records.length)
@@ -98,7 +98,7 @@ export function* planMeasures(
   }
   let open: number[] = []
   let openBytes = 0
-  for (const group of groups) {
+  for (const group of groupsOf(series, tasks, order)) {
     let [bytes, largest] = [0, 0]
     for (const record of group) {
       const byteLength = byteLengths[record]!
@@ -154,7 +154,7 @@ function taskColumns(tasks: readonly Task[], selected: readonly number[], local:
 }
 
 /** By step, and within a step in the order of the files. */
-function readingOrder(records: readonly MeasuredPlace[]): number[] {
+function readingOrder(records: readonly MeasuredPlace[]): Int32Array {
   const files = new Interner()
   const file = new Int32Array(records.length)
   const step = new Float64Array(records.length)
@@ -164,7 +164,7 @@ function readingOrder(records: readonly MeasuredPlace[]): number[] {
     step[i] = record.step
     startByte[i] = record.startByte
   })
-  return Array.from(file.keys()).sort(
+  return Int32Array.from(file.keys()).sort(
     (a, b) =>
       step[a]! - step[b]! ||
       records[a]!.store - records[b]!.store ||
@@ -175,26 +175,25 @@ function readingOrder(records: readonly MeasuredPlace[]): number[] {
 }
 
 /** Records that have to be in one job, since their series are compared; groups are in the order of their first records. */
-function groupsOf(
-  records: readonly MeasuredPlace[],
+function* groupsOf(
+  series: Int32Array | null,
   tasks: readonly Task[],
-  order: readonly number[],
-  lanes: boolean,
-): number[][] {
-  if (!lanes) return order.map(record => [record])
-  const sets = new DisjointSets(records.reduce((count, { series }) => Math.max(count, series + 1), 0))
-  for (const { first, second } of tasks) {
-    if (second < 0) continue
-    sets.join(records[first]!.series, records[second]!.series)
+  order: Iterable<number>,
+): Generator<readonly number[]> {
+  if (series === null) {
+    for (const record of order) yield [record]
+    return
   }
+  const sets = new DisjointSets(series.reduce((count, number) => Math.max(count, number + 1), 0))
+  for (const { first, second } of tasks) if (second >= 0) sets.join(series[first]!, series[second]!)
   const groups = new Map<number, number[]>()
   for (const record of order) {
-    const root = sets.rootOf(records[record]!.series)
+    const root = sets.rootOf(series[record]!)
     const group = groups.get(root)
     if (group === undefined) groups.set(root, [record])
     else group.push(record)
   }
-  return [...groups.values()]
+  yield* groups.values()
 }
 
 /** Records as columns; a file belongs to one store. */

@@ -28,8 +28,6 @@ export interface TaskColumns {
 export interface MeasuredPlace extends RecordPlace {
   /** Index into the stores. */
   readonly store: number
-  /** The records of one tensor, over the steps, share a number. */
-  readonly series: number
 }
 
 /** Measure records of any number of trials, in the order they are read. */

@@ -11,7 +11,8 @@ import type { HistogramResult } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
 import { failureOfRecord } from '../runner/failed-job.js'
 import { mergeParts } from '../scan/merge-parts.js'
-import type { GlobalStep } from '../types.js'
+import type { GlobalStep, Worker } from '../types.js'
+import { KeptRows } from './kept-rows.js'
 
 /** The outcome for a record. */
 export type RecordAnswer = Moments | HistogramResult | TrialscanError
@@ -19,36 +20,40 @@ export type RecordAnswer = Moments | HistogramResult | TrialscanError
 /** The outcome of a task. */
 export type TaskAnswer = readonly number[] | RawValue
 
-/** A record that is asked about. */
-export class RecordRef implements MeasuredPlace {
+/** A worker's step of a trial. */
+export interface StepOfTrial {
   readonly state: TrialState
-  readonly #workerStep: WorkerStep
+  readonly workerStep: WorkerStep
+}
+
+/** A record that is asked about. There may be a million, so it has few fields. */
+export class RecordRef implements MeasuredPlace {
+  readonly #of: StepOfTrial
   readonly #location: TensorLocation
   readonly store: number
-  readonly series: number
   /** In the order of the plan. */
   readonly number: number
   /** The answers of its job. */
   answers: JobAnswers | null = null
   at = -1
-  #answer: RecordAnswer | undefined
 
-  constructor(
-    state: TrialState,
-    workerStep: WorkerStep,
-    location: TensorLocation,
-    { store, series, number }: { readonly store: number; readonly series: number; readonly number: number },
-  ) {
-    this.state = state
-    this.#workerStep = workerStep
+  constructor(of: StepOfTrial, location: TensorLocation, store: number, number: number) {
+    this.#of = of
     this.#location = location
     this.store = store
-    this.series = series
     this.number = number
   }
 
+  get state(): TrialState {
+    return this.#of.state
+  }
+
+  get worker(): Worker {
+    return this.#of.workerStep.worker
+  }
+
   get file(): string {
-    return this.#location.eventFile ?? this.#workerStep.eventFile
+    return this.#location.eventFile ?? this.#of.workerStep.eventFile
   }
 
   get tag(): string {
@@ -64,11 +69,11 @@ export class RecordRef implements MeasuredPlace {
   }
 
   get step(): GlobalStep {
-    return this.#workerStep.step
+    return this.#of.workerStep.step
   }
 
   get tornasole(): boolean {
-    return this.#workerStep.isTornasole
+    return this.#of.workerStep.isTornasole
   }
 
   get isAnswered(): boolean {
@@ -76,25 +81,41 @@ export class RecordRef implements MeasuredPlace {
   }
 
   get answer(): RecordAnswer {
-    this.#answer ??= this.answers!.record(this)
-    return this.#answer
+    return this.answers!.record(this)
   }
+}
+
+/** Rows of moments. */
+type Rows = Pick<KeptRows, 'row'>
+
+function rowsIn(moments: Float64Array): Rows {
+  return { row: i => moments.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH) }
 }
 
 /** The outcome of a job, decoded when it is looked at. */
 export class JobAnswers {
   readonly #job: MeasureJob
-  readonly #parts: readonly MeasureReply[]
+  /** Without their rows. */
+  readonly #parts: readonly Omit<MeasureReply, 'moments'>[]
+  readonly #rows: readonly Rows[]
   readonly #failure: ErrorData | null
   /** By record: what there is instead of moments. */
   readonly #special: ReadonlyMap<number, ErrorData | HistogramResult>
   /** By task: answers that are not two numbers. */
   readonly #long: ReadonlyMap<number, TaskAnswer>
+  /** The record that was looked at last, and its answer: most are looked at several times in a row. */
+  #lastAt = -1
+  #last: RecordAnswer | undefined
 
-  /** @param parts the replies to all parts of the job @param failure why some are missing */
-  constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null) {
+  /**
+   * @param parts the replies to all parts of the job
+   * @param failure why some are missing
+   * @param isOneOfMany whether there are so many records that their rows are to be kept small
+   */
+  constructor(job: MeasureJob, parts: readonly MeasureReply[], failure: ErrorData | null, isOneOfMany: boolean) {
     this.#job = job
-    this.#parts = parts
+    this.#parts = parts.map(({ moments, ...others }) => others)
+    this.#rows = parts.map(({ moments }) => (isOneOfMany ? new KeptRows(moments) : rowsIn(moments)))
     this.#failure = failure
     const special = new Map<number, ErrorData | HistogramResult>()
     const long = new Map<number, TaskAnswer>()
@@ -109,6 +130,14 @@ export class JobAnswers {
   }
 
   record(ref: RecordRef): RecordAnswer {
+    if (this.#last === undefined || this.#lastAt !== ref.at) {
+      this.#last = this.#read(ref)
+      this.#lastAt = ref.at
+    }
+    return this.#last
+  }
+
+  #read(ref: RecordRef): RecordAnswer {
     if (this.#failure !== null) {
       const urlOf = (path: string) => ref.state.access.store.url(path)
       return atStep(failureOfRecord(this.#failure, this.#job, ref.at, urlOf), ref.step)
@@ -118,7 +147,7 @@ export class JobAnswers {
     const { at } = ref
     const parts = this.#parts
     const moments = mergeParts({
-      rows: parts.map(({ moments }) => moments.subarray(at * ROW_LENGTH, (at + 1) * ROW_LENGTH)),
+      rows: this.#rows.map(rows => rows.row(at)),
       checksums: parts[0]!.checksums.length === 0 ? [] : parts.map(({ checksums }) => checksums[at]!),
       dtype: parts[0]!.described.dtypes[at]!,
       record: at,

@@ -21,7 +21,7 @@ import { pump } from '../runner/pump.js'
 import { runTwice } from '../runner/runner.js'
 import type { StoreSpec } from '../store/store.js'
 import type { ReductionName, Worker } from '../types.js'
-import { JobAnswers, RecordRef } from './answers.js'
+import { JobAnswers, RecordRef, type StepOfTrial } from './answers.js'
 import type { TaskQuestion } from './question.js'
 import { type Gatherer, StepTensors, type TensorAtStep } from './tensor-at-step.js'
 
@@ -40,6 +40,9 @@ export interface MeasureStats {
   threads: number
 }
 
+/** More than a window has, unless a step alone has more. Their rows are kept small, though looking at one then takes longer. */
+const MANY_RECORDS = 1 << 18
+
 /** Questions about the tensors of any number of trials, collected to be answered together. */
 export class Inquiry implements Ahead, Gatherer {
   readonly tasks: TaskQuestion<unknown>[] = []
@@ -49,8 +52,6 @@ export class Inquiry implements Ahead, Gatherer {
   readonly #records: RecordRef[] = []
   /** Records by their places. Made only if two trials lie at one place, so that a record of both is read once. */
   #places: Map<string, RecordRef> | null = null
-  readonly #series = new Map<TrialState, Map<Worker, Map<string, number>>>()
-  #seriesCount = 0
   readonly #numbers: (readonly number[])[] = []
   /** Bytes of the values that will be handed out, for the tasks that were counted so far. */
   #valueBytes = 0
@@ -123,10 +124,8 @@ export class Inquiry implements Ahead, Gatherer {
   }
 
   /** A record that questions are about. */
-  record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef {
-    const store = this.#numberOf(state)
-    const series = this.#seriesOf(state, workerStep.worker, location.name)
-    const record = new RecordRef(state, workerStep, location, { store, series, number: this.#records.length })
+  record(of: StepOfTrial, location: TensorLocation): RecordRef {
+    const record = new RecordRef(of, location, this.#numberOf(of.state), this.#records.length)
     if (this.#places) {
       const known = this.#places.get(placeKey(record))
       if (known) return known
@@ -134,25 +133,6 @@ export class Inquiry implements Ahead, Gatherer {
     }
     this.#records.push(record)
     return record
-  }
-
-  #seriesOf(state: TrialState, worker: Worker, tag: string): number {
-    let ofState = this.#series.get(state)
-    if (ofState === undefined) {
-      ofState = new Map()
-      this.#series.set(state, ofState)
-    }
-    let ofWorker = ofState.get(worker)
-    if (ofWorker === undefined) {
-      ofWorker = new Map()
-      ofState.set(worker, ofWorker)
-    }
-    let series = ofWorker.get(tag)
-    if (series === undefined) {
-      series = this.#seriesCount++
-      ofWorker.set(tag, series)
-    }
-    return series
   }
 
   /** The number of a trial's store. Trials at the same place share it. */
@@ -187,7 +167,8 @@ export class Inquiry implements Ahead, Gatherer {
       threads: runner.threads,
       known: this.known,
     }
-    const plans = planMeasures(records, this.tasks, context)
+    const series = this.tasks.some(({ second }) => second >= 0) ? seriesOf(records) : null
+    const plans = planMeasures(records, series, this.tasks, context)
     const work = ({ job }: PlannedMeasure) => runTwice(runner, job, signal)
     let parts: MeasureReply[] = []
     let failure: ErrorData | null = null
@@ -200,7 +181,7 @@ export class Inquiry implements Ahead, Gatherer {
         parts.push(reply)
       } else failure ??= errorToData(error)
       if (plan.job.part < plan.job.parts - 1) continue
-      const answers = new JobAnswers(plan.job, parts, failure)
+      const answers = new JobAnswers(plan.job, parts, failure, records.length > MANY_RECORDS)
       plan.records.forEach((record, at) => {
         records[record]!.answers = answers
         records[record]!.at = at
@@ -212,6 +193,29 @@ export class Inquiry implements Ahead, Gatherer {
       failure = null
     }
   }
+}
+
+/** For each record a number that the records of its tensor share, over the steps of one worker. */
+function seriesOf(records: readonly RecordRef[]): Int32Array {
+  const tags = new Map<TrialState, Map<Worker, Map<string, number>>>()
+  let count = 0
+  return Int32Array.from(records, ({ state, worker, tag }) => {
+    const ofWorker = entry(
+      entry(tags, state, () => new Map()),
+      worker,
+      () => new Map(),
+    )
+    return entry(ofWorker, tag, () => count++)
+  })
+}
+
+/** The value of a key, made where there is none. */
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
 }
 
 function isSame(a: readonly number[], b: readonly number[]): boolean {

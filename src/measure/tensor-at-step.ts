@@ -10,7 +10,7 @@ import { type TensorValue, TOLERANCE, type Tolerance } from '../job/tensor-value
 import { checkOptions } from '../options.js'
 import { OF_SCALAR } from '../scan/saved-number.js'
 import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
-import type { RecordRef, TaskAnswer } from './answers.js'
+import type { RecordRef, StepOfTrial, TaskAnswer } from './answers.js'
 import {
   type Activity,
   type AnyQuestion,
@@ -36,7 +36,7 @@ import {
 /** What collects questions. */
 export interface Gatherer {
   /** A record that questions are about. */
-  record(state: TrialState, workerStep: WorkerStep, location: TensorLocation): RecordRef
+  record(of: StepOfTrial, location: TensorLocation): RecordRef
   /** Makes sure that moments know at least this much. */
   know(known: KnownMoments): void
   /** Returns the same array for the same numbers. */
@@ -51,19 +51,15 @@ let checkedTolerance: Tolerance | undefined
 
 /** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
 export class TensorAtStep implements Subject {
-  readonly #inquiry: Gatherer
-  readonly #state: TrialState
-  readonly #workerStep: WorkerStep
+  readonly #of: WorkerTensors
   readonly #saved: SavedTensor
   /** The last question; it links to the ones before it, of which there are few. */
   #asked: AnyQuestion<unknown> | null = null
   #record: RecordRef | undefined
 
   /** Use `inquiry.atStep`. */
-  constructor(inquiry: Gatherer, state: TrialState, workerStep: WorkerStep, saved: SavedTensor) {
-    this.#inquiry = inquiry
-    this.#state = state
-    this.#workerStep = workerStep
+  constructor(of: WorkerTensors, saved: SavedTensor) {
+    this.#of = of
     this.#saved = saved
   }
 
@@ -72,19 +68,19 @@ export class TensorAtStep implements Subject {
   }
 
   get step(): GlobalStep {
-    return this.#workerStep.step
+    return this.#of.workerStep.step
   }
 
   get mode(): Mode {
-    return this.#workerStep.mode
+    return this.#of.workerStep.mode
   }
 
   get modeStep(): ModeStep {
-    return this.#workerStep.modeStep
+    return this.#of.workerStep.modeStep
   }
 
   get worker(): Worker {
-    return this.#workerStep.worker
+    return this.#of.workerStep.worker
   }
 
   /** Its position among what its worker saved at the step. Tensors are saved in the order in which they are computed. */
@@ -119,12 +115,12 @@ export class TensorAtStep implements Subject {
     if (known) return known
     const location = this.#saved.reductions.get(name)
     if (location) {
-      const record = this.#inquiry.record(this.#state, this.#workerStep, location)
-      this.#inquiry.know(OF_SCALAR)
+      const record = this.#of.inquiry.record(this.#of, location)
+      this.#of.inquiry.know(OF_SCALAR)
       return this.#ask(new RecordQuestion(name, this, record, readSaved))
     }
     if (!this.hasValue) return this.#ask(new Unanswerable(name, this, name))
-    this.#inquiry.know(setFor([name]))
+    this.#of.inquiry.know(setFor([name]))
     return this.#ask(new RecordQuestion(name, this, this.valueRecord, readReduction))
   }
 
@@ -133,13 +129,13 @@ export class TensorAtStep implements Subject {
    * reductions need. No arguments mean all reductions.
    */
   moments(...reductions: readonly ReductionName[]): Question<Moments> {
-    this.#inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
+    this.#of.inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
     return this.counts()
   }
 
   /** Like `moments`, but with counts and extremes only, which cost a fifth of the rest. */
   counts(): Question<Moments> {
-    this.#inquiry.know(KnownMoments.extremes)
+    this.#of.inquiry.know(KnownMoments.extremes)
     const known = this.#find<Moments>('moments')
     if (known) return known
     if (!this.hasValue) return this.#ask(new Unanswerable('moments', this, 'the value'))
@@ -203,12 +199,12 @@ export class TensorAtStep implements Subject {
 
   /** Whether it belongs to a worker's step. */
   isOf(workerStep: WorkerStep): boolean {
-    return this.#workerStep === workerStep
+    return this.#of.workerStep === workerStep
   }
 
   /** The record of its saved value. */
   get valueRecord(): RecordRef {
-    this.#record ??= this.#inquiry.record(this.#state, this.#workerStep, this.#saved.value!)
+    this.#record ??= this.#of.inquiry.record(this.#of, this.#saved.value!)
     return this.#record
   }
 
@@ -218,7 +214,7 @@ export class TensorAtStep implements Subject {
     other: TensorAtStep | null,
     read: (result: TaskAnswer, tensor: Subject) => A,
   ): Question<A> {
-    const numbers = this.#inquiry.sameNumbers(given)
+    const numbers = this.#of.inquiry.sameNumbers(given)
     for (let asked = this.#asked; asked !== null; asked = asked.next) {
       if (asked.kind !== kind) continue
       const task = asked as TaskQuestion<A>
@@ -227,12 +223,12 @@ export class TensorAtStep implements Subject {
     const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
     if (without) return this.#ask(new Unanswerable(kind, this, 'the value', without))
     const question = new TaskQuestion(kind, this, numbers, other, read)
-    this.#inquiry.tasks.push(question)
+    this.#of.inquiry.tasks.push(question)
     return this.#ask(question)
   }
 
   #ask<A>(question: AnyQuestion<A>): Question<A> {
-    this.#inquiry.questionCount++
+    this.#of.inquiry.questionCount++
     question.next = this.#asked
     this.#asked = question
     return question
@@ -246,26 +242,26 @@ export class TensorAtStep implements Subject {
 }
 
 /** What one worker saved at a step. */
-export class WorkerTensors {
-  readonly #inquiry: Gatherer
-  readonly #state: TrialState
+export class WorkerTensors implements StepOfTrial {
+  readonly inquiry: Gatherer
+  readonly state: TrialState
+  readonly workerStep: WorkerStep
   readonly #known = new Map<string, TensorAtStep>()
   readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
-  readonly #workerStep: WorkerStep
 
   /** Use `inquiry.atStep`. */
   constructor(inquiry: Gatherer, state: TrialState, workerStep: WorkerStep) {
-    this.#inquiry = inquiry
-    this.#state = state
-    this.#workerStep = workerStep
+    this.inquiry = inquiry
+    this.state = state
+    this.workerStep = workerStep
   }
 
   get(name: string): TensorAtStep | undefined {
     const known = this.#known.get(name)
     if (known) return known
-    const saved = this.#workerStep.tensors.get(name)
+    const saved = this.workerStep.tensors.get(name)
     if (saved === undefined) return undefined
-    const tensor = new TensorAtStep(this.#inquiry, this.#state, this.#workerStep, saved)
+    const tensor = new TensorAtStep(this, saved)
     this.#known.set(name, tensor)
     return tensor
   }

@@ -141,7 +141,8 @@ function instantiate() {
     return instantiateSync(module, {}).instance
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
-    const needed = 'expected 10 GiB of address space (not of memory) for each thread and two for the calling one'
+    const needed =
+      'expected 10 GiB of address space (not of memory) for each thread, and up to 20 GiB for the calling thread'
     const limit = addressSpaceLimit()
     const got = limit === null ? 'no more' : `a limit of ${(limit / 2 ** 30).toFixed(1)} GiB (ulimit -v)`
     const hint =

@@ -12,23 +12,19 @@ import type { IndexSource } from './index-source.js'
 import { writeIndexes } from './index-writer.js'
 import type { FoundFile } from './known.js'
 import { type FilePlan, planFile } from './plan.js'
-import { MAX_TENSORS, type RepairNotes } from './report.js'
+import { MAX_TENSORS, type Reason, type RepairNotes } from './report.js'
 
 /** Event files that a job copies, at the most. */
 const EVENT_FILES_PER_JOB = 32
 
-const NO_EVENT_FILE: ErrorData = {
-  name: 'FormatError',
+const NO_EVENT_FILE: Reason = {
   code: 'EventFileMissing',
   message: 'an index file calls it its event file, which it is not',
-  fields: { url: '' },
 }
 
-const NAME_TOO_LONG: ErrorData = {
-  name: 'StoreError',
+const NAME_TOO_LONG: Reason = {
   code: 'NameTooLong',
   message: 'its path would be too long in the copy',
-  fields: { url: '' },
 }
 
 /** What the event files are of. */
@@ -89,9 +85,10 @@ export class EventFileCopy {
     const copied: CopiedFile[] = []
     for (const [i, group] of groups.entries()) {
       const path = group.path!
-      const file = group.isOther ? NO_EVENT_FILE : output.fits(path) ? found[i]! : NAME_TOO_LONG
+      const refusal = group.isOther ? NO_EVENT_FILE : output.fits(path) ? null : NAME_TOO_LONG
+      const file = refusal ?? found[i]!
       if ('code' in file) {
-        if (file === found[i]) source.expectTold(path, file)
+        if ('fields' in file) source.expectTold(path, file)
         loseEventFile(group, file, notes)
         await this.#write(group, null)
         continue
@@ -140,14 +137,14 @@ export class EventFileCopy {
 }
 
 /** An event file that is not there, or can't be read. */
-function loseEventFile({ path, indexes }: Group, error: ErrorData, notes: RepairNotes): void {
+function loseEventFile({ path, indexes }: Group, error: ErrorData | Reason, notes: RepairNotes): void {
   notes.countFile('leftOut')
   if (indexes.length === 0) notes.leaveOutFile(path!, error)
   for (const { step, content } of indexes) {
     const tensors = content?.tensors ?? []
     const names = tensors.slice(0, MAX_TENSORS).map(({ name }) => name)
-    const { code, message } = error
-    const missing = { code: code === 'NotFound' ? 'EventFileMissing' : code, message }
+    const { message } = error
+    const missing: ErrorData | Reason = error.code === 'NotFound' ? { code: 'EventFileMissing', message } : error
     notes.leaveOutFile(path!, missing, { step, tensors: names, records: tensors.length })
   }
 }

@@ -8,12 +8,12 @@ import type { Store } from '../store/store.js'
 import { isPlainPath, nameKey, type SortedFiles } from './files.js'
 import { type IndexSource, missingIndex } from './index-source.js'
 import type { FoundFile } from './known.js'
-import type { RepairNotes } from './report.js'
+import type { Reason, RepairNotes } from './report.js'
 
 /** Event files that are looked at together since their index files name one another's. */
 const MAX_ENTANGLED = 10_000
 
-export const NAMES_ANOTHER = { code: 'BadIndexEntry', message: 'the index file of its step does not name it' } as const
+export const NAMES_ANOTHER: Reason = { code: 'BadIndexEntry', message: 'the index file of its step does not name it' }
 
 /** An event file and the index files that speak of it; null: index files of no event file. */
 export interface Group {

@@ -15,7 +15,7 @@ import { parseEventFileName } from '../format/paths.js'
 import type { FoundFile, FoundProblem, KnownIndex, Place, WholeRecord } from './known.js'
 import { LostEntries, type LostTelling } from './lost-entries.js'
 import { type Match, matchAll } from './match.js'
-import { type LeftOut, MAX_OF_FILE, MAX_TENSORS } from './report.js'
+import { type LeftOut, MAX_OF_FILE, MAX_TENSORS, type Reason } from './report.js'
 
 export interface FilePlan {
   /** In the order of the file. */
@@ -49,7 +49,7 @@ export function planFile(path: string, found: FoundFile, known: readonly KnownIn
   // Of what no index file can tell nobody would ever know.
   const isSilent = known.length > 0 && matched.every(({ isRight, isEmpty }) => !isRight && isEmpty)
   const wanted = `${[...steps].slice(0, 3).join(' or ')}${steps.size > 3 ? ` or ${steps.size - 3} others` : ''}`
-  const reasonFor = (record: WholeRecord): Pick<FoundProblem, 'code' | 'message'> | null => {
+  const reasonFor = (record: WholeRecord): Reason | null => {
     if (!isOfStep(record)) {
       return { code: 'StepMismatch', message: `expected a record of step ${wanted}, got one of step ${record.step}` }
     }

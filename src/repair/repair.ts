@@ -27,7 +27,7 @@ import { EventFileCopy } from './event-files.js'
 import { type SortedFiles, sortFiles } from './files.js'
 import { Grouping } from './groups.js'
 import { readIndexSources } from './index-source.js'
-import { RepairNotes, type RepairReport } from './report.js'
+import { type Reason, RepairNotes, type RepairReport } from './report.js'
 
 export interface RepairOptions extends Pick<WorkOptions, 'threads'> {
   /**
@@ -59,7 +59,7 @@ const REPAIR_OPTIONS = optionsOf<RepairOptions>({
 
 const PART_DIRECTORIES = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
 
-const UNSAFE_NAME = { code: 'UnsafePath', message: 'its path is not valid on every file system' } as const
+const UNSAFE_NAME: Reason = { code: 'UnsafePath', message: 'its path is not valid on every file system' }
 
 /**
  * Writes a clean copy of a trial: records that are whole, index files that tell of just these, collections files and end

@@ -2,6 +2,24 @@
 
 import type { ErrorData } from '../errors.js'
 
+/** Why a repair leaves out what no error tells of. */
+export interface Reason {
+  readonly code:
+    | 'BadIndexEntry'
+    | 'BadIndexFile'
+    | 'DamagedRecord'
+    | 'DuplicateFile'
+    | 'EventFileMissing'
+    | 'LaterRecordLost'
+    | 'MissingCollectionFiles'
+    | 'NameTooLong'
+    | 'NoTensor'
+    | 'RecordNotIndexed'
+    | 'StepMismatch'
+    | 'UnsafePath'
+  readonly message: string
+}
+
 /** Bytes or records of the trial that are not in the copy. */
 export interface LeftOut {
   /** Relative to the trial. */
@@ -92,13 +110,13 @@ export class RepairNotes {
   }
 
   /** A whole file that can't be kept, or is not there. */
-  leaveOutFile(file: string, { code, message }: Pick<ErrorData, 'code' | 'message'>, of: Partial<LeftOut> = {}): void {
+  leaveOutFile(file: string, { code, message }: ErrorData | Reason, of: Partial<LeftOut> = {}): void {
     const nothing = { offset: null, byteLength: null, step: null, tensors: [], records: 0 }
     this.leaveOut({ ...nothing, ...of, file, code, reason: message })
   }
 
   /** The same, counted as one that is not in the copy. */
-  loseFile(file: string, error: Pick<ErrorData, 'code' | 'message'>, of: Partial<LeftOut> = {}): void {
+  loseFile(file: string, error: ErrorData | Reason, of: Partial<LeftOut> = {}): void {
     this.countFile('leftOut')
     this.leaveOutFile(file, error, of)
   }

@@ -54,7 +54,7 @@ it.each([
   )
   expect([failure.code, failure.stderr]).toEqual([
     3,
-    expect.stringMatching(/a listing of bucket bucket without an end: expected at most 1\d\d,\d\d\d objects, got more/),
+    expect.stringMatching(/the listing of bucket bucket is too long: expected at most 1\d\d,\d\d\d objects, got more/),
   ])
   // A page at a time, and no page twice.
   expect(server.seen.length).toBeLessThan(250)

@@ -202,11 +202,16 @@ const KMS_DENIED =
   'User: arn:aws:iam::1:user/u is not authorized to perform: kms:Decrypt on the resource associated with this ciphertext'
 const SSE_C =
   'The object was stored using a form of Server Side Encryption. The correct parameters must be provided to retrieve the object.'
+const portal: Fault = answer => {
+  answer.writeHead(404, { 'content-type': 'text/html' })
+  answer.end('<html><body><h1>404 Not Found</h1></body></html>')
+}
 const LATER = 'Sat, 01 Jan 2039 00:00:00 GMT'
 
 describe('gives up', () => {
   it.each([
     ['object gone', failWith(404, 'NoSuchKey'), 'NotFound', false, 'no such object', 1],
+    ['a portal’s page', portal, 'NotFound', false, "a status 404 that is not S3's", 1],
     ['no such bucket', failWith(404, 'NoSuchBucket'), 'NotFound', false, 'no such bucket: bucket', 1],
     ['denied', failWith(403, 'AccessDenied'), 'Denied', false, 'is the region right, and are s3:ListBucket', 1],
     ['expired credentials', failWith(400, 'ExpiredToken'), 'Denied', false, 'expired', 1],

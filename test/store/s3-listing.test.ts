@@ -73,15 +73,15 @@ describe('is no listing', () => {
     ['blanks', ' \n', 'got nothing'],
     ['HTML', '<!DOCTYPE html><html><body>Sign in</body></html>', 'got "<!DOCTYPE html>'],
     ['XHTML', '<html><body/></html>', 'got "<html>'],
-    ['JSON', '{"objects": []}', 'a whole ListBucketResult'],
+    ['JSON', '{"objects": []}', 'a complete ListBucketResult'],
     ['an error', '<Error><Code>InternalError</Code></Error>', 'got "<Error><Code>InternalError'],
     [
       'another listing',
       '<ListVersionsResult><IsTruncated>false</IsTruncated></ListVersionsResult>',
       'ListVersionsResult',
     ],
-    ['two listings', whole + whole, 'a whole ListBucketResult'],
-    ['text behind it', `${whole}x`, 'a whole ListBucketResult'],
+    ['two listings', whole + whole, 'a complete ListBucketResult'],
+    ['text behind it', `${whole}x`, 'a complete ListBucketResult'],
     ['an empty element', '<ListBucketResult/>', 'expected IsTruncated, true or false, got none'],
     ['no IsTruncated', `<ListBucketResult>${contents('a b/c')}</ListBucketResult>`, 'expected IsTruncated'],
     ['another IsTruncated', page('', 'maybe'), 'got "maybe"'],
@@ -109,8 +109,8 @@ describe('is no listing', () => {
     ['an unknown entity', page(contents('a b/&nbsp;')), 'expected XML, got "&nbsp;"'],
     ['an open entity', page(contents('a b/&amp')), 'expected XML'],
     ['an inherited entity', page(contents('a b/&toString;')), 'expected XML'],
-    ['an element that ends as another', page('<a></b>'), 'a whole ListBucketResult'],
-    ['elements without end', '<ListBucketResult>'.repeat(1000), 'a whole ListBucketResult'],
+    ['an element that ends as another', page('<a></b>'), 'a complete ListBucketResult'],
+    ['elements without end', '<ListBucketResult>'.repeat(1000), 'a complete ListBucketResult'],
   ])('%s', (_, text, message) => {
     expect(() => parse(text)).toThrow(expect.objectContaining({ code: 'BadListing', isRetryable: true }))
     expect(() => parse(text)).toThrow(message)

@@ -108,12 +108,17 @@ export function s3Error(failure: S3Failure, { url, bucket, range, attempts }: S3
       failure,
     )
   if (code === 'BadListing' || code === 'EndlessListing') {
-    return error('Unavailable', `a listing of bucket ${bucket} that isn't whole: ${failure.message}`)
+    return error('Unavailable', `the listing of bucket ${bucket} is incomplete: ${failure.message}`)
   }
-  if (code === 'LongListing')
-    return error('Unavailable', `a listing of bucket ${bucket} without an end: ${failure.message}`)
+  if (code === 'LongListing') {
+    return error('Unavailable', `the listing of bucket ${bucket} is too long: ${failure.message}`)
+  }
   if (code === 'NoSuchBucket') return error('NotFound', `no such bucket: ${bucket}`)
-  if (code === 'NoSuchKey' || (status === 404 && !failure.isRetryable)) return error('NotFound', 'no such object')
+  if (code === 'NoSuchKey') return error('NotFound', 'no such object')
+  if (status === 404 && !failure.isRetryable) {
+    const hint = 'is the endpoint right, or does a proxy or a portal answer in its place?'
+    return error('NotFound', `expected S3's NoSuchKey, got a status 404 that is not S3's: ${hint}`)
+  }
   if (proxy !== undefined) {
     const wayOut = 'or name the host in NO_PROXY'
     if (code === 'ProxyUnauthorized') {

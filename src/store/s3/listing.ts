@@ -275,7 +275,7 @@ function readXml(
   let at = text.charCodeAt(0) === 0xfeff ? 1 : 0
   const malformed = (): S3Failure => {
     const got = text.trim() === '' ? 'nothing' : quote(text.slice(Math.max(0, at - 20), at + 60).trim())
-    return badListing('a whole ListBucketResult of XML', `${got}${at > 20 && got !== 'nothing' ? ` at ${at}` : ''}`)
+    return badListing('a complete ListBucketResult in XML', `${got}${at > 20 && got !== 'nothing' ? ` at ${at}` : ''}`)
   }
   const endElement = (): void => {
     const { name, value, fields } = open.pop()!

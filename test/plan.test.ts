@@ -2,8 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { columnsOf, type RecordPlace } from '#dist/job/coalesce.js'
-import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/job/memory.js'
+import { columnsOf, type RecordPlace } from '#dist/job/plan/coalesce.js'
+import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/job/plan/memory.js'
 import { type PlannedJob, planJobs, type ScanJob } from '#dist/job/scan.js'
 
 const KIB = 1 << 10

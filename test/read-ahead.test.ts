@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { Engine } from '#dist/engine/engine.js'
 import { openStore } from '#dist/store/open.js'
 import type { Store } from '#dist/store/store.js'
-import { ReadAhead } from '#dist/worker/read-ahead.js'
+import { ReadAhead } from '#dist/worker/records/read-ahead.js'
 
 /** Byte i of a file is i modulo 251. */
 function later(underWay: { now: number; most: number }, turns: () => number): Store {

@@ -3,7 +3,7 @@
 import type { TrialscanError } from '../errors.js'
 import { type IndexFile, modeInError, type SavedShape, type TensorLocation } from '../format/index-file.js'
 import { parseReductionName } from '../format/reduction-name.js'
-import type { RecordPlace, RowPlace } from '../job/coalesce.js'
+import type { RecordPlace, RowPlace } from '../job/plan/coalesce.js'
 import { type GlobalStep, MODES, type Mode, type ModeStep, type ReductionName, type Worker } from '../types.js'
 import { type Completeness, type Step, Steps } from './steps.js'
 import { inTurns } from './turns.js'

@@ -14,7 +14,7 @@ import { crc32 } from 'node:zlib'
 import { FormatError } from '../errors.js'
 import type { IndexFile, SavedShape } from '../format/index-file.js'
 import { checkEventFileName } from '../format/paths.js'
-import { Interner } from '../job/interner.js'
+import { Interner } from '../job/plan/interner.js'
 import { MODES } from '../types.js'
 
 /** The numbers in a stamp: the file's length, and the times of the last change of content and of status. */

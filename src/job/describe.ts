@@ -1,6 +1,6 @@
 /** Dtype and shape of records. No more of a record is read than that takes. */
 
-import type { RecordJob } from './coalesce.js'
+import type { RecordJob } from './plan/coalesce.js'
 import type { Descriptions, RecordReply } from './reply.js'
 
 export interface DescribeJob extends RecordJob {

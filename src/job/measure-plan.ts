@@ -1,11 +1,11 @@
 /** Cuts records, and what is asked about them, into jobs. */
 
 import type { StoreSpec } from '../store/store.js'
-import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from './coalesce.js'
-import { DisjointSets } from './disjoint-sets.js'
-import { Interner } from './interner.js'
 import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from './measure.js'
-import { aheadByteLength, JOB_BYTES, JOB_RECORDS, PART_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
+import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from './plan/coalesce.js'
+import { DisjointSets } from './plan/disjoint-sets.js'
+import { Interner } from './plan/interner.js'
+import { aheadByteLength, JOB_BYTES, JOB_RECORDS, PART_BYTES, RECORD_LIMIT, windowByteLength } from './plan/memory.js'
 
 /** A job, and the records and tasks of the plan that belong to it, in its order. */
 export interface PlannedMeasure {

@@ -1,7 +1,7 @@
 /** Moments of records, and what else is asked about the elements of a record or of two. */
 
 import type { StoreSpec } from '../store/store.js'
-import type { JobRecords, ReadBatch, RecordPlace } from './coalesce.js'
+import type { JobRecords, ReadBatch, RecordPlace } from './plan/coalesce.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
 import type { RawValue } from './value.js'
 

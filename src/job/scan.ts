@@ -10,8 +10,8 @@ import {
   type RecordJob,
   type RecordPlace,
   requestShape,
-} from './coalesce.js'
-import { Interner } from './interner.js'
+} from './plan/coalesce.js'
+import { Interner } from './plan/interner.js'
 import {
   aheadByteLength,
   JOB_BYTES,
@@ -20,7 +20,7 @@ import {
   partsAtOnce,
   RECORD_LIMIT,
   windowByteLength,
-} from './memory.js'
+} from './plan/memory.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
 
 /** Reduce records to moments. */

@@ -10,8 +10,8 @@ import {
   type RecordJob,
   type RecordPlace,
   requestShape,
-} from './coalesce.js'
-import { aheadByteLength, JOB_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
+} from './plan/coalesce.js'
+import { aheadByteLength, JOB_BYTES, RECORD_LIMIT, windowByteLength } from './plan/memory.js'
 import type { RecordReply } from './reply.js'
 
 export interface ValueJob extends RecordJob {

@@ -2,16 +2,16 @@
 
 import type { ErrorData } from '../errors.js'
 import type { CopiedFile } from '../job/copy.js'
-import { DEFAULT_MEMORY } from '../job/memory.js'
+import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import { isFaultOfJob, type Runner } from '../runner/runner.js'
 import { EventFileReader } from '../verify/event-files.js'
 import { pumpSettled, type RepairContext } from './context.js'
-import { findRecords } from './find.js'
 import { entangled, type Group, type Grouping, NAMES_ANOTHER } from './groups.js'
 import type { IndexSource } from './index-source.js'
 import { writeIndexes } from './index-writer.js'
-import type { FoundFile } from './known.js'
-import { type FilePlan, planFile } from './plan.js'
+import { findRecords } from './plan/find.js'
+import type { FoundFile } from './plan/known.js'
+import { type FilePlan, planFile } from './plan/plan.js'
 import { MAX_TENSORS, type Reason, type RepairNotes } from './report.js'
 
 /** Event files that a job copies, at the most. */

@@ -3,11 +3,11 @@
 import { type ErrorData, pathOfUrl, quote } from '../errors.js'
 import type { IndexFile } from '../format/index-file.js'
 import { isTemporary, parseEventFileName } from '../format/paths.js'
-import { DisjointSets } from '../job/disjoint-sets.js'
+import { DisjointSets } from '../job/plan/disjoint-sets.js'
 import type { Store } from '../store/store.js'
 import { isPlainPath, nameKey, type SortedFiles } from './files.js'
 import { type IndexSource, missingIndex } from './index-source.js'
-import type { FoundFile } from './known.js'
+import type { FoundFile } from './plan/known.js'
 import type { Reason, RepairNotes } from './report.js'
 
 /** Event files that are looked at together since their index files name one another's. */

@@ -13,7 +13,7 @@ import type { Store } from '../store/store.js'
 import type { GlobalStep, Worker } from '../types.js'
 import type { RepairContext, RepairSource } from './context.js'
 import { nameKey, type SortedFiles } from './files.js'
-import type { KnownIndex } from './known.js'
+import type { KnownIndex } from './plan/known.js'
 
 export const NO_INDEX = 'there was no index file'
 

@@ -7,8 +7,8 @@ import { MAX_INDEX_BYTES } from '../job/index-files.js'
 import type { RepairContext } from './context.js'
 import type { Group } from './groups.js'
 import { NO_INDEX } from './index-source.js'
-import type { FoundFile } from './known.js'
-import { type FilePlan, planFile } from './plan.js'
+import type { FoundFile } from './plan/known.js'
+import { type FilePlan, planFile } from './plan/plan.js'
 
 /**
  * Writes what the index files of an event file have to say.

@@ -8,7 +8,7 @@ import { countsFromEnd, endOf, isStepSelection, STEP_SELECTION, type StepSelecti
 import { turnsWhenDue } from '../catalog/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../catalog/wait.js'
 import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../errors.js'
-import { DEFAULT_MEMORY } from '../job/memory.js'
+import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import { Inquiry, type MeasureStats } from '../measure/measure.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'

@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os'
 import { threadsThatFit } from '../engine/module.js'
 import type { Job, ReplyTo } from '../job/job.js'
-import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../job/memory.js'
+import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../job/plan/memory.js'
 import { type Kinds, kinds } from '../options.js'
 import { storeSpec } from '../store/open.js'
 import { addTraffic, isRemote, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'

@@ -1,9 +1,9 @@
 /** A job that failed as a whole: what that means for each of its records and files. */
 
 import { type ErrorData, errorFromData, errorToData, inShort, quote, type TrialscanError } from '../errors.js'
-import type { JobRecords } from '../job/coalesce.js'
 import type { DescribeJob } from '../job/describe.js'
 import type { ReplyTo } from '../job/job.js'
+import type { JobRecords } from '../job/plan/coalesce.js'
 import type { ScanJob } from '../job/scan.js'
 import type { ValueJob } from '../job/value.js'
 import { isFaultOfJob, type Runner, runTwice } from './runner.js'

@@ -7,7 +7,7 @@ import { UNCHECKED_CRC } from '../engine/framing.js'
 import { Moments } from '../engine/moments.js'
 import { type FaultPlace, faultError } from '../engine/status.js'
 import type { TrialscanError } from '../errors.js'
-import { checkLevelNumber } from '../job/coalesce.js'
+import { checkLevelNumber } from '../job/plan/coalesce.js'
 import type { PartChecksum } from '../job/reply.js'
 import { noAnswer } from './record-result.js'
 

@@ -4,7 +4,7 @@ import { recordPlace, type SavedTensor, type WorkerStep } from '../catalog/catal
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { inFull, ReductionUndefined, type TrialscanError } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
-import type { RecordPlace } from '../job/coalesce.js'
+import type { RecordPlace } from '../job/plan/coalesce.js'
 import type { ScanRow } from '../job/row.js'
 import type { ReductionName } from '../types.js'
 import type { RecordResult } from './record-result.js'

@@ -2,7 +2,7 @@
 
 import type { KnownMoments } from '../engine/abi.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
-import { columnsOf, type JobRecords, type RecordPlace } from '../job/coalesce.js'
+import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
 import { type Spent, shapesOf } from '../job/reply.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
 import {

@@ -16,8 +16,8 @@ import {
   TensorUnavailableForStep,
   UsageError,
 } from '../errors.js'
-import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/coalesce.js'
-import { DEFAULT_MEMORY, windowByteLength } from '../job/memory.js'
+import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/plan/coalesce.js'
+import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
 import { shapesOf } from '../job/reply.js'
 import { type TensorValue, tensorValue } from '../job/tensor-value.js'
 import { planValues, type ValueJob } from '../job/value.js'

@@ -1,7 +1,7 @@
 /** Checks a trial from the first byte to the last: event files, index, collections, and that they agree. */
 
 import { INDEX_DIRECTORY, parseEventFileName } from '../format/paths.js'
-import { DEFAULT_MEMORY } from '../job/memory.js'
+import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { openStore, storeSpec } from '../store/open.js'

@@ -3,13 +3,13 @@
 import { dtypeNumber } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import { StoreError } from '../errors.js'
-import { coalesce, inFileOrder } from '../job/coalesce.js'
 import type { DescribeJob, DescribeReply } from '../job/describe.js'
-import { RECORD_LIMIT } from '../job/memory.js'
+import { coalesce, inFileOrder } from '../job/plan/coalesce.js'
+import { RECORD_LIMIT } from '../job/plan/memory.js'
 import { readShape } from '../store/read-shape.js'
 import { type ByteSource, isRemote, type RemoteStore, type Store } from '../store/store.js'
-import { openLarge, RECORD_HEAD_BYTES } from './large.js'
-import { Failures, RecordTable, shapeOf } from './record.js'
+import { openLarge, RECORD_HEAD_BYTES } from './records/large.js'
+import { Failures, RecordTable, shapeOf } from './records/record.js'
 
 export async function describe(job: DescribeJob, engine: Engine, store: Store): Promise<DescribeReply> {
   const source = isRemote(store) ? withHeads(job, store) : store

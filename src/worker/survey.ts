@@ -13,7 +13,7 @@ import { type ErrorData, errorToData, FormatError, type TrialscanError } from '.
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import type { TornasoleIndexFile } from '../format/tornasole.js'
-import { Interner } from '../job/interner.js'
+import { Interner } from '../job/plan/interner.js'
 import type { SurveyedFile, SurveyJob, SurveyReply } from '../job/survey.js'
 import { isRemote, type Store } from '../store/store.js'
 

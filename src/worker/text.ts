@@ -13,7 +13,7 @@ import { ROW_LENGTH } from '../engine/moments-row.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
 import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
 import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
-import type { DecodedBatch } from './records.js'
+import type { DecodedBatch } from './records/records.js'
 
 /** No line of all eighteen reductions is longer, unless names are. */
 const LINE_BYTES = 512

@@ -6,9 +6,9 @@ import { UnfoldBudget } from '../engine/values.js'
 import type { Histogram } from '../format/histogram.js'
 import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
 import type { Store } from '../store/store.js'
-import { openLarge } from './large.js'
-import { Failures, shapeOf } from './record.js'
-import { type RecordVisitor, readRecords } from './records.js'
+import { openLarge } from './records/large.js'
+import { Failures, shapeOf } from './records/record.js'
+import { type RecordVisitor, readRecords } from './records/records.js'
 
 export async function readValues(job: ValueJob, engine: Engine, store: Store): Promise<ValueReply> {
   const total = job.records.file.length

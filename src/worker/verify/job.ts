@@ -3,7 +3,7 @@
 import type { Engine } from '../../engine/engine.js'
 import type { Address } from '../../engine/memory.js'
 import type { Batch } from '../../engine/slots.js'
-import { Interner } from '../../job/interner.js'
+import { Interner } from '../../job/plan/interner.js'
 import type { VerifyJob } from '../../job/verify.js'
 import { isRemote, type Store } from '../../store/store.js'
 import { isText } from './values.js'

@@ -5,9 +5,9 @@
  * one read stays within about 1 MiB, and reading over a gap of 64 KiB costs less than a second read.
  */
 
-import { type ReadShape, readShape } from '../store/read-shape.js'
-import type { StoreSpec } from '../store/store.js'
-import { CHECK_LEVELS, type CheckLevel, type Mode } from '../types.js'
+import { type ReadShape, readShape } from '../../store/read-shape.js'
+import type { StoreSpec } from '../../store/store.js'
+import { CHECK_LEVELS, type CheckLevel, type Mode } from '../../types.js'
 import { Interner } from './interner.js'
 import { aheadByteLength } from './memory.js'
 

@@ -1,11 +1,11 @@
 /** Read ▸ decode ▸ one call per record: every job that reads records in batches goes this way, and decides what to do with each. */
 
-import type { KnownMoments } from '../engine/abi.js'
-import type { Engine } from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
-import type { Batch, SlotReader } from '../engine/slots.js'
-import type { JobRecords, ReadBatch } from '../job/coalesce.js'
-import type { ByteSource } from '../store/store.js'
+import type { KnownMoments } from '../../engine/abi.js'
+import type { Engine } from '../../engine/engine.js'
+import type { Address } from '../../engine/memory.js'
+import type { Batch, SlotReader } from '../../engine/slots.js'
+import type { JobRecords, ReadBatch } from '../../job/plan/coalesce.js'
+import type { ByteSource } from '../../store/store.js'
 import { Clock } from './clock.js'
 import { ReadAhead } from './read-ahead.js'
 import { askedOf, impossibleLength, placeOf } from './record.js'

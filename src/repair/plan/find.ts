@@ -1,7 +1,7 @@
 /** The whole records of an event file, and what is wrong between them. */
 
-import { VALUE_KINDS } from '../job/verify.js'
-import type { Checked } from '../verify/event-files.js'
+import { VALUE_KINDS } from '../../job/verify.js'
+import type { Checked } from '../../verify/event-files.js'
 import type { FoundFile, FoundProblem, WholeRecord } from './known.js'
 
 const OTHER = VALUE_KINDS.indexOf('other')

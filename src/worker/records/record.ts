@@ -1,13 +1,13 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
-import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
-import { ROW_LENGTH } from '../engine/moments-row.js'
-import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../errors.js'
-import { decodeHistogram, type Histogram } from '../format/histogram.js'
-import type { JobRecords, RecordColumns } from '../job/coalesce.js'
-import { RECORD_LIMIT } from '../job/memory.js'
-import type { Descriptions, HistogramResult, RecordFailure } from '../job/reply.js'
-import type { ByteSource } from '../store/store.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/framing.js'
+import { ROW_LENGTH } from '../../engine/moments-row.js'
+import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../../errors.js'
+import { decodeHistogram, type Histogram } from '../../format/histogram.js'
+import type { JobRecords, RecordColumns } from '../../job/plan/coalesce.js'
+import { RECORD_LIMIT } from '../../job/plan/memory.js'
+import type { Descriptions, HistogramResult, RecordFailure } from '../../job/reply.js'
+import type { ByteSource } from '../../store/store.js'
 
 /** A histogram takes 16 bytes a bucket. */
 const MAX_HISTOGRAM_BYTES = 16 << 20

@@ -3,10 +3,10 @@
  * window. If it makes requests, several are under way, each into a window of its own.
  */
 
-import type { Engine } from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
-import { EngineError } from '../errors.js'
-import { type ByteSource, isRemote } from '../store/store.js'
+import type { Engine } from '../../engine/engine.js'
+import type { Address } from '../../engine/memory.js'
+import { EngineError } from '../../errors.js'
+import { type ByteSource, isRemote } from '../../store/store.js'
 
 export interface JobRead {
   readonly store: ByteSource

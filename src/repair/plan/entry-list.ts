@@ -1,6 +1,6 @@
 /** What index files of one event file say, each list once: links lead several names to one file. Held against its records. */
 
-import type { TensorLocation } from '../format/index-file.js'
+import type { TensorLocation } from '../../format/index-file.js'
 import type { KnownIndex, Place } from './known.js'
 
 /** An index file, and what it is known to have beside what its claim is right about. */

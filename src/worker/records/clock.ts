@@ -1,6 +1,6 @@
 /** Where a job's time goes, if that is asked for. */
 
-import type { Spent } from '../job/reply.js'
+import type { Spent } from '../../job/reply.js'
 
 export class Clock {
   readonly #spent: { -readonly [K in keyof Spent]: number } | undefined

@@ -1,7 +1,7 @@
 /** What is known of an event file, and of the index files that name it. */
 
-import type { IndexFile, TensorLocation } from '../format/index-file.js'
-import type { Worker } from '../types.js'
+import type { IndexFile, TensorLocation } from '../../format/index-file.js'
+import type { Worker } from '../../types.js'
 
 /** A whole record, all of which can be read. */
 export interface WholeRecord {

@@ -1,6 +1,6 @@
 /** Whose records are whose: the index files of an event file held against the records it was found to hold; pure. */
 
-import type { TensorLocation } from '../format/index-file.js'
+import type { TensorLocation } from '../../format/index-file.js'
 import { type Claim, EntryList, type IndexDraft } from './entry-list.js'
 import type { KnownIndex, Place, WholeRecord } from './known.js'
 

@@ -3,19 +3,19 @@
  * what the index file told; pure.
  */
 
-import { quote } from '../errors.js'
+import { quote } from '../../errors.js'
 import {
   type IndexFile,
   isSameShape,
   modeOfRecord,
   type SavedShape,
   type TensorLocation,
-} from '../format/index-file.js'
-import { parseEventFileName } from '../format/paths.js'
+} from '../../format/index-file.js'
+import { parseEventFileName } from '../../format/paths.js'
+import { type LeftOut, MAX_OF_FILE, MAX_TENSORS, type Reason } from '../report.js'
 import type { FoundFile, FoundProblem, KnownIndex, Place, WholeRecord } from './known.js'
 import { LostEntries, type LostTelling } from './lost-entries.js'
 import { type Match, matchAll } from './match.js'
-import { type LeftOut, MAX_OF_FILE, MAX_TENSORS, type Reason } from './report.js'
 
 export interface FilePlan {
   /** In the order of the file. */

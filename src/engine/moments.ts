@@ -240,31 +240,22 @@ interface Part {
 function partOf(name: ReductionName): Part {
   const absolute = name.startsWith('abs_')
   const base = (absolute ? name.slice(4) : name) as ReductionBase
-  const part = (known: KnownMoments, slot: MomentSlot, form: NumberForm = NumberForm.slot): Part => {
-    return { base, absolute, known, slot, form }
-  }
-  const sum = absolute ? KnownMoments.sumAbs : KnownMoments.sum
+  const { extremes, sumAbs, squares, product } = KnownMoments
+  const sum = absolute ? sumAbs : KnownMoments.sum
   const m2 = absolute ? 'm2Abs' : 'm2'
-  switch (base) {
-    case 'min':
-      return part(KnownMoments.extremes, absolute ? 'minAbs' : 'min')
-    case 'max':
-      return part(KnownMoments.extremes, absolute ? 'maxAbs' : 'max')
-    case 'mean':
-      return part(sum, absolute ? 'meanAbs' : 'mean')
-    case 'sum':
-      return part(sum, absolute ? 'sumAbs' : 'sum')
-    case 'l1':
-      return part(KnownMoments.sumAbs, 'sumAbs')
-    case 'l2':
-      return part(KnownMoments.squares, 'sumSquares', NumberForm.root)
-    case 'std':
-      return part(sum | KnownMoments.squares, m2, NumberForm.rootPerCount)
-    case 'variance':
-      return part(sum | KnownMoments.squares, m2, NumberForm.perCount)
-    case 'prod':
-      return part(KnownMoments.product, 'prodMantissa', absolute ? NumberForm.absProduct : NumberForm.product)
+  const parts: Readonly<Record<ReductionBase, readonly [KnownMoments, MomentSlot, NumberForm]>> = {
+    min: [extremes, absolute ? 'minAbs' : 'min', NumberForm.slot],
+    max: [extremes, absolute ? 'maxAbs' : 'max', NumberForm.slot],
+    mean: [sum, absolute ? 'meanAbs' : 'mean', NumberForm.slot],
+    sum: [sum, absolute ? 'sumAbs' : 'sum', NumberForm.slot],
+    l1: [sumAbs, 'sumAbs', NumberForm.slot],
+    l2: [squares, 'sumSquares', NumberForm.root],
+    std: [sum | squares, m2, NumberForm.rootPerCount],
+    variance: [sum | squares, m2, NumberForm.perCount],
+    prod: [product, 'prodMantissa', absolute ? NumberForm.absProduct : NumberForm.product],
   }
+  const [known, slot, form] = parts[base]
+  return { base, absolute, known, slot, form }
 }
 
 const PART_BY_REDUCTION = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<

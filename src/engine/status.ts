@@ -6,12 +6,12 @@ import { MAX_DIMENSIONS, Status } from './abi.js'
 /** What the core found wrong with a record, and what it was asked for. */
 export interface Fault {
   readonly status: Status
-  /** Bytes from the start of the record. */
-  readonly faultOffset: number
+  /** Bytes from the start of the record. Default: 0. */
+  readonly faultOffset?: number
   readonly expected: number
   readonly got: number
   /** The tag that the record has, if it is the wrong one. */
-  readonly tag: string
+  readonly tag?: string
 }
 
 /** The record the fault is in. */
@@ -58,7 +58,7 @@ const REFUSALS: Readonly<Record<Exclude<Status, Status.ok | Status.outOfMemory>,
     () => 'a well-formed Event message',
     () => 'bytes that do not parse as one',
   ],
-  [Status.tagMismatch]: ['TagMismatch', () => 'a record of this tensor', ({ tag }) => `one of ${quote(tag)}`],
+  [Status.tagMismatch]: ['TagMismatch', () => 'a record of this tensor', ({ tag = '' }) => `one of ${quote(tag)}`],
   [Status.stepMismatch]: [
     'StepMismatch',
     ({ expected }) => `a record of step ${expected}`,
@@ -101,7 +101,7 @@ export function faultError(fault: Fault, { url, startByte, tensor }: FaultPlace)
   }
   const [code, expectedOf, gotOf] = refusal
   const [expected, got] = [expectedOf(fault), gotOf(fault)]
-  const offset = startByte + fault.faultOffset
+  const offset = startByte + (fault.faultOffset ?? 0)
   const name = tensor === '' ? '' : `, tensor ${quote(tensor)}`
   const message = `${url}, offset ${offset}${name}: expected ${expected}, got ${got}`
   return new FormatError(code, message, { url, offset, expected, got, tensor })

@@ -4,8 +4,6 @@ import { setTimeout } from 'node:timers/promises'
 import { STAMP_LENGTH } from '../catalog/index-cache.js'
 import { type ErrorData, errorFromData, FormatError, pathOfUrl, tellsOfFile } from '../errors.js'
 import type { Access } from '../runner/access.js'
-import { pumpAll } from '../runner/pump.js'
-import type { Runner } from '../runner/runner.js'
 import type { OutputDirectory } from '../store/local/output.js'
 import type { Store } from '../store/store.js'
 import type { RepairNotes } from './report.js'
@@ -24,16 +22,6 @@ export interface RepairContext {
   readonly checksums: boolean
   readonly threads: number | undefined
   readonly signal: AbortSignal | undefined
-}
-
-/** Nothing is under way any more when it ends, so that nothing is written once the output is discarded. */
-export function pumpSettled<P, R>(
-  parts: Iterable<P>,
-  work: (part: P) => Promise<R>,
-  { ahead }: Runner,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<R> {
-  return pumpAll(parts, work, { ahead, signal, settles: true })
 }
 
 /** The trial that is copied, as it was found. A file is read twice, and others tell of it: none may change meanwhile. */

@@ -23,7 +23,7 @@ import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { repairCollections } from './collections.js'
 import { type RepairContext, RepairSource } from './context.js'
-import { EventFileCopy } from './event-files.js'
+import { copyEventFiles } from './event-files.js'
 import { type SortedFiles, sortFiles } from './files.js'
 import { Grouping } from './groups.js'
 import { readIndexSources } from './index-source.js'
@@ -117,7 +117,7 @@ async function copyTrial(
   const groups = isPlain ? plain.map(path => ({ path, indexes: [] })) : grouping.group(files, indexes)
   await source.watchMissing(groups.flatMap(({ path }) => (path === null || files.all.has(path) ? [] : path)))
   noteOthers(files, new Set(groups.map(({ path }) => path)), notes)
-  await new EventFileCopy(context, { grouping, isTornasole, isPlain, superseded }).copy(groups)
+  await copyEventFiles(groups, { grouping, isTornasole, isPlain, superseded }, context)
   const workers = new Set(indexes.map(({ worker }) => worker))
   for (const { indexes } of groups) for (const { worker } of indexes) workers.add(worker)
   const areExpected = !isTornasole && files.root.some(path => END_MARKERS.includes(path))

@@ -63,6 +63,15 @@ export function isRemote<S extends ByteSource>(store: S): store is S & Required<
 /** Bytes of whole files that may be under way at once. */
 const PARALLEL_BYTES = 64 << 20
 
+/** See `Store.list`. */
+export interface ListOptions {
+  readonly recursive?: boolean
+  readonly after?: string
+  readonly expects?: (path: string, isDirectory: boolean) => boolean
+  readonly onError?: (path: string, error: StoreError) => void
+  readonly onPaths?: (paths: readonly string[]) => void | Promise<void>
+}
+
 /** All paths are relative to the trial and use `/`. Every method throws, or rejects with, a StoreError. */
 export interface Store {
   readonly spec: StoreSpec
@@ -83,16 +92,7 @@ export interface Store {
    *   onPaths: called by a store that makes requests with the paths of each answer, before the next request; what it
    *   throws ends the listing
    */
-  list(
-    directory: string,
-    options?: {
-      readonly recursive?: boolean
-      readonly after?: string
-      readonly expects?: (path: string, isDirectory: boolean) => boolean
-      readonly onError?: (path: string, error: StoreError) => void
-      readonly onPaths?: (paths: readonly string[]) => void | Promise<void>
-    },
-  ): Promise<string[]>
+  list(directory: string, options?: ListOptions): Promise<string[]>
 
   /** Whether there is a regular file. */
   exists(path: string): Promise<boolean>

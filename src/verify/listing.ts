@@ -26,14 +26,6 @@ export interface ListedTrial {
   readonly unlisted: ReadonlySet<string>
 }
 
-/** Everything under the directories of a trial. */
-interface ListedFiles {
-  readonly paths: readonly string[]
-  readonly root: ReadonlySet<string>
-  readonly unlisted: ReadonlySet<string>
-  readonly failure: StoreError | undefined
-}
-
 /**
  * Lists a trial, and tells what is wrong with it as far as that can be seen from the names of its files.
  * @throws StoreError if nothing of it can be listed, MissingCollectionFiles if there is no trial
@@ -60,7 +52,7 @@ export async function listTrial(store: Store, findings: Findings): Promise<Liste
 }
 
 /** What there is. A directory that can't be listed is a problem; where none can, there is no trial to be had. */
-async function listFiles(store: Store, findings: Findings): Promise<ListedFiles> {
+async function listFiles(store: Store, findings: Findings) {
   const errors = new Map<string, StoreError>()
   const unlisted = new Set<string>()
   const onError = (path: string, error: StoreError): void => {

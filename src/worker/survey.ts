@@ -152,10 +152,7 @@ function badStep(url: string, offset: number): FormatError {
 }
 
 function truncated(url: string, startByte: number, expected: number, got: number): TrialscanError {
-  return faultError(
-    { status: Status.truncated, faultOffset: 0, expected, got, tag: '' },
-    { url, startByte, tensor: '' },
-  )
+  return faultError({ status: Status.truncated, expected, got }, { url, startByte, tensor: '' })
 }
 
 /** A file of which one piece is in memory. */

@@ -109,8 +109,11 @@ export function columnsOf(places: readonly RecordPlace[]): {
 
 /** Indices of records, by file and then by position. This is nearly always the order they have. */
 export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
-  const order = Int32Array.from(file.keys())
-  return order.sort((a, b) => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b)
+  const order = new Int32Array(file.length)
+  for (let i = 0; i < order.length; i++) order[i] = i
+  const compare = (a: number, b: number): number => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b
+  for (let i = 1; i < order.length; i++) if (compare(i - 1, i) > 0) return order.sort(compare)
+  return order
 }
 
 /** How to read from several stores. If some of them make requests, one of those decides, since it has more to lose. */

@@ -17,7 +17,7 @@ import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../errors.js'
-import type { LocalStoreSpec, Store, Watcher } from '../store.js'
+import type { ListOptions, LocalStoreSpec, Store, Watcher } from '../store.js'
 import { DirectoryWatcher } from './watcher.js'
 
 /** How many files stay open between reads. The jobs of a thread read a trial file by file. */
@@ -83,18 +83,7 @@ export class LocalStore implements Store {
     )
   }
 
-  async list(
-    directory: string,
-    {
-      recursive = false,
-      expects,
-      onError,
-    }: {
-      readonly recursive?: boolean
-      readonly expects?: (path: string, isDirectory: boolean) => boolean
-      readonly onError?: (path: string, error: StoreError) => void
-    } = {},
-  ): Promise<string[]> {
+  async list(directory: string, { recursive = false, expects, onError }: ListOptions = {}): Promise<string[]> {
     this.#resolve(directory)
     const skip = (path: string, error: unknown): void => {
       const failure = this.#translation(path, error)

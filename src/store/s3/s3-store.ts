@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { posix } from 'node:path'
 import { FormatError, StoreError, UsageError } from '../../errors.js'
 import { RangeCache } from '../local/cache.js'
-import type { ReadContext, Store, Watcher } from '../store.js'
+import type { ListOptions, ReadContext, Store, Watcher } from '../store.js'
 import { ListingWatch, type ListQuery, maxListedKeys } from './listing.js'
 import { type ObjectRange, type ObjectRead, S3Requests } from './requests.js'
 import type { ObjectAnswer } from './sdk.js'
@@ -89,10 +89,7 @@ export class S3Store implements Store {
     return { changed: () => new Promise(() => {}), close() {} }
   }
 
-  async list(
-    directory: string,
-    { recursive = false, after, onPaths }: NonNullable<Parameters<Store['list']>[1]> = {},
-  ): Promise<string[]> {
+  async list(directory: string, { recursive = false, after, onPaths }: ListOptions = {}): Promise<string[]> {
     const { paths } = await this.#list(directory, !recursive, after, onPaths)
     return [...paths].sort()
   }

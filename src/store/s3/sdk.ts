@@ -310,30 +310,24 @@ function answerOf(
 
 const connections = new Map<string, S3Connection>()
 
+/** What a connection depends on. */
+const CONNECTION_OPTIONS = [
+  'endpoint',
+  'region',
+  'forcePathStyle',
+  'credentials',
+  'anonymous',
+  'maxSockets',
+  'requestTimeoutMs',
+  'idleTimeoutMs',
+  'minBytesPerSecond',
+  'rateTimeoutMs',
+] as const
+
 /** The connection with these options: trials that share them share its sockets. */
-export function connect({
-  endpoint,
-  region,
-  forcePathStyle,
-  credentials,
-  anonymous,
-  ...rest
-}: S3Options): S3Connection {
-  const { maxSockets, requestTimeoutMs, idleTimeoutMs, minBytesPerSecond, rateTimeoutMs } = rest
-  const known = {
-    endpoint,
-    region,
-    forcePathStyle,
-    credentials,
-    anonymous,
-    maxSockets,
-    requestTimeoutMs,
-    idleTimeoutMs,
-    minBytesPerSecond,
-    rateTimeoutMs,
-    proxies: proxySettings(),
-  }
-  const key = JSON.stringify(known)
+export function connect(options: S3Options): S3Connection {
+  const known = Object.fromEntries(CONNECTION_OPTIONS.map(name => [name, options[name]]))
+  const key = JSON.stringify({ ...known, proxies: proxySettings() })
   let connection = connections.get(key)
   if (connection === undefined) {
     connection = new S3Connection(JSON.parse(key) as ConnectionOptions)

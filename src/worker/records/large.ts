@@ -386,18 +386,11 @@ export class LargeRecord {
 
   #truncated(got: number): TrialscanError {
     const expected = this.#record.asked.byteLength
-    return faultError({ status: Status.truncated, faultOffset: 0, expected, got, tag: '' }, this.#record.place)
+    return faultError({ status: Status.truncated, expected, got }, this.#record.place)
   }
 
   #tooLarge(): TrialscanError {
     const { asked, windowByteLength, place } = this.#record
-    const fault = {
-      status: Status.needMore,
-      faultOffset: 0,
-      expected: asked.byteLength,
-      got: windowByteLength,
-      tag: '',
-    }
-    return faultError(fault, place)
+    return faultError({ status: Status.needMore, expected: asked.byteLength, got: windowByteLength }, place)
   }
 }

@@ -156,7 +156,7 @@ export class RangeVerifier {
     const place = { url: this.#url, startByte: found.startOf(found.last), tensor: tag ?? '' }
     const faultOffset = found.byteLengthOf(found.last) - FOOTER_LENGTH
     const expected = this.#setting.engine.maskedCrc(crc)
-    const fault = { status: Status.badPayloadCrc, faultOffset, expected, got: stored, tag: '' }
+    const fault = { status: Status.badPayloadCrc, faultOffset, expected, got: stored }
     found.failAs(fault.status, tag, () => faultError(fault, place))
   }
 
@@ -165,7 +165,7 @@ export class RangeVerifier {
     const found = this.#found
     this.#window.fileLength = end
     if (found.last < 0 || found.startOf(found.last) !== at) found.openRecord(at, expected, Number.NaN)
-    const fault = { status: Status.truncated, faultOffset: 0, expected, got: end - at, tag: '' }
+    const fault = { status: Status.truncated, expected, got: end - at }
     found.failAs(fault.status, null, () => faultError(fault, { url: this.#url, startByte: at, tensor: '' }))
   }
 

@@ -50,7 +50,7 @@ export class Catalog {
   /** Sorted. */
   readonly workers: readonly Worker[]
   readonly steps: Steps
-  #byTensor: ReadonlyMap<string, readonly WorkerStep[]> | undefined
+  #byTensor: TensorSteps | undefined
   #names: readonly string[] | undefined
 
   /**
@@ -99,7 +99,7 @@ export class Catalog {
   }
 
   /** What was saved of each tensor, in the order of steps and workers. Names are in the order they first come. */
-  get byTensor(): ReadonlyMap<string, readonly WorkerStep[]> {
+  get byTensor(): TensorSteps {
     this.#byTensor ??= namedBy(this.workerSteps)
     return this.#byTensor
   }
@@ -175,34 +175,86 @@ function tensorsOf(locations: readonly TensorLocation[], shapes: readonly SavedS
   return tensors
 }
 
+/** A tensor of which only the value was saved, as of most: one object is both it and where it lies. There may be a million. */
+class SavedValue implements SavedTensor, TensorLocation {
+  readonly name: string
+  readonly startByte: number
+  readonly byteLength: number
+
+  constructor({ name, startByte, byteLength }: TensorLocation) {
+    this.name = name
+    this.startByte = startByte
+    this.byteLength = byteLength
+  }
+
+  get tensor(): string {
+    return this.name
+  }
+
+  get value(): TensorLocation {
+    return this
+  }
+
+  get reductions(): ReadonlyMap<ReductionName, TensorLocation> {
+    return NO_REDUCTIONS
+  }
+
+  get shape(): null {
+    return null
+  }
+}
+
 /** Brings a tensor's value, saved reductions and shape together under its name. */
 function groupByTensor(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): Tensors {
-  type Draft = {
-    tensor: string
-    value: TensorLocation | null
-    reductions: ReadonlyMap<ReductionName, TensorLocation>
-    shape: SavedShape | null
-  }
-  const tensors = new Map<string, Draft>()
-  const draftOf = (tensor: string): Draft => {
-    let draft = tensors.get(tensor)
-    if (draft === undefined) {
-      draft = { tensor, value: null, reductions: NO_REDUCTIONS, shape: null }
-      tensors.set(tensor, draft)
-    }
-    return draft
+  const tensors = new Map<string, SavedTensor>()
+  const add = (tensor: string, more: Partial<SavedTensor>): void => {
+    const { value = null, reductions = NO_REDUCTIONS, shape = null } = tensors.get(tensor) ?? {}
+    tensors.set(tensor, { tensor, value, reductions, shape, ...more })
   }
   for (const location of locations) {
-    const saved = parseReductionName(location.name)
-    if (saved === null) {
-      draftOf(location.name).value = location
-      continue
-    }
-    const draft = draftOf(saved.tensor)
-    draft.reductions = new Map(draft.reductions).set(saved.reduction, location)
+    const { name, eventFile } = location
+    const saved = parseReductionName(name)
+    if (saved !== null) {
+      const reductions = new Map(tensors.get(saved.tensor)?.reductions).set(saved.reduction, location)
+      add(saved.tensor, { reductions })
+    } else if (eventFile === undefined && !tensors.has(name)) tensors.set(name, new SavedValue(location))
+    else add(name, { value: location })
   }
-  for (const shape of shapes) draftOf(shape.name).shape = shape
+  for (const shape of shapes) add(shape.name, { shape })
   return tensors
+}
+
+/** The steps of each tensor, by its name. */
+export type TensorSteps = Pick<
+  ReadonlyMap<string, readonly WorkerStep[]>,
+  'get' | 'has' | 'keys' | typeof Symbol.iterator
+>
+
+/** The steps of tensors that were all saved at all of them: no map of a million names is made beside that of the steps. */
+class SavedTogether implements TensorSteps {
+  readonly #tensors: Tensors
+  readonly #workerSteps: readonly WorkerStep[]
+
+  constructor(tensors: Tensors, workerSteps: readonly WorkerStep[]) {
+    this.#tensors = tensors
+    this.#workerSteps = workerSteps
+  }
+
+  get(name: string): readonly WorkerStep[] | undefined {
+    return this.has(name) ? this.#workerSteps : undefined
+  }
+
+  has(name: string): boolean {
+    return this.#tensors.has(name)
+  }
+
+  keys(): MapIterator<string> {
+    return this.#tensors.keys()
+  }
+
+  *[Symbol.iterator](): MapIterator<[string, readonly WorkerStep[]]> {
+    for (const name of this.keys()) yield [name, this.#workerSteps]
+  }
 }
 
 /** Steps that share what they saved, behind those that a name was in before; the list of all of them is made once. */
@@ -213,13 +265,15 @@ interface History {
 }
 
 /** The steps of each name. Names that were saved together share the list: a million of them have one. */
-function namedBy(workerSteps: readonly WorkerStep[]): ReadonlyMap<string, readonly WorkerStep[]> {
+function namedBy(workerSteps: readonly WorkerStep[]): TensorSteps {
   const groups = new Map<Tensors, WorkerStep[]>()
   for (const workerStep of workerSteps) {
     const group = groups.get(workerStep.tensors)
     if (group === undefined) groups.set(workerStep.tensors, [workerStep])
     else group.push(workerStep)
   }
+  const [only] = groups
+  if (only && groups.size === 1) return new SavedTogether(...only)
   const byName = new Map<string, History>()
   for (const [tensors, own] of groups) {
     const next = new Map<History | undefined, History>()

@@ -1,12 +1,12 @@
 /** What a process may take, and does: address space under `ulimit -v`, threads, and trials of a million of everything. */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { TrialWriter } from '../../fixtures/event-writer.js'
+import { eventFilePath, indexFilePath, indexFileText, TrialWriter } from '../../fixtures/event-writer.js'
 import { CLI, type Outcome, PLAIN } from '../cli/run.js'
 import { measured } from './measured.js'
 
@@ -82,6 +82,7 @@ it('threads by the hundred are not started', async () => {
 describe('very many', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'trialscan-many-'))
   const weights = join(scratch, 'weights')
+  const million = join(scratch, 'million')
   const steps = join(scratch, 'steps')
   const data = new Uint8Array(Float32Array.of(1, 2, 3, 4).buffer)
 
@@ -90,6 +91,7 @@ describe('very many', () => {
     const tensors = Array.from({ length: 100_000 }, (_, i) => ({ name: `layer_${i}.weight`, shape: [4], data }))
     ofWeights.step({ step: 0, mode: 'TRAIN', tensors })
     ofWeights.end()
+    writeMillion(million)
     const ofSteps = new TrialWriter(steps)
     for (let step = 0; step < 10_000; step++) {
       const scalars = ['loss', 'accuracy', 'learning_rate'].map(name => ({
@@ -102,6 +104,28 @@ describe('very many', () => {
     ofSteps.end()
   }, 300_000)
 
+  /** Copies of one record under a million names: of those that the hook writes the checksum is a constant. */
+  function writeMillion(directory: string): void {
+    const count = 1_000_000
+    const writer = new TrialWriter(directory)
+    const tensors = [{ name: 'layer_0000000.weight', shape: [4], data }]
+    const index = writer.step({ step: 0, mode: 'TRAIN', tensors })
+    writer.end()
+    const eventFile = join(directory, eventFilePath(0, 'worker_0'))
+    const record = readFileSync(eventFile)
+    const digits = record.indexOf('0000000.weight')
+    const records = Buffer.alloc(count * record.length)
+    const payload = Array.from({ length: count }, (_, i) => {
+      const number = String(i).padStart(7, '0')
+      const start = i * record.length
+      record.copy(records, start)
+      records.write(number, start + digits)
+      return { tensorname: `layer_${number}.weight`, start_idx: start, length: record.length }
+    })
+    writeFileSync(eventFile, records)
+    writeFileSync(join(directory, indexFilePath(0, 'worker_0')), indexFileText({ ...index, tensor_payload: payload }))
+  }
+
   afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
   const commands = ['ls', 'scan', 'check', 'verify'] as const
@@ -111,6 +135,13 @@ describe('very many', () => {
     const { code, peak } = await measured(command, weights)
     expect(code).toBe(0)
     expect(peak).toBeLessThan(450 * MIB)
+  })
+
+  // What threads take besides is bounded above.
+  it.each(commands)('1,000,000 weights in one index file: %s', { timeout: 300_000 }, async command => {
+    const { code, peak } = await measured(command, million, ...(command === 'ls' ? [] : ['--threads', '0']))
+    expect(code).toBe(0)
+    expect(peak).toBeLessThan(1e9)
   })
 
   it.each(commands)('10,000 steps: %s', { timeout: 300_000 }, async command => {

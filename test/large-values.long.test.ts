@@ -118,13 +118,14 @@ async function shell(line: string): Promise<{ readonly stdout: Buffer; readonly 
   return { stdout: Buffer.concat(chunks), stderr }
 }
 
+/** Above 2^31 bytes, where a signed number of 32 bits ends; one is almost as large as all memory of the core can be. */
 describe.each([
-  ['int8', 4.1 * GB],
-  ['bool', 4.1 * GB],
-  ['uint16', 4.1 * GB],
-  ['float32', 4.1 * GB],
+  ['int8', 2.2 * GB],
+  ['bool', 2.2 * GB],
+  ['uint16', 2.2 * GB],
+  ['float32', 2.2 * GB],
   ['float64', 4.1 * GB],
-  ['complex128', 4.1 * GB],
+  ['complex128', 2.2 * GB],
   // Twice as many bytes as a value, since it is widened.
   ['float16', 2 ** 30 + 2 ** 20],
 ] as const)('a tensor of %s', (dtype, byteLength) => {
@@ -159,6 +160,8 @@ describe.each([
     const { code, stdout, stderr } = await trialscan('show', directory, 'big', '--npy', '/dev/null')
     expect([code, stderr]).toEqual([0, 'trialscan: wrote /dev/null\n'])
     expect(stdout).toContain(`${dtype} [${count}], `)
+    // What a pipe takes are bytes, whatever the size of an element.
+    if (dtype !== 'float64') return
     const tail = elementBytes(dtype, endingOf(dtype)).length
     const piped = `"${process.execPath}" "${CLI}" show "${directory}" big --format npy | tee >(wc -c >&2) | tail -c ${tail}`
     const { stdout: end, stderr: counted } = await shell(`${piped}; wait`)

@@ -137,10 +137,9 @@ describe.each(whenLong)('the package', () => {
     return [...found].sort()
   }
 
-  it('has the core that its source makes', async () => {
-    const again = copyTree('again')
-    await run(process.execPath, [join(modules, 'assemblyscript/bin/asc.js'), '--target', 'release'], again)
-    expect(sha256(join(installed, 'build/release.wasm'))).toBe(sha256(join(again, 'build/release.wasm')))
+  it('has the core that its source makes', () => {
+    // It was made twice, in two directories: for the package, and by the build that the tests need.
+    expect(sha256(join(installed, 'build/release.wasm'))).toBe(sha256(join(root, 'build/release.wasm')))
   })
 
   it('can be used as a library', async () => {

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
   type AllRules,
+  FormatError,
   type Missing,
   makeRules,
   parseRuleConfigurations,
@@ -152,12 +153,21 @@ function named(texts: readonly RuleText[], registry: RuleRegistry): readonly Rul
 
 async function readConfigurations(path: string): Promise<readonly RuleConfiguration[]> {
   const url = pathToFileURL(resolve(path)).href
-  return parseRuleConfigurations(await readText(path, url), url)
+  const bytes = await readBytes(path, url)
+  let text: string
+  try {
+    // A byte order mark, which some editors write, is no part of the text.
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    const message = `${path}: expected JSON in UTF-8, got bytes of another encoding`
+    throw new FormatError('BadRuleConfiguration', message, { url }, error)
+  }
+  return parseRuleConfigurations(text, url)
 }
 
-async function readText(path: string, url: string): Promise<string> {
+async function readBytes(path: string, url: string): Promise<Uint8Array> {
   try {
-    return await readFile(path, 'utf8')
+    return await readFile(path)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') throw new StoreError('NotFound', `${path}: no such file`, { url }, error)
@@ -170,7 +180,7 @@ async function readText(path: string, url: string): Promise<string> {
 /** Takes the rules that an ES module exports. */
 async function loadModule(registry: RuleRegistry, path: string): Promise<void> {
   const url = pathToFileURL(resolve(path)).href
-  await readText(path, url)
+  await readBytes(path, url)
   let exports: Record<string, unknown>
   try {
     exports = (await import(url)) as Record<string, unknown>

@@ -22,5 +22,5 @@ Exit codes:
   4    some bytes are not what they claim to be, or a rule has failed; everything else was printed, findings too
   5    the trial does not hold what was asked for (of check and rule-invoker, unless 1 or 4: a rule asked for by name had
        nothing to judge), or the directory is no trial
-  70   a bug of ours, or threads that do not even start
+  70   a bug in trialscan, threads that do not start, or a module of your own that ends the process
   129, 130, 143  ended by a hangup, Ctrl-C or SIGTERM; what was printed is whole lines`

@@ -14,9 +14,24 @@ import { EXIT, EXIT_HELP } from './exit.js'
 /** After a signal this long is left to end in good order. */
 const GRACE_MS = 800
 
+/** The command that has not come to its end. */
+let running: string | undefined
+
+/** A module of somebody's own may end the process, or wait for what never comes: this must not look as if all were well. */
+process.on('exit', () => {
+  if (running === undefined) return
+  process.stderr.write(`trialscan: ${running} was ended before it was done, or waits for what never comes\n`)
+  process.exitCode = EXIT.bug
+})
+
+function quit(code: number): never {
+  running = undefined
+  process.exit(code)
+}
+
 /** The reader is gone: nothing is left to do, and nothing is wrong. Other errors come with the write that failed. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(EXIT.ok)
+  if (error.code === 'EPIPE') quit(EXIT.ok)
   // Of help nobody waits for the write.
   process.exitCode ||= EXIT.store
 })
@@ -26,7 +41,7 @@ process.stderr.on('error', () => {})
 process.once('uncaughtException', error => {
   // The first is told of; what is thrown from here on changes nothing.
   process.on('uncaughtException', () => {})
-  report(error).then(process.exit)
+  report(error).then(quit)
 })
 
 /** Says what went wrong. @returns the exit code */
@@ -53,6 +68,7 @@ async function runCommand(
   work: (signal: AbortSignal) => Promise<number>,
   graceMs = GRACE_MS,
 ): Promise<void> {
+  running = command
   const interrupt = new AbortController()
   let signalled: number | undefined
   for (const [signal, code] of [
@@ -62,10 +78,10 @@ async function runCommand(
   ] as const) {
     process.on(signal, () => {
       // Who asks twice does not want to wait.
-      if (signalled !== undefined) process.exit(signalled)
+      if (signalled !== undefined) quit(signalled)
       signalled = code
       interrupt.abort()
-      setTimeout(() => process.exit(code), graceMs).unref()
+      setTimeout(() => quit(code), graceMs).unref()
     })
   }
   try {
@@ -83,7 +99,8 @@ async function runCommand(
     if (signalled === undefined) process.exitCode = await report(error, command)
   }
   // Threads may still be at work for a scan that was given up.
-  if (signalled !== undefined) process.exit(signalled)
+  if (signalled !== undefined) quit(signalled)
+  running = undefined
 }
 
 const program = new Command('trialscan')

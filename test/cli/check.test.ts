@@ -564,6 +564,33 @@ describe('check', () => {
     expect([code, stderr]).toEqual([70, expect.stringMatching(/too late(.*\n)*If it is none of your module/)])
   })
 
+  it.each([
+    ['ends the process', 'process.exit(0)'],
+    ['waits for what never comes', 'await new Promise(() => {})'],
+  ])('does not take a module that %s for a training in which all is well', async (_, text) => {
+    const module = join(directory, 'ends.mjs')
+    writeFileSync(module, text)
+    const { code, stdout, stderr } = await trialscan('check', VANISHING, '--module', module)
+    expect([code, stdout, stderr]).toEqual([
+      70,
+      '',
+      expect.stringMatching(/^trialscan: check was ended before it was done/),
+    ])
+  })
+
+  it('reads rules in UTF-8, with a byte order mark or without, and says so of other encodings', async () => {
+    const rules = join(directory, 'encoded.json')
+    const parameters = { rule_to_invoke: 'VanishingGradient', threshold: '1e-30' }
+    const text = JSON.stringify([{ RuleConfigurationName: 'v', RuleParameters: parameters }])
+    const run = (bytes: string | Buffer) => {
+      writeFileSync(rules, bytes)
+      return trialscan('check', VANISHING, '--rules', rules)
+    }
+    expect(await run(`\ufeff${text}`)).toMatchObject({ code: 0, stderr: '' })
+    const { code, stderr } = await run(Buffer.from(`\ufeff${text}`, 'utf16le'))
+    expect([code, stderr]).toEqual([4, `trialscan: ${rules}: expected JSON in UTF-8, got bytes of another encoding\n`])
+  })
+
   it('judges a range of steps, in one file if it is told to', async () => {
     const out = join(directory, 'findings.jsonl')
     const command = ['check', VANISHING, '--rule', 'VanishingGradient,threshold=0.001', '--out', out]

@@ -34,13 +34,13 @@ export async function repairCollections(
     try {
       bytes = await store.read(path, { maxByteLength: MAX_COLLECTIONS_BYTES, isText: true })
       const url = store.url(path)
-      const told = parseCollections(new TextDecoder().decode(bytes), url)
-      if (told.numWorkers > Math.max(MAX_WORKERS, workers.length)) {
-        const [expected, got] = [`at most ${MAX_WORKERS} workers`, `${told.numWorkers}`]
+      const parsed = parseCollections(new TextDecoder().decode(bytes), url)
+      if (parsed.numWorkers > Math.max(MAX_WORKERS, workers.length)) {
+        const [expected, got] = [`at most ${MAX_WORKERS} workers`, `${parsed.numWorkers}`]
         const message = `${url}: expected ${expected}, got ${got}`
         throw new FormatError('BadCollectionsFile', message, { url, expected, got })
       }
-      numWorkers = Math.max(numWorkers, told.numWorkers)
+      numWorkers = Math.max(numWorkers, parsed.numWorkers)
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
       const data = error.toJSON()
@@ -64,12 +64,12 @@ export async function repairCollections(
     if (saved === null) notes.leaveOutFile(path, error)
   }
   if (!areExpected || paths.length >= numWorkers) return
-  const there = new Set(paths.map(parseCollectionsFileName))
+  const present = new Set(paths.map(parseCollectionsFileName))
   // Those who wrote nothing else can only be guessed, by the names that ranks have.
   const owing = [...workers, ...Array.from({ length: numWorkers }, (_, rank) => `worker_${rank}` as Worker)]
   for (const worker of owing) {
-    if (there.has(worker) || there.size >= numWorkers) continue
-    there.add(worker)
+    if (present.has(worker) || present.size >= numWorkers) continue
+    present.add(worker)
     const path = collectionsFilePath(worker)
     const message = 'the job has ended, and there is no such file'
     await output.write(path, substitute)

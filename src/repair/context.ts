@@ -31,7 +31,7 @@ export class RepairSource {
   readonly #signal: AbortSignal | undefined
   readonly #listed: ReadonlySet<string>
   /** What was there to be read. */
-  readonly #there = new Set<string>()
+  readonly #existing = new Set<string>()
   readonly #paths: string[] = []
   readonly #stamps: number[] = []
 
@@ -46,7 +46,7 @@ export class RepairSource {
   /** Looks at files before they are read, such that whatever is changed later is seen to be. */
   async watch(paths: readonly string[]): Promise<void> {
     const stamps = await this.#keep(paths)
-    for (const [i, path] of paths.entries()) if (!Number.isNaN(stamps[i * STAMP_LENGTH])) this.#there.add(path)
+    for (const [i, path] of paths.entries()) if (!Number.isNaN(stamps[i * STAMP_LENGTH])) this.#existing.add(path)
     const tickMs = this.#access.isRemote ? REMOTE_CLOCK_TICK_MS : CLOCK_TICK_MS
     const recently = Date.now() - tickMs
     const isTime = (i: number): boolean => (this.#access.isRemote ? i % STAMP_LENGTH === 1 : i % STAMP_LENGTH > 0)
@@ -74,11 +74,11 @@ export class RepairSource {
     if (this.#access.isRemote) await this.#expectSame(new Set(await this.#store.list('', { recursive: true })))
   }
 
-  async #expectSame(there: ReadonlySet<string>): Promise<void> {
+  async #expectSame(existing: ReadonlySet<string>): Promise<void> {
     const after = await this.#store.stamps(this.#paths)
     const at = this.#paths.findIndex((path, i) => {
       const [from, end] = [i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH]
-      if (there.has(path) !== this.#listed.has(path)) return true
+      if (existing.has(path) !== this.#listed.has(path)) return true
       return after.subarray(from, end).some((number, j) => !Object.is(number, this.#stamps[from + j]))
     })
     if (at >= 0) throw this.#changed(this.#paths[at]!, 'one that changed in the meantime')
@@ -90,7 +90,7 @@ export class RepairSource {
    */
   expectTold(path: string, error: ErrorData): void {
     if (!tellsOfFile(error)) throw errorFromData(error)
-    if (error.code === 'NotFound' && this.#there.has(path)) throw this.#changed(path, 'none any more')
+    if (error.code === 'NotFound' && this.#existing.has(path)) throw this.#changed(path, 'none any more')
   }
 
   #changed(path: string, got: string): FormatError {

@@ -37,10 +37,10 @@ export class Grouping {
 
   /** By their names, and what the index files say. */
   group({ all, events, eventsByName, others }: SortedFiles, indexes: readonly IndexSource[]): Group[] {
-    const there = new Set([...events, ...others.filter(path => !isTemporary(path) && isPlainPath(path))])
+    const existing = new Set([...events, ...others.filter(path => !isTemporary(path) && isPlainPath(path))])
     const groups = new Map<string | null, Group>()
     const groupOf = (path: string | null): Group => {
-      const isOther = path !== null && !there.has(path) && all.has(path)
+      const isOther = path !== null && !existing.has(path) && all.has(path)
       const group = groups.get(path) ?? { path, isOther, indexes: [] }
       groups.set(path, group)
       return group
@@ -51,7 +51,7 @@ export class Grouping {
       const { step, worker, content, eventFile } = index
       const own = eventsByName.get(nameKey(step, worker))
       if (content === null || own === undefined || eventFile === own) groupOf(eventFile).indexes.push(index)
-      else if (eventFile !== null && !there.has(eventFile)) {
+      else if (eventFile !== null && !existing.has(eventFile)) {
         // It has the right name; what the index file calls it is wrong.
         groupOf(own).indexes.push(this.#ownOf(index, own))
       } else if (eventFile !== null || !named.has(own)) {

@@ -70,8 +70,8 @@ export async function readIndexes(
       indexes.push({ path, step, worker, content: isRead ? content : null, tellsMode: kind === 'json' })
       if (isRead) continue
       const { code } = content
-      const told = code === 'UnsafePath' ? code : content instanceof StoreError ? 'Unreadable' : 'BadIndexFile'
-      findings.problemOf(content.toJSON(), path, told, `what ${worker} saved at step ${step} is not found`)
+      const problemCode = code === 'UnsafePath' ? code : content instanceof StoreError ? 'Unreadable' : 'BadIndexFile'
+      findings.problemOf(content.toJSON(), path, problemCode, `what ${worker} saved at step ${step} is not found`)
     }
   }
   return indexes
@@ -108,14 +108,14 @@ export function checkWorkers(indexes: readonly ReadIndex[], collections: Collect
   }
   for (const [step, workers] of [...byStep].sort(([a], [b]) => a - b)) {
     if (workers.length >= wanted) continue
-    const there = new Set(workers)
+    const present = new Set(workers)
     // Some of them: there can be as many workers as steps, of one step each.
     const missing: Worker[] = []
     for (const worker of known) {
       if (missing.length === MAX_LISTED) break
-      if (!there.has(worker)) missing.push(worker)
+      if (!present.has(worker)) missing.push(worker)
     }
-    const missingCount = known.length - there.size
+    const missingCount = known.length - present.size
     const strangers = wanted - workers.length - missingCount
     const names = [...missing, ...(strangers > 0 ? [`${strangers} that wrote nothing`] : [])]
     const nameCount = missingCount + (strangers > 0 ? 1 : 0)

@@ -103,11 +103,11 @@ async function checkEndMarkers(store: Store, findings: Findings): Promise<void> 
 
 function checkTemporaries({ temporaries, ended }: TrialFiles, paths: readonly string[], findings: Findings): void {
   if (temporaries.length === 0) return
-  const there = new Set(paths)
+  const existing = new Set(paths)
   for (const file of temporaries) {
     const final = file.slice(0, -'.tmp'.length)
     const found = 'a file that is still called temporary'
-    if (ended && !there.has(final)) {
+    if (ended && !existing.has(final)) {
       const expected = 'all files closed, since the job has ended'
       findings.problem({ code: 'LeftoverTemporary', file, expected, found, lost: `what was to be in ${final}` })
     } else {

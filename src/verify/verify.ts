@@ -95,13 +95,13 @@ async function runVerification(access: Access, options: VerifyOptions): Promise<
   const { files, events, unlisted } = listed
   const { isPlain, isTornasole, ended } = files
   const collections = await checkCollections(store, listed, findings)
-  const told = await readIndexes(files, findings, access, options)
+  const indexFiles = await readIndexes(files, findings, access, options)
   const savedNames = new SavedNames()
-  for (const { content } of told) {
+  for (const { content } of indexFiles) {
     savedNames.addAll(content?.tensors ?? [])
     savedNames.addAll(content?.shapes ?? [])
   }
-  const indexes = checkOwners(told, store, findings)
+  const indexes = checkOwners(indexFiles, store, findings)
   const isIndexListed = !unlisted.has(INDEX_DIRECTORY)
   if (!isPlain && files.index.length === 0 && events.length > 0 && isIndexListed) {
     const expected = `files under ${INDEX_DIRECTORY}/ that tell what the event files hold`
@@ -119,7 +119,7 @@ async function runVerification(access: Access, options: VerifyOptions): Promise<
     job: {
       isTornasole,
       deep,
-      withShapes: told.some(({ content }) => (content?.shapes.length ?? 0) > 0),
+      withShapes: indexFiles.some(({ content }) => (content?.shapes.length ?? 0) > 0),
       windowByteLength: Math.floor(memory / 2),
     },
   })
@@ -131,7 +131,7 @@ async function runVerification(access: Access, options: VerifyOptions): Promise<
     ...findings.told,
     stats: {
       eventFiles: check.eventFiles,
-      indexFiles: told.length,
+      indexFiles: indexFiles.length,
       records: check.records,
       recordsWithoutChecksum: check.recordsWithoutChecksum,
       tensors: check.tensors,

@@ -74,7 +74,7 @@ function* pieces({ startByte, byteLength }: CopiedFile): Generator<CopiedPiece> 
 /** Gives records the checksums of their payloads, as the pieces of a file go by. */
 class Checksums {
   readonly #engine: Engine
-  readonly #room: Address
+  readonly #buffer: Address
   #file: CopiedFile | null = null
   /** The record that is under way, and the checksum of its payload so far. */
   #record = 0
@@ -82,7 +82,7 @@ class Checksums {
 
   constructor(engine: Engine) {
     this.#engine = engine
-    this.#room = engine.reserveBytes(COPIED_BYTES)
+    this.#buffer = engine.reserveBytes(COPIED_BYTES)
   }
 
   /** @param piece what lies at `pieceStart` of the file: whole records, or parts of them, without a gap */
@@ -93,7 +93,7 @@ class Checksums {
       this.#crc = 0
     }
     const pieceEnd = pieceStart + piece.length
-    this.#engine.view(this.#room, piece.length).set(piece)
+    this.#engine.view(this.#buffer, piece.length).set(piece)
     for (let at = pieceStart; at < pieceEnd; ) {
       const recordStart = file.startByte[this.#record]!
       const recordEnd = recordStart + file.byteLength[this.#record]!
@@ -101,7 +101,7 @@ class Checksums {
       const payloadStart = Math.max(at, recordStart + HEADER_LENGTH)
       const payloadEnd = Math.min(footer, pieceEnd)
       if (payloadStart < payloadEnd) {
-        const address = (this.#room + (payloadStart - pieceStart)) as Address
+        const address = (this.#buffer + (payloadStart - pieceStart)) as Address
         this.#crc = this.#engine.crc32c(address, payloadEnd - payloadStart, this.#crc)
       }
       const end = Math.min(recordEnd, pieceEnd)

@@ -58,7 +58,7 @@ class Measurement {
   /** Buffers of former copies. */
   readonly #spare: Uint8Array[] = []
   /** The limit on what short records unfold to: copies that are held, and values for rules. */
-  readonly #unfoldRoom: UnfoldBudget
+  readonly #unfoldBudget: UnfoldBudget
   /** The batch whose cursors are at the beginning of its values. */
   #rewound: DecodedBatch | null = null
   #readBytes = 0
@@ -69,7 +69,7 @@ class Measurement {
     this.#job = job
     this.#engine = engine
     this.#sourceOf = file => stores[job.storeOf[file]!]!
-    this.#unfoldRoom = new UnfoldBudget(job.windowByteLength)
+    this.#unfoldBudget = new UnfoldBudget(job.windowByteLength)
     this.#table = new RecordTable(total)
     this.#failures = new Failures(job, this.#sourceOf)
     const { first, second } = job.tasks
@@ -123,7 +123,7 @@ class Measurement {
       this.#rewound = decoded
     }
     if (kind === 'strings') {
-      this.#takeStrings(record, found, () => engine.values.copyStrings(batch, i, found, this.#unfoldRoom))
+      this.#takeStrings(record, found, () => engine.values.copyStrings(batch, i, found, this.#unfoldBudget))
       return
     }
     // A few bytes can stand for any number of elements, since the last one is repeated.
@@ -132,9 +132,9 @@ class Measurement {
       throw new QueryError('ValueTooLarge', `expected ${expected}, got ${count} elements`, { elements: count })
     }
     engine.scoped(() => {
-      const unfoldRoom = new UnfoldBudget(this.#job.windowByteLength)
+      const unfoldBudget = new UnfoldBudget(this.#job.windowByteLength)
       const address =
-        kind === 'content' ? content : this.#copyIn(engine.values.copyElements(batch, i, found, unfoldRoom))
+        kind === 'content' ? content : this.#copyIn(engine.values.copyElements(batch, i, found, unfoldBudget))
       const isUnfolded = isShort(found)
       this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count, isUnfolded })
     })
@@ -165,7 +165,7 @@ class Measurement {
         this.#table.reduce(record, row)
         if (!hasTasks) return
         if (kind === 'strings') {
-          this.#takeStrings(record, found, () => large.copyStrings(this.#unfoldRoom))
+          this.#takeStrings(record, found, () => large.copyStrings(this.#unfoldBudget))
           return
         }
         let address = region
@@ -236,7 +236,7 @@ class Measurement {
 
   #value({ dtype, shape, address, count, isUnfolded }: Elements): RawValue {
     const byteLength = count * elementByteLength(dtype)
-    if (isUnfolded) this.#unfoldRoom.take(byteLength)
+    if (isUnfolded) this.#unfoldBudget.take(byteLength)
     return rawValue({ dtype, shape }, this.#engine.view(address, byteLength).slice(), null, this.#engine)
   }
 
@@ -257,7 +257,7 @@ class Measurement {
 
   #hold(record: number, elements: Elements): void {
     const byteLength = elements.count * elementByteLength(elements.dtype)
-    if (elements.isUnfolded) this.#unfoldRoom.take(byteLength)
+    if (elements.isUnfolded) this.#unfoldBudget.take(byteLength)
     const spare = this.#spare.findIndex(bytes => bytes.length === byteLength)
     const bytes = spare < 0 ? new Uint8Array(byteLength) : this.#spare.splice(spare, 1)[0]!
     bytes.set(this.#engine.view(elements.address, byteLength))
@@ -271,7 +271,7 @@ class Measurement {
     const held = this.#held.get(record)
     if (held === undefined) return
     this.#held.delete(record)
-    if (held.isUnfolded) this.#unfoldRoom.give(held.bytes.length)
+    if (held.isUnfolded) this.#unfoldBudget.give(held.bytes.length)
     this.#spare.push(held.bytes)
     if (this.#spare.length > MAX_SPARE) this.#spare.shift()
   }

@@ -14,13 +14,13 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
   const total = job.records.file.length
   const values = new Array<RawValue | null>(total).fill(null)
   const failures = new Failures(job, () => store)
-  const unfoldRoom = new UnfoldBudget(job.unfoldLimit)
+  const unfoldBudget = new UnfoldBudget(job.unfoldLimit)
   const visitor: RecordVisitor = {
     record(record, i, { batch, slots }) {
       const found = slots.found(i)
       return () => {
-        const strings = found.kind === 'strings' ? engine.values.copyStrings(batch, i, found, unfoldRoom) : null
-        const bytes = strings ? null : engine.values.copyElements(batch, i, found, unfoldRoom)
+        const strings = found.kind === 'strings' ? engine.values.copyStrings(batch, i, found, unfoldBudget) : null
+        const bytes = strings ? null : engine.values.copyElements(batch, i, found, unfoldBudget)
         values[record] = rawValue(found, bytes, strings, engine)
       }
     },
@@ -37,8 +37,8 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
     for (let record = 0; record < total; record++) {
       try {
         const large = await openLarge(job, record, engine, store)
-        const strings = large.found.dtype === 'string' ? await large.readStrings(unfoldRoom) : null
-        const bytes = strings ? null : await large.readElements(unfoldRoom)
+        const strings = large.found.dtype === 'string' ? await large.readStrings(unfoldBudget) : null
+        const bytes = strings ? null : await large.readElements(unfoldBudget)
         readBytes += large.readBytes
         reads += large.reads
         values[record] = rawValue(large.found, bytes, strings, engine)

@@ -32,13 +32,13 @@ export class FrameFinder {
       const isNear = before >= window.start && at - before <= window.byteLength >> 1
       await window.fill(isNear ? before : at)
     }
-    return this.#setting.engine.framedLength(this.#setting.room, window.addressOf(at), window.end - at)
+    return this.#setting.engine.framedLength(this.#setting.batch, window.addressOf(at), window.end - at)
   }
 
   /** Why the last header was bad. To be asked before anything is searched, which takes its place. */
   headerError(url: string, startByte: number): TrialscanError {
-    const { engine, room } = this.#setting
-    return engine.slots(room, 1).error(0, { url, startByte, tensor: '' })
+    const { engine, batch } = this.#setting
+    return engine.slots(batch, 1).error(0, { url, startByte, tensor: '' })
   }
 
   /** Whether index entries tell of records in a range of bytes, or there are none that could. */
@@ -63,10 +63,10 @@ export class FrameFinder {
     const limit = end ?? window.fileLength
     for (let from = at + 1; from + HEADER_LENGTH <= limit; ) {
       if (!window.holds(from, HEADER_LENGTH)) await window.fill(from)
-      const there = window.end - from
-      const found = engine.survey.findFrame(window.addressOf(from), there, window.fileLength - from)
+      const available = window.end - from
+      const found = engine.survey.findFrame(window.addressOf(from), available, window.fileLength - from)
       from += found
-      if (found + HEADER_LENGTH > there) {
+      if (found + HEADER_LENGTH > available) {
         if (window.end >= window.fileLength) break
         continue
       }

@@ -22,7 +22,7 @@ export interface RangeSetting {
   readonly engine: Engine
   readonly store: Store
   readonly tags: TagNumbers
-  readonly room: Batch
+  readonly batch: Batch
   readonly window: Address
   readonly windowByteLength: number
   readonly tail: Address
@@ -31,11 +31,11 @@ export interface RangeSetting {
 /** Takes all of the memory that a job needs. */
 export function settingOf(job: VerifyJob, engine: Engine, store: Store): RangeSetting {
   engine.reset()
-  const room = engine.reserveBatch(SLOTS)
+  const batch = engine.reserveBatch(SLOTS)
   const windowByteLength = Math.min(isRemote(store) ? REMOTE_WINDOW_BYTES : WINDOW_BYTES, job.windowByteLength)
   const window = engine.reserveBytes(windowByteLength)
   const tail = engine.reserveBytes(MAX_TAIL_BYTES)
-  return { job, engine, store, tags: new TagNumbers(), room, window, windowByteLength, tail }
+  return { job, engine, store, tags: new TagNumbers(), batch, window, windowByteLength, tail }
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })

@@ -37,11 +37,11 @@ export class LargeRecords {
 
   /** A record that is longer than the window, which begins with it. Its head is there; the rest streams. */
   async check(at: number, byteLength: number): Promise<void> {
-    const { engine, room, job } = this.#setting
+    const { engine, batch, job } = this.#setting
     const release = engine.mark()
     const count = await this.#survey(at, byteLength)
     if (count !== null) {
-      const slots = engine.slots(room, count)
+      const slots = engine.slots(batch, count)
       this.#found.openRecord(at, byteLength, slots.eventStep(0))
       this.#taker.checkRecord(slots, 0)
       for (let i = 0; i < count; i++) this.#values.take(slots, i)
@@ -58,24 +58,24 @@ export class LargeRecords {
 
   /** Finds the Values of a record by its head and, where it has one large field, its tail. @returns null where that is not enough */
   async #survey(at: number, byteLength: number): Promise<number | null> {
-    const { engine, room, tail, job } = this.#setting
+    const { engine, batch, tail, job } = this.#setting
     const window = this.#window
     const payloadLength = byteLength - FRAMING_LENGTH
     const survey = (tailAt: Address | 0, tailLength: number): number => {
       const head = { address: window.address, byteLength: window.held }
-      return engine.survey.sparse(room, head, payloadLength, tailAt, tailLength, job.isTornasole)
+      return engine.survey.sparse(batch, head, payloadLength, tailAt, tailLength, job.isTornasole)
     }
     let count = survey(0, 0)
-    let slots = engine.slots(room, 1)
+    let slots = engine.slots(batch, 1)
     if (slots.needs(0) === 'tail') {
       const tailStart = slots.dataOffset(0) + slots.dataByteLength(0)
       const tailLength = byteLength - FOOTER_LENGTH - tailStart
       if (tailLength <= MAX_TAIL_BYTES && (await window.read(at + tailStart, tail, tailLength)) === tailLength) {
         count = survey(tail, tailLength)
-        slots = engine.slots(room, 1)
+        slots = engine.slots(batch, 1)
       }
     }
-    return slots.needs(0) === null && count <= room.capacity ? count : null
+    return slots.needs(0) === null && count <= batch.capacity ? count : null
   }
 
   /** The checksum of the payload, in windows. @returns whether the record is there to its end */
@@ -92,9 +92,9 @@ export class LargeRecords {
       // The checksum comes with the last bytes of what it is of.
       const part = Math.min(window.byteLength - FOOTER_LENGTH, end - next)
       const wanted = next + part === end ? part + FOOTER_LENGTH : part
-      const there = await window.read(next, window.address, wanted)
-      if (there < wanted) {
-        this.#taker.shrunk(at, byteLength, next + there)
+      const available = await window.read(next, window.address, wanted)
+      if (available < wanted) {
+        this.#taker.shrunk(at, byteLength, next + available)
         return false
       }
       crc = engine.crc32c(window.address, part, crc)
@@ -142,14 +142,14 @@ export class LargeRecords {
 
   /** A record that is longer than the window, but not than what may be in memory. */
   async #whole(at: number, byteLength: number): Promise<void> {
-    const { engine, room, job } = this.#setting
+    const { engine, batch, job } = this.#setting
     const window = this.#window
     const release = engine.mark()
     try {
       const address = engine.reserveBytes(byteLength)
-      const there = await window.read(at, address, byteLength)
-      if (there < byteLength) return this.#taker.shrunk(at, byteLength, at + there)
-      const count = engine.survey.records(room, address, byteLength, job.isTornasole)
+      const available = await window.read(at, address, byteLength)
+      if (available < byteLength) return this.#taker.shrunk(at, byteLength, at + available)
+      const count = engine.survey.records(batch, address, byteLength, job.isTornasole)
       // Offsets are counted from the window.
       this.#taker.take(at, at - (address - window.address), count, Number.POSITIVE_INFINITY)
     } finally {

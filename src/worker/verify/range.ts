@@ -79,9 +79,9 @@ export class RangeVerifier {
   async #survey(at: number, endByte: number | null): Promise<number> {
     const window = this.#window
     if (!window.holds(at, FRAMING_LENGTH)) await window.fill(at)
-    const { engine, room, job } = this.#setting
+    const { engine, batch, job } = this.#setting
     const end = engine.scoped(() => {
-      const some = { ...room, capacity: this.#capacity }
+      const some = { ...batch, capacity: this.#capacity }
       const count = engine.survey.records(some, window.addressOf(at), window.end - at, job.isTornasole)
       return this.take(at, window.start, count, endByte ?? window.fileLength)
     })
@@ -96,12 +96,12 @@ export class RangeVerifier {
    * @returns where the next record begins
    */
   take(at: number, base: number, count: number, until: number): number {
-    const { engine, room, window } = this.#setting
+    const { engine, batch, window } = this.#setting
     const found = this.#found
     if (count === 0) return at
     const footers: Address[] = []
     const surveyed = Math.min(count, this.#capacity)
-    let slots = engine.slots(room, surveyed)
+    let slots = engine.slots(batch, surveyed)
     let end = at
     let frame = 0
     for (let i = 0; i < surveyed; i++) {
@@ -116,12 +116,12 @@ export class RangeVerifier {
       }
       this.#values.take(slots, i)
     }
-    for (let rest = count, capacity = this.#capacity; rest > capacity; capacity = room.capacity) {
+    for (let rest = count, capacity = this.#capacity; rest > capacity; capacity = batch.capacity) {
       // One record of many Values: the step may come behind them.
-      rest = engine.survey.rest(room, end - at - FRAMING_LENGTH)
-      slots = engine.slots(room, Math.min(rest, room.capacity))
+      rest = engine.survey.rest(batch, end - at - FRAMING_LENGTH)
+      slots = engine.slots(batch, Math.min(rest, batch.capacity))
       if (this.checkRecord(slots, 0)) found.setStep(slots.eventStep(0))
-      for (let i = 0; i < Math.min(rest, room.capacity); i++) this.#values.take(slots, i)
+      for (let i = 0; i < Math.min(rest, batch.capacity); i++) this.#values.take(slots, i)
     }
     found.checkStep()
     if (this.#isSuspect(end)) footers.pop()

@@ -89,7 +89,7 @@ export class ValueCheck {
     const found = this.#found
     const { last } = found
     const startByte = found.startOf(last)
-    const fault = deep.look(this.#setting.room, slots, i, tensor, last)
+    const fault = deep.look(this.#setting.batch, slots, i, tensor, last)
     if (fault === 'text') {
       found.fail('BadText', tensor, () => found.error('BadText', startByte, 'strings in UTF-8', 'other bytes'))
     } else if (fault === 'bool') {

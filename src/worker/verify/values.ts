@@ -72,10 +72,10 @@ export class DeepLook {
   }
 
   /** Decodes the value in a surveyed slot. */
-  look(room: Batch, slots: SlotReader, i: number, tensor: string, record: number): ValueFault {
+  look(batch: Batch, slots: SlotReader, i: number, tensor: string, record: number): ValueFault {
     const engine = this.#engine
     const { dtype, kind, shape, dataByteLength } = slots.found(i)
-    if (dtype === 'string') return engine.values.everyString(room, i, isText) ? null : 'text'
+    if (dtype === 'string') return engine.values.everyString(batch, i, isText) ? null : 'text'
     let fault: ValueFault = null
     if (dtype === 'bool' && kind === 'content') {
       const data = slots.dataAddress(i)
@@ -85,7 +85,7 @@ export class DeepLook {
       if (known !== dataByteLength) fault = 'bool'
     }
     this.keep(
-      new Moments(dtype, engine.reduceSlot(room, i, KnownMoments.all).slice()),
+      new Moments(dtype, engine.reduceSlot(batch, i, KnownMoments.all).slice()),
       shape,
       tensor,
       slots.eventStep(i),

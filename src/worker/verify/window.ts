@@ -55,15 +55,15 @@ export class FileWindow {
     this.held = isKept ? kept : 0
     const wanted = Math.min(this.byteLength, this.fileLength - at) - this.held
     if (wanted <= 0) return
-    const there = await this.read(this.end, (this.address + this.held) as Address, wanted)
-    this.held += there
-    if (there < wanted) this.fileLength = this.end
+    const available = await this.read(this.end, (this.address + this.held) as Address, wanted)
+    this.held += available
+    if (available < wanted) this.fileLength = this.end
   }
 
   /** Reads to anywhere. @returns how many bytes there were */
   async read(startByte: number, address: Address, byteLength: number): Promise<number> {
-    const there = await this.#store.readInto(this.path, startByte, this.#engine.view(address, byteLength))
-    this.readBytes += there
-    return there
+    const available = await this.#store.readInto(this.path, startByte, this.#engine.view(address, byteLength))
+    this.readBytes += available
+    return available
   }
 }

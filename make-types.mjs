@@ -1,23 +1,28 @@
 /**
- * Writes the types that are published: dist/bundle/index.d.ts, all in one file, and index.d.cts for CommonJS. TypeScript's
- * node16 takes no ES module's declarations in a CommonJS module as they are, so the latter says of each name that it has
- * the type it has in the former.
+ * Writes the types that are published: dist/bundle/index.d.ts and kernels.d.ts, with what they share in types.d.ts, and a .d.cts
+ * of each for CommonJS. TypeScript's node16 takes no ES module's declarations in a CommonJS module as they are, so the latter
+ * says of each name that it has the type it has in the former.
  */
 
 import { writeFileSync } from 'node:fs'
 import { rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
 
-const bundle = await rollup({ input: 'dist/index.d.ts', plugins: [dts()], external: /^[^./]/ })
-await bundle.write({ file: 'dist/bundle/index.d.ts' })
+const ENTRIES = ['index', 'kernels']
 
-const lines = Object.entries(await import('./dist/index.js')).flatMap(([name, value]) => {
-  const declared = `export declare const ${name}: typeof types.${name}`
-  const isClass = typeof value === 'function' && /^class\b/.test(String(value))
-  return isClass ? [declared, `export type ${name} = types.${name}`] : [declared]
-})
-const from = "from './index.js' with { 'resolution-mode': 'import' }"
-writeFileSync(
-  'dist/bundle/index.d.cts',
-  [`import type * as types ${from}`, `export type * ${from}`, ...lines, ''].join('\n'),
-)
+const input = Object.fromEntries(ENTRIES.map(name => [name, `dist/${name}.d.ts`]))
+const bundle = await rollup({ input, plugins: [dts()], external: /^[^./]/ })
+await bundle.write({ dir: 'dist/bundle', entryFileNames: '[name].d.ts', chunkFileNames: 'types.d.ts' })
+
+for (const entry of ENTRIES) {
+  const lines = Object.entries(await import(`./dist/${entry}.js`)).flatMap(([name, value]) => {
+    const declared = `export declare const ${name}: typeof types.${name}`
+    const isClass = typeof value === 'function' && /^class\b/.test(String(value))
+    return isClass ? [declared, `export type ${name} = types.${name}`] : [declared]
+  })
+  const from = `from './${entry}.js' with { 'resolution-mode': 'import' }`
+  writeFileSync(
+    `dist/bundle/${entry}.d.cts`,
+    [`import type * as types ${from}`, `export type * ${from}`, ...lines, ''].join('\n'),
+  )
+}

@@ -35,16 +35,10 @@ export {
   WaitTimeout,
 } from './errors.js'
 export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
+export { allclose, type Tolerance } from './job/allclose.js'
 export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './job/row.js'
 export * as rowText from './job/row.js'
-export {
-  allclose,
-  type ElementsOf,
-  type NumericArray,
-  type TensorValue,
-  type Tolerance,
-  type ValueOf,
-} from './job/tensor-value.js'
+export type { ElementsOf, NumericArray, TensorValue, ValueOf } from './job/tensor-value.js'
 export type { Activity, ChannelSums, Question } from './measure/question.js'
 export type { TensorAtStep } from './measure/tensor-at-step.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'

@@ -39,7 +39,8 @@ function exampleOf(page: string): string {
 
 it.each(['README.md', ...pages].filter(page => exampleOf(page) !== ''))('%s', async page => {
   const code = exampleOf(page)
-    .replaceAll("'/data/my-training'", JSON.stringify(trial))
+    .replaceAll('/data/my-training', JSON.stringify(trial).slice(1, -1))
+    .replaceAll("'trialscan/kernels'", JSON.stringify(pathToFileURL(join(ROOT, 'dist/kernels.js')).href))
     .replaceAll("'trialscan'", JSON.stringify(pathToFileURL(join(ROOT, 'dist/index.js')).href))
   const file = join(scratch, `${page.replaceAll('/', '-')}.ts`)
   writeFileSync(file, `${code}\nexport {}\n`)

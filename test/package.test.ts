@@ -116,9 +116,9 @@ describe.each(whenLong)('the package', () => {
       ...documents,
     ]
     const built = paths.filter(path => /^dist\/bundle\/[\w-]+\.c?js$/.test(path))
-    const types = ['dist/bundle/index.d.ts', 'dist/bundle/index.d.cts']
+    const types = ['index.d.ts', 'index.d.cts', 'kernels.d.ts', 'kernels.d.cts', 'types.d.ts'].map(name => `dist/bundle/${name}`)
     expect(paths).toEqual([...written, ...built, ...types, 'build/release.wasm'].sort())
-    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/main.js']))
+    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.js']))
     expect(packed.size).toBeLessThan(450_000)
     expect(packed.unpackedSize).toBeLessThan(1_500_000)
   })
@@ -169,6 +169,13 @@ describe.each(whenLong)('the package', () => {
     expect(await run(process.execPath, ['use.cjs', PLAIN_TRIAL], user)).toBe('true\n')
   })
 
+  it('has the core for arrays of any kind', async () => {
+    const code = "console.log(moments(Float32Array.of(3, 4)).reduction('l2'))"
+    writeFileSync(join(user, 'kernels.js'), `import { moments } from 'trialscan/kernels'\n${code}`)
+    writeFileSync(join(user, 'kernels.cjs'), `const { moments } = require('trialscan/kernels')\n${code}`)
+    for (const file of ['kernels.js', 'kernels.cjs']) expect(await run(process.execPath, [file], user)).toBe('5\n')
+  })
+
   it('has a command', async () => {
     const out = await run('npx', ['--offline', 'trialscan', 'scan', PLAIN_TRIAL, '--format', 'csv'], user)
     expect(out.trimEnd().split('\n')).toHaveLength(16)
@@ -180,6 +187,13 @@ describe.each(whenLong)('the package', () => {
       writeFileSync(
         join(user, 'use.ts'),
         `import { createTrial, evaluate, type Finding, Rule, type ScanRow, VanishingGradient } from 'trialscan'
+      import { allocate, type Moments, moments, readTFRecords } from 'trialscan/kernels'
+      const array: Float32Array = allocate('float32', 4)
+      export const row: Moments = moments(array, ['mean'])
+      for (const { payload } of readTFRecords(new Uint8Array(0))) payload.length
+      for await (const { payload } of readTFRecords(new Blob([]))) payload.length
+      // @ts-expect-error: there is no such reduction
+      moments(array, ['p95'])
       class Mine extends Rule {
         override setRequiredTensors(step: number): void {
           this.reqTensors.add('loss', [step])
@@ -201,6 +215,8 @@ describe.each(whenLong)('the package', () => {
       writeFileSync(
         join(user, 'use.cts'),
         `import { createTrial, type ScanRow, UsageError } from 'trialscan'
+      import { type Difference, difference } from 'trialscan/kernels'
+      export const apart: Difference = difference(new Float32Array(1), new Float32Array(1))
       import trialscan = require('trialscan')
       export async function rows(path: string): Promise<ScanRow[]> {
         const trial: trialscan.Trial = await createTrial(path, { rangeSteps: [0, 10] })

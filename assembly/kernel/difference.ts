@@ -71,7 +71,7 @@ function sumApartComplex(n: u32): f64 {
 }
 
 /** Gives float64 elements an imaginary part, from the last to the first, so that none is overwritten before it is read. */
-function makeComplex(at: usize, n: u32): void {
+export function makeComplex(at: usize, n: u32): void {
   for (let i = <usize>n; i-- > 0; ) {
     store<f64>(at + (i << 4), load<f64>(at + (i << 3)))
     store<f64>(at + (i << 4), 0, 8)

@@ -291,6 +291,27 @@ export enum KnownMoments {
   all = 31,
 }
 
+/**
+ * How two tensors differ: numbers of 8 bytes, all float64 (assembly/kernel/compare.ts). NaN wherever a NaN has met a number.
+ */
+export enum DifferenceRow {
+  /** Pairs compared. */
+  count = 0,
+  unequalCount = 8,
+  /** Index of the first unequal pair; -1 if there is none. */
+  firstUnequal = 16,
+  /** The largest |a − b|, and the largest |a − b| / |b|. */
+  maxAbsolute = 24,
+  maxRelative = 32,
+  /** The largest distance in units of the last place, for two tensors of one float type, pairs with NaN aside. */
+  maxUlps = 40,
+  /** Σab, Σa² and Σb², of scaled elements. */
+  dot = 48,
+  squaresA = 56,
+  squaresB = 64,
+  size = 72,
+}
+
 /** A line to be written from a row of moments; all fields are u32. */
 export enum TextLine {
   /** Address of the row. */

@@ -13,6 +13,32 @@ export function dtypeNumber(dtype: DType): number {
   return DTypeNumber[dtype]
 }
 
+/** Whether a dtype is one of numbers that we know: what users of plain JavaScript give may be anything. */
+export function isNumeric(dtype: DType): boolean {
+  return typeof dtype === 'string' && dtype !== 'string' && dtypeOf(dtypeNumber(dtype)) === dtype
+}
+
+/** Typed arrays by name, with the dtype of each. */
+const ARRAYS: Readonly<Record<string, DType>> = {
+  Float16Array: 'float16',
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  Int8Array: 'int8',
+  Int16Array: 'int16',
+  Int32Array: 'int32',
+  BigInt64Array: 'int64',
+  Uint8Array: 'uint8',
+  Uint8ClampedArray: 'uint8',
+  Uint16Array: 'uint16',
+  Uint32Array: 'uint32',
+  BigUint64Array: 'uint64',
+}
+
+/** The dtype of a typed array's elements, those of a Buffer too; undefined for a DataView. */
+export function dtypeOfArray(array: ArrayBufferView): DType | undefined {
+  return ARRAYS[Object.prototype.toString.call(array).slice('[object '.length, -1)]
+}
+
 /** Bytes per element; 0 for strings. */
 export function elementByteLength(dtype: DType): number {
   return ElementByteLength[dtype]

@@ -2,6 +2,7 @@
 
 import { EngineError } from '../errors.js'
 import type { DType } from '../types.js'
+import { DifferenceRow } from './abi.js'
 import { dtypeNumber, elementByteLength } from './dtype.js'
 import type { Address, CoreMemory } from './memory.js'
 import type { Core } from './module.js'
@@ -12,6 +13,12 @@ export interface Closeness {
   readonly rtol: number
   readonly atol: number
   readonly equalNan: boolean
+}
+
+/** What the elements of each side are multiplied with before they are squared. */
+export interface Scales {
+  readonly a: number
+  readonly b: number
 }
 
 export class ElementKernels {
@@ -26,6 +33,25 @@ export class ElementKernels {
   /** Σ|a − b| of elements in the core's memory; NaN if any difference is, such as ∞ − ∞. */
   sumAbsDifference(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number): number {
     return this.#core.absDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
+  }
+
+  /** Reserves a row for `compare`. */
+  reserveDifference(): Address {
+    const row = this.#memory.reserveBytes(DifferenceRow.size)
+    const numbers = this.#memory.doubles(row, DifferenceRow.size / 8)
+    numbers.fill(0)
+    numbers[DifferenceRow.firstUnequal / 8] = -1
+    return row
+  }
+
+  /** Adds how elements in the core's memory differ to a row. */
+  compare(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number, scales: Scales, row: Address): void {
+    this.#core.compare(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count, scales.a, scales.b, row)
+  }
+
+  /** A copy of such a row. */
+  difference(row: Address): Float64Array {
+    return this.#memory.doubles(row, DifferenceRow.size / 8).slice()
   }
 
   /** How many elements of a in the core's memory are not close to those of b. */

@@ -163,6 +163,11 @@ export class Engine extends CoreMemory {
     return this.doubles(row, ROW_LENGTH)
   }
 
+  /** Merges the moments of one row of a batch into another, as far as both are known. */
+  mergeRow(batch: Batch, into: number, from: number): void {
+    this.#core.momentsMerge(batch.rows + into * MomentsRow.size, batch.rows + from * MomentsRow.size)
+  }
+
   /**
    * Merges the moments of the parts of a tensor, and keeps what all of the rows know.
    * @param rows in the order of the parts
@@ -174,7 +179,7 @@ export class Engine extends CoreMemory {
     for (const row of rows) {
       if (row.length !== ROW_LENGTH) throw new EngineError(`expected rows of ${ROW_LENGTH} numbers, got ${row.length}`)
       this.rows(batch, 2).set(row, ROW_LENGTH)
-      this.#core.momentsMerge(batch.rows, batch.rows + MomentsRow.size)
+      this.mergeRow(batch, 0, 1)
     }
     return this.rows(batch, 1).slice()
   }

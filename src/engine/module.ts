@@ -1,7 +1,6 @@
 /** The compiled core: read and compiled once per process, and handed to threads as it is. */
 
-import { readFileSync } from 'node:fs'
-import { instantiateSync } from '@assemblyscript/loader'
+import { createRequire } from 'node:module'
 import { EngineError } from '../errors.js'
 
 // No types of WebAssembly here: declarations are published, and a user's compiler knows them only with the DOM library.
@@ -44,6 +43,16 @@ export interface Core {
     atol: number,
     equalNan: number,
   ): number
+  compare(
+    dtypeA: number,
+    a: number,
+    dtypeB: number,
+    b: number,
+    count: number,
+    scaleA: number,
+    scaleB: number,
+    row: number,
+  ): void
   absDifference(dtypeA: number, a: number, dtypeB: number, b: number, count: number): number
   countInside(dtype: number, data: number, rows: number, columns: number, lo: number, hi: number, counts: number): void
   countBelow(counts: number, columns: number, limit: number): number
@@ -66,6 +75,11 @@ export interface Core {
   selectFloat32(data: number, count: number, numbers: number, ranks: number, scratch: number): number
 }
 
+/** For what is needed only once: as imports, the two would take 4 ms of every process, whether it has an engine or not. */
+const require = createRequire(import.meta.url)
+const fileSystem = (): typeof import('node:fs') => require('node:fs')
+const loader = (): typeof import('@assemblyscript/loader') => require('@assemblyscript/loader')
+
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)
 
 let compiled: CompiledCore | undefined
@@ -77,7 +91,7 @@ export type CompiledCore = object
 export function coreModule(): CompiledCore {
   if (compiled === undefined) {
     try {
-      compiled = new WebAssembly.Module(readFileSync(CORE_URL))
+      compiled = new WebAssembly.Module(fileSystem().readFileSync(CORE_URL))
     } catch (cause) {
       const what = cause instanceof WebAssembly.CompileError ? 'that file cannot run here' : 'it could not be read'
       const hint = 'a bundler leaves it behind (keep trialscan external); in a clone, `npm run build` makes it'
@@ -116,14 +130,15 @@ export function threadsThatFit(): number {
 function countThatFit(): number {
   const limit = addressSpaceLimit()
   if (limit === null) return Number.POSITIVE_INFINITY
-  const taken = Number(/VmSize:\s*(\d+) kB/.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? 0) * 1024
+  const taken =
+    Number(/VmSize:\s*(\d+) kB/.exec(fileSystem().readFileSync('/proc/self/status', 'latin1'))?.[1] ?? 0) * 1024
   return Math.max(0, Math.floor((limit - taken - RESERVED_BYTES) / (RESERVED_BYTES + THREAD_BYTES)))
 }
 
 /** The limit of `ulimit -v` in bytes; null if there is none, or none that can be found out. */
 function addressSpaceLimit(): number | null {
   try {
-    const match = /^Max address space\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))
+    const match = /^Max address space\s+(\d+)/m.exec(fileSystem().readFileSync('/proc/self/limits', 'latin1'))
     return match ? Number(match[1]) : null
   } catch {
     return null
@@ -138,7 +153,7 @@ export function instantiateCore(): Core {
 function instantiate() {
   const module = coreModule() as WebAssembly.Module
   try {
-    return instantiateSync(module, {}).instance
+    return loader().instantiateSync(module, {}).instance
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
     const needed =

@@ -1,5 +1,6 @@
 /** Everything that crosses a thread: jobs down, replies back. Plain data; numbers in columns, whose buffers are moved. */
 
+import type { ArraysJob, ArraysReply } from './arrays.js'
 import type { CopyJob, CopyReply } from './copy.js'
 import type { DescribeJob, DescribeReply } from './describe.js'
 import type { IndexJob, IndexReply } from './index-files.js'
@@ -9,7 +10,17 @@ import type { SurveyJob, SurveyReply } from './survey.js'
 import type { ValueJob, ValueReply } from './value.js'
 import type { VerifyJob, VerifyReply } from './verify.js'
 
-export type Job = ScanJob | PartJob | MeasureJob | DescribeJob | ValueJob | IndexJob | SurveyJob | VerifyJob | CopyJob
+export type Job =
+  | ScanJob
+  | PartJob
+  | MeasureJob
+  | DescribeJob
+  | ValueJob
+  | IndexJob
+  | SurveyJob
+  | VerifyJob
+  | CopyJob
+  | ArraysJob
 
 export type Reply =
   | ScanReply
@@ -21,6 +32,7 @@ export type Reply =
   | SurveyReply
   | VerifyReply
   | CopyReply
+  | ArraysReply
 
 /** The reply that belongs to a job. */
 export type ReplyTo<J extends Job> = Extract<Reply, { kind: J['kind'] }>

@@ -1,8 +1,5 @@
 /** A tensor's value: a typed array with its shape and strides, as zarrita and scijs' ndarray have them. */
 
-import { withEngineSync } from '../engine/engines.js'
-import { UsageError } from '../errors.js'
-import { checkOptions, kinds, optionsOf, shown } from '../options.js'
 import type { DType } from '../types.js'
 import type { RawValue } from './value.js'
 
@@ -137,63 +134,4 @@ export function stridesOf(shape: readonly number[]): number[] {
     stride *= shape[i]!
   }
   return strides
-}
-
-/** Tolerances of allclose; the defaults are numpy's. */
-export interface Tolerance {
-  /** Default 1e-5. */
-  readonly rtol?: number
-  /** Default 1e-8. */
-  readonly atol?: number
-  /** Whether NaN is close to NaN. Default false. */
-  readonly equalNan?: boolean
-}
-
-export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kinds.tolerance, equalNan: kinds.flag })
-
-/** Typed arrays by name, with the dtype of each. */
-const ARRAYS: Readonly<Record<string, DType>> = {
-  Float32Array: 'float32',
-  Float64Array: 'float64',
-  Int8Array: 'int8',
-  Int16Array: 'int16',
-  Int32Array: 'int32',
-  BigInt64Array: 'int64',
-  Uint8Array: 'uint8',
-  Uint8ClampedArray: 'uint8',
-  Buffer: 'uint8',
-  Uint16Array: 'uint16',
-  Uint32Array: 'uint32',
-  BigUint64Array: 'uint64',
-}
-
-/** What allclose compares. */
-type Comparable = Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>
-
-/**
- * Whether every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only
- * to itself. Two float32 are compared in float32 arithmetic, as numpy does, all others in float64.
- * @param a a tensor's value, or a typed array, which has one dimension
- * @param b the same; its dtype may differ
- * @throws UsageError if the shapes differ, for strings, and for anything that is neither a value nor a typed array
- */
-export function allclose(a: TensorValue | NumericArray, b: TensorValue | NumericArray, options?: Tolerance): boolean {
-  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = checkOptions('allclose', TOLERANCE, options)
-  const [left, right] = [comparable('a', a), comparable('b', b)]
-  if (left.shape.length !== right.shape.length || left.shape.some((size, i) => size !== right.shape[i])) {
-    throw new UsageError(`allclose: expected tensors of one shape, got [${left.shape}] and [${right.shape}]`)
-  }
-  return withEngineSync(({ elements }) => elements.countNotClose(left, right, { rtol, atol, equalNan })) === 0
-}
-
-function comparable(name: string, given: TensorValue | NumericArray): Comparable {
-  const dtype = ArrayBuffer.isView(given) ? ARRAYS[given.constructor.name] : given?.dtype
-  const isValue = dtype !== undefined && Array.isArray((given as TensorValue).shape)
-  if (ArrayBuffer.isView(given) && dtype !== undefined) {
-    const bytes = new Uint8Array(given.buffer, given.byteOffset, given.byteLength)
-    return { dtype, shape: [given.length], bytes }
-  }
-  if (isValue && dtype !== 'string') return given as TensorValue
-  const got = dtype === 'string' ? 'a tensor of strings' : shown(given)
-  throw new UsageError(`allclose: expected ${name} to be a tensor of numbers or a typed array, got ${got}`)
 }

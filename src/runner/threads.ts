@@ -33,7 +33,10 @@ export class ThreadRunner implements Runner {
         signal?.throwIfAborted()
         if (this.#isClosed) throw closed()
         if (this.#pool !== own) continue
-        reply = await pool.run(job, signal ? { signal } : {})
+        reply = await pool.run(job, {
+          ...(signal && { signal }),
+          ...(job.kind === 'arrays' && { transferList: job.moved }),
+        })
       } catch (cause) {
         signal?.throwIfAborted()
         if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause

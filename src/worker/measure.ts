@@ -15,11 +15,11 @@ import type { MeasureJob, MeasureReply, TaskNumbers, TaskValue } from '../job/me
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
 import type { Store } from '../store/store.js'
+import { rawValue } from './raw-value.js'
 import { openLarge } from './records/large.js'
 import { Failures, histogramResult, RecordTable } from './records/record.js'
 import { type DecodedBatch, readRecords } from './records/records.js'
 import { type Asking, answerAlone, compare, type Elements, type Pair } from './tasks.js'
-import { rawValue } from './values.js'
 
 export async function measure(job: MeasureJob, engine: Engine, stores: readonly Store[]): Promise<MeasureReply> {
   const measurement = new Measurement(job, engine, stores)

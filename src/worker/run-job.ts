@@ -3,6 +3,7 @@
 import type { Engine } from '../engine/engine.js'
 import type { Job, Reply } from '../job/job.js'
 import type { Store, StoreSpec } from '../store/store.js'
+import { reduceArrays } from './arrays.js'
 import { describe } from './describe.js'
 import { readIndexFiles } from './index-files.js'
 import { measure } from './measure.js'
@@ -13,6 +14,7 @@ import { readValues } from './values.js'
 /** Runs a job on this thread's engine. */
 export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Promise<Reply> {
   if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
+  if (job.kind === 'arrays') return reduceArrays(job, engine)
   const store = storeOf(job.store)
   switch (job.kind) {
     case 'scan':

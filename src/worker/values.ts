@@ -1,11 +1,11 @@
 /** The values of records. */
 
 import type { Engine } from '../engine/engine.js'
-import type { RecordContents } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
 import type { Histogram } from '../format/histogram.js'
 import type { RawValue, ValueJob, ValueReply } from '../job/value.js'
 import type { Store } from '../store/store.js'
+import { rawValue } from './raw-value.js'
 import { openLarge } from './records/large.js'
 import { Failures, shapeOf } from './records/record.js'
 import { type RecordVisitor, readRecords } from './records/records.js'
@@ -52,19 +52,6 @@ export async function readValues(job: ValueJob, engine: Engine, store: Store): P
   })
   const stats = { records: total, readBytes, reads }
   return { kind: 'value', values: values.filter(value => value !== null), failures: failed, stats }
-}
-
-export function rawValue(
-  { dtype, shape }: Pick<RecordContents, 'dtype' | 'shape'>,
-  bytes: Uint8Array<ArrayBuffer> | null,
-  strings: string[] | null,
-  engine: Engine,
-): RawValue {
-  const widened =
-    bytes !== null && (dtype === 'float16' || dtype === 'bfloat16')
-      ? engine.values.widenToFloat32(dtype, new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2))
-      : null
-  return { dtype, shape, bytes: bytes ?? new Uint8Array(0), widened, strings }
 }
 
 function histogramValue(histogram: Histogram): RawValue {

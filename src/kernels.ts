@@ -1,0 +1,32 @@
+/** The core for one's own numbers, alone: re-exports only. `trialscan/kernels`; it loads neither trials nor stores nor threads. */
+
+export {
+  type Complex,
+  type ExactExtremes,
+  Moments,
+  mergeMoments,
+  momentsOf,
+  type ReductionValue,
+} from './engine/moments.js'
+export {
+  EngineError,
+  type ErrorData,
+  FormatError,
+  QueryError,
+  ReductionUndefined,
+  ThreadError,
+  TrialscanError,
+  UsageError,
+} from './errors.js'
+export type { Tolerance } from './job/allclose.js'
+export type { NumericArray, TensorValue } from './job/tensor-value.js'
+export { type ArrayOf, allocate } from './kernels/allocate.js'
+export { type ArrayEngine, createEngine, type EngineOptions, type MomentsOfOptions } from './kernels/array-engine.js'
+export { type BytesInput, crc32c, crc32cCombine, maskedCrc32c } from './kernels/checksum.js'
+export { allclose, type Difference, difference } from './kernels/compare.js'
+export type { ArrayInput, StridedArray } from './kernels/elements.js'
+export { type DecodedEvent, decodeEvent, type EventValue } from './kernels/event.js'
+export { moments, reduce } from './kernels/moments.js'
+export type { ReducedArray } from './kernels/pool.js'
+export { readTFRecords, type TFRecord, type TFRecordOptions } from './kernels/tfrecord.js'
+export { type CheckLevel, type DType, type Mode, REDUCTIONS, type ReductionBase, type ReductionName } from './types.js'

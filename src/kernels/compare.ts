@@ -1,0 +1,147 @@
+/** Two arrays compared. */
+
+import { BLOCK_ELEMENTS, DifferenceRow } from '../engine/abi.js'
+import { elementByteLength } from '../engine/dtype.js'
+import type { Scales } from '../engine/elements.js'
+import type { Engine } from '../engine/engine.js'
+import { withEngineSync } from '../engine/engines.js'
+import type { Address } from '../engine/memory.js'
+import type { Tolerance } from '../job/allclose.js'
+import type { ArrayElements } from '../job/arrays.js'
+import { copyElements, WINDOW_BYTES } from '../worker/arrays.js'
+import { type ArrayInput, elementsOf } from './elements.js'
+import { reduce } from './moments.js'
+import { described, expectOptions, list, wrong } from './wrong.js'
+
+/** How two arrays differ. Two NaN are equal; where a NaN stands against a number, the largest differences are NaN. */
+export interface Difference {
+  /** Pairs of elements. */
+  readonly count: number
+  readonly unequalCount: number
+  /** The index of the first unequal pair, in C order; undefined if all are equal. */
+  readonly firstUnequal: number | undefined
+  /** The largest |a − b|. Computed in float64, of two arrays of one 64-bit integer type exactly. */
+  readonly maxAbsolute: number
+  /** The largest |a − b| / |b|; Infinity where b is 0 and a is not. */
+  readonly maxRelative: number
+  /**
+   * The most steps from one float to the next that lie between a and b (units of the last place), for two arrays of one of the
+   * dtypes float16, bfloat16, float32, float64; else undefined. Pairs with NaN don't count.
+   */
+  readonly maxUlps: number | undefined
+  /** Σab / √(Σa² · Σb²), of complex numbers as if each part were an element. NaN if an array is all zeros or not finite. */
+  readonly cosineSimilarity: number
+}
+
+const FLOATS: readonly string[] = ['float16', 'bfloat16', 'float32', 'float64']
+
+/**
+ * Whether every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only to itself.
+ * Two float32 are compared in float32 arithmetic, as numpy does, all others in float64.
+ * @throws UsageError
+ */
+export function allclose(a: ArrayInput, b: ArrayInput, tolerance: Tolerance = {}): boolean {
+  const [left, right] = pairOf('allclose', a, b)
+  expectOptions('allclose', tolerance, ['rtol', 'atol', 'equalNan'])
+  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = tolerance
+  for (const [name, number] of Object.entries({ rtol, atol })) {
+    if (typeof number !== 'number' || !(number >= 0))
+      throw wrong('allclose', `${name} to be a number from 0`, described(number))
+  }
+  if (typeof equalNan !== 'boolean') throw wrong('allclose', 'equalNan to be true or false', described(equalNan))
+  return withEngineSync(engine => {
+    engine.reset()
+    const closeness = { rtol, atol, equalNan }
+    return everyWindow(engine, left, right, (x, y, count) => {
+      return engine.elements.countNotCloseAt(left.dtype, x, right.dtype, y, count, closeness) === 0
+    })
+  })
+}
+
+/**
+ * How two arrays of one shape differ.
+ * @throws UsageError
+ */
+export function difference(a: ArrayInput, b: ArrayInput): Difference {
+  const [left, right] = pairOf('difference', a, b)
+  const slot = slotsOf(left, right, { a: 1, b: 1 })
+  const count = slot(DifferenceRow.count)
+  const first = slot(DifferenceRow.firstUnequal)
+  const hasUlps = left.dtype === right.dtype && FLOATS.includes(left.dtype)
+  let cosineSimilarity = cosine(slot)
+  // Squares of extreme numbers leave the range of float64.
+  if (!isOrdinary(slot(DifferenceRow.squaresA)) || !isOrdinary(slot(DifferenceRow.squaresB))) {
+    cosineSimilarity = cosine(slotsOf(left, right, { a: scaleOf(a), b: scaleOf(b) }))
+  }
+  return {
+    count,
+    unequalCount: slot(DifferenceRow.unequalCount),
+    firstUnequal: first < 0 ? undefined : first,
+    maxAbsolute: slot(DifferenceRow.maxAbsolute),
+    maxRelative: slot(DifferenceRow.maxRelative),
+    maxUlps: hasUlps ? slot(DifferenceRow.maxUlps) : undefined,
+    cosineSimilarity,
+  }
+}
+
+/** The numbers of a row that says how two arrays differ. */
+function slotsOf(a: ArrayElements, b: ArrayElements, scales: Scales): (slot: DifferenceRow) => number {
+  return withEngineSync(engine => {
+    engine.reset()
+    const row = engine.elements.reserveDifference()
+    everyWindow(engine, a, b, (x, y, count) => {
+      engine.elements.compare(a.dtype, x, b.dtype, y, count, scales, row)
+      return true
+    })
+    const numbers = engine.elements.difference(row)
+    return slot => numbers[slot / 8]!
+  })
+}
+
+function cosine(slot: (slot: DifferenceRow) => number): number {
+  const lengths = Math.sqrt(slot(DifferenceRow.squaresA)) * Math.sqrt(slot(DifferenceRow.squaresB))
+  return Math.max(-1, Math.min(1, slot(DifferenceRow.dot) / lengths))
+}
+
+/** Whether a sum of squares is far from both ends of the range. */
+function isOrdinary(squares: number): boolean {
+  return squares > 1e-250 && squares < 1e290
+}
+
+/** A power of two that brings the largest element near 1. */
+function scaleOf(array: ArrayInput): number {
+  const largest = Number(reduce(array, 'abs_max'))
+  if (!(largest > 0 && largest < Number.POSITIVE_INFINITY)) return 1
+  return 2 ** Math.max(-1000, Math.min(1000, -Math.floor(Math.log2(largest))))
+}
+
+function pairOf(call: string, a: ArrayInput, b: ArrayInput): [ArrayElements, ArrayElements] {
+  const [left, right] = [elementsOf(call, a), elementsOf(call, b)]
+  if (left.shape.length !== right.shape.length || left.shape.some((size, axis) => size !== right.shape[axis])) {
+    throw wrong(call, 'arrays of one shape', `${list(left.shape)} and ${list(right.shape)}`)
+  }
+  return [left, right]
+}
+
+/**
+ * Brings two arrays into the core's memory, a window of each at a time, for as long as `test` is passed. Arrays that differ mostly do
+ * so from their first elements on, so the first window is small.
+ */
+function everyWindow(
+  engine: Engine,
+  a: ArrayElements,
+  b: ArrayElements,
+  test: (x: Address, y: Address, count: number) => boolean,
+): boolean {
+  const [sizeA, sizeB] = [elementByteLength(a.dtype), elementByteLength(b.dtype)]
+  const most = Math.min(a.count, WINDOW_BYTES / Math.max(sizeA, sizeB))
+  const [x, y] = [engine.reserveBytes(most * sizeA), engine.reserveBytes(most * sizeB)]
+  for (let at = 0; at < a.count; ) {
+    const count = Math.min(at === 0 ? BLOCK_ELEMENTS : most, a.count - at)
+    copyElements(a, at, count, engine.view(x, count * sizeA))
+    copyElements(b, at, count, engine.view(y, count * sizeB))
+    if (!test(x, y, count)) return false
+    at += count
+  }
+  return true
+}

@@ -1,0 +1,124 @@
+/** What the kernels take: arrays of numbers of any kind, checked. */
+
+import { dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
+import { quote, UsageError } from '../errors.js'
+import type { ArrayElements } from '../job/arrays.js'
+import { type NumericArray, stridesOf, type TensorValue } from '../job/tensor-value.js'
+import type { DType } from '../types.js'
+import { allocationOf } from './allocate.js'
+import { described, isObject, list, wrong } from './wrong.js'
+
+/** Elements whose dtype or place a typed array alone doesn't tell. */
+export interface StridedArray {
+  /**
+   * A typed array of the dtype; of two numbers per element for complex64 (Float32Array) and complex128 (Float64Array); of the
+   * bits for float16 and bfloat16 (Uint16Array). Or the little-endian bytes: a Uint8Array, a DataView, a buffer.
+   */
+  readonly data: ArrayBufferView | ArrayBufferLike
+  /** Default: that of the typed array. */
+  readonly dtype?: DType
+  /** Default: one dimension, as long as there are elements. */
+  readonly shape?: readonly number[]
+  /** How far apart neighbours are along each axis, in elements; any whole numbers. Default: C order. */
+  readonly stride?: readonly number[]
+  /** Index of the first element. Default 0. */
+  readonly offset?: number
+}
+
+/** Numbers: a typed array (a Float16Array too, where there is one), elements described, or the value of a tensor. */
+export type ArrayInput = NumericArray | Uint8ClampedArray | ArrayBufferView | StridedArray | TensorValue
+
+/** The dtypes that a typed array can hold besides its own. */
+const OTHER_DTYPES: Readonly<Record<string, readonly DType[]>> = {
+  float32: ['complex64'],
+  float64: ['complex128'],
+  uint16: ['float16', 'bfloat16'],
+}
+
+/**
+ * @param call the call as it is written, for messages
+ * @throws UsageError
+ */
+export function elementsOf(call: string, given: ArrayInput): ArrayElements {
+  if (ArrayBuffer.isView(given)) return arrayOf(call, { data: given })
+  if (!isObject(given) || !('data' in given)) {
+    throw wrong(call, 'a typed array, or elements as { data, dtype, shape, stride, offset }', described(given))
+  }
+  // The data of a value may be widened; its bytes are as they were saved.
+  if ('bytes' in given) return arrayOf(call, { data: given.bytes, dtype: given.dtype, shape: given.shape })
+  return arrayOf(call, given)
+}
+
+function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }: StridedArray): ArrayElements {
+  const bytes = bytesOf(call, data)
+  const own = ArrayBuffer.isView(data) ? dtypeOfArray(data) : undefined
+  const dtype = given ?? (ArrayBuffer.isView(data) ? allocatedDType(data, own) : undefined)
+  if (dtype === undefined) throw wrong(call, 'a dtype beside a buffer or a DataView', 'none')
+  if (!isNumeric(dtype)) throw wrong(call, 'the dtype of numbers', quote(String(dtype)))
+  const size = elementByteLength(dtype)
+  const isRaw = own === undefined || own === 'uint8'
+  if (!isRaw && own !== dtype && !OTHER_DTYPES[own]?.includes(dtype)) {
+    throw wrong(call, `${dtype} elements in an array of them, or as bytes`, `an array of ${own}`)
+  }
+  if (bytes.length % size !== 0) throw wrong(call, `whole elements of ${size} bytes`, `${bytes.length} bytes`)
+  const held = bytes.length / size
+  if (!Number.isSafeInteger(offset) || offset < 0 || offset > held) {
+    throw wrong(call, `an offset from 0 to ${held}`, described(offset))
+  }
+  const sizes = shape ?? [stride === undefined ? held - offset : held]
+  if (!isList(sizes, size => size >= 0)) throw wrong(call, 'a shape of whole numbers from 0', described(shape))
+  const count = sizes.reduce((product, size) => product * size, 1)
+  if (!Number.isSafeInteger(count)) throw wrong(call, 'at most 2^53 elements', `shape ${list(sizes)}`)
+  if (stride === undefined) {
+    if (count !== held - offset) {
+      throw wrong(call, `${count} elements, as the shape ${list(sizes)} says`, `${held - offset}`)
+    }
+    return { dtype, shape: sizes, count, bytes: bytes.subarray(offset * size), layout: null }
+  }
+  if (!isList(stride) || stride.length !== sizes.length) {
+    throw wrong(call, `a stride for each dimension of the shape ${list(sizes)}`, described(stride))
+  }
+  const [first, last] = reach(sizes, stride, offset)
+  if (count > 0 && (first < 0 || last >= held)) {
+    const places = `shape ${list(sizes)}, stride ${list(stride)} and offset ${offset}, which reach from ${first} to ${last}`
+    throw wrong(call, `indices from 0 to ${held - 1}`, places)
+  }
+  const dense = stridesOf(sizes)
+  if (count === 0 || sizes.every((size, axis) => size === 1 || stride[axis] === dense[axis])) {
+    const from = count === 0 ? 0 : offset
+    return { dtype, shape: sizes, count, bytes: bytes.subarray(from * size, (from + count) * size), layout: null }
+  }
+  return { dtype, shape: sizes, count, bytes, layout: { shape: sizes, stride, offset } }
+}
+
+/** An allocated array holds what it was allocated for, unless it is looked at as another kind of array. */
+function allocatedDType(view: ArrayBufferView, own: DType | undefined): DType | undefined {
+  const allocation = allocationOf(view)
+  return allocation !== undefined && allocation.arrayDType === own ? allocation.dtype : own
+}
+
+/**
+ * The bytes of a view or a buffer, wherever they lie.
+ * @throws UsageError for anything else, and for what has been transferred to a thread
+ */
+export function bytesOf(call: string, data: ArrayBufferView | ArrayBufferLike): Uint8Array {
+  const isView = ArrayBuffer.isView(data)
+  const isBuffer = data instanceof ArrayBuffer || data instanceof SharedArrayBuffer
+  if (!isView && !isBuffer) throw wrong(call, 'a typed array, a DataView or a buffer', described(data))
+  try {
+    return isView ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data)
+  } catch (cause) {
+    throw new UsageError(`${call}: expected a buffer with its bytes, got a detached one`, { call }, cause)
+  }
+}
+
+/** The lowest and the highest index. */
+function reach(shape: readonly number[], stride: readonly number[], offset: number): [first: number, last: number] {
+  const steps = shape.map((size, axis) => (size - 1) * stride[axis]!)
+  const sum = (numbers: readonly number[]): number => numbers.reduce((total, step) => total + step, offset)
+  return [sum(steps.filter(step => step < 0)), sum(steps.filter(step => step > 0))]
+}
+
+function isList(given: unknown, isGood: (size: number) => boolean = () => true): given is readonly number[] {
+  return Array.isArray(given) && given.every(size => Number.isSafeInteger(size) && isGood(size))
+}

@@ -1,0 +1,51 @@
+/** Reductions of arrays. */
+
+import { KnownMoments } from '../engine/abi.js'
+import { withEngineSync } from '../engine/engines.js'
+import { Moments, type ReductionValue, setFor } from '../engine/moments.js'
+import { nearestNames, quote, UsageError } from '../errors.js'
+import type { ArrayElements } from '../job/arrays.js'
+import { REDUCTIONS, type ReductionName } from '../types.js'
+import { reduceArray, reduceInPlace } from '../worker/arrays.js'
+import { addressOf, allocationOf } from './allocate.js'
+import { type ArrayInput, elementsOf } from './elements.js'
+import { described, wrong } from './wrong.js'
+
+/**
+ * All reductions of an array, and how many of its elements are NaN, infinite or 0. They have the bits that a scan of the same
+ * tensor has.
+ * @param known the reductions that will be asked for: fewer take less time. Default: all
+ * @throws UsageError
+ */
+export function moments(array: ArrayInput, known?: readonly ReductionName[]): Moments {
+  return momentsOf(elementsOf('moments', array), knownFor('moments', known))
+}
+
+/**
+ * One reduction of an array.
+ * @throws UsageError
+ * @throws ReductionUndefined for a reduction that is not defined for the dtype
+ */
+export function reduce(array: ArrayInput, name: ReductionName): ReductionValue {
+  return momentsOf(elementsOf('reduce', array), knownFor('reduce', [name])).reduction(name)
+}
+
+function momentsOf(array: ArrayElements, known: KnownMoments): Moments {
+  const { dtype, bytes, layout } = array
+  const allocation = layout === null ? allocationOf(bytes) : undefined
+  const row = allocation
+    ? reduceInPlace(allocation.engine, allocation.batch, array, addressOf(bytes), known)
+    : withEngineSync(engine => reduceArray(engine, array, known))
+  return new Moments(dtype, row)
+}
+
+/** What rows must know for these reductions. @throws UsageError for an unknown one */
+export function knownFor(call: string, names: readonly ReductionName[] | undefined): KnownMoments {
+  if (names === undefined) return KnownMoments.all
+  if (!Array.isArray(names)) throw wrong(call, 'a list of reductions', described(names))
+  const unknown = names.find(name => !REDUCTIONS.includes(name))
+  if (unknown === undefined) return setFor(names)
+  const nearest = nearestNames(String(unknown), REDUCTIONS).map(quote).join(' or ')
+  const hint = nearest === '' ? '' : `; did you mean ${nearest}?`
+  throw new UsageError(`${call}: expected the name of a reduction, got ${described(unknown)}${hint}`, { call })
+}

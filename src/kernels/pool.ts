@@ -1,0 +1,183 @@
+/** Arrays reduced on threads. Loaded when it is needed: it brings the pool. */
+
+import { availableParallelism } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
+import type { KnownMoments } from '../engine/abi.js'
+import { elementByteLength } from '../engine/dtype.js'
+import { withEngine, withEngineSync } from '../engine/engines.js'
+import { threadsThatFit } from '../engine/module.js'
+import { Moments } from '../engine/moments.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
+import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply } from '../job/arrays.js'
+import { JOB_BYTES } from '../job/plan/memory.js'
+import { pump } from '../runner/pump.js'
+import { ThreadRunner } from '../runner/threads.js'
+import type { DType } from '../types.js'
+import { copyElements, partsOf, reduceArrays } from '../worker/arrays.js'
+import { allocationOf } from './allocate.js'
+
+/** Parts of one job: small arrays go to a thread by the thousand. */
+const JOB_PARTS = 1024
+
+/** What became of an array. */
+export interface ReducedArray {
+  readonly moments: Moments
+  /** With `transfer`: the array's buffer, moved back; undefined if it was copied or is shared. */
+  readonly buffer: ArrayBuffer | undefined
+}
+
+export interface PoolRequest {
+  readonly known: KnownMoments
+  /** Whether buffers are moved to the threads and back. */
+  readonly transfer: boolean
+  readonly signal: AbortSignal | undefined
+}
+
+export class Pool {
+  /** Null for the calling thread. */
+  readonly #runner: ThreadRunner | null
+
+  constructor(threads = availableParallelism()) {
+    this.#runner = threads === 0 ? null : new ThreadRunner(Math.min(threads, Math.max(1, threadsThatFit())))
+  }
+
+  /** The moments of arrays, in their order. No more of them are taken, or copied, than keeps the threads busy. */
+  async *momentsOf(
+    arrays: Iterable<ArrayElements>,
+    request: PoolRequest,
+  ): AsyncGenerator<ReducedArray, void, undefined> {
+    const { signal } = request
+    const runner = this.#runner
+    const run = ({ job }: Plan): Promise<ArraysReply> => (runner ? runner.run(job, signal) : runHere(job))
+    const plans = planArrays(arrays, request, runner !== null)
+    let rows: Float64Array<ArrayBuffer>[] = []
+    for await (const { plan, reply, error } of pump(plans, run, { ahead: runner?.ahead ?? 1, signal })) {
+      if (reply === null) throw error
+      for (let part = 0; part < plan.job.parts.length; part++) {
+        rows.push(reply.rows.slice(part * ROW_LENGTH, (part + 1) * ROW_LENGTH))
+        const end = plan.ends.get(part)
+        if (end === undefined) continue
+        const row = rows.length === 1 ? rows[0]! : withEngineSync(engine => engine.mergeRows(rows))
+        rows = []
+        yield { moments: new Moments(end.dtype, row), buffer: bufferOf(reply, end) }
+      }
+    }
+  }
+
+  /** Ends the threads. */
+  async close(): Promise<void> {
+    await this.#runner?.close()
+  }
+}
+
+function bufferOf({ returned }: ArraysReply, end: ArrayEnd): ArrayBuffer | undefined {
+  const buffer = returned[end.returned]?.buffer
+  return buffer instanceof ArrayBuffer ? buffer : undefined
+}
+
+async function runHere(job: ArraysJob): Promise<ArraysReply> {
+  // A turn of the event loop, so that signals and timers get through between two jobs.
+  await setImmediate()
+  return withEngine(async engine => reduceArrays(job, engine))
+}
+
+interface Plan {
+  readonly job: ArraysJob
+  /** By the number of the part that is an array's last. */
+  readonly ends: ReadonlyMap<number, ArrayEnd>
+}
+
+interface ArrayEnd {
+  readonly dtype: DType
+  /** Which of the returned buffers is the array's; -1: none. */
+  readonly returned: number
+}
+
+/** Plans jobs, each when it is about to run. An array that isn't moved is cut into its parts, which any thread can take. */
+function* planArrays(
+  arrays: Iterable<ArrayElements>,
+  { known, transfer }: PoolRequest,
+  isCopied: boolean,
+): Generator<Plan> {
+  let open = new OpenPlan(known)
+  for (const array of arrays) {
+    const buffer = transfer ? wholeBuffer(array) : undefined
+    const isShared = array.bytes.buffer instanceof SharedArrayBuffer
+    const parts = partsOf(array)
+    for (const [i, part] of parts.entries()) {
+      const returned = buffer === undefined ? -1 : open.move(buffer)
+      if (buffer !== undefined || isShared || !isCopied) open.add(array, part)
+      else open.addCopy(array, part)
+      if (i === parts.length - 1) open.end(array.dtype, returned)
+      else if (buffer !== undefined) continue
+      if (!open.isFull) continue
+      yield open.plan()
+      open = new OpenPlan(known)
+    }
+  }
+  if (!open.isEmpty) yield open.plan()
+}
+
+/** The buffer of an array that is all of it: only then nobody else's bytes are moved. */
+function wholeBuffer({ bytes }: ArrayElements): ArrayBuffer | undefined {
+  const { buffer } = bytes
+  const isWhole = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength
+  return isWhole && allocationOf(bytes) === undefined ? buffer : undefined
+}
+
+class OpenPlan {
+  readonly #known: KnownMoments
+  readonly #parts: (ArrayPart & { readonly array: ArrayElements })[] = []
+  readonly #ends = new Map<number, ArrayEnd>()
+  readonly #copies: ArrayBuffer[] = []
+  readonly #returned: ArrayBuffer[] = []
+  #byteLength = 0
+
+  constructor(known: KnownMoments) {
+    this.#known = known
+  }
+
+  get isEmpty(): boolean {
+    return this.#parts.length === 0
+  }
+
+  get isFull(): boolean {
+    return this.#parts.length >= JOB_PARTS || this.#byteLength >= JOB_BYTES
+  }
+
+  /** Has a buffer moved with the job; returns its number among those that come back. */
+  move(buffer: ArrayBuffer): number {
+    // The arrays of one buffer come one after the other, if there are several.
+    if (this.#returned.at(-1) !== buffer) this.#returned.push(buffer)
+    return this.#returned.length - 1
+  }
+
+  add(array: ArrayElements, part: ArrayPart): void {
+    this.#parts.push({ array, ...part })
+    this.#byteLength += part.count * elementByteLength(array.dtype)
+  }
+
+  addCopy(array: ArrayElements, { first, count }: ArrayPart): void {
+    const bytes = new Uint8Array(count * elementByteLength(array.dtype))
+    copyElements(array, first, count, bytes)
+    this.#copies.push(bytes.buffer)
+    this.add({ dtype: array.dtype, shape: [count], count, bytes, layout: null }, { first: 0, count })
+  }
+
+  /** The part added last is the last of its array. */
+  end(dtype: DType, returned: number): void {
+    this.#ends.set(this.#parts.length - 1, { dtype, returned })
+  }
+
+  plan(): Plan {
+    const [parts, returned] = [this.#parts, this.#returned]
+    const job: ArraysJob = {
+      kind: 'arrays',
+      known: this.#known,
+      parts,
+      moved: [...this.#copies, ...returned],
+      returned,
+    }
+    return { job, ends: this.#ends }
+  }
+}

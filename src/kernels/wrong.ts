@@ -1,0 +1,32 @@
+/** What is wrong with what a call was given. */
+
+import { nearestNames, quote, UsageError } from '../errors.js'
+
+export function isObject(given: unknown): given is object {
+  return typeof given === 'object' && given !== null
+}
+
+/** What was given, in a few words. */
+export function described(given: unknown): string {
+  if (Array.isArray(given)) return list(given)
+  if (isObject(given)) return given.constructor?.name ?? 'an object'
+  return typeof given === 'string' ? quote(given) : String(given)
+}
+
+export function list(numbers: readonly unknown[]): string {
+  return `[${numbers.slice(0, 8).join(', ')}${numbers.length > 8 ? ', …' : ''}]`
+}
+
+export function wrong(call: string, expected: string, got: string): UsageError {
+  return new UsageError(`${call}: expected ${expected}, got ${got}`, { call })
+}
+
+/** Refuses options that a call doesn't have. The options of kernels are few; what checks all others would take 5 ms to load. */
+export function expectOptions(call: string, given: unknown, known: readonly string[]): void {
+  if (!isObject(given) || Array.isArray(given)) throw wrong(call, `options { ${known.join(', ')} }`, described(given))
+  const stray = Object.keys(given).find(name => !known.includes(name))
+  if (stray === undefined) return
+  const [nearest] = nearestNames(stray, known)
+  const hint = nearest === undefined ? '' : `; did you mean ${quote(nearest)}?`
+  throw new UsageError(`${call}: expected options { ${known.join(', ')} }, got ${quote(stray)}${hint}`, { call })
+}

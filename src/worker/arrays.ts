@@ -1,0 +1,165 @@
+/**
+ * Moments of arrays that lie outside of the core's memory. They are copied into it a window at a time, so that it does not grow
+ * with them, and cut into the parts that a scan would cut the record of such a tensor into: so both come to the same bits.
+ */
+
+import { BLOCK_ELEMENTS, type KnownMoments } from '../engine/abi.js'
+import { elementByteLength } from '../engine/dtype.js'
+import type { Engine } from '../engine/engine.js'
+import type { Address } from '../engine/memory.js'
+import { ROW_LENGTH } from '../engine/moments-row.js'
+import type { Batch } from '../engine/slots.js'
+import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply, Layout } from '../job/arrays.js'
+import { PART_BYTES } from '../job/plan/memory.js'
+
+/** Bytes copied into the core at once: they stay in the cache, and hold a block of the widest elements. */
+export const WINDOW_BYTES = 128 << 10
+
+export function reduceArrays({ parts, known, returned }: ArraysJob, engine: Engine): ArraysReply {
+  const rows = new Float64Array(parts.length * ROW_LENGTH)
+  for (const [i, { array, ...part }] of parts.entries()) {
+    engine.reset()
+    const batch = engine.reserveBatch(1)
+    engine.resetRow(batch)
+    addCopied(engine, batch, array, part, 0, known)
+    rows.set(engine.rows(batch, 1), i * ROW_LENGTH)
+  }
+  return { kind: 'arrays', rows, returned: returned.map(buffer => new Uint8Array(buffer)) }
+}
+
+/** The row of moments of an array. */
+export function reduceArray(engine: Engine, array: ArrayElements, known: KnownMoments): Float64Array<ArrayBuffer> {
+  engine.reset()
+  const batch = engine.reserveBatch(2)
+  return mergedRow(engine, batch, array, (part, row) => addCopied(engine, batch, array, part, row, known))
+}
+
+/** The same of elements that lie in the core's memory. @param batch with room for two rows */
+export function reduceInPlace(
+  engine: Engine,
+  batch: Batch,
+  array: Pick<ArrayElements, 'dtype' | 'count'>,
+  address: Address,
+  known: KnownMoments,
+): Float64Array<ArrayBuffer> {
+  const size = elementByteLength(array.dtype)
+  return mergedRow(engine, batch, array, ({ first, count }, row) => {
+    engine.addToRow(batch, array.dtype, (address + first * size) as Address, count, row, known)
+  })
+}
+
+/** The parts of an array: those of a record that holds it. */
+export function partsOf({ dtype, count }: Pick<ArrayElements, 'dtype' | 'count'>): ArrayPart[] {
+  // A record is longer than its elements, if only by some hundred bytes.
+  const parts = Math.floor((count * elementByteLength(dtype)) / PART_BYTES) + 1
+  const perPart = Math.ceil(count / parts / BLOCK_ELEMENTS) * BLOCK_ELEMENTS
+  return Array.from({ length: parts }, (_, part) => {
+    const first = Math.min(count, part * perPart)
+    return { first, count: Math.min(perPart, count - first) }
+  })
+}
+
+/** @param add adds a part to a row of the batch */
+function mergedRow(
+  engine: Engine,
+  batch: Batch,
+  array: Pick<ArrayElements, 'dtype' | 'count'>,
+  add: (part: ArrayPart, row: number) => void,
+): Float64Array<ArrayBuffer> {
+  const parts = partsOf(array)
+  engine.resetRow(batch, 0)
+  if (parts.length === 1) add(parts[0]!, 0)
+  else {
+    for (const part of parts) {
+      engine.resetRow(batch, 1)
+      add(part, 1)
+      engine.mergeRow(batch, 0, 1)
+    }
+  }
+  return engine.rows(batch, 1).slice()
+}
+
+function addCopied(
+  engine: Engine,
+  batch: Batch,
+  array: ArrayElements,
+  { first, count }: ArrayPart,
+  row: number,
+  known: KnownMoments,
+): void {
+  const size = elementByteLength(array.dtype)
+  const step = WINDOW_BYTES / size
+  engine.scoped(() => {
+    const window = engine.reserveBytes(Math.min(WINDOW_BYTES, count * size))
+    for (let at = 0; at < count; at += step) {
+      const n = Math.min(step, count - at)
+      copyElements(array, first + at, n, engine.view(window, n * size))
+      engine.addToRow(batch, array.dtype, window, n, row, known)
+    }
+  })
+}
+
+/** Copies elements in C order: `count` of them, from the `first` on. */
+export function copyElements(
+  { dtype, bytes, layout }: ArrayElements,
+  first: number,
+  count: number,
+  into: Uint8Array,
+): void {
+  const size = elementByteLength(dtype)
+  if (layout === null) into.set(bytes.subarray(first * size, (first + count) * size))
+  else gather(layout, bytes, size, first, count, into)
+}
+
+function gather(
+  { shape, stride, offset }: Layout,
+  bytes: Uint8Array,
+  size: number,
+  first: number,
+  count: number,
+  into: Uint8Array,
+): void {
+  const inner = shape.length - 1
+  const length = shape[inner] ?? 1
+  const innerStride = stride[inner] ?? 1
+  const copy = innerStride === 1 ? runs(bytes, into, size) : singles(bytes, into, size, innerStride)
+  for (let done = 0; done < count; ) {
+    const column = (first + done) % length
+    const run = Math.min(length - column, count - done)
+    let at = offset + column * innerStride
+    let row = Math.floor((first + done) / length)
+    for (let axis = inner - 1; axis >= 0; axis--) {
+      at += (row % shape[axis]!) * stride[axis]!
+      row = Math.floor(row / shape[axis]!)
+    }
+    copy(at, run, done)
+    done += run
+  }
+}
+
+/** Copies elements from index `at` on to index `to` on. */
+type Copy = (at: number, count: number, to: number) => void
+
+function runs(bytes: Uint8Array, into: Uint8Array, size: number): Copy {
+  return (at, count, to) => into.set(bytes.subarray(at * size, (at + count) * size), to * size)
+}
+
+/** In the largest units that the elements and where they lie allow. */
+function singles(bytes: Uint8Array, into: Uint8Array, size: number, stride: number): Copy {
+  const unit = [4, 2].find(unit => size % unit === 0 && bytes.byteOffset % unit === 0) ?? 1
+  const [from, target] = [unitsOf(bytes, unit), unitsOf(into, unit)]
+  const units = size / unit
+  return (at, count, to) => {
+    let place = to * units
+    for (let i = 0; i < count; i++) {
+      const source = (at + i * stride) * units
+      for (let k = 0; k < units; k++) target[place++] = from[source + k]!
+    }
+  }
+}
+
+function unitsOf({ buffer, byteOffset, byteLength }: Uint8Array, unit: number): Uint32Array | Uint16Array | Uint8Array {
+  const length = Math.floor(byteLength / unit)
+  if (unit === 4) return new Uint32Array(buffer, byteOffset, length)
+  return unit === 2 ? new Uint16Array(buffer, byteOffset, length) : new Uint8Array(buffer, byteOffset, length)
+}

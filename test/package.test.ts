@@ -116,7 +116,9 @@ describe.each(whenLong)('the package', () => {
       ...documents,
     ]
     const built = paths.filter(path => /^dist\/bundle\/[\w-]+\.c?js$/.test(path))
-    const types = ['index.d.ts', 'index.d.cts', 'kernels.d.ts', 'kernels.d.cts', 'types.d.ts'].map(name => `dist/bundle/${name}`)
+    const types = ['index.d.ts', 'index.d.cts', 'kernels.d.ts', 'kernels.d.cts', 'types.d.ts'].map(
+      name => `dist/bundle/${name}`,
+    )
     expect(paths).toEqual([...written, ...built, ...types, 'build/release.wasm'].sort())
     expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.js']))
     expect(packed.size).toBeLessThan(450_000)

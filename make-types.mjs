@@ -1,6 +1,6 @@
 /**
  * Writes the types that are published: dist/bundle/index.d.ts and kernels.d.ts, with what they share in types.d.ts, and a .d.cts
- * of each for CommonJS. TypeScript's node16 takes no ES module's declarations in a CommonJS module as they are, so the latter
+ * of each for CommonJS; and dist/browser/index.d.ts. TypeScript's node16 takes no ES module's declarations in a CommonJS module as they are, so the latter
  * says of each name that it has the type it has in the former.
  */
 
@@ -26,3 +26,6 @@ for (const entry of ENTRIES) {
     [`import type * as types ${from}`, `export type * ${from}`, ...lines, ''].join('\n'),
   )
 }
+
+const web = await rollup({ input: 'dist/web/index.d.ts', plugins: [dts()], external: /^[^./]/ })
+await web.write({ file: 'dist/browser/index.d.ts' })

@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { PLAIN_TRIAL } from '../fixtures/corrupt.js'
 import { whenLong } from './support/part.js'
@@ -119,10 +120,18 @@ describe.each(whenLong)('the package', () => {
     const types = ['index.d.ts', 'index.d.cts', 'kernels.d.ts', 'kernels.d.cts', 'types.d.ts'].map(
       name => `dist/bundle/${name}`,
     )
-    expect(paths).toEqual([...written, ...built, ...types, 'build/release.wasm'].sort())
+    const browser = paths.filter(path => path.startsWith('dist/browser/'))
+    expect(paths).toEqual([...written, ...built, ...types, ...browser, 'build/release.wasm'].sort())
     expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.js']))
-    expect(packed.size).toBeLessThan(450_000)
-    expect(packed.unpackedSize).toBeLessThan(1_500_000)
+    const pages = ['index.js', 'inline.js', 'worker.js', 'trialscan.wasm'].map(name => `dist/browser/${name}`)
+    const others = ['dist/browser/index.d.ts']
+    expect(browser).toEqual([...new Set([...reachable(pages), ...others])].sort())
+    const contents = browser.map(path => readFileSync(join(installed, path)))
+    const browserSize = contents.reduce((sum, bytes) => sum + gzipSync(bytes).length, 0)
+    const browserUnpackedSize = contents.reduce((sum, { length }) => sum + length, 0)
+    expect(packed.size - browserSize).toBeLessThan(450_000)
+    expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(1_500_000)
+    expect(browserSize).toBeLessThan(420_000)
   })
 
   /** The files of the package that these import, and what those import. */

@@ -56,7 +56,8 @@ export class BackgroundRefresh {
   #lookIn(ms: number): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.#look(), ms)
-    this.#timer.unref()
+    // In a browser a timer is a number, and keeps nothing alive.
+    if (typeof this.#timer === 'object') this.#timer.unref()
   }
 
   #listen(watcher: Watcher): void {

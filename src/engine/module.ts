@@ -1,7 +1,7 @@
 /** The compiled core: read and compiled once per process, and handed to threads as it is. */
 
-import { createRequire } from 'node:module'
 import { EngineError } from '../errors.js'
+import { addressSpaceLimit, type CompiledCore, compileCore, loader } from './host.js'
 
 // No types of WebAssembly here: declarations are published, and a user's compiler knows them only with the DOM library.
 
@@ -75,74 +75,17 @@ export interface Core {
   selectFloat32(data: number, count: number, numbers: number, ranks: number, scratch: number): number
 }
 
-/** For what is needed only once: as imports, the two would take 4 ms of every process, whether it has an engine or not. */
-const require = createRequire(import.meta.url)
-const fileSystem = (): typeof import('node:fs') => require('node:fs')
-const loader = (): typeof import('@assemblyscript/loader') => require('@assemblyscript/loader')
-
-const CORE_URL = new URL('../../build/release.wasm', import.meta.url)
-
 let compiled: CompiledCore | undefined
-
-/** A `WebAssembly.Module`. */
-export type CompiledCore = object
 
 /** The compiled core. Compiles it on the first call. */
 export function coreModule(): CompiledCore {
-  if (compiled === undefined) {
-    try {
-      compiled = new WebAssembly.Module(fileSystem().readFileSync(CORE_URL))
-    } catch (cause) {
-      const what = cause instanceof WebAssembly.CompileError ? 'that file cannot run here' : 'it could not be read'
-      const hint = 'a bundler leaves it behind (keep trialscan external); in a clone, `npm run build` makes it'
-      const message = `expected the WebAssembly core at ${CORE_URL.href}, but ${what}: ${hint}`
-      throw new EngineError(message, { url: CORE_URL.href }, cause, 'NoCore')
-    }
-  }
+  compiled ??= compileCore()
   return compiled
 }
 
 /** Uses a module that another thread has compiled. */
 export function adoptModule(module: CompiledCore): void {
   compiled = module
-}
-
-/**
- * Address space in bytes that V8 reserves for an instance: all that a 32-bit address and a 32-bit offset can reach,
- * with a margin on both sides, so that no access has to be checked. Only what is written to takes memory.
- */
-const RESERVED_BYTES = 10 * 2 ** 30
-/** Address space in bytes of a thread: code and heaps. */
-const THREAD_BYTES = 2 ** 30
-
-let fitting: number | undefined
-
-/**
- * How many threads fit into the address space, beside an instance of the calling thread: any number, unless `ulimit -v`
- * sets a limit. V8 ends the process when there is no address space for a thread. The answer is that of the first call,
- * made before there are any threads.
- */
-export function threadsThatFit(): number {
-  fitting ??= countThatFit()
-  return fitting
-}
-
-function countThatFit(): number {
-  const limit = addressSpaceLimit()
-  if (limit === null) return Number.POSITIVE_INFINITY
-  const taken =
-    Number(/VmSize:\s*(\d+) kB/.exec(fileSystem().readFileSync('/proc/self/status', 'latin1'))?.[1] ?? 0) * 1024
-  return Math.max(0, Math.floor((limit - taken - RESERVED_BYTES) / (RESERVED_BYTES + THREAD_BYTES)))
-}
-
-/** The limit of `ulimit -v` in bytes; null if there is none, or none that can be found out. */
-function addressSpaceLimit(): number | null {
-  try {
-    const match = /^Max address space\s+(\d+)/m.exec(fileSystem().readFileSync('/proc/self/limits', 'latin1'))
-    return match ? Number(match[1]) : null
-  } catch {
-    return null
-  }
 }
 
 /** A fresh instance. */

@@ -1,8 +1,7 @@
 /** The patterns that collections and users write: Python regular expressions, matched in linear time. */
 
-import { createRequire } from 'node:module'
-import type { RE2JS } from 're2js'
 import { markBoundaries, refusal, type Translation, translatePattern } from './python-regex.js'
+import { loadEngine } from './re2.js'
 
 /** A pattern that is searched for anywhere in a name, as Python's `re.search` does. It is case-sensitive. */
 export interface Pattern {
@@ -109,12 +108,4 @@ function engineSearch(source: string, { source: translated, isReversed, isMarked
     // The translation is valid RE2, so it must be too large: nested repetition.
     throw refusal(source, 'a pattern of that size', error)
   }
-}
-
-let loaded: typeof RE2JS | undefined
-
-/** Loading re2js takes 15 ms. Most commands never need it, and a synchronous caller can't wait for an import. */
-function loadEngine(): typeof RE2JS {
-  loaded ??= (createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }).RE2JS
-  return loaded
 }

@@ -1,7 +1,7 @@
 /** How to reach a trial's bytes: the store, and the runner that suits a piece of work. */
 
 import { availableParallelism } from 'node:os'
-import { threadsThatFit } from '../engine/module.js'
+import { threadsThatFit } from '../engine/host.js'
 import type { Job, ReplyTo } from '../job/job.js'
 import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../job/plan/memory.js'
 import { type Kinds, kinds } from '../options.js'

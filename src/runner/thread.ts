@@ -1,10 +1,12 @@
 /** The body of a pool's thread: adopts the compiled core and runs jobs. */
 
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
-import { adoptModule, type CompiledCore } from '../engine/module.js'
+import type { CompiledCore } from '../engine/host.js'
+import { adoptModule } from '../engine/module.js'
 import { type ErrorData, errorToData } from '../errors.js'
 import type { Job } from '../job/job.js'
 import type { Store } from '../store/store.js'
+import { buffersOf } from './buffers.js'
 import { runJobHere } from './inline.js'
 
 /** An error as data, since Piscina keeps only the message of a thrown one. */
@@ -33,31 +35,10 @@ export default async function run(job: Job | Ping): Promise<unknown> {
   }
   try {
     const reply = await runJobHere(job, stores)
-    const buffers = new Set<ArrayBuffer>()
-    collectBuffers(reply, buffers)
+    const buffers = buffersOf(reply)
     // Moved, not copied.
-    return buffers.size === 0 ? reply : move({ [transferableSymbol]: [...buffers], [valueSymbol]: reply })
+    return buffers.length === 0 ? reply : move({ [transferableSymbol]: buffers, [valueSymbol]: reply })
   } catch (error) {
     return { kind: 'failure', error: errorToData(error) } satisfies ThreadFailure
   }
-}
-
-/**
- * The buffers of a reply's columns. A buffer of which a view shows only a part is shared with others, so the view is
- * copied; a reply holds no view of the core's memory (ARCHITECTURE.md, the border to WebAssembly).
- * @param seen lists that several parts of the reply share
- */
-function collectBuffers(part: unknown, buffers: Set<ArrayBuffer>, seen = new Set<unknown>()): void {
-  if (typeof part !== 'object' || part === null) return
-  if (ArrayBuffer.isView(part)) {
-    const { buffer, byteLength } = part
-    if (buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength) buffers.add(buffer)
-    return
-  }
-  if (Array.isArray(part)) {
-    // A list of numbers or names has no buffers.
-    if ((part.length > 0 && typeof part[0] !== 'object') || seen.has(part)) return
-    seen.add(part)
-  }
-  for (const value of Object.values(part)) collectBuffers(value, buffers, seen)
 }

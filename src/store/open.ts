@@ -10,6 +10,7 @@ import type { LocalStoreSpec, Store, StoreSpec } from './store.js'
 
 /** The store for a spec. Reads nothing yet. */
 export function openStore(spec: StoreSpec): Store {
+  if (spec.kind === 'web') throw new UsageError(`expected a trial on disk or on S3, got one of a browser: ${spec.root}`)
   return spec.kind === 's3' ? new S3Store(spec) : new LocalStore(spec)
 }
 

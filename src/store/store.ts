@@ -3,9 +3,10 @@
 import { basename } from 'node:path'
 import type { StoreError } from '../errors.js'
 import type { S3StoreSpec } from './s3/spec.js'
+import type { WebStoreSpec } from './web/place.js'
 
 /** A store as plain data, ready to cross a thread. */
-export type StoreSpec = LocalStoreSpec | S3StoreSpec
+export type StoreSpec = LocalStoreSpec | S3StoreSpec | WebStoreSpec
 
 export interface LocalStoreSpec {
   readonly kind: 'local'

@@ -7,7 +7,7 @@ import { TrialState } from '../catalog/state.js'
 import type { StepRange } from '../catalog/step-selection.js'
 import { quote, UsageError } from '../errors.js'
 import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { placeInDirectory } from '../store/local/output.js'
 import { openStore, storeSpec } from '../store/open.js'
@@ -57,17 +57,25 @@ export type RefreshMode = (typeof REFRESH_MODES)[number]
 
 const stepRange = kinds.that<StepRange>('[begin, end] with 0 ≤ begin < end, each a whole number or null', isStepRange)
 
-const TRIAL_OPTIONS = optionsOf<TrialOptions>({
+/** The options that a trial takes wherever it lies. */
+export type AnyTrialOptions = Omit<TrialOptions, 'indexCache' | 'allowSymlinks' | 's3'>
+
+export const ANY_TRIAL_KINDS: Kinds<AnyTrialOptions> = {
   threads: WORK_OPTIONS.threads,
   name: kinds.text,
   rangeSteps: kinds.orNull(stepRange),
   incompleteStepWindow: kinds.wholeNumber(0),
   requireCollections: kinds.flag,
+  refresh: kinds.oneOf<RefreshMode>(REFRESH_MODES),
+}
+
+const TRIAL_OPTIONS = optionsOf<TrialOptions>({
+  ...ANY_TRIAL_KINDS,
   indexCache: kinds.text,
   allowSymlinks: kinds.flag,
-  refresh: kinds.oneOf<RefreshMode>(REFRESH_MODES),
   s3: S3_OPTIONS,
 })
+
 /**
  * Opens a trial of smdebug or Tornasole, or a directory of TensorBoard event files (each tag is a tensor, each
  * directory a worker, `.` for the root, and the step is the Event's). If there are no index files, the event files are
@@ -77,17 +85,8 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
  *   and for options that have no effect on this trial
  */
 export async function createTrial(path: string, options?: TrialOptions): Promise<Trial> {
-  const {
-    name,
-    rangeSteps = null,
-    allowSymlinks = false,
-    incompleteStepWindow = 1000,
-    requireCollections = true,
-    indexCache,
-    refresh = 'auto',
-    s3,
-    threads,
-  } = checkOptions('createTrial', TRIAL_OPTIONS, options)
+  const asked = checkOptions('createTrial', TRIAL_OPTIONS, options)
+  const { allowSymlinks = false, indexCache, s3 } = asked
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
   const replaced =
     indexCache !== undefined && spec.kind === 'local' ? await placeInDirectory(spec.root, indexCache) : null
@@ -96,13 +95,39 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     throw new UsageError(message, { pathOrUrl: path, option: 'indexCache' })
   }
   const access = new Access(openStore(spec), spec)
+  return openTrialAt(
+    access,
+    path.trim(),
+    indexCache === undefined ? asked : { ...asked, indexCache: resolve(indexCache) },
+  )
+}
+
+/**
+ * Opens the trial of a store.
+ * @param path as people know it
+ * @param options with `indexCache` an absolute path
+ */
+export async function openTrialAt(
+  access: Access,
+  path: string,
+  options: AnyTrialOptions & Pick<TrialOptions, 'indexCache'>,
+): Promise<Trial> {
+  const {
+    name,
+    rangeSteps = null,
+    incompleteStepWindow = 1000,
+    requireCollections = true,
+    indexCache,
+    refresh = 'auto',
+    threads,
+  } = options
   const loader = new TrialLoader(access, {
     rangeSteps,
     threads,
     incompleteStepWindow,
     requireCollections,
     keepsEntries: false,
-    indexCache: indexCache === undefined ? null : resolve(indexCache),
+    indexCache: indexCache ?? null,
   })
   const contents = await loader.load()
   if (contents.isTensorBoard && indexCache !== undefined) {
@@ -112,7 +137,7 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
   }
   const state = new TrialState(access, rangeSteps, loader, contents)
   if (refresh === 'auto') state.refreshInBackground()
-  return new Trial(path.trim(), name ?? storeName(spec), state)
+  return new Trial(path, name ?? storeName(access.spec), state)
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { INDEX_DIRECTORY, parseEventFileName } from '../format/paths.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
+import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { openStore, storeSpec } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
@@ -28,11 +28,18 @@ export interface VerifyOptions extends WorkOptions {
   readonly s3?: S3Options
 }
 
-const OPTIONS = optionsOf<VerifyOptions>({
+/** The options that make sense wherever a trial lies. */
+export type AnyVerifyOptions = Omit<VerifyOptions, 'allowSymlinks' | 's3'>
+
+export const ANY_VERIFY_KINDS: Kinds<AnyVerifyOptions> = {
   ...WORK_OPTIONS,
   deep: kinds.flag,
   onProblem: kinds.callback(),
   signal: kinds.signal,
+}
+
+const OPTIONS = optionsOf<VerifyOptions>({
+  ...ANY_VERIFY_KINDS,
   allowSymlinks: kinds.flag,
   s3: S3_OPTIONS,
 })
@@ -74,18 +81,22 @@ export interface Verification {
  */
 export async function verifyTrial(path: string, options?: VerifyOptions): Promise<Verification> {
   const asked = checkOptions('verifyTrial', OPTIONS, options)
-  const { allowSymlinks = false, s3, signal } = asked
+  const { allowSymlinks = false, s3 } = asked
   const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
-  const store = openStore(spec)
+  return verifyTrialAt(new Access(openStore(spec), spec), asked)
+}
+
+/** Checks the trial of a store, which is closed then. */
+export async function verifyTrialAt(access: Access, options: AnyVerifyOptions): Promise<Verification> {
   try {
-    signal?.throwIfAborted()
-    return await runVerification(new Access(store, spec), asked)
+    options.signal?.throwIfAborted()
+    return await runVerification(access, options)
   } finally {
-    await store.close()
+    await access.close()
   }
 }
 
-async function runVerification(access: Access, options: VerifyOptions): Promise<Verification> {
+async function runVerification(access: Access, options: AnyVerifyOptions): Promise<Verification> {
   const { memory = DEFAULT_MEMORY, deep = false, signal } = options
   const { store } = access
   const startedAt = performance.now()

@@ -119,3 +119,32 @@ export async function ruleBits(trial: Trial, options: Work = {}): Promise<string
     bitsOf([missing, problems.map(({ step, tensor, error }) => [step, tensor, error.code])]),
   ]
 }
+
+/** All that a trial answers, as golden-bits.json has it. */
+export interface GoldenBits {
+  readonly rows: number
+  readonly scan: string
+  readonly csv: string
+  readonly jsonl: string
+  readonly values: string
+  readonly rules: string
+}
+
+export async function trialBits(trial: Trial, options: Work = {}): Promise<GoldenBits> {
+  const rows = await scanBits(trial, options)
+  // Rows with errors name files, which lie elsewhere on another machine.
+  const isWhole = rows.length > 0 && !(await hasErrors(trial.scan(options)))
+  return {
+    rows: rows.length,
+    scan: bitsOf(rows),
+    csv: isWhole ? await textBits(trial, 'csv', options) : '',
+    jsonl: isWhole ? await textBits(trial, 'jsonl', options) : '',
+    values: bitsOf(await valueBits(trial, options)),
+    rules: bitsOf(await ruleBits(trial, options)),
+  }
+}
+
+async function hasErrors(rows: AsyncIterable<{ readonly error?: unknown }>): Promise<boolean> {
+  for await (const { error } of rows) if (error) return true
+  return false
+}

@@ -1,0 +1,45 @@
+/** The core's file: fetched and compiled once for a page. */
+
+import { adoptModule } from '../engine/module.js'
+import { EngineError } from '../errors.js'
+import { theFiles } from './files.js'
+import { prepareEngine } from './re2.js'
+
+let loading: Promise<void> | undefined
+
+/**
+ * Fetches and compiles the core, if that was not done before. `createTrial` does it; whoever calls `momentsOf` or `allclose`
+ * without a trial does it first.
+ * @throws EngineError `NoCore`
+ */
+export function loadCore(): Promise<void> {
+  loading ??= load().catch((error: unknown) => {
+    // The next call tries again.
+    loading = undefined
+    throw error
+  })
+  return loading
+}
+
+async function load(): Promise<void> {
+  await Promise.all([compile(), prepareEngine()])
+}
+
+async function compile(): Promise<void> {
+  const { url, response } = theFiles().fetchCore()
+  try {
+    const answer = await response
+    if (!answer.ok) throw new Error(`HTTP status ${answer.status}`)
+    // Compiled from its bytes: not every server says that it is application/wasm.
+    adoptModule(await WebAssembly.compile(await answer.arrayBuffer()))
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const hint = 'a bundler has to copy it, or import trialscan/web/inline'
+    throw new EngineError(
+      `expected the WebAssembly core at ${url}, but got ${reason}: ${hint}`,
+      { url },
+      cause,
+      'NoCore',
+    )
+  }
+}

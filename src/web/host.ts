@@ -1,0 +1,26 @@
+/** What the core needs of where it runs, in a browser: stands in the place of engine/host. */
+
+import * as assemblyScript from '@assemblyscript/loader'
+import { EngineError } from '../errors.js'
+
+/** A `WebAssembly.Module`. */
+export type CompiledCore = object
+
+/** A page can't wait for a file: `loadCore` must have ended before. @throws EngineError `NoCore` */
+export function compileCore(): CompiledCore {
+  const message = 'expected the WebAssembly core to be loaded: await createTrial, or loadCore, before the first call'
+  throw new EngineError(message, {}, undefined, 'NoCore')
+}
+
+/** Browsers tell no limit of address space. */
+export function addressSpaceLimit(): number | null {
+  return null
+}
+
+/** As many as are asked for. */
+export function threadsThatFit(): number {
+  return Number.POSITIVE_INFINITY
+}
+
+/** AssemblyScript's loader, which instantiates the core. */
+export const loader = (): typeof assemblyScript => assemblyScript

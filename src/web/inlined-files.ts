@@ -1,0 +1,6 @@
+/** What the build puts in: see make-web.mjs. */
+
+/** The core, in base64. */
+export declare const CORE: string
+/** The code of a thread. */
+export declare const WORKER: string

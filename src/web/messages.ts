@@ -1,0 +1,21 @@
+/** What a page and its threads say to each other. */
+
+import type { CompiledCore } from '../engine/host.js'
+import type { ErrorData } from '../errors.js'
+import type { Job } from '../job/job.js'
+import type { Place } from '../store/web/place.js'
+
+/** To a thread. */
+export type ToThread =
+  /** The first of all. */
+  | { readonly kind: 'start'; readonly core: CompiledCore }
+  /** Before the first job on it. */
+  | { readonly kind: 'place'; readonly number: number; readonly place: Place }
+  | { readonly kind: 'forget'; readonly number: number }
+  | { readonly kind: 'job'; readonly job: Job }
+
+/** From a thread. One answer for a job, and one when it has started. */
+export type FromThread =
+  | { readonly kind: 'started' }
+  | { readonly kind: 'reply'; readonly reply: unknown }
+  | { readonly kind: 'failure'; readonly error: ErrorData }

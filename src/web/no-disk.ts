@@ -1,0 +1,16 @@
+/** A page has no files of its own: stands in the place of what keeps the index cache. `createTrial` takes no `indexCache` here. */
+
+import { UsageError } from '../errors.js'
+
+function noDisk(): never {
+  throw new UsageError('expected no file to be written or read, since a page has none')
+}
+
+export const readFileIfThere: () => never = noDisk
+export const placeInDirectory: () => never = noDisk
+export const writeAsideSync: () => never = noDisk
+export const encodeIndexCache: () => never = noDisk
+export const decodeIndexCache: () => never = noDisk
+/** Repair writes files, so no job of a page copies records. */
+export const copyRecords: () => never = noDisk
+export const STAMP_LENGTH = 3

@@ -1,0 +1,137 @@
+/** Trials in a browser: where they may lie, and how they are opened. */
+
+import { quote, UsageError } from '../errors.js'
+import { checkOptions, type Kinds, kinds, optionsOf, shown } from '../options.js'
+import { Access } from '../runner/access.js'
+import { isInside } from '../store/web/listing.js'
+import { openStore } from '../store/web/open.js'
+import { specOf, type WebFile, type WebStoreSpec } from '../store/web/place.js'
+import { ANY_TRIAL_KINDS, type AnyTrialOptions, openTrialAt } from '../trial/open.js'
+import type { Trial } from '../trial/trial.js'
+import { ANY_VERIFY_KINDS, type AnyVerifyOptions, type Verification, verifyTrialAt } from '../verify/verify.js'
+import { loadCore } from './core.js'
+
+/**
+ * Where a trial lies:
+ * - a folder that was picked (`showDirectoryPicker`) or lies in the page's own storage
+ * - files, each with its `webkitRelativePath`: those of an `<input type="file" webkitdirectory>`
+ * - the URL of its root, on any server that answers Range requests
+ */
+export type TrialPlace = FileSystemDirectoryHandle | Iterable<File> | string | URL
+
+/** How to reach a trial behind a URL. */
+export interface HttpOptions {
+  /**
+   * The files of the trial, since HTTP lists none: their paths, or for files that don't lie below the trial's URL (as
+   * presigned ones) also their URLs; or the URL of a text with a path a line or of S3's ListObjectsV2. Default:
+   * `listing.txt` in the root of the trial.
+   */
+  readonly listing?: string | URL | readonly (string | WebFile)[]
+  /** Sent with every request, as for authorization. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface TrialOptions extends AnyTrialOptions, HttpOptions {}
+export interface VerifyOptions extends AnyVerifyOptions, HttpOptions {}
+
+const HTTP_KINDS: Kinds<HttpOptions> = {
+  listing: kinds.that<NonNullable<HttpOptions['listing']>>('a URL, or an array of paths or { path, url }', isListing),
+  headers: kinds.that<Readonly<Record<string, string>>>('an object of texts', isHeaders),
+}
+
+const TRIAL_OPTIONS = optionsOf<TrialOptions>({ ...ANY_TRIAL_KINDS, ...HTTP_KINDS })
+const VERIFY_OPTIONS = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
+
+/**
+ * Opens a trial of smdebug or Tornasole, or a directory of TensorBoard event files. Loads the core first.
+ * @throws StoreError if it can't be reached, MissingCollectionFiles if it is not a trial, UsageError for bad options
+ *   and for options that have no effect on this trial
+ */
+export async function createTrial(place: TrialPlace, options?: TrialOptions): Promise<Trial> {
+  const { listing, headers, ...asked } = checkOptions('createTrial', TRIAL_OPTIONS, options)
+  const spec = specOfPlace(place, { ...(listing && { listing }), ...(headers && { headers }) })
+  await loadCore()
+  return openTrialAt(new Access(openStore(spec), spec), spec.root, asked)
+}
+
+/** The same as `createTrial`. */
+export const openTrial = createTrial
+
+/**
+ * Reads all of a trial and tells what is wrong with it.
+ * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's reason
+ */
+export async function verifyTrial(place: TrialPlace, options?: VerifyOptions): Promise<Verification> {
+  const { listing, headers, ...asked } = checkOptions('verifyTrial', VERIFY_OPTIONS, options)
+  const spec = specOfPlace(place, { ...(listing && { listing }), ...(headers && { headers }) })
+  await loadCore()
+  return verifyTrialAt(new Access(openStore(spec), spec), asked)
+}
+
+function specOfPlace(place: TrialPlace, options: HttpOptions): WebStoreSpec {
+  if (typeof place === 'string' || place instanceof URL) return httpSpec(place, options)
+  const [idle] = Object.keys(options)
+  if (idle !== undefined) {
+    const message = `expected ${idle} for a trial behind a URL only, got it for ${shown(place)}`
+    throw new UsageError(message, { option: idle })
+  }
+  if (isFolder(place)) return specOf(`${place.name}/`, { kind: 'folder', folder: place })
+  return filesSpec(place)
+}
+
+function httpSpec(place: string | URL, { listing, headers = {} }: HttpOptions): WebStoreSpec {
+  const root = urlOf(place, undefined)
+  if (!root.pathname.endsWith('/')) root.pathname += '/'
+  if (root.search !== '' || root.hash !== '') {
+    const hint = 'a URL for each file goes into `listing`'
+    throw new UsageError(`expected the URL of a trial without query and fragment, got ${quote(String(place))}: ${hint}`)
+  }
+  if (typeof listing === 'object' && !(listing instanceof URL)) {
+    const files = listing.map(one => (typeof one === 'string' ? { path: one } : one))
+    const urls = files.map(({ path, url }) => ({ path, ...(url !== undefined && { url: urlOf(url, root).href }) }))
+    return specOf(root.href, { kind: 'http', listing: urls, headers })
+  }
+  return specOf(root.href, { kind: 'http', listing: urlOf(listing ?? 'listing.txt', root).href, headers })
+}
+
+/** A URL, which may be relative to the trial or to the page. */
+function urlOf(given: string | URL, base: URL | undefined): URL {
+  try {
+    const url = new URL(given, base ?? globalThis.location?.href)
+    if (url.protocol === 'http:' || url.protocol === 'https:') return url
+  } catch {
+    // Told below.
+  }
+  throw new UsageError(`expected an http:// or https:// URL, got ${quote(String(given))}`, { pathOrUrl: String(given) })
+}
+
+function isFolder(place: FileSystemDirectoryHandle | Iterable<File>): place is FileSystemDirectoryHandle {
+  return typeof FileSystemDirectoryHandle !== 'undefined' && place instanceof FileSystemDirectoryHandle
+}
+
+/** The folder that was picked is the first part of each path. */
+function filesSpec(place: Iterable<File>): WebStoreSpec {
+  const given: unknown[] = typeof place?.[Symbol.iterator] === 'function' ? [...place] : []
+  const files = given.filter(file => file instanceof File)
+  if (files.length === 0 || files.length < given.length) {
+    throw new UsageError(`expected a folder, files, or the URL of a trial, got ${shown(place)}`)
+  }
+  const [folder = ''] = files[0]!.webkitRelativePath.split('/')
+  const paths = files.map(file => [file.webkitRelativePath.slice(folder.length + 1) || file.name, file] as const)
+  return specOf(`${folder || 'files'}/`, { kind: 'files', files: new Map(paths) })
+}
+
+function isListing(given: unknown): boolean {
+  if (typeof given === 'string' || given instanceof URL) return true
+  return Array.isArray(given) && given.every(isListed)
+}
+
+function isListed(given: unknown): boolean {
+  if (typeof given === 'string') return isInside(given)
+  if (typeof given !== 'object' || given === null || !('path' in given)) return false
+  return typeof given.path === 'string' && isInside(given.path) && (!('url' in given) || typeof given.url === 'string')
+}
+
+function isHeaders(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && Object.values(given).every(value => typeof value === 'string')
+}

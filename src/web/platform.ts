@@ -1,0 +1,245 @@
+/**
+ * What the reader uses of Node.js, by the same names, as a browser has it. The build puts it in the place of Node.js's
+ * modules and globals (make-web.mjs); what of it nobody calls is left out.
+ */
+
+import { quote, UsageError } from '../errors.js'
+
+const encoder = new TextEncoder()
+
+// ------------------------------------------------------------------------------------------------------- node:timers/promises
+
+const turns = new MessageChannel()
+const waiting: (() => void)[] = []
+turns.port1.onmessage = () => waiting.shift()?.()
+
+/** Calls back in a later turn of the event loop. Timers would wait: at least 4 ms each, once they follow each other. */
+function afterTurn(call: () => void): void {
+  waiting.push(call)
+  turns.port2.postMessage(null)
+}
+
+/** Both Node.js's global function, which calls back, and that of node:timers/promises. */
+export function setImmediate(call?: () => void): Promise<void> {
+  return new Promise(resolve => {
+    afterTurn(() => {
+      call?.()
+      resolve()
+    })
+  })
+}
+
+/** Waits. @throws the signal's reason */
+export function setTimeout(
+  ms: number,
+  value?: undefined,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      globalThis.clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    if (signal?.aborted) {
+      reject(signal.reason)
+      return
+    }
+    const timer = globalThis.setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve(value)
+    }, ms)
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}
+
+// ---------------------------------------------------------------------------------------------------------- node:async_hooks
+
+/**
+ * Browsers don't tell on whose behalf a function goes on after an `await`. So what applies to one piece of work applies to
+ * all of the page while it lasts (docs/web.md).
+ */
+export class AsyncLocalStorage<T> {
+  #store: T | undefined
+
+  run<R>(store: T, work: () => R): R {
+    this.#store = store
+    return work()
+  }
+
+  getStore(): T | undefined {
+    return this.#store
+  }
+
+  disable(): void {
+    this.#store = undefined
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------ node:os, node:path, node:url
+
+/** Threads that the machine runs at once. */
+export function availableParallelism(): number {
+  return globalThis.navigator.hardwareConcurrency
+}
+
+/** The last part of a path. */
+export function basename(path: string): string {
+  return path.replace(/\/+$/, '').replace(/^.*\//s, '')
+}
+
+/** A path with no `.` and no `..` that could be resolved. */
+export function normalize(path: string): string {
+  const parts: string[] = []
+  for (const part of path.split('/')) {
+    if (part === '' || part === '.') continue
+    if (part === '..' && parts.length > 0 && parts.at(-1) !== '..') parts.pop()
+    else if (part !== '..' || !path.startsWith('/')) parts.push(part)
+  }
+  const begin = path.startsWith('/') ? '/' : ''
+  const inside = parts.join('/') || (begin === '' ? '.' : '')
+  return `${begin}${inside}${path.endsWith('/') && inside !== '' ? '/' : ''}`
+}
+
+/** A page has no paths, so that there is nothing to resolve. */
+export function resolve(path: string): string {
+  return path
+}
+
+/** A URL stays as it is, too. */
+export function fileURLToPath(url: string): string {
+  return url
+}
+
+/** The same for the other direction. */
+export function pathToFileURL(path: string): URL {
+  return new URL(`file://${path}`)
+}
+
+// ------------------------------------------------------------------------------------------------- node:crypto, node:child_process
+
+/** A page runs no commands, so that an action which is one fails. */
+export function spawn(command: string): never {
+  throw new UsageError(`expected no action that runs a command, since a page can't, got ${quote(command)}`)
+}
+
+/** For the names of files: the page's own digests come too late, in a promise. */
+export function createHash(algorithm: 'sha256') {
+  if (algorithm !== 'sha256') throw new UsageError(`expected sha256, got ${algorithm}`)
+  const parts: Uint8Array[] = []
+  return {
+    update(more: string | Uint8Array) {
+      parts.push(typeof more === 'string' ? encoder.encode(more) : more.slice())
+      return this
+    },
+    digest(_encoding: 'hex'): string {
+      return sha256(concat(parts))
+    },
+  }
+}
+
+/** SHA-256 (FIPS 180-4, section 6.2) in hexadecimal. */
+function sha256(bytes: Uint8Array): string {
+  const state = fractions(8, 1 / 2)
+  const constants = fractions(64, 1 / 3)
+  const padded = new DataView(new ArrayBuffer(Math.ceil((bytes.length + 9) / 64) * 64))
+  new Uint8Array(padded.buffer).set(bytes)
+  padded.setUint8(bytes.length, 0x80)
+  padded.setBigUint64(padded.byteLength - 8, BigInt(bytes.length) * 8n)
+  const words = new Uint32Array(64)
+  const rotate = (word: number, by: number): number => (word >>> by) | (word << (32 - by))
+  for (let block = 0; block < padded.byteLength; block += 64) {
+    for (let t = 0; t < 64; t++) {
+      if (t < 16) {
+        words[t] = padded.getUint32(block + 4 * t)
+        continue
+      }
+      const [w2, w15] = [words[t - 2]!, words[t - 15]!]
+      const s1 = rotate(w2, 17) ^ rotate(w2, 19) ^ (w2 >>> 10)
+      const s0 = rotate(w15, 7) ^ rotate(w15, 18) ^ (w15 >>> 3)
+      words[t] = s1 + words[t - 7]! + s0 + words[t - 16]!
+    }
+    let [a, b, c, d, e, f, g, h] = state as unknown as [number, number, number, number, number, number, number, number]
+    for (let t = 0; t < 64; t++) {
+      const sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)
+      const first = (h + sum1 + ((e & f) ^ (~e & g)) + constants[t]! + words[t]!) | 0
+      const sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)
+      const second = (sum0 + ((a & b) ^ (a & c) ^ (b & c))) | 0
+      h = g
+      g = f
+      f = e
+      e = (d + first) | 0
+      d = c
+      c = b
+      b = a
+      a = (first + second) | 0
+    }
+    for (const [i, word] of [a, b, c, d, e, f, g, h].entries()) state[i] = state[i]! + word
+  }
+  return [...state].map(word => word.toString(16).padStart(8, '0')).join('')
+}
+
+/** The first 32 bits of the fractional parts of powers of the first primes: what SHA-256 begins with. */
+function fractions(count: number, power: number): Uint32Array {
+  const primes: number[] = []
+  for (let n = 2; primes.length < count; n++) if (primes.every(prime => n % prime !== 0)) primes.push(n)
+  return Uint32Array.from(primes, prime => (prime ** power % 1) * 2 ** 32)
+}
+
+// ------------------------------------------------------------------------------------------------------------------- Buffer
+
+/** Bytes of a text in UTF-8. */
+function byteLength(text: string): number {
+  return encoder.encode(text).length
+}
+
+function compare(a: Uint8Array, b: Uint8Array): number {
+  const common = Math.min(a.length, b.length)
+  for (let i = 0; i < common; i++) if (a[i] !== b[i]) return a[i]! < b[i]! ? -1 : 1
+  return Math.sign(a.length - b.length)
+}
+
+function concat(parts: readonly Uint8Array[], length = parts.reduce((sum, part) => sum + part.length, 0)): Uint8Array {
+  const whole = new Uint8Array(length)
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}
+
+/** Bytes with what the reader asks of a Buffer. */
+class Bytes extends Uint8Array {
+  override toString(encoding?: 'latin1' | 'utf8', start = 0, end = this.length): string {
+    const part = this.subarray(start, end)
+    if (encoding !== 'latin1') return new TextDecoder().decode(part)
+    let text = ''
+    for (let i = 0; i < part.length; i += 4096) text += String.fromCharCode(...part.subarray(i, i + 4096))
+    return text
+  }
+
+  compare(other: Uint8Array): number {
+    return compare(this, other)
+  }
+
+  /** @param wanted a byte, or bytes that follow each other */
+  override indexOf(wanted: number | Uint8Array, from = 0): number {
+    if (typeof wanted === 'number') return super.indexOf(wanted, from)
+    const [first] = wanted
+    if (first === undefined) return from
+    for (let at = super.indexOf(first, from); at >= 0; at = super.indexOf(first, at + 1)) {
+      if (at + wanted.length > this.length) return -1
+      if (wanted.every((byte, i) => this[at + i] === byte)) return at
+    }
+    return -1
+  }
+}
+
+/** A view of a buffer, or the bytes of a text. */
+function from(given: string | ArrayBuffer, encodingOrStart?: string | number, length?: number): Bytes {
+  if (typeof given !== 'string') return new Bytes(given, Number(encodingOrStart ?? 0), length)
+  if (encodingOrStart !== 'latin1') return new Bytes(encoder.encode(given).buffer)
+  return Bytes.from(given, character => character.charCodeAt(0)) as Bytes
+}
+
+export const Buffer = { byteLength, compare, concat, from }

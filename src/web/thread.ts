@@ -1,0 +1,45 @@
+/** The body of a page's thread: adopts the compiled core and runs jobs, one at a time. */
+
+import { adoptModule } from '../engine/module.js'
+import { errorToData } from '../errors.js'
+import type { Job } from '../job/job.js'
+import { buffersOf } from '../runner/buffers.js'
+import { runJobHere } from '../runner/inline.js'
+import type { Store } from '../store/store.js'
+import { forgetPlace, receivePlace } from '../store/web/place.js'
+import type { FromThread, ToThread } from './messages.js'
+
+/** A worker's global scope, of which the DOM library knows nothing. */
+declare const self: {
+  onmessage: ((event: MessageEvent<ToThread>) => void) | null
+  postMessage(message: FromThread, transfer: Transferable[]): void
+}
+
+const stores = new Map<string, Store>()
+
+self.onmessage = ({ data: message }) => {
+  switch (message.kind) {
+    case 'start':
+      adoptModule(message.core)
+      self.postMessage({ kind: 'started' }, [])
+      break
+    case 'place':
+      receivePlace(message.number, message.place)
+      break
+    case 'forget':
+      forgetPlace(message.number)
+      for (const [key, { spec }] of stores) if (spec.kind === 'web' && spec.place === message.number) stores.delete(key)
+      break
+    case 'job':
+      void run(message.job)
+  }
+}
+
+async function run(job: Job): Promise<void> {
+  try {
+    const reply = await runJobHere(job, stores)
+    self.postMessage({ kind: 'reply', reply }, buffersOf(reply))
+  } catch (error) {
+    self.postMessage({ kind: 'failure', error: errorToData(error) }, [])
+  }
+}

@@ -1,0 +1,231 @@
+/** Jobs on Web Workers: one engine a thread, with nothing shared but the compiled core. Stands in the place of runner/threads. */
+
+import type { CompiledCore } from '../engine/host.js'
+import { coreModule } from '../engine/module.js'
+import { errorFromData, ThreadError, TrialscanError } from '../errors.js'
+import type { Job, ReplyTo } from '../job/job.js'
+import type { Runner } from '../runner/runner.js'
+import type { StoreSpec } from '../store/store.js'
+import { placeOf } from '../store/web/place.js'
+import { theFiles } from './files.js'
+import type { FromThread, ToThread } from './messages.js'
+
+/** Threads that end this many times in a row before they finish a job are started no more. */
+const MAX_DEATHS = 5
+
+interface Waiting {
+  readonly job: Job
+  resolve(reply: unknown): void
+  reject(error: unknown): void
+}
+
+/** A worker, and what it is at. */
+class Thread {
+  readonly #worker: Worker
+  /** Places that it was sent. */
+  readonly #places = new Set<number>()
+  readonly #onIdle: (thread: Thread) => void
+  readonly #onDeath: (thread: Thread, error: ThreadError) => void
+  hasStarted = false
+  work: Waiting | null = null
+
+  constructor(
+    core: CompiledCore,
+    onIdle: (thread: Thread) => void,
+    onDeath: (thread: Thread, error: ThreadError) => void,
+  ) {
+    this.#onIdle = onIdle
+    this.#onDeath = onDeath
+    this.#worker = theFiles().startWorker()
+    this.#worker.onmessage = ({ data }: MessageEvent<FromThread>) => this.#hear(data)
+    this.#worker.onmessageerror = () => this.#die('its answer could not be read')
+    this.#worker.onerror = event => {
+      event.preventDefault()
+      this.#die(event.message || 'its code could not be loaded')
+    }
+    this.#send({ kind: 'start', core })
+  }
+
+  run(work: Waiting): void {
+    this.work = work
+    try {
+      for (const spec of specsOf(work.job)) this.#introduce(spec)
+      this.#send({ kind: 'job', job: work.job })
+    } catch (cause) {
+      // What can't be sent; the thread knows nothing of it.
+      this.work = null
+      const message = `the job could not be sent to a thread: ${cause instanceof Error ? cause.message : String(cause)}`
+      work.reject(cause instanceof TrialscanError ? cause : new ThreadError('ThreadDied', message, {}, cause))
+      this.#onIdle(this)
+    }
+  }
+
+  end(): void {
+    this.#worker.onmessage = null
+    this.#worker.onerror = null
+    this.#worker.terminate()
+  }
+
+  forget(number: number): void {
+    if (this.#places.delete(number)) this.#send({ kind: 'forget', number })
+  }
+
+  #introduce(spec: StoreSpec): void {
+    if (spec.kind !== 'web' || this.#places.has(spec.place)) return
+    this.#send({ kind: 'place', number: spec.place, place: placeOf(spec) })
+    this.#places.add(spec.place)
+    watched.register(spec, spec.place)
+  }
+
+  #hear(message: FromThread): void {
+    const { work } = this
+    this.work = null
+    this.hasStarted = true
+    if (message.kind === 'reply') work?.resolve(message.reply)
+    else if (message.kind === 'failure') work?.reject(errorFromData(message.error))
+    this.#onIdle(this)
+  }
+
+  #die(reason: string): void {
+    this.end()
+    this.#onDeath(this, new ThreadError('ThreadDied', `its thread died: ${reason}`))
+  }
+
+  #send(message: ToThread): void {
+    this.#worker.postMessage(message)
+  }
+}
+
+class WebThreadRunner implements Runner {
+  readonly threads: number
+  readonly ahead: number
+  readonly #core: CompiledCore
+  readonly all = new Set<Thread>()
+  readonly #idle: Thread[] = []
+  readonly #waiting: Waiting[] = []
+  #deaths = 0
+  /** Why no job can run any more. */
+  #end: ThreadError | null = null
+
+  constructor(threads: number, core: CompiledCore) {
+    this.threads = threads
+    this.ahead = threads * 2 + 1
+    this.#core = core
+    while (this.all.size < threads) this.#start()
+  }
+
+  run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      if (this.#end) return reject(this.#end)
+      const stop = (): void => {
+        this.#cancel(work)
+        reject(signal?.reason)
+      }
+      const settled = <T>(settle: (value: T) => void) => {
+        return (value: T): void => {
+          signal?.removeEventListener('abort', stop)
+          settle(value)
+        }
+      }
+      const work: Waiting = {
+        job,
+        resolve: settled(reply => resolve(reply as ReplyTo<J>)),
+        reject: settled(reject),
+      }
+      signal?.addEventListener('abort', stop, { once: true })
+      this.#waiting.push(work)
+      this.#next()
+    })
+  }
+
+  /** Ends the threads; jobs that are still running are rejected. */
+  close(): void {
+    const message = 'expected the threads to stay alive until the work was done, but they were closed'
+    this.#giveUp(new ThreadError('ThreadsClosed', message))
+  }
+
+  #start(): void {
+    this.all.add(
+      new Thread(
+        this.#core,
+        thread => {
+          this.#deaths = 0
+          this.#idle.push(thread)
+          this.#next()
+        },
+        (thread, error) => this.#bury(thread, error),
+      ),
+    )
+  }
+
+  #next(): void {
+    while (this.#idle.length > 0 && this.#waiting.length > 0) this.#idle.pop()!.run(this.#waiting.shift()!)
+  }
+
+  /** A job that nobody waits for: a thread that is at it is ended, since nothing else stops it. */
+  #cancel(work: Waiting): void {
+    const place = this.#waiting.indexOf(work)
+    if (place >= 0) this.#waiting.splice(place, 1)
+    const thread = [...this.all].find(thread => thread.work === work)
+    if (thread === undefined || this.#end) return
+    thread.end()
+    this.all.delete(thread)
+    this.#start()
+  }
+
+  #bury(thread: Thread, error: ThreadError): void {
+    this.all.delete(thread)
+    const place = this.#idle.indexOf(thread)
+    if (place >= 0) this.#idle.splice(place, 1)
+    thread.work?.reject(error)
+    if (this.#end) return
+    this.#deaths++
+    if (this.#deaths < MAX_DEATHS) {
+      this.#start()
+      return
+    }
+    const message = `expected ${this.threads} threads to start, but they did not: ${error.message}`
+    this.#giveUp(new ThreadError('ThreadsNotStarted', message))
+  }
+
+  #giveUp(error: ThreadError): void {
+    this.#end = error
+    if (runners.get(this.threads) === this) runners.delete(this.threads)
+    for (const thread of this.all) {
+      thread.end()
+      thread.work?.reject(error)
+    }
+    this.all.clear()
+    for (const work of this.#waiting.splice(0)) work.reject(error)
+  }
+}
+
+/** By the number of threads. */
+const runners = new Map<number, WebThreadRunner>()
+
+/** Tells threads of places that nobody knows any more. */
+const watched = new FinalizationRegistry((number: number) => {
+  for (const runner of runners.values()) for (const thread of runner.all) thread.forget(number)
+})
+
+/** The pool of that many threads, kept for the next scan. */
+export function threadRunner(threads: number): Runner {
+  let runner = runners.get(threads)
+  if (runner === undefined) {
+    runner = new WebThreadRunner(threads, coreModule())
+    runners.set(threads, runner)
+  }
+  return runner
+}
+
+/** Ends every thread of this page. Scans that are still running are rejected. */
+export async function closeThreadPools(): Promise<void> {
+  for (const runner of [...runners.values()]) runner.close()
+}
+
+/** The stores that a job reads from. */
+function specsOf(job: Job): readonly StoreSpec[] {
+  if (job.kind === 'arrays') return []
+  return job.kind === 'measure' ? job.stores : [job.store]
+}

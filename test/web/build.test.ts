@@ -1,0 +1,85 @@
+/** What trialscan/web is made of: no more than a page can afford, and nothing of Node.js. */
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { Metafile } from 'esbuild'
+import { describe, expect, it } from 'vitest'
+import * as node from '#dist/index.js'
+import * as web from '#dist/web/index.js'
+import { createHash, normalize } from '#dist/web/platform.js'
+import { ROOT } from '../support/golden.js'
+
+const built = JSON.parse(readFileSync(join(ROOT, 'dist/web/metafile.json'), 'utf8')) as Record<
+  'page' | 'worker',
+  Metafile
+>
+
+/** What a file imports before it runs, and what that imports. */
+function loadedWith({ outputs }: Metafile, file: string): string[] {
+  const loaded = new Set([file])
+  for (const one of loaded) {
+    for (const { path, kind } of outputs[one]!.imports) if (kind === 'import-statement') loaded.add(path)
+  }
+  return [...loaded]
+}
+
+const compressed = (files: readonly string[]): number =>
+  files.reduce((sum, file) => sum + gzipSync(readFileSync(join(ROOT, file)), { level: 9 }).length, 0)
+
+describe('trialscan/web', () => {
+  it('takes at most 150 kB before a trial is opened, and as much once its threads have started', () => {
+    const page = loadedWith(built.page, 'dist/browser/index.js')
+    expect(compressed([...page, 'dist/browser/trialscan.wasm'])).toBeLessThan(150_000)
+    expect(compressed(['dist/browser/worker.js'])).toBeLessThan(60_000)
+  })
+
+  it.each(['page', 'worker'] as const)(
+    'imports nothing of Node.js in its %s, and no package but those it needs',
+    kind => {
+      const { inputs, outputs } = built[kind]
+      for (const [file, { imports }] of Object.entries(outputs)) {
+        for (const { path } of imports) expect(path, file).toMatch(/^dist\/browser\//)
+      }
+      const packages = Object.keys(inputs).map(file => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1])
+      const known = ['@assemblyscript/loader', 'long', 'protobufjs', 're2js', 'valibot']
+      expect(known).toEqual(expect.arrayContaining([...new Set(packages)].filter(name => name !== undefined)))
+    },
+  )
+
+  it('names nothing that only Node.js has', () => {
+    for (const file of Object.keys({ ...built.page.outputs, ...built.worker.outputs })) {
+      const text = readFileSync(join(ROOT, file), 'utf8')
+      expect(text, file).not.toMatch(/\bfrom\s*"node:|\bimport\("node:|\brequire\("node:/)
+    }
+  })
+
+  it('has the names of trialscan, but for what needs a disk, S3 or processes', () => {
+    const missing = Object.keys(node).filter(name => !(name in web))
+    expect(missing.sort()).toEqual([
+      'OutputFile',
+      'commandAction',
+      'maxThreads',
+      'parseActions',
+      'reindexTrial',
+      'repairTrial',
+    ])
+    expect(Object.keys(web).filter(name => !(name in node))).toEqual(['loadCore'])
+  })
+})
+
+describe('what stands in for Node.js', () => {
+  it.each([0, 1, 3, 54, 55, 56, 63, 64, 65, 119, 120, 1000])('digests %i bytes as node:crypto', async length => {
+    const { createHash: reference } = await import('node:crypto')
+    const text = 'aä€'.repeat(length).slice(0, length)
+    expect(createHash('sha256').update(text).digest('hex')).toBe(reference('sha256').update(text).digest('hex'))
+  })
+
+  it.each(['a/b/../c', '', './a', 'a//b/', '/../a', 'a/..', '/', '../a/..', 'a/../..', './', '../', 'a/../'])(
+    'makes of %j the path that node:path makes',
+    async path => {
+      const { normalize: reference } = await import('node:path/posix')
+      expect(normalize(path)).toBe(reference(path))
+    },
+  )
+})

@@ -1,0 +1,3 @@
+/** The long part of chromium.test.ts. */
+
+import './chromium.test.js'

@@ -1,0 +1,62 @@
+/** What the tests run in a page. It is bundled with trialscan/web in the place of trialscan: see support/bundle-page.ts. */
+
+import * as web from '#dist/web/index.js'
+import { type GoldenBits, trialBits } from '../support/bits.js'
+
+export interface Options {
+  readonly threads?: number
+  readonly memory?: number
+}
+
+/** Copies a trial from the server into the page's own storage, as a folder that could have been picked. */
+async function folderOf(url: string): Promise<FileSystemDirectoryHandle> {
+  const paths = (await (await fetch(`${url}listing.txt`)).text()).split('\n').filter(line => line !== '')
+  const root = await navigator.storage.getDirectory()
+  const other = await root.getDirectoryHandle(`copy-${performance.now()}`, { create: true })
+  const trial = await other.getDirectoryHandle(url.split('/').at(-2)!, { create: true })
+  for (const path of paths.map(path => path.replace(/^\.\//, ''))) {
+    const parts = path.split('/')
+    let folder = trial
+    for (const part of parts.slice(0, -1)) folder = await folder.getDirectoryHandle(part, { create: true })
+    const file = await (await folder.getFileHandle(parts.at(-1)!, { create: true })).createWritable()
+    await file.write(await (await fetch(url + path.split('/').map(encodeURIComponent).join('/'))).arrayBuffer())
+    await file.close()
+  }
+  return trial
+}
+
+function pickedFiles(): File[] {
+  return [...(document.querySelector('input')?.files ?? [])]
+}
+
+async function placeOf(kind: 'http' | 'folder' | 'files', url: string): Promise<web.TrialPlace> {
+  if (kind === 'http') return url
+  return kind === 'folder' ? folderOf(url) : pickedFiles()
+}
+
+async function bits(kind: 'http' | 'folder' | 'files', url: string, options: Options): Promise<GoldenBits> {
+  const trial = await web.createTrial(await placeOf(kind, url), { requireCollections: false })
+  try {
+    return await trialBits(trial as never, options)
+  } finally {
+    await trial.close()
+  }
+}
+
+/** What a piece of work throws, as data. */
+async function failure(work: () => Promise<unknown>): Promise<web.ErrorData | string> {
+  try {
+    await work()
+    return 'nothing'
+  } catch (error) {
+    return error instanceof web.TrialscanError ? error.toJSON() : `not ours: ${String(error)}`
+  }
+}
+
+const all = { web, bits, failure, folderOf, pickedFiles }
+
+declare global {
+  var tests: typeof all
+}
+
+globalThis.tests = all

@@ -335,7 +335,9 @@ describe('dependencies', () => {
   })
 
   it('are the exact versions that were tested', () => {
-    for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+    for (const [name, wanted] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+      // rollup without native code is a package of another name: npm:@rollup/wasm-node@4.68.4.
+      const version = wanted.replace(/^npm:.+@/, '')
       expect([name, version]).toEqual([name, expect.stringMatching(/^\d+\.\d+\.\d+$/)])
       expect([name, lock[`node_modules/${name}`]!.version]).toEqual([name, version])
     }

@@ -11,6 +11,7 @@ const THOROUGH = [
   'test/repair/fuzz.test.ts',
   'test/store/s3-faults.test.ts',
   'test/verify/behind-damage.test.ts',
+  'test/web/{bundlers,chromium}.test.ts',
 ]
 
 /** `npm test` runs the first, `npm run test:all` all three. */

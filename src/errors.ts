@@ -58,7 +58,7 @@ export class StoreError extends TrialscanError {
  * directory, is too large, or is not what it claims to be. Any other error says that the bytes, or all the bytes of one
  * version of the file, could not be had, and nothing is known about the file.
  */
-export function tellsOfFile({ name, code, fields }: ErrorData): boolean {
+export function isAboutFile({ name, code, fields }: ErrorData): boolean {
   if (name !== 'StoreError') return code !== 'ObjectChanged'
   // On S3 only this one: a gateway may mean something else by 404.
   if (code === 'NotFound') return fields.s3 === undefined || fields.s3 === 'NoSuchKey'
@@ -329,7 +329,7 @@ export function nearestNames(name: string, known: Iterable<string>, limit = 3): 
   let nearest: string[] = []
   for (const candidate of known) {
     const other = candidate.toLowerCase()
-    const distance = wanted.length > 2 && other.includes(wanted) ? 0 : slips(wanted, other, allowed)
+    const distance = wanted.length > 2 && other.includes(wanted) ? 0 : editDistance(wanted, other, allowed)
     if (distance > best) continue
     if (distance < best) nearest = []
     best = distance
@@ -339,7 +339,7 @@ export function nearestNames(name: string, known: Iterable<string>, limit = 3): 
 }
 
 /** Edit distance, where a swap of neighbours counts once; Infinity if the lengths alone exceed `limit` or a name is too long. */
-function slips(a: string, b: string, limit: number): number {
+function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit || a.length > 200) return Number.POSITIVE_INFINITY
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, i) => i)
@@ -379,7 +379,7 @@ export function shortPath(path: string): string {
 }
 
 /** An error as one of many about a file: with its long path shortened, in the field `url` too. */
-export function inShort(error: ErrorData): ErrorData {
+export function withShortPath(error: ErrorData): ErrorData {
   const { url } = error.fields
   if (typeof url !== 'string' || url.length <= MAX_SHOWN_PATH) return error
   const path = pathOfUrl(url)
@@ -388,7 +388,7 @@ export function inShort(error: ErrorData): ErrorData {
 }
 
 /** The same error with the full path of its file. @param url of the file */
-export function inFull(error: TrialscanError, url: string): TrialscanError {
+export function withFullPath(error: TrialscanError, url: string): TrialscanError {
   const path = pathOfUrl(url)
   const short = shortPath(path)
   if (short === path || error.fields.url !== short) return error

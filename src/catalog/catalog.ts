@@ -93,7 +93,7 @@ export class Catalog {
     this.workerSteps = hasBroken
       ? workerSteps.map(workerStep => {
           const { mode, modeStep, apart } = steps.get(workerStep.step)!
-          return tellsMode(workerStep) || apart ? workerStep : { ...workerStep, mode, modeStep }
+          return hasMode(workerStep) || apart ? workerStep : { ...workerStep, mode, modeStep }
         })
       : workerSteps
   }
@@ -302,7 +302,7 @@ function stepsOf(history: History): readonly WorkerStep[] {
 }
 
 /** Whether it stands in the index file. */
-export function tellsMode({ error }: WorkerStep): boolean {
+export function hasMode({ error }: WorkerStep): boolean {
   return error === null || modeInError(error) !== null
 }
 
@@ -312,7 +312,7 @@ export function tellsMode({ error }: WorkerStep): boolean {
  * @param lastWorkers those of the step before: most steps share the list
  */
 function stepOf(workerSteps: readonly WorkerStep[], lastWorkers: readonly Worker[] | undefined): Step {
-  const readable = workerSteps.filter(tellsMode)
+  const readable = workerSteps.filter(hasMode)
   const { step: globalStep, mode, modeStep } = readable[0] ?? workerSteps[0]!
   const own = workersOf(workerSteps)
   const isSame = lastWorkers?.length === own.length && own.every((worker, i) => worker === lastWorkers[i])

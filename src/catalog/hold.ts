@@ -80,7 +80,7 @@ export function currentHold(): Hold | undefined {
 }
 
 /** Runs `work`, which sees each of `held` in its present state until the work is done, or refreshes it. */
-export async function holding<T>(
+export async function withHold<T>(
   held: readonly Holdable[],
   options: HoldOptions,
   work: () => Promise<T> | T,

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { StoreError, type TrialscanError } from '../errors.js'
 import { othersAmong, otherWorkerError, otherWorkerOf } from '../format/index-owner.js'
 import { INDEX_DIRECTORY, parseIndexFileName } from '../format/paths.js'
-import { duplicateError, isHooksOwn, isIndexFile, type TrialFiles } from '../format/trial-files.js'
+import { duplicateError, isCanonicalPath, isIndexFile, type TrialFiles } from '../format/trial-files.js'
 import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES } from '../job/index-files.js'
 import type { Access } from '../runner/access.js'
 import { runOnFiles } from '../runner/failed-job.js'
@@ -211,7 +211,7 @@ export class IndexedFiles {
       if (this.#isRead(path)) return
       const name = files.indexName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
-      this.#hasOdd ||= !isHooksOwn(path)
+      this.#hasOdd ||= !isCanonicalPath(path)
       const worker = workers.get(name.worker) ?? name.worker
       workers.set(worker, worker)
       unread.push({ path, step: name.step, worker })

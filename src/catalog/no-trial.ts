@@ -119,7 +119,7 @@ class ListLimit {
     if (most === 0 || this.#isTrial || this.#others < most) return
     // In the order of keys, other objects may come first.
     const parts = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
-    for (const directory of parts) this.#isTrial ||= await isThere(this.#store, directory)
+    for (const directory of parts) this.#isTrial ||= await directoryExists(this.#store, directory)
     if (this.#isTrial) return
     const found = trialsBelow([...this.#trials].sort()) ?? NONE
     const count = `the first ${this.#listed.toLocaleString('en-US')} objects`
@@ -130,7 +130,7 @@ class ListLimit {
 }
 
 /** Whether there is a file below a directory: its listing ends with the first one. */
-async function isThere(store: Store, directory: string): Promise<boolean> {
+async function directoryExists(store: Store, directory: string): Promise<boolean> {
   let isFound = false
   const enough = new Error()
   const onPaths = (paths: readonly string[]): void => {

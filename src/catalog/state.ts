@@ -12,7 +12,7 @@ import {
 import type { Access } from '../runner/access.js'
 import type { GlobalStep, Mode, Worker } from '../types.js'
 import { BackgroundRefresh, type KeptUp } from './background.js'
-import { type Catalog, tellsMode, type WorkerStep } from './catalog.js'
+import { type Catalog, hasMode, type WorkerStep } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
 import type { TrialContents, TrialLoader } from './load.js'
 import { Remembered } from './remembered.js'
@@ -166,7 +166,7 @@ export class TrialState implements Holdable, KeptUp {
     if (worker === undefined) return step!
     const own = this.catalog.atStep(globalStep).find(saved => saved.worker === worker)
     if (own === undefined) throw this.#notWritten(globalStep, 'GLOBAL', worker)
-    if (own.error && !tellsMode(own)) throw own.error
+    if (own.error && !hasMode(own)) throw own.error
     return own
   }
 

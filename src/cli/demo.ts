@@ -126,12 +126,12 @@ function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
-function known({ values }: Series): number[] {
+function definedValues({ values }: Series): number[] {
   return values.filter(value => value !== undefined)
 }
 
 function seriesCells(series: Series): string[] {
-  const values = known(series)
+  const values = definedValues(series)
   return [`  ${safe(series.name)}`, shortNumber(values[0]!), '→', shortNumber(values.at(-1)!)]
 }
 
@@ -139,27 +139,29 @@ function seriesCells(series: Series): string[] {
 function findings(losses: readonly Series[], gradients: readonly Series[]): string[] {
   const sentences: string[] = []
   for (const series of losses) sentences.push(...lossFindings(series))
-  const dead = gradients.filter(series => known(series).every(value => value === 0))
+  const dead = gradients.filter(series => definedValues(series).every(value => value === 0))
   if (dead.length > 0) {
-    sentences.push(`${all(dead, gradients)} exactly zero at every step: nothing reaches ${those(dead)} to learn from.`)
-  }
-  const tiny = gradients.filter(
-    series => !dead.includes(series) && known(series).every(value => value < VANISHING_BELOW),
-  )
-  if (tiny.length > 0) {
-    const largest = Math.max(...tiny.flatMap(known))
     sentences.push(
-      `${all(tiny, gradients)} never above ${shortNumber(largest)} in the mean: they vanish in ${those(tiny)}.`,
+      `${all(dead, gradients)} exactly zero at every step: nothing reaches ${shortNames(dead)} to learn from.`,
     )
   }
-  const wild = gradients.filter(series => known(series).some(value => !(value < EXPLODING_ABOVE)))
+  const tiny = gradients.filter(
+    series => !dead.includes(series) && definedValues(series).every(value => value < VANISHING_BELOW),
+  )
+  if (tiny.length > 0) {
+    const largest = Math.max(...tiny.flatMap(definedValues))
+    sentences.push(
+      `${all(tiny, gradients)} never above ${shortNumber(largest)} in the mean: they vanish in ${shortNames(tiny)}.`,
+    )
+  }
+  const wild = gradients.filter(series => definedValues(series).some(value => !(value < EXPLODING_ABOVE)))
   if (wild.length > 0) {
-    const broken = wild.filter(series => known(series).some(value => !Number.isFinite(value)))
+    const broken = wild.filter(series => definedValues(series).some(value => !Number.isFinite(value)))
     const how = broken.length > 0 ? `not a number any more in ${broken.length} of them` : `above ${EXPLODING_ABOVE}`
-    sentences.push(`${all(wild, gradients)} exploding: ${how} (${those(wild)}).`)
+    sentences.push(`${all(wild, gradients)} exploding: ${how} (${shortNames(wild)}).`)
   }
   const alive = gradients
-    .map(series => ({ name: safe(series.name), mean: mean(known(series)) }))
+    .map(series => ({ name: safe(series.name), mean: mean(definedValues(series)) }))
     .filter(({ mean }) => mean > 0 && Number.isFinite(mean))
     .sort((a, b) => a.mean - b.mean)
   const [least, most] = [alive[0], alive.at(-1)]
@@ -171,7 +173,7 @@ function findings(losses: readonly Series[], gradients: readonly Series[]): stri
 }
 
 function lossFindings(series: Series): string[] {
-  const values = known(series)
+  const values = definedValues(series)
   const name = safe(series.name)
   const broken = series.values.findIndex(value => value !== undefined && !Number.isFinite(value))
   if (broken >= 0) return [`${name} is not a number from the ${ordinal(broken + 1)} saved step on.`]
@@ -190,7 +192,7 @@ function all(some: readonly Series[], of: readonly Series[]): string {
   return `The gradients of ${which} tensors are`
 }
 
-function those(series: readonly Series[]): string {
+function shortNames(series: readonly Series[]): string {
   const names = series.map(({ name }) => safe(name.replace(/^gradient\//, '')))
   return names.length > 4 ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more` : names.join(', ')
 }

@@ -15,7 +15,7 @@ import { colorsFor, safe } from './terminal.js'
 
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return EXIT.usage
-  if (error instanceof StoreError || isLackOfRoom(error)) return EXIT.store
+  if (error instanceof StoreError || isOutOfAddressSpace(error)) return EXIT.store
   if (error instanceof FormatError) return EXIT.format
   if (error instanceof QueryError) return EXIT.query
   if (error instanceof RuleEvaluationConditionMet) return EXIT.findings
@@ -37,7 +37,7 @@ export function reportFailure(error: unknown, command?: string): number {
   return exitCodeOf(error)
 }
 
-function isLackOfRoom(error: unknown): boolean {
+function isOutOfAddressSpace(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'NoAddressSpace'
 }
 

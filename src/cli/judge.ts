@@ -18,8 +18,14 @@ import {
 } from '../index.js'
 import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
-import type { ChosenParameter, FindingFormat, JudgingReport, JudgingRule, Trouble } from './format/finding-format.js'
-import { briefly, countText } from './format/number.js'
+import type {
+  ChosenParameter,
+  FindingFormat,
+  JudgingError,
+  JudgingReport,
+  JudgingRule,
+} from './format/finding-format.js'
+import { countText, shortList } from './format/number.js'
 import type { Output } from './output.js'
 import { Progress } from './progress.js'
 import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from './s3.js'
@@ -123,9 +129,9 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
       return { code: EXIT.interrupted, judged }
     }
     await output.end()
-    tellOddities(judging, judged, longestPauseMs)
+    noteUnusual(judging, judged, longestPauseMs)
     const isFailure = judging.failOnFinding && findings.length > 0
-    const isUnjudged = isOutOfRange(judging, judged) || unjudged(judging, judged).length > 0
+    const isUnjudged = isOutOfRange(judging, judged) || notJudged(judging, judged).length > 0
     const code = isFailure ? EXIT.findings : isUnjudged ? EXIT.query : EXIT.ok
     return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
   } catch (error) {
@@ -288,10 +294,10 @@ function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
 }
 
 /** Of the trials as a whole, then of what was judged in them; what several rules stumbled over once. */
-function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): readonly Trouble[] {
+function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): readonly JudgingError[] {
   const trials = new Set(rules.flatMap(rule => rule.trials))
   const ofTrials = [...trials].flatMap(trial => trial.problems).map(error => ({ step: null, tensor: null, error }))
-  const distinct = new Map<string, Trouble>()
+  const distinct = new Map<string, JudgingError>()
   for (const { step, tensor, error } of [...ofTrials, ...(evaluation?.problems ?? [])]) {
     const key = error.message
     if (!distinct.has(key)) distinct.set(key, { step, tensor, error })
@@ -305,7 +311,7 @@ function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: JudgingRepor
 }
 
 /** What rules that were asked for by name lack so that they could judge nothing; of all rules, where none could. */
-function unjudged({ rules, asked }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
+function notJudged({ rules, asked }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
   const isWanting = ({ ruleName, name }: Rule): boolean =>
     missing.some(told => !told.partial && told.rule === ruleName && told.name === name) &&
     !findings.some(found => found.rule === ruleName && found.name === name)
@@ -315,7 +321,7 @@ function unjudged({ rules, asked }: Judging, { missing, findings }: JudgingRepor
 }
 
 /** What the output doesn't tell, or not to everybody. */
-function tellOddities(judging: Judging, judged: JudgingReport, longestPauseMs: number): void {
+function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: number): void {
   const { trial, steps, modeSteps, format } = judging
   const { problems, state } = judged
   const numbers = trial.steps({ showIncompleteSteps: true })
@@ -332,10 +338,10 @@ function tellOddities(judging: Judging, judged: JudgingReport, longestPauseMs: n
     const there = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
     note(`no step is in ${asked.join(' and ')}; the trial has ${there}`)
   } else if (judged.steps !== null) for (const absent of absentSteps(trial, { steps, modeSteps })) note(absent)
-  for (const { name, missing } of unjudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
+  for (const { name, missing } of notJudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
   const untold = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
   if (untold.length > 0)
-    note(`csv has no rows for missing data: ${briefly(untold)} lacked some; --format jsonl says which`)
+    note(`csv has no rows for missing data: ${shortList(untold)} lacked some; --format jsonl says which`)
   if (problems.length > 0 && format.isLive) {
     const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
     note(`not everything could be read, so the findings are incomplete: ${problems[0]!.error.message}${more}`)

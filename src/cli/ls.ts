@@ -4,7 +4,7 @@ import { createTrial, type Mode, modes, rowText, type TensorSummary, type Trial,
 import { EXIT } from './exit.js'
 import type { FormatOf } from './format/formats.js'
 import { csvLine } from './format/lines.js'
-import { briefly, bytesText, counted, countText, shapeText } from './format/number.js'
+import { bytesText, counted, countText, shapeText, shortList } from './format/number.js'
 import { settle } from './given.js'
 import { writeTo } from './output.js'
 import { expectReplaceable } from './real-path.js'
@@ -230,7 +230,7 @@ function stepsTable(steps: TrialListing['steps']): string {
   const span = ([first, ...others]: readonly number[]): string =>
     first === undefined ? '-' : others.length === 0 ? `${first}` : `${first} to ${others.at(-1)}`
   const incomplete = (listing: StepListing) =>
-    listing.incomplete.length > 0 ? `not yet complete: ${briefly(listing.incomplete)}` : ''
+    listing.incomplete.length > 0 ? `not yet complete: ${shortList(listing.incomplete)}` : ''
   const modes = Object.entries(own)
   const row = (name: string, listing: StepListing, numbers: string) => [
     ...[`  ${name}`, countText(listing.count), span(listing.global_numbers)],

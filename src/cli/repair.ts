@@ -107,8 +107,8 @@ function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored 
   const shown = rebuilt.slice(0, MAX_ROWS).map(({ file, reason }) => `${file}: ${reason}`)
   list('Rebuilt', shown, files.rebuilt)
   list('No part of the trial', ignored.slice(0, MAX_ROWS), files.ignored)
-  const lost = leftOutCount === 0 ? 'nothing is lost' : `left out ${amount(records.leftOut, bytes.leftOut)}`
-  return `${text}${bold('Kept')} ${amount(records.kept, bytes.kept)}; ${lost}\n`
+  const lost = leftOutCount === 0 ? 'nothing is lost' : `left out ${sizeText(records.leftOut, bytes.leftOut)}`
+  return `${text}${bold('Kept')} ${sizeText(records.kept, bytes.kept)}; ${lost}\n`
 }
 
 /** Lines of files that are shown on a terminal; jsonl has them all. */
@@ -121,6 +121,6 @@ function leftOutRow({ file, offset, byteLength, step, tensors, records }: LeftOu
   return [safe(file), number(offset), number(byteLength), step === null ? '-' : String(step), names]
 }
 
-function amount(records: number, bytes: number): string {
+function sizeText(records: number, bytes: number): string {
   return `${counted(records, 'record')} (${bytesText(bytes)})`
 }

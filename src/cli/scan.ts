@@ -19,7 +19,7 @@ import type { StepsText } from './arguments.js'
 import { EXIT } from './exit.js'
 import type { FormatOf } from './format/formats.js'
 import { type RowWriter, rowLines } from './format/lines.js'
-import { briefly, bytesText, counted, countText } from './format/number.js'
+import { bytesText, counted, countText, shortList } from './format/number.js'
 import { tableFormat } from './format/table.js'
 import { settle } from './given.js'
 import { type Output, writeTo } from './output.js'
@@ -229,7 +229,7 @@ function numbering(trial: Trial, { steps, modeSteps, mode, worker }: ScanFlags, 
       const theirs = left.flatMap(([, theirs]) => theirs.filter(step => !isTaken.has(step)))
       told.push(
         `--steps ${steps.text} are global steps, which leaves out ${counted(own.length, 'step')} of ${mode}: ` +
-          `mode steps ${briefly(own)} are global steps ${briefly(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
+          `mode steps ${shortList(own)} are global steps ${shortList(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
       )
     }
   }

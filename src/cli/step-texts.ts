@@ -2,7 +2,7 @@
 
 import { type Mode, type Trial, TrialscanError } from '../index.js'
 import type { StepsText } from './arguments.js'
-import { briefly, countText } from './format/number.js'
+import { countText, shortList } from './format/number.js'
 
 /** `mode TRAIN with mode steps 0 to 80 (9 of them)`. */
 export function modeSpans(trial: Trial): readonly string[] {
@@ -68,6 +68,6 @@ export function absentSteps(
     const absent = steps.selection.only
       .filter(step => typeof step === 'number')
       .filter(step => step >= 0 && !known.has(step))
-    return absent.length > 0 ? [`${option} ${steps.text}: the trial has no step ${briefly(absent)}`] : []
+    return absent.length > 0 ? [`${option} ${steps.text}: the trial has no step ${shortList(absent)}`] : []
   })
 }

@@ -14,7 +14,7 @@ export async function withEngine<T>(work: (engine: Engine) => Promise<T>): Promi
     idle.push(engine)
     return result
   } catch (error) {
-    if (isForeseen(error)) idle.push(engine)
+    if (isExpected(error)) idle.push(engine)
     throw error
   }
 }
@@ -27,11 +27,11 @@ export function withEngineSync<T>(work: (engine: Engine) => T): T {
     idle.push(engine)
     return result
   } catch (error) {
-    if (isForeseen(error)) idle.push(engine)
+    if (isExpected(error)) idle.push(engine)
     throw error
   }
 }
 
-function isForeseen(error: unknown): boolean {
+function isExpected(error: unknown): boolean {
   return error instanceof TrialscanError && !(error instanceof EngineError)
 }

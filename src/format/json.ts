@@ -31,7 +31,7 @@ const MAX_NESTING = 100
 export function parseJsonObject(text: string, url: string, code: string): JsonObject {
   const place = { url, code, at: '' }
   if (text.trim() === '') throw jsonFault(place, 'a JSON object', 'an empty file', undefined, 0)
-  const excess = text.length > PARSED_UNSEEN ? excessAt(text) : undefined
+  const excess = text.length > PARSED_UNSEEN ? nestingExcessAt(text) : undefined
   if (excess !== undefined) {
     const wanted = `at most ${MAX_JSON_VALUES} values, nested no more than ${MAX_NESTING} deep`
     throw jsonFault(place, wanted, 'more', undefined, Buffer.byteLength(text.slice(0, excess)))
@@ -52,7 +52,7 @@ export function parseJsonObject(text: string, url: string, code: string): JsonOb
 }
 
 /** Where a text holds more values, or nests them deeper, than we parse. The text need not be JSON. */
-function excessAt(text: string): number | undefined {
+function nestingExcessAt(text: string): number | undefined {
   let values = 0
   let depth = 0
   for (let at = 0; at < text.length; at++) {

@@ -175,7 +175,7 @@ export function isPartDirectory(path: string): boolean {
 function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> {
   const unusual = new Map<string, string[]>()
   for (const path of paths) {
-    const name = isHooksOwn(path) ? null : nameOf(path)
+    const name = isCanonicalPath(path) ? null : nameOf(path)
     if (name === null) continue
     const key = `${name.step} ${name.worker}`
     const others = unusual.get(key)
@@ -187,7 +187,7 @@ function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> 
   const existing = new Set(paths)
   const superseded = supersededAmong(paths)
   for (const others of unusual.values()) {
-    const usual = ownPath(others[0]!)!
+    const usual = canonicalPath(others[0]!)!
     const sorted = others.sort((a, b) => Number(isCsvIndex(a)) - Number(isCsvIndex(b)) || (a < b ? -1 : 1))
     const all = [usual, usual.replace(/json$/, 'csv'), ...sorted].filter(
       path => existing.has(path) && !superseded.has(path),
@@ -199,8 +199,8 @@ function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> 
 }
 
 /** Whether a path is what the hook calls the file of that step and worker. Tornasole's hook counts, too. */
-export function isHooksOwn(path: string): boolean {
-  return ownPath(path) === path.replace(/csv$/, 'json')
+export function isCanonicalPath(path: string): boolean {
+  return canonicalPath(path) === path.replace(/csv$/, 'json')
 }
 
 /** The error for a file that does not count because another one does. */
@@ -219,7 +219,7 @@ export function describeDuplicate(path: string, taken: string): { readonly expec
 }
 
 /** What the hook would call the file of that step and worker; null if it is not such a file. */
-function ownPath(path: string): string | null {
+function canonicalPath(path: string): string | null {
   const name = nameOf(path)
   return name && (isBelow(EVENTS_DIRECTORY, path) ? eventFilePath : indexFilePath)(name.step, name.worker)
 }

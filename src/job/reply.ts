@@ -13,11 +13,11 @@ export interface JobStats {
   readonly readBytes: number
   readonly reads: number
   /** Where the time went, if that was asked for. */
-  readonly spent?: Spent | undefined
+  readonly spent?: ThreadTimes | undefined
 }
 
 /** Milliseconds of one thread. */
-export interface Spent {
+export interface ThreadTimes {
   readonly readMs: number
   /** Framing, checksums and the walk. */
   readonly decodeMs: number

@@ -18,7 +18,7 @@ import type { GlobalStep, ReductionName } from '../types.js'
 import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'
 
 /** What a question is about. */
-export interface Subject {
+export interface QuestionSubject {
   readonly name: string
   readonly step: GlobalStep
   /** The reductions that the hook saved. */
@@ -40,11 +40,11 @@ export interface Question<A> {
 /** A question, whose answer is decoded when it is first looked at: there are as many as records times rules. */
 export abstract class AnyQuestion<A> implements Question<A> {
   readonly kind: string
-  readonly tensor: Subject
+  readonly tensor: QuestionSubject
   /** Another question about the same tensor. */
   next: AnyQuestion<unknown> | null = null
 
-  constructor(kind: string, tensor: Subject) {
+  constructor(kind: string, tensor: QuestionSubject) {
     this.kind = kind
     this.tensor = tensor
   }
@@ -76,13 +76,13 @@ export abstract class AnyQuestion<A> implements Question<A> {
 /** A question that the moments of a record answer. */
 export class RecordQuestion<A> extends AnyQuestion<A> {
   readonly #record: RecordRef
-  readonly #read: (answer: RecordAnswer, tensor: Subject, kind: never) => A
+  readonly #read: (answer: RecordAnswer, tensor: QuestionSubject, kind: never) => A
 
   constructor(
     kind: string,
-    tensor: Subject,
+    tensor: QuestionSubject,
     record: RecordRef,
-    read: (answer: RecordAnswer, tensor: Subject, kind: never) => A,
+    read: (answer: RecordAnswer, tensor: QuestionSubject, kind: never) => A,
   ) {
     super(kind, tensor)
     this.#record = record
@@ -102,20 +102,20 @@ export class RecordQuestion<A> extends AnyQuestion<A> {
 export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
   declare readonly kind: Task['kind']
   readonly numbers: readonly number[]
-  readonly other: Subject | null
+  readonly other: QuestionSubject | null
   readonly first: number
   readonly second: number
-  readonly #read: (result: TaskAnswer, tensor: Subject) => A
+  readonly #read: (result: TaskAnswer, tensor: QuestionSubject) => A
   #answer: A | undefined
   /** The index of its answer in its job. */
   at = -1
 
   constructor(
     kind: Task['kind'],
-    tensor: Subject,
+    tensor: QuestionSubject,
     numbers: readonly number[],
-    other: Subject | null,
-    read: (result: TaskAnswer, tensor: Subject) => A,
+    other: QuestionSubject | null,
+    read: (result: TaskAnswer, tensor: QuestionSubject) => A,
   ) {
     super(kind, tensor)
     this.numbers = numbers
@@ -145,9 +145,9 @@ export class TaskQuestion<A> extends AnyQuestion<A> implements Task {
 /** A question about something that was not saved. */
 export class Unanswerable extends AnyQuestion<never> {
   readonly #what: string
-  readonly #without: Subject
+  readonly #without: QuestionSubject
 
-  constructor(kind: string, tensor: Subject, what: string, without = tensor) {
+  constructor(kind: string, tensor: QuestionSubject, what: string, without = tensor) {
     super(kind, tensor)
     this.#what = what
     this.#without = without
@@ -186,13 +186,13 @@ export interface Count {
   readonly elements: number
 }
 
-export function readMoments(answer: RecordAnswer, { name, step }: Subject): Moments {
+export function readMoments(answer: RecordAnswer, { name, step }: QuestionSubject): Moments {
   if (answer instanceof Moments) return answer
   if (answer instanceof TrialscanError) throw answer
   throw new QueryError('NoTensor', `${name} at step ${step} is a histogram, not a tensor`, { tensor: name })
 }
 
-export function readReduction(answer: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
+export function readReduction(answer: RecordAnswer, tensor: QuestionSubject, name: ReductionName): ReductionValue {
   if (!(answer instanceof Moments || answer instanceof TrialscanError)) {
     const reduction = answer.reductions[name]
     if (reduction !== undefined) return reduction
@@ -203,43 +203,43 @@ export function readReduction(answer: RecordAnswer, tensor: Subject, name: Reduc
   return moments.reduction(name)
 }
 
-export function readSaved(answer: RecordAnswer, tensor: Subject, name: ReductionName): ReductionValue {
+export function readSaved(answer: RecordAnswer, tensor: QuestionSubject, name: ReductionName): ReductionValue {
   const value = savedNumber(readMoments(answer, tensor), name)
   if (value instanceof ReductionUndefined) throw value
   return value
 }
 
-export function numbersOf(result: TaskAnswer, tensor: Subject): readonly number[] {
+export function numbersOf(result: TaskAnswer, tensor: QuestionSubject): readonly number[] {
   if ('bytes' in result) throw noNumbers(tensor.name, tensor.step)
   return result
 }
 
-export function readValue(result: TaskAnswer, tensor: Subject): TensorValue {
+export function readValue(result: TaskAnswer, tensor: QuestionSubject): TensorValue {
   if ('bytes' in result) return tensorValue(result)
   throw noNumbers(tensor.name, tensor.step)
 }
 
-export function readAllclose(result: TaskAnswer, tensor: Subject): boolean {
+export function readAllclose(result: TaskAnswer, tensor: QuestionSubject): boolean {
   const [apart, compared] = numbersOf(result, tensor)
   return apart === 0 && compared! >= 0
 }
 
-export function readChange(result: TaskAnswer, tensor: Subject): number | null {
+export function readChange(result: TaskAnswer, tensor: QuestionSubject): number | null {
   const [sum, compared] = numbersOf(result, tensor)
   return compared! < 0 ? null : sum! / compared!
 }
 
-export function readActivity(result: TaskAnswer, tensor: Subject): Activity {
+export function readActivity(result: TaskAnswer, tensor: QuestionSubject): Activity {
   const [nodes, inactive] = numbersOf(result, tensor)
   return { nodes: nodes!, inactive: inactive! }
 }
 
-export function readCount(result: TaskAnswer, tensor: Subject): Count {
+export function readCount(result: TaskAnswer, tensor: QuestionSubject): Count {
   const [equal, elements] = numbersOf(result, tensor)
   return { equal: equal!, elements: elements! }
 }
 
-export function readChannelSums(result: TaskAnswer, tensor: Subject): ChannelSums {
+export function readChannelSums(result: TaskAnswer, tensor: QuestionSubject): ChannelSums {
   const [count, samples, ...sums] = numbersOf(result, tensor)
   return { sums, count: count!, samples: samples! }
 }

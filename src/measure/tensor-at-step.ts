@@ -19,6 +19,7 @@ import {
   type Count,
   numbersOf,
   type Question,
+  type QuestionSubject,
   RecordQuestion,
   readActivity,
   readAllclose,
@@ -29,7 +30,6 @@ import {
   readReduction,
   readSaved,
   readValue,
-  type Subject,
   TaskQuestion,
   Unanswerable,
 } from './question.js'
@@ -51,7 +51,7 @@ const NO_NUMBERS: readonly number[] = []
 let checkedTolerance: Tolerance | undefined
 
 /** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
-export class TensorAtStep implements Subject {
+export class TensorAtStep implements QuestionSubject {
   readonly #of: WorkerTensors
   readonly #saved: SavedTensor
   /** The last question; it links to the ones before it, of which there are few. */
@@ -213,7 +213,7 @@ export class TensorAtStep implements Subject {
     kind: Task['kind'],
     given: readonly number[],
     other: TensorAtStep | null,
-    read: (result: TaskAnswer, tensor: Subject) => A,
+    read: (result: TaskAnswer, tensor: QuestionSubject) => A,
   ): Question<A> {
     const numbers = this.#of.inquiry.sameNumbers(given)
     for (let asked = this.#asked; asked !== null; asked = asked.next) {

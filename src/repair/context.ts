@@ -2,7 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { STAMP_LENGTH } from '../catalog/index-cache.js'
-import { type ErrorData, errorFromData, FormatError, pathOfUrl, tellsOfFile } from '../errors.js'
+import { type ErrorData, errorFromData, FormatError, isAboutFile, pathOfUrl } from '../errors.js'
 import type { Access } from '../runner/access.js'
 import type { OutputDirectory } from '../store/local/output.js'
 import type { Store } from '../store/store.js'
@@ -89,7 +89,7 @@ export class RepairSource {
    * @throws the error, unless it tells what the file is
    */
   expectTold(path: string, error: ErrorData): void {
-    if (!tellsOfFile(error)) throw errorFromData(error)
+    if (!isAboutFile(error)) throw errorFromData(error)
     if (error.code === 'NotFound' && this.#existing.has(path)) throw this.#changed(path, 'none any more')
   }
 

@@ -86,7 +86,7 @@ export class Grouping {
    * @param found what the groups' files hold
    */
   settle(groups: readonly Group[], found: readonly (FoundFile | ErrorData)[]): void {
-    const byPath = new Map(groups.map((group, i) => [group.path, { group, tells: tellsOf(found[i]!) }]))
+    const byPath = new Map(groups.map((group, i) => [group.path, { group, tells: matchCounter(found[i]!) }]))
     const pass = (isToMove: (index: IndexSource, group: Group, own: Group) => boolean): void => {
       const moved: [to: Group, index: IndexSource][] = []
       for (const group of groups) {
@@ -127,7 +127,7 @@ export class Grouping {
 }
 
 /** How many of an index file's entries lead to a record of its step in an event file. Many index files may share a list. */
-function tellsOf(file: FoundFile | ErrorData): (index: IndexSource) => number {
+function matchCounter(file: FoundFile | ErrorData): (index: IndexSource) => number {
   let byStep: Map<number, Set<string>> | undefined
   const known = new Map<number, WeakMap<IndexFile['tensors'], number>>()
   return ({ step, content }) => {

@@ -46,11 +46,11 @@ export async function readIndexSources(
     const some = contents.map((content, i) => indexSource(index[first + i]!, content, eventsByName, context))
     sources.push(...(await Promise.all(some)))
   }
-  return withRightfulOwners(sources, eventsByName, context.access.store)
+  return withTrueOwners(sources, eventsByName, context.access.store)
 }
 
 /** Index files whose numbers are another worker's: each has what the one says that names its event file, or nothing. */
-function withRightfulOwners(
+function withTrueOwners(
   indexes: readonly IndexSource[],
   eventsByName: ReadonlyMap<string, string>,
   store: Store,

@@ -148,13 +148,13 @@ function sagemakerAction(action: SageMakerAction, handler: SageMakerHandler | un
     onFire: (firing, logger) => {
       if (handler) return handler(action, firing)
       logger.info(
-        `${firing.name} fired at step ${firing.step}: SageMaker would ${deed(action)}; trialscan calls no AWS`,
+        `${firing.name} fired at step ${firing.step}: SageMaker would ${actionText(action)}; trialscan calls no AWS`,
       )
     },
   }
 }
 
-function deed(action: SageMakerAction): string {
+function actionText(action: SageMakerAction): string {
   if (action.name === 'stoptraining') return `stop training jobs named ${action.trainingJobPrefix}*`
   return `send ${action.name === 'sms' ? 'an SMS' : 'an e-mail'} to ${action.endpoint}`
 }

@@ -3,7 +3,7 @@
  * one plan; then every rule judges every step, in order.
  */
 
-import { holding } from '../catalog/hold.js'
+import { withHold } from '../catalog/hold.js'
 import { countsFromEnd, endOf, isStepSelection, STEP_SELECTION, type StepSelection } from '../catalog/step-selection.js'
 import { turnsWhenDue } from '../catalog/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../catalog/wait.js'
@@ -192,7 +192,7 @@ class Evaluator {
     const { follow = true, signal } = this.#options
     return runs.take(this.#shared, signal, () => {
       // What is there now, and not what comes while it is judged.
-      return follow ? this.#run() : holding(this.#trials.map(stateOf), {}, () => this.#run())
+      return follow ? this.#run() : withHold(this.#trials.map(stateOf), {}, () => this.#run())
     })
   }
 
@@ -232,7 +232,7 @@ class Evaluator {
   }
 
   #holding<T>(ahead: Inquiry | undefined, work: () => Promise<T>): Promise<T> {
-    return holding(this.#trials.map(stateOf), { ...(ahead && { ahead }), owners: this.#shared }, work)
+    return withHold(this.#trials.map(stateOf), { ...(ahead && { ahead }), owners: this.#shared }, work)
   }
 
   /** The next steps, in order, as many as are worth a plan, and what the rules need at them. */

@@ -1,6 +1,6 @@
 /** The base class of all rules (rules.md §3). */
 
-import { holding } from '../catalog/hold.js'
+import { withHold } from '../catalog/hold.js'
 import { type WaitOptions, waitingOf } from '../catalog/wait.js'
 import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../errors.js'
 import type { MeasureOptions } from '../measure/measure.js'
@@ -151,7 +151,7 @@ export abstract class Rule {
       this.setRequiredTensors(step)
       await this.reqTensors.fetch(reading)
       const { ahead } = this.reqTensors
-      return holding(this.trials.map(stateOf), { ahead, owners: [this] }, async () => {
+      return withHold(this.trials.map(stateOf), { ahead, owners: [this] }, async () => {
         const findings = await this.judge(step)
         if (findings.length > 0) await this.fire(step, findings)
         return findings.length > 0

@@ -1,6 +1,6 @@
 /** A job that failed as a whole: what that means for each of its records and files. */
 
-import { type ErrorData, errorFromData, errorToData, inShort, quote, type TrialscanError } from '../errors.js'
+import { type ErrorData, errorFromData, errorToData, quote, type TrialscanError, withShortPath } from '../errors.js'
 import type { DescribeJob } from '../job/describe.js'
 import type { ReplyTo } from '../job/job.js'
 import type { JobRecords } from '../job/plan/coalesce.js'
@@ -21,7 +21,7 @@ export function failureOfRecord(
   const step = records.step[record]!
   const message = `${url}, offset ${offset}, tensor ${quote(tensor)} at step ${step}: ${error.message}`
   const fields = { ...error.fields, url, offset, tensor, step }
-  return errorFromData(inShort(errorFromData({ ...error, message, fields }).toJSON()))
+  return errorFromData(withShortPath(errorFromData({ ...error, message, fields }).toJSON()))
 }
 
 /** Once this many files have failed by themselves, too, the rest of their job is given up. */

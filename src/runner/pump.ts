@@ -1,6 +1,6 @@
 /** The pump: runs work in order, with no more of it under way than keeps a runner busy. */
 
-import { isLackOfMeans } from './runner.js'
+import { isOutOfResources } from './runner.js'
 
 export interface PumpOptions {
   /** How many plans may be under way at once. */
@@ -51,7 +51,7 @@ export async function* pump<P, R>(
       const pumped = await underWay.shift()!
       const waitMs = performance.now() - startedAt
       signal?.throwIfAborted()
-      if (isLackOfMeans(pumped.error)) throw pumped.error
+      if (isOutOfResources(pumped.error)) throw pumped.error
       yield { ...pumped, waitMs }
     }
   } finally {

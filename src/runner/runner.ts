@@ -27,7 +27,7 @@ export async function runTwice<J extends Job>(runner: Runner, job: J, signal?: A
 }
 
 /** Whether nothing can run any job: there are no threads, no engine, or no memory for one. */
-export function isLackOfMeans(error: unknown): boolean {
+export function isOutOfResources(error: unknown): boolean {
   return (error instanceof EngineError || error instanceof ThreadError) && !isFaultOfJob(error)
 }
 

@@ -91,7 +91,7 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
   const unread: RecordRequests[] = []
   for (const asked of await byRecord(batch, checkLevel, access.store)) {
     const told = remembered.get(asked.key, asked.stamp)
-    if (told !== undefined && asked.requests.every(request => knows(told, request))) answer(asked, told)
+    if (told !== undefined && asked.requests.every(request => isAnswered(told, request))) answer(asked, told)
     else unread.push(asked)
   }
   if (unread.length > 0) await read(unread)
@@ -167,7 +167,7 @@ function fileOf({ item: { workerStep, saved } }: ReductionRequest): string {
   return saved.value!.eventFile ?? workerStep.eventFile
 }
 
-function knows(known: KnownReductions, { reduction, isSaved }: ReductionRequest): boolean {
+function isAnswered(known: KnownReductions, { reduction, isSaved }: ReductionRequest): boolean {
   if (!(known instanceof Moments)) return known[reduction] !== undefined
   return isSaved || known.knows(reduction)
 }

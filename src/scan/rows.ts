@@ -2,7 +2,7 @@
 
 import { recordPlace, type SavedTensor, type WorkerStep } from '../catalog/catalog.js'
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
-import { inFull, ReductionUndefined, type TrialscanError } from '../errors.js'
+import { ReductionUndefined, type TrialscanError, withFullPath } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'
 import type { ScanRow } from '../job/row.js'
@@ -120,12 +120,12 @@ export class RowMaker {
     return undefinedFor ? { ...read, error: undefinedFor } : read
   }
 
-  /** The error of a row. The first about an event file has its full path: see `inShort`. */
+  /** The error of a row. The first about an event file has its full path: see `withShortPath`. */
   #naming(error: TrialscanError, workerStep: WorkerStep, location: TensorLocation): TrialscanError {
     const file = location.eventFile ?? workerStep.eventFile
     if (this.#named.has(file) || error.fields.url === undefined) return error
     this.#named.add(file)
-    return inFull(error, this.#request.url(file))
+    return withFullPath(error, this.#request.url(file))
   }
 }
 

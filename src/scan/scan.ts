@@ -3,7 +3,7 @@
 import type { KnownMoments } from '../engine/abi.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
-import { type Spent, shapesOf } from '../job/reply.js'
+import { shapesOf, type ThreadTimes } from '../job/reply.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
 import {
   type LinesRequest,
@@ -42,7 +42,7 @@ export interface ScanStats {
 }
 
 /** Milliseconds; those of all threads are added up. */
-export interface ScanTimes extends Spent {
+export interface ScanTimes extends ThreadTimes {
   /** Time that the calling thread waited for the others. */
   readonly waitMs: number
 }
@@ -153,7 +153,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (open.length > 0) yield Buffer.concat(open)
   }
 
-  #spend({ readMs, decodeMs, reduceMs, writeMs }: Spent): void {
+  #spend({ readMs, decodeMs, reduceMs, writeMs }: ThreadTimes): void {
     const { spent } = this.#stats
     this.#stats.spent = {
       readMs: (spent?.readMs ?? 0) + readMs,

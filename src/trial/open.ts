@@ -1,7 +1,7 @@
 /** Opening trials, and choosing whether they look for new steps. */
 
 import { resolve } from 'node:path'
-import { holding } from '../catalog/hold.js'
+import { withHold } from '../catalog/hold.js'
 import { TrialLoader } from '../catalog/load.js'
 import { TrialState } from '../catalog/state.js'
 import type { StepRange } from '../catalog/step-selection.js'
@@ -146,7 +146,7 @@ export async function openTrialAt(
  * @returns what `work` returns
  */
 export async function noRefresh<T>(trials: Trial | readonly Trial[], work: () => Promise<T> | T): Promise<T> {
-  return holding(statesOf(trials), {}, work)
+  return withHold(statesOf(trials), {}, work)
 }
 
 /**
@@ -167,7 +167,7 @@ export async function refresh<T>(trials: Trial | readonly Trial[], work?: () => 
     return found.includes(true)
   }
   if (work === undefined) return look()
-  return holding([], { released: states }, async () => {
+  return withHold([], { released: states }, async () => {
     await look()
     return work()
   })

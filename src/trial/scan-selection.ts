@@ -82,7 +82,7 @@ function selectWorkerSteps(
     saved => (asked === null || asked.has(saved.worker)) && (saved.error !== null || isOfMode(saved)),
   )
   const numbersOf = (number: (saved: WorkerStep) => number) => () =>
-    [...new Set(all.filter(saved => hasSome(saved, names)).map(number))].sort((a, b) => a - b)
+    [...new Set(all.filter(saved => hasAnyTensor(saved, names)).map(number))].sort((a, b) => a - b)
   const isStep =
     steps &&
     stepFilter(
@@ -123,7 +123,7 @@ function selectTensorNames(
 }
 
 /** Whether any of these tensors was saved; null: any tensor at all. */
-function hasSome({ tensors }: WorkerStep, names: ReadonlySet<string> | null): boolean {
+function hasAnyTensor({ tensors }: WorkerStep, names: ReadonlySet<string> | null): boolean {
   if (names === null) return tensors.size > 0
   for (const name of tensors.keys()) if (names.has(name)) return true
   return false

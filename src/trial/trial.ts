@@ -1,6 +1,6 @@
 /** A trial: everything a training job saved, and the questions one can ask about it. */
 
-import { holding } from '../catalog/hold.js'
+import { withHold } from '../catalog/hold.js'
 import type { StepState, TrialState } from '../catalog/state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import { WAIT_OPTIONS, type WaitOptions } from '../catalog/wait.js'
@@ -71,7 +71,7 @@ export class Trial extends TornasoleNames {
 
   /** Like `noRefresh` for this trial. */
   withoutRefresh<T>(work: () => Promise<T> | T): Promise<T> {
-    return holding([this.#state], {}, work)
+    return withHold([this.#state], {}, work)
   }
 
   /**

@@ -138,7 +138,7 @@ class EntryComparison {
   }
 
   /** A problem of an entry; said only if it is told. */
-  #problem(code: VerifyCode, { name, startByte }: TensorLocation, index: ReadIndex, of: () => Said): void {
+  #problem(code: VerifyCode, { name, startByte }: TensorLocation, index: ReadIndex, of: () => Differences): void {
     this.#findings.tell('problem', code, index.path, () => ({
       offset: startByte,
       tensor: name,
@@ -253,7 +253,7 @@ class EntryComparison {
   }
 }
 
-type Said = Pick<VerifyFinding, 'expected' | 'found' | 'lost'>
+type Differences = Pick<VerifyFinding, 'expected' | 'found' | 'lost'>
 
 function notFound({ name }: TensorLocation, { step }: ReadIndex): string {
   return `tensor ${quote(name)} at step ${step} is not found`

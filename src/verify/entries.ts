@@ -32,7 +32,7 @@ interface Claim {
 }
 
 /** Where the entries of a list begin, sorted. */
-interface Sorted {
+interface SortedStarts {
   readonly startByte: Float64Array
   /** Places in the list; null: it is in order. */
   readonly place: Uint32Array | null
@@ -43,9 +43,9 @@ interface Sorted {
 }
 
 /** From step to step index files share their lists. */
-const sortedLists = new WeakMap<readonly TensorLocation[], Sorted>()
+const sortedLists = new WeakMap<readonly TensorLocation[], SortedStarts>()
 
-function sortedOf(tensors: readonly TensorLocation[]): Sorted {
+function sortedOf(tensors: readonly TensorLocation[]): SortedStarts {
   let sorted = sortedLists.get(tensors)
   if (sorted === undefined) {
     sorted = sort(
@@ -57,7 +57,7 @@ function sortedOf(tensors: readonly TensorLocation[]): Sorted {
   return sorted
 }
 
-function sort(starts: Float64Array, endByte: number): Sorted {
+function sort(starts: Float64Array, endByte: number): SortedStarts {
   const isInOrder = starts.every((start, i) => i === 0 || starts[i - 1]! <= start)
   const place = isInOrder
     ? null

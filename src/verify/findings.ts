@@ -1,6 +1,6 @@
 /** What a verification finds: all of it is counted, and told one by one up to a limit. */
 
-import { type ErrorData, pathOfUrl, type StoreError, tellsOfFile } from '../errors.js'
+import { type ErrorData, isAboutFile, pathOfUrl, type StoreError } from '../errors.js'
 import { parseEventFileName, parseIndexFileName } from '../format/paths.js'
 import { type VerifyCode, type VerifyFinding, type VerifyProblem, verifyProblem } from './problem.js'
 
@@ -14,7 +14,7 @@ type Severity = VerifyProblem['severity']
 type LazyFinding = () => Omit<VerifyFinding, 'code' | 'file'>
 
 /** Problems, or notes. */
-class Told {
+class Reported {
   readonly problems: VerifyProblem[] = []
   readonly counts: Partial<Record<VerifyCode, number>> = {}
   /** How many were told of a file: of the event file that is being looked at and its index files, or of what comes before these. */
@@ -39,8 +39,8 @@ export class Findings {
   readonly odd = new Map<string, ErrorData>()
   /** Whether something could not be had that may hold anything. */
   isPartial = false
-  readonly #problem = new Told()
-  readonly #note = new Told()
+  readonly #problem = new Reported()
+  readonly #note = new Reported()
   readonly #urlOf: (file: string) => string
   readonly #onProblem: ((problem: VerifyProblem) => void) | undefined
 
@@ -87,7 +87,7 @@ export class Findings {
   problemOf(error: ErrorData, file: string, code: VerifyCode, lost = ''): void {
     // Once is enough.
     if (code === 'Unreadable') this.odd.delete(file)
-    if (!tellsOfFile(error)) this.isPartial = true
+    if (!isAboutFile(error)) this.isPartial = true
     const { offset, expected, got, at } = error.fields
     this.problem({
       code,

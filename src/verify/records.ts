@@ -1,6 +1,6 @@
 /** The records of an event file, as a job has found them, against what index files, and the name of the file, say of them. */
 
-import { type ErrorData, shortPath, tellsOfFile } from '../errors.js'
+import { type ErrorData, isAboutFile, shortPath } from '../errors.js'
 import { indexFilePath, parseEventFileName } from '../format/paths.js'
 import { HISTOGRAM, type RecordProblem, TENSOR, type VerifiedRange } from '../job/verify.js'
 import type { SavedNames } from './collections.js'
@@ -44,7 +44,7 @@ export class RecordCheck {
     const { findings } = this.#checking
     const index = entries.some(0, entries.length, 1)[0]?.index
     const lost = lostEntries(entries) || 'all that is in it'
-    if (error.code === 'NotFound' && tellsOfFile(error) && !isListed && index) {
+    if (error.code === 'NotFound' && isAboutFile(error) && !isListed && index) {
       const [expected, found] = [`the event file ${shortPath(path)}`, 'no such file']
       findings.problem({ code: 'EventFileMissing', file: index.path, step: index.step, expected, found, lost })
     } else {

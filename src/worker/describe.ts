@@ -45,7 +45,7 @@ export async function describe(job: DescribeJob, engine: Engine, store: Store): 
   }
 }
 
-interface Piece {
+interface FilePiece {
   readonly startByte: number
   readonly bytes: Uint8Array
   readonly read: Promise<number>
@@ -57,7 +57,7 @@ function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteSt
   // An impossible length is refused unread.
   const byteLength = records.byteLength.map(length => (length > RECORD_LIMIT ? 0 : Math.min(length, RECORD_HEAD_BYTES)))
   const shape = { gapByteLength: readShape(spec)!.gapByteLength, batchByteLength: Number.POSITIVE_INFINITY }
-  const pieces = new Map<string, Piece[]>()
+  const pieces = new Map<string, FilePiece[]>()
   const batches = coalesce({ file, startByte, byteLength }, inFileOrder(records), {
     shape,
     longest: RECORD_HEAD_BYTES,
@@ -76,7 +76,7 @@ function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteSt
     url: path => store.url(path),
     readLater: store.readLater,
     async readInto(path, startByte, view) {
-      const isIn = ({ startByte: from, bytes }: Piece): boolean =>
+      const isIn = ({ startByte: from, bytes }: FilePiece): boolean =>
         from <= startByte && startByte + view.length <= from + bytes.length
       const piece = pieces.get(path)?.find(isIn)
       if (piece === undefined) return store.readInto(path, startByte, view)

@@ -27,7 +27,7 @@ export interface JudgingReport {
   readonly missing: readonly Missing[]
   /** Rules that would have run had they been asked for, and why only then. */
   readonly onlyByName: readonly { readonly rule: string; readonly reason: string }[]
-  readonly problems: readonly Trouble[]
+  readonly problems: readonly JudgingError[]
   /** How many; null where nobody has counted. */
   readonly steps: number | null
   /** The job has ended; it may still run and was not followed, or followed till nothing came; somebody pressed Ctrl-C. */
@@ -54,7 +54,7 @@ export interface ChosenParameter {
 }
 
 /** What could not be read, so that it was not judged; of the trial as a whole where there is no step. */
-export interface Trouble {
+export interface JudgingError {
   readonly step: number | null
   readonly tensor: string | null
   readonly error: TrialscanError

@@ -2,7 +2,7 @@
 
 import type { DiagnosedFinding, Missing } from '../../index.js'
 import { safeJson } from '../terminal.js'
-import { type FindingFormat, type JudgingReport, judgingOf, type Trouble } from './finding-format.js'
+import { type FindingFormat, type JudgingError, type JudgingReport, judgingOf } from './finding-format.js'
 import { csvLine } from './lines.js'
 import { jsonNumber } from './number.js'
 
@@ -87,7 +87,7 @@ function explanationsJson(judged: JudgingReport): readonly string[] {
   return [...judging, ...others].map(one => JSON.stringify(one))
 }
 
-function problemJson({ step, tensor, error }: Trouble): string {
+function problemJson({ step, tensor, error }: JudgingError): string {
   return JSON.stringify({ problem: error.message, step, tensor, code: error.code })
 }
 

@@ -7,11 +7,11 @@ import {
   distinct,
   type FindingFormat,
   isFindingOf,
+  type JudgingError,
   type JudgingReport,
   type JudgingRule,
   judgingOf,
   stepsOfFindings,
-  type Trouble,
 } from './finding-format.js'
 import { counted, countText, shortNumber } from './number.js'
 
@@ -129,7 +129,7 @@ export function findingTable(
       const isTold = (told: Missing) => isExplained || rules.some(rule => rule.isAsked && isFindingOf(rule)(told))
       const told = missing.filter(isTold)
       if (told.length > 0) blocks.push(listed('Data missing', missingLines(told)))
-      const untold = isExplained ? [] : untoldLines(missing.filter(one => !isTold(one)))
+      const untold = isExplained ? [] : notJudgedLines(missing.filter(one => !isTold(one)))
       if (untold.length > 0) blocks.push(listed('Not judged', untold))
       if (isExplained && onlyByName.length > 0) {
         const lines = onlyByName.map(({ rule, reason }) => `${rule}: ${reason}`)
@@ -285,7 +285,7 @@ function foundText(finding: Finding, { workers }: Pick<JudgingReport, 'workers'>
 }
 
 /** How many rules nobody asked for by name had nothing to judge, or not all of it. */
-function untoldLines(missing: readonly Missing[]): readonly string[] {
+function notJudgedLines(missing: readonly Missing[]): readonly string[] {
   const titles = (isPartial: boolean): readonly string[] => [
     ...new Set(
       missing.filter(({ partial }) => partial === isPartial).map(({ rule, name }) => titleOf({ ruleName: rule, name })),
@@ -317,7 +317,7 @@ function missingLines(missing: readonly Missing[]): readonly string[] {
   return common === undefined ? lines : [...lines, common]
 }
 
-function problemLines(problems: readonly Trouble[], isFull: boolean): readonly string[] {
+function problemLines(problems: readonly JudgingError[], isFull: boolean): readonly string[] {
   const lines = problems.slice(0, isFull ? problems.length : MAX_PROBLEM_LINES).map(({ step, tensor, error }) => {
     const place = step === null ? '' : tensor === null ? `step ${step}: ` : `${tensor} at step ${step}: `
     return `${place}${error.message}`

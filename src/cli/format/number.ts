@@ -31,7 +31,7 @@ export function countText(count: number): string {
 }
 
 /** `0, 10, 20`; of many the first. */
-export function briefly(texts: readonly (string | number)[]): string {
+export function shortList(texts: readonly (string | number)[]): string {
   return texts.length > 8 ? `${texts.slice(0, 8).join(', ')} and ${countText(texts.length - 8)} more` : texts.join(', ')
 }
 

@@ -15,7 +15,7 @@ export interface IndexDraft {
 }
 
 /** How a name is told of in a list. */
-interface Telling {
+interface NameOccurrences {
   times: number
   /** Where the last entry begins, which counts. */
   lastStart: number
@@ -35,7 +35,7 @@ export class EntryList {
   readonly #places: readonly (Place | undefined)[]
   /** Those of each step. */
   readonly #right = new Map<number, Place[]>()
-  #names: ReadonlyMap<string, Telling> | undefined
+  #names: ReadonlyMap<string, NameOccurrences> | undefined
 
   /** @param placeOf where an entry leads, whatever the step */
   constructor(tensors: readonly TensorLocation[], placeOf: (entry: TensorLocation) => Place | undefined) {
@@ -61,13 +61,13 @@ export class EntryList {
     return draft
   }
 
-  get names(): ReadonlyMap<string, Telling> {
+  get names(): ReadonlyMap<string, NameOccurrences> {
     this.#names ??= this.#tellings()
     return this.#names
   }
 
-  #tellings(): ReadonlyMap<string, Telling> {
-    const names = new Map<string, Telling>()
+  #tellings(): ReadonlyMap<string, NameOccurrences> {
+    const names = new Map<string, NameOccurrences>()
     for (const { name, startByte } of this.tensors) {
       const telling = names.get(name)
       if (telling === undefined) names.set(name, { times: 1, lastStart: startByte, last: [] })

@@ -16,7 +16,7 @@ interface LostEntry {
 }
 
 /** An entry as one index file has it. */
-export interface LostTelling {
+export interface LostInOrder {
   readonly step: number
   readonly name: string
   readonly startByte: number
@@ -50,8 +50,8 @@ export class LostEntries {
     beyond: number,
     before: number,
     limit: number,
-  ): { readonly some: readonly LostTelling[]; readonly count: number } {
-    const some: LostTelling[] = []
+  ): { readonly some: readonly LostInOrder[]; readonly count: number } {
+    const some: LostInOrder[] = []
     let count = 0
     while ((this.#entries[this.#next]?.startByte ?? before) < before) {
       const { startByte } = this.#entries[this.#next]!
@@ -62,20 +62,20 @@ export class LostEntries {
         count += entry.count
         taken.push(entry)
       }
-      if (some.length < limit) some.push(...tellings(taken, limit - some.length))
+      if (some.length < limit) some.push(...lostInOrder(taken, limit - some.length))
     }
     return { some, count }
   }
 
   /** Those that were not told of. */
-  rest(limit: number): { readonly some: readonly LostTelling[]; readonly count: number } {
+  rest(limit: number): { readonly some: readonly LostInOrder[]; readonly count: number } {
     const rest = [...this.#byList.values()].flatMap(entries => entries.filter(({ isTold }) => !isTold))
-    return { some: tellings(rest, limit), count: rest.reduce((sum, { count }) => sum + count, 0) }
+    return { some: lostInOrder(rest, limit), count: rest.reduce((sum, { count }) => sum + count, 0) }
   }
 }
 
 /** Entries as index files have them, one index file after the other: the first few. */
-function tellings(entries: readonly LostEntry[], limit: number): readonly LostTelling[] {
+function lostInOrder(entries: readonly LostEntry[], limit: number): readonly LostInOrder[] {
   const byList = new Map<EntryList, LostEntry[]>()
   for (const entry of entries) {
     const others = byList.get(entry.list)
@@ -84,17 +84,17 @@ function tellings(entries: readonly LostEntry[], limit: number): readonly LostTe
   }
   // Of each list as many as might be the first.
   return [...byList]
-    .flatMap(([list, entries]) => tellingsOfList(list, entries, limit))
+    .flatMap(([list, entries]) => lostInList(list, entries, limit))
     .sort((a, b) => a.number - b.number)
     .slice(0, limit)
     .map(({ telling }) => telling)
 }
 
-function tellingsOfList(
+function lostInList(
   { drafts, tensors }: EntryList,
   entries: readonly LostEntry[],
   limit: number,
-): { readonly number: number; readonly telling: LostTelling }[] {
+): { readonly number: number; readonly telling: LostInOrder }[] {
   const some = []
   for (const draft of drafts) {
     for (const { position } of entries) {

@@ -101,7 +101,7 @@ export function matchAll(
   }
   if (strays.size > 0) settleStrays(strays, ownFirst, places)
   const firm = firmRecords(claims, drafts)
-  const isGone = goneNames(claims, places)
+  const isGone = namesWithoutPlace(claims, places)
   return { matched: drafts.map(matchOf), strays, firm, isGone, lists: [...lists.values()] }
 }
 
@@ -182,7 +182,7 @@ function firmRecords(claims: readonly Claim[], drafts: readonly IndexDraft[]): R
 }
 
 /** Of names that records have: of others nobody asks. */
-function goneNames(claims: readonly Claim[], places: readonly Place[]): Matches['isGone'] {
+function namesWithoutPlace(claims: readonly Claim[], places: readonly Place[]): Matches['isGone'] {
   const asked = new Map<number, Set<string>>()
   for (const { name, record } of places) {
     const names = asked.get(record.step) ?? new Set()

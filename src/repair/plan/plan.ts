@@ -14,7 +14,7 @@ import {
 import { parseEventFileName } from '../../format/paths.js'
 import { type LeftOut, MAX_OF_FILE, MAX_TENSORS, type Reason } from '../report.js'
 import type { FoundFile, FoundProblem, KnownIndex, Place, WholeRecord } from './known.js'
-import { LostEntries, type LostTelling } from './lost-entries.js'
+import { LostEntries, type LostInOrder } from './lost-entries.js'
 import { type Match, matchAll } from './match.js'
 
 export interface FilePlan {
@@ -206,7 +206,7 @@ function* stretchesLeftOut(
 function entriesLeftOut(
   path: string,
   { byteLength: fileLength, records }: FoundFile,
-  others: readonly LostTelling[],
+  others: readonly LostInOrder[],
 ): LeftOut[] {
   const recordAt = others.length === 0 ? null : new Map(records.map(record => [record.startByte, record]))
   return others.map(({ name, startByte, byteLength, step }) => {

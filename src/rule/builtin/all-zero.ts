@@ -4,7 +4,7 @@ import type { Moments, ReductionValue } from '../../engine/moments.js'
 import type { Question } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { integer, list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, type Judgements, numberText } from './builtin.js'
 import { Memory, type Moment } from './moment.js'
 
 /**
@@ -58,7 +58,7 @@ export class AllZero extends builtin({
       const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
       seen.set(name, steps)
       if (steps === 0 || (steps < num_steps && !(weights.includes(asked) && isAllOfThem()))) return null
-      const message = `${figure(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, at ${steps} consecutive steps` : ''}`
+      const message = `${numberText(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, at ${steps} consecutive steps` : ''}`
       return { tensor: name, worker, value, threshold, message }
     })
   }

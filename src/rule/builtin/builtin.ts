@@ -305,6 +305,6 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 }
 
 /** A number as findings print it. */
-export function figure(value: number): string {
+export function numberText(value: number): string {
   return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : String(Number(value.toPrecision(4)))
 }

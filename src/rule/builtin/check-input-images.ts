@@ -1,7 +1,7 @@
 /** CheckInputImages (rules.md §2.16). */
 
 import { flag, integer, number, text } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import { Memory, type Moment } from './moment.js'
 import { MODEL_INPUTS } from './names.js'
 
@@ -53,7 +53,7 @@ export class CheckInputImages extends builtin({
       const means = seen.sums.map((sum, i) => Math.abs(sum / seen.counts[i]!))
       const value = means.reduce((most, mean) => (mean > most ? mean : most), 0)
       if (!(value > threshold_mean)) return null
-      const message = `the mean of channel ${means.indexOf(value)} over ${seen.samples} images is ${figure(value)} from zero, more than ${figure(threshold_mean)}`
+      const message = `the mean of channel ${means.indexOf(value)} over ${seen.samples} images is ${numberText(value)} from zero, more than ${numberText(threshold_mean)}`
       return { worker: moment.worker, value, threshold: threshold_mean, message }
     }
   }

@@ -3,8 +3,8 @@
 import type { TensorValue } from '../../job/tensor-value.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, figure, type Judgement } from './builtin.js'
-import { areWhole, argmax, elements, predictedClasses } from './labels.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
+import { areIntegers, argmax, elements, predictedClasses } from './labels.js'
 import { Memory, type Moment } from './moment.js'
 import { LABELS, PREDICTIONS } from './names.js'
 
@@ -63,7 +63,7 @@ export class ClassImbalance extends builtin({
       this.parameters.argmax && labels.shape.length > 1 && labels.shape.length === predictions?.shape.length
     const classes = isOneHot ? argmax(labels) : elements(labels)
     // Numbers that are not whole are what a regression is to find, and no classes.
-    if (!areWhole(classes)) return
+    if (!areIntegers(classes)) return
     const predicted = predictions && predictedClasses(predictions, classes.length, this.parameters.argmax)
     for (let i = 0; i < classes.length; i++) {
       const label = classes[i]!
@@ -81,13 +81,13 @@ export class ClassImbalance extends builtin({
     const [[smallest, fewest], [largest, most]] = [counts[0]!, counts.at(-1)!]
     const ratio = most / fewest
     if (counts.length > 1 && ratio > threshold_imbalance) {
-      const message = `class ${largest} has ${figure(ratio)} times as many labels as class ${smallest}, more than ${figure(threshold_imbalance)} times`
+      const message = `class ${largest} has ${numberText(ratio)} times as many labels as class ${smallest}, more than ${numberText(threshold_imbalance)} times`
       found.push({ value: ratio, threshold: threshold_imbalance, message })
     }
     for (const [label, count] of counts) {
       const value = (wrong.get(label) ?? 0) / count
       if (!(value > threshold_misprediction)) continue
-      const message = `${figure(100 * value)} % of class ${label} are predicted wrongly, more than ${figure(100 * threshold_misprediction)} %`
+      const message = `${numberText(100 * value)} % of class ${label} are predicted wrongly, more than ${numberText(100 * threshold_misprediction)} %`
       found.push({ value, threshold: threshold_misprediction, message })
     }
     return found

@@ -3,7 +3,7 @@
 import type { TensorValue } from '../../job/tensor-value.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { integer, number, text } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import { argmax, elements, predictedClasses } from './labels.js'
 import type { Moment } from './moment.js'
 import { LABELS, PREDICTIONS } from './names.js'
@@ -31,8 +31,8 @@ export class Confusion extends builtin({
   readonly #predictions = this.#ways('predictions', PREDICTIONS)
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
-    const labels = one(this.#labels, moment)
-    const predictions = one(this.#predictions, moment)
+    const labels = singleTensor(this.#labels, moment)
+    const predictions = singleTensor(this.#predictions, moment)
     if (labels === undefined || predictions === undefined) return
     const [asked, answered] = [labels.value(), predictions.value()]
     yield () => {
@@ -59,13 +59,13 @@ export class Confusion extends builtin({
       const sum = [...column.values()].reduce((sum, count) => sum + count, 0)
       const own = (column.get(predicted) ?? 0) / sum
       if (own < min_diag) {
-        const message = `of what is predicted to be class ${predicted}, ${figure(100 * own)} % are, less than ${figure(100 * min_diag)} %`
+        const message = `of what is predicted to be class ${predicted}, ${numberText(100 * own)} % are, less than ${numberText(100 * min_diag)} %`
         found.push({ tensor: name, worker, value: own, threshold: min_diag, message })
       }
       for (const [label, count] of column) {
         const value = count / sum
         if (label === predicted || !(value > max_off_diag)) continue
-        const message = `of what is predicted to be class ${predicted}, ${figure(100 * value)} % are class ${label}, more than ${figure(100 * max_off_diag)} %`
+        const message = `of what is predicted to be class ${predicted}, ${numberText(100 * value)} % are class ${label}, more than ${numberText(100 * max_off_diag)} %`
         found.push({ tensor: name, worker, value, threshold: max_off_diag, message })
       }
     }
@@ -83,7 +83,7 @@ export class Confusion extends builtin({
   }
 }
 
-function one(ways: readonly Selection[], moment: Moment): TensorAtStep | undefined {
+function singleTensor(ways: readonly Selection[], moment: Moment): TensorAtStep | undefined {
   for (const [i, way] of ways.entries()) {
     const tensors = way.at(moment)
     if (tensors.length === 1 || (i === 0 && tensors.length > 0)) return tensors[0]

@@ -1,7 +1,7 @@
 /** DeadRelu (rules.md §2.5). */
 
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, type Judgements, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 import { RELU_OUTPUTS } from './names.js'
 
@@ -50,7 +50,7 @@ export class DeadRelu extends builtin({
         // The share that would be silent in so few samples if all were sound.
         const byChance = (1 - expected_activity / 100) ** (counts.value.count / nodes)
         if (!(value > 100 * byChance + threshold_layer * (1 - byChance))) return null
-        const message = `${figure(value)} % of the ${nodes} ReLUs of ${name} are dead, more than ${figure(threshold_layer)} %`
+        const message = `${numberText(value)} % of the ${nodes} ReLUs of ${name} are dead, more than ${numberText(threshold_layer)} %`
         return { tensor: name, worker, value, threshold: threshold_layer, message }
       },
     )

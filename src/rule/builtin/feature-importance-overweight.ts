@@ -1,7 +1,7 @@
 /** FeatureImportanceOverweight (rules.md §2.19). */
 
 import { integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 import { scalar } from './scalar.js'
 
@@ -42,7 +42,7 @@ export class FeatureImportanceOverweight extends builtin({
       if (!(value > threshold)) return null
       const { name, worker } = top[0]!.tensor
       const names = top.map(({ tensor }) => tensor.name.split('/').at(-1)).join(', ')
-      const message = `${names} have ${figure(100 * value)} % of the importance, more than ${figure(100 * threshold)} %`
+      const message = `${names} have ${numberText(100 * value)} % of the importance, more than ${numberText(100 * threshold)} %`
       return { tensor: name, worker, value, threshold, message }
     }
   }

@@ -35,7 +35,7 @@ export function predictedClasses(predictions: TensorValue, labelCount: number, i
 }
 
 /** Whether all are whole numbers, as classes are. */
-export function areWhole(values: ArrayLike<number>): boolean {
+export function areIntegers(values: ArrayLike<number>): boolean {
   for (let i = 0; i < values.length; i++) if (!Number.isInteger(values[i])) return false
   return true
 }

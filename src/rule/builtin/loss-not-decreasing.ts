@@ -3,7 +3,7 @@
 import type { WorkerStep } from '../../catalog/catalog.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import { NOT_A_LOSS } from './losses.js'
 import { Memory, type Moment, momentOf, positionOf, type Sequence, stepNumber } from './moment.js'
 import { LOSSES } from './names.js'
@@ -91,10 +91,10 @@ export class LossNotDecreasing extends builtin({
         if (!fires) return null
         const { name, worker } = tensor
         const threshold = isRise ? increase_threshold_percent : diff_percent
-        const change = isRise ? `rose by ${figure(-decrease)} %` : `went down by ${figure(decrease)} %`
+        const change = isRise ? `rose by ${numberText(-decrease)} %` : `went down by ${numberText(decrease)} %`
         const message = Number.isNaN(decrease)
-          ? `${name} is ${figure(value)} after ${figure(before)} at step ${older.step}`
-          : `${name} ${change} since step ${older.step}, from ${figure(before)} to ${figure(value)}`
+          ? `${name} is ${numberText(value)} after ${numberText(before)} at step ${older.step}`
+          : `${name} ${change} since step ${older.step}, from ${numberText(before)} to ${numberText(value)}`
         return { tensor: name, worker, value: Math.abs(decrease), threshold, message }
       }
     }
@@ -134,8 +134,8 @@ export class LossNotDecreasing extends builtin({
         const [before, now] = [meanOf(seen.losses.slice(0, count))!, meanOf(seen.losses.slice(-count))!]
         const decrease = percentDecrease(before, now)
         if (!(decrease < diff_percent) || (before === 0 && now === 0)) return null
-        const change = decrease < 0 ? `${figure(-decrease)} % above` : `${figure(decrease)} % below`
-        const message = `the last ${count} values of ${name}, ${figure(now)} on average, are ${change} the first ${count}, ${figure(before)}`
+        const change = decrease < 0 ? `${numberText(-decrease)} % above` : `${numberText(decrease)} % below`
+        const message = `the last ${count} values of ${name}, ${numberText(now)} on average, are ${change} the first ${count}, ${numberText(before)}`
         return { tensor: name, worker, value: Math.abs(decrease), threshold: diff_percent, message }
       }
     }

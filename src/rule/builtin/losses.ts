@@ -39,12 +39,12 @@ export class Losses {
       const metrics = this.#metrics.at(moment).filter(({ name }) => !NOT_A_LOSS.test(name))
       const training = metrics.filter(({ name }) => name.startsWith('train-')).map(scalar)
       const validation = metrics.filter(({ name }) => /^(validation|eval|test)-/.test(name)).map(scalar)
-      return () => this.#see({ training: there(training), validation: there(validation) })
+      return () => this.#see({ training: availableNumbers(training), validation: availableNumbers(validation) })
     }
     const { mode } = moment
     const losses = this.#losses.at(moment).map(scalar)
     return () => {
-      const own = there(losses)
+      const own = availableNumbers(losses)
       return this.#see({ training: mode === 'TRAIN' ? own : [], validation: mode === 'EVAL' ? own : [] })
     }
   }
@@ -69,6 +69,6 @@ export class Losses {
   }
 }
 
-function there(asked: readonly (() => number | null)[]): number[] {
+function availableNumbers(asked: readonly (() => number | null)[]): number[] {
   return asked.map(ask => ask()).filter(one => one !== null)
 }

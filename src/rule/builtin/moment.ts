@@ -53,15 +53,15 @@ export function stepNumber({ step, modeStep }: WorkerStep | Moment, sequence: Se
 /** Whether there are steps of TRAIN. */
 export function hasTraining(trial: Trial): boolean {
   const { catalog } = stateOf(trial)
-  let known = trained.get(catalog)
+  let known = hasTrainingSteps.get(catalog)
   if (known === undefined) {
     known = catalog.workerSteps.some(({ mode }) => mode === 'TRAIN')
-    trained.set(catalog, known)
+    hasTrainingSteps.set(catalog, known)
   }
   return known
 }
 
-const trained = new WeakMap<Catalog, boolean>()
+const hasTrainingSteps = new WeakMap<Catalog, boolean>()
 
 /** Steps of one worker, by the sequences that they are in. */
 type StepsOfWorker = ReadonlyMap<Sequence, readonly WorkerStep[]>

@@ -2,7 +2,7 @@
 
 import { UsageError } from '../../errors.js'
 import { list, numbers } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 import { TOKENS } from './names.js'
 
@@ -38,7 +38,7 @@ export class NLPSequenceRatio extends builtin({
         yield () => {
           const value = (100 * count.value.equal) / count.value.elements
           if (!(value > threshold)) return null
-          const message = `${figure(value)} % of ${name} are the token ${token}, more than ${figure(threshold)} %`
+          const message = `${numberText(value)} % of ${name} are the token ${token}, more than ${numberText(threshold)} %`
           return { tensor: name, worker, value, threshold, message }
         }
       }

@@ -2,13 +2,13 @@
 
 import type { Mode } from '../../types.js'
 import { flag, integer, list, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import { Losses } from './losses.js'
 import { Memory, type Moment } from './moment.js'
 import { meanOf } from './scalar.js'
 
 /** Losses of the last run of steps of training, and of the run of validation that goes on. */
-interface Runs {
+interface LossHistory {
   training: number[]
   validation: number[]
   lastMode: Mode | null
@@ -39,7 +39,7 @@ export class Overfit extends builtin({
 }) {
   readonly #losses = new Losses(this, choice => this.select(choice), this.parameters.tensor_regex)
   readonly #runs = new Memory(
-    (): Runs => ({
+    (): LossHistory => ({
       training: [],
       validation: [],
       lastMode: null,
@@ -76,8 +76,10 @@ export class Overfit extends builtin({
       const hasRisen = !rising || (rise > ratio_threshold && T <= runs.best.training)
       runs.waited = value > ratio_threshold && hasRisen ? runs.waited + 1 : 0
       if (runs.waited < patience) return null
-      const risen = rising ? `, and ${figure(100 * rise)} % above its lowest, ${figure(runs.best.validation)}` : ''
-      const message = `the validation loss ${figure(V)} is ${figure(100 * value)} % above the training loss ${figure(T)}, more than ${figure(100 * ratio_threshold)} %${risen}`
+      const risen = rising
+        ? `, and ${numberText(100 * rise)} % above its lowest, ${numberText(runs.best.validation)}`
+        : ''
+      const message = `the validation loss ${numberText(V)} is ${numberText(100 * value)} % above the training loss ${numberText(T)}, more than ${numberText(100 * ratio_threshold)} %${risen}`
       return { worker, value, threshold: ratio_threshold, message }
     }
   }

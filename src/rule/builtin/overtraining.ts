@@ -1,7 +1,7 @@
 /** Overtraining (rules.md §2.11). */
 
 import { integer, number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import { Losses } from './losses.js'
 import { Memory, type Moment } from './moment.js'
 import { meanOf } from './scalar.js'
@@ -56,7 +56,7 @@ export class Overtraining extends builtin({
         worker: moment.worker,
         value: waited,
         threshold: patience,
-        message: `the ${which} loss has not got better than ${figure(loss)} for ${waited} steps`,
+        message: `the ${which} loss has not got better than ${numberText(loss)} for ${waited} steps`,
       }))
     }
   }

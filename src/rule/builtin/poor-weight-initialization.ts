@@ -5,7 +5,7 @@ import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode, Worker } from '../../types.js'
 import { flag, integer, list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import { Memory, type Moment } from './moment.js'
 import { RELU_INPUTS } from './names.js'
 import { meanOf, scalar } from './scalar.js'
@@ -62,7 +62,7 @@ export class PoorWeightInitialization extends builtin({
       const value = (most.variance.value as number) / (least.variance.value as number)
       if (!(value > threshold)) return null
       const { name, worker } = most.tensor
-      const message = `the variance of ${name} is ${figure(value)} times that of ${least.tensor.name}, more than ${figure(threshold)} times`
+      const message = `the variance of ${name} is ${numberText(value)} times that of ${least.tensor.name}, more than ${numberText(threshold)} times`
       return { tensor: name, worker, value, threshold, message }
     }
 
@@ -76,7 +76,7 @@ export class PoorWeightInitialization extends builtin({
       const [narrowest] = narrow
       if (!narrowest || !(narrowest.value < distribution_range)) return null
       const { tensor, value } = narrowest
-      const message = `the middle 90 % of ${tensor.name} lie within ${figure(value)}, less than ${figure(distribution_range)}`
+      const message = `the middle 90 % of ${tensor.name} lie within ${numberText(value)}, less than ${numberText(distribution_range)}`
       return { tensor: tensor.name, worker: tensor.worker, value, threshold: distribution_range, message }
     }
 
@@ -90,7 +90,7 @@ export class PoorWeightInitialization extends builtin({
         kept.waited = 0
       } else kept.waited++
       if (kept.waited < patience) return null
-      const message = `the loss has not decreased for ${kept.waited} steps; its best was ${figure(kept.best)}`
+      const message = `the loss has not decreased for ${kept.waited} steps; its best was ${numberText(kept.best)}`
       return { worker: moment.worker, value: kept.waited, threshold: patience, message }
     }
   }
@@ -117,7 +117,7 @@ export class PoorWeightInitialization extends builtin({
         )
           continue
         const { name, worker } = tensor
-        const message = `as initialised, the variance of ${name} is ${figure(value)} times that of ${before.tensor.name} before it, more than ${figure(threshold)} times`
+        const message = `as initialised, the variance of ${name} is ${numberText(value)} times that of ${before.tensor.name} before it, more than ${numberText(threshold)} times`
         worst = { tensor: name, worker, value, threshold, message }
       }
       return worst

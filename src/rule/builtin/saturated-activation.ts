@@ -5,7 +5,7 @@ import type { Activity } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, type Judgements, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from './names.js'
 
@@ -98,7 +98,7 @@ export class SaturatedActivation extends builtin({
     const { threshold_layer } = this.parameters
     const value = (100 * inactive) / nodes
     if (!(value > threshold_layer)) return null
-    const message = `${figure(value)} % of the ${nodes} nodes of ${name} are saturated, more than ${figure(threshold_layer)} %`
+    const message = `${numberText(value)} % of the ${nodes} nodes of ${name} are saturated, more than ${numberText(threshold_layer)} %`
     return { tensor: name, worker, value, threshold: threshold_layer, message }
   }
 }

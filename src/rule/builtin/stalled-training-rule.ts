@@ -11,7 +11,7 @@ import type { Finding } from '../finding.js'
 import { type Arguments, flag, integer, text } from '../parameters.js'
 import { READ_OPTIONS } from '../required.js'
 import type { RuleOptions } from '../rule.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 
 const parameters = {
@@ -79,7 +79,7 @@ export class StalledTrainingRule extends builtin({
     const value = (this.#now() - this.#changedAt) / 1000
     if (ended || !(value > threshold)) return []
     const after = last === undefined ? 'there was no step yet' : `the last step was ${last.globalStep}`
-    const message = `nothing was saved for ${figure(value)} s, more than ${threshold} s; ${after}`
+    const message = `nothing was saved for ${numberText(value)} s, more than ${threshold} s; ${after}`
     return [this.finding(this.#lastStep, { value, threshold, message })]
   }
 

@@ -1,7 +1,7 @@
 /** TensorVariance (rules.md §2.14). */
 
 import { list, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, type Judgements, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 
 /** Fires where the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */
@@ -47,8 +47,8 @@ export class TensorVariance extends builtin({
         const isSmall = min_threshold !== null && value < min_threshold
         if (!isLarge && !isSmall && !Number.isNaN(value)) return null
         const threshold = isLarge ? max_threshold : min_threshold
-        const relation = Number.isNaN(value) ? '' : `, ${isLarge ? 'above' : 'below'} ${figure(threshold!)}`
-        const message = `the variance of ${name} is ${figure(value)}${relation}`
+        const relation = Number.isNaN(value) ? '' : `, ${isLarge ? 'above' : 'below'} ${numberText(threshold!)}`
+        const message = `the variance of ${name} is ${numberText(value)}${relation}`
         return { tensor: name, worker, value, threshold, message }
       },
     )

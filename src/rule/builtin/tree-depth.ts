@@ -1,7 +1,7 @@
 /** TreeDepth (rules.md §2.20). */
 
 import { number } from '../parameters.js'
-import { builtin, figure, type Judgement } from './builtin.js'
+import { builtin, type Judgement, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 
 /** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, ids numbered as in a heap from the root's 0. */
@@ -20,7 +20,7 @@ export class TreeDepth extends builtin({
       yield () => {
         const value = Math.floor(Math.log2((largest.value as number) + 1))
         if (!(value > depth)) return null
-        const message = `the tree is ${value} deep, more than ${figure(depth)}`
+        const message = `the tree is ${value} deep, more than ${numberText(depth)}`
         return { tensor: tensor.name, worker: tensor.worker, value, threshold: depth, message }
       }
     }

@@ -1,7 +1,7 @@
 /** VanishingGradient (rules.md §2.1). */
 
 import { mode, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, type Judgements, numberText } from './builtin.js'
 import type { Moment } from './moment.js'
 
 /**
@@ -35,7 +35,7 @@ export class VanishingGradient extends builtin({
         if (!(value < threshold)) return null
         // One that is exactly zero does not vanish: nothing reaches the layer, which AllZero tells.
         if (relative_threshold !== null && !(value > 0 && value < relative_threshold * largest())) return null
-        const message = `the mean of the absolute values of ${name} is ${figure(value)}, below ${figure(threshold)}`
+        const message = `the mean of the absolute values of ${name} is ${numberText(value)}, below ${numberText(threshold)}`
         return { tensor: name, worker, value, threshold, message }
       },
     )

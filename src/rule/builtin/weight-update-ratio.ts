@@ -2,7 +2,7 @@
 
 import type { WorkerStep } from '../../catalog/catalog.js'
 import { integer, mode, number } from '../parameters.js'
-import { builtin, each, figure, type Judgements } from './builtin.js'
+import { builtin, each, type Judgements, numberText } from './builtin.js'
 import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from './moment.js'
 
 /**
@@ -65,7 +65,7 @@ export class WeightUpdateRatio extends builtin({
         const isLarge = value > large_threshold
         if (!isLarge && !(value < small_threshold)) return null
         const threshold = isLarge ? large_threshold : small_threshold
-        const message = `${name} changed since step ${older.step} by ${figure(value)} of its size, ${isLarge ? 'more' : 'less'} than ${figure(threshold)}`
+        const message = `${name} changed since step ${older.step} by ${numberText(value)} of its size, ${isLarge ? 'more' : 'less'} than ${numberText(threshold)}`
         return { tensor: name, worker, value, threshold, message }
       },
     )

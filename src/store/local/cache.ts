@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.js'
 import { readFileIfThere } from './file.js'
-import { isAside, writeAside } from './output.js'
+import { isTemporaryName, writeAside } from './output.js'
 
 const CHECKSUM_LENGTH = 4
 /** The share of the limit that is still used after entries were removed. */
@@ -115,7 +115,8 @@ export class RangeCache {
           const stats = await promises.stat(path).catch(() => null)
           if (stats === null) continue
           if (ENTRY.test(file)) files.push({ path, size: stats.size, mtimeMs: stats.mtimeMs })
-          else if (isAside(file) && Date.now() - stats.mtimeMs > FORGOTTEN_MS) await promises.rm(path, { force: true })
+          else if (isTemporaryName(file) && Date.now() - stats.mtimeMs > FORGOTTEN_MS)
+            await promises.rm(path, { force: true })
         }
       }
       let total = files.reduce((sum, { size }) => sum + size, 0)

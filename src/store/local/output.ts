@@ -14,12 +14,12 @@ import { isInside } from './local-store.js'
 const { chmod, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
 /** A name for what is to have this path once it is whole: hidden, in the same directory, as long as a name can be. */
-function asideOf(path: string): string {
+function temporaryPath(path: string): string {
   return join(dirname(path), `.${basename(path).slice(0, 100)}.${randomBytes(4).toString('hex')}.tmp`)
 }
 
 /** Whether a name is one of those that are given aside. */
-export function isAside(name: string): boolean {
+export function isTemporaryName(name: string): boolean {
   return /^\..*\.[0-9a-f]{8}\.tmp$/s.test(name)
 }
 
@@ -28,7 +28,7 @@ export function isAside(name: string): boolean {
  * @throws the system's error
  */
 export async function writeAside(path: string, bytes: Uint8Array, mode: number): Promise<void> {
-  const aside = asideOf(path)
+  const aside = temporaryPath(path)
   try {
     await promises.writeFile(aside, bytes, { flag: 'wx', mode })
     await promises.rename(aside, path)
@@ -43,7 +43,7 @@ export async function writeAside(path: string, bytes: Uint8Array, mode: number):
  * @throws the system's error
  */
 export function writeAsideSync(path: string, bytes: Uint8Array): void {
-  const aside = asideOf(path)
+  const aside = temporaryPath(path)
   try {
     const there = lstatSync(path, { throwIfNoEntry: false })
     if (there?.isCharacterDevice() || there?.isBlockDevice()) throw new Error('it is a device')
@@ -88,7 +88,7 @@ export class OutputFile {
       const target = await realpath(path).catch(() => resolve(path))
       const there = await stat(target).catch(() => null)
       const isSpecial = there !== null && !there.isFile()
-      const aside = isSpecial ? null : asideOf(target)
+      const aside = isSpecial ? null : temporaryPath(target)
       const handle = aside === null ? await open(target, 'w') : await open(aside, 'wx', there?.mode ?? 0o666)
       return new OutputFile(path, handle, target, aside)
     })
@@ -149,7 +149,8 @@ export class OutputDirectory {
     if (source !== null) {
       const realSource = await realPath(source)
       if (isInside(real, realSource)) throw usage(out, 'outside of the trial', 'one in it')
-      if (await passes(target, realSource)) throw usage(out, 'outside of the trial', 'one that a link in it leads to')
+      if (await pathPassesThrough(target, realSource))
+        throw usage(out, 'outside of the trial', 'one that a link in it leads to')
     }
     if (there !== null) {
       if (!there.isDirectory()) throw usage(out, 'that is new or empty', 'a file')
@@ -163,7 +164,7 @@ export class OutputDirectory {
     const first = await written(out, () => mkdir(parent, { recursive: true }))
     const parents: string[] = []
     if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
-    const root = asideOf(real)
+    const root = temporaryPath(real)
     await written(out, () => mkdir(root))
     // It takes the place of one that may be private.
     if (there !== null) await written(out, () => chmod(root, there.mode))
@@ -297,7 +298,7 @@ function noSuchFile(error: unknown): null {
 }
 
 /** Whether a path leads into a directory, were it only to leave it again by a link that lies there. */
-async function passes(path: string, directory: string): Promise<boolean> {
+async function pathPassesThrough(path: string, directory: string): Promise<boolean> {
   for (let at = path; at !== dirname(at); at = dirname(at)) if (isInside(await realPath(at), directory)) return true
   return false
 }

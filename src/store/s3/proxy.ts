@@ -108,24 +108,24 @@ function isExempt(host: string, port: number, list: string): boolean {
   return list
     .toLowerCase()
     .split(/[\s,]+/)
-    .some(entry => entry === '*' || (entry !== '' && isOf(entry, host, port)))
+    .some(entry => entry === '*' || (entry !== '' && matchesEntry(entry, host, port)))
 }
 
-function isOf(entry: string, host: string, port: number): boolean {
+function matchesEntry(entry: string, host: string, port: number): boolean {
   const [, network, bits] = /^\[?([^\]/]+)\]?\/(\d+)$/.exec(entry) ?? []
-  if (network !== undefined) return isIn(network, Number(bits), host)
+  if (network !== undefined) return isInNetwork(network, Number(bits), host)
   const [, ipv6, ipv6Port] = /^\[(.+)\](?::(\d+))?$/.exec(entry) ?? []
   const [, name, namePort] = isIP(entry) ? ['', entry] : (/^(.+?)(?::(\d+))?$/.exec(entry) ?? [])
   const wantedPort = ipv6 === undefined ? namePort : ipv6Port
   if (wantedPort !== undefined && Number(wantedPort) !== port) return false
   const wanted = ipv6 ?? name ?? ''
-  if (isIP(wanted)) return isIn(wanted, isIP(wanted) === 4 ? 32 : 128, host)
+  if (isIP(wanted)) return isInNetwork(wanted, isIP(wanted) === 4 ? 32 : 128, host)
   const domain = bareHost(wanted.replace(/^\*?\./, ''))
   return host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`))
 }
 
 /** Names are not looked up: of a host that has a name, its address is not known. */
-function isIn(network: string, bits: number, host: string): boolean {
+function isInNetwork(network: string, bits: number, host: string): boolean {
   const kind = isIP(network)
   if (kind === 0 || isIP(host) === 0 || bits > (kind === 4 ? 32 : 128)) return false
   const networks = new BlockList()

@@ -1,9 +1,9 @@
 /** Where a job's time goes, if that is asked for. */
 
-import type { Spent } from '../../job/reply.js'
+import type { ThreadTimes } from '../../job/reply.js'
 
 export class Clock {
-  readonly #spent: { -readonly [K in keyof Spent]: number } | undefined
+  readonly #spent: { -readonly [K in keyof ThreadTimes]: number } | undefined
   #at = performance.now()
 
   constructor(isOn: boolean) {
@@ -14,12 +14,12 @@ export class Clock {
     return this.#spent !== undefined
   }
 
-  get spent(): Spent | undefined {
+  get spent(): ThreadTimes | undefined {
     return this.#spent
   }
 
   /** Adds the time since the last lap to one account, without what was spent on doing something twice. @returns the lap */
-  lap(account: keyof Spent, twiceMs = 0): number {
+  lap(account: keyof ThreadTimes, twiceMs = 0): number {
     if (this.#spent === undefined) return 0
     const now = performance.now()
     const lap = now - this.#at

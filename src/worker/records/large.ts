@@ -18,7 +18,7 @@ import type { PartChecksum } from '../../job/reply.js'
 import { type ByteSource, isRemote } from '../../store/store.js'
 import { CHECK_LEVELS } from '../../types.js'
 import { type JobRead, ReadAhead } from './read-ahead.js'
-import { askedOf, impossibleLength, placeOf } from './record.js'
+import { impossibleLength, placeOf, recordRequestAt } from './record.js'
 
 /** The check level at which payload checksums are verified. */
 export const CHECK_FULL = CHECK_LEVELS.indexOf('full')
@@ -60,7 +60,7 @@ export async function openLarge(
   return LargeRecord.open(engine, store, {
     path: job.files[records.file[record]!]!,
     startByte: records.startByte[record]!,
-    asked: { ...askedOf(records, record), tag: 0 },
+    asked: { ...recordRequestAt(records, record), tag: 0 },
     tags,
     place: placeOf(job, record, store),
     checkLevel: job.checkLevel,

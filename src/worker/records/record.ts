@@ -2,7 +2,7 @@
 
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/framing.js'
 import { ROW_LENGTH } from '../../engine/moments-row.js'
-import { type ErrorData, FormatError, inShort, quote, StoreError, TrialscanError } from '../../errors.js'
+import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../errors.js'
 import { decodeHistogram, type Histogram } from '../../format/histogram.js'
 import type { JobRecords, RecordColumns } from '../../job/plan/coalesce.js'
 import { RECORD_LIMIT } from '../../job/plan/memory.js'
@@ -48,7 +48,7 @@ export function histogramResult(record: number, histogram: Histogram): Histogram
  * that is not ours is a bug, and ends the job.
  */
 export function failureData(error: unknown): ErrorData {
-  if (error instanceof TrialscanError) return inShort(error.toJSON())
+  if (error instanceof TrialscanError) return withShortPath(error.toJSON())
   throw error
 }
 
@@ -81,7 +81,7 @@ export class Failures {
   }
 }
 
-export function askedOf(records: RecordColumns, record: number) {
+export function recordRequestAt(records: RecordColumns, record: number) {
   return {
     byteLength: records.byteLength[record]!,
     tag: records.tag[record]!,

@@ -8,7 +8,7 @@ import type { JobRecords, ReadBatch } from '../../job/plan/coalesce.js'
 import type { ByteSource } from '../../store/store.js'
 import { Clock } from './clock.js'
 import { ReadAhead } from './read-ahead.js'
-import { askedOf, impossibleLength, placeOf } from './record.js'
+import { impossibleLength, placeOf, recordRequestAt } from './record.js'
 
 export interface BatchedRecords extends JobRecords {
   readonly checkLevel: number
@@ -85,7 +85,7 @@ export async function readRecords(
         batch,
         count,
         tags,
-        i => askedOf(records, recordOf(i)),
+        i => recordRequestAt(records, recordOf(i)),
         i => {
           const at = records.startByte[recordOf(i)]! - startByte
           const byteLength = Math.max(0, Math.min(records.byteLength[recordOf(i)]!, available - at))

@@ -44,7 +44,7 @@ export class FrameFinder {
   /** Whether index entries tell of records in a range of bytes, or there are none that could. */
   mayHide(startByte: number, endByte: number): boolean {
     const anchors = this.#anchors
-    return anchors.length === 0 || (anchors[behind(anchors, startByte)] ?? endByte) < endByte
+    return anchors.length === 0 || (anchors[lastBefore(anchors, startByte)] ?? endByte) < endByte
   }
 
   /**
@@ -57,7 +57,7 @@ export class FrameFinder {
     const known = this.#search
     if (end === null && known !== null && at >= known.from && at < known.until) return known.next(at)
     const search = new Search(at)
-    let anchor = behind(anchors, at)
+    let anchor = lastBefore(anchors, at)
     const { engine } = this.#setting
     const window = this.#window
     const limit = end ?? window.fileLength
@@ -92,7 +92,7 @@ export class FrameFinder {
 }
 
 /** The first of some numbers in order that is greater than another. */
-function behind(numbers: ArrayLike<number>, at: number): number {
+function lastBefore(numbers: ArrayLike<number>, at: number): number {
   let [low, high] = [0, numbers.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -145,6 +145,6 @@ class Search {
 
   /** Where the first record begins behind a byte; null: nowhere. */
   next(at: number): number | null {
-    return this.#leads[behind(this.#leads, at)] ?? this.#goal
+    return this.#leads[lastBefore(this.#leads, at)] ?? this.#goal
   }
 }

@@ -114,7 +114,7 @@ export class DeepLook {
     for (const saved of this.#saved) {
       const all = this.#kept.get(`${saved.step} ${saved.tensor}`) ?? []
       const last = all.at(-1)
-      if (last === undefined || all.some(kept => mayBeOf(saved, kept))) continue
+      if (last === undefined || all.some(kept => isPlausible(saved, kept))) continue
       yield { saved, computed: last.moments.reduction(saved.reduction) as number }
     }
   }
@@ -125,14 +125,14 @@ export class DeepLook {
  * spreads are unbiased, and what leaves the range of float32 says nothing. Integers wrap, and the lowest has no absolute
  * value. TensorFlow's hook takes numpy's norms, which of two dimensions are those of a matrix.
  */
-function mayBeOf({ reduction, value }: Saved, { moments, shape }: Kept): boolean {
+function isPlausible({ reduction, value }: Saved, { moments, shape }: Kept): boolean {
   if (moments.count === 0 || !isDefined('min', moments.dtype)) return true
   const computed = moments.reduction(reduction) as number
   if (Object.is(value, computed) || value === computed) return true
-  if (Number.isNaN(value) !== Number.isNaN(computed)) return isBeyond(computed, moments)
+  if (Number.isNaN(value) !== Number.isNaN(computed)) return mayOverflow(computed, moments)
   const limit = COARSE.has(moments.dtype) ? 65504 : 3.4e38
   if (!Number.isFinite(value) || !Number.isFinite(computed))
-    return !Number.isFinite(computed) ? false : isBeyond(computed, moments)
+    return !Number.isFinite(computed) ? false : mayOverflow(computed, moments)
   const base = reduction.replace('abs_', '')
   const range = INTEGERS[moments.dtype]
   if (range) {
@@ -173,7 +173,7 @@ function mayBeOf({ reduction, value }: Saved, { moments, shape }: Kept): boolean
 }
 
 /** Whether float32, or float16, may have overflowed on the way to a number. */
-function isBeyond(computed: number, moments: Moments): boolean {
+function mayOverflow(computed: number, moments: Moments): boolean {
   const limit = COARSE.has(moments.dtype) ? 255 : 1e18
   return moments.count === 1 || moments.slot('maxAbs') > limit || Math.abs(computed) > limit
 }

@@ -143,11 +143,12 @@ function withDashes(argv: readonly string[], command: Command): readonly string[
   })
 }
 
-try {
-  if (process.argv.length <= 2) program.outputHelp()
-  else await program.parseAsync(withDashes(process.argv, invoker))
-} catch (error) {
-  if (!(error instanceof CommanderError)) throw error
-  // Help that was asked for is no error.
-  process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+if (process.argv.length <= 2) program.outputHelp()
+// Not awaited here: of a module that never finishes loading, Node.js 24 would warn with a piece of our code.
+else {
+  program.parseAsync(withDashes(process.argv, invoker)).catch(error => {
+    if (!(error instanceof CommanderError)) throw error
+    // Help that was asked for is no error.
+    process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+  })
 }

@@ -16,12 +16,12 @@ const core = join(root, 'build/release.wasm')
 /** Modules, and what stands in their place in a browser. */
 const REPLACED = new Map([
   ['engine/host.js', 'web/host.js'],
-  ['format/re2.js', 'web/re2.js'],
+  ['format/regex/re2.js', 'web/re2.js'],
   ['runner/threads.js', 'web/threads.js'],
   ['store/open.js', 'store/web/open.js'],
   ['store/local/file.js', 'web/no-disk.js'],
   ['store/local/output.js', 'web/no-disk.js'],
-  ['catalog/index-cache.js', 'web/no-disk.js'],
+  ['catalog/load/index-cache.js', 'web/no-disk.js'],
   ['worker/copy.js', 'web/no-disk.js'],
 ])
 

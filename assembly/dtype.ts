@@ -1,7 +1,7 @@
 // What TensorProto's data types mean for its fields (spec/format.md, "Event"): element size, and which repeated field holds
 // the values when tensor_content does not.
 
-import { DTypeNumber, ElementByteLength } from '../src/engine/abi'
+import { DTypeNumber, ElementByteLength } from '../src/engine/border/abi'
 
 /** Element size by type number; all numbers are below 32. */
 const SIZES: usize = memory.data(32)

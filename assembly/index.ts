@@ -1,4 +1,4 @@
-// The ABI: the full list of what TypeScript may call, and nothing else. What the numbers mean: src/engine/abi.ts.
+// The ABI: the full list of what TypeScript may call, and nothing else. What the numbers mean: src/engine/border/abi.ts.
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
 export { crc32c, crc32cCombine, crc32cOfLength, mask, unmask } from './crc32c/crc32c'
@@ -11,9 +11,9 @@ export { sumChannels } from './kernel/channels'
 export { compare } from './kernel/compare'
 export { countBelow, countEqual, countInside } from './kernel/count'
 export { absDifference } from './kernel/difference'
-export { momentsAdd, momentsRepeat } from './kernel/moments'
+export { momentsAdd, momentsRepeat } from './kernel/moments/moments'
 export { selectFloat32, selectKth, selectScratchLength, widenToDoubles } from './kernel/order'
-export { momentsMerge, momentsReset } from './kernel/row'
+export { momentsMerge, momentsReset } from './kernel/moments/row'
 export { widenToFloat32 } from './kernel/widen'
 export { writeLines } from './lines'
 export { decodeRecords, reduceRecord, scanRecords, surveyRecords } from './record'

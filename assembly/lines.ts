@@ -1,6 +1,6 @@
 // Rows of moments as lines of text: pieces that the host has written, labelled numbers, and an end.
 
-import { MomentsRow, NumberForm, TextColumn, TextLine } from '../src/engine/abi'
+import { MomentsRow, NumberForm, TextColumn, TextLine } from '../src/engine/border/abi'
 import { copy, writeNumber } from './decimal'
 
 /**

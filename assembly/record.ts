@@ -1,13 +1,13 @@
 // A run of records per call: frame, walk, and the moments while the bytes are in the cache.
 
-import { BLOCK_ELEMENTS, CheckLevelNumber, ElementByteLength, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/abi'
+import { BLOCK_ELEMENTS, CheckLevelNumber, ElementByteLength, MomentsRow, Placement, RecordSlot, Status } from '../src/engine/border/abi'
 import { crc32c } from './crc32c/crc32c'
 import { elementSize } from './dtype'
 import { walk } from './event/event'
 import { survey } from './event/survey'
 import { readValues } from './event/values'
-import { momentsAdd, momentsRepeat } from './kernel/moments'
-import { momentsReset } from './kernel/row'
+import { momentsAdd, momentsRepeat } from './kernel/moments/moments'
+import { momentsReset } from './kernel/moments/row'
 import { checkFrame, checkHeader, FRAMING_LENGTH, HEADER_LENGTH, isPayload, payloadLength } from './tfrecord'
 
 /** A block of values that were stored one by one, made dense; large enough for the widest elements. */

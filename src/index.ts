@@ -56,9 +56,9 @@ export {
   postAction,
   type SageMakerAction,
   type SageMakerHandler,
-} from './rule/action.js'
-export { parseActions } from './rule/action-json.js'
-export type { BuiltinClass } from './rule/builtin/builtin.js'
+} from './rule/action/action.js'
+export { parseActions } from './rule/action/action-json.js'
+export type { BuiltinClass } from './rule/base/builtin.js'
 export {
   AllZero,
   BUILTIN_RULES,

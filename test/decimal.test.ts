@@ -1,7 +1,7 @@
 /** Numbers as the core writes them: every one as JavaScript does, but for the sign of zero, which is kept. */
 
 import { describe, expect, it } from 'vitest'
-import { MomentsRow, NumberForm } from '#dist/engine/abi.js'
+import { MomentsRow, NumberForm } from '#dist/engine/border/abi.js'
 import { decimalPowers } from '#dist/engine/decimal.js'
 import { Engine } from '#dist/engine/engine.js'
 import { MOMENT_INDEX, MOMENT_SLOTS, ROW_LENGTH } from '#dist/engine/moments-row.js'

@@ -3,7 +3,7 @@
 import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/index-cache.js'
+import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cache.js'
 import { createTrial, type Trial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local/local-store.js'
 import { openStore, storeSpec } from '#dist/store/open.js'

@@ -1,6 +1,6 @@
 // Values that a TensorProto stores one by one, and strings: read in portions, from a cursor in the slot.
 
-import { DTypeNumber, RecordSlot, Status } from '../../src/engine/abi'
+import { DTypeNumber, RecordSlot, Status } from '../../src/engine/border/abi'
 import { elementSize, isComplex, valuesField } from '../dtype'
 import * as wire from '../wire'
 

@@ -1,6 +1,6 @@
 // numpy's isclose: |a − b| ≤ atol + rtol · |b| for a finite b, or a = b.
 
-import { DTypeNumber } from '../../src/engine/abi'
+import { DTypeNumber } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { absMask, infinity } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'

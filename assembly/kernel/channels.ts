@@ -1,6 +1,6 @@
 // Sums of the elements of each channel, in float64.
 
-import { DTypeNumber } from '../../src/engine/abi'
+import { DTypeNumber } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'

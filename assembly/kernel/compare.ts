@@ -4,11 +4,11 @@
 //
 // Two NaN are equal, as are two infinities of one sign: what a copy of a tensor holds does not differ from it.
 
-import { DifferenceRow, DTypeNumber } from '../../src/engine/abi'
+import { DifferenceRow, DTypeNumber } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { makeComplex } from './difference'
 import { absMask, at, loadPair, sumAcross } from './lanes'
-import { get, set } from './row'
+import { get, set } from './moments/row'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)

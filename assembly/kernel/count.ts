@@ -1,6 +1,6 @@
 // Counts of elements that meet a condition, compared as float64.
 
-import { DTypeNumber } from '../../src/engine/abi'
+import { DTypeNumber } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { loadPair } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'

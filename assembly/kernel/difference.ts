@@ -1,6 +1,6 @@
 // The distance between two tensors: Σ|a − b|, in float64 for all types.
 
-import { DTypeNumber } from '../../src/engine/abi'
+import { DTypeNumber } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
 import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'

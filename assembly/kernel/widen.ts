@@ -1,7 +1,7 @@
 // Widening: narrow types become one of the few types that the kernels compute with. The small kernels read float32 and float64
 // in place, and everything else widened to float64.
 
-import { DTypeNumber } from '../../src/engine/abi'
+import { DTypeNumber } from '../../src/engine/border/abi'
 
 
 const INFINITY_BITS: i32 = 0x7f800000

@@ -1,9 +1,9 @@
 /** trialscan, as it was built. */
-import { KnownMoments } from '#dist/engine/abi.js'
+import { KnownMoments } from '#dist/engine/border/abi.js'
+import type { Address } from '#dist/engine/border/memory.js'
+import { instantiateCore } from '#dist/engine/border/module.js'
 import { dtypeNumber, elementByteLength } from '#dist/engine/dtype.js'
 import { Engine } from '#dist/engine/engine.js'
-import type { Address } from '#dist/engine/memory.js'
-import { instantiateCore } from '#dist/engine/module.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
 import { createTrial, verifyTrial } from '#dist/index.js'
 import { CHECK_LEVELS, type CheckLevel, type DType, REDUCTIONS, type ReductionName } from '#dist/types.js'

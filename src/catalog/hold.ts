@@ -8,7 +8,7 @@ import type { ReductionValue } from '../engine/moments.js'
 import type { TensorValue } from '../job/tensor-value.js'
 import type { ReductionName } from '../types.js'
 import type { WorkerStep } from './catalog.js'
-import type { TrialContents } from './load.js'
+import type { TrialContents } from './load/load.js'
 
 /** What was read ahead. Tensors look here before they read. */
 export interface Ahead {

@@ -6,10 +6,10 @@
 
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { addFileCommands } from './commands/files.js'
-import { addRuleCommands } from './commands/rules.js'
-import { addTensorCommands } from './commands/tensors.js'
 import { EXIT, EXIT_HELP } from './exit.js'
+import { addFileCommands } from './options/files.js'
+import { addRuleCommands } from './options/rules.js'
+import { addTensorCommands } from './options/tensors.js'
 
 /** After a signal this long is left to end in good order. */
 const GRACE_MS = 800

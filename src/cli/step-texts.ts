@@ -1,8 +1,8 @@
 /** Steps in words: which there are, and which of those that were named there are none of. */
 
 import { type Mode, type Trial, TrialscanError } from '../index.js'
-import type { StepsText } from './arguments.js'
 import { countText, shortList } from './format/number.js'
+import type { StepsText } from './options/arguments.js'
 
 /** `mode TRAIN with mode steps 0 to 80 (9 of them)`. */
 export function modeSpans(trial: Trial): readonly string[] {

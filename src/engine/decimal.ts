@@ -1,6 +1,6 @@
 /** The powers of ten that assembly/decimal.ts needs, computed here because JavaScript has big integers. */
 
-import { FIRST_POWER, POWER_COUNT } from './abi.js'
+import { FIRST_POWER, POWER_COUNT } from './border/abi.js'
 
 /** u32 words of the table. */
 export const POWER_WORDS = POWER_COUNT * 4

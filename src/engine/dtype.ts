@@ -1,7 +1,7 @@
 /** Data types by TensorFlow's numbers, and the size of their elements. */
 
 import type { DType } from '../types.js'
-import { DTypeNumber, ElementByteLength } from './abi.js'
+import { DTypeNumber, ElementByteLength } from './border/abi.js'
 
 /** The dtype with a TensorFlow number; undefined if we do not know it. */
 export function dtypeOf(number: number): DType | undefined {

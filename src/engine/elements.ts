@@ -2,10 +2,10 @@
 
 import { EngineError } from '../errors.js'
 import type { DType } from '../types.js'
-import { DifferenceRow } from './abi.js'
+import { DifferenceRow } from './border/abi.js'
+import type { Address, CoreMemory } from './border/memory.js'
+import type { Core } from './border/module.js'
 import { dtypeNumber, elementByteLength } from './dtype.js'
-import type { Address, CoreMemory } from './memory.js'
-import type { Core } from './module.js'
 import { tooLarge } from './values.js'
 
 /** What is close: |a − b| ≤ atol + rtol·|b|, as numpy.allclose means it. */

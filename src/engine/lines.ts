@@ -1,9 +1,9 @@
 /** Rows of moments as lines of text, many at a time: the core writes them (assembly/lines.ts). */
 
-import { MomentsRow, NUMBER_BYTES, type NumberForm, TEXT_SLACK, TextColumn, TextLine } from './abi.js'
+import { MomentsRow, NUMBER_BYTES, type NumberForm, TEXT_SLACK, TextColumn, TextLine } from './border/abi.js'
+import type { Address, CoreMemory, Texts } from './border/memory.js'
+import type { Core } from './border/module.js'
 import { decimalPowers, POWER_WORDS } from './decimal.js'
-import type { Address, CoreMemory, Texts } from './memory.js'
-import type { Core } from './module.js'
 import type { MomentSlot } from './moments-row.js'
 
 /** A number in each line. */

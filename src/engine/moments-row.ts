@@ -1,6 +1,6 @@
 /** Rows of moments in a Float64Array. The numbers called `…Exact` are 64-bit integers. */
 
-import { MomentsRow } from './abi.js'
+import { MomentsRow } from './border/abi.js'
 
 /** All but the rounding errors of sums, which are for the core alone. */
 export type MomentSlot = Exclude<keyof typeof MomentsRow, 'size' | `${string}Low`>

@@ -2,7 +2,7 @@
 
 import { QueryError, ReductionUndefined, UsageError } from '../errors.js'
 import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
-import { KnownMoments, NumberForm } from './abi.js'
+import { KnownMoments, NumberForm } from './border/abi.js'
 import { withEngineSync } from './engines.js'
 import { MOMENT_INDEX, type MomentSlot, ROW_LENGTH } from './moments-row.js'
 

@@ -2,10 +2,10 @@
 
 import { EngineError, type TrialscanError } from '../errors.js'
 import type { DType } from '../types.js'
-import { Placement, RecordSlot, Status, type ValueKind } from './abi.js'
+import { Placement, RecordSlot, Status, type ValueKind } from './border/abi.js'
+import type { Address, CoreMemory, Texts } from './border/memory.js'
+import { type FaultPlace, faultError } from './border/status.js'
 import { dtypeOf } from './dtype.js'
-import type { Address, CoreMemory, Texts } from './memory.js'
-import { type FaultPlace, faultError } from './status.js'
 
 /** What a record must be. */
 export interface RecordRequest {

@@ -1,8 +1,8 @@
 /** Surveys: what records without index entries hold, one slot per Value. */
 
-import { RecordSlot } from './abi.js'
-import type { Address, CoreMemory } from './memory.js'
-import type { Core } from './module.js'
+import { RecordSlot } from './border/abi.js'
+import type { Address, CoreMemory } from './border/memory.js'
+import type { Core } from './border/module.js'
 import type { Batch, Frame } from './slots.js'
 
 export class Survey {

@@ -1,10 +1,10 @@
 /** Values copied out of the core: elements and strings, and the limit on unfolding those that repeat. */
 
 import { QueryError } from '../errors.js'
-import { BLOCK_ELEMENTS, RecordSlot } from './abi.js'
+import { BLOCK_ELEMENTS, RecordSlot } from './border/abi.js'
+import type { CoreMemory } from './border/memory.js'
+import type { Core } from './border/module.js'
 import { dtypeNumber, elementByteLength } from './dtype.js'
-import type { CoreMemory } from './memory.js'
-import type { Core } from './module.js'
 import { type Batch, type RecordContents, SlotReader, utf8Decoder } from './slots.js'
 
 /** The default limit on what values may unfold to, in bytes. */

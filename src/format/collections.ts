@@ -15,8 +15,8 @@ import {
   jsonFault,
   parseJsonObject,
 } from './json.js'
-import { NameSet } from './name-set.js'
-import { compilePattern, isPlainText } from './pattern.js'
+import { NameSet } from './regex/name-set.js'
+import { compilePattern, isPlainText } from './regex/pattern.js'
 
 /** A longer collections file is not read. */
 export const MAX_COLLECTIONS_BYTES = 256 << 20

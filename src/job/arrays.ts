@@ -1,6 +1,6 @@
 /** Moments of arrays in memory: a job without a store. */
 
-import type { KnownMoments } from '../engine/abi.js'
+import type { KnownMoments } from '../engine/border/abi.js'
 import type { DType } from '../types.js'
 import type { AnyReply } from './reply.js'
 

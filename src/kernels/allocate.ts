@@ -1,8 +1,8 @@
 /** Arrays in the core's memory, which are reduced where they lie. */
 
+import type { Address } from '../engine/border/memory.js'
 import { dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
 import type { Batch } from '../engine/slots.js'
 import { quote } from '../errors.js'
 import type { ElementsOf } from '../job/tensor-value.js'

@@ -1,11 +1,11 @@
 /** Two arrays compared. */
 
-import { BLOCK_ELEMENTS, DifferenceRow } from '../engine/abi.js'
+import { BLOCK_ELEMENTS, DifferenceRow } from '../engine/border/abi.js'
+import type { Address } from '../engine/border/memory.js'
 import { elementByteLength } from '../engine/dtype.js'
 import type { Scales } from '../engine/elements.js'
 import type { Engine } from '../engine/engine.js'
 import { withEngineSync } from '../engine/engines.js'
-import type { Address } from '../engine/memory.js'
 import type { Tolerance } from '../job/allclose.js'
 import type { ArrayElements } from '../job/arrays.js'
 import { copyElements, WINDOW_BYTES } from '../worker/arrays.js'

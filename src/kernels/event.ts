@@ -1,9 +1,9 @@
 /** An Event message and the tensors in it. */
 
-import { Status, ValueKind } from '../engine/abi.js'
+import { Status, ValueKind } from '../engine/border/abi.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/border/framing.js'
 import type { Engine } from '../engine/engine.js'
 import { withEngineSync } from '../engine/engines.js'
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
 import { type Batch, utf8Decoder } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
 import { QueryError, type TrialscanError } from '../errors.js'

@@ -1,6 +1,6 @@
 /** Reductions of arrays. */
 
-import { KnownMoments } from '../engine/abi.js'
+import { KnownMoments } from '../engine/border/abi.js'
 import { withEngineSync } from '../engine/engines.js'
 import { Moments, type ReductionValue, setFor } from '../engine/moments.js'
 import { nearestNames, quote, UsageError } from '../errors.js'

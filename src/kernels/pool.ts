@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
-import type { KnownMoments } from '../engine/abi.js'
+import type { KnownMoments } from '../engine/border/abi.js'
 import { elementByteLength } from '../engine/dtype.js'
 import { withEngine, withEngineSync } from '../engine/engines.js'
 import { threadsThatFit } from '../engine/host.js'

@@ -1,10 +1,10 @@
 /** The records of a TFRecord file, in memory or as it comes, with their checks. */
 
-import { CheckLevelNumber, Status } from '../engine/abi.js'
+import { CheckLevelNumber, Status } from '../engine/border/abi.js'
+import { FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../engine/border/framing.js'
+import type { Address } from '../engine/border/memory.js'
+import { faultError } from '../engine/border/status.js'
 import { withEngineSync } from '../engine/engines.js'
-import { FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../engine/framing.js'
-import type { Address } from '../engine/memory.js'
-import { faultError } from '../engine/status.js'
 import { FormatError, type TrialscanError } from '../errors.js'
 import { CHECK_LEVELS, type CheckLevel } from '../types.js'
 import { WINDOW_BYTES } from '../worker/arrays.js'

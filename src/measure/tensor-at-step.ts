@@ -2,7 +2,7 @@
 
 import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
-import { KnownMoments } from '../engine/abi.js'
+import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, type Moments, type ReductionValue, setFor } from '../engine/moments.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { TOLERANCE, type Tolerance } from '../job/allclose.js'

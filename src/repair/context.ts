@@ -1,7 +1,7 @@
 /** What all parts of a repair work with: the trial as it was found, which must stay so, and the copy. */
 
 import { setTimeout } from 'node:timers/promises'
-import { STAMP_LENGTH } from '../catalog/index-cache.js'
+import { STAMP_LENGTH } from '../catalog/load/index-cache.js'
 import { type ErrorData, errorFromData, FormatError, isAboutFile, pathOfUrl } from '../errors.js'
 import type { Access } from '../runner/access.js'
 import type { OutputDirectory } from '../store/local/output.js'

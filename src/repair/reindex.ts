@@ -1,6 +1,6 @@
 /** Index files for a trial that has none, or those of Tornasole: as smdebug writes them, byte for byte. */
 
-import { TrialLoader } from '../catalog/load.js'
+import { TrialLoader } from '../catalog/load/load.js'
 import { UsageError } from '../errors.js'
 import { indexFileText } from '../format/index-file.js'
 import { indexFilePath } from '../format/paths.js'

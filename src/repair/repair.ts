@@ -1,6 +1,6 @@
 /** A clean copy of a trial: what is whole is copied, what is not is left out and told of. */
 
-import { listEverything, noTrial } from '../catalog/no-trial.js'
+import { listEverything, noTrial } from '../catalog/load/no-trial.js'
 import { MissingCollectionFiles, type StoreError, TrialscanError } from '../errors.js'
 import {
   COLLECTIONS_DIRECTORY,

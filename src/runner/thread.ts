@@ -1,8 +1,8 @@
 /** The body of a pool's thread: adopts the compiled core and runs jobs. */
 
 import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { adoptModule } from '../engine/border/module.js'
 import type { CompiledCore } from '../engine/host.js'
-import { adoptModule } from '../engine/module.js'
 import { type ErrorData, errorToData } from '../errors.js'
 import type { Job } from '../job/job.js'
 import type { Store } from '../store/store.js'

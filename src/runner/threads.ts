@@ -1,7 +1,7 @@
 /** Jobs on a pool of threads (Piscina): one engine per thread, with nothing shared but the compiled core. */
 
 import { Piscina } from 'piscina'
-import { coreModule } from '../engine/module.js'
+import { coreModule } from '../engine/border/module.js'
 import { EngineError, errorFromData, ThreadError } from '../errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
 import type { Runner } from './runner.js'

@@ -1,11 +1,11 @@
 /** A record that was read in parts: its moments are merged, and its combined checksum is compared with the saved one. */
 
-import { Status } from '../engine/abi.js'
+import { Status } from '../engine/border/abi.js'
+import { UNCHECKED_CRC } from '../engine/border/framing.js'
+import { type FaultPlace, faultError } from '../engine/border/status.js'
 import { dtypeOf } from '../engine/dtype.js'
 import { withEngineSync } from '../engine/engines.js'
-import { UNCHECKED_CRC } from '../engine/framing.js'
 import { Moments } from '../engine/moments.js'
-import { type FaultPlace, faultError } from '../engine/status.js'
 import type { TrialscanError } from '../errors.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
 import type { PartChecksum } from '../job/reply.js'

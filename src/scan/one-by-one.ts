@@ -5,10 +5,10 @@
 
 import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
 import { recordPlace } from '../catalog/catalog.js'
-import { STAMP_LENGTH } from '../catalog/index-cache.js'
+import { STAMP_LENGTH } from '../catalog/load/index-cache.js'
 import type { KnownReductions } from '../catalog/remembered.js'
 import type { TrialState } from '../catalog/state.js'
-import { KnownMoments } from '../engine/abi.js'
+import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'

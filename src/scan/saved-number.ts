@@ -1,6 +1,6 @@
 /** A reduction that the hook saved: a tensor of one element. */
 
-import { KnownMoments } from '../engine/abi.js'
+import { KnownMoments } from '../engine/border/abi.js'
 import type { Moments, ReductionValue } from '../engine/moments.js'
 import { ReductionUndefined } from '../errors.js'
 import type { ReductionName } from '../types.js'

@@ -1,6 +1,6 @@
 /** A scan: one plan over everything asked for, run on threads; rows come in a stable order, as soon as they are ready. */
 
-import type { KnownMoments } from '../engine/abi.js'
+import type { KnownMoments } from '../engine/border/abi.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
 import { shapesOf, type ThreadTimes } from '../job/reply.js'

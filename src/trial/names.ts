@@ -1,12 +1,12 @@
 /** Selecting tensors by name: patterns, collections, and the options of `tensorNames`. */
 
 import type { WorkerStep } from '../catalog/catalog.js'
-import type { TrialContents } from '../catalog/load.js'
+import type { TrialContents } from '../catalog/load/load.js'
 import type { TrialState } from '../catalog/state.js'
 import { nearestNames, QueryError, TensorUnavailable, UsageError } from '../errors.js'
 import { type CollectionConfig, Membership } from '../format/collections.js'
-import type { NameSet } from '../format/name-set.js'
-import { compilePattern } from '../format/pattern.js'
+import type { NameSet } from '../format/regex/name-set.js'
+import { compilePattern } from '../format/regex/pattern.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import type { Mode } from '../types.js'
 

@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path'
 import { withHold } from '../catalog/hold.js'
-import { TrialLoader } from '../catalog/load.js'
+import { TrialLoader } from '../catalog/load/load.js'
 import { TrialState } from '../catalog/state.js'
 import type { StepRange } from '../catalog/step-selection.js'
 import { quote, UsageError } from '../errors.js'

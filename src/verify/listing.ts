@@ -1,6 +1,6 @@
 /** What lies in a trial's directory, as it is verified, and what is wrong with that alone. */
 
-import { listPlain, noTrial } from '../catalog/no-trial.js'
+import { listPlain, noTrial } from '../catalog/load/no-trial.js'
 import { StoreError } from '../errors.js'
 import {
   COLLECTIONS_DIRECTORY,

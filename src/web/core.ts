@@ -1,6 +1,6 @@
 /** The core's file: fetched and compiled once for a page. */
 
-import { adoptModule } from '../engine/module.js'
+import { adoptModule } from '../engine/border/module.js'
 import { EngineError } from '../errors.js'
 import { theFiles } from './files.js'
 import { prepareEngine } from './re2.js'

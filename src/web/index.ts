@@ -51,8 +51,8 @@ export {
   postAction,
   type SageMakerAction,
   type SageMakerHandler,
-} from '../rule/action.js'
-export type { BuiltinClass } from '../rule/builtin/builtin.js'
+} from '../rule/action/action.js'
+export type { BuiltinClass } from '../rule/base/builtin.js'
 export {
   AllZero,
   BUILTIN_RULES,

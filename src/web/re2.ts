@@ -1,4 +1,4 @@
-/** The regex engine, in a browser: stands in the place of format/re2. */
+/** The regex engine, in a browser: stands in the place of format/regex/re2. */
 
 import type { RE2JS } from 're2js'
 import { EngineError } from '../errors.js'

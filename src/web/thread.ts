@@ -1,6 +1,6 @@
 /** The body of a page's thread: adopts the compiled core and runs jobs, one at a time. */
 
-import { adoptModule } from '../engine/module.js'
+import { adoptModule } from '../engine/border/module.js'
 import { errorToData } from '../errors.js'
 import type { Job } from '../job/job.js'
 import { buffersOf } from '../runner/buffers.js'

@@ -1,7 +1,7 @@
 /** Jobs on Web Workers: one engine a thread, with nothing shared but the compiled core. Stands in the place of runner/threads. */
 
+import { coreModule } from '../engine/border/module.js'
 import type { CompiledCore } from '../engine/host.js'
-import { coreModule } from '../engine/module.js'
 import { errorFromData, ThreadError, TrialscanError } from '../errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
 import type { Runner } from '../runner/runner.js'

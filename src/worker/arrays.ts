@@ -3,10 +3,10 @@
  * with them, and cut into the parts that a scan would cut the record of such a tensor into: so both come to the same bits.
  */
 
-import { BLOCK_ELEMENTS, type KnownMoments } from '../engine/abi.js'
+import { BLOCK_ELEMENTS, type KnownMoments } from '../engine/border/abi.js'
+import type { Address } from '../engine/border/memory.js'
 import { elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { Batch } from '../engine/slots.js'
 import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply, Layout } from '../job/arrays.js'

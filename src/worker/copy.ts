@@ -1,9 +1,9 @@
 /** Copies records of event files, byte for byte or with true checksums, in pieces. */
 
 import { setImmediate } from 'node:timers/promises'
+import { FOOTER_LENGTH, HEADER_LENGTH } from '../engine/border/framing.js'
+import type { Address } from '../engine/border/memory.js'
 import type { Engine } from '../engine/engine.js'
-import { FOOTER_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
-import type { Address } from '../engine/memory.js'
 import { FormatError } from '../errors.js'
 import type { CopiedFile, CopyJob, CopyReply } from '../job/copy.js'
 import { PieceWriter } from '../store/local/output.js'

@@ -4,10 +4,10 @@
  * else is.
  */
 
-import { BLOCK_ELEMENTS } from '../engine/abi.js'
+import { BLOCK_ELEMENTS } from '../engine/border/abi.js'
+import type { Address } from '../engine/border/memory.js'
 import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
 import type { RecordContents } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
 import { QueryError } from '../errors.js'

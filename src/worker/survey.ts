@@ -3,12 +3,12 @@
  * fields that name it are read, in pieces.
  */
 
-import { Status } from '../engine/abi.js'
+import { Status } from '../engine/border/abi.js'
+import { FOOTER_LENGTH, HEADER_LENGTH } from '../engine/border/framing.js'
+import type { Address } from '../engine/border/memory.js'
+import { type FaultPlace, faultError } from '../engine/border/status.js'
 import type { Engine } from '../engine/engine.js'
-import { FOOTER_LENGTH, HEADER_LENGTH } from '../engine/framing.js'
-import type { Address } from '../engine/memory.js'
 import type { Batch } from '../engine/slots.js'
-import { type FaultPlace, faultError } from '../engine/status.js'
 import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
 import { type EventHead, type FileBytes, MalformedEvent, type Needed, walkEventHead } from '../format/event-head.js'
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'

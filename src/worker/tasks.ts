@@ -1,9 +1,9 @@
 /** What rules ask about elements in the core's memory, of one record or of two. */
 
-import { BLOCK_ELEMENTS } from '../engine/abi.js'
+import { BLOCK_ELEMENTS } from '../engine/border/abi.js'
+import type { Address } from '../engine/border/memory.js'
 import { elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
-import type { Address } from '../engine/memory.js'
 import { EngineError, QueryError } from '../errors.js'
 import { isSameShape } from '../format/index-file.js'
 import type { Task } from '../job/measure.js'

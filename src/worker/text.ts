@@ -4,10 +4,10 @@
  * process).
  */
 
+import type { Address } from '../engine/border/memory.js'
 import { dtypeOf } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { LineTable } from '../engine/lines.js'
-import type { Address } from '../engine/memory.js'
 import { isDefined, isFiniteRow, Moments, numberFrom, type ReductionValue } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'

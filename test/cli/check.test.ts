@@ -5,10 +5,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ruleTexts, seconds } from '#dist/cli/arguments.js'
 import type { JudgingReport, JudgingRule } from '#dist/cli/format/finding-format.js'
 import { findingJsonl } from '#dist/cli/format/finding-lines.js'
 import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
+import { ruleTexts, seconds } from '#dist/cli/options/arguments.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import {
   Confusion,

@@ -1,8 +1,8 @@
 /** Patterns of trialscan's own, which V8's engine matches: they mean what they mean as patterns of others. */
 
 import { describe, expect, it } from 'vitest'
-import { compileOwnPattern, compilePattern } from '#dist/format/pattern.js'
-import { IN_WORDS, NOT_OF_TREES } from '#dist/rule/builtin/names.js'
+import { compileOwnPattern, compilePattern } from '#dist/format/regex/pattern.js'
+import { IN_WORDS, NOT_OF_TREES } from '#dist/rule/base/names.js'
 
 const NAMES = [
   ...[

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { compilePattern } from '#dist/format/pattern.js'
+import { compilePattern } from '#dist/format/regex/pattern.js'
 
 describe('finds what re.search of Python 3.11 finds', () => {
   it.each<[pattern: string, found: string[], notFound: string[]]>([

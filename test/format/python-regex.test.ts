@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { markBoundaries, translatePattern } from '#dist/format/python-regex.js'
+import { markBoundaries, translatePattern } from '#dist/format/regex/python-regex.js'
 
 it.each([
   ['abc', 'abc', false],

@@ -6,7 +6,7 @@
 
 import { posix } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/index-cache.js'
+import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cache.js'
 import { Engine } from '#dist/engine/engine.js'
 import { type FormatError, TrialscanError } from '#dist/errors.js'
 import { type Collections, Membership, mergeCollections, parseCollections } from '#dist/format/collections.js'
@@ -14,7 +14,7 @@ import { type EventHead, type FileBytes, MalformedEvent, walkEventHead } from '#
 import { decodeHistogram } from '#dist/format/histogram.js'
 import { type IndexFile, IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
 import * as paths from '#dist/format/paths.js'
-import { compilePattern } from '#dist/format/pattern.js'
+import { compilePattern } from '#dist/format/regex/pattern.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
 import { surveyEventFiles } from '#dist/worker/survey.js'
 import { encodeEvent, frameRecord } from '../../fixtures/event-writer.js'

@@ -1,13 +1,13 @@
 /** Feeds each parser a megabyte of what it can like least, and prints what that took. Run by amplification.long.test.ts. */
 
-import { decodeIndexCache } from '#dist/catalog/index-cache.js'
+import { decodeIndexCache } from '#dist/catalog/load/index-cache.js'
 import { Membership, parseCollections } from '#dist/format/collections.js'
 import { IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
 import { parseJsonObject } from '#dist/format/json.js'
 import * as paths from '#dist/format/paths.js'
-import { compilePattern } from '#dist/format/pattern.js'
-import { markBoundaries } from '#dist/format/python-regex.js'
 import { parseReductionName } from '#dist/format/reduction-name.js'
+import { compilePattern } from '#dist/format/regex/pattern.js'
+import { markBoundaries } from '#dist/format/regex/python-regex.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
 import { parseListing } from '#dist/store/s3/listing.js'
 

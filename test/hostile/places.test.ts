@@ -15,7 +15,7 @@ import {
 import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/index-cache.js'
+import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cache.js'
 import { closePools, createTrial, StoreError, type Trial, verifyTrial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local/local-store.js'
 import { collectionsFileText, frameRecord, TrialWriter } from '../../fixtures/event-writer.js'

@@ -1,7 +1,7 @@
 /** What a row of moments knows, and what it must not answer. */
 
 import { describe, expect, it } from 'vitest'
-import { KnownMoments } from '#dist/engine/abi.js'
+import { KnownMoments } from '#dist/engine/border/abi.js'
 import { Engine } from '#dist/engine/engine.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
 import { MOMENT_INDEX } from '#dist/engine/moments-row.js'

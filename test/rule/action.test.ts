@@ -17,8 +17,8 @@ import {
   postAction,
   runActions,
   type SageMakerAction,
-} from '#dist/rule/action.js'
-import { actionsOf, parseActions } from '#dist/rule/action-json.js'
+} from '#dist/rule/action/action.js'
+import { actionsOf, parseActions } from '#dist/rule/action/action-json.js'
 import { type Logger, silent } from '#dist/rule/finding.js'
 import { rejectionOf, thrownBy } from '../support/scanning.js'
 

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { UsageError } from '#dist/errors.js'
-import type { BuiltinClass } from '#dist/rule/builtin/builtin.js'
+import type { BuiltinClass } from '#dist/rule/base/builtin.js'
 import { silent } from '#dist/rule/finding.js'
 import { RuleRegistry } from '#dist/rule/registry.js'
 import { Rule, type RuleOptions } from '#dist/rule/rule.js'

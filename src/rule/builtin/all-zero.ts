@@ -3,9 +3,9 @@
 import type { Moments, ReductionValue } from '../../engine/moments.js'
 import type { Question } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
+import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { Memory, type Moment } from '../base/moment.js'
 import { integer, list, number } from '../parameters.js'
-import { builtin, each, type Judgements, numberText } from './builtin.js'
-import { Memory, type Moment } from './moment.js'
 
 /**
  * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` consecutive steps that have it; at

@@ -1,9 +1,9 @@
 /** CheckInputImages (rules.md §2.16). */
 
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { Memory, type Moment } from '../base/moment.js'
+import { MODEL_INPUTS } from '../base/names.js'
 import { flag, integer, number, text } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import { Memory, type Moment } from './moment.js'
-import { MODEL_INPUTS } from './names.js'
 
 /**
  * Gathers input images over the steps. Once there are `threshold_samples` of them, fires where the mean of a channel is

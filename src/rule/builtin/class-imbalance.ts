@@ -1,12 +1,12 @@
 /** ClassImbalance (rules.md §2.8). */
 
 import type { TensorValue } from '../../job/tensor-value.js'
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { areIntegers, argmax, elements, predictedClasses } from '../base/labels.js'
+import { Memory, type Moment } from '../base/moment.js'
+import { LABELS, PREDICTIONS } from '../base/names.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import { areIntegers, argmax, elements, predictedClasses } from './labels.js'
-import { Memory, type Moment } from './moment.js'
-import { LABELS, PREDICTIONS } from './names.js'
 
 /** Of each class: how many labels, and how many of them were predicted to be another. */
 interface Seen {

@@ -1,9 +1,9 @@
 /** DeadRelu (rules.md §2.5). */
 
+import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
+import { RELU_OUTPUTS } from '../base/names.js'
 import { list, number } from '../parameters.js'
-import { builtin, each, type Judgements, numberText } from './builtin.js'
-import type { Moment } from './moment.js'
-import { RELU_OUTPUTS } from './names.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than

@@ -1,9 +1,9 @@
 /** ExplodingTensor (rules.md §2.2). */
 
+import { builtin, each, type Judgements } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
+import { NOT_OF_TREES } from '../base/names.js'
 import { flag, list } from '../parameters.js'
-import { builtin, each, type Judgements } from './builtin.js'
-import type { Moment } from './moment.js'
-import { NOT_OF_TREES } from './names.js'
 
 /** Fires where an element is NaN, or, unless `only_nan`, infinite. */
 export class ExplodingTensor extends builtin({

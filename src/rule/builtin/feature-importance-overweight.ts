@@ -1,9 +1,9 @@
 /** FeatureImportanceOverweight (rules.md §2.19). */
 
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
+import { scalar } from '../base/scalar.js'
 import { integer, list, number } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import type { Moment } from './moment.js'
-import { scalar } from './scalar.js'
 
 /** Fires where the `nfeatures` most important features have more than `threshold` of all importance. */
 export class FeatureImportanceOverweight extends builtin({

@@ -1,10 +1,10 @@
 /** The built-in rules, in the order of rules.md §2. */
 
+import type { BuiltinClass } from '../base/builtin.js'
+import { Confusion } from '../base/confusion.js'
 import { AllZero } from './all-zero.js'
-import type { BuiltinClass } from './builtin.js'
 import { CheckInputImages } from './check-input-images.js'
 import { ClassImbalance } from './class-imbalance.js'
-import { Confusion } from './confusion.js'
 import { DeadRelu } from './dead-relu.js'
 import { ExplodingTensor } from './exploding-tensor.js'
 import { FeatureImportanceOverweight } from './feature-importance-overweight.js'

@@ -2,12 +2,12 @@
 
 import type { WorkerStep } from '../../catalog/catalog.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { NOT_A_LOSS } from '../base/losses.js'
+import { Memory, type Moment, momentOf, positionOf, type Sequence, stepNumber } from '../base/moment.js'
+import { LOSSES } from '../base/names.js'
+import { meanOf, scalar } from '../base/scalar.js'
 import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import { NOT_A_LOSS } from './losses.js'
-import { Memory, type Moment, momentOf, positionOf, type Sequence, stepNumber } from './moment.js'
-import { LOSSES } from './names.js'
-import { meanOf, scalar } from './scalar.js'
 
 /**
  * Every `num_steps` steps of a mode, holds each loss against the newest one at least `num_steps` older. Fires where it

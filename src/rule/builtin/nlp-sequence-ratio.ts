@@ -1,10 +1,10 @@
 /** NLPSequenceRatio (rules.md §2.17). */
 
 import { UsageError } from '../../errors.js'
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
+import { TOKENS } from '../base/names.js'
 import { list, numbers } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import type { Moment } from './moment.js'
-import { TOKENS } from './names.js'
 
 /** Fires where more than `token_thresholds_percent` of the tokens of the input sequences are a certain one. */
 export class NLPSequenceRatio extends builtin({

@@ -1,11 +1,11 @@
 /** Overfit (rules.md §2.10). */
 
 import type { Mode } from '../../types.js'
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { Losses } from '../base/losses.js'
+import { Memory, type Moment } from '../base/moment.js'
+import { meanOf } from '../base/scalar.js'
 import { flag, integer, list, number } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import { Losses } from './losses.js'
-import { Memory, type Moment } from './moment.js'
-import { meanOf } from './scalar.js'
 
 /** Losses of the last run of steps of training, and of the run of validation that goes on. */
 interface LossHistory {

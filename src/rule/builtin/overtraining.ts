@@ -1,10 +1,10 @@
 /** Overtraining (rules.md §2.11). */
 
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { Losses } from '../base/losses.js'
+import { Memory, type Moment } from '../base/moment.js'
+import { meanOf } from '../base/scalar.js'
 import { integer, number } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import { Losses } from './losses.js'
-import { Memory, type Moment } from './moment.js'
-import { meanOf } from './scalar.js'
 
 /** The best loss so far, and for how many steps it has stood. */
 class Best {

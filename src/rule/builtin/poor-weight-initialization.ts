@@ -3,12 +3,12 @@
 import type { Catalog } from '../../catalog/catalog.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode, Worker } from '../../types.js'
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { Memory, type Moment } from '../base/moment.js'
+import { RELU_INPUTS } from '../base/names.js'
+import { meanOf, scalar } from '../base/scalar.js'
 import { flag, integer, list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import { Memory, type Moment } from './moment.js'
-import { RELU_INPUTS } from './names.js'
-import { meanOf, scalar } from './scalar.js'
 
 /**
  * Fires, at the first `steps` steps of the training, where (a) the variances of activation inputs differ by more than

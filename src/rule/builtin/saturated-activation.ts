@@ -3,11 +3,11 @@
 import type { Moments } from '../../engine/moments.js'
 import type { Activity } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
+import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
+import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from '../base/names.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
-import { builtin, each, type Judgements, numberText } from './builtin.js'
-import type { Moment } from './moment.js'
-import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from './names.js'
 
 /** AWS's bounds are where float32 rounds to the limit; a gradient is as good as gone long before that. */
 const FLAT = 'there the slope is less than a hundredth of what it is at 0'

@@ -1,8 +1,8 @@
 /** SimilarAcrossRuns (rules.md §2.12). */
 
+import { builtin, type Judgement } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
 import { list, olderNameOf } from '../parameters.js'
-import { builtin, type Judgement } from './builtin.js'
-import type { Moment } from './moment.js'
 
 /** Fires where a tensor differs (is not all close) between two trials at the same global step, in spite of the name. */
 export class SimilarAcrossRuns extends builtin({

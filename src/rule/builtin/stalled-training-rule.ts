@@ -5,14 +5,14 @@ import { RuleEvaluationConditionMet } from '../../errors.js'
 import type { MeasureOptions } from '../../measure/measure.js'
 import { checkOptions } from '../../options.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import type { Action } from '../action.js'
-import { parseActions } from '../action-json.js'
+import type { Action } from '../action/action.js'
+import { parseActions } from '../action/action-json.js'
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
 import type { Finding } from '../finding.js'
 import { type Arguments, flag, integer, text } from '../parameters.js'
 import { READ_OPTIONS } from '../required.js'
 import type { RuleOptions } from '../rule.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import type { Moment } from './moment.js'
 
 const parameters = {
   threshold: integer(1800, { min: 1 }),

@@ -1,8 +1,8 @@
 /** TreeDepth (rules.md §2.20). */
 
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
 import { number } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
-import type { Moment } from './moment.js'
 
 /** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, ids numbered as in a heap from the root's 0. */
 export class TreeDepth extends builtin({

@@ -2,9 +2,9 @@
 
 import type { Question } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
+import { Memory, type Moment, positionOf } from '../base/moment.js'
 import { flag, integer, list, mode, number } from '../parameters.js'
-import { builtin, each, type Judgements } from './builtin.js'
-import { Memory, type Moment, positionOf } from './moment.js'
 
 /**
  * Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it; with

@@ -1,8 +1,8 @@
 /** VanishingGradient (rules.md §2.1). */
 
+import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import type { Moment } from '../base/moment.js'
 import { mode, number } from '../parameters.js'
-import { builtin, each, type Judgements, numberText } from './builtin.js'
-import type { Moment } from './moment.js'
 
 /**
  * Fires where the mean of the absolute values of a gradient is below `threshold`, and, if `relative_threshold` is given,

@@ -1,9 +1,9 @@
 /** WeightUpdateRatio (rules.md §2.6). */
 
 import type { WorkerStep } from '../../catalog/catalog.js'
+import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from '../base/moment.js'
 import { integer, mode, number } from '../parameters.js'
-import { builtin, each, type Judgements, numberText } from './builtin.js'
-import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from './moment.js'
 
 /**
  * Fires where mean |W − W₀| / (mean |W₀| + epsilon), W₀ the same weights earlier, is above `large_threshold` or below

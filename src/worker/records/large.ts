@@ -3,13 +3,13 @@
  * elements then stream through the window in blocks, which changes no bit of their moments (BLOCK_ELEMENTS).
  */
 
-import { BLOCK_ELEMENTS, type KnownMoments, Status } from '../../engine/abi.js'
+import { BLOCK_ELEMENTS, type KnownMoments, Status } from '../../engine/border/abi.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/border/framing.js'
+import type { Address, Texts } from '../../engine/border/memory.js'
+import { type FaultPlace, faultError } from '../../engine/border/status.js'
 import { elementByteLength } from '../../engine/dtype.js'
 import type { Engine } from '../../engine/engine.js'
-import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/framing.js'
-import type { Address, Texts } from '../../engine/memory.js'
 import type { Batch, RecordContents, RecordRequest } from '../../engine/slots.js'
-import { type FaultPlace, faultError } from '../../engine/status.js'
 import { allocate, type UnfoldBudget } from '../../engine/values.js'
 import { EngineError, type TrialscanError } from '../../errors.js'
 import type { JobRecords } from '../../job/plan/coalesce.js'

@@ -3,8 +3,8 @@
  * window. If it makes requests, several are under way, each into a window of its own.
  */
 
+import type { Address } from '../../engine/border/memory.js'
 import type { Engine } from '../../engine/engine.js'
-import type { Address } from '../../engine/memory.js'
 import { EngineError } from '../../errors.js'
 import { type ByteSource, isRemote } from '../../store/store.js'
 

@@ -1,6 +1,6 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
-import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/framing.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/border/framing.js'
 import { ROW_LENGTH } from '../../engine/moments-row.js'
 import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../errors.js'
 import { decodeHistogram, type Histogram } from '../../format/histogram.js'

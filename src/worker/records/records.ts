@@ -1,8 +1,8 @@
 /** Read ▸ decode ▸ one call per record: every job that reads records in batches goes this way, and decides what to do with each. */
 
-import type { KnownMoments } from '../../engine/abi.js'
+import type { KnownMoments } from '../../engine/border/abi.js'
+import type { Address } from '../../engine/border/memory.js'
 import type { Engine } from '../../engine/engine.js'
-import type { Address } from '../../engine/memory.js'
 import type { Batch, SlotReader } from '../../engine/slots.js'
 import type { JobRecords, ReadBatch } from '../../job/plan/coalesce.js'
 import type { ByteSource } from '../../store/store.js'

@@ -1,7 +1,7 @@
 /** What is found in a range of an event file, as the reply tells it: a row a record, a row a Value, problems and notes. */
 
-import type { Status } from '../../engine/abi.js'
-import { faultCode } from '../../engine/status.js'
+import type { Status } from '../../engine/border/abi.js'
+import { faultCode } from '../../engine/border/status.js'
 import { type ErrorData, FormatError, type TrialscanError } from '../../errors.js'
 import { type RecordProblem, VALUE_KINDS, type VerifiedRange } from '../../job/verify.js'
 

@@ -1,6 +1,6 @@
 /** Where records begin in an event file: by their headers, and behind damage by a search for the next one that holds. */
 
-import { FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/framing.js'
+import { FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/border/framing.js'
 import type { TrialscanError } from '../../errors.js'
 import type { RangeSetting } from './job.js'
 import type { FileWindow } from './window.js'

@@ -1,7 +1,7 @@
 /** What the ranges of a job share. */
 
+import type { Address } from '../../engine/border/memory.js'
 import type { Engine } from '../../engine/engine.js'
-import type { Address } from '../../engine/memory.js'
 import type { Batch } from '../../engine/slots.js'
 import { Interner } from '../../job/plan/interner.js'
 import type { VerifyJob } from '../../job/verify.js'

@@ -1,7 +1,7 @@
 /** Records of an event file that are longer than the window: their heads are surveyed, the rest streams. */
 
-import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/framing.js'
-import { type Address, NO_TEXTS } from '../../engine/memory.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/border/framing.js'
+import { type Address, NO_TEXTS } from '../../engine/border/memory.js'
 import { Moments } from '../../engine/moments.js'
 import type { SlotReader } from '../../engine/slots.js'
 import { MalformedEvent, walkEventHead } from '../../format/event-head.js'

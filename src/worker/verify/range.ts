@@ -3,11 +3,11 @@
  * a window of records in one crossing. Where a frame is broken, the walk goes on at the next one that holds.
  */
 
-import { Status, ValueKind } from '../../engine/abi.js'
-import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/framing.js'
-import type { Address } from '../../engine/memory.js'
+import { Status, ValueKind } from '../../engine/border/abi.js'
+import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH, UNCHECKED_CRC } from '../../engine/border/framing.js'
+import type { Address } from '../../engine/border/memory.js'
+import { faultError } from '../../engine/border/status.js'
 import type { SlotReader } from '../../engine/slots.js'
-import { faultError } from '../../engine/status.js'
 import type { TrialscanError } from '../../errors.js'
 import type { VerifiedRange, VerifyRange } from '../../job/verify.js'
 import { FoundRecords } from './found.js'

@@ -1,6 +1,6 @@
 /** The Values of records, one by one: tags and histograms, and for a deep look what tensors hold. */
 
-import { ValueKind } from '../../engine/abi.js'
+import { ValueKind } from '../../engine/border/abi.js'
 import type { Moments } from '../../engine/moments.js'
 import type { SlotReader } from '../../engine/slots.js'
 import { quote } from '../../errors.js'

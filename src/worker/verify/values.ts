@@ -1,6 +1,6 @@
 /** A deep look at the values of an event file: strings, bools, and saved reductions against the tensors they are of. */
 
-import { KnownMoments } from '../../engine/abi.js'
+import { KnownMoments } from '../../engine/border/abi.js'
 import type { Engine } from '../../engine/engine.js'
 import { isDefined, Moments } from '../../engine/moments.js'
 import type { Batch, SlotReader } from '../../engine/slots.js'

@@ -1,7 +1,7 @@
 /** A window over an event file, in the core's memory: it goes forward, and what it holds of what follows is kept. */
 
+import type { Address } from '../../engine/border/memory.js'
 import type { Engine } from '../../engine/engine.js'
-import type { Address } from '../../engine/memory.js'
 import type { Store } from '../../store/store.js'
 
 export class FileWindow {

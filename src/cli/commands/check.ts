@@ -1,0 +1,191 @@
+/** `trialscan check`: what rules say of a training. */
+
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import {
+  type AllRules,
+  FormatError,
+  type Missing,
+  makeRules,
+  parseRuleConfigurations,
+  type Rule,
+  type RuleConfiguration,
+  RuleRegistry,
+  StoreError,
+  type Trial,
+  UsageError,
+} from '../../index.js'
+import type { FindingFormat } from '../format/finding-format.js'
+import { findingCsv, findingJsonl } from '../format/finding-lines.js'
+import { findingTable } from '../format/finding-table.js'
+import type { FormatOf } from '../format/formats.js'
+import type { RuleText, StepsText } from '../options/arguments.js'
+import { settle } from '../options/given.js'
+import type { S3Flags } from '../options/s3.js'
+import { Output } from '../output.js'
+import { expectReplaceable } from '../real-path.js'
+import { colorsFor } from '../terminal.js'
+import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
+
+export interface CheckFlags extends S3Flags {
+  readonly rule?: readonly RuleText[]
+  readonly rules?: string
+  readonly module?: readonly string[]
+  readonly all?: boolean
+  readonly explain?: boolean
+  readonly worker?: readonly string[]
+  readonly steps?: StepsText
+  readonly modeSteps?: StepsText
+  readonly otherTrials?: readonly string[]
+  readonly follow?: boolean
+  readonly timeout?: number
+  readonly poll?: number
+  readonly format?: FormatOf<'check'>
+  readonly failOnFinding?: boolean
+  readonly threads?: number
+  readonly out?: string
+}
+
+/** @returns the exit code */
+export async function check(path: string, given: CheckFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('check', path, given)
+  const { steps, modeSteps, follow = false, timeout, threads, out } = flags
+  if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
+  if (flags.poll !== undefined && !follow)
+    throw new UsageError('expected --follow beside --poll: nothing else looks again')
+  const registry = new RuleRegistry()
+  for (const module of flags.module ?? []) await loadModule(registry, module)
+  const trials = new Trials(threads === undefined ? {} : { threads }, flags)
+  try {
+    if (out !== undefined) await expectReplaceable(path, out)
+    const trial = await trials.open(path)
+    expectWorkers(trial, flags.worker ?? [])
+    const { rules, asked, leftOut, onlyByName } = await rulesOf(flags, trial, trials, registry)
+    trials.expectFlagsUsed()
+    const { code } = await judge({
+      trial,
+      rules,
+      asked,
+      leftOut,
+      onlyByName,
+      workers: flags.worker,
+      format: findingFormat(flags, flags.format, flags.onTerminal),
+      output: await Output.open(out),
+      steps,
+      modeSteps,
+      follow,
+      timeout,
+      poll: flags.poll,
+      threads,
+      stopAtFirst: false,
+      failOnFinding: flags.failOnFinding ?? true,
+      signal,
+    })
+    return code
+  } finally {
+    await trials.close()
+  }
+}
+
+function findingFormat(
+  { all: isFull, explain: isExplained }: CheckFlags,
+  format: FormatOf<'check'>,
+  onTerminal: boolean,
+): FindingFormat {
+  if (format === 'jsonl') return findingJsonl(onTerminal, isExplained)
+  if (format === 'csv') return findingCsv(onTerminal)
+  const columns = onTerminal ? process.stdout.columns : undefined
+  return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
+}
+
+/** The rules that were asked for; all that the trial has the data for if none was. */
+async function rulesOf(
+  flags: CheckFlags,
+  trial: Trial,
+  trials: Trials,
+  registry: RuleRegistry,
+): Promise<{
+  readonly rules: readonly Rule[]
+  /** By name. */
+  readonly asked: ReadonlySet<Rule>
+  readonly leftOut: readonly Missing[]
+  readonly onlyByName: AllRules['onlyByName']
+}> {
+  const otherTrials = await trials.openAll(flags.otherTrials ?? [])
+  const configurations = [
+    ...named(flags.rule ?? [], registry),
+    ...(flags.rules === undefined ? [] : await readConfigurations(flags.rules)),
+  ]
+  const names = configurations.map(({ name }) => name)
+  const twice = names.find((name, i) => names.indexOf(name) !== i)
+  if (twice !== undefined) {
+    throw new UsageError(`two rules are called ${JSON.stringify(twice)}: give one of them another name, with name=…`)
+  }
+  const shared = { logger, otherTrials, workers: flags.worker }
+  const making = { ...shared, baseTrial: trial, registry, openTrial: trials.open }
+  const rules = await makeRules(configurations, making)
+  const isAll = flags.all ?? (flags.rule === undefined && flags.rules === undefined)
+  const asked = new Set(rules)
+  if (!isAll) return { rules, asked, leftOut: [], onlyByName: [] }
+  const all = registry.all(trial, shared)
+  // A rule that was asked for with parameters of its own is not needed with those that are suggested.
+  const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
+  return {
+    asked,
+    rules: [...rules, ...all.rules.filter(rule => isNew(rule.ruleName))],
+    leftOut: all.leftOut.filter(({ rule }) => isNew(rule)),
+    onlyByName: all.onlyByName.filter(({ rule }) => isNew(rule)),
+  }
+}
+
+/** `--rule`: called as its class; as it was given, where the same rule is given more than once; or as `name=` says. */
+function named(texts: readonly RuleText[], registry: RuleRegistry): readonly RuleConfiguration[] {
+  const distinct = [...new Map(texts.map(text => [text.text, text])).values()]
+  const classes = distinct.map(({ rule }) => registry.get(rule))
+  return distinct.map(({ text, rule, parameters: { name, ...parameters } }, i) => {
+    const ruleName = classes[i]!.name
+    expectParameters(ruleName, parameters)
+    const isOnly = classes.filter(other => other === classes[i]).length === 1
+    return { name: name || (isOnly ? ruleName : text), rule, parameters }
+  })
+}
+
+async function readConfigurations(path: string): Promise<readonly RuleConfiguration[]> {
+  const url = pathToFileURL(resolve(path)).href
+  const bytes = await readBytes(path, url)
+  let text: string
+  try {
+    // A byte order mark, which some editors write, is no part of the text.
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    const message = `${path}: expected JSON in UTF-8, got bytes of another encoding`
+    throw new FormatError('BadRuleConfiguration', message, { url }, error)
+  }
+  return parseRuleConfigurations(text, url)
+}
+
+async function readBytes(path: string, url: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') throw new StoreError('NotFound', `${path}: no such file`, { url }, error)
+    if (code === 'EISDIR') throw new StoreError('NotAFile', `${path}: expected a file, got a directory`, { url }, error)
+    if (code === 'EACCES') throw new StoreError('Denied', `${path}: permission denied`, { url }, error)
+    throw new StoreError('Unavailable', `${path}: ${message}`, { url }, error)
+  }
+}
+
+/** Takes the rules that an ES module exports. */
+async function loadModule(registry: RuleRegistry, path: string): Promise<void> {
+  const url = pathToFileURL(resolve(path)).href
+  await readBytes(path, url)
+  let exports: Record<string, unknown>
+  try {
+    exports = (await import(url)) as Record<string, unknown>
+  } catch (error) {
+    throw new UsageError(`${path} can't be loaded: ${error instanceof Error ? error.message : error}`, {}, error)
+  }
+  registry.registerModule(exports, url)
+}

@@ -1,0 +1,349 @@
+/** What `check` and `rule-invoker` do alike: rules over a trial, findings to the output, an exit code. */
+
+import {
+  type BuiltinClass,
+  createTrial,
+  type DiagnosedFinding,
+  Diagnosis,
+  type Evaluation,
+  evaluate,
+  type Finding,
+  InvalidWorker,
+  type Logger,
+  type Missing,
+  type Rule,
+  type Trial,
+  type TrialOptions,
+  UsageError,
+} from '../../index.js'
+import { EXIT } from '../exit.js'
+import type {
+  ChosenParameter,
+  FindingFormat,
+  JudgingError,
+  JudgingReport,
+  JudgingRule,
+} from '../format/finding-format.js'
+import { countText, shortList } from '../format/number.js'
+import type { StepsText } from '../options/arguments.js'
+import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import type { Output } from '../output.js'
+import { Progress } from '../progress.js'
+import { absentSteps, modeSpans, spanText } from '../step-texts.js'
+import { note } from '../terminal.js'
+
+/** Trials that are opened once, however often they are named. */
+export class Trials {
+  readonly #options: TrialOptions
+  readonly #flags: S3Flags
+  readonly #opened = new Map<string, Promise<Trial>>()
+
+  /** @param flags for those on S3 */
+  constructor(options: TrialOptions, flags: S3Flags) {
+    this.#options = options
+    this.#flags = flags
+  }
+
+  readonly open = (path: string): Promise<Trial> => {
+    const options = { ...this.#options, ...(isOnS3(path) && s3OptionsOf(this.#flags)) }
+    const opened =
+      this.#opened.get(path) ?? createTrial(path, { ...options, requireCollections: false, refresh: 'manual' })
+    this.#opened.set(path, opened)
+    return opened
+  }
+
+  /** @throws UsageError for flags of S3 where none of the trials that were opened is there */
+  expectFlagsUsed(): void {
+    expectS3(this.#flags, [...this.#opened.keys()])
+  }
+
+  /** One after another, so that the first that can't be opened is the one that is told of. */
+  async openAll(paths: readonly string[]): Promise<readonly Trial[]> {
+    const trials: Trial[] = []
+    for (const path of paths) trials.push(await this.open(path))
+    return trials
+  }
+
+  async close(): Promise<void> {
+    for (const trial of await Promise.allSettled(this.#opened.values())) {
+      if (trial.status === 'fulfilled') await trial.value.close()
+    }
+  }
+}
+
+/** What rules have to say besides their findings goes to stderr. */
+export const logger: Logger = { debug: () => {}, info: note, warn: note, error: note }
+
+/** What a rule's constructor takes that is no parameter of the rule. */
+const NO_PARAMETERS: readonly string[] = ['actions', 'otherTrials', 'startStep', 'endStep', 'logger']
+
+export function expectParameters(rule: string, parameters: Readonly<Record<string, string>>): void {
+  const wrong = Object.keys(parameters).find(parameter => NO_PARAMETERS.includes(parameter))
+  if (wrong !== undefined) throw new UsageError(`rule ${rule} has no parameter ${JSON.stringify(wrong)}`)
+}
+
+/** @throws InvalidWorker */
+export function expectWorkers(trial: Trial, workers: readonly string[]): void {
+  const known = trial.workers()
+  const unknown = workers.find(worker => !known.some(name => name === worker))
+  if (unknown !== undefined) throw new InvalidWorker(unknown, known)
+}
+
+export interface Judging {
+  readonly trial: Trial
+  readonly rules: readonly Rule[]
+  /** Which of them were asked for by name. */
+  readonly asked: ReadonlySet<Rule>
+  /** What kept rules from being made. */
+  readonly leftOut: readonly Missing[]
+  /** Rules that nobody asked for, and that run only where somebody does. */
+  readonly onlyByName: JudgingReport['onlyByName']
+  /** Whose data are judged; undefined: all workers'. */
+  readonly workers: readonly string[] | undefined
+  readonly format: FindingFormat
+  readonly output: Output
+  /** Undefined: all. */
+  readonly steps: StepsText | undefined
+  readonly modeSteps: StepsText | undefined
+  readonly follow: boolean
+  /** Seconds; undefined: as long as the rules need. */
+  readonly timeout: number | undefined
+  /** Seconds between two looks; undefined: as it is usual where the trial lies. */
+  readonly poll: number | undefined
+  readonly threads: number | undefined
+  /** The first step with a finding ends it. */
+  readonly stopAtFirst: boolean
+  readonly failOnFinding: boolean
+  readonly signal: AbortSignal
+}
+
+/** Runs the rules and writes what comes of it. @returns the exit code, and what was judged */
+export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: JudgingReport }> {
+  const { format, output, signal } = judging
+  try {
+    const { findings, evaluation, longestPauseMs } = await judgeAll(judging)
+    const judged = judgedOf(judging, findings, evaluation)
+    await output.write(format.end(judged))
+    if (signal.aborted) {
+      await output.discard()
+      return { code: EXIT.interrupted, judged }
+    }
+    await output.end()
+    noteUnusual(judging, judged, longestPauseMs)
+    const isFailure = judging.failOnFinding && findings.length > 0
+    const isUnjudged = isOutOfRange(judging, judged) || notJudged(judging, judged).length > 0
+    const code = isFailure ? EXIT.findings : isUnjudged ? EXIT.query : EXIT.ok
+    return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
+  } catch (error) {
+    await output.discard()
+    throw error
+  }
+}
+
+/** Why an evaluation was ended by ourselves. */
+const HIT = Symbol('the first finding')
+
+/** @returns the findings; no evaluation if it was ended early, on purpose */
+async function judgeAll(judging: Judging): Promise<{
+  readonly findings: readonly DiagnosedFinding[]
+  readonly evaluation: Evaluation | null
+  /** Without a step to judge. */
+  readonly longestPauseMs: number
+}> {
+  const { trial, format, output, steps, modeSteps, follow, timeout, poll, threads, signal } = judging
+  const diagnosis = new Diagnosis(trial)
+  const findings: DiagnosedFinding[] = []
+  /** Those of a step, which are told together: what follows from what is known when all rules have judged it. */
+  let ofStep: Finding[] = []
+  const stop = new AbortController()
+  const writer = new Writer(output, follow, error => stop.abort(error))
+  const progress = new Progress(format.isLive && process.stdout.isTTY, 'steps')
+  const announce = announcer(progress)
+  let lastStepAt = performance.now()
+  let longestPauseMs = 0
+  const pauseEnds = (): void => {
+    const now = performance.now()
+    longestPauseMs = Math.max(longestPauseMs, now - lastStepAt)
+    lastStepAt = now
+  }
+  const tell = (): void => {
+    for (const finding of diagnosis.add(ofStep)) {
+      findings.push(finding)
+      if (format.isLive) writer.write(format.line(finding))
+      else if (!trial.loadedAllSteps && follow && !judging.stopAtFirst) announce(finding)
+    }
+    ofStep = []
+  }
+  const onFinding = (finding: Finding): void => {
+    if (ofStep[0] && ofStep[0].step !== finding.step) {
+      if (judging.stopAtFirst) return
+      tell()
+    }
+    ofStep.push(finding)
+    if (judging.stopAtFirst) stop.abort(HIT)
+  }
+  try {
+    const evaluation = await evaluate(judging.rules, {
+      ...(steps && { steps: steps.selection }),
+      ...(modeSteps && { modeSteps: modeSteps.selection }),
+      follow,
+      ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
+      ...(poll !== undefined && { pollMs: poll * 1000 }),
+      ...(threads !== undefined && { threads }),
+      signal: AbortSignal.any([signal, stop.signal]),
+      onProgress: ({ doneSteps, totalSteps }) => {
+        tell()
+        pauseEnds()
+        progress.update({ doneRows: doneSteps, totalRows: totalSteps })
+      },
+      onFinding,
+    })
+    tell()
+    await writer.done()
+    pauseEnds()
+    return { findings, evaluation, longestPauseMs }
+  } catch (error) {
+    tell()
+    await writer.done()
+    // What was found till then is told all the same.
+    if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, longestPauseMs }
+    throw error
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Writes lines one after another, for somebody who can't wait. */
+class Writer {
+  readonly #output: Output
+  readonly #isPrompt: boolean
+  readonly #onError: (error: unknown) => void
+  #last: Promise<void> = Promise.resolve()
+
+  /** @param isPrompt every line at once: somebody may be waiting for it */
+  constructor(output: Output, isPrompt: boolean, onError: (error: unknown) => void) {
+    this.#output = output
+    this.#isPrompt = isPrompt
+    this.#onError = onError
+  }
+
+  write(lines: string): void {
+    this.#last = this.#last.then(async () => {
+      await this.#output.write(lines)
+      if (this.#isPrompt) await this.#output.flush()
+    })
+    this.#last.catch(this.#onError)
+  }
+
+  /** Throws what kept a line from being written. */
+  done(): Promise<void> {
+    return this.#last
+  }
+}
+
+/** Says, while a job is followed, that a rule fires for the first time: the table comes only at the end. */
+function announcer(progress: Progress): (finding: Finding) => void {
+  const told = new Set<string>()
+  return ({ rule, name, step, message }) => {
+    const key = JSON.stringify([rule, name])
+    if (told.has(key)) return
+    told.add(key)
+    progress.makeWay()
+    note(`${name} fires at step ${step}: ${message}`)
+  }
+}
+
+function judgedOf(
+  judging: Judging,
+  findings: readonly DiagnosedFinding[],
+  evaluation: Evaluation | null,
+): JudgingReport {
+  const { trial, rules, leftOut, signal } = judging
+  const hasEnded = evaluation === null ? trial.loadedAllSteps : evaluation.complete
+  return {
+    trial: trial.name,
+    workers: trial.workers().length,
+    onlyWorkers: judging.workers ?? null,
+    rules: rules.map(rule => judgingRule(rule, judging.asked.has(rule))),
+    findings,
+    onlyByName: judging.onlyByName,
+    missing: [...leftOut, ...(evaluation?.missing ?? [])],
+    problems: problemsOf(rules, evaluation),
+    steps: evaluation?.stats.steps ?? null,
+    state: signal.aborted ? 'interrupted' : hasEnded ? 'ended' : judging.follow ? 'left' : 'running',
+  }
+}
+
+function judgingRule(rule: Rule, isAsked: boolean): JudgingRule {
+  const { meaning, advice } = rule.constructor as Partial<BuiltinClass>
+  return { ruleName: rule.ruleName, name: rule.name, meaning, advice, isAsked, parameters: chosenOf(rule, isAsked) }
+}
+
+/** Of a rule of one's own nothing is known. */
+function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
+  const { parameters = {}, suggested = {}, reasons = {} } = rule.constructor as Partial<BuiltinClass>
+  if (!isAsked) {
+    return Object.entries(suggested).map(([parameter, value]) => ({ parameter, value, reason: reasons[parameter]! }))
+  }
+  const values = JSON.parse(rule.report.ruleParameters) as Readonly<Record<string, unknown>>
+  return Object.entries(parameters).flatMap(([parameter, { default: byDefault }]) => {
+    const value = values[parameter]
+    if (JSON.stringify(value) === JSON.stringify(byDefault)) return []
+    return { parameter, value: String(value), reason: 'as it was asked for' }
+  })
+}
+
+/** Of the trials as a whole, then of what was judged in them; what several rules stumbled over once. */
+function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): readonly JudgingError[] {
+  const trials = new Set(rules.flatMap(rule => rule.trials))
+  const ofTrials = [...trials].flatMap(trial => trial.problems).map(error => ({ step: null, tensor: null, error }))
+  const distinct = new Map<string, JudgingError>()
+  for (const { step, tensor, error } of [...ofTrials, ...(evaluation?.problems ?? [])]) {
+    const key = error.message
+    if (!distinct.has(key)) distinct.set(key, { step, tensor, error })
+  }
+  return [...distinct.values()]
+}
+
+/** Whether steps were asked for of which there is none: nothing was judged, which must not look as if all were well. */
+function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: JudgingReport): boolean {
+  return judged.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
+}
+
+/** What rules that were asked for by name lack so that they could judge nothing; of all rules, where none could. */
+function notJudged({ rules, asked }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
+  const isWanting = ({ ruleName, name }: Rule): boolean =>
+    missing.some(told => !told.partial && told.rule === ruleName && told.name === name) &&
+    !findings.some(found => found.rule === ruleName && found.name === name)
+  const wanting = rules.filter(rule => asked.has(rule) && isWanting(rule))
+  const told = missing.filter(({ rule, name }) => wanting.some(own => own.ruleName === rule && own.name === name))
+  return asked.size === 0 && rules.every(isWanting) ? missing : told
+}
+
+/** What the output doesn't tell, or not to everybody. */
+function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: number): void {
+  const { trial, steps, modeSteps, format } = judging
+  const { problems, state } = judged
+  const numbers = trial.steps({ showIncompleteSteps: true })
+  const last = numbers.at(-1)
+  if (state === 'left' && judged.steps !== null) {
+    const there = last === undefined ? 'there is none yet' : `the last is ${last}`
+    note(`no new step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: gave up; ${there}`)
+  }
+  if (isOutOfRange(judging, judged)) {
+    const asked = [
+      ...(steps ? [`--steps ${steps.text}`] : []),
+      ...(modeSteps ? [`--mode-steps ${modeSteps.text}`] : []),
+    ]
+    const there = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
+    note(`no step is in ${asked.join(' and ')}; the trial has ${there}`)
+  } else if (judged.steps !== null) for (const absent of absentSteps(trial, { steps, modeSteps })) note(absent)
+  for (const { name, missing } of notJudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
+  const untold = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
+  if (untold.length > 0)
+    note(`csv has no rows for missing data: ${shortList(untold)} lacked some; --format jsonl says which`)
+  if (problems.length > 0 && format.isLive) {
+    const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
+    note(`not everything could be read, so the findings are incomplete: ${problems[0]!.error.message}${more}`)
+  }
+}

@@ -1,0 +1,128 @@
+/** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
+
+import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../../index.js'
+import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding-format.js'
+import { findingCsv, findingJsonl } from '../format/finding-lines.js'
+import { worstText } from '../format/finding-table.js'
+import type { FormatOf } from '../format/formats.js'
+import { counted, countText } from '../format/number.js'
+import { settle } from '../options/given.js'
+import type { S3Flags } from '../options/s3.js'
+import { Output } from '../output.js'
+import { expectReplaceable } from '../real-path.js'
+import { note, safe } from '../terminal.js'
+import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
+
+export interface InvokerFlags extends S3Flags {
+  readonly trialDir: string
+  readonly ruleName: string
+  readonly otherTrials?: readonly string[]
+  readonly worker?: readonly string[]
+  readonly startStep?: number
+  readonly endStep?: number
+  readonly raiseRuleEvalCondException?: boolean
+  readonly json?: boolean
+  readonly format?: FormatOf<'rule-invoker'>
+  readonly out?: string
+  readonly timeout?: number
+}
+
+const MAX_STEPS = 20
+
+/**
+ * @param rest the options that are not ours: the rule's parameters
+ * @returns the exit code
+ */
+export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('rule-invoker', given.trialDir, given)
+  const { startStep = null, endStep = null, raiseRuleEvalCondException = false } = flags
+  const RuleClass = new RuleRegistry().get(flags.ruleName)
+  const parameters = parametersOf(rest)
+  expectParameters(RuleClass.name, parameters)
+  if (startStep !== null && endStep !== null && startStep >= endStep) {
+    throw new UsageError(`expected --end-step to be after --start-step ${startStep}, got ${endStep}`)
+  }
+  const { out } = flags
+  if (out !== undefined) await expectReplaceable(flags.trialDir, out)
+  const isRanged = startStep !== null || endStep !== null
+  const trials = new Trials(isRanged ? { rangeSteps: [startStep, endStep] } : {}, flags)
+  try {
+    const trial = await trials.open(flags.trialDir)
+    const otherTrials = await trials.openAll(flags.otherTrials ?? [])
+    trials.expectFlagsUsed()
+    const { worker } = flags
+    expectWorkers(trial, worker ?? [])
+    const rule = new RuleClass(trial, { ...parameters, ...(worker && { workers: worker }), otherTrials, logger })
+    const { format, onTerminal } = flags
+    const { code, judged } = await judge({
+      trial,
+      rules: [rule],
+      asked: new Set([rule]),
+      leftOut: [],
+      onlyByName: [],
+      workers: worker,
+      format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
+      output: await Output.open(out),
+      steps: isRanged
+        ? { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: { only: [{ begin: startStep, end: endStep }] } }
+        : undefined,
+      modeSteps: undefined,
+      follow: true,
+      timeout: flags.timeout,
+      poll: undefined,
+      threads: undefined,
+      stopAtFirst: raiseRuleEvalCondException,
+      failOnFinding: true,
+      signal,
+    })
+    const [first] = judged.findings
+    if (raiseRuleEvalCondException && first && !signal.aborted) {
+      note(new RuleEvaluationConditionMet(rule.ruleName, first.step).message)
+    }
+    return code
+  } finally {
+    await trials.close()
+  }
+}
+
+/** `--NAME VALUE` and `--NAME=VALUE`; dashes stand for underscores, and of the same name the last counts. */
+function parametersOf(rest: readonly string[]): Readonly<Record<string, string>> {
+  const parameters: Record<string, string> = {}
+  for (let i = 0; i < rest.length; i++) {
+    const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(rest[i]!) ?? []
+    if (name === undefined) throw new UsageError(`expected an option of the form --NAME VALUE, got ${rest[i]}`)
+    const value = given ?? rest[++i]
+    if (value === undefined || (given === undefined && value.startsWith('--'))) {
+      throw new UsageError(`expected a value after --${name}`)
+    }
+    parameters[name.replaceAll('-', '_')] = value
+  }
+  return parameters
+}
+
+/** A line or two. */
+const invokerText: FindingFormat = {
+  isLive: false,
+  tellsMissing: true,
+  line: () => '',
+  end: judged => `${lines(judged).map(safe).join('\n')}\n`,
+}
+
+function lines(judged: JudgingReport): readonly string[] {
+  const { trial, rules, findings, missing, problems, steps } = judged
+  const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
+  const rule = rules[0]!.ruleName
+  const told = [...missing.map(({ missing }) => `missing: ${missing}`), ...problems.map(({ error }) => error.message)]
+  if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...told]
+  return [
+    `${rule} fired on ${trial}${of} at ${stepListText(findings)}`,
+    `worst ${worstText(findings, judged)}`,
+    ...told,
+  ]
+}
+
+function stepListText(findings: readonly Finding[]): string {
+  const steps = stepsOfFindings(findings)
+  const more = steps.length - MAX_STEPS
+  return `${steps.length === 1 ? 'step' : 'steps'} ${steps.slice(0, MAX_STEPS).join(', ')}${more > 0 ? ` and ${countText(more)} more` : ''}`
+}

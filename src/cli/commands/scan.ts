@@ -1,0 +1,247 @@
+/** `trialscan scan`: rows as they come, in the format that was asked for. */
+
+import {
+  type CheckLevel,
+  createTrial,
+  type Mode,
+  parseReductions,
+  REDUCTIONS,
+  type ReductionName,
+  type RowFormatName,
+  type Scan,
+  type ScanStats,
+  selectSteps,
+  TensorUnavailable,
+  type Traffic,
+  type Trial,
+} from '../../index.js'
+import { EXIT } from '../exit.js'
+import type { FormatOf } from '../format/formats.js'
+import { type RowWriter, rowLines } from '../format/lines.js'
+import { bytesText, counted, countText, shortList } from '../format/number.js'
+import { tableFormat } from '../format/table.js'
+import type { StepsText } from '../options/arguments.js'
+import { settle } from '../options/given.js'
+import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { type Output, writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectReplaceable } from '../real-path.js'
+import { absentSteps, globalStepsOf, modeSpans, spanText } from '../step-texts.js'
+import { colorsFor, note } from '../terminal.js'
+
+export interface ScanFlags extends S3Flags {
+  readonly tensor?: readonly string[]
+  readonly collection?: readonly string[]
+  readonly steps?: StepsText
+  readonly modeSteps?: StepsText
+  readonly mode?: Mode
+  readonly worker?: readonly string[]
+  readonly reductions?: readonly string[] | 'all'
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+  readonly format?: FormatOf<'scan'>
+  readonly out?: string
+  readonly stats?: boolean
+}
+
+const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std', 'l2']
+
+/** @returns the exit code */
+export async function runScan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('scan', path, given)
+  const { tensor, collection, steps, modeSteps, mode, worker, checkLevel, threads, memory, out, onTerminal } = flags
+  const openedAt = performance.now()
+  if (out !== undefined) await expectReplaceable(path, out)
+  const trial = await createTrial(path, {
+    requireCollections: false,
+    refresh: 'manual',
+    ...s3OptionsFor(path, flags),
+    ...(threads !== undefined && { threads }),
+  })
+  const openMs = performance.now() - openedAt
+  const progress = new Progress(onTerminal)
+  const rows = trial.scan({
+    ...(tensor && { regex: tensor }),
+    ...(collection && { collection }),
+    ...(steps && { steps: steps.selection }),
+    ...(modeSteps && { modeSteps: modeSteps.selection }),
+    ...(mode && { mode }),
+    ...(worker && { workers: worker }),
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    reductions:
+      flags.reductions === undefined || flags.reductions === 'all' ? 'all' : parseReductions(flags.reductions),
+    ...(checkLevel && { checkLevel }),
+    timed: flags.stats === true,
+    signal,
+    onProgress: progress.update,
+  })
+  try {
+    await writeTo(out, output => writeRows(rows, rowWriterFor(trial, flags, flags.format, onTerminal), output))
+    const firstError = rows.firstError?.message ?? null
+    progress.stop()
+    if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
+    for (const oddity of numbering(trial, flags, rows.stats.rows > 0)) note(oddity)
+    if (firstError !== null) {
+      const { failedRows, rows: all } = rows.stats
+      note(`${countText(failedRows)} of ${counted(all, 'row')} could not be had; the first: ${firstError}`)
+    }
+    // What was not in a row is told here; a file without a readable record is in both.
+    const untold = rows.problems.map(({ message }) => message).filter(message => message !== firstError)
+    for (const message of untold) note(message)
+    if (firstError !== null || untold.length > 0) return EXIT.format
+    const isAsked = tensor ?? collection ?? steps ?? modeSteps ?? mode ?? worker
+    return rows.stats.rows === 0 && isAsked !== undefined ? EXIT.query : EXIT.ok
+  } finally {
+    progress.stop()
+    if (flags.stats) process.stderr.write(`${statsText(rows.stats, openMs, trial.traffic)}\n`)
+    await trial.close()
+  }
+}
+
+/** Tables are laid out, and terminals kept from harm, here; other rows come as text from the threads that make them. */
+async function writeRows(rows: Scan, format: RowWriter | RowFormatName, output: Output): Promise<void> {
+  if (typeof format === 'string') {
+    for await (const lines of rows.lines(format)) await output.writeBytes(lines)
+    return
+  }
+  await output.write(format.head)
+  for await (const row of rows) {
+    const written = output.write(format.line(row))
+    if (written) await written
+  }
+}
+
+function rowWriterFor(
+  trial: Trial,
+  flags: ScanFlags,
+  format: FormatOf<'scan'>,
+  onTerminal: boolean,
+): RowWriter | RowFormatName {
+  if (format === 'table') {
+    const scope = {
+      names: trial.tensorNames(flags.tensor && { regex: flags.tensor }),
+      workers: flags.worker ?? trial.workers(),
+      modes: trial.modes(),
+      lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,
+    }
+    return tableFormat(
+      reductionColumns(flags.reductions ?? TABLE_REDUCTIONS),
+      scope,
+      colorsFor(onTerminal ? process.stdout : null),
+    )
+  }
+  if (!onTerminal) return format
+  return rowLines(format, reductionColumns(flags.reductions ?? 'all'), onTerminal)
+}
+
+/** The names have been checked by the scan. */
+function reductionColumns(reductions: readonly string[] | 'all'): readonly ReductionName[] {
+  return reductions === 'all' ? REDUCTIONS : [...new Set(reductions as readonly ReductionName[])]
+}
+
+function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>): string {
+  const { records, readBytes, reads, jobs, threads, elapsedMs, failedRows, spent } = stats
+  const seconds = elapsedMs / 1000
+  const speed = seconds > 0 ? readBytes / 1e9 / seconds : 0
+  return [
+    `records ${countText(records)}`,
+    `bytes read ${countText(readBytes)} (${bytesText(readBytes)})`,
+    `reads ${countText(reads)}`,
+    `jobs ${countText(jobs)}`,
+    `threads ${threads}`,
+    `seconds ${seconds.toFixed(3)}`,
+    `GB/s ${speed.toFixed(3)}`,
+    `failed rows ${countText(failedRows)}`,
+    `open ${secondsText(openMs)}`,
+    // Of all threads together, but for the waiting, which is the main one's.
+    ...(spent
+      ? [
+          `read ${secondsText(spent.readMs)}`,
+          `decode ${secondsText(spent.decodeMs)}`,
+          `reduce ${secondsText(spent.reduceMs)}`,
+          `write ${secondsText(spent.writeMs)}`,
+          `wait ${secondsText(spent.waitMs)}`,
+        ]
+      : []),
+    // Those of the opening are among them.
+    ...trafficTexts(traffic),
+  ].join(', ')
+}
+
+/** Nothing where no request was made. */
+function trafficTexts({ listRequests, getRequests, receivedBytes, retries }: Readonly<Traffic>): readonly string[] {
+  if (listRequests + getRequests === 0) return []
+  return [
+    `list requests ${countText(listRequests)}`,
+    `get requests ${countText(getRequests)}`,
+    `retries ${countText(retries)}`,
+    `bytes received ${countText(receivedBytes)} (${bytesText(receivedBytes)})`,
+  ]
+}
+
+function secondsText(ms: number): string {
+  return (ms / 1000).toFixed(3)
+}
+
+/** Nothing fits the filters: what was asked, and what there is. */
+function nothingSelected(trial: Trial, flags: ScanFlags): string {
+  const { tensor, collection, steps, modeSteps, mode, worker } = flags
+  const asked = [
+    ...(tensor ?? []).map(pattern => `tensors that match ${JSON.stringify(pattern)}`),
+    ...(collection ?? []).map(name => `collection ${JSON.stringify(name)}`),
+    ...(steps ? [`global steps ${steps.text}`] : []),
+    ...(modeSteps ? [`mode steps ${modeSteps.text}`] : []),
+    ...(mode ? [`mode ${mode}`] : []),
+    ...(worker ?? []).map(name => `worker ${JSON.stringify(name)}`),
+  ]
+  const names = trial.tensorNames()
+  const numbers = trial.steps({ showIncompleteSteps: true })
+  const nearest = (tensor ?? []).flatMap(pattern => nearestTo(trial, pattern))
+  const near =
+    nearest.length > 0 ? ` (nearest: ${[...new Set(nearest)].map(name => JSON.stringify(name)).join(', ')})` : ''
+  const there = [
+    `${counted(names.length, 'tensor')}${near}`,
+    numbers.length > 0 ? `global steps ${spanText(numbers)}` : 'no steps',
+    ...modeSpans(trial),
+    `workers ${trial.workers().join(', ') || 'none'}`,
+  ]
+  return `nothing is there for ${asked.join(', ') || 'a scan of all'}; the trial has ${there.join('; ')}`
+}
+
+/** Steps that were not scanned, though the one who asked may think so. */
+function numbering(trial: Trial, { steps, modeSteps, mode, worker }: ScanFlags, hasRows: boolean): readonly string[] {
+  const told: string[] = []
+  if (steps && mode && mode !== 'GLOBAL') {
+    const globals = globalStepsOf(trial, mode, worker)
+    const selected = (numbers: Iterable<number>) =>
+      new Set(
+        selectSteps(
+          [...new Set(numbers)].sort((a, b) => a - b),
+          steps.selection,
+        ),
+      )
+    const [isMeant, isTaken] = [selected(globals.keys()), selected([...globals.values()].flat())]
+    const left = [...globals].filter(([step, theirs]) => isMeant.has(step) && !theirs.every(step => isTaken.has(step)))
+    if (left.length > 0) {
+      const own = left.map(([step]) => step).sort((a, b) => a - b)
+      const theirs = left.flatMap(([, theirs]) => theirs.filter(step => !isTaken.has(step)))
+      told.push(
+        `--steps ${steps.text} are global steps, which leaves out ${counted(own.length, 'step')} of ${mode}: ` +
+          `mode steps ${shortList(own)} are global steps ${shortList(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
+      )
+    }
+  }
+  return hasRows ? [...told, ...absentSteps(trial, { steps, modeSteps, mode })] : told
+}
+
+/** Names like a pattern that matches none. */
+function nearestTo(trial: Trial, pattern: string): readonly string[] {
+  try {
+    trial.tensor(pattern.replace(/[\^$.*+?()[\]{}|\\]+/g, ''))
+    return []
+  } catch (error) {
+    return error instanceof TensorUnavailable ? (error.fields.nearest as readonly string[]) : []
+  }
+}

@@ -1,0 +1,246 @@
+/** `trialscan show`: one tensor at one step. */
+
+import {
+  createTrial,
+  type Mode,
+  type Moments,
+  QueryError,
+  REDUCTIONS,
+  type ScanRow,
+  type Tensor,
+  TensorUnavailableForStep,
+  type TensorValue,
+  type Trial,
+  UsageError,
+  type ValueOptions,
+} from '../../index.js'
+import { EXIT } from '../exit.js'
+import { blocks, histogram } from '../format/bars.js'
+import { elementLines, valueJson } from '../format/elements.js'
+import { excerpt } from '../format/excerpt.js'
+import type { FormatOf } from '../format/formats.js'
+import { npyChunks } from '../format/npy.js'
+import {
+  complexText,
+  counted,
+  countText,
+  isComplex,
+  plainNumber,
+  reductionOf,
+  shapeText,
+  shortNumber,
+} from '../format/number.js'
+import { settle } from '../options/given.js'
+import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { expectReplaceable } from '../real-path.js'
+import { type Colors, colorsFor, columns, note, safe, safeName } from '../terminal.js'
+
+export interface ShowFlags extends S3Flags {
+  readonly step?: number
+  readonly modeStep?: number
+  readonly mode?: Mode
+  readonly worker?: string
+  readonly npy?: string
+  readonly format?: FormatOf<'show'>
+  readonly out?: string
+}
+
+const HISTOGRAM_BINS = 40
+
+/** @returns the exit code */
+export async function runShow(path: string, name: string, given: ShowFlags): Promise<number> {
+  const flags = settle('show', path, given)
+  const { npy, format, onTerminal, out } = flags
+  if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
+  if (out !== undefined) await expectReplaceable(path, out)
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
+  try {
+    const tensor = trial.tensor(name)
+    const { step, mode } = stepToShow(trial, tensor, flags)
+    const asked: ValueOptions = { mode, ...(flags.worker !== undefined && { worker: flags.worker }) }
+    const isNeeded = npy !== undefined || (format !== 'table' && format !== 'json')
+    const { value, worker } = await valueOrReductions(tensor, step, asked, isNeeded)
+    const options = { mode, worker }
+    const row = await rowOf(trial, tensor, { ...options, step, isSaved: value === null })
+    expectMode(trial, row, flags)
+    if (npy !== undefined && value !== null) {
+      await writeTo(npy, output => output.writeAll(npyChunks(value)))
+      tellNpy(npy, value)
+    }
+    const shape = value === null ? await tensor.shape(step, options).catch(() => null) : value.shape
+    await writeTo(out, output => output.writeAll(printedChunks(row, value, shape, format, onTerminal)))
+    if (format === 'npy' && value !== null && out !== undefined) tellNpy(out, value)
+    return EXIT.ok
+  } finally {
+    await trial.close()
+  }
+}
+
+/** The step that is meant, and what it counts in: the last that has the tensor where nothing else is said. */
+function stepToShow(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly step: number; readonly mode: Mode } {
+  const { step, modeStep, worker } = flags
+  if (step !== undefined && modeStep !== undefined) throw new UsageError('expected --step or --mode-step, got both')
+  const modes = trial.modes()
+  // Of one mode there is no doubt.
+  const mode = flags.mode ?? (modes.length > 1 ? 'GLOBAL' : (modes[0] ?? 'GLOBAL'))
+  if (modeStep !== undefined && mode === 'GLOBAL' && modes.length > 0) {
+    throw new UsageError(`expected --mode beside --mode-step, since each of ${modes.join(', ')} counts its own`)
+  }
+  if (step !== undefined && step >= 0) return { step, mode: 'GLOBAL' }
+  if (modeStep !== undefined && modeStep >= 0) return { step: modeStep, mode }
+  const counted = modeStep === undefined && flags.mode === undefined ? 'GLOBAL' : mode
+  const steps = tensor
+    .steps({ mode: counted, showIncompleteSteps: true })
+    .filter(step => worker === undefined || tensor.workers(step, { mode: counted }).includes(worker))
+  const position = step ?? modeStep ?? -1
+  const found = steps.at(position)
+  if (found !== undefined) return { step: found, mode: counted }
+  const kind = counted === 'GLOBAL' ? 'steps' : `steps of ${counted}`
+  const of = worker === undefined ? '' : ` of worker ${JSON.stringify(worker)}`
+  const message = `tensor ${JSON.stringify(tensor.name)} was saved at ${steps.length} ${kind}${of}: there is no ${position}`
+  throw new QueryError('StepUnavailable', message, { tensor: tensor.name, step: position, mode: counted })
+}
+
+/** `--step` is a global step; a mode that is named beside it must be that of the step. */
+function expectMode(trial: Trial, row: ScanRow, { step, mode }: ShowFlags): void {
+  if (step === undefined || mode === undefined || mode === 'GLOBAL') return
+  const known = trial.steps({ mode, showIncompleteSteps: true })
+  const other = known.includes(step) ? trial.globalStep(mode, step) : undefined
+  const hint = other === undefined ? '' : `${mode} step ${step} is global step ${other}: write --mode-step ${step}`
+  if (row.mode !== mode) {
+    const message = `global step ${step} is one of ${row.mode}, not of ${mode}${hint && `; ${hint}`}`
+    throw new QueryError('StepUnavailable', message, { step, mode })
+  }
+  if (other !== undefined && other !== step) note(`--step is the global step; ${hint}`)
+}
+
+/** The value of the worker that is asked for, or the first that saved it; null where only reductions were, and they will do. */
+async function valueOrReductions(
+  tensor: Tensor,
+  step: number,
+  options: ValueOptions,
+  isNeeded: boolean,
+): Promise<{ readonly value: TensorValue | null; readonly worker: string }> {
+  const { mode = 'GLOBAL' } = options
+  const workers = options.worker !== undefined ? [options.worker] : tensor.workers(step, { mode })
+  let failure: unknown
+  for (const worker of workers) {
+    try {
+      return { value: await tensor.value(step, { mode, worker }), worker }
+    } catch (error) {
+      if (!(error instanceof TensorUnavailableForStep)) throw error
+      failure ??= error
+    }
+  }
+  if (isNeeded) throw failure
+  for (const worker of workers) {
+    const saved = await tensor.reductionValues(step, { mode, worker }).catch(() => new Map())
+    if (saved.size > 0) return { value: null, worker }
+  }
+  throw failure
+}
+
+/** What a scan tells of it. */
+async function rowOf(
+  trial: Trial,
+  tensor: Tensor,
+  {
+    step,
+    mode,
+    worker,
+    isSaved,
+  }: { readonly step: number; readonly mode: Mode; readonly worker: string; readonly isSaved: boolean },
+): Promise<ScanRow> {
+  // Several global steps of a worker can have one mode step: the last that has the tensor counts, as for values.
+  const isMeant = (at: number) =>
+    tensor.workers(at).includes(worker) &&
+    trial.mode(at, { worker }) === mode &&
+    trial.modeStep(at, { worker }) === step
+  const meant = mode === 'GLOBAL' ? [step] : tensor.steps({ showIncompleteSteps: true }).filter(isMeant)
+  let last: ScanRow | undefined
+  for (const at of meant.reverse()) {
+    for await (const row of trial.scan({ tensors: [tensor.name], steps: [at, at + 1], workers: worker, threads: 0 })) {
+      if (row.error) throw row.error
+      if (row.saved === isSaved) return row
+      last ??= row
+    }
+  }
+  if (last) return last
+  throw new Error(`no row of ${tensor.name}, whose value is there`)
+}
+
+/** What is printed, a piece at a time. */
+function printedChunks(
+  row: ScanRow,
+  value: TensorValue | null,
+  shape: readonly number[] | null,
+  format: FormatOf<'show'>,
+  onTerminal: boolean,
+): Iterable<string | Uint8Array> {
+  switch (format) {
+    case 'table': {
+      const head = headText(row, colorsFor(onTerminal ? process.stdout : null))
+      return [
+        head,
+        value === null
+          ? savedText(row, shape)
+          : valueText(value, row.moments, onTerminal ? process.stdout.columns : undefined),
+      ]
+    }
+    case 'json':
+      return valueJson(row, value, onTerminal)
+    case 'npy':
+      return npyChunks(value!)
+    default:
+      return elementLines(value!, format, onTerminal)
+  }
+}
+
+function headText({ tensor, step, mode, modeStep, worker }: ScanRow, colors: Colors): string {
+  const ofMode = mode === 'GLOBAL' ? '' : ` (${mode} step ${modeStep})`
+  return `${colors.bold(safeName(tensor!))} at global step ${step}${ofMode}, ${safe(worker)}\n`
+}
+
+function savedText(row: ScanRow, shape: readonly number[] | null): string {
+  const head = `only reductions were saved${shape ? `, of shape ${shapeText(shape)}` : ''}`
+  const saved = REDUCTIONS.flatMap(name => {
+    const value = reductionOf(row, name)
+    return value === undefined ? [] : [[`  ${name}`, isComplex(value) ? complexText(value) : plainNumber(value)]]
+  })
+  return `${head}\n\n${columns(saved)}`
+}
+
+function valueText(value: TensorValue, moments: Moments | undefined, lineWidth: number | undefined): string {
+  const { dtype, shape, bytes } = value
+  const count = shape.reduce((product, size) => product * size, 1)
+  const size = dtype === 'string' ? '' : `, ${counted(bytes.byteLength, 'byte')}`
+  const lines = [`${dtype} [${shape.join(', ')}], ${counted(count, 'element')}${size}`]
+  if (moments && dtype !== 'string') lines.push(...statistics(moments))
+  const spread = dtype === 'bool' ? null : histogram(value, HISTOGRAM_BINS)
+  if (spread !== null && spread.min < spread.max) {
+    const of = dtype.startsWith('complex') ? ' of magnitudes' : ''
+    lines.push(`histogram${of} ${shortNumber(spread.min)} ▕${blocks(spread.counts)}▏ ${shortNumber(spread.max)}`)
+  }
+  return `${lines.join('\n')}\n\n${excerpt(value, lineWidth)}\n`
+}
+
+function statistics(moments: Moments): string[] {
+  const { dtype, count, nanCount, infinityCount, zeroCount, exact } = moments
+  if (dtype === 'bool') return [`true ${countText(count - zeroCount)}, false ${countText(zeroCount)}`]
+  const isOrdered = !dtype.startsWith('complex')
+  const reduced = (['min', 'mean', 'max', 'std'] as const).flatMap(name => {
+    if (!isOrdered && (name === 'min' || name === 'max')) return []
+    const value = moments.reduction(name)
+    if (isComplex(value)) return [`${name} ${complexText(value, shortNumber)}`]
+    return [`${name} ${exact && (name === 'min' || name === 'max') ? exact[name] : shortNumber(value)}`]
+  })
+  const share = (part: number) =>
+    part > 0 && part < count ? `${countText(part)} (${((100 * part) / count).toFixed(1)} %)` : countText(part)
+  return [reduced.join(', '), `NaN ${share(nanCount)}, infinite ${share(infinityCount)}, zero ${share(zeroCount)}`]
+}
+
+function tellNpy(path: string, value: TensorValue): void {
+  const how = value.dtype === 'bfloat16' ? '; numpy has no bfloat16: it is float32 there, nothing is lost' : ''
+  note(`wrote ${path}${how}`)
+}

@@ -1,0 +1,134 @@
+/** What is written on the command line, read. */
+
+import { InvalidArgumentError } from 'commander'
+import type { StepSlice } from '../../index.js'
+import { type Command, FORMATS, type FormatName, formatNames } from '../format/formats.js'
+
+/** Gathers an option that can be given several times. */
+export function collect(value: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, value]
+}
+
+/** A path, without the blanks that came along when it was copied. */
+export function pathText(text: string): string {
+  const path = text.trim()
+  if (path === '') throw new InvalidArgumentError('Expected a path, got an empty text.')
+  return path
+}
+
+export function paths(text: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, pathText(text)]
+}
+
+export function wholeNumberArgument(text: string): number {
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(Number(text))) {
+    throw new InvalidArgumentError('Expected a whole number below 2^53.')
+  }
+  return Number(text)
+}
+
+/** Steps as they are asked for, and what that means. */
+export interface StepsText {
+  readonly text: string
+  readonly selection: { readonly only: readonly (number | StepSlice)[] }
+}
+
+/** `A:B`, `A:B:N`, `A`, `last`, several separated by commas; negative numbers count from the end. */
+export function stepsText(text: string): StepsText {
+  return { text, selection: { only: text.split(',').map(one => oneOrSlice(one.trim())) } }
+}
+
+function oneOrSlice(text: string): number | StepSlice {
+  if (text === 'last') return -1
+  const [begin, end, stride, ...rest] = text.split(':').map(number => (number === '' ? null : Number(number)))
+  const isNumber = /^-?\d+$/.test(text)
+  const numbers = [begin, end, stride].filter(number => number != null)
+  const isSlice = /^(-?\d+)?:(-?\d+)?(:\d*)?$/.test(text) && rest.length === 0 && stride !== 0
+  if (!(isNumber || isSlice) || !numbers.every(Number.isSafeInteger)) {
+    throw new InvalidArgumentError(
+      'Expected A:B (from A up to, but not including, B), A:, :B, A:B:N (every N), A or last; negative numbers count from the end, commas separate several.',
+    )
+  }
+  if (isNumber) return begin!
+  if (begin != null && end != null && begin >= end && begin < 0 === end < 0) {
+    throw new InvalidArgumentError('Expected the end to be after the beginning: the end itself is not included.')
+  }
+  return { begin: begin ?? null, end: end ?? null, ...(stride != null && { stride }) }
+}
+
+/** One step: its number, `last`, or negative, counted from the end. */
+export function oneStep(text: string): number {
+  const step = text.trim() === 'last' ? -1 : /^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN
+  if (!Number.isSafeInteger(step)) {
+    throw new InvalidArgumentError('Expected a whole number, one below 0 to count from the end, or last.')
+  }
+  return step
+}
+
+/** @returns what reads the name of a format, one of those that the command has */
+export function formatName(command: Command): (text: string) => FormatName {
+  return text => {
+    // Tornasole's users know it as that.
+    const name = command === 'rule-invoker' && text === 'text' ? 'table' : text
+    const known = FORMATS[command].names.find(known => known === name)
+    if (known === undefined) throw new InvalidArgumentError(`Expected ${formatNames(command)}.`)
+    return known
+  }
+}
+
+/** `mean,abs_max`, or `all`. */
+export function reductionList(text: string): readonly string[] | 'all' {
+  const names = text.split(',').map(name => name.trim())
+  return names.includes('all') ? 'all' : names
+}
+
+/** Modes are written in capitals; any will do here. */
+export function upperCase(text: string): string {
+  return text.toUpperCase()
+}
+
+/** `a,b`: paths, or other words, without commas in them. */
+export function commaSeparated(text: string): readonly string[] {
+  const words = text
+    .split(',')
+    .map(word => word.trim())
+    .filter(word => word !== '')
+  if (words.length === 0) throw new InvalidArgumentError('Expected at least one, several separated by commas.')
+  return words
+}
+
+export function seconds(text: string): number {
+  const number = Number(text)
+  if (!/^\d*\.?\d+$/.test(text) || number > 1e6) {
+    throw new InvalidArgumentError('Expected a number of seconds, up to a million.')
+  }
+  return number
+}
+
+/** A rule as `--rule` names it. */
+export interface RuleText {
+  /** All of it, as it was given. */
+  readonly text: string
+  readonly rule: string
+  readonly parameters: Readonly<Record<string, string>>
+}
+
+/** `NAME,k=v,k=v`. What has no `k=` of its own goes on with the value before: a value may hold commas. Repeatable. */
+export function ruleTexts(text: string, previous: readonly RuleText[] = []): readonly RuleText[] {
+  const [name = '', ...pieces] = text.split(',')
+  const rule = name.trim()
+  if (rule === '') throw new InvalidArgumentError('Expected the name of a rule.')
+  if (rule.includes('=')) throw new InvalidArgumentError('Expected NAME,parameter=value,…: the name of the rule first.')
+  const parameters = new Map<string, string>()
+  let last: string | undefined
+  for (const piece of pieces) {
+    const [, parameter, value] = /^\s*([A-Za-z_][\w-]*)=(.*)$/s.exec(piece) ?? []
+    if (parameter !== undefined) {
+      if (parameters.has(parameter)) throw new InvalidArgumentError(`Parameter ${parameter} is given twice.`)
+      parameters.set(parameter, value!)
+      last = parameter
+    } else if (last !== undefined) parameters.set(last, `${parameters.get(last)},${piece}`)
+    else throw new InvalidArgumentError(`Expected parameter=value after the comma, got ${JSON.stringify(piece)}.`)
+  }
+  return [...previous, { text, rule, parameters: Object.fromEntries(parameters) }]
+}

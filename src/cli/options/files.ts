@@ -1,0 +1,94 @@
+/** The commands about the files of a trial: verify, reindex and repair. */
+
+import type { Command } from 'commander'
+import { pathText } from './arguments.js'
+import { completed, formatOption, MEMORY, OUT, type RunCommand, THREADS, TRIAL } from './options.js'
+
+/** A repair that is interrupted removes thousands of files of its copy. */
+const REPAIR_GRACE_MS = 60_000
+
+/** Adds them to the command line. */
+export function addFileCommands(program: Command, run: RunCommand): void {
+  completed(
+    program
+      .command('verify')
+      .description('What is wrong with the files of a trial: every record, index entry and file is checked.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .option('--deep', 'also check values: strings, and saved reductions against their tensors')
+      .addOption(THREADS)
+      .addOption(MEMORY)
+      .addOption(formatOption('verify'))
+      .addOption(OUT),
+    `Examples:
+  $ trialscan verify ./my-training
+  $ trialscan verify ./my-training --deep --out problems.csv
+  $ trialscan verify ./my-training --format jsonl | jq 'select(.severity == "problem")'
+
+Reads all bytes of all event files and checks them against their checksums, and the index against them. Writes nothing
+to the trial. The exit code is 0 if nothing is wrong and 4 if something is; notes, which do no harm, don't count.
+
+jsonl: one object for each problem or note, as soon as it is there, with severity, code, file (relative to the trial),
+offset, tensor, step, expected, found, lost, advice, message; then one object with summary, trial, ok, problems and notes
+(how many of each code: of one file 100 are told one by one), event_files, index_files, records, tensors, bytes, seconds,
+threads. csv: the problems and notes, without the summary. The codes: docs/verify.md.`,
+  ).action((trial: string, options) =>
+    run('verify', async signal => (await import('../commands/verify.js')).verify(trial, options, signal)),
+  )
+
+  completed(
+    program
+      .command('reindex')
+      .description("Writes index files for a trial that has lost its own, or has Tornasole's.")
+      .argument('<TRIAL>', TRIAL, pathText)
+      .requiredOption(
+        '--out <DIR>',
+        'the directory to write to: the files go to DIR/index; outside of the trial',
+        pathText,
+      )
+      .addOption(THREADS)
+      .addOption(formatOption('reindex')),
+    `Examples:
+  $ trialscan reindex s3://my-bucket/my-training --out ./rebuilt --format csv
+  $ trialscan reindex ./my-training --out ./rebuilt && cp -r ./rebuilt/index ./my-training/
+
+The files are made from the index files there are or, where there are none, from the event files. These don't tell of
+shapes that were saved. At the first file that can't be read it ends, before anything is written.
+
+jsonl, csv: one line for each file, with file, step, worker, bytes. json: one object with trial, out, files.`,
+  ).action((trial: string, options) =>
+    run('reindex', async signal => (await import('../commands/reindex.js')).reindex(trial, options, signal)),
+  )
+
+  completed(
+    program
+      .command('repair')
+      .description('Writes a clean copy of a trial: what is whole is kept, the rest is left out and reported.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .requiredOption('--out <DIR>', 'the directory to write to: new or empty, and outside of the trial', pathText)
+      .option('--checksums', 'give every record the true checksum of its payload; the hook leaves it out by default')
+      .addOption(THREADS)
+      .addOption(formatOption('repair')),
+    `Examples:
+  $ trialscan repair ./my-training --out ./clean
+  $ trialscan repair s3://my-bucket/my-training --out ./clean --checksums
+  $ trialscan repair ./my-training --out ./clean --format jsonl | jq 'select(.left_out)'
+
+The trial is only read. The copy gets its name when it is whole; a repair that is interrupted leaves none. Records in which
+nothing is wrong are kept, byte for byte; index files that told something else are rewritten; collections files and the
+end marker are copied.
+
+jsonl: an object for each thing that was left out, with left_out (the file), offset, byte_length, step, tensors (the index
+file's names), records, code, reason, each null where it is not known; 100 a file. Then { rebuilt, reason } for index,
+collections and event files that are not as they were, { ignored } for files that are no part of a trial, and at the end one
+object with trial, out, files, records, bytes, left_out_count. json: that last one, with left_out, rebuilt and ignored as
+arrays. csv: what was left out.
+
+Exit code 0: everything was kept. 4: something was left out; the copy is there all the same.`,
+  ).action((trial: string, options) =>
+    run(
+      'repair',
+      async signal => (await import('../commands/repair.js')).repair(trial, options, signal),
+      REPAIR_GRACE_MS,
+    ),
+  )
+}

@@ -1,0 +1,89 @@
+/** What several commands have in common: their options, and what these say of themselves. */
+
+import { type Command, Option } from 'commander'
+import { EXIT_HELP } from '../exit.js'
+import { type Command as CommandName, FORMATS, formatNames } from '../format/formats.js'
+import { collect, formatName, pathText, stepsText, wholeNumberArgument } from './arguments.js'
+
+/** Runs the work of a command and sets the exit code. @param graceMs after a signal, before it is ended by force */
+export type RunCommand = (
+  command: string,
+  work: (signal: AbortSignal) => Promise<number>,
+  graceMs?: number,
+) => Promise<void>
+
+export const TRIAL = 'the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix'
+
+export const STEPS = option(
+  '--steps <STEPS>',
+  'global steps, such as 100:200, 0:100:10, -5:, last or 0,10,20 (see below)',
+  stepsText,
+)
+export const STEPS_HELP = `
+Steps: global steps count on over all modes; mode steps are counted within each mode. trialscan ls shows both. Write
+  100         that step              last       the last one
+  100:200     from 100 up to, but not including, 200; 100: and :200 are open at one end
+  0:100:10    0, 10, 20 and so on, below 100
+  -5:         the last five: negative numbers count from the end of what the other options leave; -1 is the last
+  0,10,20:30  several of these`
+
+export const WORKER = option('--worker <NAME>', 'only data of that worker; repeatable', collect)
+
+export const THREADS = option(
+  '--threads <N>',
+  'threads to work on; 0: only the main one (default: what the work is worth)',
+  wholeNumberArgument,
+)
+
+export const MEMORY = option(
+  '--memory <MIB>',
+  'how many MiB of file contents a thread may hold (default: 64)',
+  wholeNumberArgument,
+)
+
+export const OUT = option(
+  '--out <FILE>',
+  'write to this file, which appears when it is whole; - is standard output',
+  pathText,
+)
+
+/** `--format`, with the formats that the command has. */
+export function formatOption(name: CommandName): Option {
+  const { names, piped } = FORMATS[name]
+  const otherwise = names[0] === piped ? piped : `${names[0]} on a terminal, else ${piped}`
+  const isDirectory = name === 'reindex' || name === 'repair'
+  const text = `${formatNames(name)} (default: ${isDirectory ? '' : 'what --out ends in, or '}${otherwise})`
+  return option('--format <FORMAT>', text, formatName(name))
+}
+
+/** An option whose value is read. @param read takes what the same option gave before, too */
+function option<T>(flags: string, description: string, read: (text: string, previous: T) => T): Option {
+  return new Option(flags, description).argParser(read)
+}
+
+/** A command with what all have: the options of S3, and a help that ends with the exit codes. */
+export function completed(command: Command, help: string): Command {
+  return withS3Options(command)
+    .showHelpAfterError(`See trialscan ${command.name()} --help.`)
+    .addHelpText('after', `\n${help}\n${EXIT_HELP}`)
+}
+
+/** What the command line can say of trials on S3. */
+function withS3Options(command: Command): Command {
+  return command
+    .option('--s3-endpoint <URL>', 'of S3: the server (default: AWS_ENDPOINT_URL_S3, else that of AWS)')
+    .option('--s3-region <REGION>', 'of S3: where the bucket is (default: AWS_REGION, else what S3 says)')
+    .option('--s3-force-path-style', 'of S3: the bucket in the path, not in the name of the host')
+    .option('--s3-anonymous', 'of S3: unsigned requests, for public buckets')
+    .option('--s3-cache <DIR>', 'of S3: keep there what was read, for the next time', pathText)
+    .option(
+      '--s3-min-rate <BYTES>',
+      'of S3: the least an answer has to bring in a second (default: 1000; 0: nothing)',
+      wholeNumberArgument,
+    )
+    .option(
+      '--s3-list-limit <N>',
+      'of S3: objects of no trial, after which a listing ends (default: 100000; 0: nowhere)',
+      wholeNumberArgument,
+    )
+}

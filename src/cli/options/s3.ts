@@ -1,0 +1,59 @@
+/** What the options of S3 come to for the trials of a command. */
+
+import { type S3Options, UsageError } from '../../index.js'
+
+export interface S3Flags {
+  readonly s3Endpoint?: string
+  readonly s3Region?: string
+  readonly s3ForcePathStyle?: boolean
+  readonly s3Anonymous?: boolean
+  readonly s3Cache?: string
+  readonly s3MinRate?: number
+  readonly s3ListLimit?: number
+}
+
+/** What `createTrial` calls them. */
+const OPTION_NAMES = {
+  s3Endpoint: 'endpoint',
+  s3Region: 'region',
+  s3ForcePathStyle: 'forcePathStyle',
+  s3Anonymous: 'anonymous',
+  s3Cache: 'cacheDirectory',
+  s3MinRate: 'minBytesPerSecond',
+  s3ListLimit: 'listLimit',
+} as const satisfies Record<keyof S3Flags, keyof S3Options>
+
+type FlagName = keyof typeof OPTION_NAMES
+const FLAG_NAMES = Object.keys(OPTION_NAMES) as FlagName[]
+
+/**
+ * As `s3OptionsOf`, for a command of one trial.
+ * @throws UsageError for a trial that is not on S3
+ */
+export function s3OptionsFor(trial: string, flags: S3Flags): { readonly s3?: S3Options } {
+  expectS3(flags, [trial])
+  return s3OptionsOf(flags)
+}
+
+/** @throws UsageError for flags that have an effect on none of the trials */
+export function expectS3(flags: S3Flags, trials: readonly string[]): void {
+  if (trials.some(isOnS3)) return
+  const [idle] = givenNames(flags)
+  if (idle === undefined) return
+  const flag = `--${idle.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
+  throw new UsageError(`expected ${flag} for a trial at s3://bucket/prefix only, got it for ${trials.join(', ')}`)
+}
+
+export function isOnS3(trial: string): boolean {
+  return /^\s*s3:\/\//i.test(trial)
+}
+
+/** As `createTrial` takes them; nothing where nothing was said. */
+export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
+  const given = givenNames(flags)
+  return given.length > 0 ? { s3: Object.fromEntries(given.map(name => [OPTION_NAMES[name], flags[name]])) } : {}
+}
+
+function givenNames(flags: S3Flags): FlagName[] {
+  return FLAG_NAMES.filter(name => flags[name] !== undefined)
+}

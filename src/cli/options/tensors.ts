@@ -1,0 +1,128 @@
+/** The commands that show what was saved: ls, scan and show. */
+
+import { type Command, Option } from 'commander'
+import { collect, oneStep, pathText, reductionList, stepsText, upperCase } from './arguments.js'
+import {
+  completed,
+  formatOption,
+  MEMORY,
+  OUT,
+  type RunCommand,
+  STEPS,
+  STEPS_HELP,
+  THREADS,
+  TRIAL,
+  WORKER,
+} from './options.js'
+
+/** Adds them to the command line. */
+export function addTensorCommands(program: Command, run: RunCommand): void {
+  completed(
+    program
+      .command('ls')
+      .description('What a trial holds: its steps by mode, workers, collections and tensors.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .option('--json', 'the same as --format json')
+      .addOption(formatOption('ls'))
+      .addOption(OUT),
+    `Examples:
+  $ trialscan ls ./my-training
+  $ trialscan ls ./my-training --format json | jq '.tensors[] | select(.dtype == "float16").name'
+  $ trialscan ls ./my-training --out tensors.csv
+
+Global steps count on over all modes; mode steps are counted within each mode.
+
+json: one object with all of it:
+  name, path, complete (the job has ended), bytes
+  steps        by mode: count, first, last, incomplete (not yet written by all workers), numbers, global_numbers;
+               GLOBAL has all global steps; of a mode all but global_numbers are mode steps (more global than mode steps where
+               workers are in different modes at one step)
+  workers      names; workers_with_data those that have saved something
+  collections  name, members, include_regex
+  tensors      name, dtype, shape, last_shape, steps (how many), bytes, saved_reductions, error?
+  problems     what could not be read: code, message, file, offset?
+jsonl, csv: the tensors, one a line.`,
+  ).action((trial: string, options) => run('ls', async () => (await import('../commands/ls.js')).ls(trial, options)))
+
+  completed(
+    program
+      .command('scan')
+      .description('Reductions (mean, max, …) of many tensors in one pass: a row for each tensor, step and worker.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .option(
+        '--tensor <REGEX>',
+        'tensors whose name matches (a Python pattern, found anywhere in the name); repeatable',
+        collect,
+      )
+      .option('--collection <NAME>', 'members of the collection; repeatable', collect)
+      .addOption(STEPS)
+      .option(
+        '--mode-steps <STEPS>',
+        'mode steps, written the same way; with --mode where there are several',
+        stepsText,
+      )
+      .option('--mode <MODE>', 'only steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
+      .addOption(WORKER)
+      .option(
+        '--reductions <LIST>',
+        'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, separated by commas; abs_ before a name: of the absolute values (default: all; in a table min,max,mean,std,l2)',
+        reductionList,
+      )
+      .addOption(
+        new Option(
+          '--check-level <LEVEL>',
+          'which checksums to verify: none, those of the lengths (the default), or all',
+        ).choices(['none', 'minimal', 'full']),
+      )
+      .addOption(THREADS)
+      .addOption(MEMORY)
+      .option('--stats', 'print what the scan cost on standard error')
+      .addOption(formatOption('scan'))
+      .addOption(OUT),
+    `Examples:
+  $ trialscan scan ./my-training --tensor '^gradient/' --mode TRAIN --mode-steps -5:
+  $ trialscan scan ./my-training --steps 100:200 --reductions mean,abs_max --out means.csv
+  $ trialscan scan ./my-training --collection losses | jq -r '[.step, .mean] | @tsv'
+${STEPS_HELP}
+
+Rows come in the order of global steps, workers and tensors, as soon as they are there.
+
+jsonl: one object a line with tensor, step (the global one), mode, mode_step, worker, dtype, shape, then the reductions
+by name. NaN and infinities are the strings "NaN", "Infinity", "-Infinity"; min and max of 64-bit integers have all
+their digits; mean and sum of complex numbers are {"re":…,"im":…}; a reduction that the dtype does not have is left out.
+Reductions that the job itself saved come with "saved":true and dtype null. What can't be read is a line with
+error: { code, message, file, offset }; tensor is null where it is the index file of a step.
+csv: the same columns, then saved, error_code, error_message; shapes as 3x5 or scalar, complex numbers as 1.5+2j.`,
+  ).action((trial: string, options) =>
+    run('scan', async signal => (await import('../commands/scan.js')).runScan(trial, options, signal)),
+  )
+
+  completed(
+    program
+      .command('show')
+      .description('One tensor at one step: its values in short, statistics and a histogram.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .argument('<TENSOR>', 'the full name of the tensor; after -- if it begins with a dash')
+      .option('--step <N>', 'the global step; -1 or last: the last that has the tensor (the default)', oneStep)
+      .option('--mode-step <N>', 'the step of the mode in place of the global one; -1 or last: its last', oneStep)
+      .option(
+        '--mode <MODE>',
+        'the mode that --mode-step counts in: TRAIN, EVAL or PREDICT; alone: the last step of that mode',
+        upperCase,
+      )
+      .option('--worker <NAME>', 'the worker (default: the first that has any data)')
+      .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText)
+      .addOption(formatOption('show'))
+      .addOption(OUT),
+    `Examples:
+  $ trialscan show ./my-training fc.weight
+  $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --mode-step 3
+  $ trialscan show ./my-training fc.weight --step 100 --out fc.npy && python3 -c 'import numpy; print(numpy.load("fc.npy").shape)'
+
+json: one object as of scan --format jsonl, with all values as nested arrays in values (null where only reductions were saved).
+jsonl, csv: an element a line: {"index":[0,2],"value":1.5}; index_0,index_1,value.
+npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (nothing is lost), strings become unicode strings.`,
+  ).action((trial: string, tensor: string, options) =>
+    run('show', async () => (await import('../commands/show.js')).runShow(trial, tensor, options)),
+  )
+}

@@ -1,0 +1,189 @@
+/** The tensors that a rule looks at, and what it says where there are none. */
+
+import type { TrialContents } from '../../catalog/load/load.js'
+import { nearestNames, UsageError } from '../../errors.js'
+import type { CollectionConfig } from '../../format/collections.js'
+import { NameSet } from '../../format/regex/name-set.js'
+import { compileOwnPattern, compilePattern } from '../../format/regex/pattern.js'
+import type { TensorAtStep } from '../../measure/tensor-at-step.js'
+import { membersOf } from '../../trial/names.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import type { Rule } from '../rule.js'
+import type { Moment } from './moment.js'
+import { IN_WORDS, NOT_OF_TREES } from './names.js'
+
+export interface Choice {
+  readonly collections?: readonly string[]
+  /** Python patterns. */
+  readonly regex?: readonly string[]
+  readonly names?: readonly string[]
+  /** All tensors. */
+  readonly all?: boolean
+  /** Names that are passed over. */
+  readonly except?: RegExp
+  /** Whether the rule can do without. */
+  readonly optional?: boolean
+  /** Whether it takes the value: saved reductions will not do. */
+  readonly value?: boolean
+  /** Not told to be missing: another selection is about the same. */
+  readonly quiet?: boolean
+}
+
+/** The tensors that a rule looks at. */
+export class Selection {
+  readonly isOptional: boolean
+  readonly #rule: Rule
+  readonly #choice: Choice
+  #contents: TrialContents | undefined
+  #names: readonly string[] = []
+
+  constructor(rule: Rule, choice: Choice) {
+    this.#rule = rule
+    this.#choice = choice
+    this.isOptional = choice.optional ?? false
+    // A pattern that is none is refused when the rule is made.
+    for (const pattern of choice.regex ?? []) compilePattern(pattern)
+  }
+
+  /** Those that the worker saved at the step, by name. */
+  at({ step, worker }: Moment): readonly TensorAtStep[] {
+    return this.#rule.reqTensors.select(this.names, step, null, worker)
+  }
+
+  /** The names of all that were saved so far, sorted. */
+  get names(): readonly string[] {
+    const { contents } = stateOf(this.#rule.baseTrial)
+    if (this.#contents !== contents) {
+      this.#names = selectedNames(this.#rule.baseTrial, this.#choice)
+      this.#contents = contents
+    }
+    return this.#names
+  }
+
+  /** Why the names can't be had: a pattern of a collection can be one that is refused. */
+  get #refusal(): UsageError | null {
+    try {
+      this.names
+      return null
+    } catch (error) {
+      if (error instanceof UsageError) return error
+      throw error
+    }
+  }
+
+  /** Whether there is nothing to look at, or nothing of it that would do. */
+  get isEmpty(): boolean {
+    return this.#refusal !== null || this.names.length === 0 || (this.#choice.value === true && !this.#hasValues())
+  }
+
+  /** What was wanted and is not there, a sentence each. */
+  missing(): string[] {
+    const { collections = [], names = [], regex = [], value, quiet } = this.#choice
+    if (quiet) return []
+    const trial = this.#rule.baseTrial
+    const refusal = this.#refusal
+    if (refusal)
+      return [`tensors of the collection ${collections.map(name => JSON.stringify(name))}: ${refusal.message}`]
+    if (this.names.length > 0) {
+      if (!value || this.#hasValues()) return []
+      const [name] = this.names
+      const kept = trial.tensor(name!)
+      const more = this.names.length > 1 ? ` and of ${this.names.length - 1} more` : ''
+      return [`the values of ${JSON.stringify(kept.name)}${more}: only reductions were saved`]
+    }
+    const patterns = regex.filter(one => !IN_WORDS.has(one))
+    const wanted = [
+      ...collections.map(name => `tensors of the collection ${JSON.stringify(name)}`),
+      ...names.map(name => `the tensor ${JSON.stringify(name)}`),
+      ...regex.flatMap(one => IN_WORDS.get(one) ?? []),
+      ...(patterns.length > 0 ? [`tensors that match ${patterns.map(one => JSON.stringify(one)).join(' or ')}`] : []),
+    ]
+    return [`${wanted.join(', or ') || 'any tensor'}; ${describeTrial(trial, collections, names)}`]
+  }
+
+  #hasValues(): boolean {
+    const { byTensor } = stateOf(this.#rule.baseTrial).catalog
+    return this.names.some(name => byTensor.get(name)!.some(workerStep => workerStep.tensors.get(name)!.value !== null))
+  }
+}
+
+/** Names that were selected, by what selects them: rules over a trial share the lists. */
+const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
+
+function selectedNames(trial: Trial, choice: Choice): readonly string[] {
+  const { contents } = stateOf(trial)
+  const { collections, regex, names, all, except } = choice
+  const known = selections.get(contents) ?? new Map<string, readonly string[]>()
+  selections.set(contents, known)
+  const key = JSON.stringify([collections, regex, names, all, except?.source])
+  const selected = known.get(key) ?? select(contents, choice)
+  known.set(key, selected)
+  return selected
+}
+
+function select(
+  contents: TrialContents,
+  { collections = [], regex = [], names = [], all, except }: Choice,
+): readonly string[] {
+  const saved = contents.catalog.names
+  const selected = new NameSet(saved)
+  if (all) selected.addMatching(() => true)
+  for (const name of collections) {
+    const config = contents.collections.collections.get(name)
+    if (config) selected.addAll(membersOf(contents, config))
+  }
+  for (const name of names) selected.addName(name)
+  for (const source of regex) {
+    const isOwn = IN_WORDS.has(source) || source === NOT_OF_TREES
+    selected.addMatching((isOwn ? compileOwnPattern(source) : compilePattern(source)).matches)
+  }
+  const found = except ? selected.toArray().filter(name => !except.test(name)) : selected.toArray()
+  // Of a million names, one list is enough.
+  return found.length === saved.length ? saved : found
+}
+
+/** Collections that are told of, and how many are looked at for that. */
+const MAX_COLLECTIONS_TOLD = 8
+const MAX_LOOKED_AT = 100
+
+/** What a trial has, for those who look for something else. */
+function describeTrial(trial: Trial, collections: readonly string[], names: readonly string[]): string {
+  const { contents } = stateOf(trial)
+  const all = contents.catalog.names
+  if (all.length === 0) return 'the trial has no tensors'
+  const known = contents.collections.collections
+  const listed: string[] = []
+  for (const collection of [...known.values()].slice(0, MAX_LOOKED_AT)) {
+    const count =
+      collection.name === 'all' || listed.length === MAX_COLLECTIONS_TOLD ? 0 : memberCount(contents, collection)
+    if (count > 0) listed.push(`${collection.name} (${count})`)
+  }
+  const nearest = [
+    ...collections.flatMap(name =>
+      nearestNames(name, known.keys(), MAX_COLLECTIONS_TOLD)
+        .filter(near => memberCount(contents, known.get(near)!) > 0)
+        .slice(0, 3),
+    ),
+    ...names.flatMap(name => nearestNames(name, all)),
+  ].filter(name => !collections.includes(name) && !names.includes(name))
+  const hint = nearest.length > 0 ? `; did you mean ${nearest.map(name => JSON.stringify(name)).join(' or ')}?` : ''
+  const some = all
+    .slice(0, 3)
+    .map(name => JSON.stringify(name))
+    .join(', ')
+  const has =
+    listed.length > 0
+      ? `tensors saved in the collections ${listed.join(', ')}`
+      : `${all.length} tensors: ${some}${all.length > 3 ? ', …' : ''}`
+  return `the trial has ${has}${hint}`
+}
+
+/** Of those that can be had: a pattern can be one that is refused, which is no matter for who does not ask for it. */
+function memberCount(contents: TrialContents, collection: CollectionConfig): number {
+  try {
+    return membersOf(contents, collection).size
+  } catch (error) {
+    if (error instanceof UsageError) return 0
+    throw error
+  }
+}

@@ -1,7 +1,7 @@
 /** Builds what a campaign runs: the core and the modules of src with counters, and the targets around them. */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import asc from 'assemblyscript/asc'
 import { build } from 'esbuild'
 import { MAX_COUNTERS } from './counts.js'
@@ -74,7 +74,7 @@ async function buildCore(root: string, outFile: string): Promise<number> {
     {
       readFile(name) {
         if (name === 'assembly/counts.ts') return COUNTS_MODULE
-        if (!/^(assembly\/.*|src\/engine\/(abi|framing))\.ts$/.test(name)) return null
+        if (!/^(assembly\/.*|src\/engine\/border\/(abi|framing))\.ts$/.test(name)) return null
         let source: string
         try {
           source = readFileSync(join(root, name), 'utf8')
@@ -82,7 +82,9 @@ async function buildCore(root: string, outFile: string): Promise<number> {
           return null
         }
         if (!name.startsWith('assembly/')) return source
-        const from = /\/.*\//.test(name) ? '../counts' : './counts'
+        const from = posix
+          .join(posix.relative(posix.dirname(name), 'assembly') || '.', 'counts')
+          .replace(/^(?!\.)/, './')
         const prelude = `import { hit as countHit } from '${from}';`
         const counted = instrument(source, prelude, counter => `countHit(${counter})`, counters)
         return name === 'assembly/index.ts' ? `${counted}\nexport { COUNTS } from './counts'\n` : counted

@@ -1,5 +1,7 @@
 /** What the tests ask of playwright-core. */
 
+import type { ChildProcess } from 'node:child_process'
+
 export interface Page {
   goto(url: string): Promise<unknown>
   evaluate<A, R>(work: (argument: A) => R, argument: A): Promise<Awaited<R>>
@@ -18,3 +20,4 @@ export interface Browser {
 /** Whether there is a Chromium here. */
 export const hasChromium: boolean
 export function launch(): Promise<Browser>
+export function openAlone(url: string, profile: string): ChildProcess

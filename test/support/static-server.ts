@@ -4,6 +4,7 @@ import { createReadStream, readdirSync, statSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
@@ -37,6 +38,7 @@ export class StaticServer {
   /** Requests since the server was started, and those under way. */
   requests = 0
   underWay = 0
+  #hear: (report: string) => void = () => {}
 
   /** @param roots directories by the first part of the path */
   static async start(roots: Readonly<Record<string, string>>): Promise<StaticServer> {
@@ -61,6 +63,13 @@ export class StaticServer {
     this.#roots.set(name, directory)
   }
 
+  /** What a page posts next. */
+  report(): Promise<string> {
+    return new Promise(resolve => {
+      this.#hear = resolve
+    })
+  }
+
   /** From now on. */
   breakWith(fault: Fault | null): void {
     this.fault = fault
@@ -81,6 +90,11 @@ export class StaticServer {
       response.end(
         '<!doctype html><input type="file" webkitdirectory><script type="module" src="page/page.js"></script>',
       )
+      return
+    }
+    if (request.method === 'POST') {
+      text(request).then(report => this.#hear(report))
+      response.end()
       return
     }
     if (root === 'bucket') {

@@ -273,11 +273,12 @@ describe.runIf(hasChromium)('in Chromium', () => {
         })()
       }, test.urlOf(PLAIN))
       const { requests } = test.server
-      await expect.poll(() => test.server.requests).toBeGreaterThan(requests + 20)
+      await expect.poll(() => test.server.requests, { timeout: 20_000 }).toBeGreaterThan(requests + 20)
       expect(await renderers()).toBeGreaterThan(before)
       await page.close()
-      await expect.poll(renderers, { timeout: 20_000 }).toBe(before)
-      await expect.poll(() => test.server.underWay).toBe(0)
+      // Chromium keeps one in reserve at times, which was among them before.
+      await expect.poll(renderers, { timeout: 20_000 }).toBeLessThanOrEqual(before)
+      await expect.poll(() => test.server.underWay, { timeout: 20_000 }).toBe(0)
       const after = test.server.requests
       await new Promise(resolve => setTimeout(resolve, 500))
       expect(test.server.requests).toBe(after)

@@ -53,7 +53,20 @@ async function failure(work: () => Promise<unknown>): Promise<web.ErrorData | st
   }
 }
 
-const all = { web, bits, failure, folderOf, pickedFiles }
+/** Scans the first steps of a trial. */
+async function scan(place: web.TrialPlace, steps: number, options: Options) {
+  const trial = await web.createTrial(place)
+  const startedAt = performance.now()
+  let [rows, failed] = [0, 0]
+  const only = trial.steps().slice(0, steps)
+  for await (const { error } of trial.scan({ ...options, steps: { only }, reductions: ['mean', 'max'] })) {
+    rows++
+    if (error !== undefined) failed++
+  }
+  return { rows, failed, seconds: (performance.now() - startedAt) / 1000 }
+}
+
+const all = { web, bits, failure, folderOf, pickedFiles, scan }
 
 declare global {
   var tests: typeof all

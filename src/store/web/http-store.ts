@@ -106,7 +106,7 @@ export class HttpStore implements Store {
         },
         take: (chunk, at) => {
           check(at + chunk.length)
-          chunks.push(chunk)
+          chunks.push(chunk.slice())
           length = at + chunk.length
         },
       },

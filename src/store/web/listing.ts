@@ -85,7 +85,8 @@ async function readText(
   headers: Readonly<Record<string, string>>,
   { signal, traffic }: ReadContext,
 ): Promise<string> {
-  const chunks: Uint8Array[] = []
+  const decoder = new TextDecoder()
+  let text = ''
   const own = newTraffic()
   try {
     await getRange(
@@ -99,7 +100,7 @@ async function readText(
           if (at + chunk.length > MAX_LISTING_BYTES) {
             throw badListing(url, `at most ${MAX_LISTING_BYTES} bytes`, 'more')
           }
-          chunks.push(chunk)
+          text += decoder.decode(chunk, { stream: true })
         },
       },
       { signal, traffic: [own] },
@@ -111,7 +112,7 @@ async function readText(
       one.retries += own.retries
     }
   }
-  return new TextDecoder().decode(await new Blob(chunks as Uint8Array<ArrayBuffer>[]).arrayBuffer())
+  return text + decoder.decode()
 }
 
 function badListing(url: string, expected: string, got: string): FormatError {

@@ -7,6 +7,14 @@ import type { ReadContext } from '../store.js'
 const MAX_ATTEMPTS = 4
 /** Before the second attempt, in milliseconds; before each further one twice as much. */
 const FIRST_PAUSE_MS = 200
+/** Of an answer, so much is read at once. Measured from 64 KiB to 1 MiB: there is no difference. */
+const CHUNK_BYTES = 256 << 10
+
+/**
+ * Buffers that no answer is being read into. A new one for each chunk would be garbage that is collected late: 100 MB of it
+ * while 1 GB is read.
+ */
+const idleBuffers: ArrayBuffer[] = []
 
 /** What of a file is asked for. */
 export interface Wanted {
@@ -17,6 +25,7 @@ export interface Wanted {
   readonly headers: Readonly<Record<string, string>>
   /** Called with each answer before its bytes. What it throws ends the read. */
   readonly begin: (answer: Answer) => void
+  /** The chunk is valid during the call only. */
   readonly take: (chunk: Uint8Array, at: number) => void
 }
 
@@ -68,26 +77,67 @@ async function getOnce(
     begin({ validator: validatorOf(response), byteLength: expected.total })
     let got = 0
     if (expected.length !== 0 && response.body !== null) {
-      const reader = response.body.getReader()
-      for (;;) {
-        const { done, value } = await reader.read().catch((cause: unknown) => {
-          signal?.throwIfAborted()
-          throw unavailable(url, `the answer broke off: ${reasonOf(cause)}`, true, cause)
-        })
-        if (done) break
-        got += value.length
+      const brokeOff = (cause: unknown): never => {
+        signal?.throwIfAborted()
+        throw unavailable(url, `the answer broke off: ${reasonOf(cause)}`, true, cause)
+      }
+      await readBody(response.body, brokeOff, chunk => {
+        got += chunk.length
         if (expected.length !== null && got > expected.length) {
           throw unavailable(url, `expected ${expected.length} bytes, got more`, false)
         }
-        take(value)
-      }
+        take(chunk)
+      })
     }
     if (expected.length !== null && got < expected.length) {
       throw unavailable(url, `expected ${expected.length} bytes, got ${got}`, true)
     }
   } finally {
     // What is left of an answer that nobody wants.
-    if (response.body !== null && !response.body.locked) await response.body.cancel().catch(() => {})
+    await response.body?.cancel().catch(() => {})
+  }
+}
+
+/** Hands out a body in chunks, each of which is valid during the call only. */
+async function readBody(
+  body: ReadableStream<Uint8Array>,
+  brokeOff: (cause: unknown) => never,
+  take: (chunk: Uint8Array) => void,
+): Promise<void> {
+  const byob = byobReaderOf(body)
+  if (byob === null) {
+    const reader = body.getReader()
+    try {
+      for (;;) {
+        const { done, value } = await reader.read().catch(brokeOff)
+        if (done) return
+        take(value)
+      }
+    } finally {
+      reader.releaseLock()
+    }
+  }
+  let buffer = idleBuffers.pop() ?? new ArrayBuffer(CHUNK_BYTES)
+  try {
+    for (;;) {
+      // Reading takes the buffer away, and hands it back with the bytes.
+      const { done, value } = await byob.read(new Uint8Array(buffer)).catch(brokeOff)
+      if (value !== undefined) buffer = value.buffer
+      if (done) break
+      take(value)
+    }
+    idleBuffers.push(buffer)
+  } finally {
+    byob.releaseLock()
+  }
+}
+
+/** A reader into buffers of our own (Streams, section 4.5); null where bodies are no byte streams. */
+function byobReaderOf(body: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | null {
+  try {
+    return body.getReader({ mode: 'byob' })
+  } catch {
+    return null
   }
 }
 

@@ -16,7 +16,7 @@ import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding, Missing, Problem } from './finding.js'
 import { meantSteps } from './meant-steps.js'
 import { Outcome } from './outcome.js'
-import { RequiredTensors } from './required.js'
+import type { RequiredTensors } from './required.js'
 import { expectRule, type Rule } from './rule.js'
 import { judgements, runs } from './turns.js'
 
@@ -143,14 +143,11 @@ function firstOf(queues: readonly Queue[]): Queue | undefined {
   return first
 }
 
-/** A rule, a step, and what the rule needs at it. */
-interface Prepared {
-  readonly rule: Rule
-  readonly step: number
-  readonly required: RequiredTensors
-  /** Why the rule could not even say what it needs. */
-  readonly error: unknown
-}
+/** A rule, a step, and what the rule needs at it, or why it could not even say so. */
+type Prepared = { readonly rule: Rule; readonly step: number } & (
+  | { readonly required: RequiredTensors }
+  | { readonly error: unknown }
+)
 
 class Evaluator {
   readonly #options: EvaluateOptions
@@ -296,16 +293,16 @@ class Evaluator {
   async #judge(prepared: readonly Prepared[]): Promise<void> {
     const { signal } = this.#options
     const turn = turnsWhenDue()
-    for (const { rule, step, required, error } of prepared) {
+    for (const one of prepared) {
+      const { rule, step } = one
       if (this.#outcome.ended.has(rule)) continue
       await turn()
       signal?.throwIfAborted()
       let findings: readonly Finding[] = []
       try {
-        const failed = error ?? required.error
-        if (failed) throw failed
-        rule.reqTensors = required
-        findings = await rule.judge(step)
+        if ('error' in one) throw one.error
+        if (one.required.error) throw one.required.error
+        findings = await rule.judge(step, one.required)
       } catch (thrown) {
         if (thrown instanceof RuleEvaluationConditionMet) {
           if (thrown.endOfRule) this.#outcome.ended.add(rule)
@@ -383,13 +380,11 @@ class Evaluator {
 }
 
 function prepare(rule: Rule, step: number, inquiry: Inquiry): Prepared {
-  const required = new RequiredTensors(rule.trials, inquiry, rule.workers)
   try {
-    rule.reqTensors = required
-    rule.setRequiredTensors(step)
+    const required = rule.require(step, inquiry)
     required.pose()
-    return { rule, step, required, error: undefined }
+    return { rule, step, required }
   } catch (error) {
-    return { rule, step, required, error }
+    return { rule, step, error }
   }
 }

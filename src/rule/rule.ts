@@ -3,7 +3,7 @@
 import { withHold } from '../catalog/hold.js'
 import { type WaitOptions, waitingOf } from '../catalog/wait.js'
 import { InvalidWorker, NoMoreData, RuleEvaluationConditionMet, StepUnavailable, UsageError } from '../errors.js'
-import type { MeasureOptions } from '../measure/measure.js'
+import type { Inquiry, MeasureOptions } from '../measure/measure.js'
 import { checkOptions, type Kind, kinds, optionsOf, shown } from '../options.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import { type Action, type Actions, runActions } from './action/action.js'
@@ -81,8 +81,7 @@ export abstract class Rule {
   readonly startStep: number
   /** Exclusive. */
   readonly endStep: number
-  /** What the rule needs at the step in hand. */
-  reqTensors: RequiredTensors
+  #required: RequiredTensors
   #report: RuleReport
   #found: Found[] = []
 
@@ -102,7 +101,12 @@ export abstract class Rule {
     this.startStep = options.startStep ?? 0
     this.endStep = options.endStep ?? Number.POSITIVE_INFINITY
     this.#report = { ruleTriggered: 0, violations: 0, datapoints: 0, ruleParameters: '{}', details: {} }
-    this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
+    this.#required = new RequiredTensors(this.trials, undefined, this.workers)
+  }
+
+  /** What the rule needs at the step in hand: each step has its own. */
+  get reqTensors(): RequiredTensors {
+    return this.#required
   }
 
   /** What the rule has done so far; of a built-in rule that is evaluated, in the evaluation that began last. */
@@ -147,12 +151,10 @@ export abstract class Rule {
     await this.baseTrial.waitForSteps([step], waiting)
     for (const other of this.otherTrials) await untilKnown(other, step, waiting)
     const isMet = await judgements.take([this], reading.signal, async () => {
-      this.reqTensors = new RequiredTensors(this.trials, undefined, this.workers)
-      this.setRequiredTensors(step)
-      await this.reqTensors.fetch(reading)
-      const { ahead } = this.reqTensors
-      return withHold(this.trials.map(stateOf), { ahead, owners: [this] }, async () => {
-        const findings = await this.judge(step)
+      const required = this.require(step)
+      await required.fetch(reading)
+      return withHold(this.trials.map(stateOf), { ahead: required.ahead, owners: [this] }, async () => {
+        const findings = await this.judge(step, required)
         if (findings.length > 0) await this.fire(step, findings)
         return findings.length > 0
       })
@@ -161,10 +163,23 @@ export abstract class Rule {
   }
 
   /**
+   * Has the rule say what it needs at a step.
+   * @param inquiry where questions are gathered that are answered together
+   * @throws what `setRequiredTensors` throws
+   */
+  require(step: number, inquiry?: Inquiry): RequiredTensors {
+    this.#required = new RequiredTensors(this.trials, inquiry, this.workers)
+    this.setRequiredTensors(step)
+    return this.#required
+  }
+
+  /**
    * Judges a step whose tensors are there; within a hold, its reads look there first.
+   * @param required what it said it needs at the step
    * @returns what was found; nothing: the condition is not met
    */
-  async judge(step: number): Promise<readonly Finding[]> {
+  async judge(step: number, required: RequiredTensors): Promise<readonly Finding[]> {
+    this.#required = required
     this.#found = []
     this.report.datapoints++
     const isMet = await this.invokeAtStep(step)

@@ -300,6 +300,37 @@ describe('symbolic links', () => {
     expect(await store.list('')).toEqual(['link', 'out'])
   })
 
+  it('are refused when they lead out of a directory that a link led to, or of one below', async () => {
+    mkdirSync(join(root, 'real/below'))
+    symlinkSync('../../../other', join(root, 'real/below/out'))
+    symlinkSync('below', join(root, 'real/again'))
+    write('real/below/file', 'inside')
+    expect(text(await store.read('directory/again/file', { maxByteLength: 9 }))).toBe('inside')
+    for (const path of ['real/below/out/file', 'directory/below/out/file', 'directory/again/out/file']) {
+      expect(await allWays(path)).toEqual([storeError('Denied'), storeError('Denied'), storeError('Denied')])
+    }
+  })
+
+  it('cost one call for each directory, and no real path where there is none', () => {
+    for (let step = 0; step < 100; step++) write(`events/${step}/file`, 'inside')
+    const script = `
+      import fs from 'node:fs'
+      import { syncBuiltinESMExports } from 'node:module'
+      const calls = { lstatSync: 0, realpathSync: 0 }
+      for (const name of Object.keys(calls)) {
+        const own = fs[name]
+        fs[name] = (...given) => (calls[name]++, own(...given))
+      }
+      syncBuiltinESMExports()
+      const { openStore } = await import('${new URL('../../dist/store/open.js', import.meta.url)}')
+      const store = openStore({ kind: 'local', root: ${JSON.stringify(root)} })
+      for (let step = 0; step < 100; step++) store.readInto('events/' + step + '/file', 0, new Uint8Array(6))
+      console.log(JSON.stringify(calls))`
+    const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
+    // 'events', and each of the directories below.
+    expect(JSON.parse(output)).toEqual({ lstatSync: 101, realpathSync: 0 })
+  })
+
   it('may lead out if the spec says so', async () => {
     const free = openStore({ kind: 'local', root, allowSymlinks: true })
     for (const path of ['out', 'out-directory/file']) {

@@ -289,10 +289,17 @@ export class LocalStore implements Store {
     })
   }
 
-  /** Each directory is examined once for all of its files: an index has a thousand in each. */
+  /**
+   * Each directory is examined once for all of its files: an index has a thousand in each. What is no link lies where its
+   * parent does, which takes one call where a real path takes one for each part of two paths: event files have a directory
+   * for every step.
+   */
   #checkDirectory(path: string, directory: string): void {
     if (this.#knownDirectories.has(directory)) return
-    this.#realInside(path, directory)
+    if (directory !== this.#root) {
+      this.#checkDirectory(path, dirname(directory))
+      if (lstatSync(directory).isSymbolicLink()) this.#realInside(path, directory)
+    }
     if (this.#knownDirectories.size >= MAX_KNOWN_DIRECTORIES) this.#knownDirectories.clear()
     this.#knownDirectories.add(directory)
   }

@@ -3,7 +3,6 @@
 import type { Address } from '../engine/border/memory.js'
 import { dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
-import type { Batch } from '../engine/slots.js'
 import { quote } from '../errors.js'
 import type { ElementsOf } from '../job/tensor-value.js'
 import type { DType } from '../types.js'
@@ -38,21 +37,58 @@ const CONSTRUCTORS: Constructors = {
   complex128: Float64Array,
 }
 
-export interface Allocation {
-  /** Its memory never grows, since that would detach the array. */
-  readonly engine: Engine
-  /** Two rows for moments. */
-  readonly batch: Batch
+/**
+ * V8 reserves 10 GiB of address space for an instance, so arrays share one: so many bytes of them, all of one dtype. What nobody
+ * has written to takes no memory.
+ */
+const BLOCK_BYTES = 64 << 20
+/** A longer array has an instance for itself: none of a block that is left over is longer. */
+const MAX_SHARING_BYTES = BLOCK_BYTES / 4
+/** Arrays start at multiples of this, and have as many bytes between them, which the core may read over. */
+const PADDING = 128
+
+/** An instance that holds arrays of one dtype. */
+export class Block {
   readonly dtype: DType
   /** The dtype that arrays of this kind have if nothing else is said. */
   readonly arrayDType: DType | undefined
+  /** Its memory never grows, since that would detach the arrays. */
+  readonly engine = new Engine()
+  /** Two rows for moments. */
+  readonly batch = this.engine.reserveBatch(2)
+  /** Where the next array begins, and how many bytes are left for it. */
+  #next: Address
+  #left: number
+
+  constructor(dtype: keyof ArrayOf, byteLength: number) {
+    this.dtype = dtype
+    this.arrayDType = dtypeOfArray(new CONSTRUCTORS[dtype](new ArrayBuffer(0), 0, 0))
+    this.#next = this.engine.reserveBytes(byteLength)
+    this.#left = byteLength
+  }
+
+  has(byteLength: number): boolean {
+    return byteLength <= this.#left
+  }
+
+  /** Bytes for an array. */
+  take(byteLength: number): Uint8Array<ArrayBuffer> {
+    const bytes = this.engine.view(this.#next, byteLength)
+    const taken = Math.ceil(byteLength / PADDING + 1) * PADDING
+    this.#next = (this.#next + taken) as Address
+    this.#left -= taken
+    return bytes
+  }
 }
 
 /** By buffer, for as long as anybody has a view of it. */
-const allocations = new WeakMap<ArrayBufferLike, Allocation>()
+const blockOf = new WeakMap<ArrayBufferLike, Block>()
+/** The newest block of each dtype, if anybody has an array in it. */
+const newest = new Map<DType, WeakRef<Block>>()
 
 /**
- * Allocates an array of zeros in the memory of an engine of its own. The array, or a part of it, is reduced without being copied.
+ * Allocates an array of zeros in the core's memory, beside others of its dtype. The array, or a part of it, is reduced without being
+ * copied.
  * @param length elements
  * @throws UsageError
  * @throws QueryError `ValueTooLarge` from 4 GiB on
@@ -60,19 +96,30 @@ const allocations = new WeakMap<ArrayBufferLike, Allocation>()
 export function allocate<D extends keyof ArrayOf>(dtype: D, length: number): ArrayOf[D] {
   if (!isNumeric(dtype)) throw wrong('allocate', 'the dtype of numbers', quote(String(dtype)))
   if (!Number.isSafeInteger(length) || length < 0) throw wrong('allocate', 'a number of elements', described(length))
-  const engine = new Engine()
-  const batch = engine.reserveBatch(2)
   const byteLength = length * elementByteLength(dtype)
-  const { buffer, byteOffset } = engine.view(engine.reserveBytes(byteLength), byteLength)
-  const numbers = dtype === 'complex64' || dtype === 'complex128' ? 2 * length : length
-  const array = new CONSTRUCTORS[dtype](buffer, byteOffset, numbers)
-  allocations.set(buffer, { engine, batch, dtype, arrayDType: dtypeOfArray(array) })
-  return array
+  const block = blockFor(dtype, byteLength)
+  const { buffer, byteOffset } = block.take(byteLength)
+  blockOf.set(buffer, block)
+  return new CONSTRUCTORS[dtype](
+    buffer,
+    byteOffset,
+    dtype === 'complex64' || dtype === 'complex128' ? 2 * length : length,
+  )
 }
 
-/** The allocation that a view is of. */
-export function allocationOf(view: ArrayBufferView): Allocation | undefined {
-  return allocations.get(view.buffer)
+/** A block with room for an array. */
+function blockFor(dtype: keyof ArrayOf, byteLength: number): Block {
+  const isAlone = byteLength > MAX_SHARING_BYTES
+  const shared = isAlone ? undefined : newest.get(dtype)?.deref()
+  if (shared?.has(byteLength)) return shared
+  const block = new Block(dtype, isAlone ? byteLength : BLOCK_BYTES)
+  if (!isAlone) newest.set(dtype, new WeakRef(block))
+  return block
+}
+
+/** The block that a view is of. */
+export function allocationOf(view: ArrayBufferView): Block | undefined {
+  return blockOf.get(view.buffer)
 }
 
 /** Where a view of an allocation lies: it is a view of all of the core's memory. */

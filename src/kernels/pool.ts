@@ -8,6 +8,7 @@ import { withEngine, withEngineSync } from '../engine/engines.js'
 import { threadsThatFit } from '../engine/host.js'
 import { Moments } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
+import { UsageError } from '../errors.js'
 import type { ArrayElements, ArrayPart, ArraysJob, ArraysReply } from '../job/arrays.js'
 import { JOB_BYTES } from '../job/plan/memory.js'
 import { pump } from '../runner/pump.js'
@@ -97,22 +98,23 @@ interface ArrayEnd {
 function* planArrays(
   arrays: Iterable<ArrayElements>,
   { known, transfer }: PoolRequest,
-  isCopied: boolean,
+  isSent: boolean,
 ): Generator<Plan> {
-  let open = new OpenPlan(known)
+  const begin = (): OpenPlan => new OpenPlan(known, isSent)
+  let open = begin()
   for (const array of arrays) {
     const buffer = transfer ? wholeBuffer(array) : undefined
     const isShared = array.bytes.buffer instanceof SharedArrayBuffer
     const parts = partsOf(array)
     for (const [i, part] of parts.entries()) {
       const returned = buffer === undefined ? -1 : open.move(buffer)
-      if (buffer !== undefined || isShared || !isCopied) open.add(array, part)
+      if (buffer !== undefined || isShared || !isSent) open.add(array, part)
       else open.addCopy(array, part)
       if (i === parts.length - 1) open.end(array.dtype, returned)
       else if (buffer !== undefined) continue
       if (!open.isFull) continue
       yield open.plan()
-      open = new OpenPlan(known)
+      open = begin()
     }
   }
   if (!open.isEmpty) yield open.plan()
@@ -127,14 +129,17 @@ function wholeBuffer({ bytes }: ArrayElements): ArrayBuffer | undefined {
 
 class OpenPlan {
   readonly #known: KnownMoments
+  readonly #isSent: boolean
   readonly #parts: (ArrayPart & { readonly array: ArrayElements })[] = []
   readonly #ends = new Map<number, ArrayEnd>()
   readonly #copies: ArrayBuffer[] = []
   readonly #returned: ArrayBuffer[] = []
   #byteLength = 0
 
-  constructor(known: KnownMoments) {
+  /** @param isSent whether the job goes to a thread */
+  constructor(known: KnownMoments, isSent: boolean) {
     this.#known = known
+    this.#isSent = isSent
   }
 
   get isEmpty(): boolean {
@@ -169,8 +174,14 @@ class OpenPlan {
     this.#ends.set(this.#parts.length - 1, { dtype, returned })
   }
 
+  /** @throws UsageError for a buffer that can't be moved */
   plan(): Plan {
-    const [parts, returned] = [this.#parts, this.#returned]
+    const returned = this.#isSent ? detach(this.#returned) : this.#returned
+    const movedOf = new Map(this.#returned.map((buffer, i) => [buffer as ArrayBufferLike, returned[i]]))
+    const parts = this.#parts.map(part => {
+      const buffer = movedOf.get(part.array.bytes.buffer)
+      return buffer === undefined ? part : { ...part, array: { ...part.array, bytes: new Uint8Array(buffer) } }
+    })
     const job: ArraysJob = {
       kind: 'arrays',
       known: this.#known,
@@ -180,4 +191,22 @@ class OpenPlan {
     }
     return { job, ends: this.#ends }
   }
+}
+
+/**
+ * Takes buffers from whoever has them. The memory of a WebAssembly instance can't be taken: older versions of Node.js copy it without
+ * a word, newer ones throw.
+ */
+function detach(buffers: readonly ArrayBuffer[]): readonly ArrayBuffer[] {
+  if (buffers.length === 0) return buffers
+  let cause: unknown
+  try {
+    const moved = structuredClone(buffers, { transfer: [...buffers] })
+    if (buffers.every(({ byteLength }) => byteLength === 0)) return moved
+  } catch (error) {
+    cause = error
+  }
+  const call = 'engine.momentsOf'
+  const got = 'one that is the memory of a WebAssembly instance, or may not be moved for another reason'
+  throw new UsageError(`${call}: expected buffers that can be moved, got ${got}`, { call }, cause)
 }

@@ -129,6 +129,19 @@ it('does not take what belongs to somebody else', async () => {
   await engine.close()
 })
 
+it('refuses to move the memory of a WebAssembly instance', async () => {
+  const engine = createEngine({ threads: 1 })
+  const memory = new WebAssembly.Memory({ initial: 1 })
+  const floats = new Float32Array(memory.buffer)
+  const refused = all(engine.momentsOf([floats], { transfer: true }))
+  await expect(refused).rejects.toThrow(UsageError)
+  await expect(refused).rejects.toThrow('engine.momentsOf: expected buffers that can be moved')
+  // It is as it was, and may be copied.
+  expect(floats.length).toBe(16384)
+  expect(await all(engine.momentsOf([floats]))).toHaveLength(1)
+  await engine.close()
+})
+
 it('does not keep the process alive', () => {
   const code = `
     const { createEngine } = await import(${JSON.stringify(join(ROOT, 'dist/bundle/kernels.js'))})

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, type ScanRow } from '#dist/index.js'
 import {
@@ -235,9 +236,34 @@ describe('allocate', () => {
     expect(reduce({ data: half, dtype: 'uint16' }, 'sum')).toBe(0x3e00)
   })
 
-  it('gives the memory back', () => {
-    // Each would take 10 GiB of address space if it were kept: no machine has that much.
-    for (let i = 0; i < 15_000; i++) allocate('uint8', 1)
+  it.each([15 << 20, 17 << 20])('gives the memory of arrays of %i bytes back', async byteLength => {
+    const buffers: WeakRef<ArrayBufferLike>[] = []
+    for (let i = 0; i < 200; i++) {
+      buffers.push(new WeakRef(allocate('uint8', byteLength).buffer))
+      // Until the next turn of the event loop, a WeakRef keeps what it refers to.
+      await setImmediate()
+    }
+    expect(new Set(buffers.map(buffer => buffer.deref()).filter(buffer => buffer !== undefined)).size).toBeLessThan(20)
+  })
+
+  it('gives a thousand arrays that share instances, and nothing else', () => {
+    const dtypes = ['float32', 'int8', 'complex128', 'bfloat16'] as const
+    const arrays = Array.from({ length: 1000 }, (_, i) => allocate(dtypes[i % dtypes.length]!, (i * 7919) % 2000))
+    expect(new Set(arrays.map(({ buffer }) => buffer)).size).toBe(dtypes.length)
+    expect(arrays.every(array => array.every(number => number === 0))).toBe(true)
+    for (const [i, array] of arrays.entries()) array.fill((i % 100) + 1)
+    expect(arrays.every((array, i) => array.every(number => number === (i % 100) + 1))).toBe(true)
+    for (const [i, array] of arrays.entries()) {
+      const copy = { data: array.slice(), dtype: dtypes[i % dtypes.length]! }
+      expect(moments(array).row).toEqual(moments(copy).row)
+    }
+  })
+
+  it('makes room for what a block has no room for', () => {
+    const arrays = Array.from({ length: 9 }, () => allocate('uint8', 15 << 20).fill(1))
+    expect(new Set(arrays.map(({ buffer }) => buffer)).size).toBe(3)
+    expect(arrays.map(array => reduce(array, 'sum'))).toEqual(arrays.map(() => 15 << 20))
+    expect(allocate('uint8', 0).length).toBe(0)
   })
 
   it('refuses what is no size and no dtype', () => {

@@ -6,10 +6,11 @@ const LONG = 'test/**/*.long.test.ts'
 /** Files without which `npm test` still tells whether all works: what they add takes as long as all others together. */
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
-  'test/{background,examples,fixtures,modes-apart,same-answers}.test.ts',
+  'test/{background,examples,fixtures,large,modes-apart,same-answers,walk}.test.ts',
   'test/cli/{formats,steps}.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
   'test/repair/{fuzz,repair}.test.ts',
+  'test/rule/choice.test.ts',
   'test/store/s3-faults.test.ts',
   'test/verify/behind-damage.test.ts',
   'test/web/{bundlers,chromium}.test.ts',

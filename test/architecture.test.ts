@@ -26,6 +26,7 @@ const STAGES = [
   'verify',
   'repair',
   'rule',
+  'api.ts',
   'index.ts',
   'web',
   'cli',

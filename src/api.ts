@@ -1,0 +1,122 @@
+/** What the public API is wherever it runs: re-exports only. */
+
+export type { StepState } from './catalog/state.js'
+export { type StepRange, type StepSelection, type StepSlice, selectSteps } from './catalog/step-selection.js'
+export type { Waiting, WaitOptions } from './catalog/wait.js'
+export {
+  type Complex,
+  type ExactExtremes,
+  Moments,
+  mergeMoments,
+  momentsOf,
+  type ReductionValue,
+} from './engine/moments.js'
+export {
+  EngineError,
+  type ErrorData,
+  FormatError,
+  InsufficientInformationForRuleInvocation,
+  InvalidWorker,
+  MissingCollectionFiles,
+  NoMoreData,
+  QueryError,
+  ReductionUndefined,
+  RuleEvaluationConditionMet,
+  ShapeUnavailableForStep,
+  StepNotYetAvailable,
+  StepUnavailable,
+  StoreError,
+  TensorUnavailable,
+  TensorUnavailableForStep,
+  ThreadError,
+  TrialscanError,
+  UsageError,
+  WaitTimeout,
+} from './errors.js'
+export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/collections.js'
+export { allclose, type Tolerance } from './job/allclose.js'
+export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './job/row.js'
+export * as rowText from './job/row.js'
+export type { ElementsOf, NumericArray, TensorValue, ValueOf } from './job/tensor-value.js'
+export type { Activity, ChannelSums, Question } from './measure/question.js'
+export type { TensorAtStep } from './measure/tensor-at-step.js'
+export {
+  type Action,
+  type Actions,
+  callbackAction,
+  type Firing,
+  logAction,
+  type PostOptions,
+  postAction,
+  type SageMakerAction,
+  type SageMakerHandler,
+} from './rule/action/action.js'
+export type { BuiltinClass } from './rule/base/builtin.js'
+export {
+  AllZero,
+  BUILTIN_RULES,
+  CheckInputImages,
+  ClassImbalance,
+  Confusion,
+  DeadRelu,
+  ExplodingTensor,
+  FeatureImportanceOverweight,
+  LossNotDecreasing,
+  NLPSequenceRatio,
+  Overfit,
+  Overtraining,
+  PoorWeightInitialization,
+  SaturatedActivation,
+  SimilarAcrossRuns,
+  StalledTrainingRule,
+  TensorVariance,
+  TreeDepth,
+  UnchangedTensor,
+  VanishingGradient,
+  WeightUpdateRatio,
+} from './rule/builtin/index.js'
+export {
+  type CollectionConfiguration,
+  type MakeRulesOptions,
+  makeRules,
+  parseRuleConfigurations,
+  type RuleConfiguration,
+} from './rule/config.js'
+export { type DiagnosedFinding, Diagnosis, diagnose } from './rule/diagnosis.js'
+export {
+  type EvaluateOptions,
+  type EvaluateProgress,
+  type EvaluateStats,
+  type Evaluation,
+  evaluate,
+} from './rule/evaluate.js'
+export type { Finding, Logger, Missing, Problem } from './rule/finding.js'
+export { type InvokeOptions, invokeRule } from './rule/invoke.js'
+export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/registry.js'
+export type { RequiredTensors, RequireOptions } from './rule/required.js'
+export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rule/rule.js'
+export { closePools, type ReadOptions, type WorkOptions } from './runner/access.js'
+export type { Scan, ScanProgress, ScanStats } from './scan/scan.js'
+export type { Traffic } from './store/store.js'
+export type { FollowOptions } from './trial/follow.js'
+export type { Collection, TensorNamesOptions } from './trial/names.js'
+export { noRefresh, type RefreshMode, refresh } from './trial/open.js'
+export { parseReductions } from './trial/reduction.js'
+export type { ScanOptions } from './trial/scan-selection.js'
+export type { TensorSummary, TrialSummary } from './trial/summary.js'
+export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
+export type { Trial, WorkerOptions } from './trial/trial.js'
+export {
+  type CheckLevel,
+  type DType,
+  type GlobalStep,
+  type Mode,
+  type ModeStep,
+  modes,
+  REDUCTIONS,
+  type ReductionBase,
+  type ReductionName,
+  type Worker,
+} from './types.js'
+export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './verify/problem.js'
+export type { Verification, VerifyStats } from './verify/verify.js'

@@ -58,6 +58,16 @@ describe('a scan', () => {
     expect(cost).toEqual({ reads: 20, bytes: scan.stats.readBytes, crossings: 20 })
   })
 
+  it('has the text that threads write moved, in buffers no larger than it', async () => {
+    const trial = await createTrial(manyDirectory)
+    const buffers: number[][] = []
+    for await (const text of trial.scan({ threads: 1 }).lines('csv')) {
+      if (text.length > 1e6) buffers.push([text.length, text.buffer.byteLength])
+    }
+    expect(buffers.length).toBeGreaterThan(0)
+    for (const [length, whole] of buffers) expect(whole).toBe(length)
+  })
+
   it('reads no byte twice and none in vain', async () => {
     const trial = await createTrial(largeDirectory)
     const { byteLength } = await trial.summary()

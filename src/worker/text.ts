@@ -136,7 +136,8 @@ export class LinesWriter {
     const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
     const byteLengths = isWhole ? null : this.#byteLengths
     const written = this.#text.finish()
-    if (this.#isInOrder) return { text: written, byteLengths }
+    // A buffer of its own is moved to the calling thread; of a view, the whole buffer behind it would be copied there.
+    if (this.#isInOrder) return { text: written.slice(), byteLengths }
     const text = new Uint8Array(written.length)
     let at = 0
     for (const [record, byteLength] of this.#byteLengths.entries()) {

@@ -7,6 +7,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { classNames } from './class-names.mjs'
 
 const root = dirname(fileURLToPath(import.meta.url))
 const dist = join(root, 'dist')
@@ -48,11 +49,9 @@ const common = {
   platform: 'browser',
   target: 'es2022',
   minify: true,
-  // Rules and errors are called by the names of their classes.
-  keepNames: true,
   inject: [join(dist, 'web/globals.js')],
   pure: ['optionsOf'],
-  plugins: [inBrowser],
+  plugins: [inBrowser, classNames],
   outdir: out,
   metafile: true,
   legalComments: 'none',

@@ -54,6 +54,16 @@ describe('trialscan/web', () => {
     }
   })
 
+  it('keeps the names of classes, by which rules and errors are called', () => {
+    const texts = Object.keys(built.page.outputs).map(file => readFileSync(join(ROOT, file), 'utf8'))
+    const kept = new Set(texts.flatMap(text => [...text.matchAll(/static name="(\w+)"/g)].map(([, name]) => name)))
+    const classes = Object.entries(web).filter(
+      ([, value]) => typeof value === 'function' && /^class\b/.test(value.toString()),
+    )
+    expect(classes.length).toBeGreaterThan(30)
+    for (const [name] of classes) expect(kept, name).toContain(name)
+  })
+
   it('has the names of trialscan, but for what needs a disk, S3 or processes', () => {
     const missing = Object.keys(node).filter(name => !(name in web))
     expect(missing.sort()).toEqual([

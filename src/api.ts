@@ -11,6 +11,7 @@ export {
   momentsOf,
   type ReductionValue,
 } from './engine/moments.js'
+export type { ElementHistogram, Statistics, StatisticValue } from './engine/statistic.js'
 export {
   EngineError,
   type ErrorData,
@@ -108,14 +109,19 @@ export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './tri
 export type { Trial, WorkerOptions } from './trial/trial.js'
 export {
   type CheckLevel,
+  type CountName,
   type DType,
   type GlobalStep,
+  type HistogramName,
   type Mode,
   type ModeStep,
+  type MomentName,
   modes,
+  type PercentileName,
   REDUCTIONS,
   type ReductionBase,
   type ReductionName,
+  type StatisticName,
   type Worker,
 } from './types.js'
 export { VERIFY_CODES, type VerifyCode, type VerifyProblem } from './verify/problem.js'

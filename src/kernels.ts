@@ -8,6 +8,7 @@ export {
   momentsOf,
   type ReductionValue,
 } from './engine/moments.js'
+export type { ElementHistogram } from './engine/statistic.js'
 export {
   EngineError,
   type ErrorData,
@@ -28,5 +29,15 @@ export type { ArrayInput, StridedArray } from './kernels/elements.js'
 export { type DecodedEvent, decodeEvent, type EventValue } from './kernels/event.js'
 export { moments, reduce } from './kernels/moments.js'
 export type { ReducedArray } from './kernels/pool.js'
+export { histogram, percentiles } from './kernels/statistics.js'
 export { readTFRecords, type TFRecord, type TFRecordOptions } from './kernels/tfrecord.js'
-export { type CheckLevel, type DType, type Mode, REDUCTIONS, type ReductionBase, type ReductionName } from './types.js'
+export {
+  type CheckLevel,
+  type CountName,
+  type DType,
+  type Mode,
+  type MomentName,
+  REDUCTIONS,
+  type ReductionBase,
+  type ReductionName,
+} from './types.js'

@@ -63,3 +63,19 @@ export const REDUCTIONS: readonly ReductionName[] = [
   ...REDUCTION_BASES,
   ...REDUCTION_BASES.map((name): ReductionName => `abs_${name}`),
 ]
+
+/** How many elements there are, and how many of them are NaN, infinite or 0. */
+export const COUNTS = ['count', 'nan_count', 'inf_count', 'zero_count'] as const
+export type CountName = (typeof COUNTS)[number]
+
+/** What one row of moments answers. */
+export type MomentName = ReductionName | CountName
+
+/** The percentile of that many percent: `p50`, `p99.9`. */
+export type PercentileName = `p${number}`
+
+/** `histogram`: of 10 bins; `histogram:64`: of 64; `histogram:-1:0:1`: of the bins between these edges. */
+export type HistogramName = 'histogram' | `histogram:${string}`
+
+/** Everything that can be asked about the elements of a tensor. */
+export type StatisticName = MomentName | PercentileName | HistogramName

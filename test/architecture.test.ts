@@ -86,6 +86,7 @@ const CORE = [
   'kernel/difference.ts',
   'kernel/compare.ts',
   'kernel/order.ts',
+  'kernel/histogram.ts',
   'record.ts',
   'index.ts',
 ]

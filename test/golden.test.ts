@@ -87,7 +87,7 @@ describe.each([...fixtureTrials(), ...(isLong ? sharedTrials() : [])])(
           expect([row.saved, row.dtype, row.shape]).toEqual([false, record.dtype, record.shape])
           if (!record.reductions) continue
           const count = record.shape!.reduce((product, size) => product * size, 1)
-          const fault = reductionFault(golden, record, row.reductions as Record<string, number>, count)
+          const fault = reductionFault(golden, record, row.reductions, count)
           expect(fault && `${tensor} at ${step}: ${fault}`).toBeNull()
         } else {
           expect(row.saved).toBe(true)

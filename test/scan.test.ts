@@ -98,7 +98,7 @@ describe('a selection', () => {
     [{ checkLevel: 'maximal' }, UsageError, /none, minimal, full/],
     [{ reductions: ['maen'] }, UsageError, /did you mean .*mean/],
     [{ reductions: ['l3'] }, UsageError, /did you mean l1 or l2/],
-    [{ reductions: ['histogram'] }, UsageError, /known are min, max/],
+    [{ reductions: ['quantiles'] }, UsageError, /known are min, max/],
   ] as [ScanOptions, typeof Error, RegExp][])('%j is refused at once', (options, type, message) => {
     const failure = thrownBy(() => trial.scan(options))
     expect(failure).toBeInstanceOf(type)

@@ -6,8 +6,8 @@ import {
   createTrial,
   type FailedRow,
   parseReductions,
-  type ReductionName,
   type ScanRow,
+  type StatisticName,
   type Tensor,
   type TensorValue,
   type Trial,
@@ -24,17 +24,18 @@ it('reductions are names, in lists of any kind', () => {
     trial.scan({ reductions: 'all' })
     const chosen = ['min', 'abs_l2'] as const
     trial.scan({ reductions: chosen })
+    trial.scan({ reductions: ['p95', 'count', 'histogram', 'histogram:64'] })
     const fromOutside: string[] = ['p95']
     trial.scan({ reductions: parseReductions(fromOutside) })
     // @ts-expect-error: there is no such reduction
-    trial.scan({ reductions: ['p95'] })
+    trial.scan({ reductions: ['median'] })
     // @ts-expect-error: who knows what is in it
     trial.scan({ reductions: fromOutside })
     // @ts-expect-error: of one name there is a list
     trial.scan({ reductions: 'mean' })
   })
-  expectTypeOf(parseReductions('all')).toEqualTypeOf<readonly ReductionName[]>()
-  expect(() => parseReductions(['p95'])).toThrow(/expected the name of a reduction, got "p95"/)
+  expectTypeOf(parseReductions('all')).toEqualTypeOf<readonly StatisticName[]>()
+  expect(() => parseReductions(['p95', 'median'])).toThrow(/expected the name of a reduction, got "median"/)
 })
 
 it('the dtype of a value tells what its data are', () => {

@@ -4,16 +4,16 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { ReductionValue } from '../engine/moments.js'
+import type { StatisticValue } from '../engine/statistic.js'
 import type { TensorValue } from '../job/tensor-value.js'
-import type { ReductionName } from '../types.js'
+import type { StatisticName } from '../types.js'
 import type { WorkerStep } from './catalog.js'
 import type { TrialContents } from './load/load.js'
 
 /** What was read ahead. Tensors look here before they read. */
 export interface Ahead {
   value(workerStep: WorkerStep, tensor: string): TensorValue | undefined
-  reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined
+  reduction(workerStep: WorkerStep, tensor: string, name: StatisticName): StatisticValue | undefined
 }
 
 /** What can be held in its present state. */

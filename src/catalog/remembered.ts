@@ -1,10 +1,10 @@
 /** What was read from records, so that asking for a reduction again doesn't read again. */
 
-import type { Moments, ReductionValue } from '../engine/moments.js'
-import type { ReductionName } from '../types.js'
+import type { Moments } from '../engine/moments.js'
+import type { Statistics } from '../engine/statistic.js'
 
 /** What is known of a record: moments, which know some or all reductions; or the reductions of a histogram. */
-export type KnownReductions = Moments | Partial<Readonly<Record<ReductionName, ReductionValue>>>
+export type KnownReductions = Moments | Statistics
 
 /** The most records to remember, at some 700 bytes each: those asked for last. */
 export const MAX_REMEMBERED = 8192

@@ -15,6 +15,15 @@ export interface Closeness {
   readonly equalNan: boolean
 }
 
+/** Bins in the core's memory. */
+export interface Bins {
+  readonly edges: Address
+  readonly counts: Address
+  readonly count: number
+  /** Whether they have one width, so that the bin of an element can be computed. */
+  readonly isEven: boolean
+}
+
 /** What the elements of each side are multiplied with before they are squared. */
 export interface Scales {
   readonly a: number
@@ -150,6 +159,60 @@ export class ElementKernels {
     })
   }
 
+  /** Reserves a range that holds no number yet. */
+  reserveRange(): Address {
+    const range = this.#memory.reserveBytes(16)
+    this.#memory.doubles(range, 2).set([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
+    return range
+  }
+
+  /** Extends a range to the finite ones of elements in the core's memory. */
+  extendRange(dtype: DType, data: Address, count: number, range: Address): void {
+    this.#core.extendRange(dtypeNumber(dtype), data, count, range)
+  }
+
+  /**
+   * Reserves bins to count in.
+   * @param bins how many of one width, from the least number of the range to its greatest; or their edges
+   */
+  reserveBins(bins: readonly number[], range: Address): Bins {
+    const [low = 0, high = 0] = this.#memory.doubles(range, 2)
+    const numbers = bins.length > 1 ? bins : evenEdges(low, high, bins[0] ?? 1)
+    const count = numbers.length - 1
+    const [first = 0, last = 0] = [numbers[0], numbers[count]]
+    const edges = this.#memory.reserveBytes(numbers.length * 8)
+    const counts = this.#memory.reserveBytes(count * 8)
+    this.#memory.doubles(edges, numbers.length).set(numbers)
+    this.#memory.doubles(counts, count).fill(0)
+    return {
+      edges,
+      counts,
+      count,
+      isEven: bins.length === 1 && isAscending(numbers) && last - first < Number.POSITIVE_INFINITY,
+    }
+  }
+
+  /** Counts elements in the core's memory, as float64. */
+  countBins(dtype: DType, data: Address, elements: number, { edges, counts, count, isEven }: Bins): void {
+    this.#core.countBins(dtypeNumber(dtype), data, elements, edges, count, isEven ? 1 : 0, counts)
+  }
+
+  /** The edges of bins, then their counts. */
+  binnedCounts({ edges, counts, count }: Bins): number[] {
+    return [...this.#memory.doubles(edges, count + 1), ...this.#memory.doubles(counts, count)]
+  }
+
+  /** The same of all elements of a tensor, which must be in the core's memory and real. */
+  histogram(dtype: DType, data: Address, count: number, bins: readonly number[]): number[] {
+    return this.#memory.scoped(() => {
+      const range = this.reserveRange()
+      if (bins.length === 1) this.extendRange(dtype, data, count, range)
+      const counted = this.reserveBins(bins, range)
+      this.countBins(dtype, data, count, counted)
+      return this.binnedCounts(counted)
+    })
+  }
+
   /** The elements at some ranks, counted from 0; null if the elements can't be ordered. */
   #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
     if (dtype === 'float32') {
@@ -169,4 +232,24 @@ export class ElementKernels {
       return ordered ? ranks.map(rank => this.#core.selectKth(numbers, count, rank)) : null
     })
   }
+}
+
+/** Whether each edge is above the one before: it need not be where a range is too narrow for its bins. */
+function isAscending(edges: readonly number[]): boolean {
+  let last = Number.NEGATIVE_INFINITY
+  for (const edge of edges) {
+    if (edge <= last) return false
+    last = edge
+  }
+  return true
+}
+
+/** The edges of bins of one width, as numpy makes them: 0 to 1 for no numbers, and half a unit on either side for one. No edge is −0. */
+function evenEdges(low: number, high: number, bins: number): number[] {
+  const [first, last] = low > high ? [0, 1] : low === high ? [low - 0.5, high + 0.5] : [low + 0, high + 0]
+  const width = (last - first) / bins
+  // The width may be more than float64 holds.
+  const edge = (i: number) =>
+    width < Number.POSITIVE_INFINITY ? i * width + first : first * (1 - i / bins) + last * (i / bins)
+  return Array.from({ length: bins + 1 }, (_, i) => (i === bins ? last : edge(i)))
 }

@@ -1,7 +1,16 @@
 /** From a row of moments to the reductions that users ask for. See MomentsRow in abi.ts. */
 
 import { QueryError, ReductionUndefined, UsageError } from '../errors.js'
-import { type DType, REDUCTIONS, type ReductionBase, type ReductionName } from '../types.js'
+import {
+  COUNTS,
+  type CountName,
+  type DType,
+  type MomentName,
+  REDUCTIONS,
+  type ReductionBase,
+  type ReductionName,
+  type StatisticName,
+} from '../types.js'
 import { KnownMoments, NumberForm } from './border/abi.js'
 import { withEngineSync } from './engines.js'
 import { MOMENT_INDEX, type MomentSlot, ROW_LENGTH } from './moments-row.js'
@@ -23,16 +32,17 @@ export interface ExactExtremes {
   readonly abs_max: bigint
 }
 
-/** Whether a reduction is defined for a dtype: strings have none; complex numbers have no order and no product. */
-export function isDefined(name: ReductionName, dtype: DType): boolean {
+/** Whether a statistic is defined for a dtype: strings have none; complex numbers have no order and no product. */
+export function isDefined(name: StatisticName | 'percentile', dtype: DType): boolean {
   if (dtype === 'string') return false
   if (dtype !== 'complex64' && dtype !== 'complex128') return true
-  return name !== 'min' && name !== 'max' && name !== 'prod'
+  return name !== 'min' && name !== 'max' && name !== 'prod' && name in PART_BY_NAME
 }
 
-/** The error for a reduction that is not defined for a dtype. */
-export function undefinedReduction(name: ReductionName, dtype: DType): ReductionUndefined {
+/** The error for a statistic that is not defined for a dtype. */
+export function undefinedReduction(name: StatisticName | 'percentile', dtype: DType): ReductionUndefined {
   if (dtype === 'string') return new ReductionUndefined(name, dtype, 'strings hold no numbers')
+  if (!(name in PART_BY_NAME)) return new ReductionUndefined(name, dtype, 'complex numbers have no order')
   const detail = name === 'prod' ? 'no product of complex numbers is computed' : 'complex numbers have no order'
   return new ReductionUndefined(name, dtype, `${detail}; abs_${name}, of the magnitudes, is defined`)
 }
@@ -79,8 +89,8 @@ export class Moments {
    * Whether the row was made to answer this reduction: see `setFor`. If the dtype doesn't have it, `reduction` still
    * throws.
    */
-  knows(name: ReductionName): boolean {
-    const { known } = PART_BY_REDUCTION[name]
+  knows(name: MomentName): boolean {
+    const { known } = PART_BY_NAME[name]
     return (this.slot('known') & known) === known
   }
 
@@ -102,15 +112,17 @@ export class Moments {
   }
 
   /**
-   * A reduction of the elements: population variance and std, l1 = Σ|x|, l2 = √Σx².
+   * A reduction of the elements: population variance and std, l1 = Σ|x|, l2 = √Σx². Or how many there are: no NaN changes that.
    * @throws ReductionUndefined for a reduction that is not defined for the dtype
    * @throws QueryError (`ReductionUnknown`) for one that the row was not made for
    */
-  reduction(name: ReductionName): ReductionValue {
-    const { base, absolute, slot, form } = PART_BY_REDUCTION[name]
+  reduction(name: MomentName): ReductionValue {
+    const { base, absolute, slot, form } = PART_BY_NAME[name]
     if (!this.knows(name)) throw unknownReduction(name)
     if (this.#isFinite) return this.#finite(slot, form)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
+    if (name === 'inf_count') return this.infinityCount
+    if (base === 'count') return this.slot(slot)
     if (this.nanCount > 0) return this.#isComplex && (name === 'mean' || name === 'sum') ? complexNaN : Number.NaN
     if (this.#isComplex && !absolute) {
       if (base === 'mean' || base === 'sum') return this.#complex(base)
@@ -226,9 +238,9 @@ export function isFiniteRow(rows: Float64Array, from: number): boolean {
   return rows[from + MOMENT_INDEX.count]! > 0 && special === 0 && !(Math.abs(rows[from + MOMENT_INDEX.exponent]!) > 0)
 }
 
-/** What a reduction is computed from. */
+/** What is computed from a row of moments, and how. */
 interface Part {
-  readonly base: ReductionBase
+  readonly base: ReductionBase | 'count'
   readonly absolute: boolean
   /** What a row must know for it. */
   readonly known: KnownMoments
@@ -258,21 +270,35 @@ function partOf(name: ReductionName): Part {
   return { base, absolute, known, slot, form }
 }
 
-const PART_BY_REDUCTION = Object.fromEntries(REDUCTIONS.map(name => [name, partOf(name)])) as Readonly<
-  Record<ReductionName, Part>
->
+/** The slot of each count. A finite row has no infinities of either sign. */
+const COUNT_SLOTS: Readonly<Record<CountName, MomentSlot>> = {
+  count: 'count',
+  nan_count: 'nanCount',
+  inf_count: 'positiveInfinityCount',
+  zero_count: 'zeroCount',
+}
+
+function countPart(name: CountName): Part {
+  const known = name === 'zero_count' ? KnownMoments.extremes : KnownMoments.none
+  return { base: 'count', absolute: false, known, slot: COUNT_SLOTS[name], form: NumberForm.slot }
+}
+
+const PART_BY_NAME = Object.fromEntries([
+  ...REDUCTIONS.map(name => [name, partOf(name)] as const),
+  ...COUNTS.map(name => [name, countPart(name)] as const),
+]) as Readonly<Record<MomentName, Part>>
 
 /** How to compute a reduction from a finite row, for lines that the core writes. */
-export function numberFrom(name: ReductionName): { readonly slot: MomentSlot; readonly form: NumberForm } {
-  return PART_BY_REDUCTION[name]
+export function numberFrom(name: MomentName): { readonly slot: MomentSlot; readonly form: NumberForm } {
+  return PART_BY_NAME[name]
 }
 
-/** The smallest set that answers all of these reductions, so that a scan computes no more than is asked for. */
-export function setFor(names: readonly ReductionName[]): KnownMoments {
-  return names.reduce((known, name) => known | PART_BY_REDUCTION[name].known, KnownMoments.none)
+/** The smallest set that answers all of these, so that a scan computes no more than is asked for. */
+export function setFor(names: readonly MomentName[]): KnownMoments {
+  return names.reduce((known, name) => known | PART_BY_NAME[name].known, KnownMoments.none)
 }
 
-function unknownReduction(name: ReductionName): QueryError {
+function unknownReduction(name: MomentName): QueryError {
   const detail = `expected moments computed with ${name}, got some computed without it`
   return new QueryError('ReductionUnknown', detail, { reduction: name })
 }

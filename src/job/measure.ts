@@ -1,5 +1,6 @@
 /** Moments of records, and what else is asked about the elements of a record or of two. */
 
+import type { ElementStatistic } from '../engine/statistic.js'
 import type { StoreSpec } from '../store/store.js'
 import type { JobRecords, ReadBatch, RecordPlace } from './plan/coalesce.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
@@ -7,7 +8,15 @@ import type { RawValue } from './value.js'
 
 /** What is asked about elements besides their moments. Plain numbers, since it crosses a thread. */
 export interface Task {
-  readonly kind: 'value' | 'allclose' | 'change' | 'activity' | 'count' | 'channels' | 'percentiles'
+  readonly kind:
+    | 'value'
+    | 'allclose'
+    | 'change'
+    | 'activity'
+    | 'count'
+    | 'channels'
+    | 'percentiles'
+    | ElementStatistic['kind']
   /** The record it is about; if two are compared, the first. */
   readonly first: number
   /** The record it is compared with; -1 if there is none. */

@@ -1,8 +1,9 @@
 /** A row of a scan, and how it is written: as CSV, or as a line of JSON. Threads write the rows that they make. */
 
 import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/moments.js'
+import type { ElementHistogram, Statistics, StatisticValue } from '../engine/statistic.js'
 import { pathOfUrl, type TrialscanError } from '../errors.js'
-import type { DType, GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import type { DType, GlobalStep, Mode, ModeStep, MomentName, ReductionName, StatisticName, Worker } from '../types.js'
 
 /** Where a row's tensor was saved. */
 interface SavedAt {
@@ -14,7 +15,7 @@ interface SavedAt {
 
 interface AnyRow extends SavedAt {
   /** Those of the requested reductions that the tensor has, in the requested order. */
-  readonly reductions: Readonly<Partial<Record<ReductionName, ReductionValue>>>
+  readonly reductions: Statistics
   /** The exact values: min and max of int64 and uint64, and what was saved as such. */
   readonly exact?: ExactExtremes | Readonly<Partial<Record<ReductionName, bigint>>>
 }
@@ -86,7 +87,7 @@ export interface RowFormat {
 }
 
 /** @param reductions those that get a column (CSV) or a key (JSON) */
-export function rowFormat(name: RowFormatName, reductions: readonly ReductionName[]): RowFormat {
+export function rowFormat(name: RowFormatName, reductions: readonly StatisticName[]): RowFormat {
   const writer = name === 'csv' ? csv(reductions) : jsonl(reductions)
   return {
     ...writer,
@@ -101,7 +102,7 @@ export function rowFormat(name: RowFormatName, reductions: readonly ReductionNam
 type RowPieces = Omit<RowFormat, 'line'>
 
 /** Comma-separated values, quoted as RFC 4180 says, with one header row; lines end with a newline. */
-function csv(reductions: readonly ReductionName[]): RowPieces {
+function csv(reductions: readonly StatisticName[]): RowPieces {
   const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
   const numbers = new NumberTexts(plainNumber)
   const name: RowPieces['name'] = tensor => csvCell(tensor ?? '')
@@ -125,7 +126,9 @@ function csv(reductions: readonly ReductionName[]): RowPieces {
       for (const name of reductions) {
         const value = reductionOf(row, name)
         text.ascii(',')
-        if (value !== undefined) text.ascii(isComplex(value) ? complexText(value) : numbers.of(value))
+        if (value === undefined) continue
+        if (isHistogram(value)) text.ascii(value.counts.join(' '))
+        else text.ascii(isComplex(value) ? complexText(value) : numbers.of(value))
       }
       text.ascii(`,${saved},`)
       if (error) {
@@ -138,7 +141,7 @@ function csv(reductions: readonly ReductionName[]): RowPieces {
 }
 
 /** JSON objects, one per line: the contract with other programs. The keys and their order don't change. */
-function jsonl(reductions: readonly ReductionName[]): RowPieces {
+function jsonl(reductions: readonly StatisticName[]): RowPieces {
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
   const numbers = new NumberTexts(jsonNumber)
   const name: RowPieces['name'] = tensor => `{"tensor":${JSON.stringify(tensor)}`
@@ -165,7 +168,9 @@ function jsonl(reductions: readonly ReductionName[]): RowPieces {
         const value = reductionOf(row, name)
         if (value === undefined) continue
         text.ascii(key)
-        text.ascii(isComplex(value) ? `{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}` : numbers.of(value))
+        if (isHistogram(value)) text.ascii(histogramText(value))
+        else if (isComplex(value)) text.ascii(`{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`)
+        else text.ascii(numbers.of(value))
       }
       if (saved) text.ascii(',"saved":true')
       if (error) text.utf8(`,"error":${JSON.stringify(errorObject(error))}`)
@@ -269,14 +274,25 @@ export function csvCell(value: string): string {
 }
 
 /** The reduction of a row; exact for the extremes of 64-bit integers. */
-export function reductionOf(row: ScanRow, name: ReductionName): ReductionValue | bigint | undefined {
+export function reductionOf(row: ScanRow, name: MomentName): ReductionValue | bigint | undefined
+export function reductionOf(row: ScanRow, name: StatisticName): StatisticValue | bigint | undefined
+export function reductionOf(row: ScanRow, name: StatisticName): StatisticValue | bigint | undefined {
   const { exact } = row
   if (exact && name in exact) return exact[name as keyof ExactExtremes]
   return row.reductions[name]
 }
 
 export function isComplex(value: unknown): value is Complex {
-  return typeof value === 'object' && value !== null
+  return typeof value === 'object' && value !== null && 're' in value
+}
+
+export function isHistogram(value: unknown): value is ElementHistogram {
+  return typeof value === 'object' && value !== null && 'edges' in value
+}
+
+/** A histogram as JSON: all of its numbers are finite. */
+function histogramText({ counts, edges }: ElementHistogram): string {
+  return `{"counts":[${counts.join(',')}],"edges":[${edges.map(jsonNumber).join(',')}]}`
 }
 
 /** The shortest text that reads back as the same number, with the sign of zero: NaN, Infinity, -0, 1e-7. */

@@ -1,7 +1,8 @@
 /** Records to be reduced to moments, and rows to be written from them. */
 
+import { answerLength, type ElementStatistic } from '../engine/statistic.js'
 import type { StoreSpec } from '../store/store.js'
-import { MODES, type ReductionName } from '../types.js'
+import { MODES, type MomentName } from '../types.js'
 import {
   coalesce,
   columnsOf,
@@ -37,12 +38,15 @@ export interface ScanJob extends RecordJob {
   readonly timed: boolean
   /** How much the rows of moments must know, by the core's numbers. */
   readonly known: number
+  /** What is computed from the elements besides. */
+  readonly statistics: readonly ElementStatistic[]
+  readonly windowByteLength: number
 }
 
 /** How to write rows. */
 export interface LinesRequest {
   readonly format: 'csv' | 'jsonl'
-  readonly reductions: readonly ReductionName[]
+  readonly reductions: readonly MomentName[]
   /** Whether a missing reduction makes a row one with an error, which is not written here. */
   readonly strict: boolean
 }
@@ -62,8 +66,9 @@ export interface LinesJob extends LinesRequest {
 /** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */
 export interface PartJob extends RecordJob {
   readonly kind: 'part'
-  /** As in ScanJob. */
+  /** As in ScanJob; if there are any, the job is about all parts. */
   readonly known: number
+  readonly statistics: readonly ElementStatistic[]
   /** The first part, and the number of parts. */
   readonly part: number
   readonly partCount: number
@@ -86,6 +91,8 @@ export interface PlanContext {
   readonly timed?: boolean | undefined
   /** How much the rows of moments must know: see the engine's KnownMoments. */
   readonly known: number
+  /** What is computed from the elements besides. Default: nothing. */
+  readonly statistics?: readonly ElementStatistic[] | undefined
 }
 
 export interface ScanReply extends RecordReply {
@@ -94,6 +101,8 @@ export interface ScanReply extends RecordReply {
   readonly described: Descriptions
   /** One row of moments per record; undefined for a record that failed. */
   readonly moments: Float64Array
+  /** For each record the answers to all statistics, see `answersLength`; of no meaning if it failed, or has no order. */
+  readonly answers: Float64Array
   /** Rows as text, in order, if they were asked for. */
   readonly lines: WrittenLines | null
 }
@@ -110,8 +119,14 @@ export interface PartReply extends RecordReply {
   readonly described: Descriptions
   /** One row per part. */
   readonly moments: Float64Array
+  readonly answers: Float64Array
   /** One per part. */
   readonly checksums: readonly PartChecksum[]
+}
+
+/** How many numbers answer all statistics of a record. */
+export function answersLength(statistics: readonly ElementStatistic[]): number {
+  return statistics.reduce((length, statistic) => length + answerLength(statistic), 0)
 }
 
 /** A job, and its records, the first of which is `first` in the plan. */
@@ -161,15 +176,17 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
 }
 
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
-  const { store, checkLevel, known } = context
+  const { store, checkLevel, known, statistics = [] } = context
   const parts = Math.ceil(record.byteLength / PART_BYTES)
-  // On disk one per job, so that threads can share them.
-  const atOnce = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
+  // On disk one per job, so that threads can share them. Statistics are of all elements.
+  const shared = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
+  const atOnce = statistics.length > 0 ? parts : shared
   for (let part = 0; part < parts; part += atOnce) {
     yield {
       job: {
         kind: 'part',
         known,
+        statistics,
         store,
         checkLevel,
         ...columnsOf([record]),
@@ -189,7 +206,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
 /** One job of records that are read whole. */
 export function planScan(
   places: readonly RecordPlace[],
-  { store, checkLevel, memory, lines, timed = false, known }: PlanContext,
+  { store, checkLevel, memory, lines, timed = false, known, statistics = [] }: PlanContext,
 ): ScanJob {
   const { files, tags, records } = columnsOf(places)
   const order = inFileOrder(records)
@@ -207,6 +224,8 @@ export function planScan(
     lines: lines ? planLines(places, lines) : null,
     timed,
     known,
+    statistics,
+    windowByteLength: windowByteLength(memory),
   }
 }
 

@@ -1,7 +1,7 @@
 /** Reductions of many arrays, on threads. */
 
 import { ThreadError } from '../errors.js'
-import type { ReductionName } from '../types.js'
+import type { MomentName } from '../types.js'
 import { type ArrayInput, elementsOf } from './elements.js'
 import { knownFor } from './moments.js'
 import type { Pool, ReducedArray } from './pool.js'
@@ -14,7 +14,7 @@ export interface EngineOptions {
 
 export interface MomentsOfOptions {
   /** The reductions that will be asked for. Default: all. */
-  readonly reductions?: readonly ReductionName[]
+  readonly reductions?: readonly MomentName[]
   /**
    * Whether arrays that have a buffer for themselves are moved to a thread and back, instead of being copied: they are detached
    * then. Arrays in a SharedArrayBuffer are neither moved nor copied. Default false.

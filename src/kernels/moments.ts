@@ -3,9 +3,10 @@
 import { KnownMoments } from '../engine/border/abi.js'
 import { withEngineSync } from '../engine/engines.js'
 import { Moments, type ReductionValue, setFor } from '../engine/moments.js'
+import { isMomentName, MOMENT_NAMES } from '../engine/statistic.js'
 import { nearestNames, quote, UsageError } from '../errors.js'
 import type { ArrayElements } from '../job/arrays.js'
-import { REDUCTIONS, type ReductionName } from '../types.js'
+import type { MomentName } from '../types.js'
 import { reduceArray, reduceInPlace } from '../worker/arrays.js'
 import { addressOf, allocationOf } from './allocate.js'
 import { type ArrayInput, elementsOf } from './elements.js'
@@ -17,7 +18,7 @@ import { described, wrong } from './wrong.js'
  * @param known the reductions that will be asked for: fewer take less time. Default: all
  * @throws UsageError
  */
-export function moments(array: ArrayInput, known?: readonly ReductionName[]): Moments {
+export function moments(array: ArrayInput, known?: readonly MomentName[]): Moments {
   return momentsOf(elementsOf('moments', array), knownFor('moments', known))
 }
 
@@ -26,7 +27,7 @@ export function moments(array: ArrayInput, known?: readonly ReductionName[]): Mo
  * @throws UsageError
  * @throws ReductionUndefined for a reduction that is not defined for the dtype
  */
-export function reduce(array: ArrayInput, name: ReductionName): ReductionValue {
+export function reduce(array: ArrayInput, name: MomentName): ReductionValue {
   return momentsOf(elementsOf('reduce', array), knownFor('reduce', [name])).reduction(name)
 }
 
@@ -40,12 +41,12 @@ function momentsOf(array: ArrayElements, known: KnownMoments): Moments {
 }
 
 /** What rows must know for these reductions. @throws UsageError for an unknown one */
-export function knownFor(call: string, names: readonly ReductionName[] | undefined): KnownMoments {
+export function knownFor(call: string, names: readonly MomentName[] | undefined): KnownMoments {
   if (names === undefined) return KnownMoments.all
   if (!Array.isArray(names)) throw wrong(call, 'a list of reductions', described(names))
-  const unknown = names.find(name => !REDUCTIONS.includes(name))
+  const unknown = names.find(name => !isMomentName(name))
   if (unknown === undefined) return setFor(names)
-  const nearest = nearestNames(String(unknown), REDUCTIONS).map(quote).join(' or ')
+  const nearest = nearestNames(String(unknown), MOMENT_NAMES).map(quote).join(' or ')
   const hint = nearest === '' ? '' : `; did you mean ${nearest}?`
   throw new UsageError(`${call}: expected the name of a reduction, got ${described(unknown)}${hint}`, { call })
 }

@@ -7,7 +7,7 @@ import type { WorkerStep } from '../catalog/catalog.js'
 import type { Ahead } from '../catalog/hold.js'
 import type { TrialState } from '../catalog/state.js'
 import type { KnownMoments } from '../engine/border/abi.js'
-import type { ReductionValue } from '../engine/moments.js'
+import type { StatisticValue } from '../engine/statistic.js'
 import { type ErrorData, errorToData } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import type { MeasuredPlace, MeasureReply } from '../job/measure.js'
@@ -20,7 +20,7 @@ import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { pump } from '../runner/pump.js'
 import { runTwice } from '../runner/runner.js'
 import type { StoreSpec } from '../store/store.js'
-import type { ReductionName, Worker } from '../types.js'
+import type { StatisticName, Worker } from '../types.js'
 import { JobAnswers, RecordRef, type StepOfTrial } from './answers.js'
 import type { TaskQuestion } from './question.js'
 import { type Gatherer, StepTensors, type TensorAtStep } from './tensor-at-step.js'
@@ -111,7 +111,7 @@ export class Inquiry implements Ahead, Gatherer {
     return this.#tensor(workerStep, tensor)?.answeredValue
   }
 
-  reduction(workerStep: WorkerStep, tensor: string, name: ReductionName): ReductionValue | undefined {
+  reduction(workerStep: WorkerStep, tensor: string, name: StatisticName): StatisticValue | undefined {
     return this.#tensor(workerStep, tensor)?.answeredReduction(name)
   }
 

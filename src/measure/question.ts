@@ -1,6 +1,7 @@
 /** Questions about a tensor at a step: what was asked, and the answer, which is decoded when it is looked at. */
 
 import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
+import { type ElementHistogram, histogramFrom, isReductionName } from '../engine/statistic.js'
 import {
   EngineError,
   errorFromData,
@@ -14,7 +15,7 @@ import {
 import type { Task } from '../job/measure.js'
 import { type TensorValue, tensorValue } from '../job/tensor-value.js'
 import { savedNumber } from '../scan/saved-number.js'
-import type { GlobalStep, ReductionName } from '../types.js'
+import type { GlobalStep, MomentName, ReductionName } from '../types.js'
 import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'
 
 /** What a question is about. */
@@ -192,9 +193,9 @@ export function readMoments(answer: RecordAnswer, { name, step }: QuestionSubjec
   throw new QueryError('NoTensor', `${name} at step ${step} is a histogram, not a tensor`, { tensor: name })
 }
 
-export function readReduction(answer: RecordAnswer, tensor: QuestionSubject, name: ReductionName): ReductionValue {
+export function readReduction(answer: RecordAnswer, tensor: QuestionSubject, name: MomentName): ReductionValue {
   if (!(answer instanceof Moments || answer instanceof TrialscanError)) {
-    const reduction = answer.reductions[name]
+    const reduction = isReductionName(name) ? answer.reductions[name] : undefined
     if (reduction !== undefined) return reduction
     throw new ReductionUndefined(name, 'a histogram', 'a histogram does not record that')
   }
@@ -212,6 +213,18 @@ export function readSaved(answer: RecordAnswer, tensor: QuestionSubject, name: R
 export function numbersOf(result: TaskAnswer, tensor: QuestionSubject): readonly number[] {
   if ('bytes' in result) throw noNumbers(tensor.name, tensor.step)
   return result
+}
+
+export function readPercentile(result: TaskAnswer, tensor: QuestionSubject): number {
+  const [percentile] = numbersOf(result, tensor)
+  if (percentile === undefined) throw undefinedReduction('percentile', 'complex128')
+  return percentile
+}
+
+export function readElementHistogram(result: TaskAnswer, tensor: QuestionSubject): ElementHistogram {
+  const numbers = numbersOf(result, tensor)
+  if (numbers.length === 0) throw undefinedReduction('histogram', 'complex128')
+  return histogramFrom(numbers)
 }
 
 export function readValue(result: TaskAnswer, tensor: QuestionSubject): TensorValue {

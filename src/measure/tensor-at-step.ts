@@ -4,13 +4,30 @@ import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
 import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, type Moments, type ReductionValue, setFor } from '../engine/moments.js'
+import {
+  type ElementHistogram,
+  expectStatistic,
+  isMomentName,
+  isReductionName,
+  type StatisticValue,
+} from '../engine/statistic.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { TOLERANCE, type Tolerance } from '../job/allclose.js'
 import type { Task } from '../job/measure.js'
 import type { TensorValue } from '../job/tensor-value.js'
 import { checkOptions } from '../options.js'
 import { OF_SCALAR } from '../scan/saved-number.js'
-import type { GlobalStep, Mode, ModeStep, ReductionName, Worker } from '../types.js'
+import type {
+  GlobalStep,
+  HistogramName,
+  Mode,
+  ModeStep,
+  MomentName,
+  PercentileName,
+  ReductionName,
+  StatisticName,
+  Worker,
+} from '../types.js'
 import type { RecordRef, StepOfTrial, TaskAnswer } from './answers.js'
 import {
   type Activity,
@@ -26,7 +43,9 @@ import {
   readChange,
   readChannelSums,
   readCount,
+  readElementHistogram,
   readMoments,
+  readPercentile,
   readReduction,
   readSaved,
   readValue,
@@ -110,11 +129,23 @@ export class TensorAtStep implements QuestionSubject {
     return [...this.#saved.reductions.keys()]
   }
 
-  /** A reduction: as the hook saved it, or else computed from the value. */
-  reduction(name: ReductionName): Question<ReductionValue> {
+  /** A reduction: as the hook saved it, or else computed from the value, as counts, percentiles and histograms are. */
+  reduction(name: MomentName): Question<ReductionValue>
+  reduction(name: PercentileName): Question<number>
+  reduction(name: HistogramName): Question<ElementHistogram>
+  reduction(name: StatisticName): Question<StatisticValue>
+  reduction(name: StatisticName): Question<StatisticValue> {
+    if (isMomentName(name)) return this.#ofMoments(name)
+    const { kind, numbers } = expectStatistic(name)
+    return kind === 'histogram'
+      ? this.#task(kind, numbers, null, readElementHistogram)
+      : this.#task(kind, numbers, null, readPercentile)
+  }
+
+  #ofMoments(name: MomentName): Question<ReductionValue> {
     const known = this.#find<ReductionValue>(name)
     if (known) return known
-    const location = this.#saved.reductions.get(name)
+    const location = isReductionName(name) ? this.#saved.reductions.get(name) : undefined
     if (location) {
       const record = this.#of.inquiry.record(this.#of, location)
       this.#of.inquiry.know(OF_SCALAR)
@@ -129,7 +160,7 @@ export class TensorAtStep implements QuestionSubject {
    * The moments of the value: the number of elements, NaN, infinities and zeros, the extremes, and what these
    * reductions need. No arguments mean all reductions.
    */
-  moments(...reductions: readonly ReductionName[]): Question<Moments> {
+  moments(...reductions: readonly MomentName[]): Question<Moments> {
     this.#of.inquiry.know(reductions.length === 0 ? KnownMoments.all : setFor(reductions))
     return this.counts()
   }
@@ -190,10 +221,14 @@ export class TensorAtStep implements QuestionSubject {
   }
 
   /** A reduction, if it was asked for and is known, or follows from what is. */
-  answeredReduction(name: ReductionName): ReductionValue | undefined {
+  answeredReduction(name: StatisticName): StatisticValue | undefined {
+    if (!isMomentName(name)) {
+      const { kind, numbers } = expectStatistic(name)
+      return this.#findTask<StatisticValue>(kind, this.#of.inquiry.sameNumbers(numbers), null)?.answer
+    }
     const asked = this.#find<ReductionValue>(name)
     if (asked) return asked.answer
-    if (this.#saved.reductions.has(name)) return undefined
+    if (isReductionName(name) && this.#saved.reductions.has(name)) return undefined
     const moments = this.#find<Moments>('moments')?.answer
     return moments?.knows(name) && isDefined(name, moments.dtype) ? moments.reduction(name) : undefined
   }
@@ -216,16 +251,26 @@ export class TensorAtStep implements QuestionSubject {
     read: (result: TaskAnswer, tensor: QuestionSubject) => A,
   ): Question<A> {
     const numbers = this.#of.inquiry.sameNumbers(given)
-    for (let asked = this.#asked; asked !== null; asked = asked.next) {
-      if (asked.kind !== kind) continue
-      const task = asked as TaskQuestion<A>
-      if (task.numbers === numbers && task.other === other) return task
-    }
+    const known = this.#findTask<A>(kind, numbers, other)
+    if (known) return known
     const without = this.hasValue ? (other?.hasValue === false ? other : null) : this
     if (without) return this.#ask(new Unanswerable(kind, this, 'the value', without))
     const question = new TaskQuestion(kind, this, numbers, other, read)
     this.#of.inquiry.tasks.push(question)
     return this.#ask(question)
+  }
+
+  #findTask<A>(
+    kind: Task['kind'],
+    numbers: readonly number[],
+    other: TensorAtStep | null,
+  ): TaskQuestion<A> | undefined {
+    for (let asked = this.#asked; asked !== null; asked = asked.next) {
+      if (asked.kind !== kind) continue
+      const task = asked as TaskQuestion<A>
+      if (task.numbers === numbers && task.other === other) return task
+    }
+    return undefined
   }
 
   #ask<A>(question: AnyQuestion<A>): Question<A> {

@@ -10,7 +10,7 @@ import { checkOptions, type Kind, kinds, optionsOf } from '../options.js'
 import { parseReductions } from '../trial/reduction.js'
 import type { Tensor } from '../trial/tensor.js'
 import { stateOf, Trial } from '../trial/trial.js'
-import type { ReductionName, Worker } from '../types.js'
+import type { StatisticName, Worker } from '../types.js'
 
 export interface RequireOptions {
   /** Default: the rule's base trial. */
@@ -20,7 +20,7 @@ export interface RequireOptions {
   /** Default: of several workers, the first in sorted order that has it. */
   readonly worker?: string | null | undefined
   /** Only these reductions (`mean`, `abs_max`, …) are needed. Default: the value. */
-  readonly reductions?: readonly ReductionName[]
+  readonly reductions?: readonly StatisticName[]
 }
 
 export const trialKind: Kind<Trial> = kinds.that('a trial', given => given instanceof Trial)
@@ -29,7 +29,7 @@ const REQUIRE_OPTIONS = optionsOf<RequireOptions>({
   regex: kinds.flag,
   worker: kinds.orNull(kinds.text),
   // Whether they are known is told apart, with the nearest.
-  reductions: kinds.listOf<ReductionName>(
+  reductions: kinds.listOf<StatisticName>(
     'names of reductions',
     kinds.that('a name', name => typeof name === 'string'),
   ),
@@ -44,7 +44,7 @@ interface Required {
   readonly worker: string | null
   readonly steps: Set<number>
   /** Null: the value. */
-  readonly reductions: readonly ReductionName[] | null
+  readonly reductions: readonly StatisticName[] | null
 }
 
 export class RequiredTensors {

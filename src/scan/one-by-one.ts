@@ -10,15 +10,17 @@ import type { KnownReductions } from '../catalog/remembered.js'
 import type { TrialState } from '../catalog/state.js'
 import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
+import { elementStatistics, isMomentName, isReductionName, type StatisticValue } from '../engine/statistic.js'
 import { ReductionUndefined } from '../errors.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
-import { planScan } from '../job/scan.js'
+import type { ScanRow } from '../job/row.js'
+import { type PlanContext, planScan } from '../job/scan.js'
 import type { ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import type { Store } from '../store/store.js'
-import type { ReductionName } from '../types.js'
+import type { MomentName, StatisticName } from '../types.js'
 import { recordResults } from './record-result.js'
 import type { ScanItem } from './rows.js'
 import { OF_SCALAR, savedNumber } from './saved-number.js'
@@ -26,10 +28,10 @@ import { Scan } from './scan.js'
 
 interface ReductionRequest {
   readonly item: ScanItem & { readonly saved: SavedTensor }
-  readonly reduction: ReductionName
+  readonly reduction: StatisticName
   /** Whether the item's value is the saved reduction itself. */
   readonly isSaved: boolean
-  readonly resolve: (value: ReductionValue) => void
+  readonly resolve: (value: StatisticValue) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -52,10 +54,24 @@ export function readOneReduction(
   state: TrialState,
   workerStep: WorkerStep,
   saved: SavedTensor,
-  reduction: ReductionName,
+  reduction: MomentName,
   options: ReadOptions,
-): Promise<ReductionValue> {
-  const location = saved.reductions.get(reduction)
+): Promise<ReductionValue>
+export function readOneReduction(
+  state: TrialState,
+  workerStep: WorkerStep,
+  saved: SavedTensor,
+  reduction: StatisticName,
+  options: ReadOptions,
+): Promise<StatisticValue>
+export function readOneReduction(
+  state: TrialState,
+  workerStep: WorkerStep,
+  saved: SavedTensor,
+  reduction: StatisticName,
+  options: ReadOptions,
+): Promise<StatisticValue> {
+  const location = isReductionName(reduction) ? saved.reductions.get(reduction) : undefined
   // A saved reduction is read as what it is: a tensor of one element.
   const item = { workerStep, saved: location ? { ...saved, value: location } : saved }
   return new Promise((resolve, reject) => {
@@ -64,7 +80,7 @@ export function readOneReduction(
       batches = new Map()
       batchesOf.set(state, batches)
     }
-    const key = JSON.stringify([options.checkLevel, options.threads, options.memory])
+    const key = JSON.stringify([isMomentName(reduction), options.checkLevel, options.threads, options.memory])
     const request: ReductionRequest = { item, reduction, isSaved: location !== undefined, resolve, reject }
     const open = batches.get(key)
     if (open !== undefined) {
@@ -77,7 +93,8 @@ export function readOneReduction(
     // others.
     setImmediate(() => {
       batches.delete(key)
-      readBatch(state, batch, options).catch((error: unknown) => {
+      const read = isMomentName(reduction) ? readBatch : readStatistics
+      read(state, batch, options).catch((error: unknown) => {
         for (const { reject } of batch) reject(error)
       })
     })
@@ -101,7 +118,7 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
     let needed: KnownMoments = 0
     for (const { place, requests } of records) {
       byteLength += place.byteLength
-      for (const { reduction, isSaved } of requests) needed |= isSaved ? OF_SCALAR : setFor([reduction])
+      for (const { reduction, isSaved } of requests) needed |= isSaved ? OF_SCALAR : knownFor(reduction)
     }
     if (byteLength <= SMALL_BYTES * records.length) needed = KnownMoments.all
     const context = { store: access.spec, checkLevel, memory, known: needed }
@@ -119,25 +136,67 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
       take(first!, 'moments' in result! ? result.moments : result!.histogram.reductions)
       return
     }
-    records.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
-    const scan = new Scan({
-      problems: [],
-      items: records.map(({ requests }) => requests[0]!.item),
-      reductions: [...new Set(records.flatMap(({ requests }) => requests.map(({ reduction }) => reduction)))],
-      strict: false,
-      context,
-      runner: totalBytes => access.runner(threads, totalBytes, memory),
-      url,
-      signal: undefined,
-      onProgress: undefined,
-    })
-    let at = 0
-    for await (const { error, moments, reductions } of scan) {
-      const asked = records[at++]!
-      if (error) for (const { reject } of asked.requests) reject(error)
-      else take(asked, moments ? momentsOf(moments.dtype, moments.row.slice()) : reductions)
-    }
+    await scanRecords(state, records, options, context, (asked, { moments, reductions }) =>
+      take(asked, moments ? momentsOf(moments.dtype, moments.row.slice()) : reductions),
+    )
   }
+}
+
+/** Reads what moments don't know, which is not remembered. */
+async function readStatistics(
+  state: TrialState,
+  batch: readonly ReductionRequest[],
+  options: ReadOptions,
+): Promise<void> {
+  const { access } = state
+  const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
+  const records = [...(await byRecord(batch, checkLevel, access.store))]
+  const statistics = elementStatistics([...new Set(batch.map(({ reduction }) => reduction))])
+  const context = { store: access.spec, checkLevel, memory: options.memory ?? DEFAULT_MEMORY, known: 0, statistics }
+  await scanRecords(state, records, options, context, ({ requests }, { moments, reductions }) => {
+    for (const { reduction, resolve, reject } of requests) {
+      const value = reductions[reduction]
+      if (value !== undefined) resolve(value)
+      else reject(moments ? undefinedReduction(reduction, moments.dtype) : notInHistogram(reduction))
+    }
+  })
+}
+
+/** Hands out the row of each record, or rejects what was asked of it. */
+async function scanRecords(
+  { access }: TrialState,
+  records: RecordRequests[],
+  { threads }: ReadOptions,
+  context: PlanContext,
+  take: (asked: RecordRequests, row: ScanRow) => void,
+): Promise<void> {
+  records.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
+  const scan = new Scan({
+    problems: [],
+    items: records.map(({ requests }) => requests[0]!.item),
+    reductions: [...new Set(records.flatMap(({ requests }) => requests.map(({ reduction }) => reduction)))],
+    strict: false,
+    context,
+    runner: totalBytes => access.runner(threads, totalBytes, context.memory),
+    url: path => access.store.url(path),
+    signal: undefined,
+    onProgress: undefined,
+  })
+  let at = 0
+  for await (const row of scan) {
+    const asked = records[at++]!
+    if (row.error) for (const { reject } of asked.requests) reject(row.error)
+    else take(asked, row)
+  }
+}
+
+/** What moments must know to answer it. */
+function knownFor(reduction: StatisticName): KnownMoments {
+  return isMomentName(reduction) ? setFor([reduction]) : KnownMoments.none
+}
+
+function notInHistogram(reduction: StatisticName): ReductionUndefined {
+  return new ReductionUndefined(reduction, 'a histogram', 'a histogram does not record that')
 }
 
 /** Several reductions of one value are made from one record. */
@@ -169,7 +228,7 @@ function fileOf({ item: { workerStep, saved } }: ReductionRequest): string {
 
 function isAnswered(known: KnownReductions, { reduction, isSaved }: ReductionRequest): boolean {
   if (!(known instanceof Moments)) return known[reduction] !== undefined
-  return isSaved || known.knows(reduction)
+  return isSaved || (isMomentName(reduction) && known.knows(reduction))
 }
 
 function answer({ requests }: RecordRequests, known: KnownReductions): void {
@@ -177,12 +236,12 @@ function answer({ requests }: RecordRequests, known: KnownReductions): void {
     if (!(known instanceof Moments)) {
       const value = known[reduction]
       if (value !== undefined) resolve(value)
-      else reject(new ReductionUndefined(reduction, 'a histogram', 'a histogram does not record that'))
-    } else if (isSaved) {
+      else reject(notInHistogram(reduction))
+    } else if (isSaved && isReductionName(reduction)) {
       const value = savedNumber(known, reduction)
       if (value instanceof ReductionUndefined) reject(value)
       else resolve(value)
-    } else if (isDefined(reduction, known.dtype)) resolve(known.reduction(reduction))
+    } else if (isMomentName(reduction) && isDefined(reduction, known.dtype)) resolve(known.reduction(reduction))
     else reject(undefinedReduction(reduction, known.dtype))
   }
 }

@@ -8,7 +8,7 @@ import { type HistogramResult, shapesOf } from '../job/reply.js'
 import type { ScanReply } from '../job/scan.js'
 
 export type RecordResult =
-  | { readonly moments: Moments; readonly shape: readonly number[] }
+  | { readonly moments: Moments; readonly shape: readonly number[]; readonly answers: Float64Array }
   | { readonly histogram: HistogramResult }
   | { readonly error: TrialscanError }
 
@@ -36,6 +36,7 @@ export function recordResults(reply: ScanReply): RecordResult[] {
   const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
   const histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
   const shapes = shapesOf(reply.described)
+  const width = reply.answers.length / Math.max(1, reply.described.dtypes.length)
   return Array.from(reply.described.dtypes, (number, record): RecordResult => {
     const error = errors.get(record)
     const histogram = histograms.get(record)
@@ -44,7 +45,8 @@ export function recordResults(reply: ScanReply): RecordResult[] {
     const dtype = dtypeOf(number)
     if (dtype === undefined) return { error: noAnswer(record) }
     const row = reply.moments.subarray(record * ROW_LENGTH, (record + 1) * ROW_LENGTH)
-    return { moments: new Moments(dtype, row), shape: shapes[record]! }
+    const answers = reply.answers.subarray(record * width, (record + 1) * width)
+    return { moments: new Moments(dtype, row), shape: shapes[record]!, answers }
   })
 }
 

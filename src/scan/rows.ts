@@ -2,11 +2,12 @@
 
 import { recordPlace, type SavedTensor, type WorkerStep } from '../catalog/catalog.js'
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
+import { isReductionName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistic.js'
 import { ReductionUndefined, type TrialscanError, withFullPath } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'
 import type { ScanRow } from '../job/row.js'
-import type { ReductionName } from '../types.js'
+import type { ReductionName, StatisticName } from '../types.js'
 import type { RecordResult } from './record-result.js'
 import { savedNumber } from './saved-number.js'
 
@@ -30,7 +31,7 @@ export interface RowsRequest {
   /** Iterated more than once. */
   readonly items: Iterable<ScanItem>
   /** The reductions of `all` are left out if a dtype does not have them; for one asked for by name that is an error. */
-  readonly reductions: readonly ReductionName[]
+  readonly reductions: readonly StatisticName[]
   readonly strict: boolean
   readonly url: (path: string) => string
 }
@@ -50,7 +51,7 @@ export function totals({ items, reductions }: RowsRequest): {
     if (saved.value !== null) totalBytes += saved.value.byteLength
     else {
       hasSaved ||= saved.reductions.size > 0
-      for (const name of reductions) totalBytes += saved.reductions.get(name)?.byteLength ?? 0
+      for (const name of savedNames(saved, reductions)) totalBytes += saved.reductions.get(name)!.byteLength
     }
   }
   return { totalRows, totalBytes, hasSaved }
@@ -66,7 +67,7 @@ export function* planRecords({ items, reductions }: RowsRequest, rows: PlannedRo
       rows.push({ workerStep, saved, recordCount: 1, reductions: null })
       yield recordPlace(workerStep, saved.value, workerStep)
     } else if (saved.reductions.size > 0) {
-      const names = reductions.filter(name => saved.reductions.has(name))
+      const names = savedNames(saved, reductions)
       rows.push({ workerStep, saved, recordCount: names.length, reductions: names })
       if (names.length === 0) yield null
       for (const name of names) yield recordPlace(workerStep, saved.reductions.get(name)!)
@@ -74,14 +75,21 @@ export function* planRecords({ items, reductions }: RowsRequest, rows: PlannedRo
   }
 }
 
+/** Those of the names under which the hook has saved a reduction. */
+function savedNames({ reductions }: SavedTensor, names: readonly StatisticName[]): ReductionName[] {
+  return names.filter(name => isReductionName(name)).filter(name => reductions.has(name))
+}
+
 /** Makes rows from what was read from their records. */
 export class RowMaker {
   readonly #request: RowsRequest
+  readonly #columns: readonly StatisticColumn[]
   /** Event files that an error has already named in full. */
   readonly #named = new Set<string>()
 
   constructor(request: RowsRequest) {
     this.#request = request
+    this.#columns = statisticColumns(request.reductions)
   }
 
   row(row: PlannedRow, results: readonly RecordResult[]): ScanRow {
@@ -103,17 +111,19 @@ export class RowMaker {
       const error = this.#naming(result.error, workerStep, saved.value!)
       return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error }
     }
-    const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
+    const reductions: Values = {}
     if ('histogram' in result) {
       const { shape, reductions: told } = result.histogram
-      for (const name of this.#request.reductions) if (told[name] !== undefined) reductions[name] = told[name]
+      for (const name of this.#request.reductions) {
+        if (isReductionName(name) && told[name] !== undefined) reductions[name] = told[name]
+      }
       return { tensor, ...place, dtype: 'float64', shape, reductions, saved: true }
     }
-    const { moments, shape } = result
+    const { moments, shape, answers } = result
     const { dtype, exact } = moments
     let undefinedFor: TrialscanError | undefined
-    for (const name of this.#request.reductions) {
-      if (isDefined(name, dtype)) reductions[name] = moments.reduction(name)
+    for (const { name, read } of this.#columns) {
+      if (isDefined(name, dtype)) read(reductions, moments, answers)
       else if (this.#request.strict && dtype !== 'string') undefinedFor ??= undefinedReduction(name, dtype)
     }
     const read = { tensor, ...place, dtype, shape, reductions, saved: false, moments, ...(exact && { exact }) } as const

@@ -1,6 +1,7 @@
 /** A scan: one plan over everything asked for, run on threads; rows come in a stable order, as soon as they are ready. */
 
 import type { KnownMoments } from '../engine/border/abi.js'
+import { isMomentName } from '../engine/statistic.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
 import { shapesOf, type ThreadTimes } from '../job/reply.js'
@@ -132,7 +133,11 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (head !== '') yield encoder.encode(head)
     let open: Uint8Array[] = []
     let byteLength = 0
-    for await (const { planned, results } of this.#rows({ format, reductions, strict })) {
+    // The threads write what moments know.
+    const written = reductions.filter(isMomentName)
+    const isWritten = written.length === reductions.length
+    const request = isWritten ? { format, reductions: written, strict } : undefined
+    for await (const { planned, results } of this.#rows(request)) {
       const [only] = results
       let text: Uint8Array
       if (only && 'text' in only) {
@@ -277,7 +282,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       if (failure) return { error: errorFromData(failure.error) }
       replies.push(part)
     }
-    const { described } = replies[0]!
+    const { described, answers } = replies[0]!
     const { startByte, byteLength } = job.records
     const moments = mergeParts({
       rows: replies.flatMap(({ moments, checksums }) => rowsOf(moments, checksums.length)),
@@ -288,7 +293,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       placeOf: () => ({ url: this.#request.url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! }),
       checkLevel: job.checkLevel,
     })
-    return moments instanceof Error ? { error: moments } : { moments, shape: shapesOf(described)[0]! }
+    return moments instanceof Error ? { error: moments } : { moments, shape: shapesOf(described)[0]!, answers }
   }
 
   /** The error of one record, from that of its whole job. */

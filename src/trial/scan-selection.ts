@@ -8,7 +8,7 @@ import { kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import type { ScanItem } from '../scan/rows.js'
 import type { ScanProgress } from '../scan/scan.js'
-import type { Mode, ReductionName, Worker } from '../types.js'
+import type { Mode, StatisticName, Worker } from '../types.js'
 import { asList, collectionOf, expectTensor, matcher } from './names.js'
 
 export interface ScanOptions extends ReadOptions {
@@ -28,8 +28,11 @@ export interface ScanOptions extends ReadOptions {
   /** Only steps saved in this mode. */
   readonly mode?: Mode
   readonly workers?: Worker | readonly Worker[]
-  /** Default: `all` eighteen, as far as the dtype has them. To check names that users give, see `parseReductions`. */
-  readonly reductions?: readonly ReductionName[] | 'all'
+  /**
+   * Reductions, counts, percentiles and histograms. Default: `all` eighteen reductions, as far as the dtype has them. To check names
+   * that users give, see `parseReductions`.
+   */
+  readonly reductions?: readonly StatisticName[] | 'all'
   /** Whether `stats.spent` reports where the time went. This takes a second walk over the records. Default: false. */
   readonly timed?: boolean
   /** Aborts the scan: the loop over it then throws the signal's reason. */

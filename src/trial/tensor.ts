@@ -5,6 +5,7 @@ import { currentHold } from '../catalog/hold.js'
 import type { TrialState } from '../catalog/state.js'
 import { STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import type { ReductionValue } from '../engine/moments.js'
+import { type ElementHistogram, isReductionName, type StatisticValue } from '../engine/statistic.js'
 import { UNFOLD_LIMIT } from '../engine/values.js'
 import {
   errorFromData,
@@ -26,7 +27,7 @@ import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import { pump } from '../runner/pump.js'
 import { readOneReduction } from '../scan/one-by-one.js'
-import type { Mode, ReductionBase, ReductionName, Worker } from '../types.js'
+import type { CountName, HistogramName, Mode, PercentileName, ReductionBase, ReductionName, Worker } from '../types.js'
 import { parseReductions } from './reduction.js'
 import { type SavedAtStep, SavedSteps } from './saved-steps.js'
 
@@ -145,25 +146,28 @@ export class Tensor {
   /**
    * A reduction at a step: as the hook saved it, or else computed from the value. Calls made together are read
    * together.
-   * @param name one of min, max, mean, std, variance, sum, prod, l1, l2
+   * @param name one of min, max, mean, std, variance, sum, prod, l1, l2; or a count, a percentile (`p50`), a histogram
    * @param options `abs`: of the absolute values
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
    */
-  async reductionValue(step: number, name: ReductionBase, options?: ReductionOptions): Promise<ReductionValue> {
+  reductionValue(step: number, name: ReductionBase, options?: ReductionOptions): Promise<ReductionValue>
+  reductionValue(step: number, name: CountName | PercentileName, options?: SavedOptions): Promise<number>
+  reductionValue(step: number, name: HistogramName, options?: SavedOptions): Promise<ElementHistogram>
+  async reductionValue(
+    step: number,
+    name: ReductionBase | CountName | PercentileName | HistogramName,
+    options?: ReductionOptions,
+  ): Promise<StatisticValue> {
     const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)
     const { mode = 'GLOBAL', worker, abs = false } = asked
     if (name.startsWith('abs_')) throw new UsageError(`expected abs: true beside ${name.slice(4)}, got ${name}`)
-    const [reduction] = parseReductions([abs ? `abs_${name}` : name]) as [ReductionName]
-    const found = await this.#saved.find(
-      step,
-      mode,
-      worker,
-      saved => hasValue(saved) || saved.reductions.has(reduction),
-    )
+    const [reduction = name] = parseReductions([abs ? `abs_${name}` : name])
+    const isSavedIn = ({ reductions }: SavedTensor) => isReductionName(reduction) && reductions.has(reduction)
+    const found = await this.#saved.find(step, mode, worker, saved => hasValue(saved) || isSavedIn(saved))
     const { workerStep, saved } = found
     const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.reduction(workerStep, this.name, reduction)
     if (ahead !== undefined && ahead !== false) return ahead
-    if (saved.value === null && !saved.reductions.has(reduction)) {
+    if (saved.value === null && !isSavedIn(saved)) {
       const kept = [...saved.reductions.keys()].join(', ') || 'none'
       const detail = `${reduction} was not saved (saved are: ${kept}), and neither was the value to compute it from`
       throw new TensorUnavailableForStep(this.name, step, mode, detail)

@@ -5,6 +5,7 @@ import type { StepState, TrialState } from '../catalog/state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import { WAIT_OPTIONS, type WaitOptions } from '../catalog/wait.js'
 import { setFor } from '../engine/moments.js'
+import { elementStatistics, isMomentName } from '../engine/statistic.js'
 import type { TrialscanError } from '../errors.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
@@ -238,7 +239,8 @@ export class Trial extends TornasoleNames {
         checkLevel: checkLevelNumber(checkLevel),
         memory,
         timed: asked.timed,
-        known: setFor(names),
+        known: setFor(names.filter(isMomentName)),
+        statistics: elementStatistics(names),
       },
       runner: totalBytes => access.runner(threads, totalBytes, memory),
       url: path => access.store.url(path),

@@ -87,6 +87,17 @@ function addCopied(
   row: number,
   known: KnownMoments,
 ): void {
+  const add = (window: Address, n: number) => engine.addToRow(batch, array.dtype, window, n, row, known)
+  eachWindow(engine, array, add, { first, count })
+}
+
+/** Copies an array into the core's memory, a window at a time. @param part default: all of it */
+export function eachWindow(
+  engine: Engine,
+  array: ArrayElements,
+  take: (window: Address, count: number) => void,
+  { first, count }: ArrayPart = { first: 0, count: array.count },
+): void {
   const size = elementByteLength(array.dtype)
   const step = WINDOW_BYTES / size
   engine.scoped(() => {
@@ -94,7 +105,7 @@ function addCopied(
     for (let at = 0; at < count; at += step) {
       const n = Math.min(step, count - at)
       copyElements(array, first + at, n, engine.view(window, n * size))
-      engine.addToRow(batch, array.dtype, window, n, row, known)
+      take(window, n)
     }
   })
 }

@@ -10,11 +10,11 @@ import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { RecordContents } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
-import { QueryError } from '../errors.js'
 import type { MeasureJob, MeasureReply, TaskNumbers, TaskValue } from '../job/measure.js'
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
 import type { Store } from '../store/store.js'
+import { copyIn, ElementReader, isShort } from './elements.js'
 import { rawValue } from './raw-value.js'
 import { openLarge } from './records/large.js'
 import { Failures, histogramResult, RecordTable } from './records/record.js'
@@ -59,8 +59,7 @@ class Measurement {
   readonly #spare: Uint8Array[] = []
   /** The limit on what short records unfold to: copies that are held, and values for rules. */
   readonly #unfoldBudget: UnfoldBudget
-  /** The batch whose cursors are at the beginning of its values. */
-  #rewound: DecodedBatch | null = null
+  readonly #reader: ElementReader
   #readBytes = 0
   #reads = 0
 
@@ -70,6 +69,7 @@ class Measurement {
     this.#engine = engine
     this.#sourceOf = file => stores[job.storeOf[file]!]!
     this.#unfoldBudget = new UnfoldBudget(job.windowByteLength)
+    this.#reader = new ElementReader(engine, job.windowByteLength)
     this.#table = new RecordTable(total)
     this.#failures = new Failures(job, this.#sourceOf)
     const { first, second } = job.tasks
@@ -114,30 +114,13 @@ class Measurement {
 
   /** The tasks on a record that is in memory as a whole. */
   #work(record: number, found: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
-    const engine = this.#engine
-    const { dtype, shape, elementCount: count, kind } = found
-    const { batch } = decoded
-    if ((kind === 'values' || kind === 'strings') && this.#rewound !== decoded) {
-      // They are read with a cursor, which computing the moments has moved to the end.
-      engine.decode(batch, decoded.count, 0)
-      this.#rewound = decoded
-    }
-    if (kind === 'strings') {
-      this.#takeStrings(record, found, () => engine.values.copyStrings(batch, i, found, this.#unfoldBudget))
+    if (found.kind === 'strings') {
+      this.#reader.rewind(decoded)
+      const { values } = this.#engine
+      this.#takeStrings(record, found, () => values.copyStrings(decoded.batch, i, found, this.#unfoldBudget))
       return
     }
-    // A few bytes can stand for any number of elements, since the last one is repeated.
-    if (kind === 'values' && count * elementByteLength(dtype) > this.#job.windowByteLength) {
-      const expected = `at most ${this.#job.windowByteLength} bytes of values that lie one by one`
-      throw new QueryError('ValueTooLarge', `expected ${expected}, got ${count} elements`, { elements: count })
-    }
-    engine.scoped(() => {
-      const unfoldBudget = new UnfoldBudget(this.#job.windowByteLength)
-      const address =
-        kind === 'content' ? content : this.#copyIn(engine.values.copyElements(batch, i, found, unfoldBudget))
-      const isUnfolded = isShort(found)
-      this.#runTasks(record, { dtype, shape, address, count: kind === 'none' ? 0 : count, isUnfolded })
-    })
+    this.#reader.with(found, content, decoded, i, elements => this.#runTasks(record, elements))
   }
 
   /** A record that is in memory one part at a time, or is so large that it has a read to itself. */
@@ -171,7 +154,7 @@ class Measurement {
         let address = region
         if (!isContent && part === 0) {
           const bytes = large.copyElements(new UnfoldBudget(this.#job.windowByteLength))
-          address = this.#copyIn(bytes)
+          address = copyIn(engine, bytes)
           byteLength = bytes.length
         }
         const count = byteLength / Math.max(1, size)
@@ -207,7 +190,7 @@ class Measurement {
           const held = this.#held.get(other)
           if (held !== undefined) {
             // Tasks that share the other record are adjacent, so it is copied in once.
-            if (copied !== other) held.address = this.#copyIn(held.bytes)
+            if (copied !== other) held.address = copyIn(engine, held.bytes)
             copied = other
             const isFirst = first[task] === record
             this.#answer(task, compare(engine, asked, isFirst ? elements : held, isFirst ? held : elements))
@@ -238,12 +221,6 @@ class Measurement {
     const byteLength = count * elementByteLength(dtype)
     if (isUnfolded) this.#unfoldBudget.take(byteLength)
     return rawValue({ dtype, shape }, this.#engine.view(address, byteLength).slice(), null, this.#engine)
-  }
-
-  #copyIn(bytes: Uint8Array): Address {
-    const address = this.#engine.reserveBytes(bytes.length)
-    this.#engine.view(address, bytes.length).set(bytes)
-    return address
   }
 
   #hasTasks(record: number): boolean {
@@ -308,9 +285,4 @@ class Measurement {
       },
     }
   }
-}
-
-/** Whether the last of the values in a record stands for more than itself. */
-function isShort({ kind, valueCount, elementCount }: RecordContents): boolean {
-  return (kind === 'values' || kind === 'strings') && valueCount < elementCount
 }

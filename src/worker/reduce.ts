@@ -6,29 +6,44 @@
 import { dtypeNumber } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
+import { UnfoldBudget } from '../engine/values.js'
 import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.js'
-import type { PartJob, PartReply, ScanJob, ScanReply } from '../job/scan.js'
+import { answersLength, type PartJob, type PartReply, type ScanJob, type ScanReply } from '../job/scan.js'
 import type { Store } from '../store/store.js'
+import { copyIn, ElementReader, isShort } from './elements.js'
 import { Clock } from './records/clock.js'
 import { type LargeRecord, openLarge } from './records/large.js'
 import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record.js'
 import { type RecordVisitor, readRecords } from './records/records.js'
+import { answersTo } from './tasks.js'
 import { LinesWriter } from './text.js'
 
 export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanReply> {
-  const { known, order } = job
+  const { known, order, statistics } = job
+  const width = answersLength(statistics)
+  const answers = new Float64Array(width * order.length)
   const table = new RecordTable(order.length)
   const failures = new Failures(job, () => store)
   const clock = new Clock(job.timed)
   engine.reset()
   const lines = job.lines && new LinesWriter(job, job.lines, engine)
+  const reader = new ElementReader(engine, job.windowByteLength)
   const visitor: RecordVisitor = {
-    record(record, i, batch) {
-      if (lines?.write(record, i, batch)) return undefined
-      const { slots, rows } = batch
+    record(record, i, decoded) {
+      if (lines?.write(record, i, decoded)) return undefined
+      const { slots, rows } = decoded
       table.describe(record, slots.dtypeNumber(i), slots.shape(i))
       if (lines) table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
-      return undefined
+      const found = statistics.length === 0 ? null : slots.found(i)
+      if (found === null || found.kind === 'strings') return undefined
+      const content = slots.dataAddress(i)
+      return () => {
+        clock.lap('writeMs')
+        reader.with(found, content, decoded, i, elements =>
+          answers.set(answersTo(engine, statistics, elements), record * width),
+        )
+        clock.lap('reduceMs')
+      }
     },
     endBatch({ first, count, rows }) {
       if (lines) lines.flush()
@@ -47,6 +62,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     described: written?.byteLengths === null ? NOTHING_DESCRIBED : table.described,
     histograms,
     moments: table.moments,
+    answers,
     failures: failed,
     lines: written,
     stats: { records: order.length, ...read, spent: clock.spent },
@@ -60,17 +76,27 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   let record: LargeRecord | undefined
   let moments = new Float64Array(0)
   let checksums: readonly PartChecksum[] = []
+  let answers = new Float64Array(0)
   try {
     record = await openLarge(job, 0, engine, store, job.aheadByteLength)
-    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, job.known)
+    const { kind, dtype, shape, elementCount, dataByteLength } = record.found
+    const isKept = job.statistics.length > 0
+    const kept = isKept && kind === 'content' ? engine.reserveBytes(dataByteLength) : undefined
+    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, job.known, kept)
     checksums = reduced.checksums
     moments = reduced.rows
-    table.describe(0, dtypeNumber(record.found.dtype), record.found.shape)
+    table.describe(0, dtypeNumber(dtype), shape)
+    if (isKept && kind !== 'strings') {
+      const address = kept ?? copyIn(engine, record.copyElements(new UnfoldBudget(job.windowByteLength)))
+      const count = kind === 'none' ? 0 : elementCount
+      const elements = { dtype, shape, address, count, isUnfolded: isShort(record.found) }
+      answers = answersTo(engine, job.statistics, elements)
+    }
   } catch (error) {
     failures.push({ record: 0, error: failureData(error) })
   }
   const { described } = table
   const { readBytes = 0, reads = 0 } = record ?? {}
   const stats = { records: job.part === 0 ? 1 : 0, readBytes, reads }
-  return { kind: 'part', described, moments, failures, checksums, stats }
+  return { kind: 'part', described, moments, answers, failures, checksums, stats }
 }

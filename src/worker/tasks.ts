@@ -4,6 +4,8 @@ import { BLOCK_ELEMENTS } from '../engine/border/abi.js'
 import type { Address } from '../engine/border/memory.js'
 import { elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
+import { isDefined } from '../engine/moments.js'
+import type { ElementStatistic } from '../engine/statistic.js'
 import { EngineError, QueryError } from '../errors.js'
 import { isSameShape } from '../format/index-file.js'
 import type { Task } from '../job/measure.js'
@@ -40,11 +42,30 @@ export function answerAlone(
       return activity(engine, elements, numbers)
     case 'percentiles':
       return { list: engine.elements.percentiles(dtype, address, count, numbers) }
+    case 'percentile':
+    case 'histogram':
+      // Complex numbers have no order, so they have no answer.
+      return { list: isDefined(kind, dtype) ? [...answersTo(engine, [{ kind, numbers }], elements)] : [] }
     case 'channels':
       return { list: channelSums(engine, elements, numbers) }
     default:
       throw new EngineError(`expected a task about one record, got ${kind}`)
   }
+}
+
+/** The answers to all statistics of one tensor, one after the other. */
+export function answersTo(
+  engine: Engine,
+  statistics: readonly ElementStatistic[],
+  { dtype, address, count }: Elements,
+): Float64Array<ArrayBuffer> {
+  // In one go, since each would read the elements again.
+  const percents = statistics.filter(({ kind }) => kind === 'percentile').flatMap(({ numbers }) => numbers)
+  const found = percents.length > 0 ? engine.elements.percentiles(dtype, address, count, percents) : []
+  const answers = statistics.flatMap(({ kind, numbers }) =>
+    kind === 'percentile' ? found.splice(0, 1) : engine.elements.histogram(dtype, address, count, numbers),
+  )
+  return Float64Array.from(answers)
 }
 
 /** How far two tensors are apart, and how many elements they have: -1 if their shapes differ. */

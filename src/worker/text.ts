@@ -8,11 +8,12 @@ import type { Address } from '../engine/border/memory.js'
 import { dtypeOf } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { LineTable } from '../engine/lines.js'
-import { isDefined, isFiniteRow, Moments, numberFrom, type ReductionValue } from '../engine/moments.js'
+import { isDefined, isFiniteRow, Moments, numberFrom } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
+import type { Values } from '../engine/statistic.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
 import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
-import { type DType, type GlobalStep, MODES, type ModeStep, type ReductionName } from '../types.js'
+import { type DType, type GlobalStep, MODES, type ModeStep } from '../types.js'
 import type { DecodedBatch } from './records/records.js'
 
 /** No line of all eighteen reductions is longer, unless names are. */
@@ -81,7 +82,7 @@ export class LinesWriter {
       }
     }
     const moments = new Moments(dtype, rows.subarray(at, at + ROW_LENGTH))
-    const values: Partial<Record<ReductionName, ReductionValue>> = {}
+    const values: Values = {}
     for (const name of reductions) {
       if (isDefined(name, dtype)) values[name] = moments.reduction(name)
       else if (strict && dtype !== 'string') return false

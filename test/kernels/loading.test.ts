@@ -64,10 +64,12 @@ it('exports these names', () => {
     'createEngine',
     'decodeEvent',
     'difference',
+    'histogram',
     'maskedCrc32c',
     'mergeMoments',
     'moments',
     'momentsOf',
+    'percentiles',
     'readTFRecords',
     'reduce',
   ])

@@ -54,3 +54,29 @@ export function isSumOf(got: number, values: readonly number[]): boolean {
   if (size > Number.MAX_VALUE / 2) return true
   return Math.abs(got - sum) <= size * (values.length + 1) * Number.EPSILON
 }
+
+/** numpy.histogram of the elements as float64; of a number of bins, over the finite ones. */
+export function binned(
+  elements: readonly number[],
+  bins: number | readonly number[],
+): { counts: number[]; edges: number[] } {
+  const edges = typeof bins === 'number' ? linspace(elements.filter(Number.isFinite), bins) : [...bins]
+  const counts = edges.slice(1).map(() => 0)
+  for (const x of elements) {
+    // The last bin holds its upper edge, too.
+    const after = x === edges.at(-1) ? edges.length - 1 : edges.findIndex(edge => edge > x)
+    if (after > 0 && x <= edges.at(-1)!) counts[after - 1]!++
+  }
+  return { counts, edges }
+}
+
+function linspace(finite: readonly number[], bins: number): number[] {
+  let [first, last] = [Infinity, -Infinity]
+  for (const x of finite) [first, last] = [Math.min(first, x), Math.max(last, x)]
+  if (finite.length === 0) [first, last] = [0, 1]
+  else if (first === last) [first, last] = [first - 0.5, last + 0.5]
+  else [first, last] = [first + 0, last + 0]
+  const step = (last - first) / bins
+  const between = (i: number) => (Number.isFinite(step) ? i * step + first : first * (1 - i / bins) + last * (i / bins))
+  return Array.from({ length: bins + 1 }, (_, i) => (i === bins ? last : between(i)))
+}

@@ -88,7 +88,7 @@ export function goldenNumber(value: number | string): number {
 export function reductionFault(
   golden: Golden,
   record: GoldenRecord,
-  got: Readonly<Record<string, number>>,
+  got: Readonly<Record<string, unknown>>,
   count: number,
 ): string | null {
   const wanted = Object.fromEntries(
@@ -98,7 +98,7 @@ export function reductionFault(
   for (const name of golden.reductions) {
     const want = wanted[name]!
     const value = got[name]
-    if (value === undefined || !isClose(name.replace('abs_', ''), value, want, total, count)) {
+    if (typeof value !== 'number' || !isClose(name.replace('abs_', ''), value, want, total, count)) {
       return `${name}: expected ${want}, got ${value}`
     }
   }

@@ -5,11 +5,10 @@ import {
   createTrial,
   type Mode,
   parseReductions,
-  REDUCTIONS,
-  type ReductionName,
   type RowFormatName,
   type Scan,
   type ScanStats,
+  type StatisticName,
   selectSteps,
   TensorUnavailable,
   type Traffic,
@@ -45,7 +44,7 @@ export interface ScanFlags extends S3Flags {
   readonly stats?: boolean
 }
 
-const TABLE_REDUCTIONS: readonly ReductionName[] = ['min', 'max', 'mean', 'std', 'l2']
+const TABLE_REDUCTIONS: readonly StatisticName[] = ['min', 'max', 'mean', 'std', 'l2']
 
 /** @returns the exit code */
 export async function runScan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
@@ -127,18 +126,13 @@ function rowWriterFor(
       lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,
     }
     return tableFormat(
-      reductionColumns(flags.reductions ?? TABLE_REDUCTIONS),
+      parseReductions(flags.reductions ?? TABLE_REDUCTIONS),
       scope,
       colorsFor(onTerminal ? process.stdout : null),
     )
   }
   if (!onTerminal) return format
-  return rowLines(format, reductionColumns(flags.reductions ?? 'all'), onTerminal)
-}
-
-/** The names have been checked by the scan. */
-function reductionColumns(reductions: readonly string[] | 'all'): readonly ReductionName[] {
-  return reductions === 'all' ? REDUCTIONS : [...new Set(reductions as readonly ReductionName[])]
+  return rowLines(format, parseReductions(flags.reductions ?? 'all'), onTerminal)
 }
 
 function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>): string {

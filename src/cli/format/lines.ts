@@ -3,14 +3,14 @@
  * the same.
  */
 
-import { type ReductionName, type RowFormat, type RowFormatName, rowText } from '../../index.js'
+import { type RowFormat, type RowFormatName, rowText, type StatisticName } from '../../index.js'
 import { safe, safeJson } from '../terminal.js'
 
 /** How rows become lines. */
 export type RowWriter = Pick<RowFormat, 'head' | 'line'>
 
 /** Rows as comma-separated values (RFC 4180, with a header), or as JSON objects. */
-export function rowLines(name: RowFormatName, reductions: readonly ReductionName[], onTerminal: boolean): RowWriter {
+export function rowLines(name: RowFormatName, reductions: readonly StatisticName[], onTerminal: boolean): RowWriter {
   const format = rowText.rowFormat(name, reductions)
   if (!onTerminal) return format
   const spelled = name === 'csv' ? safe : safeJson

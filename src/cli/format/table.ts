@@ -1,9 +1,9 @@
 /** Rows as a table for people. Widths are known before the first row, so that rows are shown as they come. */
 
-import type { ReductionName, ScanRow } from '../../index.js'
+import type { ScanRow, StatisticName } from '../../index.js'
 import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
 import type { RowWriter } from './lines.js'
-import { complexText, isComplex, reductionOf, shapeText, shortNumber } from './number.js'
+import { complexText, isComplex, isHistogram, reductionOf, shapeText, shortNumber } from './number.js'
 
 /** What the rows can hold. */
 export interface TableScope {
@@ -19,7 +19,7 @@ export interface TableScope {
 const MAX_NAME_WIDTH = 60
 const NUMBER_WIDTH = 12
 
-export function tableFormat(reductions: readonly ReductionName[], scope: TableScope, colors: Colors): RowWriter {
+export function tableFormat(reductions: readonly StatisticName[], scope: TableScope, colors: Colors): RowWriter {
   const { names, workers, modes, lastStep } = scope
   const hasModes = modes.length > 0
   const hasWorkers = workers.length > 1
@@ -36,9 +36,10 @@ export function tableFormat(reductions: readonly ReductionName[], scope: TableSc
     cells.push(padEnd(tensor, nameWidth), padEnd(dtype, 10), padEnd(shape, 12))
     return cells.join('  ')
   }
-  const number = (row: ScanRow, name: ReductionName, i: number): string => {
+  const number = (row: ScanRow, name: StatisticName, i: number): string => {
     const value = reductionOf(row, name)
     if (value === undefined) return padStart('', numberWidths[i]!)
+    if (isHistogram(value)) return padStart(value.counts.join(' '), numberWidths[i]!)
     const text = padStart(isComplex(value) ? complexText(value, shortNumber) : shortNumber(value), numberWidths[i]!)
     return /Inf|NaN/.test(text) ? colors.red(text) : text
   }

@@ -57,6 +57,16 @@ export interface Core {
   countInside(dtype: number, data: number, rows: number, columns: number, lo: number, hi: number, counts: number): void
   countBelow(counts: number, columns: number, limit: number): number
   countEqual(dtype: number, data: number, count: number, value: number): number
+  extendRange(dtype: number, data: number, count: number, range: number): number
+  countBins(
+    dtype: number,
+    data: number,
+    count: number,
+    edges: number,
+    bins: number,
+    isEven: number,
+    counts: number,
+  ): void
   sumChannels(dtype: number, data: number, outer: number, channels: number, inner: number, sums: number): void
   widenToDoubles(dtype: number, from: number, count: number, to: number): number
   selectKth(data: number, count: number, k: number): number

@@ -282,15 +282,24 @@ export class LargeRecord {
     return [dataOffset + first * size, dataOffset + end * size]
   }
 
-  /** Moments of neighbouring parts of the elements, which `streamParts` reads. */
-  async reduceParts(first: number, count: number, parts: number, known: KnownMoments) {
+  /**
+   * Moments of neighbouring parts of the elements, which `streamParts` reads.
+   * @param kept where these elements are copied to, in the core's memory
+   */
+  async reduceParts(first: number, count: number, parts: number, known: KnownMoments, kept?: Address) {
     const engine = this.#engine
     const { dtype, kind } = this.found
+    const ends = Array.from({ length: count }, (_, i) => this.#elementsOf(first + i, parts)[0])
+    const from = ends[0] ?? 0
     const rows = engine.reserveBatch(count)
     for (let i = 0; i < count; i++) engine.resetRow(rows, i)
-    const checksums = await this.streamParts(first, count, parts, (part, address, elements) =>
-      engine.addToRow(rows, dtype, address, elements, part - first, known),
-    )
+    const checksums = await this.streamParts(first, count, parts, (part, address, elements, byteLength) => {
+      engine.addToRow(rows, dtype, address, elements, part - first, known)
+      if (kept === undefined) return
+      const at = ends[part - first]! - from
+      engine.view((kept + at) as Address, byteLength).set(engine.view(address, byteLength))
+      ends[part - first]! += byteLength
+    })
     // Values that are stored one by one, not in tensor_content, are already in memory.
     if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known)
     return { rows: engine.rows(rows, count).slice(), checksums }

@@ -1,0 +1,68 @@
+/** Percentiles and histograms of arrays. */
+
+import { elementByteLength } from '../engine/dtype.js'
+import type { Engine } from '../engine/engine.js'
+import { withEngineSync } from '../engine/engines.js'
+import { isDefined, undefinedReduction } from '../engine/moments.js'
+import { areBins, DEFAULT_BINS, type ElementHistogram, histogramFrom } from '../engine/statistic.js'
+import type { ArrayElements } from '../job/arrays.js'
+import { copyElements, eachWindow } from '../worker/arrays.js'
+import { type ArrayInput, elementsOf } from './elements.js'
+import { described, wrong } from './wrong.js'
+
+/**
+ * Exact percentiles, interpolated as by `numpy.percentile`. NaN if any element is, or if there are none.
+ * @param percents from 0 to 100
+ * @throws UsageError
+ * @throws ReductionUndefined for complex numbers
+ */
+export function percentiles(array: ArrayInput, percents: readonly number[]): number[] {
+  const elements = orderedElements('percentiles', array)
+  if (!Array.isArray(percents)) throw wrong('percentiles', 'a list of percentages', described(percents))
+  const bad = percents.find(percent => !(typeof percent === 'number' && percent >= 0 && percent <= 100))
+  if (bad !== undefined) throw wrong('percentiles', 'percentages from 0 to 100', described(bad))
+  const { dtype, count } = elements
+  return withEngineSync(engine => {
+    engine.reset()
+    const byteLength = count * elementByteLength(dtype)
+    const address = engine.reserveBytes(byteLength)
+    copyElements(elements, 0, count, engine.view(address, byteLength))
+    return engine.elements.percentiles(dtype, address, count, percents)
+  })
+}
+
+/**
+ * How many elements lie in each bin, as `numpy.histogram` counts them: a bin holds its lower edge, the last one also its upper edge.
+ * What lies outside, and NaN, is not counted.
+ * @param bins how many of one width, from the smallest finite element to the largest one; or their edges, ascending
+ * @throws UsageError
+ * @throws ReductionUndefined for complex numbers
+ */
+export function histogram(array: ArrayInput, bins: number | readonly number[] = DEFAULT_BINS): ElementHistogram {
+  const elements = orderedElements('histogram', array)
+  const numbers = typeof bins === 'number' ? [bins] : bins
+  const isRight = Array.isArray(numbers) && areBins(numbers) && (typeof bins === 'number' || bins.length > 1)
+  if (!isRight) throw wrong('histogram', 'a number of bins, or at least two ascending edges', described(bins))
+  return withEngineSync(engine => {
+    engine.reset()
+    return histogramFrom(countedIn(engine, elements, numbers))
+  })
+}
+
+/** The range is found in a pass of its own. */
+function countedIn(engine: Engine, elements: ArrayElements, numbers: readonly number[]): number[] {
+  const { dtype } = elements
+  const range = engine.elements.reserveRange()
+  if (numbers.length === 1) {
+    eachWindow(engine, elements, (window, count) => engine.elements.extendRange(dtype, window, count, range))
+  }
+  const bins = engine.elements.reserveBins(numbers, range)
+  eachWindow(engine, elements, (window, count) => engine.elements.countBins(dtype, window, count, bins))
+  return engine.elements.binnedCounts(bins)
+}
+
+function orderedElements(call: 'percentiles' | 'histogram', array: ArrayInput): ArrayElements {
+  const elements = elementsOf(call, array)
+  if (isDefined('histogram', elements.dtype)) return elements
+  throw undefinedReduction('histogram', elements.dtype)
+}

@@ -1,6 +1,6 @@
 /**
- * Rules from JSON: SageMaker's `DebugRuleConfigurations`, and what the package sagemaker-debugger-rulesconfig gives, which
- * is the same with the collections to save beside it. Source: rules.md 1.1, 1.2 and "RC's JSON shape".
+ * Rules from JSON: SageMaker's `DebugRuleConfigurations`, or the output of the package sagemaker-debugger-rulesconfig, which
+ * adds the collections to save. Source: rules.md 1.1, 1.2 and "RC's JSON shape".
  */
 
 import {
@@ -23,11 +23,11 @@ import { loggerKind, type Rule, type RuleOptions, trialsKind, workersKind } from
 
 /** A rule to be made. */
 export interface RuleConfiguration {
-  /** What findings call the rule: tells two configurations of the same rule apart. */
+  /** The rule's name in findings. It tells two configurations of one rule apart. */
   readonly name: string
-  /** As the registry knows it. */
+  /** The rule's name in the registry. */
   readonly rule: string
-  /** Only those of the rule itself. */
+  /** The rule's own parameters. */
   readonly parameters: Readonly<Record<string, string | readonly string[]>>
   /** `action_json`. */
   readonly actions?: string | null
@@ -36,7 +36,7 @@ export interface RuleConfiguration {
   readonly startStep?: number | null
   /** Exclusive. */
   readonly endStep?: number | null
-  /** What SageMaker would save for the rule. */
+  /** The collections that SageMaker would save for the rule. */
   readonly collections?: readonly CollectionConfiguration[]
 }
 
@@ -53,7 +53,7 @@ export interface MakeRulesOptions {
   readonly logger?: Logger | undefined
   /** For configurations that name none. */
   readonly otherTrials?: readonly Trial[] | undefined
-  /** Only what these workers saved is judged, whatever a configuration says. Default: as it says, else of all. */
+  /** Judge only what these workers saved, whatever a configuration says. Default: as the configuration says. */
   readonly workers?: RuleOptions['workers']
 }
 
@@ -74,18 +74,18 @@ const MAKE_OPTIONS = optionsOf<MakeRulesOptions>(
 const CODE = 'BadRuleConfiguration'
 const LIST = 'DebugRuleConfigurations'
 
-/** Parameters that are none of the rule, beside `other_trial_0` and so on. */
+/** Keys of `RuleParameters` that are not the rule's own, besides `other_trial_0` and so on. */
 const RESERVED: readonly string[] = [
   'rule_to_invoke',
   'action_json',
   'start_step',
   'end_step',
-  // For SageMaker's container. They mean nothing here: the trial is given, and so is the code.
+  // For SageMaker's container. Ignored here: the caller provides the trial and the code.
   'base_trial',
   'source_s3_uri',
 ]
 
-/** What the constructor of a rule takes beside its parameters, and how a configuration says it. */
+/** Constructor options that are no parameters of a rule, with what a configuration uses instead. */
 const CONFIG_OPTIONS: ReadonlyMap<string, string> = new Map([
   ['name', 'RuleConfigurationName'],
   ['actions', 'action_json'],
@@ -96,10 +96,10 @@ const CONFIG_OPTIONS: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Reads a list of configurations, an object with a `DebugRuleConfigurations` list (so an answer of SageMaker's
- * DescribeTrainingJob, too), or a single configuration.
+ * Reads a list of configurations, an object with a `DebugRuleConfigurations` list (such as a response of SageMaker's
+ * DescribeTrainingJob), or a single configuration.
  * @param url names the file in errors
- * @throws FormatError `BadRuleConfiguration` with the place
+ * @throws FormatError `BadRuleConfiguration` with the place in the JSON
  */
 export function parseRuleConfigurations(text: string, url: string): Required<RuleConfiguration>[] {
   const root = { url, code: CODE, at: '' }
@@ -118,13 +118,13 @@ export function parseRuleConfigurations(text: string, url: string): Required<Rul
   return configurations
 }
 
-/** The rules that configurations describe, in their order. An error says first which configuration it is about. */
+/** Makes the rules of configurations, in their order. An error's message begins with the configuration's name. */
 export async function makeRules(
   configurations: readonly RuleConfiguration[],
   options: MakeRulesOptions,
 ): Promise<Rule[]> {
-  const made = checkOptions('makeRules', MAKE_OPTIONS, options)
-  const { baseTrial, registry, openTrial, logger, workers, otherTrials = [] } = made
+  const checked = checkOptions('makeRules', MAKE_OPTIONS, options)
+  const { baseTrial, registry, openTrial, logger, workers, otherTrials = [] } = checked
   const opened = new Map<string, Trial>()
   const open = async (path: string): Promise<Trial> => {
     const trial = opened.get(path) ?? (await openTrial(path))
@@ -150,7 +150,7 @@ export async function makeRules(
         }),
       )
     } catch (error) {
-      // The same error, whose class says what kind it is; one that names the configuration already, as its rule, will do.
+      // Callers act on the error's class, so it is not wrapped. Some messages name the configuration already.
       const isNamed = !(error instanceof Error) || error.message.startsWith(`rule ${name}`)
       if (!isNamed) error.message = `${name}: ${error.message}`
       throw error
@@ -163,7 +163,7 @@ function parseConfigurations(text: string, url: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Throws the same once more, with the place.
+    // Parses once more, for an error that tells the place.
     return parseJsonObject(text, url, CODE)
   }
 }
@@ -196,16 +196,18 @@ function readConfiguration(
   const name = expectName(entry.RuleConfigurationName, inside(place, 'RuleConfigurationName'))
   const named = { ...place, at: `${place.at} (${jsonExcerpt(name)})`.trimStart() }
   const within = inside(named, 'RuleParameters')
-  const given = expectObject(entry.RuleParameters ?? {}, within)
+  const ruleParameters = expectObject(entry.RuleParameters ?? {}, within)
   const at = (key: string): JsonPlace => inside(within, key)
-  if (given.rule_to_invoke === undefined) throw jsonFault(at('rule_to_invoke'), 'the name of a rule', 'nothing')
-  const [startStep, endStep] = ['start_step', 'end_step'].map(key => readStep(given[key], at(key)))
+  if (ruleParameters.rule_to_invoke === undefined) {
+    throw jsonFault(at('rule_to_invoke'), 'the name of a rule', 'nothing')
+  }
+  const [startStep, endStep] = ['start_step', 'end_step'].map(key => readStep(ruleParameters[key], at(key)))
   if (typeof startStep === 'number' && typeof endStep === 'number' && endStep <= startStep) {
     throw jsonFault(at('end_step'), `a step beyond start_step ${startStep}`, String(endStep))
   }
   const otherTrials: [number, string][] = []
   const parameters: [string, string | readonly string[]][] = []
-  for (const [key, value] of Object.entries(given)) {
+  for (const [key, value] of Object.entries(ruleParameters)) {
     const option = CONFIG_OPTIONS.get(key)
     const index = /^other_trial_(\d+)$/.exec(key)?.[1]
     if (option !== undefined) throw jsonFault(within, option, jsonExcerpt(key))
@@ -214,9 +216,10 @@ function readConfiguration(
   }
   return {
     name,
-    rule: expectName(given.rule_to_invoke, at('rule_to_invoke')),
+    rule: expectName(ruleParameters.rule_to_invoke, at('rule_to_invoke')),
     parameters: Object.fromEntries(parameters),
-    actions: given.action_json === undefined ? null : expectString(given.action_json, at('action_json')),
+    actions:
+      ruleParameters.action_json === undefined ? null : expectString(ruleParameters.action_json, at('action_json')),
     otherTrials: otherTrials.sort(([a], [b]) => a - b).map(([, path]) => path),
     startStep: startStep ?? null,
     endStep: endStep ?? null,
@@ -234,7 +237,7 @@ function readCollection(value: unknown, place: JsonPlace): CollectionConfigurati
   }
 }
 
-/** A step, or null for none: `None` and nothing at all are what SageMaker's pages print for it. */
+/** A step, or null for none. SageMaker's documentation shows `None` and an empty string as defaults. */
 function readStep(value: unknown, place: JsonPlace): number | null {
   const text = value === undefined ? '' : expectText(value, place).trim()
   if (text === '' || text === 'None') return null
@@ -242,7 +245,7 @@ function readStep(value: unknown, place: JsonPlace): number | null {
   return Number(text)
 }
 
-/** SageMaker's API takes strings alone; whoever writes by hand writes a number as a number. */
+/** SageMaker's API takes only strings. A file written by hand may have numbers and booleans. */
 function expectText(value: unknown, place: JsonPlace): string {
   if (!['string', 'number', 'boolean'].includes(typeof value)) {
     throw jsonFault(place, 'a string, a number, true or false', jsonExcerpt(value))
@@ -250,7 +253,7 @@ function expectText(value: unknown, place: JsonPlace): string {
   return String(value)
 }
 
-/** An array is for patterns that have a comma in them. */
+/** An array is for patterns that contain a comma. */
 function expectParameter(value: unknown, place: JsonPlace): string | readonly string[] {
   return Array.isArray(value) ? expectList(value, place, expectText) : expectText(value, place)
 }

@@ -1,18 +1,18 @@
-/** Which findings tell of a cause, and which merely follow from one (docs/rules.md, "The cause first"). */
+/** Which findings are causes, and which follow from one (docs/rules.md, "The cause first"). */
 
 import type { WorkerStep } from '../catalog/catalog.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding } from './finding.js'
 
 export interface DiagnosedFinding extends Finding {
-  /** The finding that it follows from, by its place among the diagnosed ones; null: it follows from none. */
+  /** The index, among the diagnosed findings, of the one that it follows from. Null: it is a cause. */
   readonly cause: number | null
 }
 
 /**
- * Findings in the order of what they are about: by step and, within a step, as the records lie in the event file, which is
- * the order of execution; each with the finding that it follows from.
- * @param findings all of rules over this trial, in any order
+ * Sorts findings and links each one to its cause. The order is by step and, within a step, by the position of the record in
+ * the event file, which is the order of execution.
+ * @param findings all that rules found in this trial, in any order
  */
 export function diagnose(trial: Trial, findings: readonly Finding[]): readonly DiagnosedFinding[] {
   const byStep = new Map<number, Finding[]>()
@@ -27,19 +27,19 @@ export function diagnose(trial: Trial, findings: readonly Finding[]): readonly D
 
 // ------------------------------------------------------------------------------------------------- the table
 
-/** What a finding can be about, where rules have more than one thing to tell. */
+/** A kind of finding. Some rules have several. */
 interface Aspect {
-  /** The rule's name, and which of its findings are meant. */
+  /** The rule's name; in parentheses the kind, if the rule has several. */
   readonly name: string
   readonly is?: (finding: Finding) => boolean
-  /** Told of a step as a whole, or of a change since earlier ones: it comes after the step's records. */
+  /** About a step as a whole, or a change since earlier steps. It comes after findings about the step's records. */
   readonly isLast?: boolean
 }
 
 const isSmall = ({ value, threshold }: Finding): boolean => value !== null && threshold !== null && value < threshold
 const isMeasured = ({ value }: Finding): boolean => value === null || Number.isFinite(value)
 
-/** In the order in which findings about one record are told: a cause before what follows from it. */
+/** In the order of findings about one record: a cause before what follows from it. */
 const ASPECTS: readonly Aspect[] = [
   { name: 'CheckInputImages' },
   { name: 'NLPSequenceRatio' },
@@ -73,12 +73,12 @@ const ASPECTS: readonly Aspect[] = [
 ]
 
 /**
- * Which findings explain one: any that came before, those of the same tensor, or, about a weight, those of its gradient
- * (any gradient, where names don't tell whose they are).
+ * Which earlier findings can explain one: any, those of the same tensor, or, for a weight, those of its gradient (of any
+ * gradient, if names don't tell whose it is).
  */
 export type Link = 'any' | 'tensor' | 'gradient'
 
-/** What follows directly from what; a rule's name alone stands for all of its aspects. Argued in docs/rules.md. */
+/** The direct consequences of each cause. A rule's name alone stands for all its aspects. docs/rules.md gives reasons. */
 export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follows: readonly string[]])[] = [
   [
     'ExplodingTensor',
@@ -195,7 +195,7 @@ const RANKS = new Map(ASPECTS.map((aspect, rank) => [aspect, rank]))
 const OF_RULE = new Map<string, Aspect[]>()
 for (const aspect of ASPECTS) OF_RULE.set(ruleOf(aspect.name), [...(OF_RULE.get(ruleOf(aspect.name)) ?? []), aspect])
 
-/** What explains findings of an aspect, and how. */
+/** For each aspect: the causes that can explain it, each with its link. */
 const EXPLANATIONS = new Map<string, (readonly [cause: string, link: Link])[]>()
 for (const [cause, link, follows] of CONSEQUENCES) {
   for (const [from, to] of expanded(cause).flatMap(from => follows.flatMap(expanded).map(to => [from, to] as const))) {
@@ -207,46 +207,46 @@ function expanded(name: string): readonly string[] {
   return OF_RULE.get(name)?.map(aspect => aspect.name) ?? [name]
 }
 
-/** Rules of your own have one thing to tell. */
+/** A user's rule has a single aspect. */
 function aspectOf(finding: Finding): Aspect {
   return OF_RULE.get(finding.rule)?.find(({ is }) => is?.(finding) ?? true) ?? { name: finding.rule }
 }
 
 // ---------------------------------------------------------------------------------------------- the diagnosis
 
-/** What has been told of. */
+/** An earlier finding. */
 interface KnownFinding {
   readonly step: number
-  /** The cause that it is, or follows from. */
+  /** The index of its cause; its own index if it is one. */
   readonly cause: number
 }
 
 /** The first findings of an aspect: of all, of each worker, of each tensor. */
 interface Firsts {
-  readonly known: KnownFinding
+  readonly overall: KnownFinding
   readonly byWorker: Map<string | null, KnownFinding>
   readonly byTensor: Map<string | null, KnownFinding>
 }
 
 const EXPLODING_TENSOR = 'ExplodingTensor'
 
-/** As `diagnose`, while findings come, step by step. */
+/** As `diagnose`, for findings that come step by step. */
 export class Diagnosis {
   readonly #trial: Trial
   #count = 0
-  /** The first finding of each rule about each tensor: later ones go on with it. */
+  /** The first finding by rule, tensor and worker. Later ones have the same cause. */
   readonly #begun = new Map<string, Map<string | null, Map<string | null, KnownFinding>>>()
   readonly #firsts = new Map<string, Firsts>()
-  /** Whether names of gradients tell whose they are. */
+  /** Whether the names of gradients tell whose they are. */
   #namesWeights = false
-  /** Where NaN and infinities were seen last, by worker and tensor. */
+  /** The last finding of NaN or infinities, by tensor and worker. */
   readonly #exploded = new Map<string, Finding>()
 
   constructor(trial: Trial) {
     this.#trial = trial
   }
 
-  /** @param findings all of a step; steps come in ascending order */
+  /** @param findings all of one step; steps must ascend */
   add(findings: readonly Finding[]): readonly DiagnosedFinding[] {
     return this.#ordered(findings).map(({ finding, aspect }) => this.#diagnosed(finding, aspect))
   }
@@ -257,9 +257,9 @@ export class Diagnosis {
     const workerSteps = stateOf(this.#trial).catalog.atStep(first.step)
     const placeOf = ({ tensor, worker }: Finding): number => {
       if (tensor === null) return Number.POSITIVE_INFINITY
-      const own = workerSteps.find(one => (worker === null ? one.tensors.has(tensor) : one.worker === worker))
-      if (own === undefined) return Number.POSITIVE_INFINITY
-      return recordsInOrder(own).get(tensor) ?? Number.POSITIVE_INFINITY
+      const saved = workerSteps.find(one => (worker === null ? one.tensors.has(tensor) : one.worker === worker))
+      if (saved === undefined) return Number.POSITIVE_INFINITY
+      return recordsInOrder(saved).get(tensor) ?? Number.POSITIVE_INFINITY
     }
     return findings
       .map(finding => ({ finding, aspect: aspectOf(finding), place: placeOf(finding) }))
@@ -276,14 +276,14 @@ export class Diagnosis {
   #diagnosed(finding: Finding, aspect: Aspect): DiagnosedFinding {
     const index = this.#count++
     const begun = this.#begunBy(finding)
-    const known = begun.get(finding.worker)
-    // NaN that had gone for a while is another fault when it comes back.
-    if (known && aspect.name !== EXPLODING_TENSOR) return { ...finding, cause: known.cause }
-    const found = this.#explanationOf(finding, aspect)
-    const own = { step: finding.step, cause: found?.cause ?? index }
-    begun.set(finding.worker, own)
-    this.#remember(finding, aspect, own)
-    return { ...finding, cause: found?.cause ?? null }
+    const first = begun.get(finding.worker)
+    // NaN that went away and comes back is a new fault.
+    if (first && aspect.name !== EXPLODING_TENSOR) return { ...finding, cause: first.cause }
+    const explanation = this.#explanationOf(finding, aspect)
+    const known = { step: finding.step, cause: explanation?.cause ?? index }
+    begun.set(finding.worker, known)
+    this.#remember(finding, aspect, known)
+    return { ...finding, cause: explanation?.cause ?? null }
   }
 
   #explanationOf(finding: Finding, { name }: Aspect): KnownFinding | undefined {
@@ -298,7 +298,7 @@ export class Diagnosis {
     )
   }
 
-  /** By worker, of the finding's rule and tensor. */
+  /** The first findings of the same rule and tensor, by worker. */
   #begunBy({ rule, name, tensor }: Finding): Map<string | null, KnownFinding> {
     // A class's name has no line breaks.
     const byTensor = entry(this.#begun, `${rule}\n${name}`, () => new Map())
@@ -306,7 +306,7 @@ export class Diagnosis {
   }
 
   #linked(
-    { known, byWorker, byTensor }: Firsts,
+    { overall, byWorker, byTensor }: Firsts,
     link: Link,
     { step, tensor, worker }: Finding,
   ): KnownFinding | undefined {
@@ -314,12 +314,12 @@ export class Diagnosis {
     if (link === 'gradient' && this.#namesWeights) {
       return GRADIENTS.map(prefix => byTensor.get(prefix + tensor)).find(known => known)
     }
-    // Workers work apart till the step is done.
-    if (known.step < step || worker === null) return known
+    // Within a step, one worker's trouble does not reach the others.
+    if (overall.step < step || worker === null) return overall
     return byWorker.get(worker) ?? byWorker.get(null)
   }
 
-  /** Whether NaN and infinities have stayed: some tensor had them when it was saved last, before a step. */
+  /** Whether NaN or infinities persist: some tensor had them when it was last saved before a step. */
   #isExploded(step: number): boolean {
     for (const [key, { tensor, worker, step: last }] of this.#exploded) {
       const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? []
@@ -329,7 +329,7 @@ export class Diagnosis {
     return false
   }
 
-  /** Whether a tensor is called the gradient of another. */
+  /** Whether a tensor is, by its name, the gradient of another. */
   #isNamed(tensor: string | null): boolean {
     const prefix = GRADIENTS.find(prefix => tensor?.startsWith(prefix))
     return prefix !== undefined && stateOf(this.#trial).catalog.byTensor.has(tensor!.slice(prefix.length))
@@ -340,9 +340,9 @@ export class Diagnosis {
     this.#namesWeights ||= this.#isNamed(tensor)
     if (name === EXPLODING_TENSOR) this.#exploded.set(JSON.stringify([tensor, worker]), finding)
     let firsts = this.#firsts.get(name)
-    const isAnew = name === EXPLODING_TENSOR && firsts !== undefined && firsts.known.cause < known.cause
-    if (firsts === undefined || isAnew) {
-      firsts = { known, byWorker: new Map(), byTensor: new Map() }
+    const isNewFault = name === EXPLODING_TENSOR && firsts !== undefined && firsts.overall.cause < known.cause
+    if (firsts === undefined || isNewFault) {
+      firsts = { overall: known, byWorker: new Map(), byTensor: new Map() }
       this.#firsts.set(name, firsts)
     }
     if (!firsts.byWorker.has(worker)) firsts.byWorker.set(worker, known)
@@ -350,7 +350,7 @@ export class Diagnosis {
   }
 }
 
-/** What the hooks put before a weight's name. */
+/** The prefixes that the hooks put before a weight's name. */
 const GRADIENTS: readonly string[] = ['gradient/', 'gradients/']
 
 function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
@@ -374,18 +374,18 @@ function rankOf({ aspect }: { readonly aspect: Aspect }): number {
   return RANKS.get(aspect) ?? ASPECTS.length
 }
 
-/** Of numbers, infinities among them. */
+/** A difference of two infinities would be NaN. */
 function compareNumbers(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Steps whose index files have the same payload share it. */
+/** By `tensors`, which steps share if their index files have the same payload. */
 const inOrder = new WeakMap<WorkerStep['tensors'], ReadonlyMap<string, number>>()
 
-/** The tensors that a worker saved at a step, each with the place of its first record. */
+/** The tensors that a worker saved at a step, each with the rank of its first record. */
 function recordsInOrder({ tensors, eventFile }: WorkerStep): ReadonlyMap<string, number> {
-  const known = inOrder.get(tensors)
-  if (known) return known
+  const cached = inOrder.get(tensors)
+  if (cached) return cached
   const files = new Map<string, number>()
   const records = [...tensors].flatMap(([name, { value, reductions }]) => {
     const locations = value === null ? [...reductions.values()] : [value, ...reductions.values()]
@@ -403,7 +403,7 @@ function recordsInOrder({ tensors, eventFile }: WorkerStep): ReadonlyMap<string,
   return places
 }
 
-/** @param saved in the order of steps */
+/** @param saved ascending by step */
 function wasSavedBetween(saved: readonly WorkerStep[], worker: string | null, after: number, before: number): boolean {
   let low = 0
   let high = saved.length

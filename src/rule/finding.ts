@@ -1,23 +1,23 @@
-/** What rules say. */
+/** What rules report: findings, missing data and problems; and the logger that they write to. */
 
 import type { TrialscanError } from '../errors.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
 
-/** A rule's condition is true of a tensor, or of a step as a whole. */
+/** A rule's condition is met, by a tensor or by a step as a whole. */
 export interface Finding {
   /** The rule's class. */
   readonly rule: string
-  /** What the rule is called where it was configured; else as its class. */
+  /** The rule's configured name. Default: its class. */
   readonly name: string
   /** The name of the trial. */
   readonly trial: string
   readonly step: GlobalStep
   readonly mode: Mode
   readonly modeStep: ModeStep
-  /** Null where it is about the step as a whole. */
+  /** Null: the step as a whole. */
   readonly tensor: string | null
   readonly worker: Worker | null
-  /** What was measured, and what it was held against; null where that is no number. */
+  /** What was measured, and the limit for it. Null if it is not a number. */
   readonly value: number | null
   readonly threshold: number | null
   /** One sentence. */
@@ -29,13 +29,13 @@ export interface Missing {
   readonly rule: string
   readonly name: string
   readonly trial: string
-  /** What is missing, and what there is instead: one sentence. */
+  /** What is missing, and what the trial has instead, in one sentence. */
   readonly missing: string
-  /** Whether the rule judged all that does not need it; false: it had nothing to judge. */
+  /** True: the rule judged what does not need these data. False: it had nothing to judge. */
   readonly partial: boolean
 }
 
-/** Bytes that could not be read, or were not what they claim, so that a tensor was not judged. */
+/** A tensor that was not judged because its bytes could not be read or were not what they claim to be. */
 export interface Problem {
   readonly trial: string
   readonly step: GlobalStep
@@ -44,19 +44,19 @@ export interface Problem {
 }
 
 /**
- * A problem that was met where a step was judged. It is that of the record that could not be read, which may be one of an
- * earlier step.
+ * A problem met while judging a step. Its own step is that of the record that could not be read, which may be an earlier
+ * one.
  */
 export function problemAt(step: number, error: TrialscanError): Omit<Problem, 'trial'> {
-  const { tensor, step: own } = error.fields
+  const { tensor, step: recordStep } = error.fields
   return {
-    step: (typeof own === 'number' ? own : step) as GlobalStep,
+    step: (typeof recordStep === 'number' ? recordStep : step) as GlobalStep,
     tensor: typeof tensor === 'string' && tensor !== '' ? tensor : null,
     error,
   }
 }
 
-/** Where rules write what they have to say besides. `console` is one. */
+/** Where rules log. `console` is one. */
 export interface Logger {
   debug(message: string): void
   info(message: string): void
@@ -64,7 +64,6 @@ export interface Logger {
   error(message: string): void
 }
 
-/** The levels of a logger. */
 export const LEVELS: readonly (keyof Logger)[] = ['debug', 'info', 'warn', 'error']
 
 export function isLogger(given: unknown): boolean {
@@ -73,5 +72,5 @@ export function isLogger(given: unknown): boolean {
 
 const nothing = (): void => {}
 
-/** Says nothing. */
+/** Logs nothing. */
 export const silent: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing }

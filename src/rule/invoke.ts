@@ -1,4 +1,4 @@
-/** One rule, step by step, as smdebug's invoke_rule (rules.md §3). */
+/** Invokes one rule step by step, like smdebug's invoke_rule (rules.md §3). */
 
 import { WAIT_OPTIONS, type WaitOptions } from '../catalog/wait.js'
 import { RuleEvaluationConditionMet, StepUnavailable, TensorUnavailable, TensorUnavailableForStep } from '../errors.js'
@@ -11,9 +11,9 @@ export interface InvokeOptions extends WaitOptions, MeasureOptions {
   readonly signal?: AbortSignal
   /** Default 0. */
   readonly startStep?: number | null
-  /** Exclusive. Default: until the job ends, which is a NoMoreData. */
+  /** Exclusive. Default: none; the end of the job throws NoMoreData. */
   readonly endStep?: number | null
-  /** Throw RuleEvaluationConditionMet at the first step where the condition is met. Default: log it and go on. */
+  /** Throw RuleEvaluationConditionMet at the first step that meets the condition. Default: log it and go on. */
   readonly raiseEvalCond?: boolean
 }
 
@@ -26,15 +26,15 @@ const INVOKE_OPTIONS = optionsOf<InvokeOptions>({
 })
 
 /**
- * Invokes a rule at one step after the other, also at those that were not saved, which are skipped. See `evaluate` for
- * many rules, many steps, and their findings.
- * @throws NoMoreData where the job ends before `endStep`; RuleEvaluationConditionMet if asked to; WaitTimeout; whatever
- *   the rule throws, but for a tensor or a step that is not available
+ * Invokes a rule at every step number, and skips steps that were not saved. `evaluate` runs many rules in one pass and
+ * returns their findings.
+ * @throws NoMoreData if the job ends before `endStep`; RuleEvaluationConditionMet with `raiseEvalCond`; WaitTimeout; what
+ *   the rule throws, except for an unavailable tensor or step
  */
 export async function invokeRule(rule: Rule, options?: InvokeOptions): Promise<void> {
   expectRule('invokeRule', rule)
-  const asked = checkOptions('invokeRule', INVOKE_OPTIONS, options)
-  await runs.take([rule], asked.signal, () => invokeSteps(rule, asked))
+  const checked = checkOptions('invokeRule', INVOKE_OPTIONS, options)
+  await runs.take([rule], checked.signal, () => invokeSteps(rule, checked))
 }
 
 async function invokeSteps(rule: Rule, options: InvokeOptions): Promise<void> {

@@ -1,4 +1,4 @@
-/** Which steps of a trial an evaluation is to judge. */
+/** Which steps of a trial an evaluation judges. */
 
 import { countsFromEnd, type StepSelection, stepFilter } from '../catalog/step-selection.js'
 import { UsageError } from '../errors.js'
@@ -15,8 +15,8 @@ interface MeantSteps {
 }
 
 /**
- * Which steps of a trial are to be judged.
- * @throws UsageError for steps from the end of a job that goes on
+ * A test for the steps to judge.
+ * @throws UsageError for a selection from the end while the job goes on
  */
 export function meantSteps(trial: Trial, options: MeantSteps): (step: number) => boolean {
   const { startStep, endStep, steps, modeSteps, follow = true } = options
@@ -29,17 +29,17 @@ export function meantSteps(trial: Trial, options: MeantSteps): (step: number) =>
   }
   const showIncompleteSteps = true
   const isStep = steps && stepFilter(steps, () => trial.steps({ showIncompleteSteps }))
-  const ofMode = new Map<Mode, (step: number) => boolean>()
+  const filters = new Map<Mode, (step: number) => boolean>()
   const isModeStep = (mode: Mode, modeStep: number, selection: StepSelection): boolean => {
-    const known = ofMode.get(mode) ?? stepFilter(selection, () => trial.steps({ mode, showIncompleteSteps }))
-    ofMode.set(mode, known)
-    return known(modeStep)
+    const filter = filters.get(mode) ?? stepFilter(selection, () => trial.steps({ mode, showIncompleteSteps }))
+    filters.set(mode, filter)
+    return filter(modeStep)
   }
   return step => {
     if (step < (startStep ?? 0) || step >= (endStep ?? Number.POSITIVE_INFINITY)) return false
     if (isStep !== undefined && !isStep(step)) return false
     if (modeSteps === undefined) return true
-    // Of workers in different modes each counts: the step is judged where it is meant of one of them.
+    // Workers can be in different modes at one step. It is judged if any of them has a selected mode step.
     return stateOf(trial)
       .catalog.atStep(step)
       .some(({ mode, modeStep }) => isModeStep(mode, modeStep, modeSteps))

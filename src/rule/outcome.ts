@@ -1,4 +1,4 @@
-/** What comes of an evaluation: findings, what could not be judged, and which rules have ended. */
+/** The outcome of an evaluation: findings, what could not be judged, and which rules have ended. */
 
 import {
   FormatError,
@@ -14,23 +14,23 @@ import type { Rule } from './rule.js'
 
 export class Outcome {
   readonly findings: Finding[] = []
-  /** Rules that are not asked any more. */
+  /** Rules that are no longer run. */
   readonly ended = new Set<Rule>()
   readonly #onFinding: ((finding: Finding) => void) | undefined
   readonly #problems = new Map<string, Problem>()
-  /** For rules that don't say themselves what they lack: the first reason, and how often. */
+  /** For rules that don't report what they lack: the first reason, and how often it happened. */
   readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
 
   constructor(onFinding: ((finding: Finding) => void) | undefined) {
     this.#onFinding = onFinding
   }
 
-  /** Each once. */
+  /** Without duplicates. */
   get problems(): Problem[] {
     return [...this.#problems.values()]
   }
 
-  /** Tells what was found. What `onFinding` throws is the caller's, and goes to the caller. */
+  /** Records findings and runs the rule's actions. An error of `onFinding` goes to the caller, who wrote it. */
   async fired(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
     for (const finding of findings) {
       this.findings.push(finding)
@@ -43,7 +43,7 @@ export class Outcome {
     }
   }
 
-  /** What a rule could not judge, or what it threw. */
+  /** Records what a rule threw. Unavailable data and unreadable bytes don't end the rule; any other error does. */
   failed(rule: Rule, step: number, error: unknown): void {
     if (
       error instanceof TensorUnavailable ||
@@ -51,8 +51,8 @@ export class Outcome {
       error instanceof StepUnavailable
     ) {
       rule.logger.debug(`${rule.name} at step ${step}: ${error.message}`)
-      const known = this.#unavailable.get(rule)
-      if (known) known.count++
+      const earlier = this.#unavailable.get(rule)
+      if (earlier) earlier.count++
       else this.#unavailable.set(rule, { first: error.message, count: 1 })
       return
     }
@@ -72,7 +72,7 @@ export class Outcome {
     if (!this.#problems.has(key)) this.#problems.set(key, { trial: trial.name, ...problem })
   }
 
-  /** Adds what is wrong with the trials themselves, and what rules tell of it. */
+  /** Adds the problems of the trials themselves, and those that rules report. */
   addProblemsOf(trials: readonly Trial[], rules: readonly Rule[]): void {
     for (const trial of trials) {
       for (const { step, error } of stateOf(trial).catalog.workerSteps) {
@@ -83,16 +83,16 @@ export class Outcome {
     for (const rule of rules) for (const problem of rule.problems()) this.#problem(rule.baseTrial, problem)
   }
 
-  /** What rules lacked. */
+  /** The data that rules lacked. */
   missing(rules: readonly Rule[]): Missing[] {
     return rules.flatMap(rule => {
-      const own = [...rule.missing()]
+      const sentences = [...rule.missing()]
       const unavailable = this.#unavailable.get(rule)
-      if (unavailable && own.length === 0) {
+      if (unavailable && sentences.length === 0) {
         const { first, count } = unavailable
-        own.push(count > 1 ? `${first} (and at ${count - 1} more steps)` : first)
+        sentences.push(count > 1 ? `${first} (and at ${count - 1} more steps)` : first)
       }
-      return own.map(missing => ({
+      return sentences.map(missing => ({
         rule: rule.ruleName,
         name: rule.name,
         trial: rule.baseTrial.name,

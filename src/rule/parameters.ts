@@ -1,6 +1,6 @@
 /**
- * The parameters of rules. Every one can be given as a string, since rules are made from JSON that holds nothing else
- * (rules.md §1.1), and under its own name (`num_steps`) or JavaScript's spelling of it (`numSteps`).
+ * The parameters of rules. Each accepts a string, since SageMaker's JSON holds nothing else (rules.md §1.1), and either
+ * spelling of its name: `num_steps` or `numSteps`.
  */
 
 import { nearestNames, UsageError } from '../errors.js'
@@ -8,11 +8,11 @@ import { nearestNames, UsageError } from '../errors.js'
 /** How one parameter is read. */
 export interface Parameter<T, G = T> {
   readonly default: T
-  /** What may be given, in words, for messages and the documentation. */
+  /** The accepted values in words, for messages and the documentation. */
   readonly expects: string
-  /** The parameter that this is an older name of. */
+  /** The current name of the parameter, if this is an older one. */
   readonly standsFor?: string
-  /** Undefined: not what is expected. */
+  /** Returns undefined for a value that is not accepted. */
   readonly read: (given: G | string) => T | undefined
 }
 
@@ -22,15 +22,15 @@ type Read<P> = P extends Parameter<infer T, never> ? T : never
 type GivenFor<P> = P extends { readonly read: (given: infer G) => unknown } ? G : never
 type CamelCase<K> = K extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : K
 
-/** The values of parameters, under their own names. */
+/** The values of parameters by name. */
 export type Values<P extends Parameters> = { readonly [K in keyof P]: Read<P[K]> }
 
-/** What a rule takes: every parameter under either spelling. */
+/** What a rule's constructor takes: each parameter in either spelling. */
 export type Arguments<P extends Parameters> = {
   readonly [K in keyof P as K | CamelCase<K>]?: GivenFor<P[K]> | null | undefined
 }
 
-/** The bounds of a number: `min` and `max` included, `above` and `below` not. */
+/** The bounds of a number: `min` and `max` are inclusive, `above` and `below` exclusive. */
 export interface Bounds {
   readonly min?: number
   readonly max?: number
@@ -38,7 +38,7 @@ export interface Bounds {
   readonly below?: number
 }
 
-/** `None` and nothing at all are what SageMaker's pages print for a number that is not given. */
+/** SageMaker's documentation shows `None` and an empty string as defaults. */
 function isNotGiven(given: unknown): boolean {
   return given === undefined || given === null || given === 'None' || given === ''
 }
@@ -85,7 +85,7 @@ export function flag(byDefault: boolean): Parameter<boolean, boolean> {
   }
 }
 
-/** Names or patterns: an array, or a string with commas between them. A pattern with a comma takes an array. */
+/** Names or patterns: an array, or a string separated by commas. A pattern that contains a comma needs an array. */
 export function list(...byDefault: readonly string[]): Parameter<readonly string[], readonly string[]> {
   return {
     default: byDefault,
@@ -97,12 +97,12 @@ export function list(...byDefault: readonly string[]): Parameter<readonly string
   }
 }
 
-/** An older name of another parameter, which is read as that is. */
+/** An older name of a parameter, read in the same way. */
 export function olderNameOf<T, G>(standsFor: string, parameter: Parameter<T, G>): Parameter<T, G> {
   return { ...parameter, standsFor }
 }
 
-/** Numbers: an array, or a string with commas between them. */
+/** Numbers: an array, or a string separated by commas. */
 export function numbers(...byDefault: readonly number[]): Parameter<readonly number[], readonly number[] | number> {
   const one = number(0)
   return {
@@ -126,7 +126,7 @@ export function text<D extends string | null>(
   }
 }
 
-/** One of a few words, in capitals or not. */
+/** One of a few words, in upper or lower case. */
 export function choice<W extends string>(...words: readonly W[]): Parameter<W | null, W> {
   return {
     default: null,
@@ -135,7 +135,7 @@ export function choice<W extends string>(...words: readonly W[]): Parameter<W | 
   }
 }
 
-/** Which steps a rule takes for one sequence: see `Sequence`. */
+/** Which steps a rule judges as one sequence: see `Sequence`. */
 export const MODE_CHOICE = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL', 'each', 'training'] as const
 
 export function mode(): Parameter<(typeof MODE_CHOICE)[number] | null, (typeof MODE_CHOICE)[number]> {
@@ -149,14 +149,14 @@ export function splitList(text: string): string[] {
     .filter(item => item !== '')
 }
 
-/** A parameter's name as it is documented, whichever way it was spelled. */
+/** The documented name of a parameter, from any spelling. */
 export function snakeCase(name: string): string {
   return name.replaceAll('-', '_').replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
 
 /**
- * Reads what was given for the parameters of a rule.
- * @throws UsageError for a name the rule does not have, and for a value it can't take
+ * Reads the parameters of a rule.
+ * @throws UsageError for an unknown parameter, and for a value that is not accepted
  */
 export function readParameters<P extends Parameters>(
   rule: string,
@@ -171,9 +171,9 @@ export function readParameters<P extends Parameters>(
     const parameter = Object.hasOwn(parameters, name) ? (parameters[name] as Parameter<unknown, unknown>) : undefined
     if (parameter === undefined) throw unknownParameter(rule, spelled, Object.keys(parameters))
     if (isNotGiven(value)) {
-      // An empty list of names is an answer: none. Of numbers there is none that is empty.
-      const none = value === '' && parameter.standsFor === undefined ? parameter.read('') : undefined
-      if (Array.isArray(none)) values[name] = none
+      // An empty string is an empty list of names. For all other parameters it means the default.
+      const empty = value === '' && parameter.standsFor === undefined ? parameter.read('') : undefined
+      if (Array.isArray(empty)) values[name] = empty
       continue
     }
     const target = parameter.standsFor ?? name

@@ -1,4 +1,4 @@
-/** Rules by name: the built-in ones, and those that users bring. */
+/** Rules by name: the built-in ones, and users' own. */
 
 import { nearestNames, UsageError } from '../errors.js'
 import { jsonExcerpt } from '../format/json.js'
@@ -8,20 +8,20 @@ import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger, Missing } from './finding.js'
 import { loggerKind, Rule, type RuleClass, type RuleOptions, trialsKind, workersKind } from './rule.js'
 
-/** All built-in rules, in the light of a trial. */
+/** The built-in rules, by what they can do with a trial. */
 export interface AllRules {
   /** Those that the trial has the data for. */
   readonly rules: Rule[]
-  /** What the others lack. */
+  /** The data that other rules lack. */
   readonly leftOut: Missing[]
-  /** Those that run only where they are asked for by name, and why. */
+  /** Rules that run only when asked for by name, and why. */
   readonly onlyByName: { readonly rule: string; readonly reason: string }[]
 }
 
 export interface AllRulesOptions {
   readonly otherTrials?: readonly Trial[] | undefined
   readonly logger?: Logger | undefined
-  /** Only what these workers saved is judged. Default: of all. */
+  /** Judge only what these workers saved. Default: all workers. */
   readonly workers?: RuleOptions['workers']
 }
 
@@ -32,35 +32,35 @@ const ALL_OPTIONS = optionsOf<AllRulesOptions>({
 })
 
 export class RuleRegistry {
-  /** By `keyOf` their names. */
-  readonly #known = new Map<string, { readonly name: string; readonly RuleClass: RuleClass }>()
+  /** By `spellingKey` of the name. */
+  readonly #registered = new Map<string, { readonly name: string; readonly RuleClass: RuleClass }>()
 
   constructor() {
     for (const RuleClass of BUILTIN_RULES) this.register(RuleClass)
   }
 
-  /** In the order of their registration. */
+  /** In the order of registration. */
   get names(): readonly string[] {
-    return [...this.#known.values()].map(({ name }) => name)
+    return [...this.#registered.values()].map(({ name }) => name)
   }
 
-  /** @throws UsageError for what is no class of rules, and for a name that is taken */
+  /** @throws UsageError for anything but a class that extends Rule, and for a name that is taken */
   register(RuleClass: RuleClass, name = RuleClass?.name ?? ''): void {
     if (!isRuleClass(RuleClass))
       throw new UsageError(`expected a class that extends Rule, got ${showExport(RuleClass)}`)
     const key = spellingKey(name)
     if (key === '') throw new UsageError(`expected a name for the rule, got ${jsonExcerpt(name)}`)
-    const taken = this.#known.get(key)
+    const taken = this.#registered.get(key)
     if (taken)
       throw new UsageError(`there is a rule ${taken.name} already: expected another name, got ${jsonExcerpt(name)}`)
-    this.#known.set(key, { name, RuleClass })
+    this.#registered.set(key, { name, RuleClass })
   }
 
   /**
-   * Takes every class of rules that an ES module exports, under the name of the export (the default one: of the class). A
-   * class that is known already, be it under another name, is passed over.
+   * Registers every rule class that an ES module exports, under the name of the export; the default export, under the name
+   * of its class. Skips a class that is registered already, under any name.
    * @param url names the module in errors
-   * @throws UsageError if there is none, and for a name that is taken
+   * @throws UsageError if the module exports no rule class, or a name is taken
    */
   registerModule(exports: Readonly<Record<string, unknown>>, url: string): void {
     const entries = Object.entries(exports)
@@ -70,9 +70,9 @@ export class RuleRegistry {
       const wanted = 'an export that is a class extending Rule (of the trialscan that runs, not of another copy)'
       throw new UsageError(`${url}: expected ${wanted}, got ${got}`, { url })
     }
-    // The default export is most often there under its name, too: that one counts.
+    // The default export comes last: it often has a named export, too, and that name counts.
     for (const [name, RuleClass] of classes.sort(([a], [b]) => Number(a === 'default') - Number(b === 'default'))) {
-      if ([...this.#known.values()].some(known => known.RuleClass === RuleClass)) continue
+      if ([...this.#registered.values()].some(other => other.RuleClass === RuleClass)) continue
       const isNameless = name === 'default' && ['', 'default'].includes(RuleClass.name)
       if (isNameless) throw new UsageError(`${url}: expected a name for the class of the default export`, { url })
       try {
@@ -84,21 +84,20 @@ export class RuleRegistry {
   }
 
   /**
-   * @param name in capitals or not, in words with `_` or `-` between them or in one: `VanishingGradient`,
-   *   `vanishing_gradient`
+   * @param name in any spelling: `VanishingGradient`, `vanishing_gradient`, `vanishing-gradient`
    * @throws UsageError with the nearest names
    */
   get(name: string): RuleClass {
-    const known = this.#known.get(spellingKey(name))
-    if (known) return known.RuleClass
+    const found = this.#registered.get(spellingKey(name))
+    if (found) return found.RuleClass
     const nearest = nearestNames(spellingKey(name), this.names)
     const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `there are: ${this.names.join(', ')}`
     throw new UsageError(`there is no rule ${jsonExcerpt(name)}; ${hint}`, { rule: name, nearest })
   }
 
   /**
-   * What `check` runs where nobody asked for a rule by name: every built-in rule that the trial has the data for, with the
-   * parameters that its class suggests, and gives `reasons` for.
+   * The rules that `check` runs when none is asked for by name: every built-in rule that the trial has the data for, with the
+   * parameters that its class suggests.
    */
   all(trial: Trial, options?: AllRulesOptions): AllRules {
     const { otherTrials = [], logger, workers } = checkOptions('registry.all', ALL_OPTIONS, options)
@@ -123,7 +122,7 @@ function isRuleClass(value: unknown): value is RuleClass {
   return typeof value === 'function' && value.prototype instanceof Rule
 }
 
-/** A name in whichever spelling. */
+/** The same key for all spellings of a name. */
 function spellingKey(name: string): string {
   return name.replaceAll(/[-_\s]/g, '').toLowerCase()
 }

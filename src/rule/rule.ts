@@ -17,13 +17,13 @@ export interface RuleOptions {
   readonly otherTrials?: readonly Trial[] | null | undefined
   /** What to do at every step where the rule fires. */
   readonly actions?: Actions | null | undefined
-  /** What findings call the rule. Default: its class's name. */
+  /** The rule's name in findings. Default: its class's name. */
   readonly name?: string | undefined
-  /** Default: one that says nothing. */
+  /** Default: logs nothing. */
   readonly logger?: Logger | undefined
-  /** Only what these workers saved is judged: names, in an array or with commas between them. Default: of all. */
+  /** Judge only what these workers saved: an array of names, or names separated by commas. Default: all workers. */
   readonly workers?: string | readonly string[] | null | undefined
-  /** Global steps `[startStep, endStep)` that the rule is about, where that is fewer than what is evaluated. */
+  /** Judge only global steps in `[startStep, endStep)`. */
   readonly startStep?: number | null | undefined
   readonly endStep?: number | null | undefined
 }
@@ -34,7 +34,7 @@ export const workersKind = kinds.orNull(kinds.oneOrMore('names of workers', 'suc
 
 const RULE_OPTIONS = optionsOf<RuleOptions>({
   otherTrials: kinds.orNull(trialsKind),
-  // Each is checked apart.
+  // `actionsOf` checks each of them.
   actions: kinds.that('actions', () => true),
   name: kinds.text,
   logger: loggerKind,
@@ -43,26 +43,26 @@ const RULE_OPTIONS = optionsOf<RuleOptions>({
   endStep: kinds.orNull(kinds.step),
 })
 
-/** @throws UsageError for what is none */
+/** @throws UsageError for anything but a rule */
 export function expectRule(call: string, rule: unknown): void {
   if (!(rule instanceof Rule)) throw new UsageError(`${call}: expected a rule, got ${shown(rule)}`, { call })
 }
 
-/** What a rule has done so far, under smdebug's names for it. */
+/** What a rule has done so far. The names are smdebug's. */
 export interface RuleReport {
   /** Steps at which the rule fired. */
   ruleTriggered: number
-  /** Findings. */
+  /** The number of findings. */
   violations: number
-  /** Steps at which it was asked. */
+  /** Steps that were judged. */
   datapoints: number
   /** The rule's parameters as JSON. */
   ruleParameters: string
-  /** For the rule to fill. */
+  /** For the rule to fill in. */
   details: Record<string, unknown>
 }
 
-/** What a rule tells of a finding; the rest is known. */
+/** What a rule says about a finding. `Rule.finding` adds the rest. */
 export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & { readonly message: string }
 
 export abstract class Rule {
@@ -72,7 +72,7 @@ export abstract class Rule {
   readonly trials: readonly Trial[]
   /** The class's name. */
   readonly ruleName: string
-  /** What findings call the rule. */
+  /** The rule's name in findings. */
   readonly name: string
   readonly logger: Logger
   readonly actions: readonly Action[]
@@ -104,32 +104,32 @@ export abstract class Rule {
     this.#required = new RequiredTensors(this.trials, undefined, this.workers)
   }
 
-  /** What the rule needs at the step in hand: each step has its own. */
+  /** What the rule needs at the current step. Each step has its own. */
   get reqTensors(): RequiredTensors {
     return this.#required
   }
 
-  /** What the rule has done so far; of a built-in rule that is evaluated, in the evaluation that began last. */
+  /** What the rule has done so far. For a built-in rule: in the latest evaluation. */
   get report(): RuleReport {
     return this.#report
   }
 
   /**
-   * The rule that judges in an evaluation. What a built-in rule keeps from step to step is that of one evaluation: it is
-   * another one each time. A rule of one's own is always itself.
+   * The instance that judges in an evaluation. A built-in rule returns a new one, since its state from step to step belongs
+   * to one evaluation. A user's rule returns itself.
    */
   forEvaluation(): Rule {
     return this
   }
 
-  /** Tells what another rule does. */
+  /** Shows the report of another instance: the one that judges. */
   protected reportOf(other: Rule): void {
     this.#report = other.#report
   }
 
   /**
-   * Adds to `reqTensors` what the rule will need at a step. `evaluate` reads it together with what other rules, and other
-   * steps, need: it calls this for many steps ahead of `invokeAtStep`. What was not added is read when it is asked for.
+   * Adds to `reqTensors` what the rule will need at a step. `evaluate` calls this for many steps ahead of `invokeAtStep`, and
+   * reads the tensors of all rules and steps together. A tensor that was not added is read when the rule asks for it.
    */
   setRequiredTensors(_step: number): void {}
 
@@ -141,8 +141,9 @@ export abstract class Rule {
   abstract invokeAtStep(step: number): boolean | Promise<boolean>
 
   /**
-   * Waits for a step, and until it is known of other trials whether they have it; reads what the rule needs, and judges it.
-   * @throws RuleEvaluationConditionMet where the rule's condition is met, after its actions; StepUnavailable, NoMoreData,
+   * Waits until the base trial has a step, and every other trial has it or is known never to. Then reads what the rule needs
+   * and judges the step.
+   * @throws RuleEvaluationConditionMet if the rule's condition is met, after its actions; StepUnavailable, NoMoreData,
    *   TensorUnavailable, TensorUnavailableForStep, WaitTimeout
    */
   async invoke(step: number, options?: WaitOptions & MeasureOptions): Promise<void> {
@@ -163,8 +164,8 @@ export abstract class Rule {
   }
 
   /**
-   * Has the rule say what it needs at a step.
-   * @param inquiry where questions are gathered that are answered together
+   * Collects what the rule needs at a step.
+   * @param inquiry gathers the questions that are answered together
    * @throws what `setRequiredTensors` throws
    */
   require(step: number, inquiry?: Inquiry): RequiredTensors {
@@ -174,9 +175,9 @@ export abstract class Rule {
   }
 
   /**
-   * Judges a step whose tensors are there; within a hold, its reads look there first.
-   * @param required what it said it needs at the step
-   * @returns what was found; nothing: the condition is not met
+   * Judges a step whose tensors have been read. Within a hold, its reads look there first.
+   * @param required what `require` returned for the step
+   * @returns the findings; none if the condition is not met
    */
   async judge(step: number, required: RequiredTensors): Promise<readonly Finding[]> {
     this.#required = required
@@ -195,7 +196,6 @@ export abstract class Rule {
     await this.act(this.actions, step, findings)
   }
 
-  /** Runs actions. */
   protected async act(actions: readonly Action[], step: number, findings: readonly Finding[]): Promise<void> {
     if (actions.length === 0) return
     const { ruleName, name, baseTrial, logger } = this
@@ -204,12 +204,12 @@ export abstract class Rule {
     await runActions(actions, { rule: ruleName, name, trial: baseTrial.name, step, message, findings }, logger)
   }
 
-  /** For `invokeAtStep`, before it returns true: what was found, of which tensor, and what it was held against. */
+  /** Records a finding. For `invokeAtStep`, before it returns true. */
   protected found(found: Found): void {
     this.#found.push(found)
   }
 
-  /** Whether something was found at the step in hand. */
+  /** Whether the current step has a finding. */
   protected get hasFound(): boolean {
     return this.#found.length > 0
   }
@@ -219,19 +219,18 @@ export abstract class Rule {
     return this.finding(step, { message })
   }
 
-  /** A finding at a step. */
   protected finding(step: number, { tensor, worker, value, threshold, message }: Found): Finding {
     const { baseTrial } = this
     const { catalog } = stateOf(baseTrial)
-    // A worker's mode is its own: another one may evaluate at the same global step.
-    const own = worker == null ? undefined : catalog.atStep(step).find(saved => saved.worker === worker)
+    // Workers can be in different modes at one global step.
+    const workerStep = worker == null ? undefined : catalog.atStep(step).find(saved => saved.worker === worker)
     return {
       rule: this.ruleName,
       name: this.name,
       trial: baseTrial.name,
       step: step as Finding['step'],
-      mode: own?.mode ?? baseTrial.mode(step),
-      modeStep: own?.modeStep ?? baseTrial.modeStep(step),
+      mode: workerStep?.mode ?? baseTrial.mode(step),
+      modeStep: workerStep?.modeStep ?? baseTrial.modeStep(step),
       tensor: tensor ?? null,
       worker: worker ?? null,
       value: value ?? null,
@@ -240,36 +239,36 @@ export abstract class Rule {
     }
   }
 
-  /** Whether there was anything to judge so far. */
+  /** Whether the rule has judged anything so far. */
   get hasJudged(): boolean {
     return this.report.datapoints > 0
   }
 
-  /** Data that the rule wants and the trial does not have: a sentence each. */
+  /** Data that the rule wants and the trial lacks, one sentence each. */
   missing(): readonly string[] {
     return []
   }
 
-  /** Tensors that were not judged because their bytes can't be read, or are not what they claim to be. */
+  /** Tensors that were not judged because their bytes can't be read or are not what they claim to be. */
   problems(): readonly Omit<Problem, 'trial'>[] {
     return []
   }
 
-  /** Milliseconds without a step that the rule itself waits for. */
+  /** How long the rule wants to wait for a new step, in milliseconds. `evaluate` gives up no earlier. */
   get patienceMs(): number {
     return 0
   }
 
   /**
-   * Called at every look for new steps of a running job.
-   * @returns findings, which end the rule
+   * Called whenever `evaluate` has looked for new steps of a running job.
+   * @returns findings; any of them ends the rule
    */
   whileWaiting(): readonly Finding[] {
     return []
   }
 }
 
-/** @throws InvalidWorker for one that the trial does not have, UsageError for none at all */
+/** @throws InvalidWorker for a worker that the trial does not have, UsageError for an empty list */
 function chosenWorkers(trial: Trial, given: RuleOptions['workers']): ReadonlySet<string> | null {
   if (given === undefined || given === null) return null
   const workers = typeof given === 'string' ? splitList(given) : given
@@ -279,7 +278,7 @@ function chosenWorkers(trial: Trial, given: RuleOptions['workers']): ReadonlySet
   return new Set(workers)
 }
 
-/** Waits until a trial has a step, or it is known that it won't. */
+/** Waits until a trial has a step, or is known never to have it. */
 async function untilKnown(trial: Trial, step: number, options: WaitOptions): Promise<void> {
   try {
     await trial.waitForSteps([step], options)
@@ -292,8 +291,8 @@ async function untilKnown(trial: Trial, step: number, options: WaitOptions): Pro
 export interface RuleClass {
   new (baseTrial: Trial, options?: RuleOptions & Readonly<Record<string, unknown>>): Rule
   readonly name: string
-  /** What its constructor takes; absent: anything (a user's rule). */
+  /** The parameters that its constructor takes. A user's rule need not declare any. */
   readonly parameters?: Parameters
-  /** What it means for the training when the rule fires: one sentence. */
+  /** What it means for the training when the rule fires, in one sentence. */
   readonly meaning?: string
 }

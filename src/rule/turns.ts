@@ -1,20 +1,20 @@
-/** Whose turn it is: what has the same rule judge does so one after the other. */
+/** Queues for rules: callers that share an instance of a rule use it one after another. */
 
 import { currentHold } from '../catalog/hold.js'
 import { UsageError } from '../errors.js'
 
-/** A rule, which holds in itself what it knows of the step in hand. */
+/** A rule. The instance holds the state of the step that it judges, so it serves one caller at a time. */
 interface Judge {
   readonly name: string
 }
 
 class Turns {
-  /** For each rule, what settles when the last who asked for it is done with it. */
+  /** For each rule: settles when the last caller in its queue is done. */
   readonly #last = new WeakMap<Judge, Promise<void>>()
 
   /**
-   * Runs `work` when all who asked for any of the rules before are done with them.
-   * @throws the signal's reason while it waits; UsageError for work that would wait for itself
+   * Runs `work` once all earlier callers are done with the rules.
+   * @throws the signal's reason, while waiting; UsageError for work that would wait for itself
    */
   async take<T>(rules: readonly Judge[], signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     for (const rule of rules) {
@@ -26,7 +26,7 @@ class Turns {
     const done = new Promise<void>(resolve => {
       end = resolve
     })
-    // All are asked for at once, so that no two wait for each other.
+    // Joins all queues at once, so that two callers can't wait for each other.
     const free = Promise.all(rules.map(rule => this.#last.get(rule))).then(() => {})
     const turn = free.then(() => done)
     for (const rule of rules) this.#last.set(rule, turn)
@@ -39,13 +39,13 @@ class Turns {
   }
 }
 
-/** Over all steps that are asked for: a rule may keep what it likes from one to the next. */
+/** Queues for whole runs over steps: a rule may keep state from step to step. */
 export const runs = new Turns()
 
-/** Over a step, or as many as are read at once. */
+/** Queues for one step, or for the steps that are read together. */
 export const judgements = new Turns()
 
-/** Waits, at the most until the signal. */
+/** Waits for its turn, or until the signal. */
 async function orAborted(free: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (signal === undefined) return free
   signal.throwIfAborted()

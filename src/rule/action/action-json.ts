@@ -1,6 +1,6 @@
 /**
- * Actions as text. SageMaker's own (`action_json`, rules.md §3) are read and checked like ours, and handed to a callback:
- * nothing here calls AWS.
+ * Actions from JSON. SageMaker's own (`action_json`, rules.md §3) are read and checked like ours, and passed to a callback.
+ * Nothing here calls AWS.
  */
 
 import { nearestNames, UsageError } from '../../errors.js'
@@ -27,10 +27,10 @@ import {
   TIMEOUT,
 } from './action.js'
 
-/** @throws UsageError for what is none of the forms; see `parseActions` for text */
+/** @throws UsageError for any other value; see `parseActions` for text */
 export function actionsOf(actions: Actions | null | undefined): readonly Action[] {
-  const given: readonly OneAction[] = Array.isArray(actions) ? actions : [(actions ?? '') as OneAction]
-  return given.flatMap((one): readonly Action[] => {
+  const list: readonly OneAction[] = Array.isArray(actions) ? actions : [(actions ?? '') as OneAction]
+  return list.flatMap((one): readonly Action[] => {
     if (typeof one === 'string') return parseActions(one)
     if (typeof one === 'function') return [callbackAction(one)]
     if (typeof one?.name === 'string' && typeof one.onFire === 'function') return [one]
@@ -38,7 +38,7 @@ export function actionsOf(actions: Actions | null | undefined): readonly Action[
   })
 }
 
-/** What each action of `action_json` takes, SageMaker's first. */
+/** The actions that `action_json` can name, SageMaker's first. */
 const KINDS: ReadonlyMap<string, ActionKind> = new Map<string, ActionKind>([
   [
     'stoptraining',
@@ -98,13 +98,13 @@ type Reader<T> = (value: unknown, at: string) => T
 type Field = <T>(key: string, read: Reader<T>) => T
 
 /**
- * The actions that a text names: a JSON object or an array of them, SageMaker's (`stoptraining`, `sms`, `email`) and ours
- * (`log`, `command`, `post`). Nothing but blanks: none.
+ * Reads actions: a JSON object or an array of them, SageMaker's (`stoptraining`, `sms`, `email`) and ours (`log`,
+ * `command`, `post`). A blank text has none.
  *
- * Where smdebug passes over an action that it doesn't know or that lacks a key, this refuses it: an alarm that will never
- * ring is to be known before the training and not after it. And where smdebug turns the whole text to lower case, only
- * names and keys may be in either case here: a prefix and an address keep theirs.
- * @param handler what is done for SageMaker's. Default: the log tells what SageMaker would have done
+ * smdebug skips an action that is unknown or lacks a key. Here it is an error: better to learn before the training than
+ * after it that an alarm can't ring. smdebug also lowercases the whole text. Here only names and keys ignore case, and a
+ * prefix or an address keeps its own.
+ * @param handler called for SageMaker's actions. Default: logs what SageMaker would have done
  * @throws UsageError with the place in the text
  */
 export function parseActions(text: string, handler?: SageMakerHandler): readonly Action[] {
@@ -116,7 +116,7 @@ export function parseActions(text: string, handler?: SageMakerHandler): readonly
 }
 
 function parseActionJson(text: string): unknown {
-  // What `serialize()` of sagemaker-debugger-rulesconfig gives has a backslash before every quote.
+  // `serialize()` of sagemaker-debugger-rulesconfig puts a backslash before every quote.
   const isEscaped = /^[\s[]*\{\s*\\"/.test(text)
   try {
     return JSON.parse(isEscaped ? text.replaceAll('\\"', '"') : text)
@@ -130,16 +130,16 @@ function actionOf(value: unknown, at: string, handler: SageMakerHandler | undefi
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw expected(at, 'an object with the name of an action', value)
   }
-  const given = new Map<string, unknown>(Object.entries(value).map(([key, value]) => [key.toLowerCase(), value]))
-  const name = given.get('name')
+  const fields = new Map<string, unknown>(Object.entries(value).map(([key, value]) => [key.toLowerCase(), value]))
+  const name = fields.get('name')
   if (typeof name !== 'string') throw expected(`${at}.name`, `one of ${[...KINDS.keys()].join(', ')}`, name)
   const kind = KINDS.get(name.toLowerCase())
   if (kind === undefined) throw unknownName(at, `there is no action ${jsonExcerpt(name)}`, name, [...KINDS.keys()])
-  for (const key of given.keys()) {
+  for (const key of fields.keys()) {
     if (key === 'name' || kind.keys.includes(key)) continue
     throw unknownName(at, `action ${name} takes no ${jsonExcerpt(key)}`, key, kind.keys)
   }
-  return kind.make((key, read) => read(given.get(key) ?? undefined, `${at}.${key}`), handler)
+  return kind.make((key, read) => read(fields.get(key) ?? undefined, `${at}.${key}`), handler)
 }
 
 function sagemakerAction(action: SageMakerAction, handler: SageMakerHandler | undefined): Action {

@@ -1,4 +1,4 @@
-/** What is done when a rule fires: a line in the log, a command, a POST, a callback. */
+/** Actions for when a rule fires: a line in the log, a command, a POST, a callback. */
 
 import { TrialscanError, UsageError } from '../../errors.js'
 import { jsonExcerpt } from '../../format/json.js'
@@ -18,22 +18,22 @@ export interface Firing {
 
 export interface Action {
   readonly name: string
-  /** An error of it is logged and goes no further. */
+  /** Its errors are logged, not passed on. */
   onFire(firing: Firing, logger: Logger): void | Promise<void>
 }
 
 export type OneAction = string | Action | Action['onFire']
 
-/** What `actions` of a rule can be: SageMaker's `action_json`, callbacks, actions. */
+/** What a rule accepts as `actions`: SageMaker's `action_json`, callbacks, actions. */
 export type Actions = OneAction | readonly OneAction[]
 
-/** What SageMaker would do. */
+/** An action that SageMaker would take. */
 export type SageMakerAction =
-  /** Stops the one running training job with a name that begins so. */
+  /** Stops the one running training job whose name has this prefix. */
   | { readonly name: 'stoptraining'; readonly trainingJobPrefix: string }
   | { readonly name: 'sms' | 'email'; readonly endpoint: string }
 
-/** Does what SageMaker would do, in its own way. */
+/** Called in place of SageMaker's own action. */
 export type SageMakerHandler = (action: SageMakerAction, firing: Firing) => void | Promise<void>
 
 export interface LogOptions {
@@ -42,7 +42,7 @@ export interface LogOptions {
 }
 
 export interface CommandOptions {
-  /** The command is killed after that. Default: 60 s. */
+  /** The command is killed after this time. Default: 60 s. */
   readonly timeoutMs?: number | undefined
 }
 
@@ -52,11 +52,11 @@ export interface PostOptions {
   readonly timeoutMs?: number | undefined
 }
 
-/** Of what a failed command wrote to its standard error, this much of the end is told. */
+/** How much of the end of a failed command's standard error is quoted, in characters. */
 const TAIL_LENGTH = 1_000
-/** One argument of a command can't be much longer than 100 KiB anywhere; the whole is on its standard input. */
+/** Linux limits one argument of a command to 128 KiB. The whole text is on the command's standard input. */
 const MAX_VARIABLE_LENGTH = 8_192
-/** What a timer takes. */
+/** The longest delay that a timer accepts. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 export const TIMEOUT = `milliseconds above 0, at most ${MAX_TIMEOUT_MS}`
 
@@ -64,12 +64,12 @@ const timeoutKind = kinds.that<number>(TIMEOUT, isTimeout)
 const LOG_OPTIONS = optionsOf<LogOptions>({ level: kinds.oneOf(LEVELS) })
 const COMMAND_OPTIONS = optionsOf<CommandOptions>({ timeoutMs: timeoutKind })
 const POST_OPTIONS = optionsOf<PostOptions>({
-  // Each is checked apart.
+  // `readHeaders` checks each of them.
   headers: kinds.that('an object', isObject),
   timeoutMs: timeoutKind,
 })
 
-/** Runs the actions one after the other. Whatever goes wrong in one is logged, and the next has its turn. */
+/** Runs actions one after another. An error in one is logged, and the next one runs. */
 export async function runActions(actions: readonly Action[], firing: Firing, logger: Logger): Promise<void> {
   for (const action of actions) {
     try {
@@ -87,7 +87,7 @@ export function callbackAction(onFire: Action['onFire']): Action {
   return { name: 'callback', onFire }
 }
 
-/** Says it in the rule's log. */
+/** Writes a line to the rule's log. */
 export function logAction(options?: LogOptions): Action {
   const { level = 'warn' } = checkOptions('logAction', LOG_OPTIONS, options)
   return {
@@ -99,10 +99,10 @@ export function logAction(options?: LogOptions): Action {
 }
 
 /**
- * Runs a command, which gets the firing as a line of JSON on its standard input, and TRIALSCAN_RULE, TRIALSCAN_STEP and
- * TRIALSCAN_MESSAGE in its environment. Its standard output goes nowhere: ours may be a table or JSON lines. An exit code
+ * Runs a command. It gets the firing as a line of JSON on its standard input, and TRIALSCAN_RULE, TRIALSCAN_STEP and
+ * TRIALSCAN_MESSAGE in its environment. Its standard output is discarded: ours may be a table or JSON lines. An exit code
  * other than 0, a signal and a timeout are errors.
- * @param args given (be it an empty list): `command` is a program, run as it is; else it is a line for the shell
+ * @param args if given, even if empty, `command` is a program, run without a shell; else it is a line for the shell
  */
 export function commandAction(command: string, args?: readonly string[] | null, options?: CommandOptions): Action {
   const { timeoutMs = 60_000 } = checkOptions('commandAction', COMMAND_OPTIONS, options)
@@ -115,7 +115,7 @@ export function commandAction(command: string, args?: readonly string[] | null, 
   return { name: 'command', onFire: firing => runProcess([command, ...args], command, firing, timeoutMs) }
 }
 
-/** POSTs the firing as JSON. An answer other than 2xx (a redirection, too: it would lose the JSON) is an error. */
+/** POSTs the firing as JSON. Any status but 2xx is an error, also a redirect, which would lose the JSON. */
 export function postAction(url: string | URL, options?: PostOptions): Action {
   const { headers = {}, timeoutMs = 10_000 } = checkOptions('postAction', POST_OPTIONS, options)
   const target = readUrl(String(url), 'postAction: url')
@@ -125,11 +125,11 @@ export function postAction(url: string | URL, options?: PostOptions): Action {
 }
 
 /**
- * Runs a command in our own environment with some variables more. That is left to env(1), since the library does not look
- * at the environment it runs in.
+ * Runs a command in our environment plus a few variables. env(1) adds them, since the library itself does not read its
+ * environment.
  */
 async function runProcess(argv: readonly string[], command: string, firing: Firing, timeoutMs: number): Promise<void> {
-  // Loaded when it is needed: few who import the library ever run a command.
+  // Loaded on demand: few users of the library ever run a command.
   const { spawn } = await import('node:child_process')
   const variables = Object.entries({ RULE: firing.rule, STEP: firing.step, MESSAGE: firing.message }).map(
     ([key, value]) => `TRIALSCAN_${key}=${String(value).replaceAll('\0', '').slice(0, MAX_VARIABLE_LENGTH)}`,
@@ -143,11 +143,12 @@ async function runProcess(argv: readonly string[], command: string, firing: Firi
     const end = (failure: string | null, cause?: unknown): void => {
       clearTimeout(timer)
       child.kill('SIGKILL')
-      // What a shell has left running in the background may hold it open for ever.
+      // A background process of the shell may hold it open for ever.
       child.stderr.destroy()
-      const told = tail.trim() === '' ? '' : `: ${tail.trim()}`
+      const detail = tail.trim() === '' ? '' : `: ${tail.trim()}`
       if (failure === null) resolve()
-      else reject(new TrialscanError('ActionFailed', `${jsonExcerpt(command)}: ${failure}${told}`, { command }, cause))
+      else
+        reject(new TrialscanError('ActionFailed', `${jsonExcerpt(command)}: ${failure}${detail}`, { command }, cause))
     }
     child.stderr.setEncoding('utf8')
     child.stderr.on('data', (text: string) => {
@@ -155,16 +156,16 @@ async function runProcess(argv: readonly string[], command: string, firing: Firi
     })
     child.on('error', error => end(error.message, error))
     child.on('exit', code => code === 0 && end(null))
-    // Only now is all of its standard error there.
+    // Only now has all of its standard error arrived.
     child.on('close', (code, signal) => end(signal === null ? `exit code ${code}` : `ended by ${signal}`))
-    // A command need not read what it is told.
+    // A command need not read its standard input.
     child.stdin.on('error', () => {})
     child.stdin.end(`${firingJson(firing)}\n`)
   })
 }
 
 async function post(url: URL, headers: Headers, firing: Firing, timeoutMs: number): Promise<void> {
-  // Only the host is named: the path of a hook is often its secret.
+  // Names only the host, since the path of a webhook is often secret.
   const failed = (reason: string, cause?: unknown) =>
     new TrialscanError('ActionFailed', `POST to ${url.host}: ${reason}`, { host: url.host }, cause)
   let response: Response
@@ -180,9 +181,9 @@ async function post(url: URL, headers: Headers, firing: Firing, timeoutMs: numbe
   if (!response.ok) throw failed(`expected an answer of 2xx, got ${response.status} ${response.statusText}`.trim())
 }
 
-/** Its keys are those of the findings that the command line writes as JSON lines. */
+/** Findings have the keys of `check --format jsonl`. */
 function firingJson({ rule, name, trial, step, message, findings }: Firing): string {
-  const told = findings.map(({ modeStep: mode_step, tensor, worker, value, threshold, ...finding }) => ({
+  const rows = findings.map(({ modeStep: mode_step, tensor, worker, value, threshold, ...finding }) => ({
     rule: finding.rule,
     name: finding.name,
     step: finding.step,
@@ -194,10 +195,10 @@ function firingJson({ rule, name, trial, step, message, findings }: Firing): str
     threshold: numberOrText(threshold),
     message: finding.message,
   }))
-  return JSON.stringify({ rule, name, trial, step, message, findings: told })
+  return JSON.stringify({ rule, name, trial, step, message, findings: rows })
 }
 
-/** JSON has no word for NaN and the infinities: they are strings. */
+/** JSON has no NaN and no infinities, so they become strings. */
 function numberOrText(value: number | null): number | string | null {
   return value === null || Number.isFinite(value) ? value : String(value)
 }
@@ -223,7 +224,7 @@ export function isTimeout(value: unknown): value is number {
 export function readUrl(value: unknown, at: string): URL {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
   if (url === null || !/^https?:$/.test(url.protocol)) throw expected(at, 'an http or https URL', value)
-  // Not shown, being secret.
+  // They are secret, so the message does not quote them.
   if (url.username !== '' || url.password !== '') {
     throw new UsageError(`${at}: expected a URL without user and password, got one with them`, { at })
   }

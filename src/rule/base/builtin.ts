@@ -1,4 +1,4 @@
-/** What the built-in rules share: parameters, and one judgement after the other. */
+/** The base class of the built-in rules: parameters, selections of tensors, judgements. */
 
 import type { Catalog, WorkerStep } from '../../catalog/catalog.js'
 import { InsufficientInformationForRuleInvocation, QueryError, TrialscanError } from '../../errors.js'
@@ -19,62 +19,62 @@ import { gradientNames, isGradientName } from './names.js'
 import { type Choice, Selection } from './selection.js'
 
 /**
- * Judges, once the answers are there, what was asked about; undefined: there was nothing to judge. Where an answer is missing,
- * it is passed over.
+ * Judges answers to questions that were asked before. Returns undefined if there was nothing to judge. A judgement that
+ * reads an unavailable answer is skipped.
  */
 export type Judgement = () => Judged
 export type Judged = Found | readonly Found[] | null | false | undefined
 
-/** A judgement for each of many tensors: there are as many as tensors, steps and rules, so that they share a function. */
+/** A judgement for each of many tensors. A shared function is cheaper than a closure per tensor, step and rule. */
 export interface Judgements {
   readonly count: number
   readonly judge: (i: number) => Judged
 }
 
 /**
- * Asks about each of some tensors, and judges each alone.
- * @param ask undefined: nothing is to be judged
+ * Asks about each tensor, and judges each by itself.
+ * @param ask returns undefined for a tensor that is not judged
  */
 export function each<A>(
   tensors: readonly TensorAtStep[],
   ask: (tensor: TensorAtStep) => A | undefined,
   judge: (asked: A, tensor: TensorAtStep) => Judged,
 ): Judgements {
-  const asked = tensors.map(ask)
+  const questions = tensors.map(ask)
   return {
     count: tensors.length,
     judge: i => {
-      const own = asked[i]
-      return own === undefined ? undefined : judge(own, tensors[i]!)
+      const asked = questions[i]
+      return asked === undefined ? undefined : judge(asked, tensors[i]!)
     },
   }
 }
 
-/** A class of built-in rules, and what is to be known about it. */
+/** A class of built-in rules, with its description. */
 export interface BuiltinClass extends RuleClass {
   readonly parameters: Parameters
-  /** What it means for the training when the rule fires: one sentence. */
+  /** What it means for the training when the rule fires, in one sentence. */
   readonly meaning: string
   /** What to do about it. */
   readonly advice: string
-  /** Parameters that `check` takes where nobody gave any; {} where the defaults do. */
+  /** Parameters for a rule that `check` chose by itself; {} if the defaults serve. */
   readonly suggested: Readonly<Record<string, string>>
-  /** Why it takes them, one sentence a parameter. */
+  /** Why, one sentence per parameter. */
   readonly reasons: Readonly<Record<string, string>>
-  /** Why `check` does not run the rule unless it is asked for by name; null: it does. */
+  /** Why `check` runs the rule only when asked for by name. Null: it chooses the rule by itself. */
   readonly onlyByName: string | null
-  /** Why the rule can say nothing about the trial: which data it lacks, and what there is instead; null: it can. */
+  /** Why the rule can't judge the trial: which data it lacks, and what there is instead. Null: it can. */
   lacks(trial: Trial, options?: Pick<RuleOptions, 'otherTrials' | 'workers'>): string | null
 }
 
-/** What a class of built-in rules says about itself. */
+/** The description of a built-in rule. */
 export interface Definition<P extends Parameters> {
   readonly parameters: P
   readonly meaning: string
   readonly advice: string
-  /** Parameters that `check` takes where nobody gave any, each with the reason. */
+  /** Parameters for a rule that `check` chose by itself, each with the reason. */
   readonly suggested?: Readonly<Record<string, readonly [value: string, reason: string]>>
-  /** Why `check` does not run the rule unless it is asked for by name. */
+  /** Why `check` runs the rule only when asked for by name. */
   readonly onlyByName?: string
 }
 
@@ -119,12 +119,12 @@ export function builtin<P extends Parameters>({
     }
 
     override forEvaluation(): Rule {
-      // What a class made of a built-in one takes and keeps is not known here.
+      // A user's subclass may take other arguments and keep state of its own: it is not copied.
       if (Object.getPrototypeOf(this.constructor) !== Defined) return this
       const Own = this.constructor as RuleClass
-      const own = new Own(this.baseTrial, { ...this.options })
-      this.reportOf(own)
-      return own
+      const rule = new Own(this.baseTrial, { ...this.options })
+      this.reportOf(rule)
+      return rule
     }
   }
   return Defined as unknown as BuiltinBase<P>
@@ -132,13 +132,13 @@ export function builtin<P extends Parameters>({
 
 export abstract class BuiltinRule<P extends Parameters> extends Rule {
   protected readonly parameters: Values<P>
-  /** To make another rule like this one. */
+  /** For making another instance like this one. */
   protected options: Readonly<RuleOptions>
   readonly #selections: Selection[] = []
   /** Whether gradients of any of its tensors were saved. */
   #gradients: { readonly catalog: Catalog; readonly areThere: boolean } | undefined
   readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
-  /** Tensors that could never be judged, and why not; those that could at least once. */
+  /** Why tensors could not be judged, by name. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
   #hasJudged = false
@@ -153,13 +153,13 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     this.check()
   }
 
-  /** Makes sure that the parameters make sense together. @throws InsufficientInformationForRuleInvocation */
+  /** Checks that the parameters fit together. @throws InsufficientInformationForRuleInvocation */
   protected check(): void {}
 
-  /** Asks about what a worker saved at a step, and says how the answers are judged. Called in the order of steps. */
+  /** Asks about what a worker saved at a step, and yields judgements of the answers. Steps ascend. */
   protected abstract examine(moment: Moment): Iterable<Judgement | Judgements>
 
-  /** Which steps one of a worker's is judged with; undefined: it is not judged. */
+  /** The sequence in which a worker's step is judged. Undefined: it is not judged. */
   protected sequenceOf({ mode }: WorkerStep): Sequence | undefined {
     const { mode: wanted = null } = this.parameters as { readonly mode?: ReturnType<typeof modeParameter>['default'] }
     switch (wanted) {
@@ -206,7 +206,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return isMet
   }
 
-  /** A tensor that could not be judged. @throws what is no fault of the tensor's */
+  /** Notes why a tensor could not be judged. @throws errors of other kinds */
   #passOver(step: number, error: unknown): void {
     if (!(error instanceof TrialscanError)) throw error
     const problem = problemAt(step, error)
@@ -217,11 +217,11 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   /** The steps of a moment's sequence at which its worker saved a tensor, ascending. */
   protected stepsOf(name: string, { worker, sequence }: Moment): readonly WorkerStep[] {
     const saved = stateOf(this.baseTrial).catalog.byTensor.get(name)
-    const own = saved && stepsOfWorkers(saved).get(worker)
-    return own?.get(sequence) ?? []
+    const bySequence = saved && stepsOfWorkers(saved).get(worker)
+    return bySequence?.get(sequence) ?? []
   }
 
-  /** Whether a weight is trained, for all that is known: gradients were saved, but none of it, where it is frozen. */
+  /** Whether a weight is trained, as far as the trial tells: a frozen one has no gradient while others have. */
   protected isTrained(weight: string): boolean {
     const { catalog } = stateOf(this.baseTrial)
     const has = (name: string): boolean => gradientNames(name).some(gradient => catalog.byTensor.has(gradient))
@@ -237,19 +237,19 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.reqTensors.find(name, step, null, worker)
   }
 
-  /** Chooses tensors: those in any of the collections, or with a name that any of the patterns matches. */
+  /** Selects tensors that are in any of the collections, or whose name matches any of the patterns. */
   protected select(choice: Choice): Selection {
     const selection = new Selection(this, choice)
     this.#selections.push(selection)
     return selection
   }
 
-  /** Which tensors are meant was not given. */
+  /** For a rule that was not told which tensors to judge. */
   protected unselected(): InsufficientInformationForRuleInvocation {
     return this.insufficient('expected collection_names or tensor_regex, got neither')
   }
 
-  /** What the rule can't do without was not given. */
+  /** For a rule that lacks something it requires. */
   protected insufficient(detail: string): InsufficientInformationForRuleInvocation {
     return new InsufficientInformationForRuleInvocation(this.ruleName, detail)
   }
@@ -267,23 +267,23 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.#hasJudged && this.lack() === null
   }
 
-  /** Why nothing was judged, though the tensors are there. */
+  /** Why nothing was judged although the tensors were saved. */
   #unjudged(): readonly string[] {
     const lacking = this.lacking()
     if (lacking.length > 0 || this.#hasJudged || this.#selections.length === 0) return lacking
     const { byTensor } = stateOf(this.baseTrial).catalog
     const lists = new Set(this.#selections.map(({ names }) => names))
     const names = lists.size === 1 ? [...lists][0]! : [...new Set([...lists].flat())]
-    // Names that were saved together have one list.
+    // Tensors that were saved together share a list.
     const saved = new Set(names.map(name => byTensor.get(name) ?? []))
     const steps = [...new Set([...saved].flatMap(list => list.map(({ step }) => step)))].sort((a, b) => a - b)
-    const there = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
+    const tensors = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
     return [
-      `more steps with its tensors among those that were judged; ${there} were saved at ${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`,
+      `more steps with its tensors among those that were judged; ${tensors} were saved at ${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`,
     ]
   }
 
-  /** What kept the rule from judging anything at the steps that it was asked about, though its tensors are there. */
+  /** What kept the rule from judging any step although its tensors were saved, one sentence each. */
   protected lacking(): readonly string[] {
     return []
   }
@@ -292,7 +292,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.#problems
   }
 
-  /** Why there is nothing to judge; null: there is. */
+  /** Why there is nothing to judge. Null: there is something. */
   lack(): string | null {
     const required = this.#selections.filter(({ isOptional }) => !isOptional)
     const lacking = required.filter(({ isEmpty }) => isEmpty)

@@ -10,8 +10,8 @@ import { LABELS, PREDICTIONS } from './names.js'
 import type { Selection } from './selection.js'
 
 /**
- * At each step counts how labels were predicted, class by class. Of what was predicted to be a class, fires where less
- * than `min_diag` is of it, or more than `max_off_diag` of another one.
+ * Counts at each step how labels were predicted. Fires where, of the samples predicted to be of one class, less than
+ * `min_diag` are of it, or more than `max_off_diag` are of another one.
  */
 export class Confusion extends builtin({
   meaning: 'Classes are mistaken for one another too often.',
@@ -27,8 +27,8 @@ export class Confusion extends builtin({
   },
   onlyByName: 'it expects of the first step what only a trained model can do',
 }) {
-  readonly #labels = this.#ways('labels', LABELS)
-  readonly #predictions = this.#ways('predictions', PREDICTIONS)
+  readonly #labels = this.#places('labels', LABELS)
+  readonly #predictions = this.#places('predictions', PREDICTIONS)
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const labels = singleTensor(this.#labels, moment)
@@ -57,10 +57,10 @@ export class Confusion extends builtin({
     const found = []
     for (const [predicted, column] of [...columns].sort(([a], [b]) => a - b)) {
       const sum = [...column.values()].reduce((sum, count) => sum + count, 0)
-      const own = (column.get(predicted) ?? 0) / sum
-      if (own < min_diag) {
-        const message = `of what is predicted to be class ${predicted}, ${numberText(100 * own)} % are, less than ${numberText(100 * min_diag)} %`
-        found.push({ tensor: name, worker, value: own, threshold: min_diag, message })
+      const diagonal = (column.get(predicted) ?? 0) / sum
+      if (diagonal < min_diag) {
+        const message = `of what is predicted to be class ${predicted}, ${numberText(100 * diagonal)} % are, less than ${numberText(100 * min_diag)} %`
+        found.push({ tensor: name, worker, value: diagonal, threshold: min_diag, message })
       }
       for (const [label, count] of column) {
         const value = count / sum
@@ -72,20 +72,20 @@ export class Confusion extends builtin({
     return found
   }
 
-  /** The tensor of that name; where there is none, those of the collection; then, of the names by default, what they match. */
-  #ways(name: 'labels' | 'predictions', known: string): readonly Selection[] {
+  /** Where to look, in order: the tensor of that name, the collection, and, for the default names, the hooks' own names. */
+  #places(name: 'labels' | 'predictions', hookNames: string): readonly Selection[] {
     const { parameters } = this
     const [exact, collection] = [parameters[name], parameters[`${name}_collection`]]
-    const regex = exact === name && collection === name ? [known] : []
+    const regex = exact === name && collection === name ? [hookNames] : []
     const choices = [{ names: [exact] }, { names: [exact], collections: [collection] }, { regex }]
     this.select({ names: [exact], collections: [collection], regex, value: true })
     return choices.map(choice => this.select({ ...choice, optional: true, quiet: true, value: true }))
   }
 }
 
-function singleTensor(ways: readonly Selection[], moment: Moment): TensorAtStep | undefined {
-  for (const [i, way] of ways.entries()) {
-    const tensors = way.at(moment)
+function singleTensor(places: readonly Selection[], moment: Moment): TensorAtStep | undefined {
+  for (const [i, place] of places.entries()) {
+    const tensors = place.at(moment)
     if (tensors.length === 1 || (i === 0 && tensors.length > 0)) return tensors[0]
   }
   return undefined

@@ -2,14 +2,14 @@
 
 import type { TensorValue } from '../../job/tensor-value.js'
 
-/** Elements as numbers; none of strings. */
+/** The elements as numbers. Strings have none. */
 export function elements({ data, dtype }: TensorValue): ArrayLike<number> {
   if (dtype === 'string') return []
   if (data instanceof BigInt64Array || data instanceof BigUint64Array) return Float64Array.from(data, Number)
   return data as ArrayLike<number>
 }
 
-/** The place of the largest element along the last axis, for each of the others. */
+/** The index of the largest element along the last axis, row by row. */
 export function argmax(value: TensorValue): number[] {
   const data = elements(value)
   const width = value.shape.at(-1) ?? 1
@@ -22,9 +22,9 @@ export function argmax(value: TensorValue): number[] {
 }
 
 /**
- * Predictions as classes, one for each label: of several numbers a label, the place of the largest; of others the nearest
- * whole number, which of a probability is 1 from one half on.
- * @param isArgmax whether the last axis holds a number a class, however many labels there are
+ * Predictions as classes, one per label. Several numbers per label: the index of the largest. One number: rounded, so that
+ * a probability of at least one half is class 1.
+ * @param isArgmax the last axis has one number per class, however many labels there are
  */
 export function predictedClasses(predictions: TensorValue, labelCount: number, isArgmax = false): ArrayLike<number> {
   const data = elements(predictions)

@@ -1,14 +1,14 @@
-/** Losses of training and of validation, whether modes tell them apart or, as in XGBoost's trials, names. */
+/** Losses of training and validation, which modes tell apart or, in XGBoost's trials, names. */
 
 import type { Rule } from '../rule.js'
 import type { Moment } from './moment.js'
 import { scalar } from './scalar.js'
 import type { Choice, Selection } from './selection.js'
 
-/** Metrics that are better the larger they are. */
+/** Metrics for which larger is better. */
 export const NOT_A_LOSS = /auc|map|ndcg|(^|[-_/])pre(@|$)|acc(uracy)?([-_:]|$)/
 
-/** The losses that were saved at a step; none where it is no step of theirs. */
+/** The losses that were saved at a step. */
 export interface StepLosses {
   readonly training: readonly number[]
   readonly validation: readonly number[]
@@ -20,14 +20,17 @@ export class Losses {
   readonly #metrics: Selection
   readonly #seen = new Set<keyof StepLosses>()
 
-  /** @param select the rule's way to choose tensors; `regex`: which are losses, if not those of the collection */
+  /**
+   * @param select selects tensors for the rule
+   * @param regex names of losses; if empty, the collection `losses`
+   */
   constructor(rule: Rule, select: (choice: Choice) => Selection, regex: readonly string[] = []) {
     this.#rule = rule
     this.#losses = select(regex.length > 0 ? { regex } : { collections: ['losses'], optional: true })
     this.#metrics = select({ collections: ['losses', 'metrics'], regex, optional: true })
   }
 
-  /** Whether modes tell training and validation apart, and not names. */
+  /** Whether modes, not names, tell training from validation. */
   get hasModes(): boolean {
     const modes = this.#rule.baseTrial.modes()
     return modes.includes('EVAL') || (modes.length > 0 && !this.#metrics.names.some(name => name.startsWith('train-')))
@@ -44,17 +47,17 @@ export class Losses {
     const { mode } = moment
     const losses = this.#losses.at(moment).map(scalar)
     return () => {
-      const own = availableNumbers(losses)
-      return this.#see({ training: mode === 'TRAIN' ? own : [], validation: mode === 'EVAL' ? own : [] })
+      const values = availableNumbers(losses)
+      return this.#see({ training: mode === 'TRAIN' ? values : [], validation: mode === 'EVAL' ? values : [] })
     }
   }
 
-  /** Whether there was any of the training, or of the validation, up to now. */
+  /** Whether any step so far had such a loss. */
   hasSeen(which: keyof StepLosses): boolean {
     return this.#seen.has(which)
   }
 
-  /** What the losses of the training, or of the validation, would be: for those who miss them. */
+  /** What such losses look like, for a message that there are none. */
   describe(which: keyof StepLosses): string {
     const isTraining = which === 'training'
     if (this.hasModes)

@@ -1,96 +1,95 @@
-/** The moments that rules judge: a worker's steps, in sequences, and what a rule remembers of each sequence. */
+/** What rules judge: steps of workers, in sequences. And what a rule remembers of each sequence. */
 
 import type { Catalog, WorkerStep } from '../../catalog/catalog.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../types.js'
 
 /**
- * Which steps of a worker are judged as one sequence: those of one mode, or all of them. Steps of the mode GLOBAL are
- * those for which the job set none.
+ * Which steps of a worker are judged as one sequence: those of one mode, or all. GLOBAL is the mode of steps for which the
+ * job set none.
  */
 export type Sequence = Mode | 'all'
 
-/** A step of one worker, which is what a rule judges, and the sequence that it is judged in. */
+/** A step of one worker, and the sequence in which a rule judges it. */
 export interface Moment {
   readonly step: GlobalStep
   readonly worker: Worker
   readonly mode: Mode
   readonly modeStep: ModeStep
   readonly sequence: Sequence
-  /** Names worker and sequence. */
+  /** Identifies worker and sequence. */
   readonly key: string
 }
 
-/** What a rule remembers of each sequence of each worker. */
+/** A rule's state for each sequence of each worker. */
 export class Memory<S> {
   readonly #make: () => S
-  readonly #known = new Map<string, S>()
+  readonly #states = new Map<string, S>()
 
   constructor(make: () => S) {
     this.#make = make
   }
 
   of({ key }: Moment): S {
-    let known = this.#known.get(key)
-    if (known === undefined) {
-      known = this.#make()
-      this.#known.set(key, known)
+    let state = this.#states.get(key)
+    if (state === undefined) {
+      state = this.#make()
+      this.#states.set(key, state)
     }
-    return known
+    return state
   }
 }
 
-/** A worker's step, judged in a sequence. */
 export function momentOf({ step, worker, mode, modeStep }: WorkerStep | Moment, sequence: Sequence): Moment {
   return { step, worker, mode, modeStep, sequence, key: `${sequence} ${worker}` }
 }
 
-/** The number by which steps of a sequence are counted. */
+/** The number of a step in its sequence: the global step or the mode step. */
 export function stepNumber({ step, modeStep }: WorkerStep | Moment, sequence: Sequence): number {
   return sequence === 'all' ? step : modeStep
 }
 
-/** Whether there are steps of TRAIN. */
+/** Whether the trial has steps of TRAIN. */
 export function hasTraining(trial: Trial): boolean {
   const { catalog } = stateOf(trial)
-  let known = hasTrainingSteps.get(catalog)
-  if (known === undefined) {
-    known = catalog.workerSteps.some(({ mode }) => mode === 'TRAIN')
-    hasTrainingSteps.set(catalog, known)
+  let has = hasTrainingSteps.get(catalog)
+  if (has === undefined) {
+    has = catalog.workerSteps.some(({ mode }) => mode === 'TRAIN')
+    hasTrainingSteps.set(catalog, has)
   }
-  return known
+  return has
 }
 
 const hasTrainingSteps = new WeakMap<Catalog, boolean>()
 
-/** Steps of one worker, by the sequences that they are in. */
+/** Steps of one worker by sequence. */
 type StepsOfWorker = ReadonlyMap<Sequence, readonly WorkerStep[]>
 
-/** By the steps at which a tensor was saved: all rules over a trial ask for the same, and tensors that were saved together have one list. */
+/** By a tensor's list of steps. All rules need the same, and tensors that were saved together share a list. */
 const stepsBySequence = new WeakMap<readonly WorkerStep[], ReadonlyMap<Worker, StepsOfWorker>>()
 
-/** Those of each worker. */
+/** A tensor's steps, by worker and sequence. */
 export function stepsOfWorkers(saved: readonly WorkerStep[]): ReadonlyMap<Worker, StepsOfWorker> {
-  const known = stepsBySequence.get(saved)
-  if (known) return known
+  const cached = stepsBySequence.get(saved)
+  if (cached) return cached
   const byWorker = new Map<Worker, Map<Sequence, WorkerStep[]>>()
   for (const workerStep of saved) {
-    let own = byWorker.get(workerStep.worker)
-    if (own === undefined) {
-      own = new Map()
-      byWorker.set(workerStep.worker, own)
+    let bySequence = byWorker.get(workerStep.worker)
+    if (bySequence === undefined) {
+      bySequence = new Map()
+      byWorker.set(workerStep.worker, bySequence)
     }
     for (const sequence of ['all', workerStep.mode] as const) {
-      const steps = own.get(sequence)
+      const steps = bySequence.get(sequence)
       if (steps) steps.push(workerStep)
-      else own.set(sequence, [workerStep])
+      else bySequence.set(sequence, [workerStep])
     }
   }
   stepsBySequence.set(saved, byWorker)
   return byWorker
 }
 
-/** Where a global step is among ascending ones; -1: nowhere. */
+/** The index of a global step in ascending ones; -1 if it is not among them. */
 export function positionOf(step: number, steps: readonly WorkerStep[]): number {
   let low = 0
   let high = steps.length

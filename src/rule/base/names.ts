@@ -1,15 +1,15 @@
 /**
- * How the hooks of the frameworks name what rules look for: docs/rules.md has the table and its sources. Python patterns,
- * joined to one so that each can be a parameter.
+ * How the hooks of the frameworks name what rules look for: docs/rules.md has the table and its sources. These are Python
+ * patterns, each a single text so that it can be a parameter.
  */
 
 const anyOf = (...patterns: readonly string[]): string => `(?i)${patterns.join('|')}`
 
-/** relu, but not those of its kin that leak, and so do not die. */
+/** relu, but not its leaky variants, which don't die. */
 const RELU = '(?<![pr])(?<!leaky)(?<!leaky_)relu'
-/** The hard and the logarithmic kinds are other functions. */
+/** Hard and logarithmic variants are other functions. */
 const SQUASHING = '(?<!hard)(?<!log)(tanh|sigmoid)'
-/** Modules that are named for their place, not for their function. */
+/** Modules named after their role instead of their function. */
 const ACTIVATION = '(^|[^a-z])(acts?|activations?|sig)([._]?\\d+)*'
 
 /** `relu0_output_0`, `conv0_relu_output_0`, `relu/outputs`, `activation_1/Relu:0`. */
@@ -22,15 +22,15 @@ export const SQUASHING_OUTPUTS = anyOf(
   '/(tanh|sigmoid)(_\\d+)?(:\\d+)?$',
   `${ACTIVATION}(_output|/outputs(/|$))`,
 )
-/** What a model is given: PyTorch's models are called by their class, their layers by an attribute; a loss is a class, too. */
+/** Inputs of the model. PyTorch's hook names a model after its class and layers after attributes. A loss is a class, too. */
 export const MODEL_INPUTS = '^((?!.*Loss)[A-Z][^/.]*_input_0|(hybrid)?sequential\\d+_input_0|inputs(_\\d+)?)$'
 export const TOKENS = anyOf('embed[^/]*_input_0$', 'embed[^/]*/inputs(/|$)')
-/** Class numbers, and what they are held against. */
+/** Labels and predictions of a classifier, also as the inputs of its loss. */
 export const LABELS = anyOf('(^|/)labels?(_\\d+)?(:\\d+)?$', '(crossentropy|nll)loss_?\\d*_input_1$')
 export const PREDICTIONS = anyOf('(^|/)predictions?(_\\d+)?(:\\d+)?$', '(crossentropy|nll)loss_?\\d*_input_0$')
 export const LOSSES = '(?i)^(?!.*(gradient|weight|bias|_input_)).*loss'
 
-/** The names that the gradient of a weight can have, as PyTorch's, MXNet's and Keras's hooks call it. */
+/** The names that the hooks of PyTorch, MXNet and Keras give to the gradient of a weight. */
 export function gradientNames(weight: string): readonly string[] {
   return [`gradient/${weight}`, `gradients/${weight.replace(/^.*\/weights\//, '').replace(/:\d+$/, '')}Grad`]
 }
@@ -43,7 +43,7 @@ export function isGradientName(name: string): boolean {
 /** XGBoost's trees have NaN for whatever a leaf lacks. */
 export const NOT_OF_TREES = '^(?!trees/)'
 
-/** What the patterns are after, in words. */
+/** What the patterns look for, in words. */
 export const IN_WORDS: ReadonlyMap<string, string> = new Map([
   [RELU_OUTPUTS, 'outputs of ReLU layers, such as "relu0_output_0"'],
   [RELU_INPUTS, 'inputs of ReLU layers, such as "relu0_input_0"'],

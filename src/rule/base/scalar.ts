@@ -2,7 +2,7 @@
 
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 
-/** Asks for the one element of a tensor; null for a tensor that has more, or no numbers. */
+/** Asks for the element of a tensor that has one. Null for several elements, strings and complex numbers. */
 export function scalar(tensor: TensorAtStep): () => number | null {
   if (!tensor.isSmall) return () => null
   if (!tensor.hasValue) return savedScalar(tensor)
@@ -14,7 +14,7 @@ export function scalar(tensor: TensorAtStep): () => number | null {
   }
 }
 
-/** Of saved reductions only a saved shape, or extremes that are one, tell that there is but one element. */
+/** From saved reductions. A saved shape, or equal extremes, show that there is one element. */
 function savedScalar(tensor: TensorAtStep): () => number | null {
   const { savedShape, savedReductions: saved } = tensor
   if (savedShape?.some(size => size !== 1)) return () => null
@@ -32,8 +32,8 @@ function numberOrNull(value: unknown): number | null {
   return typeof value === 'number' ? value : null
 }
 
-/** The mean of those that are there; null if none is. */
+/** The mean of the values that are not null; null if there are none. */
 export function meanOf(values: readonly (number | null)[]): number | null {
-  const there = values.filter(value => value !== null)
-  return there.length === 0 ? null : there.reduce((sum, value) => sum + value, 0) / there.length
+  const numbers = values.filter(value => value !== null)
+  return numbers.length === 0 ? null : numbers.reduce((sum, value) => sum + value, 0) / numbers.length
 }

@@ -1,4 +1,4 @@
-/** The tensors that a rule looks at, and what it says where there are none. */
+/** The tensors that a rule looks at, and the message for when there are none. */
 
 import type { TrialContents } from '../../catalog/load/load.js'
 import { nearestNames, UsageError } from '../../errors.js'
@@ -19,13 +19,13 @@ export interface Choice {
   readonly names?: readonly string[]
   /** All tensors. */
   readonly all?: boolean
-  /** Names that are passed over. */
+  /** Names to leave out. */
   readonly except?: RegExp
-  /** Whether the rule can do without. */
+  /** The rule can do without these tensors. */
   readonly optional?: boolean
-  /** Whether it takes the value: saved reductions will not do. */
+  /** The rule needs values; saved reductions are not enough. */
   readonly value?: boolean
-  /** Not told to be missing: another selection is about the same. */
+  /** Not reported as missing, since another selection is about the same data. */
   readonly quiet?: boolean
 }
 
@@ -41,16 +41,16 @@ export class Selection {
     this.#rule = rule
     this.#choice = choice
     this.isOptional = choice.optional ?? false
-    // A pattern that is none is refused when the rule is made.
+    // Refuses an invalid pattern when the rule is made.
     for (const pattern of choice.regex ?? []) compilePattern(pattern)
   }
 
-  /** Those that the worker saved at the step, by name. */
+  /** The selected tensors that the worker saved at the step, sorted by name. */
   at({ step, worker }: Moment): readonly TensorAtStep[] {
     return this.#rule.reqTensors.select(this.names, step, null, worker)
   }
 
-  /** The names of all that were saved so far, sorted. */
+  /** The names of all selected tensors saved so far, sorted. */
   get names(): readonly string[] {
     const { contents } = stateOf(this.#rule.baseTrial)
     if (this.#contents !== contents) {
@@ -60,7 +60,7 @@ export class Selection {
     return this.#names
   }
 
-  /** Why the names can't be had: a pattern of a collection can be one that is refused. */
+  /** Why there are no names: the trial's pattern for a collection can be invalid. */
   get #refusal(): UsageError | null {
     try {
       this.names
@@ -71,12 +71,12 @@ export class Selection {
     }
   }
 
-  /** Whether there is nothing to look at, or nothing of it that would do. */
+  /** Whether there are no tensors, or none with the values that the rule needs. */
   get isEmpty(): boolean {
     return this.#refusal !== null || this.names.length === 0 || (this.#choice.value === true && !this.#hasValues())
   }
 
-  /** What was wanted and is not there, a sentence each. */
+  /** What the rule wants and the trial lacks, one sentence each. */
   missing(): string[] {
     const { collections = [], names = [], regex = [], value, quiet } = this.#choice
     if (quiet) return []
@@ -87,16 +87,18 @@ export class Selection {
     if (this.names.length > 0) {
       if (!value || this.#hasValues()) return []
       const [name] = this.names
-      const kept = trial.tensor(name!)
+      const tensor = trial.tensor(name!)
       const more = this.names.length > 1 ? ` and of ${this.names.length - 1} more` : ''
-      return [`the values of ${JSON.stringify(kept.name)}${more}: only reductions were saved`]
+      return [`the values of ${JSON.stringify(tensor.name)}${more}: only reductions were saved`]
     }
-    const patterns = regex.filter(one => !IN_WORDS.has(one))
+    const patterns = regex.filter(pattern => !IN_WORDS.has(pattern))
     const wanted = [
       ...collections.map(name => `tensors of the collection ${JSON.stringify(name)}`),
       ...names.map(name => `the tensor ${JSON.stringify(name)}`),
-      ...regex.flatMap(one => IN_WORDS.get(one) ?? []),
-      ...(patterns.length > 0 ? [`tensors that match ${patterns.map(one => JSON.stringify(one)).join(' or ')}`] : []),
+      ...regex.flatMap(pattern => IN_WORDS.get(pattern) ?? []),
+      ...(patterns.length > 0
+        ? [`tensors that match ${patterns.map(pattern => JSON.stringify(pattern)).join(' or ')}`]
+        : []),
     ]
     return [`${wanted.join(', or ') || 'any tensor'}; ${describeTrial(trial, collections, names)}`]
   }
@@ -107,17 +109,17 @@ export class Selection {
   }
 }
 
-/** Names that were selected, by what selects them: rules over a trial share the lists. */
+/** Selected names by choice: rules over a trial share the lists. */
 const selections = new WeakMap<TrialContents, Map<string, readonly string[]>>()
 
 function selectedNames(trial: Trial, choice: Choice): readonly string[] {
   const { contents } = stateOf(trial)
   const { collections, regex, names, all, except } = choice
-  const known = selections.get(contents) ?? new Map<string, readonly string[]>()
-  selections.set(contents, known)
+  const cached = selections.get(contents) ?? new Map<string, readonly string[]>()
+  selections.set(contents, cached)
   const key = JSON.stringify([collections, regex, names, all, except?.source])
-  const selected = known.get(key) ?? select(contents, choice)
-  known.set(key, selected)
+  const selected = cached.get(key) ?? select(contents, choice)
+  cached.set(key, selected)
   return selected
 }
 
@@ -138,15 +140,15 @@ function select(
     selected.addMatching((isOwn ? compileOwnPattern(source) : compilePattern(source)).matches)
   }
   const found = except ? selected.toArray().filter(name => !except.test(name)) : selected.toArray()
-  // Of a million names, one list is enough.
+  // There can be a million names: one list of all of them is enough.
   return found.length === saved.length ? saved : found
 }
 
-/** Collections that are told of, and how many are looked at for that. */
+/** How many collections a message names, and how many it considers. */
 const MAX_COLLECTIONS_TOLD = 8
 const MAX_LOOKED_AT = 100
 
-/** What a trial has, for those who look for something else. */
+/** What a trial has, for a message about what it lacks. */
 function describeTrial(trial: Trial, collections: readonly string[], names: readonly string[]): string {
   const { contents } = stateOf(trial)
   const all = contents.catalog.names
@@ -178,7 +180,7 @@ function describeTrial(trial: Trial, collections: readonly string[], names: read
   return `the trial has ${has}${hint}`
 }
 
-/** Of those that can be had: a pattern can be one that is refused, which is no matter for who does not ask for it. */
+/** 0 for an invalid pattern, which matters only to those who ask for the collection. */
 function memberCount(contents: TrialContents, collection: CollectionConfig): number {
   try {
     return membersOf(contents, collection).size

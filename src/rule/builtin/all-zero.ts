@@ -8,8 +8,8 @@ import { Memory, type Moment } from '../base/moment.js'
 import { integer, list, number } from '../parameters.js'
 
 /**
- * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` consecutive steps that have it; at
- * once where there are several tensors, and none but gradients is anything else.
+ * Fires where at least `threshold` percent of a tensor's elements are zero, at `num_steps` consecutive steps that have it.
+ * Fires at once where a step has several tensors besides gradients, and all of them are zero.
  */
 export class AllZero extends builtin({
   meaning: 'Tensors are all zero: a layer is dead, was never used, or its gradient does not reach it.',
@@ -30,7 +30,7 @@ export class AllZero extends builtin({
     regex: this.parameters.tensor_regex,
   })
 
-  /** At how many consecutive steps, up to now, a tensor was zero. */
+  /** For each tensor: at how many consecutive steps, up to now, it was zero. */
   readonly #seen = new Memory(() => new Map<string, number>())
 
   protected override check(): void {
@@ -47,17 +47,17 @@ export class AllZero extends builtin({
       if (asked !== undefined && !/gradient/i.test(tensor.name)) weights.push(asked)
       return asked
     }
-    // A network whose weights are all zero is no initialisation: its nodes can't come to differ.
-    let isWhole: boolean | undefined
-    const isAllOfThem = (): boolean => {
-      isWhole ??= weights.length > 1 && weights.every(asked => isKnown(asked) && percentOfZeros(asked) >= threshold)
-      return isWhole
+    // A network never starts with all weights zero on purpose: its nodes could not come to differ.
+    let areAllZero: boolean | undefined
+    const areAllWeightsZero = (): boolean => {
+      areAllZero ??= weights.length > 1 && weights.every(asked => isKnown(asked) && percentOfZeros(asked) >= threshold)
+      return areAllZero
     }
     yield each(this.#tensors.at(moment), ask, (asked, { name, worker }) => {
       const value = percentOfZeros(asked)
       const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
       seen.set(name, steps)
-      if (steps === 0 || (steps < num_steps && !(weights.includes(asked) && isAllOfThem()))) return null
+      if (steps === 0 || (steps < num_steps && !(weights.includes(asked) && areAllWeightsZero()))) return null
       const message = `${numberText(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, at ${steps} consecutive steps` : ''}`
       return { tensor: name, worker, value, threshold, message }
     })
@@ -66,19 +66,19 @@ export class AllZero extends builtin({
 
 type ZeroQuestions = Question<Moments> | readonly Question<ReductionValue>[]
 
-/** The counts of a tensor; of saved reductions those that tell whether every element is zero. */
+/** Asks for the counts of a tensor or, without its value, for saved reductions that tell whether every element is zero. */
 function askAboutZeros(tensor: TensorAtStep): ZeroQuestions | undefined {
   if (tensor.hasValue) return tensor.counts()
   const saved = tensor.savedReductions
-  const telling = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
-  return telling.every(name => saved.includes(name)) ? telling.map(name => tensor.reduction(name)) : undefined
+  const extremes = saved.includes('abs_max') ? (['abs_max'] as const) : (['min', 'max'] as const)
+  return extremes.every(name => saved.includes(name)) ? extremes.map(name => tensor.reduction(name)) : undefined
 }
 
 function isKnown(asked: ZeroQuestions): boolean {
   return [asked].flat().every(({ answer }) => answer !== undefined)
 }
 
-/** Of saved reductions all that can be told is whether every element is zero; else NaN. */
+/** NaN for saved reductions that are not zero: they don't tell how many elements are. */
 function percentOfZeros(asked: ZeroQuestions): number {
   if ('value' in asked) return (100 * asked.value.zeroCount) / asked.value.count
   return asked.every(({ value }) => value === 0) ? 100 : Number.NaN

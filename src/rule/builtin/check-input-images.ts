@@ -26,20 +26,20 @@ export class CheckInputImages extends builtin({
   },
 }) {
   readonly #images = this.select({ regex: [this.parameters.regex], value: true })
-  /** Of each channel. */
+  /** Sums and counts are per channel. */
   readonly #seen = new Memory(() => ({ samples: 0, sums: [] as number[], counts: [] as number[] }))
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const { threshold_mean, threshold_samples, channel, images_only } = this.parameters
     const seen = this.#seen.of(moment)
-    let isThere = false
+    let hasImages = false
     for (const tensor of this.#images.at(moment)) {
       const asked = tensor.channelSums(channel)
       yield () => {
         const { samples, sums, count } = asked.value
-        // An image has axes beside those of the samples and the channels.
+        // An image has more axes than those of samples and channels.
         if (images_only && !(count > samples)) return null
-        isThere = true
+        hasImages = true
         seen.samples += samples
         sums.forEach((sum, i) => {
           seen.sums[i] = (seen.sums[i] ?? 0) + sum
@@ -49,7 +49,7 @@ export class CheckInputImages extends builtin({
       }
     }
     yield () => {
-      if (!isThere || seen.samples < threshold_samples) return null
+      if (!hasImages || seen.samples < threshold_samples) return null
       const means = seen.sums.map((sum, i) => Math.abs(sum / seen.counts[i]!))
       const value = means.reduce((most, mean) => (mean > most ? mean : most), 0)
       if (!(value > threshold_mean)) return null

@@ -8,7 +8,7 @@ import { LABELS, PREDICTIONS } from '../base/names.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** Of each class: how many labels, and how many of them were predicted to be another. */
+/** For each class: how many labels it has, and how many of them were predicted to be another. */
 interface Seen {
   readonly count: Map<number, number>
   readonly wrong: Map<number, number>
@@ -46,23 +46,23 @@ export class ClassImbalance extends builtin({
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const seen = this.#seen.of(moment)
     const predictions = this.#predictions.at(moment)
-    let isThere = false
+    let hasLabels = false
     for (const [i, tensor] of this.#labels.at(moment).entries()) {
       const [labels, predicted] = [tensor.value(), predictions[i]?.value()]
       yield () => {
         this.#add(seen, labels.value, predicted?.answer)
-        isThere = true
+        hasLabels = true
         return null
       }
     }
-    yield () => isThere && this.#judge(seen).map(found => ({ worker: moment.worker, ...found }))
+    yield () => hasLabels && this.#judge(seen).map(found => ({ worker: moment.worker, ...found }))
   }
 
   #add({ count, wrong }: Seen, labels: TensorValue, predictions: TensorValue | undefined): void {
     const isOneHot =
       this.parameters.argmax && labels.shape.length > 1 && labels.shape.length === predictions?.shape.length
     const classes = isOneHot ? argmax(labels) : elements(labels)
-    // Numbers that are not whole are what a regression is to find, and no classes.
+    // Fractions are targets of a regression, not classes.
     if (!areIntegers(classes)) return
     const predicted = predictions && predictedClasses(predictions, classes.length, this.parameters.argmax)
     for (let i = 0; i < classes.length; i++) {

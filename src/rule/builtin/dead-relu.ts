@@ -7,8 +7,8 @@ import { list, number } from '../parameters.js'
 
 /**
  * Fires where more than `threshold_layer` percent of a layer's ReLUs are dead: their output is above zero for less than
- * `threshold_inactivity` percent of the samples. What of ReLUs that are active in `expected_activity` percent of the samples
- * would be silent in as many samples by chance is not counted; nor is a layer that has NaN, if less than 100 is expected.
+ * `threshold_inactivity` percent of the samples. Healthy ReLUs are active in `expected_activity` percent of the samples; the
+ * share of them that is silent by chance is not counted as dead. If less than 100 is expected, layers with NaN are skipped.
  */
 export class DeadRelu extends builtin({
   meaning: 'Many ReLUs output nothing but zeros: they get no gradient, and will not recover.',
@@ -40,14 +40,14 @@ export class DeadRelu extends builtin({
     const { threshold_inactivity, threshold_layer, expected_activity } = this.parameters
     yield each(
       this.#outputs.at(moment),
-      // Without an upper bound: an output of Infinity is active, too.
+      // NaN: no upper bound, since an output of Infinity is active, too.
       tensor => ({ activity: tensor.activity(0, Number.NaN, threshold_inactivity), counts: tensor.counts() }),
       ({ activity, counts }, { name, worker }) => {
-        // NaN is no sign of death.
+        // NaN does not count as active, but is no sign of a dead ReLU.
         if (expected_activity < 100 && counts.value.nanCount > 0) return null
         const { nodes, inactive } = activity.value
         const value = (100 * inactive) / nodes
-        // The share that would be silent in so few samples if all were sound.
+        // The share of healthy ReLUs that are silent in so few samples.
         const byChance = (1 - expected_activity / 100) ** (counts.value.count / nodes)
         if (!(value > 100 * byChance + threshold_layer * (1 - byChance))) return null
         const message = `${numberText(value)} % of the ${nodes} ReLUs of ${name} are dead, more than ${numberText(threshold_layer)} %`

@@ -10,10 +10,10 @@ import { meanOf, scalar } from '../base/scalar.js'
 import { flag, integer, list, mode, number, olderNameOf } from '../parameters.js'
 
 /**
- * Every `num_steps` steps of a mode, holds each loss against the newest one at least `num_steps` older. Fires where it
- * has decreased by less than `diff_percent`, or increased by more than `increase_threshold_percent`. With `since_start`,
- * holds the mean of the last so many losses against that of the first, `num_steps` or more steps before, and fires, too,
- * where a loss is NaN.
+ * Every `num_steps` steps of a mode, compares each loss with the newest one that is at least `num_steps` older. Fires where
+ * it has decreased by less than `diff_percent`, or increased by more than `increase_threshold_percent`. With `since_start`,
+ * compares the mean of that many last losses with the mean of as many first ones, at least `num_steps` earlier. It then also
+ * fires where a loss is NaN.
  */
 export class LossNotDecreasing extends builtin({
   meaning: 'The loss no longer goes down.',
@@ -45,7 +45,7 @@ export class LossNotDecreasing extends builtin({
     collections: [...(this.parameters.use_losses_collection ? ['losses'] : []), ...this.parameters.collection_names],
     regex: this.parameters.tensor_regex,
     optional: this.parameters.since_start === null,
-    // What nobody asked for by name is not missed: all others are looked at then.
+    // By default, a missing collection `losses` is not reported: all tensors are searched for losses then.
     quiet:
       this.parameters.collection_names.length + this.parameters.tensor_regex.length === 0 &&
       this.parameters.since_start === null,
@@ -53,23 +53,23 @@ export class LossNotDecreasing extends builtin({
   readonly #all = this.select({ all: true, optional: this.parameters.since_start !== null })
   /** The last step at which each loss of each worker was judged. */
   readonly #judged = new Map<string, number>()
-  /** Of each loss: the first values and the last, and since when it is NaN. */
+  /** For each loss: its first and last values, the number of its first step, and since which step it is NaN. */
   readonly #seen = new Memory(() => new Map<string, { losses: number[]; start: number; nanSince: number | null }>())
-  /** Tensors of which it is known whether they have one element, as a loss has. */
-  readonly #known = new Set<string>()
+  /** Tensors that were checked for having one element, as a loss has. */
+  readonly #checked = new Set<string>()
   #hasLoss = false
 
   protected override *examine(moment: Moment): Iterable<Judgement> {
     const { diff_percent, increase_threshold_percent } = this.parameters
-    // Where nothing was chosen, or nothing of it was saved, every tensor of one element is taken for a loss.
+    // Without a selection, or if nothing of it was saved, every tensor of one element counts as a loss.
     const losses = this.#chosen.names.length > 0 || this.parameters.since_start !== null ? this.#chosen : this.#all
     if (this.parameters.since_start !== null) {
       yield* this.#sinceStart(losses.at(moment), this.parameters.since_start, moment)
       return
     }
     for (const tensor of losses.at(moment)) {
-      if (!this.#hasLoss && !this.#known.has(tensor.name)) {
-        this.#known.add(tensor.name)
+      if (!this.#hasLoss && !this.#checked.has(tensor.name)) {
+        this.#checked.add(tensor.name)
         const first = scalar(tensor)
         yield () => {
           if (first() !== null) this.#hasLoss = true
@@ -101,13 +101,13 @@ export class LossNotDecreasing extends builtin({
   }
 
   protected override lacking(): readonly string[] {
-    const [name] = this.#known
+    const [name] = this.#checked
     if (this.#hasLoss || name === undefined) return []
-    const more = this.#known.size > 1 ? ` and ${this.#known.size - 1} more` : ''
+    const more = this.#checked.size > 1 ? ` and ${this.#checked.size - 1} more` : ''
     return [`a tensor of one element, as a loss is; looked at were ${JSON.stringify(name)}${more}`]
   }
 
-  /** Losses, metrics that are better the larger they are left out. */
+  /** Judges losses; metrics for which larger is better are skipped. */
   *#sinceStart(losses: readonly TensorAtStep[], count: number, moment: Moment): Iterable<Judgement> {
     const { diff_percent, num_steps } = this.parameters
     const memory = this.#seen.of(moment)
@@ -115,7 +115,7 @@ export class LossNotDecreasing extends builtin({
     for (const tensor of losses) {
       const { name, worker, step } = tensor
       if (NOT_A_LOSS.test(name)) continue
-      this.#known.add(name)
+      this.#checked.add(name)
       const read = scalar(tensor)
       yield () => {
         const loss = read()
@@ -141,20 +141,20 @@ export class LossNotDecreasing extends builtin({
     }
   }
 
-  /** Steps of all modes, until it is known of which tensor: each has a mode of its own. */
+  /** Without `mode`, each tensor has a sequence of its own: see `#sequenceOf`. */
   protected override sequenceOf(workerStep: WorkerStep): Sequence | undefined {
     return this.parameters.mode === null ? 'all' : super.sequenceOf(workerStep)
   }
 
-  /** The loss that one is to be held against at this step; undefined: it is not judged now. */
+  /** The loss to compare with at this step. Undefined: the loss is not judged now. */
   #older(tensor: TensorAtStep, moment: Moment): TensorAtStep | undefined {
     const { num_steps, mode } = this.parameters
     const { name } = tensor
-    const own = mode === null ? momentOf(moment, this.#sequenceOf(name, moment)) : moment
-    const steps = this.stepsOf(name, own)
-    const number = (i: number): number => stepNumber(steps[i]!, own.sequence)
+    const inSequence = mode === null ? momentOf(moment, this.#sequenceOf(name, moment)) : moment
+    const steps = this.stepsOf(name, inSequence)
+    const number = (i: number): number => stepNumber(steps[i]!, inSequence.sequence)
     const at = positionOf(moment.step, steps)
-    const key = `${own.key} ${name}`
+    const key = `${inSequence.key} ${name}`
     const last = this.#judged.get(key)
     if (at < 0 || (last !== undefined && number(at) - last < num_steps)) return undefined
     let older = at - 1

@@ -7,20 +7,20 @@ import { Memory, type Moment } from '../base/moment.js'
 import { meanOf } from '../base/scalar.js'
 import { flag, integer, list, number } from '../parameters.js'
 
-/** Losses of the last run of steps of training, and of the run of validation that goes on. */
+/** Losses of the latest run of training steps, and of the current run of validation steps. */
 interface LossHistory {
   training: number[]
   validation: number[]
   lastMode: Mode | null
   waited: number
-  /** The lowest mean loss of validation, and that of the training at that time. */
+  /** The lowest mean validation loss, and the mean training loss at that time. */
   best: { readonly validation: number; readonly training: number }
 }
 
 /**
- * Fires where the mean loss of validation exceeds that of the training before it by more than `ratio_threshold` of the
- * latter, for `patience` steps of validation on end; if `rising`, only where it also exceeds its own lowest by as much,
- * and the training loss does not. XGBoost's trials, which have no modes, are judged at every step.
+ * Fires where the mean validation loss exceeds the mean loss of the training before it by more than `ratio_threshold` of the
+ * latter, at `patience` consecutive validation steps. If `rising`, it must also exceed its own lowest value by as much, while
+ * the training loss is no higher than it was then. XGBoost's trials, which have no modes, are judged at every step.
  */
 export class Overfit extends builtin({
   meaning: 'The model does better on its training data than on other data: it memorises them.',
@@ -58,7 +58,6 @@ export class Overfit extends builtin({
       const { training, validation } = losses()
       const isNewRun = !hasModes || mode !== runs.lastMode
       runs.lastMode = mode
-      // Behind what is there: a run can have any number of steps.
       if (!hasModes || mode === 'TRAIN') {
         if (isNewRun) runs.training = []
         runs.training.push(...training)

@@ -6,7 +6,7 @@ import { Memory, type Moment } from '../base/moment.js'
 import { meanOf } from '../base/scalar.js'
 import { integer, number } from '../parameters.js'
 
-/** The best loss so far, and for how many steps it has stood. */
+/** The best loss so far, and how many steps have not improved it. */
 class Best {
   loss = Number.POSITIVE_INFINITY
   waited = 0
@@ -22,8 +22,8 @@ class Best {
 }
 
 /**
- * Fires where the training loss has not got better by `delta` for `patience_train` steps of training, or the validation
- * loss for `patience_validation` steps of validation.
+ * Fires where the training loss has not improved by `delta` for `patience_train` training steps, or the validation loss for
+ * `patience_validation` validation steps.
  */
 export class Overtraining extends builtin({
   meaning: 'The training goes on although the losses no longer get better.',

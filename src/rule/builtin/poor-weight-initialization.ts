@@ -12,9 +12,9 @@ import type { Found } from '../rule.js'
 
 /**
  * Fires, at the first `steps` steps of the training, where (a) the variances of activation inputs differ by more than
- * `threshold` times between layers, (b) between the 5th and the 95th percentile of a gradient lies less than
- * `distribution_range`, or (c) the loss has not decreased for `patience` steps. If `initial`, looks at step 0 alone, and
- * fires where the variance of activation inputs grows by more than `threshold` times from one layer to the next.
+ * `threshold` times between layers, (b) the 5th and 95th percentiles of a gradient are less than `distribution_range` apart,
+ * or (c) the loss has not decreased for `patience` steps. If `initial`, judges only step 0, and fires where the variance of
+ * activation inputs grows by more than `threshold` times from one layer to the next.
  */
 export class PoorWeightInitialization extends builtin({
   meaning: 'The weights were initialised so that layers start out of balance, or do not learn.',
@@ -55,9 +55,9 @@ export class PoorWeightInitialization extends builtin({
 
     const variances = this.#inputs.at(moment).map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     yield () => {
-      const known = variances.filter(({ variance }) => Number.isFinite(variance.answer))
-      if (known.length < 2) return null
-      const sorted = known.sort((a, b) => (a.variance.value as number) - (b.variance.value as number))
+      const finite = variances.filter(({ variance }) => Number.isFinite(variance.answer))
+      if (finite.length < 2) return null
+      const sorted = finite.sort((a, b) => (a.variance.value as number) - (b.variance.value as number))
       const [least, most] = [sorted[0]!, sorted.at(-1)!]
       const value = (most.variance.value as number) / (least.variance.value as number)
       if (!(value > threshold)) return null
@@ -81,33 +81,33 @@ export class PoorWeightInitialization extends builtin({
     }
 
     const losses = this.#losses.at(moment).map(scalar)
-    const kept = this.#loss.of(moment)
+    const history = this.#loss.of(moment)
     yield () => {
       const loss = meanOf(losses.map(loss => loss()))
       if (loss === null) return null
-      if (loss < kept.best) {
-        kept.best = loss
-        kept.waited = 0
-      } else kept.waited++
-      if (kept.waited < patience) return null
-      const message = `the loss has not decreased for ${kept.waited} steps; its best was ${numberText(kept.best)}`
-      return { worker: moment.worker, value: kept.waited, threshold: patience, message }
+      if (loss < history.best) {
+        history.best = loss
+        history.waited = 0
+      } else history.waited++
+      if (history.waited < patience) return null
+      const message = `the loss has not decreased for ${history.waited} steps; its best was ${numberText(history.best)}`
+      return { worker: moment.worker, value: history.waited, threshold: patience, message }
     }
   }
 
-  /** The largest growth of variance from one layer's inputs to the next one's, in the order in which they were saved. */
+  /** The largest growth of variance from one layer's inputs to the next layer's, in the order of saving. */
   #growth(moment: Moment): Judgement {
     const { threshold } = this.parameters
     const tensors = [...this.#inputs.at(moment)].sort((a, b) => a.place - b.place)
     const layers = tensors.map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     return () => {
-      const known = layers.filter(({ variance }) => Number.isFinite(variance.answer))
+      const finite = layers.filter(({ variance }) => Number.isFinite(variance.answer))
       let worst: Found | null = null
-      for (const [i, { tensor, variance }] of known.entries()) {
-        const before = known[i - 1]
+      for (const [i, { tensor, variance }] of finite.entries()) {
+        const before = finite[i - 1]
         if (before === undefined) continue
         const value = (variance.value as number) / (before.variance.value as number)
-        // Behind a layer that puts out one value there is nothing to compare.
+        // A layer whose inputs are all equal has a variance of zero: any growth after it would be infinite.
         if (
           !(
             value > threshold &&
@@ -124,7 +124,7 @@ export class PoorWeightInitialization extends builtin({
     }
   }
 
-  /** Whether a step is among the first of its worker's training. */
+  /** Whether a step is among the first of its worker's training steps. */
   #isEarly({ step, worker }: Moment): boolean {
     if (this.parameters.initial) return step === 0
     return firstSteps(this.baseTrial, worker, this.parameters.steps).has(step)
@@ -136,15 +136,15 @@ const first = new WeakMap<Catalog, Map<string, ReadonlySet<number>>>()
 /** The first steps of a worker's training. */
 function firstSteps(trial: Trial, worker: Worker, count: number): ReadonlySet<number> {
   const { catalog } = stateOf(trial)
-  const known = first.get(catalog) ?? new Map<string, ReadonlySet<number>>()
-  first.set(catalog, known)
+  const cached = first.get(catalog) ?? new Map<string, ReadonlySet<number>>()
+  first.set(catalog, cached)
   const key = `${count} ${worker}`
-  let steps = known.get(key)
+  let steps = cached.get(key)
   if (steps === undefined) {
     const isTraining = catalog.steps.modes.length > 0 ? (mode: Mode) => mode === 'TRAIN' : () => true
-    const own = catalog.workerSteps.filter(saved => saved.worker === worker && isTraining(saved.mode))
-    steps = new Set(own.slice(0, count).map(({ step }) => step))
-    known.set(key, steps)
+    const training = catalog.workerSteps.filter(saved => saved.worker === worker && isTraining(saved.mode))
+    steps = new Set(training.slice(0, count).map(({ step }) => step))
+    cached.set(key, steps)
   }
   return steps
 }

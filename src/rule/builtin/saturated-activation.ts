@@ -9,13 +9,13 @@ import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from '../base/names.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 
-/** AWS's bounds are where float32 rounds to the limit; a gradient is as good as gone long before that. */
+/** AWS's bounds are where float32 rounds to the limit. Gradients have all but vanished long before. */
 const FLAT = 'there the slope is less than a hundredth of what it is at 0'
 
 /**
- * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds
- * of tanh (or of sigmoid, where the name says so) for less than `threshold_inactivity` percent of the samples. Of outputs,
- * where the input is not judged, the bounds are what the functions make of them.
+ * Fires where more than `threshold_layer` percent of a layer's nodes are saturated: their input lies within the bounds of
+ * tanh (or of sigmoid, if the name says so) for less than `threshold_inactivity` percent of the samples. Outputs are judged
+ * where the input is not; their bounds are the function's values at the bounds.
  */
 export class SaturatedActivation extends builtin({
   meaning: 'Activations are driven into their flat ends, where gradients vanish.',
@@ -79,9 +79,9 @@ export class SaturatedActivation extends builtin({
         sigmoid: tensor.activity(sigmoid(bounds.sigmoid[0]), sigmoid(bounds.sigmoid[1]), threshold_inactivity),
       }),
       ({ counts, tanh, sigmoid: squashed }, tensor) => {
-        const function_ = functionOf(tensor.name) ?? functionBy(counts.value)
-        if (function_ === null) return null
-        return this.#judge((function_ === 'tanh' ? tanh : squashed).value, tensor)
+        const squashing = functionOf(tensor.name) ?? functionBy(counts.value)
+        if (squashing === null) return null
+        return this.#judge((squashing === 'tanh' ? tanh : squashed).value, tensor)
       },
     )
   }
@@ -109,20 +109,20 @@ function sigmoid(x: number): number {
   return 1 / (1 + Math.exp(-x))
 }
 
-/** What the name tells; null: nothing. */
+/** The function that the name tells, if any. */
 function functionOf(name: string): Squashing | null {
   const lower = name.toLowerCase()
   return lower.includes('sigmoid') ? 'sigmoid' : lower.includes('tanh') ? 'tanh' : null
 }
 
-/** The name of the input beside an output. */
+/** The name of the same layer's input. */
 function inputOf(output: string): string {
   return output.replace('_output', '_input').replace('/outputs', '/inputs')
 }
 
 /**
- * What the values tell: tanh has them between -1 and 1, sigmoid above 0 and below 1. ReLU, too, may stay below 1, but for
- * the exact zeros that sigmoid hardly has unless it also reaches 1.
+ * The function that the values tell: tanh is between -1 and 1, sigmoid between 0 and 1. ReLU may stay below 1, too, but has
+ * exact zeros, which sigmoid hardly has unless it also reaches 1.
  */
 function functionBy(moments: Moments): Squashing | null {
   if (moments.count === 0) return null

@@ -20,12 +20,12 @@ const parameters = {
   training_job_name_prefix: text(null),
 }
 
-/** What time it is, in milliseconds. */
+/** A clock, in milliseconds. */
 export interface TimeSource {
   readonly now?: () => number
 }
 
-/** Fires, once, where a job that has not ended writes no new step for `threshold` seconds. */
+/** Fires once, if a job that has not ended saves no new step for `threshold` seconds. */
 export class StalledTrainingRule extends builtin({
   meaning: 'The training stands still: nothing new was saved for too long.',
   advice: 'Check whether the job is still running, and what it is waiting for: data, a lock, another worker.',
@@ -41,8 +41,8 @@ export class StalledTrainingRule extends builtin({
     { now = () => performance.now(), ...options }: RuleOptions & Arguments<typeof parameters> & TimeSource = {},
   ) {
     super(baseTrial, options)
-    const own: RuleOptions & TimeSource = { ...options, now }
-    this.options = own
+    const withClock: RuleOptions & TimeSource = { ...options, now }
+    this.options = withClock
     this.#now = now
     this.#changedAt = now()
     const { stop_training_on_fire, training_job_name_prefix } = this.parameters
@@ -50,16 +50,16 @@ export class StalledTrainingRule extends builtin({
     this.#stop = stop_training_on_fire ? parseActions(JSON.stringify(stop)) : []
   }
 
-  /** Also asks for the training to be stopped, if it was said so; who can stop it is whoever gave the actions. */
+  /** With `stop_training_on_fire`, also runs SageMaker's action that stops the training. */
   override async fire(step: number, findings: readonly Finding[]): Promise<void> {
     await super.fire(step, findings)
     await this.act(this.#stop, step, findings)
   }
 
-  /** No step is a sign of a stall. */
+  /** It judges time, not steps. */
   protected override *examine(_moment: Moment): Iterable<Judgement> {}
 
-  /** What it judges is the time. */
+  /** It needs no data. */
   override get hasJudged(): boolean {
     return true
   }
@@ -84,7 +84,7 @@ export class StalledTrainingRule extends builtin({
   }
 
   /**
-   * Waits for the stall, or the end of the job, whatever the step.
+   * Waits for a stall or the end of the job, whatever the step.
    * @throws RuleEvaluationConditionMet with `endOfRule`, NoMoreData when the job has ended, WaitTimeout
    */
   override async invoke(step: number, options?: WaitOptions & MeasureOptions): Promise<void> {

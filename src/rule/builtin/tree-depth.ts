@@ -4,7 +4,7 @@ import { builtin, type Judgement, numberText } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { number } from '../parameters.js'
 
-/** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, ids numbered as in a heap from the root's 0. */
+/** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, with ids as in a heap whose root is 0. */
 export class TreeDepth extends builtin({
   meaning: 'Trees grow deep: they fit single samples.',
   advice: 'Lower max_depth, or raise min_child_weight or gamma.',

@@ -7,8 +7,8 @@ import { Memory, type Moment, positionOf } from '../base/moment.js'
 import { flag, integer, list, mode, number } from '../parameters.js'
 
 /**
- * Fires where a tensor was all close (as numpy.allclose means it) over the last `num_steps` steps that have it; with
- * `since_start`, where it is close, and always was, to what it was at the first of them.
+ * Fires where a tensor was all close (as by numpy.allclose) over the last `num_steps` steps that have it. With
+ * `since_start`, fires where it is, and always was, close to what it was at its first step.
  */
 export class UnchangedTensor extends builtin({
   meaning: 'Tensors no longer change: that part of the network does not learn.',
@@ -44,7 +44,7 @@ export class UnchangedTensor extends builtin({
     value: true,
   })
 
-  /** Tensors that are not any more what they were at first. */
+  /** Tensors that have changed since their first step. */
   readonly #moved = new Memory(() => new Set<string>())
 
   protected override check(): void {
@@ -89,7 +89,7 @@ export class UnchangedTensor extends builtin({
     )
   }
 
-  /** Those that have moved are no more judged. */
+  /** Judges tensors until they have changed. */
   #sinceStart(tensors: readonly TensorAtStep[], moment: Moment): Judgements {
     const { num_steps, rtol, atol, equal_nan } = this.parameters
     const moved = this.#moved.of(moment)

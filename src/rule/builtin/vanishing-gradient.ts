@@ -6,7 +6,7 @@ import { mode, number } from '../parameters.js'
 
 /**
  * Fires where the mean of the absolute values of a gradient is below `threshold`, and, if `relative_threshold` is given,
- * not zero and below that share of the largest of such means at the step.
+ * not zero and below that share of the largest such mean at the step.
  */
 export class VanishingGradient extends builtin({
   meaning: 'Gradients are so small that the layers they belong to hardly learn.',
@@ -33,7 +33,7 @@ export class VanishingGradient extends builtin({
       (mean, { name, worker }) => {
         const value = mean.value as number
         if (!(value < threshold)) return null
-        // One that is exactly zero does not vanish: nothing reaches the layer, which AllZero tells.
+        // A gradient of exactly zero has not vanished: nothing reaches the layer, which AllZero reports.
         if (relative_threshold !== null && !(value > 0 && value < relative_threshold * largest())) return null
         const message = `the mean of the absolute values of ${name} is ${numberText(value)}, below ${numberText(threshold)}`
         return { tensor: name, worker, value, threshold, message }

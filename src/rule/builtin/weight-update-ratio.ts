@@ -6,9 +6,9 @@ import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from 
 import { integer, mode, number } from '../parameters.js'
 
 /**
- * Fires where mean |W − W₀| / (mean |W₀| + epsilon), W₀ the same weights earlier, is above `large_threshold` or below
- * `small_threshold`. Earlier: the oldest saved step of the last `num_steps`; if that is not given, the step before.
- * Only steps of TRAIN are judged, if there are any.
+ * Fires where mean |W − W₀| / (mean |W₀| + epsilon) is above `large_threshold` or below `small_threshold`. W₀ are the same
+ * weights at an earlier step: the oldest saved one of the last `num_steps` or, if that is not given, the step before. Judges
+ * only steps of TRAIN, if there are any.
  */
 export class WeightUpdateRatio extends builtin({
   meaning: 'The weights change far too much, or hardly at all, from one step to the next.',
@@ -48,7 +48,7 @@ export class WeightUpdateRatio extends builtin({
         const number = (i: number): number => stepNumber(steps[i]!, moment.sequence)
         const at = positionOf(moment.step, steps)
         let earlier = at - 1
-        // The first that is not more than so many steps back.
+        // The oldest saved step that is at most `num_steps` back.
         if (num_steps !== null) {
           const from = number(at) - num_steps
           while (earlier > 0 && number(earlier - 1) >= from) earlier--

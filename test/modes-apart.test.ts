@@ -6,8 +6,9 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { Catalog, type IndexEntry } from '#dist/catalog/catalog.js'
-import { createTrial, type Mode, type Trial, TrialscanError } from '#dist/index.js'
+import { Catalog } from '#dist/catalog/catalog.js'
+import { IndexColumns } from '#dist/catalog/columns/index-columns.js'
+import { createTrial, type GlobalStep, type Mode, type Trial, TrialscanError } from '#dist/index.js'
 import { indexFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { uniform } from '../fixtures/random.js'
 import { trialscan } from './cli/run.js'
@@ -387,17 +388,16 @@ it('what is complete once remains so, whatever is written next', async () => {
     const known = new Map<Mode, readonly number[]>()
     // Each worker writes in the order of its steps, and none waits for another.
     const left = Array.from({ length: numWorkers }, (_, rank) => written.filter(one => one.worker === `worker_${rank}`))
-    const soFar: IndexEntry[] = []
+    const columns = new IndexColumns()
     while (left.some(own => own.length > 0)) {
       const { step, mode, modeStep, worker } = pick(
         random,
         left.filter(own => own.length > 0),
       ).shift()!
-      const path = `${step}_${worker}.json`
-      const content = { mode, modeStep, eventFile: null, tensors: [], shapes: [] }
-      soFar.push({ path, url: path, step, worker, content } as unknown as IndexEntry)
+      columns.add(step as GlobalStep, worker, { mode, modeStep, eventFile: null, tensors: [], shapes: [] })
+      const rows = Int32Array.from({ length: columns.length }, (_, row) => row)
       const completeness = { numWorkers, ended: false, incompleteStepWindow: 1000 }
-      const { steps } = await Catalog.of(soFar, { ...completeness, isTornasole: false })
+      const { steps } = await Catalog.of({ columns, rows, faults: new Map() }, { ...completeness, isTornasole: false })
       for (const mode of MODES) {
         const complete = steps.numbers(mode, false)
         expect(complete).toEqual(expect.arrayContaining([...(known.get(mode) ?? [])]))

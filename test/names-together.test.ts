@@ -20,12 +20,18 @@ it('the list of the steps of names that come and go together is one, in order', 
   writer.end()
   const trial = await createTrial(directory)
   const { byTensor, workerSteps } = stateOf(trial).catalog
-  for (const [name, found] of byTensor) expect(found).toEqual(workerSteps.filter(({ tensors }) => tensors.has(name)))
+  for (const [name, found] of byTensor) {
+    const wanted = [...workerSteps].filter(({ tensors }) => tensors.has(name))
+    expect([...found].map(({ step, worker }) => [step, worker])).toEqual(
+      wanted.map(({ step, worker }) => [step, worker]),
+    )
+    expect([...found].every(({ tensors }) => tensors.has(name))).toBe(true)
+  }
   expect(byTensor.get('a')).toBe(byTensor.get('b'))
   expect(byTensor.get('odd')).toBe(byTensor.get('strange'))
   const { tensors, byteLength } = await trial.summary()
   for (const { name, stepCount, byteLength, shape, lastShape } of tensors) {
-    const own = byTensor.get(name)!
+    const own = [...byTensor.get(name)!]
     expect([name, stepCount]).toEqual([name, new Set(own.map(({ step }) => step)).size])
     expect(byteLength).toBe(own.reduce((sum, { tensors }) => sum + tensors.get(name)!.value!.byteLength, 0))
     expect([shape, lastShape]).toEqual([[1 + (own[0]!.step % 3)], [1 + (own.at(-1)!.step % 3)]])

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { WorkerStep } from '#dist/catalog/catalog.js'
+import type { WorkerStep } from '#dist/catalog/worker-steps.js'
 import {
   closePools,
   createTrial,

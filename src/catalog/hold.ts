@@ -7,8 +7,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { StatisticValue } from '../engine/statistic.js'
 import type { TensorValue } from '../job/tensor-value.js'
 import type { StatisticName } from '../types.js'
-import type { WorkerStep } from './catalog.js'
 import type { TrialContents } from './load/load.js'
+import type { WorkerStep } from './worker-steps.js'
 
 /** What was read ahead. Tensors look here before they read. */
 export interface Ahead {

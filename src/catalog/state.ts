@@ -12,12 +12,13 @@ import {
 import type { Access } from '../runner/access.js'
 import type { GlobalStep, Mode, Worker } from '../types.js'
 import { BackgroundRefresh, type KeptUp } from './background.js'
-import { type Catalog, hasMode, type WorkerStep } from './catalog.js'
+import type { Catalog } from './catalog.js'
 import { currentHold, type Holdable } from './hold.js'
 import type { TrialContents, TrialLoader } from './load/load.js'
 import { Remembered } from './remembered.js'
 import { isInRange, type StepRange } from './step-selection.js'
 import type { Step } from './steps.js'
+import { hasMode, type WorkerStep } from './worker-steps.js'
 
 /**
  * Whether a step can be had (smdebug's StepState).

@@ -14,6 +14,15 @@ export async function inTurns<T>(items: readonly T[], work: (item: T) => void): 
   if (items.length > AT_ONCE) await turnOfLoop()
 }
 
+/** As `inTurns`, for the numbers from 0 up to `count`. */
+export async function countInTurns(count: number, work: (i: number) => void): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    if (i > 0 && i % AT_ONCE === 0) await turnOfLoop()
+    work(i)
+  }
+  if (count > AT_ONCE) await turnOfLoop()
+}
+
 /** How long, in milliseconds, pieces of unequal length may occupy the thread. */
 const PIECE_MS = 10
 

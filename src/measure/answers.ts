@@ -1,7 +1,7 @@
 /** What the jobs of an inquiry answered about records and tasks, decoded when it is looked at. */
 
-import type { WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
+import type { WorkerStep } from '../catalog/worker-steps.js'
 import { Moments } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import { type ErrorData, errorFromData, errorToData, type TrialscanError } from '../errors.js'

@@ -3,9 +3,9 @@
  * one plan, in which every record is read once and every answer is computed once.
  */
 
-import type { WorkerStep } from '../catalog/catalog.js'
 import type { Ahead } from '../catalog/hold.js'
 import type { TrialState } from '../catalog/state.js'
+import type { WorkerStep } from '../catalog/worker-steps.js'
 import type { KnownMoments } from '../engine/border/abi.js'
 import type { StatisticValue } from '../engine/statistic.js'
 import { type ErrorData, errorToData } from '../errors.js'

@@ -1,7 +1,9 @@
 /** The tensors of a trial at a step, for those who ask about them. */
 
-import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
+import { isSameStep } from '../catalog/columns/saved-rows.js'
+import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
 import type { TrialState } from '../catalog/state.js'
+import type { WorkerStep } from '../catalog/worker-steps.js'
 import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, type Moments, type ReductionValue, setFor } from '../engine/moments.js'
 import {
@@ -235,7 +237,7 @@ export class TensorAtStep implements QuestionSubject {
 
   /** Whether it belongs to a worker's step. */
   isOf(workerStep: WorkerStep): boolean {
-    return this.#of.workerStep === workerStep
+    return isSameStep(this.#of.workerStep, workerStep)
   }
 
   /** The record of its saved value. */

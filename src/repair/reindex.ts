@@ -49,10 +49,9 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
     threads,
     incompleteStepWindow: 1000,
     requireCollections: false,
-    keepsEntries: true,
     indexCache: null,
   })
-  const { entries, isTensorBoard, recordProblems } = await loader.load()
+  const { index, isTensorBoard, recordProblems } = await loader.load()
   await store.close()
   if (isTensorBoard) {
     const wanted = 'a trial with one event file per step and worker'
@@ -61,7 +60,9 @@ export async function reindexTrial(path: string, options?: ReindexOptions): Prom
   }
   // What is wrong with collections files is no matter here.
   if (recordProblems[0]) throw recordProblems[0]
-  return entries.map(({ step, worker, content }) => {
+  const { columns, rows, faults } = index
+  return Array.from(rows, row => {
+    const [step, worker, content] = [columns.step(row), columns.worker(row), faults.get(row) ?? columns.content(row)]
     if (content instanceof Error) throw content
     return { path: indexFilePath(step, worker), step, worker, text: indexFileText(content) }
   })

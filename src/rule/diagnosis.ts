@@ -1,6 +1,6 @@
 /** Which findings are causes, and which follow from one (docs/rules.md, "The cause first"). */
 
-import type { WorkerStep } from '../catalog/catalog.js'
+import { NO_WORKER_STEPS, type WorkerStep, type WorkerSteps } from '../catalog/worker-steps.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding } from './finding.js'
 
@@ -322,7 +322,7 @@ export class Diagnosis {
   /** Whether NaN or infinities persist: some tensor had them when it was last saved before a step. */
   #isExploded(step: number): boolean {
     for (const [key, { tensor, worker, step: last }] of this.#exploded) {
-      const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? []
+      const saved = stateOf(this.#trial).catalog.byTensor.get(tensor!) ?? NO_WORKER_STEPS
       if (!wasSavedBetween(saved, worker, last, step)) return true
       this.#exploded.delete(key)
     }
@@ -404,16 +404,10 @@ function recordsInOrder({ tensors, eventFile }: WorkerStep): ReadonlyMap<string,
 }
 
 /** @param saved ascending by step */
-function wasSavedBetween(saved: readonly WorkerStep[], worker: string | null, after: number, before: number): boolean {
-  let low = 0
-  let high = saved.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (saved[middle]!.step <= after) low = middle + 1
-    else high = middle
-  }
-  for (let i = low; i < saved.length && saved[i]!.step < before; i++) {
-    if (worker === null || saved[i]!.worker === worker) return true
+function wasSavedBetween(saved: WorkerSteps, worker: string | null, after: number, before: number): boolean {
+  const end = saved.before(before)
+  for (let i = saved.before(after + 1); i < end; i++) {
+    if (worker === null || saved.at(i)!.worker === worker) return true
   }
   return false
 }

@@ -131,7 +131,7 @@ export class RequiredTensors {
     if (worker && !catalog.workers.includes(worker as Worker)) throw new InvalidWorker(worker, catalog.workers)
     stateOf(from).knownSteps(step, 'GLOBAL')
     const steps = catalog.byTensor.get(known)!.filter(saved => !worker || saved.worker === worker)
-    const nearest = steps.filter(saved => saved.step <= step).at(-1)?.step ?? steps[0]?.step
+    const nearest = steps.stepAt(steps.before(step + 1) - 1) ?? steps.stepAt(0)
     const detail = `it was not saved then${worker ? ` by ${worker}` : ''}; the nearest step with it: ${nearest ?? 'none'}`
     throw new TensorUnavailableForStep(name, step, 'GLOBAL', detail)
   }

@@ -3,11 +3,12 @@
  * scan. Results are remembered by record.
  */
 
-import type { SavedTensor, WorkerStep } from '../catalog/catalog.js'
-import { recordPlace } from '../catalog/catalog.js'
+import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
 import { STAMP_LENGTH } from '../catalog/load/index-cache.js'
 import type { KnownReductions } from '../catalog/remembered.js'
 import type { TrialState } from '../catalog/state.js'
+import type { WorkerStep } from '../catalog/worker-steps.js'
+import { recordPlace } from '../catalog/worker-steps.js'
 import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
 import { elementStatistics, isMomentName, isReductionName, type StatisticValue } from '../engine/statistic.js'

@@ -1,6 +1,7 @@
 /** The rows of a scan: which rows there will be, from which records, and what each becomes once its records are read. */
 
-import { recordPlace, type SavedTensor, type WorkerStep } from '../catalog/catalog.js'
+import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
+import { recordPlace, type WorkerStep } from '../catalog/worker-steps.js'
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { isReductionName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistic.js'
 import { ReductionUndefined, type TrialscanError, withFullPath } from '../errors.js'

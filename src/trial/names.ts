@@ -1,8 +1,8 @@
 /** Selecting tensors by name: patterns, collections, and the options of `tensorNames`. */
 
-import type { WorkerStep } from '../catalog/catalog.js'
 import type { TrialContents } from '../catalog/load/load.js'
 import type { TrialState } from '../catalog/state.js'
+import type { WorkerStep } from '../catalog/worker-steps.js'
 import { nearestNames, QueryError, TensorUnavailable, UsageError } from '../errors.js'
 import { type CollectionConfig, Membership } from '../format/collections.js'
 import type { NameSet } from '../format/regex/name-set.js'
@@ -67,11 +67,12 @@ export function namesAmong(state: TrialState, trial: string, options: TensorName
     throw new UsageError('expected regex or collection, got both')
   }
   const { catalog } = state
-  let workerSteps: readonly WorkerStep[] = catalog.workerSteps
+  let workerSteps: Iterable<WorkerStep> = catalog.workerSteps
   if (step !== undefined) {
     state.knownSteps(step, mode ?? 'GLOBAL')
     workerSteps = catalog.at(step, mode ?? 'GLOBAL')
-  } else if (mode !== undefined && mode !== 'GLOBAL') workerSteps = workerSteps.filter(saved => saved.mode === mode)
+  } else if (mode !== undefined && mode !== 'GLOBAL')
+    workerSteps = catalog.workerSteps.filter(saved => saved.mode === mode)
   let names = workerSteps === catalog.workerSteps ? [...catalog.names] : namesAt(workerSteps)
   if (regex !== undefined) names = names.filter(matcher(asList(regex)))
   if (collection !== undefined) {
@@ -103,9 +104,12 @@ export function expectTensor({ catalog }: TrialState, trial: string, name: strin
 }
 
 /** Names of what was saved, sorted; steps that share their index files' payload have the same. */
-function namesAt(workerSteps: readonly WorkerStep[]): string[] {
+function namesAt(workerSteps: Iterable<WorkerStep>): string[] {
   const names = new Set<string>()
-  for (const tensors of new Set(workerSteps.map(({ tensors }) => tensors))) {
+  const known = new WeakSet<WorkerStep['tensors']>()
+  for (const { tensors } of workerSteps) {
+    if (known.has(tensors)) continue
+    known.add(tensors)
     for (const name of tensors.keys()) names.add(name)
   }
   return [...names].sort()

@@ -126,7 +126,6 @@ export async function openTrialAt(
     threads,
     incompleteStepWindow,
     requireCollections,
-    keepsEntries: false,
     indexCache: indexCache ?? null,
   })
   const contents = await loader.load()

@@ -1,8 +1,15 @@
 /** At which steps a tensor was saved, by which workers, and why not at others. */
 
-import { inOrderOfWorkers, type SavedTensor, type WorkerStep, workersOf } from '../catalog/catalog.js'
+import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
 import type { TrialState } from '../catalog/state.js'
 import { checkMode } from '../catalog/steps.js'
+import {
+  inOrderOfWorkers,
+  NO_WORKER_STEPS,
+  type WorkerStep,
+  type WorkerSteps,
+  workersOf,
+} from '../catalog/worker-steps.js'
 import { InvalidWorker, TensorUnavailableForStep, type TrialscanError } from '../errors.js'
 import type { Mode, Worker } from '../types.js'
 
@@ -25,17 +32,18 @@ export class SavedSteps {
   /** The numbers of its steps in a mode, ascending. @param isAll with those that not all workers have written yet */
   numbers(mode: Mode, isAll: boolean): number[] {
     const { steps } = this.#state.catalog
-    const own = new Set(this.#ofMode(mode).map(workerStep => stepNumberOf(workerStep, mode)))
+    const own = new Set<number>()
+    for (const workerStep of this.#ofMode(mode)) own.add(stepNumberOf(workerStep, mode))
     return [...own].filter(step => isAll || steps.isComplete(step, mode)).sort((a, b) => a - b)
   }
 
   /** What workers wrote at steps that have the tensor, in the order of global steps and workers. */
-  get workerSteps(): readonly WorkerStep[] {
-    return this.#state.catalog.byTensor.get(this.#name) ?? []
+  get workerSteps(): WorkerSteps {
+    return this.#state.catalog.byTensor.get(this.#name) ?? NO_WORKER_STEPS
   }
 
   /** What workers wrote of the tensor in a mode, in the order of global steps and workers. */
-  #ofMode(mode: Mode): readonly WorkerStep[] {
+  #ofMode(mode: Mode): WorkerSteps {
     if (checkMode(mode) === 'GLOBAL') return this.workerSteps
     return this.workerSteps.filter(workerStep => workerStep.mode === mode)
   }

@@ -1,8 +1,8 @@
 /** What a scan covers: the options of `trial.scan`, and what they select from a trial. */
 
-import type { WorkerStep } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
 import { isStepSelection, STEP_SELECTION, type StepSelection, stepFilter } from '../catalog/step-selection.js'
+import type { WorkerStep, WorkerSteps } from '../catalog/worker-steps.js'
 import { InvalidWorker, UsageError } from '../errors.js'
 import { kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
@@ -71,7 +71,7 @@ function selectWorkerSteps(
   { catalog, contents }: TrialState,
   { steps, modeSteps, mode, workers }: ScanOptions,
   names: ReadonlySet<string> | null,
-): readonly WorkerStep[] {
+): WorkerSteps {
   const modes = catalog.steps.modes
   if (modeSteps !== undefined && (mode ?? 'GLOBAL') === 'GLOBAL' && modes.length > 1) {
     throw new UsageError(`expected mode beside modeSteps, since each of ${modes.join(', ')} counts its own, got none`)
@@ -81,11 +81,17 @@ function selectWorkerSteps(
     if (!contents.workers.includes(worker)) throw new InvalidWorker(worker, [...contents.workers])
   }
   const isOfMode = (saved: WorkerStep) => mode === undefined || mode === 'GLOBAL' || saved.mode === mode
-  const all = catalog.workerSteps.filter(
-    saved => (asked === null || asked.has(saved.worker)) && (saved.error !== null || isOfMode(saved)),
-  )
-  const numbersOf = (number: (saved: WorkerStep) => number) => () =>
-    [...new Set(all.filter(saved => hasAnyTensor(saved, names)).map(number))].sort((a, b) => a - b)
+  const isEverything = asked === null && (mode === undefined || mode === 'GLOBAL')
+  const all = isEverything
+    ? catalog.workerSteps
+    : catalog.workerSteps.filter(
+        saved => (asked === null || asked.has(saved.worker)) && (saved.error !== null || isOfMode(saved)),
+      )
+  const numbersOf = (number: (saved: WorkerStep) => number) => () => {
+    const numbers = new Set<number>()
+    for (const saved of all) if (hasAnyTensor(saved, names)) numbers.add(number(saved))
+    return [...numbers].sort((a, b) => a - b)
+  }
   const isStep =
     steps &&
     stepFilter(
@@ -98,6 +104,7 @@ function selectWorkerSteps(
       modeSteps,
       numbersOf(({ modeStep }) => modeStep),
     )
+  if (isStep === undefined && isModeStep === undefined) return all
   return all.filter(
     ({ step, modeStep, error }) =>
       (isStep === undefined || isStep(step)) && (isModeStep === undefined || error !== null || isModeStep(modeStep)),
@@ -132,7 +139,7 @@ function hasAnyTensor({ tensors }: WorkerStep, names: ReadonlySet<string> | null
   return false
 }
 
-function* itemsOf(workerSteps: readonly WorkerStep[], names: ReadonlySet<string> | null): Generator<ScanItem> {
+function* itemsOf(workerSteps: WorkerSteps, names: ReadonlySet<string> | null): Generator<ScanItem> {
   for (const workerStep of workerSteps) {
     if (workerStep.error !== null) yield { workerStep, saved: null }
     for (const saved of workerStep.tensors.values()) {

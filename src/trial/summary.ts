@@ -1,7 +1,9 @@
 /** A summary of what a trial holds, tensor by tensor. */
 
-import { recordPlace, type WorkerStep } from '../catalog/catalog.js'
+import type { Catalog } from '../catalog/catalog.js'
 import type { TrialState } from '../catalog/state.js'
+import type { SavedAlike } from '../catalog/tensor-steps.js'
+import { recordPlace, type WorkerSteps } from '../catalog/worker-steps.js'
 import { dtypeOf } from '../engine/dtype.js'
 import { errorFromData, type TrialscanError } from '../errors.js'
 import { isSameShape } from '../format/index-file.js'
@@ -47,7 +49,8 @@ export async function summarize(
   const runner = await state.access.runner(threads ?? 0, 0)
   const tensors: TensorSummary[] = []
   let byteLength = 0
-  const summarize = new Summarizer()
+  /** Tensors that were saved together have the same steps. */
+  const stepCounts = new WeakMap<WorkerSteps, number>()
   let drafts: TensorDraft[] = []
   const atOnce = state.access.isRemote ? DESCRIBED_AT_ONCE.remote : DESCRIBED_AT_ONCE.local
   const describe = async (): Promise<void> => {
@@ -58,7 +61,9 @@ export async function summarize(
     drafts = []
   }
   for (const [name, workerSteps] of state.catalog.byTensor) {
-    drafts.push(summarize.draftOf(name, workerSteps))
+    const stepCount = stepCounts.get(workerSteps) ?? workerSteps.globalSteps().length
+    stepCounts.set(workerSteps, stepCount)
+    drafts.push(draftOf(name, state.catalog, stepCount))
     if (drafts.length === atOnce) await describe()
   }
   if (drafts.length > 0) await describe()
@@ -113,69 +118,34 @@ function shared(shape: readonly number[] | null, other: readonly number[] | null
   return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
 }
 
-/** Steps with the same tensors, as far as a summary is concerned. */
-interface Alike {
-  readonly tensors: WorkerStep['tensors']
-  readonly first: WorkerStep
-  readonly firstPlace: number
-  last: WorkerStep
-  lastPlace: number
-  count: number
-}
-
-/** What the index files say about tensors. Names that were saved together share a list of steps, which is examined once. */
-class Summarizer {
-  readonly #known = new Map<readonly WorkerStep[], { readonly stepCount: number; readonly alike: readonly Alike[] }>()
-
-  draftOf(name: string, workerSteps: readonly WorkerStep[]): TensorDraft {
-    const { stepCount, alike } = this.#known.get(workerSteps) ?? this.#lookAt(workerSteps)
-    let reductions: Set<string> | undefined
-    let byteLength = 0
-    let savedShape: readonly number[] | null = null
-    let first: Alike | undefined
-    let last: Alike | undefined
-    for (const some of alike) {
-      const { value, reductions: own, shape } = some.tensors.get(name)!
-      savedShape ??= shape?.shape ?? null
-      for (const [reduction, location] of own) {
-        reductions ??= new Set()
-        reductions.add(reduction)
-        byteLength += location.byteLength * some.count
-      }
-      if (value === null) continue
-      byteLength += value.byteLength * some.count
-      first ??= some
-      if (last === undefined || some.lastPlace > last.lastPlace) last = some
+/** What the index files say about a tensor. @param stepCount of the steps that have it */
+function draftOf(name: string, { byTensor, workerSteps }: Catalog, stepCount: number): TensorDraft {
+  let reductions: Set<string> | undefined
+  let byteLength = 0
+  let savedShape: readonly number[] | null = null
+  let first: SavedAlike | undefined
+  let last: SavedAlike | undefined
+  for (const alike of byTensor.alike(name)) {
+    const { value, reductions: own, shape } = alike.saved
+    savedShape ??= shape?.shape ?? null
+    for (const [reduction, location] of own) {
+      reductions ??= new Set()
+      reductions.add(reduction)
+      byteLength += location.byteLength * alike.count
     }
-    const ends = first === undefined ? [] : [first.first]
-    if (first !== undefined && last!.lastPlace > first.firstPlace) ends.push(last!.last)
-    return {
-      name,
-      stepCount,
-      byteLength,
-      savedReductions: reductions ? [...reductions] : NONE_SAVED,
-      savedShape,
-      ends: ends.map(workerStep => recordPlace(workerStep, workerStep.tensors.get(name)!.value!)),
-    }
+    if (value === null) continue
+    byteLength += value.byteLength * alike.count
+    first ??= alike
+    if (last === undefined || alike.last > last.last) last = alike
   }
-
-  #lookAt(workerSteps: readonly WorkerStep[]) {
-    const byTensors = new Map<WorkerStep['tensors'], Alike>()
-    for (const [place, workerStep] of workerSteps.entries()) {
-      const { tensors } = workerStep
-      const known = byTensors.get(tensors)
-      if (known === undefined) {
-        const [first, last] = [workerStep, workerStep]
-        byTensors.set(tensors, { tensors, first, firstPlace: place, last, lastPlace: place, count: 1 })
-      } else {
-        known.last = workerStep
-        known.lastPlace = place
-        known.count++
-      }
-    }
-    const stepCount = new Set(workerSteps.map(({ step }) => step)).size
-    const looked = { stepCount, alike: [...byTensors.values()] }
-    this.#known.set(workerSteps, looked)
-    return looked
+  const ends = first === undefined ? [] : [workerSteps.at(first.first)!]
+  if (first !== undefined && last!.last > first.first) ends.push(workerSteps.at(last!.last)!)
+  return {
+    name,
+    stepCount,
+    byteLength,
+    savedReductions: reductions ? [...reductions] : NONE_SAVED,
+    savedShape,
+    ends: ends.map(workerStep => recordPlace(workerStep, workerStep.tensors.get(name)!.value!)),
   }
 }

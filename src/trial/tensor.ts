@@ -1,9 +1,10 @@
 /** One tensor of a trial, over all its steps. */
 
-import { recordPlace, type SavedTensor, workersOf } from '../catalog/catalog.js'
+import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
 import { currentHold } from '../catalog/hold.js'
 import type { TrialState } from '../catalog/state.js'
 import { STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
+import { recordPlace, workersOf } from '../catalog/worker-steps.js'
 import type { ReductionValue } from '../engine/moments.js'
 import { type ElementHistogram, isReductionName, type StatisticValue } from '../engine/statistic.js'
 import { UNFOLD_LIMIT } from '../engine/values.js'

@@ -121,8 +121,9 @@ export class Trial extends TornasoleNames {
    * index, also records that can't be read.
    */
   get problems(): readonly TrialscanError[] {
-    const ofFiles = this.#catalog.workerSteps.flatMap(({ error }) => (error ? [error] : []))
-    return [...ofFiles, ...this.#state.problems]
+    const problems: TrialscanError[] = []
+    for (const { error } of this.#catalog.workerSteps) if (error) problems.push(error)
+    return problems.concat(this.#state.problems)
   }
 
   /**

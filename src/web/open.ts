@@ -8,7 +8,7 @@ import { openStore } from '../store/web/open.js'
 import { specOf, type WebFile, type WebStoreSpec } from '../store/web/place.js'
 import { ANY_TRIAL_KINDS, type AnyTrialOptions, openTrialAt } from '../trial/open.js'
 import type { Trial } from '../trial/trial.js'
-import { ANY_VERIFY_KINDS, type AnyVerifyOptions, type Verification, verifyTrialAt } from '../verify/verify.js'
+import type { AnyVerifyOptions, Verification } from '../verify/verify.js'
 import { loadCore } from './core.js'
 
 /**
@@ -40,7 +40,6 @@ const HTTP_KINDS: Kinds<HttpOptions> = {
 }
 
 const TRIAL_OPTIONS = optionsOf<TrialOptions>({ ...ANY_TRIAL_KINDS, ...HTTP_KINDS })
-const VERIFY_OPTIONS = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
 
 /**
  * Opens a trial of smdebug or Tornasole, or a directory of TensorBoard event files. Loads the core first.
@@ -62,7 +61,10 @@ export const openTrial = createTrial
  * @throws StoreError if the trial can't be reached, MissingCollectionFiles if there is none; UsageError; the signal's reason
  */
 export async function verifyTrial(place: TrialPlace, options?: VerifyOptions): Promise<Verification> {
-  const { listing, headers, ...asked } = checkOptions('verifyTrial', VERIFY_OPTIONS, options)
+  // Most pages verify nothing.
+  const { ANY_VERIFY_KINDS, verifyTrialAt } = await import('../verify/verify.js')
+  const kinds = optionsOf<VerifyOptions>({ ...ANY_VERIFY_KINDS, ...HTTP_KINDS })
+  const { listing, headers, ...asked } = checkOptions('verifyTrial', kinds, options)
   const spec = specOfPlace(place, { ...(listing && { listing }), ...(headers && { headers }) })
   await loadCore()
   return verifyTrialAt(new Access(openStore(spec), spec), asked)

@@ -2,7 +2,14 @@
 
 import { pathToFileURL } from 'node:url'
 import { StoreError, type TrialscanError } from '../../errors.js'
-import { othersAmong, otherWorkerError, otherWorkerOf } from '../../format/index-owner.js'
+import type { IndexFile } from '../../format/index-file.js'
+import {
+  type OtherWorker,
+  type OwnedIndex,
+  othersAmong,
+  otherWorkerError,
+  otherWorkerOf,
+} from '../../format/index-owner.js'
 import { INDEX_DIRECTORY, parseIndexFileName } from '../../format/paths.js'
 import { duplicateError, isCanonicalPath, isIndexFile, type TrialFiles } from '../../format/trial-files.js'
 import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES } from '../../job/index-files.js'
@@ -13,9 +20,11 @@ import { runTwice } from '../../runner/runner.js'
 import { readFileIfThere } from '../../store/local/file.js'
 import { writeAsideSync } from '../../store/local/output.js'
 import type { GlobalStep, Worker } from '../../types.js'
-import type { Catalog, IndexEntry } from '../catalog.js'
+import type { Catalog } from '../catalog.js'
+import { IndexColumns } from '../columns/index-columns.js'
+import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange, type StepRange } from '../step-selection.js'
-import { inTurns } from '../turns.js'
+import { countInTurns, inTurns } from '../turns.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
 import { listParts } from './no-trial.js'
 
@@ -24,6 +33,11 @@ interface UnreadFile {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
+}
+
+/** An index file, as it was read. */
+interface IndexEntry extends UnreadFile {
+  readonly content: IndexFile | TrialscanError
 }
 
 export interface IndexedOptions {
@@ -42,8 +56,9 @@ const RELISTED_FILES = 500
 export class IndexedFiles {
   readonly #access: Access
   readonly #options: IndexedOptions
-  /** By path. */
-  readonly #entries = new Map<string, IndexEntry>()
+  #columns = new IndexColumns()
+  /** Of those that were read and count, by path: their rows. */
+  readonly #rows = new Map<string, number>()
   /** Of index files, when they were read; kept only for the cache. */
   readonly #stamps = new Map<string, Float64Array>()
   /** Index files, in order; kept only where they are not listed again every time. */
@@ -64,12 +79,20 @@ export class IndexedFiles {
 
   /** Whether none was read. */
   get isEmpty(): boolean {
-    return this.#entries.size === 0
+    return this.#rows.size === 0
   }
 
   /** Those that were read and count. */
-  entries(): Promise<readonly IndexEntry[]> {
-    return withOwners([...this.#entries.values()], path => this.#access.store.url(path))
+  async rows(): Promise<IndexRows> {
+    const columns = this.#columns
+    const rows = Int32Array.from(this.#rows.values())
+    const others = await otherWorkersIn(columns, rows)
+    const faults = new Map<number, TrialscanError>()
+    for (const [path, row] of others.size > 0 ? this.#rows : []) {
+      const found = others.get(row)
+      if (found) faults.set(row, otherWorkerError(this.#access.store.url(path), found.index, found.other))
+    }
+    return { columns, rows, faults }
   }
 
   /** What is wrong where index files should be, and those beside which another counts. */
@@ -88,7 +111,8 @@ export class IndexedFiles {
 
   /** Nothing more is read, and the catalog has what was. */
   clear(): void {
-    this.#entries.clear()
+    this.#columns = new IndexColumns()
+    this.#rows.clear()
     this.#stamps.clear()
     this.#listed = []
   }
@@ -121,8 +145,8 @@ export class IndexedFiles {
     // In the order of the steps; a file of which nothing is known (it can't be read, or is not wanted) can't be late.
     for (const [i, path] of this.#listed.entries()) {
       if (i >= first) break
-      const entry = this.#entries.get(path)
-      if (entry && (entry.content instanceof Error || isOpen(entry.step))) first = i
+      const row = this.#rows.get(path)
+      if (row !== undefined && (this.#columns.error(row) !== null || isOpen(this.#columns.step(row)))) first = i
     }
     const path = this.#listed[first]
     // Up to the step, without the worker: the others of its workers sort behind it.
@@ -139,24 +163,22 @@ export class IndexedFiles {
     const isChanged = duplicates.size !== this.#duplicates.size
     this.#duplicates = duplicates
     // One may have counted until another came.
-    for (const path of duplicates.keys()) this.#entries.delete(path)
+    for (const path of duplicates.keys()) this.#rows.delete(path)
     const unread = found.filter(({ path }) => !duplicates.has(path))
     const cached = await this.#fromCache(unread, isFirst)
-    await inTurns(cached, entry => this.#entries.set(entry.path, entry))
-    const read = (await this.#read(unread.filter(({ path }) => !this.#isRead(path)))).filter(
-      ({ path, content }) => !(content instanceof Error && this.#entries.has(path)),
-    )
-    await inTurns(read, entry => {
-      if (entry.path.endsWith('.json')) this.#entries.delete(entry.path.replace(/json$/, 'csv'))
-      this.#entries.set(entry.path, entry)
-    })
-    if (read.length > 0) this.#writeCache()
-    return isChanged || read.length + cached.length > 0
+    await inTurns(cached, entry => this.#add(entry))
+    const readCount = await this.#read(unread.filter(({ path }) => !this.#isRead(path)))
+    if (readCount > 0) this.#writeCache()
+    return isChanged || readCount + cached.length > 0
+  }
+
+  #add({ path, step, worker, content }: IndexEntry): void {
+    this.#rows.set(path, this.#columns.add(step, worker, content))
   }
 
   #isRead(path: string): boolean {
-    const known = this.#entries.get(path)
-    return known !== undefined && !(known.content instanceof Error)
+    const row = this.#rows.get(path)
+    return row !== undefined && this.#columns.error(row) === null
   }
 
   /**
@@ -186,8 +208,9 @@ export class IndexedFiles {
     const { indexCache } = this.#options
     if (indexCache === null) return
     const files = new Map<string, CachedIndexFile>()
-    for (const { path, content } of this.#entries.values()) {
+    for (const [path, row] of this.#rows) {
       const stamp = this.#stamps.get(path)
+      const content = this.#columns.content(row)
       if (stamp && !(content instanceof Error)) files.set(path, { stamp, content })
     }
     this.#cacheProblem = null
@@ -219,42 +242,60 @@ export class IndexedFiles {
     return unread
   }
 
-  async #read(files: readonly UnreadFile[]): Promise<IndexEntry[]> {
+  /** @returns how many have told something new */
+  async #read(files: readonly UnreadFile[]): Promise<number> {
     const many = files.length >= MANY_INDEX_FILES
     const { threads } = this.#options
     // Requests wait for answers, not for threads.
     const isInline = !many || this.#access.isRemote
     const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
-    const read = async (some: typeof files): Promise<readonly IndexEntry[]> => {
+    const read = async (some: typeof files) => {
       const contents = await runOnFiles(
         some.map(({ path }) => path),
         paths => runTwice(runner, { kind: 'index', store: this.#access.spec, paths }),
         path => this.#access.store.url(path),
       )
-      return some.map(({ path, step, worker }, i) => ({ path, step, worker, content: contents[i]! }))
+      return { some, contents }
     }
-    const entries: IndexEntry[] = []
-    for await (const some of pumpAll(chunksOf(files, INDEX_FILES_PER_JOB), read, runner)) entries.push(...some)
-    return entries
+    let count = 0
+    for await (const { some, contents } of pumpAll(chunksOf(files, INDEX_FILES_PER_JOB), read, runner)) {
+      for (const [i, file] of some.entries()) {
+        const content = contents[i]!
+        if (content instanceof Error && this.#rows.has(file.path)) continue
+        if (file.path.endsWith('.json')) this.#rows.delete(file.path.replace(/json$/, 'csv'))
+        this.#add({ ...file, content })
+        count++
+      }
+    }
+    return count
   }
 }
 
-/** An index file whose numbers are another worker's is one that can't be used. */
-async function withOwners(
-  entries: readonly IndexEntry[],
-  urlOf: (path: string) => string,
-): Promise<readonly IndexEntry[]> {
-  let hasOthers = false
-  await inTurns(entries, ({ step, worker, content }) => {
-    hasOthers ||= !(content instanceof Error) && otherWorkerOf({ step, worker, content }) !== null
+/** The index files whose numbers are another worker's: these can't be used. */
+async function otherWorkersIn(columns: IndexColumns, rows: Int32Array) {
+  const steps = new Set<GlobalStep>()
+  await countInTurns(rows.length, i => {
+    const row = rows[i]!
+    if (columns.isCanonical(row) || columns.error(row) !== null) return
+    const [step, worker] = [columns.step(row), columns.worker(row)]
+    if (otherWorkerOf({ step, worker, content: { eventFile: columns.eventFile(row), tensors: [] } }) !== null)
+      steps.add(step)
   })
-  if (!hasOthers) return entries
-  const indexes = entries.map(({ step, worker, content }) => {
-    return { step, worker, content: content instanceof Error ? null : content }
-  })
-  const others = othersAmong(indexes)
-  return entries.map((entry, i) => {
-    const other = others.get(indexes[i]!)
-    return other?.isFault ? { ...entry, content: otherWorkerError(urlOf(entry.path), indexes[i]!, other) } : entry
-  })
+  const found = new Map<number, { readonly index: OwnedIndex; readonly other: OtherWorker }>()
+  if (steps.size === 0) return found
+  const rowOf = new Map<OwnedIndex, number>()
+  for (const row of rows) {
+    if (!steps.has(columns.step(row))) continue
+    const content = columns.content(row)
+    const index = {
+      step: columns.step(row),
+      worker: columns.worker(row),
+      content: content instanceof Error ? null : content,
+    }
+    rowOf.set(index, row)
+  }
+  for (const [index, other] of othersAmong([...rowOf.keys()])) {
+    if (other.isFault) found.set(rowOf.get(index)!, { index, other })
+  }
+  return found
 }

@@ -6,7 +6,8 @@ import { COLLECTIONS_DIRECTORY, TORNASOLE_COLLECTIONS_FILE } from '../../format/
 import { isCollectionsFile, isIndexFile, ROOT_FILES, TrialFiles } from '../../format/trial-files.js'
 import type { Access } from '../../runner/access.js'
 import type { Worker } from '../../types.js'
-import { Catalog, type IndexEntry } from '../catalog.js'
+import { Catalog } from '../catalog.js'
+import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange } from '../step-selection.js'
 import {
   allWorkers,
@@ -27,8 +28,8 @@ export interface TrialContents {
   readonly workers: readonly Worker[]
   /** Whether the job has ended, and everything it wrote is in the catalog. */
   readonly ended: boolean
-  /** The files that the catalog was made from, if they are kept: index files, or event files where there are none. */
-  readonly entries: readonly IndexEntry[]
+  /** What the catalog was made from: index files, or event files where there are none. */
+  readonly index: IndexRows
   /** Event files without index: the steps of several lie in one, so that no index file can name it. */
   readonly isTensorBoard: boolean
   /** Collections files that are missing or can't be read, records of event files that have no index, a cache not written. */
@@ -40,8 +41,6 @@ export interface TrialContents {
 export interface LoadOptions extends IndexedOptions {
   /** Whether an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
-  /** Whether the files that the catalog is made from are wanted for themselves. */
-  readonly keepsEntries: boolean
 }
 
 /** Reads what is known of a trial without reading a tensor, and later what has come since. */
@@ -124,7 +123,7 @@ export class TrialLoader {
     ]
     if (collectionProblems[0] && previous === undefined && this.#options.requireCollections) throw collectionProblems[0]
     const isTensorBoard = !isIndexed && this.#events.writer === 'TensorBoard'
-    const entries = isIndexed ? await this.#index.entries() : this.#events.entries()
+    const index = isIndexed ? await this.#index.rows() : this.#events.rows()
     const recordProblems = isIndexed ? [] : this.#events.problems()
     const { numWorkers = null, paths: collectionsPaths = [] } = collections ?? {}
     const tellsWorkers = !isTensorBoard && !isTornasole
@@ -132,9 +131,9 @@ export class TrialLoader {
     // Hooks write their collections about their first step. Where none are required, or the index is lost, they are waited for
     // no longer once there is a second.
     const mayLack = !this.#options.requireCollections || !isIndexed
-    const hasGoneOn = mayLack && entries.some(({ step }) => step !== entries[0]!.step)
+    const hasGoneOn = mayLack && hasManySteps(index)
     const isUnknown = tellsWorkers && !ended && numWorkers === null && !hasGoneOn
-    const catalog = await Catalog.of(entries, {
+    const catalog = await Catalog.of(index, {
       // Runs of TensorBoard know nothing of each other.
       numWorkers: isTensorBoard ? 1 : isUnknown ? Number.POSITIVE_INFINITY : numWorkers,
       isTornasole,
@@ -146,7 +145,7 @@ export class TrialLoader {
       workers: allWorkers(catalog.workers, collectionsPaths),
       collections: { collections: collections?.collections ?? new Map(), numWorkers: collections?.numWorkers ?? 0 },
       ended,
-      entries: this.#options.keepsEntries ? entries : [],
+      index,
       isTensorBoard,
       problems: [
         ...collectionProblems,
@@ -187,4 +186,9 @@ export class TrialLoader {
     // A run of TensorBoard can be called `collections`, too.
     return new TrialFiles([...root, ...collections]).isPlain ? this.#events.load(true) : isNew
   }
+}
+
+/** Whether files are of more than one step. */
+function hasManySteps({ columns, rows }: IndexRows): boolean {
+  return rows.some(row => columns.step(row) !== columns.step(rows[0]!))
 }

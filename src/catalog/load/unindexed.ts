@@ -17,7 +17,8 @@ import { runOnFiles } from '../../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../../runner/pump.js'
 import { runTwice } from '../../runner/runner.js'
 import type { GlobalStep } from '../../types.js'
-import type { IndexEntry } from '../catalog.js'
+import { IndexColumns } from '../columns/index-columns.js'
+import type { IndexRows } from '../columns/saved-rows.js'
 import { listParts, listPlain } from './no-trial.js'
 
 /** Event files a job scans. */
@@ -104,9 +105,11 @@ export class UnindexedEvents {
   }
 
   /** What index files would say. */
-  entries(): IndexEntry[] {
-    if (this.#writer === 'TensorBoard') return this.#entriesOfRuns()
-    return [...this.#files.values()].map(file => this.#entryOf(file))
+  rows(): IndexRows {
+    const columns = new IndexColumns()
+    if (this.#writer === 'TensorBoard') this.#addRuns(columns)
+    else for (const file of this.#files.values()) addStep(columns, file)
+    return { columns, rows: Int32Array.from({ length: columns.length }, (_, row) => row), faults: new Map() }
   }
 
   /** Records that can't be read, where others of their file can. */
@@ -164,31 +167,8 @@ export class UnindexedEvents {
     return isNew
   }
 
-  /** The step of one of smdebug's event files. */
-  #entryOf({ path, name, scans, error }: KnownFile): IndexEntry {
-    const { step, worker } = name!
-    const tensors: TensorLocation[] = []
-    let told: { readonly mode: number; readonly modeStep: number } | undefined
-    for (const scan of scans) {
-      for (let i = 0; i < scan.tag.length; i++) {
-        tensors.push(locationOf(scan, i))
-        // smdebug's index has the mode of the first record: scalars come last, and may have the mode that comes next.
-        const [mode, modeStep] = [scan.mode[i]!, scan.modeStep[i]!]
-        if (mode !== 0) told ??= { mode, modeStep }
-      }
-    }
-    const failure = error ?? firstProblem(scans)
-    const content: IndexFile = {
-      ...modeOfRecord(told, step),
-      eventFile: path,
-      tensors,
-      shapes: [],
-    }
-    return { path, step, worker, content: failure !== null && tensors.length === 0 ? failure : content }
-  }
-
   /** The steps of TensorBoard's event files: of a run, everything that was logged under one number. */
-  #entriesOfRuns(): IndexEntry[] {
+  #addRuns(columns: IndexColumns): void {
     type Run = Map<number, { path: string; tensors: Map<string, TensorLocation> }>
     const runs = new Map<string, Run>()
     for (const { path, scans } of this.#files.values()) {
@@ -206,17 +186,42 @@ export class UnindexedEvents {
         }
       }
     }
-    return [...runs].flatMap(([worker, steps]) =>
-      [...steps].map(
-        ([step, { path, tensors }]): IndexEntry => ({
-          path,
-          step: step as GlobalStep,
-          worker,
-          content: { mode: 'GLOBAL', modeStep: step, eventFile: path, tensors: [...tensors.values()], shapes: [] },
-        }),
-      ),
-    )
+    for (const [worker, steps] of runs) {
+      for (const [step, { path, tensors }] of steps) {
+        const content = {
+          mode: 'GLOBAL',
+          modeStep: step,
+          eventFile: path,
+          tensors: [...tensors.values()],
+          shapes: [],
+        } as const
+        columns.add(step as GlobalStep, worker, content)
+      }
+    }
   }
+}
+
+/** The step of one of smdebug's event files. */
+function addStep(columns: IndexColumns, { path, name, scans, error }: KnownFile): void {
+  const { step, worker } = name!
+  const tensors: TensorLocation[] = []
+  let told: { readonly mode: number; readonly modeStep: number } | undefined
+  for (const scan of scans) {
+    for (let i = 0; i < scan.tag.length; i++) {
+      tensors.push(locationOf(scan, i))
+      // smdebug's index has the mode of the first record: scalars come last, and may have the mode that comes next.
+      const [mode, modeStep] = [scan.mode[i]!, scan.modeStep[i]!]
+      if (mode !== 0) told ??= { mode, modeStep }
+    }
+  }
+  const failure = error ?? firstProblem(scans)
+  const content: IndexFile = {
+    ...modeOfRecord(told, step),
+    eventFile: path,
+    tensors,
+    shapes: [],
+  }
+  columns.add(step, worker, failure !== null && tensors.length === 0 ? failure : content)
 }
 
 function firstProblem(scans: readonly SurveyedFile[]): TrialscanError | null {

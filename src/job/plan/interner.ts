@@ -16,4 +16,9 @@ export class Interner {
     this.#last = number
     return number
   }
+
+  /** The number of a name that has one. */
+  find(name: string): number | undefined {
+    return this.#numbers.get(name)
+  }
 }

@@ -1,6 +1,7 @@
 /** The base class of the built-in rules: parameters, selections of tensors, judgements. */
 
-import type { Catalog, WorkerStep } from '../../catalog/catalog.js'
+import type { Catalog } from '../../catalog/catalog.js'
+import { NO_WORKER_STEPS, type WorkerStep, type WorkerSteps } from '../../catalog/worker-steps.js'
 import { InsufficientInformationForRuleInvocation, QueryError, TrialscanError } from '../../errors.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { expectOptions } from '../../options.js'
@@ -215,10 +216,9 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   }
 
   /** The steps of a moment's sequence at which its worker saved a tensor, ascending. */
-  protected stepsOf(name: string, { worker, sequence }: Moment): readonly WorkerStep[] {
+  protected stepsOf(name: string, { worker, sequence }: Moment): WorkerSteps {
     const saved = stateOf(this.baseTrial).catalog.byTensor.get(name)
-    const bySequence = saved && stepsOfWorkers(saved).get(worker)
-    return bySequence?.get(sequence) ?? []
+    return (saved && stepsOfWorkers(saved).get(worker)?.get(sequence)) ?? NO_WORKER_STEPS
   }
 
   /** Whether a weight is trained, as far as the trial tells: a frozen one has no gradient while others have. */
@@ -275,8 +275,8 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     const lists = new Set(this.#selections.map(({ names }) => names))
     const names = lists.size === 1 ? [...lists][0]! : [...new Set([...lists].flat())]
     // Tensors that were saved together share a list.
-    const saved = new Set(names.map(name => byTensor.get(name) ?? []))
-    const steps = [...new Set([...saved].flatMap(list => list.map(({ step }) => step)))].sort((a, b) => a - b)
+    const saved = new Set(names.map(name => byTensor.get(name)))
+    const steps = [...new Set([...saved].flatMap(list => list?.globalSteps() ?? []))].sort((a, b) => a - b)
     const tensors = `${JSON.stringify(names[0])}${names.length > 1 ? ` and ${names.length - 1} more` : ''}`
     return [
       `more steps with its tensors among those that were judged; ${tensors} were saved at ${steps.length} steps, from ${steps[0]} to ${steps.at(-1)}`,

@@ -1,6 +1,7 @@
 /** What rules judge: steps of workers, in sequences. And what a rule remembers of each sequence. */
 
-import type { Catalog, WorkerStep } from '../../catalog/catalog.js'
+import type { Catalog } from '../../catalog/catalog.js'
+import type { WorkerStep, WorkerSteps } from '../../catalog/worker-steps.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../types.js'
 
@@ -63,40 +64,25 @@ export function hasTraining(trial: Trial): boolean {
 const hasTrainingSteps = new WeakMap<Catalog, boolean>()
 
 /** Steps of one worker by sequence. */
-type StepsOfWorker = ReadonlyMap<Sequence, readonly WorkerStep[]>
+type StepsOfWorker = ReadonlyMap<Sequence, WorkerSteps>
 
 /** By a tensor's list of steps. All rules need the same, and tensors that were saved together share a list. */
-const stepsBySequence = new WeakMap<readonly WorkerStep[], ReadonlyMap<Worker, StepsOfWorker>>()
+const stepsBySequence = new WeakMap<WorkerSteps, ReadonlyMap<Worker, StepsOfWorker>>()
 
 /** A tensor's steps, by worker and sequence. */
-export function stepsOfWorkers(saved: readonly WorkerStep[]): ReadonlyMap<Worker, StepsOfWorker> {
+export function stepsOfWorkers(saved: WorkerSteps): ReadonlyMap<Worker, StepsOfWorker> {
   const cached = stepsBySequence.get(saved)
   if (cached) return cached
-  const byWorker = new Map<Worker, Map<Sequence, WorkerStep[]>>()
-  for (const workerStep of saved) {
-    let bySequence = byWorker.get(workerStep.worker)
-    if (bySequence === undefined) {
-      bySequence = new Map()
-      byWorker.set(workerStep.worker, bySequence)
-    }
-    for (const sequence of ['all', workerStep.mode] as const) {
-      const steps = bySequence.get(sequence)
-      if (steps) steps.push(workerStep)
-      else bySequence.set(sequence, [workerStep])
-    }
+  const byWorker = new Map<Worker, StepsOfWorker>()
+  for (const [worker, own] of saved.groupBy(({ worker }) => [worker])) {
+    byWorker.set(worker, new Map<Sequence, WorkerSteps>([['all', own], ...own.groupBy(({ mode }) => [mode])]))
   }
   stepsBySequence.set(saved, byWorker)
   return byWorker
 }
 
 /** The index of a global step in ascending ones; -1 if it is not among them. */
-export function positionOf(step: number, steps: readonly WorkerStep[]): number {
-  let low = 0
-  let high = steps.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (steps[middle]!.step < step) low = middle + 1
-    else high = middle
-  }
-  return steps[low]?.step === step ? low : -1
+export function positionOf(step: number, steps: WorkerSteps): number {
+  const position = steps.before(step)
+  return steps.stepAt(position) === step ? position : -1
 }

@@ -1,6 +1,6 @@
 /** LossNotDecreasing (rules.md §2.9). */
 
-import type { WorkerStep } from '../../catalog/catalog.js'
+import type { WorkerStep } from '../../catalog/worker-steps.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { builtin, type Judgement, numberText } from '../base/builtin.js'
 import { NOT_A_LOSS } from '../base/losses.js'
@@ -152,7 +152,7 @@ export class LossNotDecreasing extends builtin({
     const { name } = tensor
     const inSequence = mode === null ? momentOf(moment, this.#sequenceOf(name, moment)) : moment
     const steps = this.stepsOf(name, inSequence)
-    const number = (i: number): number => stepNumber(steps[i]!, inSequence.sequence)
+    const number = (i: number): number => stepNumber(steps.at(i)!, inSequence.sequence)
     const at = positionOf(moment.step, steps)
     const key = `${inSequence.key} ${name}`
     const last = this.#judged.get(key)
@@ -161,7 +161,7 @@ export class LossNotDecreasing extends builtin({
     while (older >= 0 && number(older) > number(at) - num_steps) older--
     if (older < 0) return undefined
     this.#judged.set(key, number(at))
-    return this.earlier(tensor, steps[older]!)
+    return this.earlier(tensor, steps.at(older)!)
   }
 
   #sequenceOf(name: string, moment: Moment): Sequence {

@@ -143,7 +143,7 @@ function firstSteps(trial: Trial, worker: Worker, count: number): ReadonlySet<nu
   if (steps === undefined) {
     const isTraining = catalog.steps.modes.length > 0 ? (mode: Mode) => mode === 'TRAIN' : () => true
     const training = catalog.workerSteps.filter(saved => saved.worker === worker && isTraining(saved.mode))
-    steps = new Set(training.slice(0, count).map(({ step }) => step))
+    steps = new Set(training.globalSteps().slice(0, count))
     cached.set(key, steps)
   }
   return steps

@@ -71,7 +71,7 @@ export class UnchangedTensor extends builtin({
         const pairs = new Array<Question<boolean>>(num_steps - 1)
         let newer = tensor
         for (let i = 1; i < num_steps; i++) {
-          const older = this.earlier(tensor, steps[at - i]!)!
+          const older = this.earlier(tensor, steps.at(at - i)!)!
           pairs[num_steps - 1 - i] = older.allclose(newer, tolerance)
           newer = older
         }
@@ -82,7 +82,7 @@ export class UnchangedTensor extends builtin({
         const { name, worker } = tensor
         const steps = this.stepsOf(name, moment)
         const end = positionOf(moment.step, steps) + 1
-        const last = steps.slice(end - num_steps, end).map(({ step }) => step)
+        const last = Array.from({ length: num_steps }, (_, i) => steps.stepAt(end - num_steps + i))
         const message = `${name} has not changed over the steps ${last.join(', ')}`
         return { tensor: name, worker, value: num_steps, threshold: num_steps, message }
       },
@@ -100,7 +100,7 @@ export class UnchangedTensor extends builtin({
         const at = positionOf(moment.step, steps)
         if (at < 1) return undefined
         tensor.counts()
-        const first = this.earlier(tensor, steps[0]!)!
+        const first = this.earlier(tensor, steps.at(0)!)!
         return { first, steps: at + 1, isClose: first.allclose(tensor, { rtol, atol, equalNan: equal_nan }) }
       },
       ({ first, steps, isClose }, tensor) => {

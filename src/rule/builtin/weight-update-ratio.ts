@@ -1,6 +1,6 @@
 /** WeightUpdateRatio (rules.md §2.6). */
 
-import type { WorkerStep } from '../../catalog/catalog.js'
+import type { WorkerStep } from '../../catalog/worker-steps.js'
 import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
 import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from '../base/moment.js'
 import { integer, mode, number } from '../parameters.js'
@@ -45,7 +45,7 @@ export class WeightUpdateRatio extends builtin({
       tensor => {
         const { name } = tensor
         const steps = this.stepsOf(name, moment)
-        const number = (i: number): number => stepNumber(steps[i]!, moment.sequence)
+        const number = (i: number): number => stepNumber(steps.at(i)!, moment.sequence)
         const at = positionOf(moment.step, steps)
         let earlier = at - 1
         // The oldest saved step that is at most `num_steps` back.
@@ -54,7 +54,7 @@ export class WeightUpdateRatio extends builtin({
           while (earlier > 0 && number(earlier - 1) >= from) earlier--
           if (earlier >= 0 && number(earlier) < from) return undefined
         }
-        const older = earlier < 0 ? undefined : this.earlier(tensor, steps[earlier]!)
+        const older = earlier < 0 ? undefined : this.earlier(tensor, steps.at(earlier)!)
         if (older === undefined) return undefined
         older.moments('abs_mean')
         return { older, change: tensor.meanAbsChange(older) }

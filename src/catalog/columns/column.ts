@@ -1,0 +1,49 @@
+/** A column of numbers that grows. */
+
+type Numbers = Float64Array | Int32Array | Uint8Array
+
+const FIRST_LENGTH = 64
+
+export class Column<T extends Numbers> {
+  #numbers: T
+  readonly #make: (length: number) => T
+  length = 0
+
+  /** @param make makes an array of that length */
+  constructor(make: (length: number) => T) {
+    this.#make = make
+    this.#numbers = make(FIRST_LENGTH)
+  }
+
+  push(number: number): void {
+    if (this.length === this.#numbers.length) {
+      const grown = this.#make(2 * this.length)
+      grown.set(this.#numbers)
+      this.#numbers = grown
+    }
+    this.#numbers[this.length++] = number
+  }
+
+  /** All of them, as they are now. */
+  get numbers(): T {
+    const numbers = this.#make(this.length)
+    for (let i = 0; i < this.length; i++) numbers[i] = this.#numbers[i]!
+    return numbers
+  }
+
+  at(i: number): number {
+    return this.#numbers[i]!
+  }
+}
+
+export function float64Column(): Column<Float64Array> {
+  return new Column(length => new Float64Array(length))
+}
+
+export function int32Column(): Column<Int32Array> {
+  return new Column(length => new Int32Array(length))
+}
+
+export function uint8Column(): Column<Uint8Array> {
+  return new Column(length => new Uint8Array(length))
+}

@@ -1,0 +1,106 @@
+/** What the index files of a trial say, in columns. Rows are only appended, so that what is known of earlier ones remains true. */
+
+import { TrialscanError } from '../../errors.js'
+import type { IndexFile } from '../../format/index-file.js'
+import { eventFilePath } from '../../format/paths.js'
+import { Interner } from '../../job/plan/interner.js'
+import { type GlobalStep, MODES, type Worker } from '../../types.js'
+import { float64Column, int32Column, uint8Column } from './column.js'
+import { NO_LIST, TensorLists } from './tensor-lists.js'
+
+/** In place of the number of an event file: the one that the hook would write; or none. */
+const CANONICAL = -1
+const NONE = -2
+
+export class IndexColumns {
+  readonly lists = new TensorLists()
+  readonly #workers = new Interner()
+  readonly #eventFiles = new Interner()
+  readonly #step = float64Column()
+  readonly #worker = int32Column()
+  readonly #mode = uint8Column()
+  readonly #modeStep = float64Column()
+  readonly #eventFile = int32Column()
+  readonly #list = int32Column()
+  /** Of index files that can't be read. */
+  readonly #errors = new Map<number, TrialscanError>()
+
+  get length(): number {
+    return this.#step.length
+  }
+
+  /** The names of workers, by their numbers. */
+  get workers(): readonly Worker[] {
+    return this.#workers.names
+  }
+
+  /** @returns the number of the row */
+  add(step: GlobalStep, worker: Worker, content: IndexFile | TrialscanError): number {
+    const row = this.length
+    this.#step.push(step)
+    this.#worker.push(this.#workers.number(worker))
+    if (content instanceof TrialscanError) {
+      this.#errors.set(row, content)
+      this.#mode.push(0)
+      this.#modeStep.push(0)
+      this.#eventFile.push(NONE)
+      this.#list.push(NO_LIST)
+      return row
+    }
+    const { mode, modeStep, eventFile, tensors, shapes } = content
+    this.#mode.push(MODES.indexOf(mode))
+    this.#modeStep.push(modeStep)
+    if (eventFile === null) this.#eventFile.push(NONE)
+    else
+      this.#eventFile.push(eventFile === eventFilePath(step, worker) ? CANONICAL : this.#eventFiles.number(eventFile))
+    this.#list.push(this.lists.add(tensors, shapes))
+    return row
+  }
+
+  step(row: number): GlobalStep {
+    return this.#step.at(row) as GlobalStep
+  }
+
+  worker(row: number): Worker {
+    return this.#workers.names[this.#worker.at(row)]!
+  }
+
+  /** The worker's number: those of equal names are equal. */
+  workerNumber(row: number): number {
+    return this.#worker.at(row)
+  }
+
+  list(row: number): number {
+    return this.#list.at(row)
+  }
+
+  /** Why the index file can't be read; null: it can. */
+  error(row: number): TrialscanError | null {
+    return this.#errors.get(row) ?? null
+  }
+
+  /** What the index file says of its mode. */
+  mode(row: number): Pick<IndexFile, 'mode' | 'modeStep'> {
+    return { mode: MODES[this.#mode.at(row)]!, modeStep: this.#modeStep.at(row) }
+  }
+
+  eventFile(row: number): string | null {
+    const number = this.#eventFile.at(row)
+    if (number === NONE) return null
+    return number === CANONICAL ? eventFilePath(this.step(row), this.worker(row)) : this.#eventFiles.names[number]!
+  }
+
+  /** Whether the event file is the one that the hook writes at the step, or none. */
+  isCanonical(row: number): boolean {
+    return this.#eventFile.at(row) < 0
+  }
+
+  /** As it was added. */
+  content(row: number): IndexFile | TrialscanError {
+    const error = this.error(row)
+    if (error !== null) return error
+    const list = this.list(row)
+    const [tensors, shapes] = [this.lists.locations(list), this.lists.shapes(list)]
+    return { ...this.mode(row), eventFile: this.eventFile(row), tensors, shapes }
+  }
+}

@@ -1,4 +1,4 @@
-/** `npm run demo [-- TRIAL]`: what one scan tells of a training. Every figure is of this run. */
+/** `npm run demo [-- TRIAL]`: what one scan tells of a training. Every figure is measured in this run. */
 
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -8,18 +8,18 @@ import { sparkline } from './format/bars.js'
 import { bytesText, counted, countText, shortNumber } from './format/number.js'
 import { colorsFor, columns, safe } from './terminal.js'
 
-/** The first that is there is shown. */
+/** The first one that exists is shown. */
 const TRIALS = ['mlp-vanishing', 'mlp-all-zero', 'cnn-raw-and-reductions'].map(name =>
   fileURLToPath(new URL(`../../fixtures/trials/${name}`, import.meta.url)),
 )
 
-/** A mean magnitude below is as good as nothing to learn from, above is too much. */
+/** Gradients with a smaller mean magnitude teach nothing, larger ones are too large. */
 const VANISHING_BELOW = 1e-7
 const EXPLODING_ABOVE = 1e3
-/** A loss that changes by less than this part of itself stands still. */
+/** A loss that changes by less than this fraction stands still. */
 const STANDSTILL = 0.01
 
-/** One reduction of a tensor over the steps of a mode; the workers' mean. */
+/** One reduction of a tensor over the steps of a mode, averaged over the workers. */
 interface Series {
   readonly name: string
   readonly values: readonly (number | undefined)[]
@@ -63,7 +63,7 @@ async function demo(path: string): Promise<void> {
       columns(
         gradients.map((series, i) => [
           ...seriesCells(series),
-          // A zero has no logarithm: it is a dot, and not the `!` of what is not finite.
+          // Zero has no logarithm. It is shown as a dot, not as the `!` of values that are not finite.
           sparkline(
             logs[i]!.map(log => (log === Number.NEGATIVE_INFINITY ? undefined : log)),
             range,
@@ -96,27 +96,27 @@ function describeDemo(trial: Trial): void {
   print(`  collections  ${collections.map(({ name, members }) => `${safe(name)} ${members.length}`).join(', ')}\n`)
 }
 
-/** The members of a collection, or the tensors whose names say as much. */
+/** The members of a collection or, if it has none, the tensors whose names match. */
 function membersOf(trial: Trial, collection: string, names: RegExp): ReadonlySet<string> {
   const members = trial.collections().get(collection)?.members ?? []
   return new Set(members.length > 0 ? members : trial.tensorNames({ regex: names }))
 }
 
-/** Tensors in the order they were saved in. */
+/** In the order in which the tensors were saved. */
 function seriesOf(rows: readonly ScanRow[], names: ReadonlySet<string>, reduction: ReductionName): Series[] {
   const steps = [...new Set(rows.map(({ step }) => step))]
   const found = new Map<string, Map<number, number[]>>()
   for (const { tensor, step, reductions } of rows) {
     const value = reductions[reduction]
     if (tensor === null || !names.has(tensor) || typeof value !== 'number') continue
-    const own = found.get(tensor) ?? new Map<number, number[]>()
-    found.set(tensor, own)
-    own.set(step, [...(own.get(step) ?? []), value])
+    const byStep = found.get(tensor) ?? new Map<number, number[]>()
+    found.set(tensor, byStep)
+    byStep.set(step, [...(byStep.get(step) ?? []), value])
   }
-  return [...found].map(([name, own]) => ({
+  return [...found].map(([name, byStep]) => ({
     name,
     values: steps.map(step => {
-      const ofWorkers = own.get(step)
+      const ofWorkers = byStep.get(step)
       return ofWorkers && mean(ofWorkers)
     }),
   }))

@@ -1,4 +1,4 @@
-/** What the exit code says. */
+/** The exit codes. */
 
 export const EXIT = {
   ok: 0,

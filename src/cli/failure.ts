@@ -22,7 +22,7 @@ export function exitCodeOf(error: unknown): number {
   return EXIT.bug
 }
 
-/** Says on stderr what went wrong. @returns the exit code */
+/** Reports an error on stderr. @returns the exit code */
 export function reportFailure(error: unknown, command?: string): number {
   const colors = colorsFor(process.stderr)
   const isOurs = error instanceof TrialscanError
@@ -42,17 +42,17 @@ function isOutOfAddressSpace(error: unknown): boolean {
 }
 
 /**
- * Asks on a terminal whether a listing on S3 that ended at its limit is to go on.
- * @returns the answer; null where there is nothing or nobody to ask, and the error has not been told
+ * If a listing on S3 ended at its limit, asks on the terminal whether to list everything.
+ * @returns the answer; null if nothing was asked, and so the error was not shown
  */
 export async function askForAll(error: unknown, signal: AbortSignal): Promise<boolean | null> {
   const isLimit = error instanceof QueryError && error.fields.listed !== undefined
   if (!isLimit || !process.stdin.isTTY || !process.stderr.isTTY) return null
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  const gone = new Promise<string>(resolve => terminal.once('close', () => resolve('')))
+  const closed = new Promise<string>(resolve => terminal.once('close', () => resolve('')))
   const question = `trialscan: ${safe(error.message)}\nList everything? [y/N] `
-  const answer = await Promise.race([terminal.question(question, { signal }), gone]).catch(() => '')
+  const answer = await Promise.race([terminal.question(question, { signal }), closed]).catch(() => '')
   terminal.close()
   return /^y(es)?$/i.test(answer.trim())
 }

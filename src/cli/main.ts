@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The command line as a process: its streams, signals and exit code. What a command needs is loaded when it runs, so that
- * help is there at once.
+ * The command line as a process: its streams, signals and exit code. A command's modules are loaded when it runs, so that
+ * help appears at once.
  */
 
 import { readFileSync } from 'node:fs'
@@ -11,13 +11,13 @@ import { addFileCommands } from './options/files.js'
 import { addRuleCommands } from './options/rules.js'
 import { addTensorCommands } from './options/tensors.js'
 
-/** After a signal this long is left to end in good order. */
+/** How long a command may take to end after a signal. */
 const GRACE_MS = 800
 
-/** The command that has not come to its end. */
+/** The command that is running. */
 let running: string | undefined
 
-/** A module of somebody's own may end the process, or wait for what never comes: this must not look as if all were well. */
+/** A user's module may end the process or wait for ever, which must not look like success. */
 process.on('exit', () => {
   if (running === undefined) return
   process.stderr.write(`trialscan: ${running} was ended before it was done, or waits for what never comes\n`)
@@ -29,33 +29,33 @@ function quit(code: number): never {
   process.exit(code)
 }
 
-/** The reader is gone: nothing is left to do, and nothing is wrong. Other errors come with the write that failed. */
+/** EPIPE: the reader is gone, which is no error. Other errors are those of the write that failed. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') quit(EXIT.ok)
-  // Of help nobody waits for the write.
+  // Nobody awaits the write of a help text.
   process.exitCode ||= EXIT.store
 })
 process.stderr.on('error', () => {})
 
-/** What a rule of somebody's own throws outside of our sight must not look like a finding: Node.js would exit with 1. */
+/** A user's rule can throw where nothing catches it. Node.js would exit with 1, which means a finding. */
 process.once('uncaughtException', error => {
-  // The first is told of; what is thrown from here on changes nothing.
+  // Only the first error is reported.
   process.on('uncaughtException', () => {})
   report(error).then(quit)
 })
 
-/** Says what went wrong. @returns the exit code */
+/** Reports an error on stderr. @returns the exit code */
 async function report(error: unknown, command?: string): Promise<number> {
   try {
     return (await import('./failure.js')).reportFailure(error, command)
   } catch {
-    // Where no file can be opened any more, nor can be that one.
+    // If no file can be opened any more, neither can that module.
     process.stderr.write(`trialscan: ${error instanceof Error ? error.message : error}\n`)
     return EXIT.bug
   }
 }
 
-// A word about versions to come is nothing for somebody who wants to see tensors.
+// The SDK's warning about future versions of Node.js is not for users of trialscan.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -77,7 +77,7 @@ async function runCommand(
     ['SIGHUP', EXIT.hungUp],
   ] as const) {
     process.on(signal, () => {
-      // Who asks twice does not want to wait.
+      // A second signal ends the process at once.
       if (signalled !== undefined) quit(signalled)
       signalled = code
       interrupt.abort()
@@ -88,17 +88,17 @@ async function runCommand(
     process.exitCode = await work(interrupt.signal).catch(async error => {
       const failures = await import('./failure.js').catch(() => null)
       const isWanted = (await failures?.askForAll(error, interrupt.signal)) ?? null
-      // The question has told of the error already.
+      // The question has shown the error already.
       if (isWanted === false) return failures!.exitCodeOf(error)
       if (isWanted === null) throw error
-      // These are the options that the command was given.
+      // The command reads this object.
       program.commands.find(one => one.name() === command)?.setOptionValue('s3ListLimit', 0)
       return work(interrupt.signal)
     })
   } catch (error) {
     if (signalled === undefined) process.exitCode = await report(error, command)
   }
-  // Threads may still be at work for a scan that was given up.
+  // Threads may still be working on a scan that was given up.
   if (signalled !== undefined) quit(signalled)
   running = undefined
 }
@@ -108,7 +108,7 @@ const program = new Command('trialscan')
   .version(version)
   .option('--no-color', 'no colours; NO_COLOR in the environment does the same')
   .configureOutput({
-    // What stands there are arguments: a file name with escape sequences, perhaps.
+    // The text quotes arguments, which may contain escape sequences.
     outputError: (text, write) =>
       write(text.replace(/^error: /, 'trialscan: ').replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, '\ufffd')),
   })
@@ -132,19 +132,19 @@ addTensorCommands(program, runCommand)
 const invoker = addRuleCommands(program, runCommand)
 addFileCommands(program, runCommand)
 
-/** Options of the command are found under `--trial_dir` too: Python's argparse left no difference. */
+/** Options of the command may have underscores (`--trial_dir`), as in Tornasole's. */
 function withDashes(argv: readonly string[], command: Command): readonly string[] {
   if (argv[2] !== command.name()) return argv
-  const own = new Set(command.options.map(({ long }) => long))
+  const known = new Set(command.options.map(({ long }) => long))
   return argv.map(argument => {
     const [name, ...value] = argument.split('=')
     const dashed = name!.replaceAll('_', '-')
-    return own.has(dashed) ? [dashed, ...value].join('=') : argument
+    return known.has(dashed) ? [dashed, ...value].join('=') : argument
   })
 }
 
 if (process.argv.length <= 2) program.outputHelp()
-// Not awaited here: of a module that never finishes loading, Node.js 24 would warn with a piece of our code.
+// Not awaited: if a user's module never finished loading, Node.js 24 would print a warning with our code.
 else {
   program.parseAsync(withDashes(process.argv, invoker)).catch(error => {
     if (!(error instanceof CommanderError)) throw error

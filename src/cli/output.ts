@@ -1,4 +1,4 @@
-/** Where data goes: standard output, or a file that is there as a whole or not at all. */
+/** Where data goes: standard output, or a file that appears whole or not at all. */
 
 import { fstatSync } from 'node:fs'
 import { OutputFile, type OutputFileOptions, StoreError } from '../index.js'
@@ -8,21 +8,21 @@ type Chunk = string | Uint8Array
 /** What chunks are written to. */
 interface Target {
   write(chunk: Chunk): Promise<void>
-  /** All is written. */
+  /** Called when all is written. */
   commit(): Promise<void>
-  /** Something went wrong. */
+  /** Called after an error. */
   discard(): Promise<void>
 }
 
 const FLUSH_LENGTH = 1 << 16
-/** What is written at once of what is bytes already. */
+/** Larger chunks of bytes are written in pieces of this size. */
 const WRITTEN_BYTES = 16 << 20
-/** A row waits no longer than this for others to fill the buffer. */
+/** The longest that a row waits in the buffer. */
 const FLUSH_MS = 100
 
 /**
- * Writes to standard output, or to the file if one is named. After an error standard output keeps the lines so far, and a file
- * is not made.
+ * Writes to standard output, or to the file if one is named. After an error, standard output keeps the lines so far, and no
+ * file is made.
  */
 export async function writeTo<T>(
   path: string | undefined,
@@ -40,7 +40,7 @@ export async function writeTo<T>(
   }
 }
 
-/** Gathers lines to chunks worth writing. Nothing but whole lines is handed on. */
+/** Buffers lines. Only whole lines are passed on. */
 export class Output {
   readonly #target: Target
   #lines = ''
@@ -55,7 +55,7 @@ export class Output {
     return new Output(path === undefined ? stdout : await fileTarget(path, options))
   }
 
-  /** @returns a promise where the caller has to wait for the reader, or the disk */
+  /** @returns a promise if the caller has to wait for the reader or the disk */
   write(lines: string): Promise<void> | undefined {
     this.#lines += lines
     if (this.#lines.length < FLUSH_LENGTH && performance.now() - this.#flushedAt < FLUSH_MS) return undefined
@@ -64,7 +64,7 @@ export class Output {
 
   async writeBytes(bytes: Uint8Array): Promise<void> {
     await this.flush()
-    // No write takes 2 GiB.
+    // A single write can't take 2 GiB.
     for (let at = 0; at < bytes.length; at += WRITTEN_BYTES) {
       await this.#target.write(bytes.subarray(at, at + WRITTEN_BYTES))
     }
@@ -84,13 +84,13 @@ export class Output {
     this.#flushedAt = performance.now()
   }
 
-  /** Writes what is left; a file then gets its name. */
+  /** Writes what is left. A file then gets its name. */
   async end(): Promise<void> {
     await this.flush()
     await this.#target.commit()
   }
 
-  /** After an error: standard output keeps the lines so far, a file is not made. */
+  /** After an error: standard output keeps the lines so far, and no file is made. */
   async discard(): Promise<void> {
     if (this.#target === stdout) await this.flush()
     await this.#target.discard()
@@ -105,7 +105,7 @@ const stdout: Target = {
     const writes: Promise<void>[] = []
     for (const piece of wholeLines(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)) {
       writes.push(awaitWrite(done => stdout.write(piece, done)))
-      // What was not taken at once is waited for: Node.js would put what comes next into one write with it.
+      // Waits until a piece is taken: Node.js would join it with the next one into a single write.
       if (stdout.writableLength > 0) await Promise.all(writes)
     }
     await Promise.all(writes)
@@ -120,7 +120,7 @@ function isRegularFile(descriptor: number): boolean {
   try {
     return fstatSync(descriptor).isFile()
   } catch {
-    // A console of Windows.
+    // A console on Windows.
     return false
   }
 }
@@ -131,12 +131,12 @@ function awaitWrite(write: (done: (error?: Error | null) => void) => void): Prom
   })
 }
 
-/** As much as a pipe takes as a whole or not at all: PIPE_BUF. */
+/** PIPE_BUF: a write of this size gets into a pipe whole or not at all. */
 const PIPE_BYTES = 4096
 
 /**
- * Whole lines, so many at a time that they get into a pipe together or not at all. So a process that is ended while nobody
- * reads leaves no half of a line there; only a line that is longer can be cut.
+ * Whole lines, as many as fit into a pipe at once. So a process that is ended while nobody reads leaves no partial line
+ * there. Only a longer line can be cut.
  */
 function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; ) {
@@ -150,7 +150,7 @@ function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-/** A file, of which nothing is left however the process ends, short of being killed. */
+/** A file. If the process ends early, nothing is left of it, unless the process is killed. */
 async function fileTarget(path: string, options: OutputFileOptions | undefined): Promise<Target> {
   const file = await OutputFile.create(path, options)
   const remove = (): void => file.remove()

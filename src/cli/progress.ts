@@ -1,19 +1,20 @@
-/** A bar on standard error, where that is a terminal and the work is long. */
+/** A progress bar on standard error, if that is a terminal and the work is long. */
 
 import type { SingleBar } from 'cli-progress'
 import type { ScanProgress } from '../index.js'
 
+/** Shorter work has no bar. */
 const SHORT_MS = 500
 
 export class Progress {
   readonly #startedAt = performance.now()
   readonly #noun: string
-  /** off: no bar is wanted, now or any more. */
+  /** off: no bar is wanted, or no longer. */
   #state: 'waiting' | 'loading' | 'shown' | 'off'
   #bar: SingleBar | undefined
 
   /**
-   * @param rowsOnTerminal rows are printed there: a bar among them would be in the way
+   * @param rowsOnTerminal rows are printed on the terminal, where a bar would be in the way
    * @param noun what is counted
    */
   constructor(rowsOnTerminal: boolean, noun = 'rows') {
@@ -31,7 +32,7 @@ export class Progress {
     }
   }
 
-  /** Takes the bar's line for something else; the bar is drawn again below it. */
+  /** Clears the bar's line for other text. The bar is drawn again below it. */
   makeWay(): void {
     if (this.#state === 'shown') process.stderr.write('\r\x1b[K')
   }

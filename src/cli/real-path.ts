@@ -1,11 +1,11 @@
-/** Where paths really lead to, so that nothing is written where a trial wants it to be. */
+/** Where paths really lead, so that links in a trial can't choose what is overwritten. */
 
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../index.js'
 
-/** The real path of something that is perhaps not there yet. */
+/** The real path of something that may not exist yet. */
 export async function realPathOf(path: string): Promise<string> {
   const absolute = resolve(path)
   const parent = dirname(absolute)
@@ -18,7 +18,7 @@ export function liesIn(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
-/** The directory of a trial; null for one that is not on this disk. */
+/** The directory of a trial; null for one that is not local. */
 export function localTrial(trial: string): string | null {
   const place = trial.trim()
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return resolve(place)
@@ -29,12 +29,12 @@ export function localTrial(trial: string): string | null {
   }
 }
 
-/** Whether a path lies in a trial by its name or in truth, and where it leads; null for a trial that is not on this disk. */
+/** Where a path leads, and whether it lies in a trial by its name or by its real path. Null for a trial that is not local. */
 async function placeIn(trial: string, path: string) {
   const directory = localTrial(trial)
   if (directory === null) return null
   const [realTrial, real] = (await Promise.all([directory, path].map(realPathOf))) as [string, string]
-  // A directory on the way that lies in the trial can be a link that leads out of it.
+  // A parent directory within the trial can be a link that leads out of it.
   let isNamedThere = false
   for (let at = dirname(resolve(path)); !isNamedThere && at !== dirname(at); at = dirname(at)) {
     isNamedThere = liesIn(await realPathOf(at), realTrial)
@@ -43,8 +43,8 @@ async function placeIn(trial: string, path: string) {
 }
 
 /**
- * A trial that is verified or indexed again is not added to: what is in it may be all that is left of a job.
- * @param kind of the output: `a file`, `a directory`
+ * Refuses to write into a trial, which may be all that is left of a job.
+ * @param kind of the output: `a file` or `a directory`
  * @throws UsageError
  */
 export async function expectOutside(trial: string, path: string, kind: string): Promise<void> {
@@ -57,13 +57,13 @@ export async function expectOutside(trial: string, path: string, kind: string): 
   throw new UsageError(`expected --out to be ${kind} outside of the trial, got ${path}`)
 }
 
-/** Where the files of a trial lie in it. */
+/** The directories of a trial. */
 const PARTS = ['index', 'events', 'collections']
 const PART_OF_TRIAL =
   /^(?:(?:index|events|collections)(?:$|\/)|(?:training_job_end|END_OF_JOB|collections)\.ts$)|tfevents[^/]*$/
 
 /**
- * None of a trial's own files is replaced, whatever it is called and whatever links lead to it.
+ * Refuses to replace one of a trial's own files, under any name and through any link.
  * @param flag that names the path
  * @throws UsageError
  */
@@ -77,13 +77,13 @@ async function expectNoFileOf(trial: string, path: string, flag = '--out'): Prom
     stats => stats.isFile(),
     () => false,
   )
-  // A link to a directory leads to all that is in it.
+  // A link to a directory leads to everything in it.
   if (isOwn || (isFile && (await isLinkOf(realTrial!, target => liesIn(real!, target))))) {
     throw new UsageError(`expected ${flag} to be none of the trial's own files, got ${path}: name another file`)
   }
 }
 
-/** Whether a link of a trial leads to such a place: a file in an annex, say. */
+/** Whether a link of a trial leads to a place that is meant, such as a file of git-annex. */
 async function isLinkOf(realTrial: string, isMeant: (target: string) => boolean): Promise<boolean> {
   for (const part of ['', ...PARTS]) {
     const entries = await readdir(join(realTrial, part), { recursive: part !== '', withFileTypes: true }).catch(
@@ -100,8 +100,8 @@ async function isLinkOf(realTrial: string, isMeant: (target: string) => boolean)
 }
 
 /**
- * A file may be written into a trial if somebody wants that, but not through a symbolic link that lies there: the trial
- * would say what is overwritten. Nor may it be one of the trial's own. Called before anything of the trial is read.
+ * Allows a file in a trial, but not through a symbolic link there: the trial would choose what is overwritten. Nor may it
+ * replace one of the trial's own files. Called before anything of the trial is read.
  * @throws UsageError, StoreError
  */
 export async function expectReplaceable(trial: string, path: string, flag = '--out'): Promise<void> {

@@ -1,4 +1,4 @@
-/** Steps in words: which there are, and which of those that were named there are none of. */
+/** Steps in words: those that a trial has, and those that it was asked for and does not have. */
 
 import { type Mode, type Trial, TrialscanError } from '../index.js'
 import { countText, shortList } from './format/number.js'
@@ -18,8 +18,8 @@ export function spanText(numbers: readonly number[]): string {
 }
 
 /**
- * The steps of a mode, each with its global steps: several, where workers are in different modes at one global step and so
- * count apart, or where a training began again.
+ * The steps of a mode, each with its global steps. It has several if workers count apart, being in different modes at one
+ * global step, or if a training was resumed.
  */
 export function globalStepsOf(
   trial: Trial,
@@ -30,15 +30,16 @@ export function globalStepsOf(
   for (const step of trial.steps({ showIncompleteSteps: true })) {
     for (const worker of workers) {
       const modeStep = modeStepOf(trial, step, mode, worker)
-      const known = modeStep === undefined ? undefined : found.get(modeStep)
-      if (known === undefined && modeStep !== undefined) found.set(modeStep, [step])
-      else if (known !== undefined && known.at(-1) !== step) known.push(step)
+      if (modeStep === undefined) continue
+      const globals = found.get(modeStep)
+      if (globals === undefined) found.set(modeStep, [step])
+      else if (globals.at(-1) !== step) globals.push(step)
     }
   }
   return found
 }
 
-/** Undefined where the worker wrote nothing at the step, or another mode's, or its index file can't be read. */
+/** Undefined if the worker saved nothing at the step, was in another mode, or its index file can't be read. */
 function modeStepOf(trial: Trial, step: number, mode: Mode, worker: string): number | undefined {
   try {
     return trial.mode(step, { worker }) === mode ? trial.modeStep(step, { worker }) : undefined
@@ -48,7 +49,7 @@ function modeStepOf(trial: Trial, step: number, mode: Mode, worker: string): num
   }
 }
 
-/** Steps that were named one by one, and that the trial does not have. */
+/** Steps that were asked for by number and that the trial does not have. */
 export function absentSteps(
   trial: Trial,
   asked: {
@@ -57,17 +58,17 @@ export function absentSteps(
     readonly mode?: Mode | undefined
   },
 ): readonly string[] {
-  const own = asked.mode ? [asked.mode] : trial.modes()
+  const counting = asked.mode ? [asked.mode] : trial.modes()
   const options: readonly (readonly [option: string, steps: StepsText | undefined, modes: readonly Mode[]])[] = [
     ['--steps', asked.steps, ['GLOBAL']],
-    ['--mode-steps', asked.modeSteps, own.length > 0 ? own : ['GLOBAL']],
+    ['--mode-steps', asked.modeSteps, counting.length > 0 ? counting : ['GLOBAL']],
   ]
   return options.flatMap(([option, steps, modes]) => {
     if (steps === undefined) return []
-    const known = new Set<number>(modes.flatMap(mode => trial.steps({ mode, showIncompleteSteps: true })))
+    const saved = new Set<number>(modes.flatMap(mode => trial.steps({ mode, showIncompleteSteps: true })))
     const absent = steps.selection.only
       .filter(step => typeof step === 'number')
-      .filter(step => step >= 0 && !known.has(step))
+      .filter(step => step >= 0 && !saved.has(step))
     return absent.length > 0 ? [`${option} ${steps.text}: the trial has no step ${shortList(absent)}`] : []
   })
 }

@@ -1,4 +1,4 @@
-/** `trialscan check`: what rules say of a training. */
+/** `trialscan check`: what rules find in a training. */
 
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -99,7 +99,7 @@ function findingFormat(
   return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
 }
 
-/** The rules that were asked for; all that the trial has the data for if none was. */
+/** The rules that were asked for; if none was, all that the trial has the data for. */
 async function rulesOf(
   flags: CheckFlags,
   trial: Trial,
@@ -107,7 +107,7 @@ async function rulesOf(
   registry: RuleRegistry,
 ): Promise<{
   readonly rules: readonly Rule[]
-  /** By name. */
+  /** The rules that were asked for by name. */
   readonly asked: ReadonlySet<Rule>
   readonly leftOut: readonly Missing[]
   readonly onlyByName: AllRules['onlyByName']
@@ -129,7 +129,7 @@ async function rulesOf(
   const asked = new Set(rules)
   if (!isAll) return { rules, asked, leftOut: [], onlyByName: [] }
   const all = registry.all(trial, shared)
-  // A rule that was asked for with parameters of its own is not needed with those that are suggested.
+  // A rule that was asked for does not run again with the suggested parameters.
   const isNew = (ruleName: string) => !rules.some(rule => rule.ruleName === ruleName)
   return {
     asked,
@@ -139,7 +139,7 @@ async function rulesOf(
   }
 }
 
-/** `--rule`: called as its class; as it was given, where the same rule is given more than once; or as `name=` says. */
+/** The rules of `--rule`. Each is named by `name=`, else by its class or, if a rule is given several times, by its text. */
 function named(texts: readonly RuleText[], registry: RuleRegistry): readonly RuleConfiguration[] {
   const distinct = [...new Map(texts.map(text => [text.text, text])).values()]
   const classes = distinct.map(({ rule }) => registry.get(rule))
@@ -156,7 +156,7 @@ async function readConfigurations(path: string): Promise<readonly RuleConfigurat
   const bytes = await readBytes(path, url)
   let text: string
   try {
-    // A byte order mark, which some editors write, is no part of the text.
+    // This drops a byte order mark, which some editors write.
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
     const message = `${path}: expected JSON in UTF-8, got bytes of another encoding`
@@ -177,7 +177,7 @@ async function readBytes(path: string, url: string): Promise<Uint8Array> {
   }
 }
 
-/** Takes the rules that an ES module exports. */
+/** Registers the rules that an ES module exports. */
 async function loadModule(registry: RuleRegistry, path: string): Promise<void> {
   const url = pathToFileURL(resolve(path)).href
   await readBytes(path, url)

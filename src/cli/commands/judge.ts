@@ -1,4 +1,4 @@
-/** What `check` and `rule-invoker` do alike: rules over a trial, findings to the output, an exit code. */
+/** What `check` and `rule-invoker` share: run rules over a trial, write the findings, choose the exit code. */
 
 import {
   type BuiltinClass,
@@ -17,12 +17,14 @@ import {
   UsageError,
 } from '../../index.js'
 import { EXIT } from '../exit.js'
-import type {
-  ChosenParameter,
-  FindingFormat,
-  JudgingError,
-  JudgingReport,
-  JudgingRule,
+import {
+  type ChosenParameter,
+  configurationKey,
+  type FindingFormat,
+  isFindingOf,
+  type JudgingError,
+  type JudgingReport,
+  type JudgingRule,
 } from '../format/finding-format.js'
 import { countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
@@ -32,13 +34,13 @@ import { Progress } from '../progress.js'
 import { absentSteps, modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
 
-/** Trials that are opened once, however often they are named. */
+/** Opens each trial once, however often it is named. */
 export class Trials {
   readonly #options: TrialOptions
   readonly #flags: S3Flags
   readonly #opened = new Map<string, Promise<Trial>>()
 
-  /** @param flags for those on S3 */
+  /** @param flags for trials on S3 */
   constructor(options: TrialOptions, flags: S3Flags) {
     this.#options = options
     this.#flags = flags
@@ -52,12 +54,12 @@ export class Trials {
     return opened
   }
 
-  /** @throws UsageError for flags of S3 where none of the trials that were opened is there */
+  /** @throws UsageError for S3 flags if none of the opened trials is on S3 */
   expectFlagsUsed(): void {
     expectS3(this.#flags, [...this.#opened.keys()])
   }
 
-  /** One after another, so that the first that can't be opened is the one that is told of. */
+  /** Opens trials one after another, so that the error is about the first that can't be opened. */
   async openAll(paths: readonly string[]): Promise<readonly Trial[]> {
     const trials: Trial[] = []
     for (const path of paths) trials.push(await this.open(path))
@@ -71,10 +73,10 @@ export class Trials {
   }
 }
 
-/** What rules have to say besides their findings goes to stderr. */
+/** Rules log to stderr. */
 export const logger: Logger = { debug: () => {}, info: note, warn: note, error: note }
 
-/** What a rule's constructor takes that is no parameter of the rule. */
+/** Constructor options that are no parameters of a rule. */
 const NO_PARAMETERS: readonly string[] = ['actions', 'otherTrials', 'startStep', 'endStep', 'logger']
 
 export function expectParameters(rule: string, parameters: Readonly<Record<string, string>>): void {
@@ -92,13 +94,13 @@ export function expectWorkers(trial: Trial, workers: readonly string[]): void {
 export interface Judging {
   readonly trial: Trial
   readonly rules: readonly Rule[]
-  /** Which of them were asked for by name. */
+  /** Those that were asked for by name. */
   readonly asked: ReadonlySet<Rule>
-  /** What kept rules from being made. */
+  /** The data that other rules lack, which were not made. */
   readonly leftOut: readonly Missing[]
-  /** Rules that nobody asked for, and that run only where somebody does. */
+  /** Rules that run only when asked for by name, and were not. */
   readonly onlyByName: JudgingReport['onlyByName']
-  /** Whose data are judged; undefined: all workers'. */
+  /** The workers whose data are judged. Undefined: all. */
   readonly workers: readonly string[] | undefined
   readonly format: FindingFormat
   readonly output: Output
@@ -106,18 +108,18 @@ export interface Judging {
   readonly steps: StepsText | undefined
   readonly modeSteps: StepsText | undefined
   readonly follow: boolean
-  /** Seconds; undefined: as long as the rules need. */
+  /** Seconds. Undefined: as long as the rules need. */
   readonly timeout: number | undefined
-  /** Seconds between two looks; undefined: as it is usual where the trial lies. */
+  /** Seconds between polls. Undefined: the store's default. */
   readonly poll: number | undefined
   readonly threads: number | undefined
-  /** The first step with a finding ends it. */
+  /** Stop at the first step with a finding. */
   readonly stopAtFirst: boolean
   readonly failOnFinding: boolean
   readonly signal: AbortSignal
 }
 
-/** Runs the rules and writes what comes of it. @returns the exit code, and what was judged */
+/** Runs the rules and writes the outcome. @returns the exit code and the report */
 export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: JudgingReport }> {
   const { format, output, signal } = judging
   try {
@@ -140,20 +142,20 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
   }
 }
 
-/** Why an evaluation was ended by ourselves. */
+/** The reason with which we abort an evaluation. */
 const HIT = Symbol('the first finding')
 
-/** @returns the findings; no evaluation if it was ended early, on purpose */
+/** @returns the findings; `evaluation` is null if it was aborted on purpose */
 async function judgeAll(judging: Judging): Promise<{
   readonly findings: readonly DiagnosedFinding[]
   readonly evaluation: Evaluation | null
-  /** Without a step to judge. */
+  /** The longest time without a step to judge. */
   readonly longestPauseMs: number
 }> {
   const { trial, format, output, steps, modeSteps, follow, timeout, poll, threads, signal } = judging
   const diagnosis = new Diagnosis(trial)
   const findings: DiagnosedFinding[] = []
-  /** Those of a step, which are told together: what follows from what is known when all rules have judged it. */
+  /** Findings of the current step. They are diagnosed together, when all rules have judged the step. */
   let ofStep: Finding[] = []
   const stop = new AbortController()
   const writer = new Writer(output, follow, error => stop.abort(error))
@@ -166,7 +168,7 @@ async function judgeAll(judging: Judging): Promise<{
     longestPauseMs = Math.max(longestPauseMs, now - lastStepAt)
     lastStepAt = now
   }
-  const tell = (): void => {
+  const diagnoseStep = (): void => {
     for (const finding of diagnosis.add(ofStep)) {
       findings.push(finding)
       if (format.isLive) writer.write(format.line(finding))
@@ -177,7 +179,7 @@ async function judgeAll(judging: Judging): Promise<{
   const onFinding = (finding: Finding): void => {
     if (ofStep[0] && ofStep[0].step !== finding.step) {
       if (judging.stopAtFirst) return
-      tell()
+      diagnoseStep()
     }
     ofStep.push(finding)
     if (judging.stopAtFirst) stop.abort(HIT)
@@ -192,20 +194,20 @@ async function judgeAll(judging: Judging): Promise<{
       ...(threads !== undefined && { threads }),
       signal: AbortSignal.any([signal, stop.signal]),
       onProgress: ({ doneSteps, totalSteps }) => {
-        tell()
+        diagnoseStep()
         pauseEnds()
         progress.update({ doneRows: doneSteps, totalRows: totalSteps })
       },
       onFinding,
     })
-    tell()
+    diagnoseStep()
     await writer.done()
     pauseEnds()
     return { findings, evaluation, longestPauseMs }
   } catch (error) {
-    tell()
+    diagnoseStep()
     await writer.done()
-    // What was found till then is told all the same.
+    // The findings so far are reported all the same.
     if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, longestPauseMs }
     throw error
   } finally {
@@ -213,14 +215,14 @@ async function judgeAll(judging: Judging): Promise<{
   }
 }
 
-/** Writes lines one after another, for somebody who can't wait. */
+/** Writes lines one after another, for callers that can't wait. */
 class Writer {
   readonly #output: Output
   readonly #isPrompt: boolean
   readonly #onError: (error: unknown) => void
   #last: Promise<void> = Promise.resolve()
 
-  /** @param isPrompt every line at once: somebody may be waiting for it */
+  /** @param isPrompt flush every line, since somebody may be waiting for it */
   constructor(output: Output, isPrompt: boolean, onError: (error: unknown) => void) {
     this.#output = output
     this.#isPrompt = isPrompt
@@ -235,19 +237,19 @@ class Writer {
     this.#last.catch(this.#onError)
   }
 
-  /** Throws what kept a line from being written. */
+  /** @throws the error of a write that failed */
   done(): Promise<void> {
     return this.#last
   }
 }
 
-/** Says, while a job is followed, that a rule fires for the first time: the table comes only at the end. */
+/** Announces, while a job is followed, each rule's first finding: the table comes only at the end. */
 function announcer(progress: Progress): (finding: Finding) => void {
-  const told = new Set<string>()
+  const announced = new Set<string>()
   return ({ rule, name, step, message }) => {
-    const key = JSON.stringify([rule, name])
-    if (told.has(key)) return
-    told.add(key)
+    const key = configurationKey(rule, name)
+    if (announced.has(key)) return
+    announced.add(key)
     progress.makeWay()
     note(`${name} fires at step ${step}: ${message}`)
   }
@@ -279,7 +281,7 @@ function judgingRule(rule: Rule, isAsked: boolean): JudgingRule {
   return { ruleName: rule.ruleName, name: rule.name, meaning, advice, isAsked, parameters: chosenOf(rule, isAsked) }
 }
 
-/** Of a rule of one's own nothing is known. */
+/** Parameters that are not the defaults. None for a user's rule that does not declare its parameters. */
 function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
   const { parameters = {}, suggested = {}, reasons = {} } = rule.constructor as Partial<BuiltinClass>
   if (!isAsked) {
@@ -293,55 +295,53 @@ function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
   })
 }
 
-/** Of the trials as a whole, then of what was judged in them; what several rules stumbled over once. */
+/** Problems of the trials as a whole, then those of what was judged, without duplicates. */
 function problemsOf(rules: readonly Rule[], evaluation: Evaluation | null): readonly JudgingError[] {
   const trials = new Set(rules.flatMap(rule => rule.trials))
   const ofTrials = [...trials].flatMap(trial => trial.problems).map(error => ({ step: null, tensor: null, error }))
   const distinct = new Map<string, JudgingError>()
   for (const { step, tensor, error } of [...ofTrials, ...(evaluation?.problems ?? [])]) {
-    const key = error.message
-    if (!distinct.has(key)) distinct.set(key, { step, tensor, error })
+    if (!distinct.has(error.message)) distinct.set(error.message, { step, tensor, error })
   }
   return [...distinct.values()]
 }
 
-/** Whether steps were asked for of which there is none: nothing was judged, which must not look as if all were well. */
+/** Whether none of the steps that were asked for exists. Nothing was judged, which must not look like success. */
 function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: JudgingReport): boolean {
   return judged.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
 }
 
-/** What rules that were asked for by name lack so that they could judge nothing; of all rules, where none could. */
+/** What rules that were asked for by name lacked, and so judged nothing. If none was asked for and none judged: of all. */
 function notJudged({ rules, asked }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
-  const isWanting = ({ ruleName, name }: Rule): boolean =>
-    missing.some(told => !told.partial && told.rule === ruleName && told.name === name) &&
-    !findings.some(found => found.rule === ruleName && found.name === name)
-  const wanting = rules.filter(rule => asked.has(rule) && isWanting(rule))
-  const told = missing.filter(({ rule, name }) => wanting.some(own => own.ruleName === rule && own.name === name))
-  return asked.size === 0 && rules.every(isWanting) ? missing : told
+  const isIdle = (rule: Rule): boolean =>
+    missing.some(lack => !lack.partial && isFindingOf(rule)(lack)) && !findings.some(isFindingOf(rule))
+  if (asked.size === 0) return rules.every(isIdle) ? missing : []
+  const idle = rules.filter(rule => asked.has(rule) && isIdle(rule))
+  return missing.filter(lack => idle.some(rule => isFindingOf(rule)(lack)))
 }
 
-/** What the output doesn't tell, or not to everybody. */
+/** Notes what the output does not show, or not to everybody. */
 function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: number): void {
   const { trial, steps, modeSteps, format } = judging
   const { problems, state } = judged
   const numbers = trial.steps({ showIncompleteSteps: true })
   const last = numbers.at(-1)
   if (state === 'left' && judged.steps !== null) {
-    const there = last === undefined ? 'there is none yet' : `the last is ${last}`
-    note(`no new step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: gave up; ${there}`)
+    const lastStep = last === undefined ? 'there is none yet' : `the last is ${last}`
+    note(`no new step came for ${Math.round(longestPauseMs / 1000)} s, and the job has not ended: gave up; ${lastStep}`)
   }
   if (isOutOfRange(judging, judged)) {
-    const asked = [
+    const flags = [
       ...(steps ? [`--steps ${steps.text}`] : []),
       ...(modeSteps ? [`--mode-steps ${modeSteps.text}`] : []),
     ]
-    const there = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
-    note(`no step is in ${asked.join(' and ')}; the trial has ${there}`)
+    const saved = numbers.length > 0 ? [`global steps ${spanText(numbers)}`, ...modeSpans(trial)].join('; ') : 'none'
+    note(`no step is in ${flags.join(' and ')}; the trial has ${saved}`)
   } else if (judged.steps !== null) for (const absent of absentSteps(trial, { steps, modeSteps })) note(absent)
   for (const { name, missing } of notJudged(judging, judged)) note(`${name} had nothing to judge: expected ${missing}`)
-  const untold = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
-  if (untold.length > 0)
-    note(`csv has no rows for missing data: ${shortList(untold)} lacked some; --format jsonl says which`)
+  const lacking = [...new Set(format.tellsMissing ? [] : judged.missing.map(({ name }) => name))]
+  if (lacking.length > 0)
+    note(`csv has no rows for missing data: ${shortList(lacking)} lacked some; --format jsonl says which`)
   if (problems.length > 0 && format.isLive) {
     const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
     note(`not everything could be read, so the findings are incomplete: ${problems[0]!.error.message}${more}`)

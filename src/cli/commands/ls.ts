@@ -13,8 +13,8 @@ import { globalStepsOf } from '../step-texts.js'
 import { type Colors, colorsFor, columnLines, columns, note, safe, safeJson, safeName } from '../terminal.js'
 
 /**
- * Steps of a mode by their numbers within it, and the global steps at which some worker was in that mode: there are more of
- * these where workers were in different modes at one. Of GLOBAL both are the same.
+ * The steps of a mode, and the global steps at which some worker was in that mode. There are more global steps if workers
+ * were in different modes at one of them. For GLOBAL, both are the same.
  */
 interface StepListing {
   readonly count: number
@@ -27,7 +27,7 @@ interface StepListing {
 
 interface CollectionListing {
   readonly name: string
-  /** Null where there are too many to be listed. */
+  /** Null: too many to be listed. */
   readonly members: readonly string[] | null
   readonly include_regex: readonly string[]
 }
@@ -81,8 +81,8 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
 }
 
 function listSteps(trial: Trial): TrialListing['steps'] {
-  const own = trial.modes()
-  const listed = Object.values(modes).filter(mode => mode === 'GLOBAL' || own.includes(mode))
+  const saved = trial.modes()
+  const listed = Object.values(modes).filter(mode => mode === 'GLOBAL' || saved.includes(mode))
   return Object.fromEntries(
     listed.map((mode): [Mode, StepListing] => {
       const numbers = trial.steps({ mode, showIncompleteSteps: true })
@@ -107,14 +107,14 @@ function ascending(numbers: readonly number[]): number[] {
   return [...new Set(numbers)].sort((a, b) => a - b)
 }
 
-/** Problems that are told on standard error. */
+/** Problems that are named on standard error. */
 const MAX_NOTES = 100
 /** Collections whose members are counted in a table. */
 const MAX_COLLECTIONS = 100
-/** Members that are listed, of all collections. A few patterns in a file can stand for any number of them. */
+/** Members that are listed, over all collections. A few patterns can match any number of tensors. */
 const MAX_MEMBERS = 1_000_000
 
-/** A pattern of a collection can be one that is refused; the others are listed all the same. */
+/** A collection with an invalid pattern is a problem. The others are listed all the same. */
 function listCollections(trial: Trial, limit: number): { listed: CollectionListing[]; problems: TrialscanError[] } {
   const problems: TrialscanError[] = []
   let members = 0
@@ -133,7 +133,7 @@ function listCollections(trial: Trial, limit: number): { listed: CollectionListi
   return { listed, problems }
 }
 
-/** The text piece by piece: there may be a million tensors. */
+/** The text in pieces, since there may be a million tensors. */
 function* listingText(
   listing: TrialListing,
   problems: readonly TrialscanError[],
@@ -224,14 +224,14 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
   )
 }
 
-/** All steps, then those of each mode: their numbers within it, and which global steps these are. */
+/** A row for each mode, with its mode steps and its global steps; then one for all steps. */
 function stepsTable(steps: TrialListing['steps']): string {
-  const { GLOBAL: all, ...own } = steps
+  const { GLOBAL: all, ...byMode } = steps
   const span = ([first, ...others]: readonly number[]): string =>
     first === undefined ? '-' : others.length === 0 ? `${first}` : `${first} to ${others.at(-1)}`
   const incomplete = (listing: StepListing) =>
     listing.incomplete.length > 0 ? `not yet complete: ${shortList(listing.incomplete)}` : ''
-  const modes = Object.entries(own)
+  const modes = Object.entries(byMode)
   const row = (name: string, listing: StepListing, numbers: string) => [
     ...[`  ${name}`, countText(listing.count), span(listing.global_numbers)],
     ...(modes.length > 0 ? [numbers] : []),

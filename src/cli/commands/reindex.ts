@@ -1,4 +1,4 @@
-/** `trialscan reindex`: index files for a trial that has lost them, or never had any. */
+/** `trialscan reindex`: writes index files for a trial that has lost them, or never had any. */
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -62,7 +62,7 @@ function reindexedText(
   }
 }
 
-/** Nothing is written through links that lie where the index files come to lie. */
+/** Refuses to write index files through links. */
 async function expectNoLink(out: string, path: string): Promise<void> {
   const [wanted, real] = [join(await realPathOf(out), path), await realPathOf(join(out, path))]
   if (real === wanted) return

@@ -27,7 +27,7 @@ export async function repair(path: string, given: RepairFlags, signal: AbortSign
     ...(threads !== undefined && { threads }),
     checksums,
     signal,
-    // However the process ends, short of being killed: a second signal does not wait.
+    // A second signal ends the process without waiting for the repair to clean up.
     onTemporary: directory => void process.once('exit', () => remove(directory)),
   })
   await writeTo(undefined, output => output.write(reportText(path, out, report, flags.format, flags.onTerminal)))
@@ -39,7 +39,7 @@ function remove(directory: string): void {
   try {
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
   } catch {
-    // Threads that still write into it are ended after this.
+    // Threads that still write into it end after this.
   }
 }
 
@@ -94,7 +94,7 @@ function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored 
   if (leftOut.length > 0) {
     const head = ['file', 'offset', 'bytes', 'step', 'tensors'].map(title => dim(title))
     text += `${bold('Left out')}\n${columns([head, ...leftOut.map(leftOutRow)], [1, 2, 3])}`
-    // A sentence is too long for a column.
+    // Reasons are sentences, too long for a column.
     const reasons = new Map(leftOut.map(({ code, reason }) => [code, reason]))
     text += [...reasons].map(([code, reason]) => `  ${yellow(code)}, as in: ${safe(reason)}\n`).join('')
     if (leftOutCount > leftOut.length) text += `  … and ${countText(leftOutCount - leftOut.length)} more\n`
@@ -111,7 +111,7 @@ function table({ files, records, bytes, leftOut, leftOutCount, rebuilt, ignored 
   return `${text}${bold('Kept')} ${sizeText(records.kept, bytes.kept)}; ${lost}\n`
 }
 
-/** Lines of files that are shown on a terminal; jsonl has them all. */
+/** How many files of a list the table shows. jsonl has them all. */
 const MAX_ROWS = 20
 
 function leftOutRow({ file, offset, byteLength, step, tensors, records }: LeftOut): string[] {

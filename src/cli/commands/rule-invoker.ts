@@ -30,7 +30,7 @@ export interface InvokerFlags extends S3Flags {
 const MAX_STEPS = 20
 
 /**
- * @param rest the options that are not ours: the rule's parameters
+ * @param rest unknown options: the rule's parameters
  * @returns the exit code
  */
 export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, signal: AbortSignal): Promise<number> {
@@ -85,14 +85,14 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
   }
 }
 
-/** `--NAME VALUE` and `--NAME=VALUE`; dashes stand for underscores, and of the same name the last counts. */
+/** `--NAME VALUE` and `--NAME=VALUE`. Dashes stand for underscores. Of equal names the last counts. */
 function parametersOf(rest: readonly string[]): Readonly<Record<string, string>> {
   const parameters: Record<string, string> = {}
   for (let i = 0; i < rest.length; i++) {
-    const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(rest[i]!) ?? []
+    const [, name, inline] = /^--([^=]+)(?:=(.*))?$/s.exec(rest[i]!) ?? []
     if (name === undefined) throw new UsageError(`expected an option of the form --NAME VALUE, got ${rest[i]}`)
-    const value = given ?? rest[++i]
-    if (value === undefined || (given === undefined && value.startsWith('--'))) {
+    const value = inline ?? rest[++i]
+    if (value === undefined || (inline === undefined && value.startsWith('--'))) {
       throw new UsageError(`expected a value after --${name}`)
     }
     parameters[name.replaceAll('-', '_')] = value
@@ -100,7 +100,7 @@ function parametersOf(rest: readonly string[]): Readonly<Record<string, string>>
   return parameters
 }
 
-/** A line or two. */
+/** One or two lines, then what was missing or could not be read. */
 const invokerText: FindingFormat = {
   isLive: false,
   tellsMissing: true,
@@ -112,12 +112,12 @@ function lines(judged: JudgingReport): readonly string[] {
   const { trial, rules, findings, missing, problems, steps } = judged
   const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
   const rule = rules[0]!.ruleName
-  const told = [...missing.map(({ missing }) => `missing: ${missing}`), ...problems.map(({ error }) => error.message)]
-  if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...told]
+  const gaps = [...missing.map(({ missing }) => `missing: ${missing}`), ...problems.map(({ error }) => error.message)]
+  if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...gaps]
   return [
     `${rule} fired on ${trial}${of} at ${stepListText(findings)}`,
     `worst ${worstText(findings, judged)}`,
-    ...told,
+    ...gaps,
   ]
 }
 

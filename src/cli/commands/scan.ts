@@ -1,4 +1,4 @@
-/** `trialscan scan`: rows as they come, in the format that was asked for. */
+/** `trialscan scan`: prints rows as they come. */
 
 import {
   type CheckLevel,
@@ -81,15 +81,15 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
     const firstError = rows.firstError?.message ?? null
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
-    for (const oddity of numbering(trial, flags, rows.stats.rows > 0)) note(oddity)
+    for (const message of unscannedSteps(trial, flags, rows.stats.rows > 0)) note(message)
     if (firstError !== null) {
       const { failedRows, rows: all } = rows.stats
       note(`${countText(failedRows)} of ${counted(all, 'row')} could not be had; the first: ${firstError}`)
     }
-    // What was not in a row is told here; a file without a readable record is in both.
-    const untold = rows.problems.map(({ message }) => message).filter(message => message !== firstError)
-    for (const message of untold) note(message)
-    if (firstError !== null || untold.length > 0) return EXIT.format
+    // Problems that are not in a row. A file without a readable record is in both.
+    const problems = rows.problems.map(({ message }) => message).filter(message => message !== firstError)
+    for (const message of problems) note(message)
+    if (firstError !== null || problems.length > 0) return EXIT.format
     const isAsked = tensor ?? collection ?? steps ?? modeSteps ?? mode ?? worker
     return rows.stats.rows === 0 && isAsked !== undefined ? EXIT.query : EXIT.ok
   } finally {
@@ -99,7 +99,7 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
   }
 }
 
-/** Tables are laid out, and terminals kept from harm, here; other rows come as text from the threads that make them. */
+/** Tables, and rows for a terminal, become text here. Other rows come as text from the threads that made them. */
 async function writeRows(rows: Scan, format: RowWriter | RowFormatName, output: Output): Promise<void> {
   if (typeof format === 'string') {
     for await (const lines of rows.lines(format)) await output.writeBytes(lines)
@@ -149,7 +149,7 @@ function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>)
     `GB/s ${speed.toFixed(3)}`,
     `failed rows ${countText(failedRows)}`,
     `open ${secondsText(openMs)}`,
-    // Of all threads together, but for the waiting, which is the main one's.
+    // Summed over all threads, except for the waiting, which is the main thread's.
     ...(spent
       ? [
           `read ${secondsText(spent.readMs)}`,
@@ -159,12 +159,12 @@ function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>)
           `wait ${secondsText(spent.waitMs)}`,
         ]
       : []),
-    // Those of the opening are among them.
+    // Includes the requests for opening the trial.
     ...trafficTexts(traffic),
   ].join(', ')
 }
 
-/** Nothing where no request was made. */
+/** Empty if no request was made. */
 function trafficTexts({ listRequests, getRequests, receivedBytes, retries }: Readonly<Traffic>): readonly string[] {
   if (listRequests + getRequests === 0) return []
   return [
@@ -179,7 +179,7 @@ function secondsText(ms: number): string {
   return (ms / 1000).toFixed(3)
 }
 
-/** Nothing fits the filters: what was asked, and what there is. */
+/** For a scan without rows: what was asked for, and what the trial has. */
 function nothingSelected(trial: Trial, flags: ScanFlags): string {
   const { tensor, collection, steps, modeSteps, mode, worker } = flags
   const asked = [
@@ -195,18 +195,22 @@ function nothingSelected(trial: Trial, flags: ScanFlags): string {
   const nearest = (tensor ?? []).flatMap(pattern => nearestTo(trial, pattern))
   const near =
     nearest.length > 0 ? ` (nearest: ${[...new Set(nearest)].map(name => JSON.stringify(name)).join(', ')})` : ''
-  const there = [
+  const saved = [
     `${counted(names.length, 'tensor')}${near}`,
     numbers.length > 0 ? `global steps ${spanText(numbers)}` : 'no steps',
     ...modeSpans(trial),
     `workers ${trial.workers().join(', ') || 'none'}`,
   ]
-  return `nothing is there for ${asked.join(', ') || 'a scan of all'}; the trial has ${there.join('; ')}`
+  return `nothing is there for ${asked.join(', ') || 'a scan of all'}; the trial has ${saved.join('; ')}`
 }
 
-/** Steps that were not scanned, though the one who asked may think so. */
-function numbering(trial: Trial, { steps, modeSteps, mode, worker }: ScanFlags, hasRows: boolean): readonly string[] {
-  const told: string[] = []
+/** Notes on steps that were not scanned although the options may seem to include them. */
+function unscannedSteps(
+  trial: Trial,
+  { steps, modeSteps, mode, worker }: ScanFlags,
+  hasRows: boolean,
+): readonly string[] {
+  const notes: string[] = []
   if (steps && mode && mode !== 'GLOBAL') {
     const globals = globalStepsOf(trial, mode, worker)
     const selected = (numbers: Iterable<number>) =>
@@ -219,18 +223,18 @@ function numbering(trial: Trial, { steps, modeSteps, mode, worker }: ScanFlags, 
     const [isMeant, isTaken] = [selected(globals.keys()), selected([...globals.values()].flat())]
     const left = [...globals].filter(([step, theirs]) => isMeant.has(step) && !theirs.every(step => isTaken.has(step)))
     if (left.length > 0) {
-      const own = left.map(([step]) => step).sort((a, b) => a - b)
+      const leftOut = left.map(([step]) => step).sort((a, b) => a - b)
       const theirs = left.flatMap(([, theirs]) => theirs.filter(step => !isTaken.has(step)))
-      told.push(
-        `--steps ${steps.text} are global steps, which leaves out ${counted(own.length, 'step')} of ${mode}: ` +
-          `mode steps ${shortList(own)} are global steps ${shortList(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
+      notes.push(
+        `--steps ${steps.text} are global steps, which leaves out ${counted(leftOut.length, 'step')} of ${mode}: ` +
+          `mode steps ${shortList(leftOut)} are global steps ${shortList(theirs)}; for steps of ${mode} write --mode-steps ${steps.text}`,
       )
     }
   }
-  return hasRows ? [...told, ...absentSteps(trial, { steps, modeSteps, mode })] : told
+  return hasRows ? [...notes, ...absentSteps(trial, { steps, modeSteps, mode })] : notes
 }
 
-/** Names like a pattern that matches none. */
+/** Names similar to a pattern that matches none. */
 function nearestTo(trial: Trial, pattern: string): readonly string[] {
   try {
     trial.tensor(pattern.replace(/[\^$.*+?()[\]{}|\\]+/g, ''))

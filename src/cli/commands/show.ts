@@ -77,12 +77,12 @@ export async function runShow(path: string, name: string, given: ShowFlags): Pro
   }
 }
 
-/** The step that is meant, and what it counts in: the last that has the tensor where nothing else is said. */
+/** The step to show, and the mode that it counts in. Default: the last step that has the tensor. */
 function stepToShow(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly step: number; readonly mode: Mode } {
   const { step, modeStep, worker } = flags
   if (step !== undefined && modeStep !== undefined) throw new UsageError('expected --step or --mode-step, got both')
   const modes = trial.modes()
-  // Of one mode there is no doubt.
+  // With a single mode there is no doubt.
   const mode = flags.mode ?? (modes.length > 1 ? 'GLOBAL' : (modes[0] ?? 'GLOBAL'))
   if (modeStep !== undefined && mode === 'GLOBAL' && modes.length > 0) {
     throw new UsageError(`expected --mode beside --mode-step, since each of ${modes.join(', ')} counts its own`)
@@ -102,11 +102,11 @@ function stepToShow(trial: Trial, tensor: Tensor, flags: ShowFlags): { readonly 
   throw new QueryError('StepUnavailable', message, { tensor: tensor.name, step: position, mode: counted })
 }
 
-/** `--step` is a global step; a mode that is named beside it must be that of the step. */
+/** `--step` is a global step. If `--mode` is given with it, it must be the step's mode. */
 function expectMode(trial: Trial, row: ScanRow, { step, mode }: ShowFlags): void {
   if (step === undefined || mode === undefined || mode === 'GLOBAL') return
-  const known = trial.steps({ mode, showIncompleteSteps: true })
-  const other = known.includes(step) ? trial.globalStep(mode, step) : undefined
+  const modeSteps = trial.steps({ mode, showIncompleteSteps: true })
+  const other = modeSteps.includes(step) ? trial.globalStep(mode, step) : undefined
   const hint = other === undefined ? '' : `${mode} step ${step} is global step ${other}: write --mode-step ${step}`
   if (row.mode !== mode) {
     const message = `global step ${step} is one of ${row.mode}, not of ${mode}${hint && `; ${hint}`}`
@@ -115,7 +115,7 @@ function expectMode(trial: Trial, row: ScanRow, { step, mode }: ShowFlags): void
   if (other !== undefined && other !== step) note(`--step is the global step; ${hint}`)
 }
 
-/** The value of the worker that is asked for, or the first that saved it; null where only reductions were, and they will do. */
+/** The value of the given worker, or of the first that saved it. Null if only reductions were saved and they are enough. */
 async function valueOrReductions(
   tensor: Tensor,
   step: number,
@@ -141,7 +141,7 @@ async function valueOrReductions(
   throw failure
 }
 
-/** What a scan tells of it. */
+/** The tensor's row of a scan. */
 async function rowOf(
   trial: Trial,
   tensor: Tensor,
@@ -170,7 +170,7 @@ async function rowOf(
   throw new Error(`no row of ${tensor.name}, whose value is there`)
 }
 
-/** What is printed, a piece at a time. */
+/** What is printed, in pieces. */
 function printedChunks(
   row: ScanRow,
   value: TensorValue | null,

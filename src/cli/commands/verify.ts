@@ -41,7 +41,7 @@ export async function verify(path: string, given: VerifyFlags, signal: AbortSign
         deep,
         signal,
         onProblem: (problem: VerifyProblem) => {
-          // What can't be written is told when all is written.
+          // The last write reports the error.
           write(format.line(problem)).catch(() => {})
         },
       })

@@ -1,4 +1,4 @@
-/** Small pictures out of blocks: histograms and sparklines. */
+/** Histograms and sparklines of block characters. */
 
 import type { TensorValue } from '../../index.js'
 
@@ -11,7 +11,7 @@ export interface BarCounts {
   readonly counts: readonly number[]
 }
 
-/** How the finite values are spread (magnitudes for complex numbers); null without any, or for strings. */
+/** A histogram of the finite values, or of magnitudes for complex numbers. Null without any, and for strings. */
 export function histogram({ dtype, data }: TensorValue, bins: number): BarCounts | null {
   if (dtype === 'string') return null
   const isComplex = dtype === 'complex64' || dtype === 'complex128'
@@ -30,7 +30,7 @@ export function histogram({ dtype, data }: TensorValue, bins: number): BarCounts
   }
   if (min > max) return null
   const counts = new Array<number>(bins).fill(0)
-  // Halves, because the range itself may be larger than the largest number.
+  // Halves, since the range itself may exceed the largest number.
   const range = max / 2 - min / 2
   for (let i = 0; i < length; i++) {
     const value = at(i)
@@ -41,7 +41,7 @@ export function histogram({ dtype, data }: TensorValue, bins: number): BarCounts
   return { min, max, counts }
 }
 
-/** Counts as blocks; a blank is none at all. */
+/** Counts as blocks. A blank stands for zero. */
 export function blocks(counts: readonly number[]): string {
   const most = Math.max(1, ...counts)
   return counts.map(count => (count === 0 ? ' ' : BLOCKS[Math.ceil((count / most) * BLOCKS.length) - 1]!)).join('')
@@ -49,7 +49,7 @@ export function blocks(counts: readonly number[]): string {
 
 /**
  * A series as blocks between its least and its largest value.
- * @param range what the lowest and the highest block stand for; default: the least and the largest
+ * @param range the values of the lowest and the highest block; default: the least and the largest
  * @returns `!` where a value is not finite, `·` where there is none
  */
 export function sparkline(series: readonly (number | undefined)[], range?: readonly [number, number]): string {

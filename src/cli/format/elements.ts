@@ -5,7 +5,7 @@ import { safe, safeJson } from '../terminal.js'
 import { csvLine } from './lines.js'
 import { complexText, jsonNumber, plainNumber } from './number.js'
 
-/** Texts are handed on when they are so long: a tensor can have a hundred million elements. */
+/** Text is passed on in pieces of this length: a tensor can have a hundred million elements. */
 const PIECE_LENGTH = 1 << 16
 
 /** jsonl: `{"index":[0,2],"value":1.5}`. csv: a column for each axis, then the value. In C order. */
@@ -26,7 +26,7 @@ export function* elementLines(value: TensorValue, format: 'csv' | 'jsonl', onTer
   yield piece
 }
 
-/** The object that a scan's line is, and the elements as nested arrays; null where only reductions were saved. */
+/** The object of a scan's line, with the elements as nested arrays; null if only reductions were saved. */
 export function* valueJson(row: ScanRow, value: TensorValue | null, onTerminal: boolean): Generator<string> {
   const shown = (json: string) => (onTerminal ? safeJson(json) : json)
   const object = rowText.rowFormat('jsonl', REDUCTIONS).line(row).trimEnd()
@@ -66,7 +66,7 @@ function* nested(
   yield ']'
 }
 
-/** As numbers are in a scan's lines: NaN and infinities are strings, complex numbers objects. */
+/** Numbers as in a scan's lines: NaN and infinities are strings, complex numbers objects. */
 function jsonElement({ dtype, data }: TensorValue): (at: number) => string {
   if (dtype === 'string') return at => JSON.stringify((data as readonly string[])[at])
   if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')

@@ -4,10 +4,10 @@ import type { TensorValue } from '../../index.js'
 import { padStart, safe } from '../terminal.js'
 import { complexText, shortNumber } from './number.js'
 
-/** Elements shown at the most, and at each end of an axis that is cut. */
+/** How many elements are shown in all, and at each end of an axis that is cut. */
 const MAX_ELEMENTS = 400
 const EDGE = 3
-/** Longer axes are cut. A vector alone is given more room: it is wrapped. */
+/** Longer axes are cut. A vector may be longer, since it is wrapped. */
 const MAX_AXIS = 12
 const MAX_VECTOR = 60
 const LINE_WIDTH = 100
@@ -16,7 +16,7 @@ const MAX_STRING = 60
 const CUT = Symbol('…')
 type Shown = number | typeof CUT
 
-/** @param lineWidth of the terminal, if it is one; a wider one is not filled */
+/** @param lineWidth of the terminal, if it is one; LINE_WIDTH is the most */
 export function excerpt(value: TensorValue, lineWidth = LINE_WIDTH): string {
   const { shape, stride } = value
   const text = elementText(value)
@@ -41,7 +41,7 @@ export function excerpt(value: TensorValue, lineWidth = LINE_WIDTH): string {
   return nested(0, 0)
 }
 
-/** Which indices of each axis are shown; the inner axes get what room there is first. */
+/** Which indices of each axis are shown. Inner axes get room first. */
 function shownIndices(shape: readonly number[]): readonly (readonly Shown[])[] {
   let room = MAX_ELEMENTS
   const axes: Shown[][] = []
@@ -72,7 +72,7 @@ function widestElement(
   return Math.max(...offsets.map(at => text(at).length))
 }
 
-/** What an element looks like. */
+/** An element as text, by its index. */
 function elementText({ dtype, data }: TensorValue): (at: number) => string {
   switch (dtype) {
     case 'string':

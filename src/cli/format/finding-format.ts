@@ -1,36 +1,36 @@
-/** What rules have found, as text. */
+/** What a format of findings is, and the report that it writes. */
 
 import type { DiagnosedFinding, Finding, Missing, TrialscanError } from '../../index.js'
 
 export interface FindingFormat {
-  /** Whether each finding is a line of its own, as soon as it is there. */
+  /** Whether each finding is written at once, as a line of its own. */
   readonly isLive: boolean
-  /** Whether the end tells what was missing. */
+  /** Whether `end` lists missing data. */
   readonly tellsMissing: boolean
-  /** A finding as whole lines; none where they are told of together, at the end. */
+  /** A finding as whole lines; empty if `end` writes all of them. */
   line(finding: DiagnosedFinding): string
-  /** What is told when all is judged. */
+  /** The text after everything was judged. */
   end(judged: JudgingReport): string
 }
 
-/** What was judged by which rules, and what came of it. */
+/** What was judged, by which rules, and the outcome. */
 export interface JudgingReport {
   /** The trial's name. */
   readonly trial: string
-  /** Of the trial. */
+  /** The number of the trial's workers. */
   readonly workers: number
-  /** Whose data were judged; null: all workers'. */
+  /** The workers whose data were judged. Null: all. */
   readonly onlyWorkers: readonly string[] | null
   readonly rules: readonly JudgingRule[]
-  /** As diagnosed: a cause is named by its place among them. */
+  /** As diagnosed: `cause` is an index into this array. */
   readonly findings: readonly DiagnosedFinding[]
   readonly missing: readonly Missing[]
-  /** Rules that would have run had they been asked for, and why only then. */
+  /** Rules that run only when asked for by name, and why. */
   readonly onlyByName: readonly { readonly rule: string; readonly reason: string }[]
   readonly problems: readonly JudgingError[]
-  /** How many; null where nobody has counted. */
+  /** How many were judged. Null: unknown. */
   readonly steps: number | null
-  /** The job has ended; it may still run and was not followed, or followed till nothing came; somebody pressed Ctrl-C. */
+  /** `running`: the job may still run and was not followed. `left`: it was followed until no more steps came. */
   readonly state: 'ended' | 'running' | 'left' | 'interrupted'
 }
 
@@ -40,20 +40,20 @@ export interface JudgingRule {
   readonly name: string
   readonly meaning: string | undefined
   readonly advice: string | undefined
-  /** It was asked for by name. */
+  /** Whether it was asked for by name. */
   readonly isAsked: boolean
-  /** Parameters that are not as the class has them by default. */
+  /** Parameters that are not the class's defaults. */
   readonly parameters: readonly ChosenParameter[]
 }
 
-/** A parameter that was given, by whoever asked for the rule, or else as its class suggests it. */
+/** A parameter as the user gave it, or as the rule's class suggests it. */
 export interface ChosenParameter {
   readonly parameter: string
   readonly value: string
   readonly reason: string
 }
 
-/** What could not be read, so that it was not judged; of the trial as a whole where there is no step. */
+/** What could not be read, and so was not judged. Without a step, it is a problem of the whole trial. */
 export interface JudgingError {
   readonly step: number | null
   readonly tensor: string | null
@@ -65,17 +65,20 @@ export function stepsOfFindings(findings: readonly Finding[]): readonly number[]
   return [...new Set(findings.map(({ step }) => step))].sort((a, b) => a - b)
 }
 
-/** Whether a finding, or a lack of data, is of a rule as it was configured. */
-export function isFindingOf({ ruleName, name }: JudgingRule): (told: Finding | Missing) => boolean {
-  return told => told.rule === ruleName && told.name === name
+/** Whether a finding, or missing data, belongs to a configured rule. */
+export function isFindingOf({
+  ruleName,
+  name,
+}: Pick<JudgingRule, 'ruleName' | 'name'>): (found: Finding | Missing) => boolean {
+  return found => found.rule === ruleName && found.name === name
 }
 
-/** The rules that had something to judge; two configurations of the same name are told of as one. */
+/** The rules that had something to judge, as by `distinct`. */
 export function judgingOf({ rules, missing }: JudgingReport): readonly JudgingRule[] {
-  return distinct(rules).filter(rule => !missing.some(told => !told.partial && isFindingOf(rule)(told)))
+  return distinct(rules).filter(rule => !missing.some(lack => !lack.partial && isFindingOf(rule)(lack)))
 }
 
-/** Two configurations of the same name are told of as one. */
+/** Two configurations of the same rule and name are shown as one. */
 export function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] {
   return [...new Map(rules.map(rule => [configurationKey(rule.ruleName, rule.name), rule])).values()]
 }

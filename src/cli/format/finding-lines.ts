@@ -1,4 +1,4 @@
-/** Findings for other programs, one a line. The keys, the columns and their order don't change. */
+/** Findings for other programs, one per line. The keys, the columns and their order don't change. */
 
 import type { DiagnosedFinding, Missing } from '../../index.js'
 import { safeJson } from '../terminal.js'
@@ -21,8 +21,8 @@ const COLUMNS = [
 ]
 
 /**
- * Comma-separated values. What was missing, or could not be read, is no row: standard error tells of it.
- * @param onTerminal spell out what could do harm on a terminal
+ * Comma-separated values. Missing and unreadable data have no rows; they are noted on standard error.
+ * @param onTerminal escape what could do harm on a terminal
  */
 export function findingCsv(onTerminal: boolean): FindingFormat {
   let head = csvLine(COLUMNS, onTerminal)
@@ -44,8 +44,8 @@ export function findingCsv(onTerminal: boolean): FindingFormat {
 
 /**
  * JSON objects.
- * @param onTerminal spell out what could do harm on a terminal; the JSON parses to the same
- * @param isExplained say which rules judge, how and why
+ * @param onTerminal escape what could do harm on a terminal; the JSON parses to the same
+ * @param isExplained add which rules judge, how and why
  */
 export function findingJsonl(onTerminal: boolean, isExplained = false): FindingFormat {
   const line = (json: string) => `${onTerminal ? safeJson(json) : json}\n`
@@ -75,7 +75,7 @@ function missingJson({ rule, name, missing, partial }: Missing): string {
   return JSON.stringify({ rule, name, missing, partial })
 }
 
-/** Of rules that lack data `missing` tells why they don't judge. */
+/** Rules that lack data are left out: `missing` explains them. */
 function explanationsJson(judged: JudgingReport): readonly string[] {
   const judging = judgingOf(judged).map(({ ruleName: rule, name, parameters }) => ({
     rule,

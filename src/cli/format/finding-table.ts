@@ -15,9 +15,9 @@ import {
 } from './finding-format.js'
 import { counted, countText, shortNumber } from './number.js'
 
-/** More problems than these are only counted. */
+/** Further problems are only counted. */
 const MAX_PROBLEM_LINES = 10
-/** More tensors, workers or causes than these are only counted. */
+/** Further tensors, workers or causes are only counted. */
 const MAX_NAMES = 3
 
 const STATES: Readonly<Record<JudgingReport['state'], string>> = {
@@ -30,18 +30,18 @@ const STATES: Readonly<Record<JudgingReport['state'], string>> = {
 const MAX_FINDING_WIDTH = 100
 
 export interface TableOptions {
-  /** All tensors and problems by name; else the first of them, and how many more there are. */
+  /** List all tensors and problems. Default: the first ones, and how many more there are. */
   readonly isFull?: boolean | undefined
-  /** Which rules judge, how and why, and why the others don't; else how many don't. */
+  /** List which rules judge, how and why, and why others don't. Default: how many don't. */
   readonly isExplained?: boolean | undefined
 }
 
-/** What begins with one rule, and all that follows from it. */
+/** A rule's findings that are causes, and everything that follows from them. */
 interface Section {
   readonly rule: JudgingRule
-  /** Of the rule itself, the first cause first. */
+  /** The rule's own findings, the first cause first. */
   readonly own: readonly DiagnosedFinding[]
-  /** Of other rules, each with its findings. */
+  /** Other rules, each with its findings. */
   readonly consequences: readonly (readonly [rule: JudgingRule, findings: readonly DiagnosedFinding[]])[]
 }
 
@@ -55,7 +55,7 @@ export function findingTable(
   const maxNames = isFull ? Number.POSITIVE_INFINITY : MAX_NAMES
   const paragraph = (text: string, indent: string, hanging = indent) => `${wrapped(text, width, indent, hanging)}\n`
 
-  /** A paragraph that begins with words in colour; if they take more than a line, they are left as they are. */
+  /** A paragraph whose head is coloured, unless the head takes more than a line. */
   const headed = (head: string, rest: string, color: (text: string) => string, indent = ''): string => {
     const text = paragraph(head + rest, indent, `${indent}  `)
     return text.startsWith(indent + head) ? indent + color(head) + text.slice(indent.length + head.length) : text
@@ -82,7 +82,7 @@ export function findingTable(
   const listed = (title: string, lines: readonly string[]): string =>
     [`${colors.bold(title)}\n`, ...lines.map(line => paragraph(safe(line), '  ', '    '))].join('')
 
-  /** Which parameters of a rule are not its defaults, and why. */
+  /** The parameters of a rule that are not its defaults, and why. */
   const ways = (rule: JudgingRule): string => {
     const { parameters } = rule
     if (parameters.length === 0) return paragraph(`${safe(titleOf(rule))}: with its defaults`, '  ', '    ')
@@ -126,11 +126,11 @@ export function findingTable(
       }
       if (isExplained && judging.length > 0)
         blocks.push(`${colors.bold('How they judge')}\n${judging.map(ways).join('')}`)
-      const isTold = (told: Missing) => isExplained || rules.some(rule => rule.isAsked && isFindingOf(rule)(told))
-      const told = missing.filter(isTold)
-      if (told.length > 0) blocks.push(listed('Data missing', missingLines(told)))
-      const untold = isExplained ? [] : notJudgedLines(missing.filter(one => !isTold(one)))
-      if (untold.length > 0) blocks.push(listed('Not judged', untold))
+      const isDetailed = (one: Missing) => isExplained || rules.some(rule => rule.isAsked && isFindingOf(rule)(one))
+      const detailed = missing.filter(isDetailed)
+      if (detailed.length > 0) blocks.push(listed('Data missing', missingLines(detailed)))
+      const notJudged = notJudgedLines(missing.filter(one => !isDetailed(one)))
+      if (notJudged.length > 0) blocks.push(listed('Not judged', notJudged))
       if (isExplained && onlyByName.length > 0) {
         const lines = onlyByName.map(({ rule, reason }) => `${rule}: ${reason}`)
         blocks.push(listed('Only if asked for by name', lines))
@@ -141,20 +141,20 @@ export function findingTable(
   }
 }
 
-/** By the rule of their cause, the earliest first. */
+/** Findings by the rule of their cause, the earliest first. */
 function sectionsOf({ rules, findings }: JudgingReport): readonly Section[] {
   const all = distinct(rules)
   const ruleOf = new Map<string, JudgingRule>()
   for (const rule of all) ruleOf.set(configurationKey(rule.ruleName, rule.name), rule)
   const sections = new Map<JudgingRule, Map<JudgingRule, DiagnosedFinding[]>>()
   for (const finding of findings) {
-    const { rule: causing, name: called } = finding.cause === null ? finding : findings[finding.cause]!
-    const cause = ruleOf.get(configurationKey(causing, called))!
+    const root = finding.cause === null ? finding : findings[finding.cause]!
+    const cause = ruleOf.get(configurationKey(root.rule, root.name))!
     const rule = ruleOf.get(configurationKey(finding.rule, finding.name))!
     const byRule = sections.get(cause) ?? new Map<JudgingRule, DiagnosedFinding[]>([[cause, []]])
     sections.set(cause, byRule)
-    const own = byRule.get(rule)
-    if (own) own.push(finding)
+    const ofRule = byRule.get(rule)
+    if (ofRule) ofRule.push(finding)
     else byRule.set(rule, [finding])
   }
   return [...sections].map(([rule, byRule]) => {
@@ -166,7 +166,7 @@ function sectionsOf({ rules, findings }: JudgingReport): readonly Section[] {
   })
 }
 
-/** What went wrong first, what merely follows from it, and what does not: a sentence each. */
+/** What went wrong first, what follows from it, and what else fired, one sentence each. */
 function diagnosisText([first, ...others]: readonly Section[], judged: JudgingReport): string {
   const { rule, own, consequences } = first!
   const [cause] = own as [DiagnosedFinding]
@@ -184,13 +184,13 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   ]
   if (effects.length > 0) sentences.push(`It ${effects.join(consequences.length > 1 ? ', and ' : ' and ')}.`)
   if (others.length > 0) {
-    const told = others.slice(0, MAX_NAMES).map(({ rule, own }, i) => {
+    const named = others.slice(0, MAX_NAMES).map(({ rule, own }, i) => {
       const steps = stepsOfFindings(own)
       return `${titleOf(rule)}${i === 0 ? ' fired' : ''} ${steps.length > 1 ? `from step ${steps[0]} on` : `at step ${steps[0]}`}`
     })
-    const more = others.length - told.length
+    const more = others.length - named.length
     const rest = more > 0 ? `, and so did ${counted(more, 'more rule')}` : ''
-    sentences.push(`Apart from that, ${more > 0 ? told.join(', ') : enumerated(told)}${rest}.`)
+    sentences.push(`Apart from that, ${more > 0 ? named.join(', ') : enumerated(named)}${rest}.`)
   }
   return sentences.join(' ')
 }
@@ -240,12 +240,12 @@ function whenAndWhere(findings: readonly Finding[], { workers }: JudgingReport):
   return tensors > 1 ? `${when}, because of ${countText(tensors)} tensors${of}` : `${when}${of}`
 }
 
-/** In the order in which they were found. */
+/** Each once, in the order of the findings. */
 function tensorsFoundIn(findings: readonly Finding[]): readonly string[] {
   return [...new Set(findings.map(({ tensor }) => tensor).filter(tensor => tensor !== null))]
 }
 
-/** The finding farthest from what would be right. */
+/** The finding that is farthest from its threshold. */
 export function worstOf(findings: readonly Finding[]): Finding {
   const severity = new Map(findings.map(finding => [finding, severityOf(finding)]))
   return findings.reduce((worst, finding) => {
@@ -256,8 +256,8 @@ export function worstOf(findings: readonly Finding[]): Finding {
 }
 
 /**
- * Numbers that are none are worst. Then what has another sign than its threshold, or is zero, by the distance; then what
- * is so many times as large or small as its threshold.
+ * NaN and infinities are worst. Next are values that are zero or have another sign than their threshold, by the distance;
+ * then all others, by the ratio of value and threshold.
  */
 function severityOf({ value, threshold }: Finding): readonly [kind: number, size: number] {
   if (value === null) return [0, 0]
@@ -284,7 +284,7 @@ function foundText(finding: Finding, { workers }: Pick<JudgingReport, 'workers'>
   return `at step ${step}${modeText}${of}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
 }
 
-/** How many rules nobody asked for by name had nothing to judge, or not all of it. */
+/** How many rules had nothing to judge, or only part of the data. */
 function notJudgedLines(missing: readonly Missing[]): readonly string[] {
   const titles = (isPartial: boolean): readonly string[] => [
     ...new Set(
@@ -297,23 +297,23 @@ function notJudgedLines(missing: readonly Missing[]): readonly string[] {
   return lines.map((line, i) => (i === lines.length - 1 ? `${line} (--explain says why)` : line))
 }
 
-/** A line a rule. What several of them say of the trial is said once, in the end. */
+/** One line per rule. What several of them say about the trial is said once, at the end. */
 function missingLines(missing: readonly Missing[]): readonly string[] {
   const parts = missing.map(({ rule, name, missing, partial }) => {
     const text = missing.replace(`rule ${rule}: `, '')
     const at = text.lastIndexOf('; the trial has ')
-    const there = at < 0 ? '' : text.slice(at + 2)
-    const wanted = at < 0 ? text : text.replaceAll(`; ${there}`, '')
+    const has = at < 0 ? '' : text.slice(at + 2)
+    const wanted = at < 0 ? text : text.replaceAll(`; ${has}`, '')
     const title = titleOf({ ruleName: rule, name })
-    return { title: partial ? `${title}, for a part of it` : title, wanted, there }
+    return { title: partial ? `${title}, for a part of it` : title, wanted, has }
   })
-  const common = parts.map(({ there }) => there).find((there, i, all) => there !== '' && all.indexOf(there) !== i)
-  const wanted = new Map<string, string[]>()
-  for (const { title, wanted: own, there } of parts) {
-    const texts = wanted.get(title) ?? []
-    wanted.set(title, [...texts, there === '' || there === common ? own : `${own}; ${there}`])
+  const common = parts.map(({ has }) => has).find((has, i, all) => has !== '' && all.indexOf(has) !== i)
+  const byTitle = new Map<string, string[]>()
+  for (const { title, wanted, has } of parts) {
+    const texts = byTitle.get(title) ?? []
+    byTitle.set(title, [...texts, has === '' || has === common ? wanted : `${wanted}; ${has}`])
   }
-  const lines = [...wanted].map(([title, texts]) => `${title}: ${texts.join('; ')}`)
+  const lines = [...byTitle].map(([title, texts]) => `${title}: ${texts.join('; ')}`)
   return common === undefined ? lines : [...lines, common]
 }
 

@@ -1,8 +1,8 @@
-/** The formats that data can be printed in: one table for every command. */
+/** The formats of output: one table for all commands. */
 
 export type FormatName = 'table' | 'jsonl' | 'csv' | 'json' | 'npy'
 
-/** What each command can print, the default on a terminal first; `piped`: the default elsewhere. */
+/** The formats of each command, the default on a terminal first. `piped` is the default elsewhere. */
 export const FORMATS = {
   ls: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
   scan: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
@@ -16,10 +16,9 @@ export const FORMATS = {
 
 export type Command = keyof typeof FORMATS
 
-/** What a command can print. */
 export type FormatOf<C extends Command> = (typeof FORMATS)[C]['names'][number]
 
-/** What the ending of a file name says. */
+/** Formats by the ending of a file's name. */
 const ENDINGS: Readonly<Record<string, FormatName>> = {
   '.csv': 'csv',
   '.json': 'json',
@@ -29,7 +28,7 @@ const ENDINGS: Readonly<Record<string, FormatName>> = {
   '.txt': 'table',
 }
 
-/** The format that the name of a file stands for; undefined where it says nothing. */
+/** The format that a file's name tells, if any. */
 export function formatOfName(path: string): FormatName | undefined {
   return ENDINGS[/\.[^./\\]+$/.exec(path)?.[0].toLowerCase() ?? '']
 }

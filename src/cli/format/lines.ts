@@ -1,6 +1,6 @@
 /**
- * Lines for other programs: rows of a scan, cells, JSON. On a terminal whatever could do harm is spelled out; JSON parses to
- * the same.
+ * Lines for other programs: rows of a scan, cells, JSON. On a terminal, whatever could do harm is escaped; JSON still parses
+ * to the same.
  */
 
 import { type RowFormat, type RowFormatName, rowText, type StatisticName } from '../../index.js'
@@ -13,12 +13,12 @@ export type RowWriter = Pick<RowFormat, 'head' | 'line'>
 export function rowLines(name: RowFormatName, reductions: readonly StatisticName[], onTerminal: boolean): RowWriter {
   const format = rowText.rowFormat(name, reductions)
   if (!onTerminal) return format
-  const spelled = name === 'csv' ? safe : safeJson
-  // The newline that ends a line is no part of what is spelled out.
-  return { ...format, line: row => `${spelled(format.line(row).slice(0, -1))}\n` }
+  const escaped = name === 'csv' ? safe : safeJson
+  // The final newline is not escaped.
+  return { ...format, line: row => `${escaped(format.line(row).slice(0, -1))}\n` }
 }
 
-/** A line of cells; what is not known is an empty one. */
+/** A line of cells. An unknown value is an empty cell. */
 export function csvLine(cells: readonly (string | number | boolean | null | undefined)[], onTerminal: boolean): string {
   const line = cells.map(cell => rowText.csvCell(cell == null ? '' : String(cell))).join(',')
   return `${onTerminal ? safe(line) : line}\n`

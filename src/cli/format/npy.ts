@@ -21,10 +21,10 @@ const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
   complex128: '<c16',
 }
 
-/** numpy stores strings all as long as the longest one; more than this is refused. */
+/** numpy stores every string at the length of the longest. More than this is refused. */
 const MAX_STRING_BYTES = 2 ** 32
 
-/** The bytes of the file, a piece at a time. */
+/** The bytes of the file, in pieces. */
 export function* npyChunks({ dtype, shape, data, bytes }: TensorValue): Generator<Uint8Array> {
   if (dtype === 'string') {
     yield* stringChunks(data as readonly string[], shape)

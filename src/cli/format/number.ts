@@ -30,7 +30,7 @@ export function countText(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** `0, 10, 20`; of many the first. */
+/** `0, 10, 20`; only the first of many. */
 export function shortList(texts: readonly (string | number)[]): string {
   return texts.length > 8 ? `${texts.slice(0, 8).join(', ')} and ${countText(texts.length - 8)} more` : texts.join(', ')
 }

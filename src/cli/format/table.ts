@@ -1,4 +1,4 @@
-/** Rows as a table for people. Widths are known before the first row, so that rows are shown as they come. */
+/** Rows as a table for people. Widths are set before the first row, so that rows are shown as they come. */
 
 import type { ScanRow, StatisticName } from '../../index.js'
 import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
@@ -15,7 +15,7 @@ export interface TableScope {
   readonly lastStep: number
 }
 
-/** Longer names stick out; one of them does not widen the table for all. */
+/** Longer names stick out of the column instead of widening it for all rows. */
 const MAX_NAME_WIDTH = 60
 const NUMBER_WIDTH = 12
 
@@ -64,8 +64,8 @@ export function tableFormat(reductions: readonly StatisticName[], scope: TableSc
 function widest(head: string, names: readonly string[]): number {
   let width = head.length
   for (const name of names) {
-    const own = widthOf(safeName(name))
-    if (own <= MAX_NAME_WIDTH && own > width) width = own
+    const nameWidth = widthOf(safeName(name))
+    if (nameWidth <= MAX_NAME_WIDTH && nameWidth > width) width = nameWidth
   }
   return width
 }

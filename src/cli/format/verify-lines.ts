@@ -1,17 +1,17 @@
-/** Problems of a trial for other programs, one a line. The keys, the columns and their order don't change. */
+/** Problems of a trial for other programs, one per line. The keys, the columns and their order don't change. */
 
 import type { Verification, VerifyProblem } from '../../index.js'
 import { csvLine, jsonLine } from './lines.js'
 
 export interface VerifyFormat {
-  /** What comes before all; whole lines. */
+  /** What comes first, as whole lines. */
   readonly head: string
-  /** A problem or note, as soon as it is there. */
+  /** A problem or note, as soon as it is found. */
   line(problem: VerifyProblem): string
   end(trial: string, verification: Verification): string
 }
 
-/** What is told of a problem or note. */
+/** The keys of a problem or note. */
 const FIELDS = [
   'severity',
   'code',
@@ -26,13 +26,13 @@ const FIELDS = [
   'message',
 ] as const
 
-/** Comma-separated values; what was checked is not told. @param onTerminal spell out what could do harm on a terminal */
+/** Comma-separated values, without a summary. @param onTerminal escape what could do harm on a terminal */
 export function verifyCsv(onTerminal: boolean): VerifyFormat {
   const line = (cells: readonly (string | number | null)[]) => csvLine(cells, onTerminal)
   return { head: line(FIELDS), line: problem => line(FIELDS.map(field => problem[field])), end: () => '' }
 }
 
-/** JSON objects. @param onTerminal spell out what could do harm on a terminal; the JSON parses to the same */
+/** JSON objects. @param onTerminal escape what could do harm on a terminal; the JSON parses to the same */
 export function verifyJsonl(onTerminal: boolean): VerifyFormat {
   return {
     head: '',

@@ -31,8 +31,8 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
   const byFile = (problems: readonly VerifyProblem[]): string[] => {
     const files = new Map<string, VerifyProblem[]>()
     for (const problem of problems) {
-      const known = files.get(problem.file)
-      if (known) known.push(problem)
+      const ofFile = files.get(problem.file)
+      if (ofFile) ofFile.push(problem)
       else files.set(problem.file, [problem])
     }
     return [...files].map(
@@ -40,7 +40,7 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
     )
   }
 
-  /** One of each kind, and how many there are. */
+  /** The first note of each kind, and how many there are. */
   const notesText = ({ notes, noteCounts }: Verification): string[] => {
     const codes = Object.entries(noteCounts)
     if (codes.length === 0) return []
@@ -52,10 +52,10 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
     return [`${colors.bold('Notes')}\n${lines.join('')}`]
   }
 
-  const untoldText = ({ problems, problemCounts }: Verification): string[] => {
+  const unlistedText = ({ problems, problemCounts }: Verification): string[] => {
     const lines = Object.entries(problemCounts).flatMap(([code, count]) => {
-      const told = problems.filter(problem => problem.code === code).length
-      return count > told ? [`  ${code}: ${countText(count - told)} more\n`] : []
+      const listed = problems.filter(problem => problem.code === code).length
+      return count > listed ? [`  ${code}: ${countText(count - listed)} more\n`] : []
     })
     return lines.length > 0 ? [`${colors.bold('Not told one by one')}\n${lines.join('')}`] : []
   }
@@ -81,7 +81,7 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
       return [
         `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}\n`,
         ...byFile(problems),
-        ...untoldText(verification),
+        ...unlistedText(verification),
         ...notesText(verification),
         `${[`Checked ${checked} in ${cost}`, ...uncheckedText(stats)].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
       ].join('\n')
@@ -89,7 +89,7 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
   }
 }
 
-/** What nobody can know of values, if there are any of which nobody can. */
+/** How many records have values that no checksum covers. */
 function uncheckedText({ records, recordsWithoutChecksum: without }: Verification['stats']): string[] {
   if (!(without > 0)) return []
   const some = `${countText(without)} of ${counted(records, 'record')} ${without === 1 ? 'carries' : 'carry'}`

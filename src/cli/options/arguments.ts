@@ -1,15 +1,15 @@
-/** What is written on the command line, read. */
+/** Parsers of command line arguments. */
 
 import { InvalidArgumentError } from 'commander'
 import type { StepSlice } from '../../index.js'
 import { type Command, FORMATS, type FormatName, formatNames } from '../format/formats.js'
 
-/** Gathers an option that can be given several times. */
+/** Gathers the values of a repeatable option. */
 export function collect(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value]
 }
 
-/** A path, without the blanks that came along when it was copied. */
+/** A path, without blanks around it that were copied with it. */
 export function pathText(text: string): string {
   const path = text.trim()
   if (path === '') throw new InvalidArgumentError('Expected a path, got an empty text.')
@@ -27,7 +27,7 @@ export function wholeNumberArgument(text: string): number {
   return Number(text)
 }
 
-/** Steps as they are asked for, and what that means. */
+/** Steps as they were written, and what that selects. */
 export interface StepsText {
   readonly text: string
   readonly selection: { readonly only: readonly (number | StepSlice)[] }
@@ -65,10 +65,10 @@ export function oneStep(text: string): number {
   return step
 }
 
-/** @returns what reads the name of a format, one of those that the command has */
+/** @returns a parser for the formats of a command */
 export function formatName(command: Command): (text: string) => FormatName {
   return text => {
-    // Tornasole's users know it as that.
+    // Tornasole's name for it.
     const name = command === 'rule-invoker' && text === 'text' ? 'table' : text
     const known = FORMATS[command].names.find(known => known === name)
     if (known === undefined) throw new InvalidArgumentError(`Expected ${formatNames(command)}.`)
@@ -82,12 +82,12 @@ export function reductionList(text: string): readonly string[] | 'all' {
   return names.includes('all') ? 'all' : names
 }
 
-/** Modes are written in capitals; any will do here. */
+/** Modes are in upper case, but may be written in any. */
 export function upperCase(text: string): string {
   return text.toUpperCase()
 }
 
-/** `a,b`: paths, or other words, without commas in them. */
+/** `a,b`: paths or other words that contain no comma. */
 export function commaSeparated(text: string): readonly string[] {
   const words = text
     .split(',')
@@ -107,13 +107,13 @@ export function seconds(text: string): number {
 
 /** A rule as `--rule` names it. */
 export interface RuleText {
-  /** All of it, as it was given. */
+  /** The whole argument. */
   readonly text: string
   readonly rule: string
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** `NAME,k=v,k=v`. What has no `k=` of its own goes on with the value before: a value may hold commas. Repeatable. */
+/** `NAME,k=v,k=v`, repeatable. A piece without `k=` continues the value before it, so that values may contain commas. */
 export function ruleTexts(text: string, previous: readonly RuleText[] = []): readonly RuleText[] {
   const [name = '', ...pieces] = text.split(',')
   const rule = name.trim()

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { pathText } from './arguments.js'
 import { completed, formatOption, MEMORY, OUT, type RunCommand, THREADS, TRIAL } from './options.js'
 
-/** A repair that is interrupted removes thousands of files of its copy. */
+/** An interrupted repair may have to remove thousands of files. */
 const REPAIR_GRACE_MS = 60_000
 
 /** Adds them to the command line. */

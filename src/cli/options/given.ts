@@ -1,32 +1,30 @@
-/** What the options of a command come to, where that is more than what each says by itself. */
+/** Settles options that depend on each other or on the machine: format, output and threads. */
 
-import { type CheckLevel, maxThreads, UsageError } from '../../index.js'
+import { maxThreads, UsageError } from '../../index.js'
 import { type Command, FORMATS, type FormatName, type FormatOf, formatNames, formatOfName } from '../format/formats.js'
 import { note } from '../terminal.js'
 
 interface GivenFlags {
-  /** Short for a format of JSON. */
+  /** Short for `--format json` (ls) or `--format jsonl`. */
   readonly json?: boolean
   readonly format?: FormatName
   readonly out?: string
   readonly threads?: number
-  readonly checkLevel?: CheckLevel
-  readonly s3Cache?: string
 }
 
-/** What every command knows before it begins. */
+/** What is settled before a command begins. */
 interface Settled<C extends Command> {
   readonly format: FormatOf<C>
-  /** Whether what is printed is seen there, and not by a program. */
+  /** Whether the output is shown on a terminal. */
   readonly onTerminal: boolean
 }
 
 /**
- * The options with a format, no file where standard output is meant, and no more threads than can help.
- * @throws UsageError for what contradicts itself: a format and a file name
+ * Adds a format to the options, drops `--out -`, which is standard output, and caps the threads at what can help.
+ * @throws UsageError if the format contradicts the name of the file
  */
 export function settle<C extends Command, O extends GivenFlags>(command: C, trial: string, options: O): O & Settled<C> {
-  // For these it is a directory.
+  // Their --out is a directory.
   const isFile = command !== 'repair' && command !== 'reindex'
   const out = isFile && options.out === '-' ? undefined : options.out
   const file = isFile ? out : undefined
@@ -52,7 +50,7 @@ function formatFor(command: Command, asked: FormatName | undefined, out: string 
   return format
 }
 
-/** Says so where fewer are started than were asked for; what makes no sense at all is left for the library to refuse. */
+/** Notes if fewer threads are started than were asked for. The library itself refuses absurd numbers. */
 function threadsOf(trial: string, { threads: asked }: GivenFlags): { readonly threads?: number } {
   if (asked === undefined) return {}
   const threads = maxThreads(trial)

@@ -1,11 +1,11 @@
-/** What several commands have in common: their options, and what these say of themselves. */
+/** The options that several commands share, with their help. */
 
 import { type Command, Option } from 'commander'
 import { EXIT_HELP } from '../exit.js'
 import { type Command as CommandName, FORMATS, formatNames } from '../format/formats.js'
 import { collect, formatName, pathText, stepsText, wholeNumberArgument } from './arguments.js'
 
-/** Runs the work of a command and sets the exit code. @param graceMs after a signal, before it is ended by force */
+/** Runs a command and sets the exit code. @param graceMs how long it may take to end after a signal */
 export type RunCommand = (
   command: string,
   work: (signal: AbortSignal) => Promise<number>,
@@ -56,19 +56,18 @@ export function formatOption(name: CommandName): Option {
   return option('--format <FORMAT>', text, formatName(name))
 }
 
-/** An option whose value is read. @param read takes what the same option gave before, too */
+/** An option with a parser. @param read also gets the option's previous value */
 function option<T>(flags: string, description: string, read: (text: string, previous: T) => T): Option {
   return new Option(flags, description).argParser(read)
 }
 
-/** A command with what all have: the options of S3, and a help that ends with the exit codes. */
+/** Adds what all commands have: the options of S3, and help that ends with the exit codes. */
 export function completed(command: Command, help: string): Command {
   return withS3Options(command)
     .showHelpAfterError(`See trialscan ${command.name()} --help.`)
     .addHelpText('after', `\n${help}\n${EXIT_HELP}`)
 }
 
-/** What the command line can say of trials on S3. */
 function withS3Options(command: Command): Command {
   return command
     .option('--s3-endpoint <URL>', 'of S3: the server (default: AWS_ENDPOINT_URL_S3, else that of AWS)')

@@ -1,4 +1,4 @@
-/** What the options of S3 come to for the trials of a command. */
+/** The options for trials on S3. */
 
 import { type S3Options, UsageError } from '../../index.js'
 
@@ -12,7 +12,7 @@ export interface S3Flags {
   readonly s3ListLimit?: number
 }
 
-/** What `createTrial` calls them. */
+/** Their names in `createTrial`. */
 const OPTION_NAMES = {
   s3Endpoint: 'endpoint',
   s3Region: 'region',
@@ -27,15 +27,15 @@ type FlagName = keyof typeof OPTION_NAMES
 const FLAG_NAMES = Object.keys(OPTION_NAMES) as FlagName[]
 
 /**
- * As `s3OptionsOf`, for a command of one trial.
- * @throws UsageError for a trial that is not on S3
+ * As `s3OptionsOf`, for a command with one trial.
+ * @throws UsageError for flags if the trial is not on S3
  */
 export function s3OptionsFor(trial: string, flags: S3Flags): { readonly s3?: S3Options } {
   expectS3(flags, [trial])
   return s3OptionsOf(flags)
 }
 
-/** @throws UsageError for flags that have an effect on none of the trials */
+/** @throws UsageError for flags if none of the trials is on S3 */
 export function expectS3(flags: S3Flags, trials: readonly string[]): void {
   if (trials.some(isOnS3)) return
   const [idle] = givenNames(flags)
@@ -48,7 +48,7 @@ export function isOnS3(trial: string): boolean {
   return /^\s*s3:\/\//i.test(trial)
 }
 
-/** As `createTrial` takes them; nothing where nothing was said. */
+/** The options as `createTrial` takes them; empty without flags. */
 export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
   const given = givenNames(flags)
   return given.length > 0 ? { s3: Object.fromEntries(given.map(name => [OPTION_NAMES[name], flags[name]])) } : {}

@@ -1,6 +1,6 @@
 /** What rules report: findings, missing data and problems; and the logger that they write to. */
 
-import type { TrialscanError } from '../errors.js'
+import { StepUnavailable, TensorUnavailable, TensorUnavailableForStep, type TrialscanError } from '../errors.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
 
 /** A rule's condition is met, by a tensor or by a step as a whole. */
@@ -54,6 +54,13 @@ export function problemAt(step: number, error: TrialscanError): Omit<Problem, 't
     tensor: typeof tensor === 'string' && tensor !== '' ? tensor : null,
     error,
   }
+}
+
+/** Whether a rule can't judge for lack of data, which is no fault of its own. */
+export function isUnavailable(error: unknown): error is TensorUnavailable | TensorUnavailableForStep | StepUnavailable {
+  return (
+    error instanceof TensorUnavailable || error instanceof TensorUnavailableForStep || error instanceof StepUnavailable
+  )
 }
 
 /** Where rules log. `console` is one. */

@@ -1,9 +1,10 @@
 /** Invokes one rule step by step, like smdebug's invoke_rule (rules.md §3). */
 
 import { WAIT_OPTIONS, type WaitOptions } from '../catalog/wait.js'
-import { RuleEvaluationConditionMet, StepUnavailable, TensorUnavailable, TensorUnavailableForStep } from '../errors.js'
+import { RuleEvaluationConditionMet } from '../errors.js'
 import { MEASURE_OPTIONS, type MeasureOptions } from '../measure/measure.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
+import { isUnavailable } from './finding.js'
 import { expectRule, type Rule } from './rule.js'
 import { runs } from './turns.js'
 
@@ -48,13 +49,8 @@ async function invokeSteps(rule: Rule, options: InvokeOptions): Promise<void> {
         if (raiseEvalCond) throw error
         rule.logger.info(error.message)
         if (error.endOfRule) return
-      } else if (
-        error instanceof TensorUnavailableForStep ||
-        error instanceof StepUnavailable ||
-        error instanceof TensorUnavailable
-      ) {
-        rule.logger.debug(`${rule.name}: ${error.message}`)
-      } else throw error
+      } else if (isUnavailable(error)) rule.logger.debug(`${rule.name}: ${error.message}`)
+      else throw error
     }
   }
 }

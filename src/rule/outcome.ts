@@ -1,15 +1,8 @@
 /** The outcome of an evaluation: findings, what could not be judged, and which rules have ended. */
 
-import {
-  FormatError,
-  QueryError,
-  StepUnavailable,
-  StoreError,
-  TensorUnavailable,
-  TensorUnavailableForStep,
-} from '../errors.js'
+import { FormatError, QueryError, StoreError } from '../errors.js'
 import { stateOf, type Trial } from '../trial/trial.js'
-import { type Finding, type Missing, type Problem, problemAt } from './finding.js'
+import { type Finding, isUnavailable, type Missing, type Problem, problemAt } from './finding.js'
 import type { Rule } from './rule.js'
 
 export class Outcome {
@@ -45,11 +38,7 @@ export class Outcome {
 
   /** Records what a rule threw. Unavailable data and unreadable bytes don't end the rule; any other error does. */
   failed(rule: Rule, step: number, error: unknown): void {
-    if (
-      error instanceof TensorUnavailable ||
-      error instanceof TensorUnavailableForStep ||
-      error instanceof StepUnavailable
-    ) {
+    if (isUnavailable(error)) {
       rule.logger.debug(`${rule.name} at step ${step}: ${error.message}`)
       const earlier = this.#unavailable.get(rule)
       if (earlier) earlier.count++

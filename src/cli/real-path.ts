@@ -83,7 +83,7 @@ async function expectNoFileOf(trial: string, path: string, flag = '--out'): Prom
   }
 }
 
-/** Whether a link of a trial leads to a place that is meant, such as a file of git-annex. */
+/** Whether `isMeant` accepts the target of any symbolic link in a trial: files can lie in git-annex, for example. */
 async function isLinkOf(realTrial: string, isMeant: (target: string) => boolean): Promise<boolean> {
   for (const part of ['', ...PARTS]) {
     const entries = await readdir(join(realTrial, part), { recursive: part !== '', withFileTypes: true }).catch(

@@ -314,7 +314,7 @@ export class Diagnosis {
     if (link === 'gradient' && this.#namesWeights) {
       return GRADIENTS.map(prefix => byTensor.get(prefix + tensor)).find(known => known)
     }
-    // Within a step, one worker's trouble does not reach the others.
+    // Within a step, workers don't affect each other.
     if (overall.step < step || worker === null) return overall
     return byWorker.get(worker) ?? byWorker.get(null)
   }

@@ -56,7 +56,7 @@ export function problemAt(step: number, error: TrialscanError): Omit<Problem, 't
   }
 }
 
-/** Whether a rule can't judge for lack of data, which is no fault of its own. */
+/** Whether an error says only that data are missing, which does not end a rule. */
 export function isUnavailable(error: unknown): error is TensorUnavailable | TensorUnavailableForStep | StepUnavailable {
   return (
     error instanceof TensorUnavailable || error instanceof TensorUnavailableForStep || error instanceof StepUnavailable

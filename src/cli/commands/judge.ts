@@ -106,13 +106,13 @@ export interface Judging {
   readonly output: Output
   /** Undefined: all. */
   readonly steps: StepsText | undefined
-  readonly modeSteps: StepsText | undefined
+  readonly modeSteps?: StepsText | undefined
   readonly follow: boolean
   /** Seconds. Undefined: as long as the rules need. */
   readonly timeout: number | undefined
   /** Seconds between polls. Undefined: the store's default. */
-  readonly poll: number | undefined
-  readonly threads: number | undefined
+  readonly poll?: number | undefined
+  readonly threads?: number | undefined
   /** Stop at the first step with a finding. */
   readonly stopAtFirst: boolean
   readonly failOnFinding: boolean
@@ -311,7 +311,10 @@ function isOutOfRange({ steps, modeSteps, rules }: Judging, judged: JudgingRepor
   return judged.steps === 0 && rules.length > 0 && (steps ?? modeSteps) !== undefined
 }
 
-/** What rules that were asked for by name lacked, and so judged nothing. If none was asked for and none judged: of all. */
+/**
+ * Data missing for rules that were asked for by name and judged nothing. If none was asked for: for all rules, provided
+ * that none judged anything.
+ */
 function notJudged({ rules, asked }: Judging, { missing, findings }: JudgingReport): readonly Missing[] {
   const isIdle = (rule: Rule): boolean =>
     missing.some(lack => !lack.partial && isFindingOf(rule)(lack)) && !findings.some(isFindingOf(rule))

@@ -66,11 +66,8 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       steps: isRanged
         ? { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: { only: [{ begin: startStep, end: endStep }] } }
         : undefined,
-      modeSteps: undefined,
       follow: true,
       timeout: flags.timeout,
-      poll: undefined,
-      threads: undefined,
       stopAtFirst: raiseRuleEvalCondException,
       failOnFinding: true,
       signal,

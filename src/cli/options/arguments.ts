@@ -9,7 +9,7 @@ export function collect(value: string, previous: readonly string[] = []): readon
   return [...previous, value]
 }
 
-/** A path, without blanks around it that were copied with it. */
+/** A path. Blanks around it, as copying leaves them, are dropped. */
 export function pathText(text: string): string {
   const path = text.trim()
   if (path === '') throw new InvalidArgumentError('Expected a path, got an empty text.')

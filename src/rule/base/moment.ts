@@ -1,4 +1,4 @@
-/** What rules judge: steps of workers, in sequences. And what a rule remembers of each sequence. */
+/** The moments that rules judge, which are steps of workers in sequences, and a rule's memory of each sequence. */
 
 import type { Catalog } from '../../catalog/catalog.js'
 import type { WorkerStep, WorkerSteps } from '../../catalog/worker-steps.js'
@@ -74,8 +74,8 @@ export function stepsOfWorkers(saved: WorkerSteps): ReadonlyMap<Worker, StepsOfW
   const cached = stepsBySequence.get(saved)
   if (cached) return cached
   const byWorker = new Map<Worker, StepsOfWorker>()
-  for (const [worker, own] of saved.groupBy(({ worker }) => [worker])) {
-    byWorker.set(worker, new Map<Sequence, WorkerSteps>([['all', own], ...own.groupBy(({ mode }) => [mode])]))
+  for (const [worker, all] of saved.groupBy(({ worker }) => [worker])) {
+    byWorker.set(worker, new Map<Sequence, WorkerSteps>([['all', all], ...all.groupBy(({ mode }) => [mode])]))
   }
   stepsBySequence.set(saved, byWorker)
   return byWorker

@@ -89,6 +89,8 @@ export interface Evaluation {
 
 /** Questions that are asked at once: what is kept of one, with its share of a record's moments, is some 500 bytes. */
 const WINDOW_QUESTIONS = 1 << 17
+/** Judgements of a rule about a step, likewise: where a step has few tensors, it takes more than its questions, some 3 kB. */
+const WINDOW_JUDGEMENTS = 1 << 15
 /**
  * Bytes of values that are handed out at once, for each thread that is asked for. So much is read where it is used; a larger
  * window takes longer, since every value then lies in memory that is new: 60 steps of 1.3 MB took 80 ms of a core with 64 MiB and 52 with
@@ -244,7 +246,8 @@ class Evaluator {
       const step = queue.steps[queue.at]!
       // The next step is taken to want as much as the last.
       const valueBytes = inquiry.valueByteLength
-      if (inquiry.questionCount >= WINDOW_QUESTIONS || 2 * valueBytes - before > this.#valueLimit(inquiry)) break
+      const isFull = inquiry.questionCount >= WINDOW_QUESTIONS || prepared.length >= WINDOW_JUDGEMENTS
+      if (isFull || 2 * valueBytes - before > this.#valueLimit(inquiry)) break
       before = valueBytes
       queue.at++
       group.done.add(step)

@@ -1,5 +1,7 @@
 /** A catalog in columns: what is put in comes out, whatever it is, and what is alike is kept once. */
 
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { Catalog } from '#dist/catalog/catalog.js'
 import { int32Column } from '#dist/catalog/columns/column.js'
@@ -151,5 +153,38 @@ describe('index files', () => {
       undefined,
       undefined,
     ])
+  })
+
+  // Objects for each of them took a kilobyte.
+  it('take few bytes each, though no two list the same', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect: () => void = runInNewContext('gc')
+    const held = (): number => {
+      collect()
+      const { heapUsed, arrayBuffers } = process.memoryUsage()
+      return heapUsed + arrayBuffers
+    }
+    const before = held()
+    const count = 200_000
+    const columns = new IndexColumns()
+    for (let i = 0; i < count; i++) {
+      const eventFile = eventFilePath(i, 'worker_0')
+      columns.add(step(i), 'worker_0', {
+        mode: 'TRAIN',
+        modeStep: i,
+        eventFile,
+        tensors: [place('loss', i)],
+        shapes: [],
+      })
+    }
+    const rows = Int32Array.from({ length: count }, (_, row) => row)
+    const options = { numWorkers: null, isTornasole: false, ended: true, incompleteStepWindow: 1000 }
+    const { workerSteps, byTensor, steps } = await Catalog.of({ columns, rows, faults: new Map() }, options)
+    expect(byTensor.get('loss')?.length).toBe(count)
+    let bytes = 0
+    for (const { tensors } of workerSteps) bytes += tensors.get('loss')?.value?.byteLength ?? 0
+    expect([bytes, steps.all.length]).toEqual([100 * count, count])
+    expect((held() - before) / count).toBeLessThan(300)
+    expect(workerSteps.at(-1)?.eventFile).toBe(eventFilePath(count - 1, 'worker_0'))
   })
 })

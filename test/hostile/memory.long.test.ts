@@ -1,12 +1,19 @@
 /** What a process may take, and does: address space under `ulimit -v`, threads, and trials of a million of everything. */
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { eventFilePath, indexFilePath, indexFileText, TrialWriter } from '../../fixtures/event-writer.js'
+import {
+  encodeEvent,
+  eventFilePath,
+  frameRecord,
+  indexFilePath,
+  indexFileText,
+  TrialWriter,
+} from '../../fixtures/event-writer.js'
 import { CLI, type Outcome, PLAIN } from '../cli/run.js'
 import { measured } from './measured.js'
 
@@ -84,6 +91,7 @@ describe('very many', () => {
   const weights = join(scratch, 'weights')
   const million = join(scratch, 'million')
   const steps = join(scratch, 'steps')
+  const files = join(scratch, 'files')
   const data = new Uint8Array(Float32Array.of(1, 2, 3, 4).buffer)
 
   beforeAll(() => {
@@ -92,6 +100,7 @@ describe('very many', () => {
     ofWeights.step({ step: 0, mode: 'TRAIN', tensors })
     ofWeights.end()
     writeMillion(million)
+    writeFiles(files)
     const ofSteps = new TrialWriter(steps)
     for (let step = 0; step < 10_000; step++) {
       const scalars = ['loss', 'accuracy', 'learning_rate'].map(name => ({
@@ -126,6 +135,36 @@ describe('very many', () => {
     writeFileSync(join(directory, indexFilePath(0, 'worker_0')), indexFileText({ ...index, tensor_payload: payload }))
   }
 
+  /** A tensor at each step, a thousand steps in an event file. */
+  function writeFiles(directory: string): void {
+    const writer = new TrialWriter(directory, { numWorkers: 1 })
+    const tensor = { dtype: 'float32', shape: [1], content: data.subarray(0, 4) } as const
+    for (let first = 0; first < 100_000; first += 1000) {
+      const eventFile = eventFilePath(first, 'worker_0')
+      const records: Uint8Array[] = []
+      mkdirSync(dirname(join(directory, indexFilePath(first, 'worker_0'))), { recursive: true })
+      for (let step = first, start = 0; step < first + 1000; step++) {
+        const event = {
+          wallTime: 1.7e9,
+          step,
+          values: [{ tag: 'loss', mode: 'TRAIN', modeStep: step, tensor }],
+        } as const
+        const record = frameRecord(encodeEvent(event), { checksum: 'constant' })
+        const index = indexFileText({
+          meta: { mode: 'TRAIN', mode_step: step, event_file_name: eventFile },
+          tensor_payload: [{ tensorname: 'loss', start_idx: start, length: record.length }],
+          shape_payload: [],
+        })
+        writeFileSync(join(directory, indexFilePath(step, 'worker_0')), index)
+        records.push(record)
+        start += record.length
+      }
+      mkdirSync(dirname(join(directory, eventFile)), { recursive: true })
+      writeFileSync(join(directory, eventFile), Buffer.concat(records))
+    }
+    writer.end()
+  }
+
   afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
   const commands = ['ls', 'scan', 'check', 'verify'] as const
@@ -142,6 +181,17 @@ describe('very many', () => {
     const { code, peak } = await measured(command, million, ...(command === 'ls' ? [] : ['--threads', '0']))
     expect(code).toBe(0)
     expect(peak).toBeLessThan(1e9)
+  })
+
+  // Each index file lists another place. What threads take besides is bounded above.
+  it.each([
+    ['scan', 500],
+    ['check', 750],
+    ['verify', 350],
+  ] as const)('100,000 index files: %s takes less than %d MiB', { timeout: 300_000 }, async (command, limit) => {
+    const { code, peak } = await measured(command, files, '--threads', '2')
+    expect(code).toBe(command === 'check' ? 1 : 0)
+    expect(peak).toBeLessThan(limit * MIB)
   })
 
   it.each(commands)('10,000 steps: %s', { timeout: 300_000 }, async command => {

@@ -166,6 +166,22 @@ describe('what it gives', () => {
     expect(onProgress).toHaveBeenLastCalledWith({ doneSteps: 4, totalSteps: 4, readBytes: 0, findings: 4 })
   })
 
+  it('steps in windows of some ten thousand judgements, though they ask nothing', async () => {
+    class Never extends Rule {
+      invokeAtStep(): boolean {
+        return false
+      }
+    }
+    const trial = await weights(100)
+    const onProgress = vi.fn()
+    await evaluate(
+      Array.from({ length: 700 }, () => new Never(trial)),
+      { onProgress },
+    )
+    const done = onProgress.mock.calls.map(([{ doneSteps }]) => doneSteps)
+    expect(done).toEqual([47, 94, 100])
+  })
+
   it('judges several trials, step by step', async () => {
     const trials = [await weights(2), await weights(3)]
     const { findings } = await evaluate(trials.map((trial, i) => new Always(trial, { name: `${i}` })))

@@ -9,12 +9,15 @@ import { EngineError } from '../errors.js'
 /** A `WebAssembly.Module`. */
 export type CompiledCore = object
 
-/** For what is needed only once: as imports, the two would take 4 ms of every process, whether it has an engine or not. */
-const require = createRequire(import.meta.url)
-const fileSystem = (): typeof import('node:fs') => require('node:fs')
+/**
+ * For what is needed only once: as imports, the two would take 4 ms of every process, whether it has an engine or not. Making
+ * the function that requires takes another 0.4 ms.
+ */
+const moduleLoader = (): NodeJS.Require => createRequire(import.meta.url)
+const fileSystem = (): typeof import('node:fs') => moduleLoader()('node:fs')
 
 /** AssemblyScript's loader, which instantiates the core. */
-export const loader = (): typeof import('@assemblyscript/loader') => require('@assemblyscript/loader')
+export const loader = (): typeof import('@assemblyscript/loader') => moduleLoader()('@assemblyscript/loader')
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)
 

@@ -1,5 +1,5 @@
 /** What a definition hands to the runner. */
-import { stopwatch } from './measure.js'
+import { stopwatch } from '#dist/cli/bench/measure.js'
 
 /** Somebody who is measured. */
 export interface Contender {

@@ -1,6 +1,7 @@
 /** Writes the table of README.md's "Speed" from the newest record. `npm run bench:readme` */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { RECORDS, type Record } from './record.js'
+import { digits } from './report.js'
 import { type Target, targetsOf } from './targets.js'
 
 const README = new URL('../README.md', import.meta.url)
@@ -37,7 +38,32 @@ function section(record: Record, name: string): string {
     ...targets.map(line),
     '',
     `${met} targets met, ${missed} not. Not measured: ${[...absent, ...NOT_DONE].join('; ')}.`,
+    ...losses(record),
   ].join('\n')
+}
+
+/** Where somebody else is faster in the record. C is the limit: of it, how far off it is. */
+function losses({ results }: Record): string[] {
+  const faster = (peer: RegExp) =>
+    results.flatMap(({ definition, size, engines }) =>
+      engines.flatMap(({ engine, ratio }) =>
+        ratio < 1 && peer.test(engine) ? [{ work: `${definition}: ${size}`, engine, ratio }] : [],
+      ),
+    )
+  const limits = faster(/^C$/)
+  const ratios = limits.map(({ ratio }) => ratio).sort((a, b) => a - b)
+  const limit = `${limits.length} cases`
+  return [
+    '',
+    'Where others are faster than trialscan; the ratio is their time divided by ours:',
+    '',
+    '| work | faster | ratio |',
+    '| --- | --- | ---: |',
+    ...faster(/^(plain JS|numpy|tfjs|protobufjs|@)/).map(
+      ({ work, engine, ratio }) => `| ${work} | ${engine} | ${digits(ratio)}× |`,
+    ),
+    `| kernels and checksums in memory: ${limit} | C, the limit | ${digits(ratios[0]!)}× to ${digits(ratios.at(-1)!)}× |`,
+  ]
 }
 
 function line({ what, beside, limit, outcome }: Target): string {

@@ -1,5 +1,5 @@
 /** What `npm run bench -- --record` writes. */
-import type { Effort } from './measure.js'
+import type { Effort } from '#dist/cli/bench/measure.js'
 import type { Result } from './report.js'
 
 /** Where records are kept. */

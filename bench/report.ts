@@ -1,7 +1,8 @@
 /** Results as a person reads them. */
+
+import type { Measured } from '#dist/cli/bench/measure.js'
 import type { Case } from './definition.js'
 import { NAME } from './engines/ours.js'
-import type { Measured } from './measure.js'
 
 /** What was measured of a case. */
 export interface Result extends Omit<Case, 'contenders' | 'rounds'> {

@@ -1,5 +1,5 @@
 /** What trialscan has set itself, as ratios of one run, and what a record says of it. */
-import type { Measured } from './measure.js'
+import type { Measured } from '#dist/cli/bench/measure.js'
 import type { Record } from './record.js'
 import { digits, duration, type Result } from './report.js'
 

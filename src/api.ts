@@ -3,6 +3,7 @@
 export type { StepState } from './catalog/state.js'
 export { type StepRange, type StepSelection, type StepSlice, selectSteps } from './catalog/step-selection.js'
 export type { Waiting, WaitOptions } from './catalog/wait.js'
+export type { KnownMoments } from './engine/border/abi.js'
 export {
   type Complex,
   type ExactExtremes,

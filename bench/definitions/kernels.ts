@@ -1,4 +1,6 @@
 /** Reductions beside numpy's, those of a C compiler and tfjs': all 18, and the sets that are asked for most. */
+
+import { expectedReductions } from '#dist/cli/bench/reference.js'
 import { REDUCTIONS, type ReductionName } from '#dist/types.js'
 import { uniform } from '../../fixtures/random.js'
 import { type Case, contender, type Definition, type Options, sizeName } from '../definition.js'
@@ -7,7 +9,7 @@ import * as numpy from '../engines/numpy.js'
 import * as ours from '../engines/ours.js'
 import * as plainJs from '../engines/plain-js.js'
 import * as tfjs from '../engines/tfjs.js'
-import { expectedReductions, expectReductions, expectReductionsOfFloat32 } from '../reductions.js'
+import { expectReductions, expectReductionsOfFloat32 } from '../reductions.js'
 import { scratchFile } from '../scratch.js'
 
 const KIB = 1024

@@ -1,4 +1,6 @@
 /** All 18 reductions of a tensor, and some of them alone. */
+
+import { expectedReductions } from '#dist/cli/bench/reference.js'
 import { Engine } from '#dist/engine/engine.js'
 import { Moments, setFor } from '#dist/engine/moments.js'
 import { REDUCTIONS, type ReductionName } from '#dist/types.js'
@@ -7,7 +9,6 @@ import { uniform } from '../../fixtures/random.js'
 import { type Case, contender, type Definition, expectClose, type Options, sizeName } from '../definition.js'
 import * as ours from '../engines/ours.js'
 import * as plainJs from '../engines/plain-js.js'
-import { expectedReductions } from '../reductions.js'
 
 const MIB = 1 << 20
 

@@ -7,6 +7,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_HELP } from './exit.js'
+import { addBenchCommand } from './options/bench.js'
 import { addFileCommands } from './options/files.js'
 import { addRuleCommands } from './options/rules.js'
 import { addTensorCommands } from './options/tensors.js'
@@ -131,6 +132,7 @@ ${EXIT_HELP}`,
 addTensorCommands(program, runCommand)
 const invoker = addRuleCommands(program, runCommand)
 addFileCommands(program, runCommand)
+addBenchCommand(program, runCommand, version)
 
 /** Options of the command may have underscores (`--trial_dir`), as in Tornasole's. */
 function withDashes(argv: readonly string[], command: Command): readonly string[] {

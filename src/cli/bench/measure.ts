@@ -1,6 +1,13 @@
 /** Contenders side by side: rounds in which each has its turn, medians, and ratios within a round. */
+
 import { Bench } from 'tinybench'
-import type { Contender } from './definition.js'
+
+/** Somebody who is measured. */
+export interface Timed {
+  readonly engine: string
+  /** Does the work for about `ms` milliseconds, at least once, and gives the median of one run, in its unit. */
+  readonly turn: (ms: number) => Promise<number>
+}
 
 export interface Measured {
   readonly engine: string
@@ -25,7 +32,7 @@ const WARMUP_MS = 20
 /** Where answers go, so that nobody may skip the work. */
 const sink: { answer: unknown } = { answer: undefined }
 
-export async function measure(contenders: readonly Contender[], { rounds, turnMs }: Effort): Promise<Measured[]> {
+export async function measure(contenders: readonly Timed[], { rounds, turnMs }: Effort): Promise<Measured[]> {
   const medians = contenders.map((): number[] => [])
   for (let round = 0; round < rounds; round++) {
     // Who comes first changes, so that nobody always finds the caches as the same neighbour left them.

@@ -1,0 +1,275 @@
+/** The kernels beside plain JavaScript, numpy and tfjs: what is measured, and what the answers must be. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { REDUCTIONS, type ReductionName } from '../../index.js'
+import { crc32c } from '../../kernels/checksum.js'
+import { allclose } from '../../kernels/compare.js'
+import { moments } from '../../kernels/moments.js'
+import { measure, stopwatch, type Timed } from './measure.js'
+import { Numpy } from './numpy.js'
+import * as plainJs from './plain-js.js'
+import { expectedReductions } from './reference.js'
+import { Tfjs, type TfjsKernel } from './tfjs.js'
+
+export const OURS = 'trialscan'
+
+const KIB = 1024
+const MIB = KIB * KIB
+/** Of more, the sums of tfjs are off by more than anyone would forgive. */
+const MAX_TFJS_BYTES = MIB
+
+export interface KernelResult {
+  readonly kernel: string
+  readonly dtype: string
+  readonly bytes: number
+  readonly contenders: readonly {
+    readonly engine: string
+    /** Of one run. */
+    readonly ms: number
+    readonly gbPerSecond: number
+    /** How many times as long it takes as trialscan. */
+    readonly ratio: number
+  }[]
+}
+
+/** Who is measured besides trialscan and plain JS; null: not found. */
+export interface Peers {
+  readonly numpy: Numpy | null
+  readonly tfjs: Tfjs | null
+}
+
+/** An engine has given another answer than expected: its time would mean nothing. */
+export class WrongAnswer extends Error {
+  override readonly name = 'WrongAnswer'
+}
+
+export async function startPeers(): Promise<Peers> {
+  const [numpy, tfjs] = await Promise.all([Numpy.start(), Tfjs.start()])
+  return { numpy, tfjs }
+}
+
+interface Contender extends Timed {
+  readonly answer: () => Promise<ArrayLike<number>>
+  /** How far from the expected answer, of the size of the numbers that are added up for it. */
+  readonly tolerance: number
+}
+
+interface Case {
+  readonly kernel: string
+  readonly dtype: string
+  readonly bytes: number
+  readonly expected: Float64Array
+  readonly names: readonly string[]
+  readonly contenders: readonly Contender[]
+}
+
+/** In float32, sums of a million numbers are that far off. */
+const FLOAT32_TOLERANCE = 2e-3
+const FLOAT64_TOLERANCE = 1e-9
+
+/** Measures one case after the other. @throws WrongAnswer */
+export async function* measureKernels(
+  { numpy, tfjs }: Peers,
+  isQuick: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<KernelResult> {
+  const directory = mkdtempSync(join(tmpdir(), 'trialscan-bench-'))
+  const effort = isQuick ? { rounds: 3, turnMs: 40 } : { rounds: 5, turnMs: 200 }
+  try {
+    for (const make of casesOf(isQuick)) {
+      const { contenders, expected, names, ...about } = make({ numpy, tfjs }, directory)
+      for (const contender of contenders) expectAnswer(contender, await contender.answer(), expected, names, about)
+      const measured = await measure(
+        contenders.map(one => heeding(one, signal)),
+        effort,
+      )
+      yield {
+        ...about,
+        contenders: measured.map(({ engine, median, ratio }) => {
+          return { engine, ms: median, gbPerSecond: Number((about.bytes / median / 1e6).toPrecision(4)), ratio }
+        }),
+      }
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+function heeding({ engine, turn }: Timed, signal: AbortSignal): Timed {
+  return {
+    engine,
+    turn: ms => {
+      signal.throwIfAborted()
+      return turn(ms)
+    },
+  }
+}
+
+/** How many cases there are. */
+export function caseCount(isQuick: boolean): number {
+  return casesOf(isQuick).length
+}
+
+type MakeCase = (peers: Peers, directory: string) => Case
+
+/** Made when it is their turn, so that no two inputs are in memory at once. */
+function casesOf(isQuick: boolean): readonly MakeCase[] {
+  const sizes = isQuick ? [64 * KIB, MIB] : [64 * KIB, MIB, 64 * MIB]
+  return [
+    ...sizes.map(
+      (bytes): MakeCase =>
+        (...where) =>
+          reductions('moments', 'float32', bytes, ...where),
+    ),
+    (...where) => reductions('moments', 'float64', MIB, ...where),
+    (...where) => reductions('mean and std', 'float32', MIB, ...where),
+    (...where) => reductions('min and max', 'float32', MIB, ...where),
+    allcloseCase,
+    ...sizes.map(
+      (bytes): MakeCase =>
+        () =>
+          checksumCase(bytes),
+    ),
+  ]
+}
+
+const SETS = {
+  moments: { names: REDUCTIONS, inPlainJs: plainJs.moments },
+  'mean and std': { names: ['mean', 'std'], inPlainJs: plainJs.meanStd },
+  'min and max': { names: ['min', 'max'], inPlainJs: plainJs.minMax },
+} as const satisfies Record<
+  TfjsKernel,
+  { names: readonly ReductionName[]; inPlainJs: (data: plainJs.Floats) => unknown }
+>
+
+function reductions(
+  kernel: TfjsKernel,
+  dtype: 'float32' | 'float64',
+  bytes: number,
+  { numpy, tfjs }: Peers,
+  directory: string,
+): Case {
+  const { inPlainJs } = SETS[kernel]
+  const names: readonly ReductionName[] = SETS[kernel].names
+  const data = makeElements(dtype, bytes)
+  const all = expectedReductions(Float64Array.from(data))
+  const expected = Float64Array.from(names, name => all[REDUCTIONS.indexOf(name)]!)
+  const isFloat32 = data instanceof Float32Array
+  const tolerance = isFloat32 ? FLOAT32_TOLERANCE : FLOAT64_TOLERANCE
+  const ours = (): Float64Array => {
+    const row = moments(data, names)
+    return Float64Array.from(names, name => Number(row.reduction(name)))
+  }
+  return {
+    kernel: kernel === 'moments' ? 'all 18 reductions' : kernel,
+    dtype,
+    bytes,
+    expected,
+    names,
+    contenders: [
+      local(OURS, ours, FLOAT64_TOLERANCE),
+      local(plainJs.NAME, () => inPlainJs(data), FLOAT64_TOLERANCE),
+      ...(numpy ? [inNumpy(numpy, kernel, fileOf(directory, data), dtype, tolerance)] : []),
+      ...(tfjs && isFloat32 && bytes <= MAX_TFJS_BYTES
+        ? [local('tfjs', tfjs.prepare(kernel, data), FLOAT32_TOLERANCE)]
+        : []),
+    ],
+  }
+}
+
+function allcloseCase({ numpy }: Peers, directory: string): Case {
+  const pair = makeElements('float32', 2 * MIB)
+  const half = pair.length / 2
+  const [a, b] = [pair.subarray(0, half) as Float32Array<ArrayBuffer>, pair.subarray(half) as Float32Array<ArrayBuffer>]
+  for (let i = 0; i < half; i++) b[i] = a[i]! * (1 + 1e-6)
+  const [rtol, atol] = [1e-5, 1e-8]
+  return {
+    kernel: 'allclose',
+    dtype: 'float32',
+    bytes: 2 * MIB,
+    expected: Float64Array.of(1),
+    names: ['allclose'],
+    contenders: [
+      local(OURS, () => [Number(allclose(a, b, { rtol, atol }))]),
+      local(plainJs.NAME, () => [plainJs.allclose(a, b, rtol, atol)]),
+      ...(numpy ? [inNumpy(numpy, 'allclose', fileOf(directory, pair), 'float32', 0)] : []),
+    ],
+  }
+}
+
+function checksumCase(bytes: number): Case {
+  const { buffer } = makeElements('float32', bytes)
+  const data = new Uint8Array(buffer)
+  return {
+    kernel: 'CRC-32C',
+    dtype: 'bytes',
+    bytes,
+    expected: Float64Array.of(plainJs.crc32c(data)),
+    names: ['checksum'],
+    contenders: [local(OURS, () => [crc32c(data)]), local(plainJs.NAME, () => [plainJs.crc32c(data)])],
+  }
+}
+
+function local(engine: string, run: () => ArrayLike<number>, tolerance = 0): Contender {
+  return { engine, tolerance, turn: stopwatch(run), answer: async () => run() }
+}
+
+function inNumpy(numpy: Numpy, kernel: string, path: string, dtype: string, tolerance: number): Contender {
+  return {
+    engine: 'numpy',
+    tolerance,
+    turn: async ms => (await numpy.ask(kernel, ms, path, dtype)).ms,
+    answer: async () => (await numpy.ask(kernel, 0, path, dtype)).numbers,
+  }
+}
+
+function fileOf(directory: string, data: plainJs.Floats): string {
+  const path = join(directory, `${data.BYTES_PER_ELEMENT}-${data.length}`)
+  writeFileSync(path, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+  return path
+}
+
+/**
+ * Sums that cancel are held against the numbers that cancelled. A product of a million float32 is whatever float32 makes of it, so
+ * only those made in doubles are looked at.
+ */
+function expectAnswer(
+  { engine, tolerance }: Contender,
+  answer: ArrayLike<number>,
+  expected: Float64Array,
+  names: readonly string[],
+  { kernel, dtype, bytes }: Pick<Case, 'kernel' | 'dtype' | 'bytes'>,
+): void {
+  const place = `${engine}, ${kernel} of ${bytes} bytes of ${dtype}`
+  if (answer.length !== expected.length) {
+    throw new WrongAnswer(`${place}: expected ${expected.length} numbers, got ${answer.length}`)
+  }
+  for (const [i, value] of expected.entries()) {
+    const name = names[i]!
+    if (tolerance > FLOAT64_TOLERANCE && name.endsWith('prod')) continue
+    const scale = names.indexOf({ sum: 'abs_sum', mean: 'abs_mean' }[name] ?? name)
+    const size = Math.max(Math.abs(value), Math.abs(expected[scale] ?? 1))
+    if (!(Math.abs(answer[i]! - value) <= tolerance * size)) {
+      throw new WrongAnswer(`${place}: ${name}: expected ${value}, got ${answer[i]}`)
+    }
+  }
+}
+
+/** Numbers in pairs of about x and 1 / x, so that products stay in range; a quarter of them negative. The same in every run. */
+function makeElements(dtype: 'float32' | 'float64', bytes: number): plainJs.Floats {
+  const data = dtype === 'float32' ? new Float32Array(bytes / 4) : new Float64Array(bytes / 8)
+  let state = 5
+  // Numerical Recipes' generator of 32 bits; the high bits are the random ones.
+  const random = (): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32
+  }
+  let log = 0
+  for (let i = 0; i < data.length; i++) {
+    log = i % 2 === 0 ? 0.6 * random() - 0.3 : -log
+    data[i] = Math.exp(log) * (random() < 0.25 ? -1 : 1)
+  }
+  return data
+}

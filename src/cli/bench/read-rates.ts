@@ -1,0 +1,60 @@
+/** How fast the event files of a trial can be read by doing nothing else: from the page cache, and from the disk itself. */
+
+import { closeSync, constants, existsSync, openSync, readdirSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import { allocate } from '../../kernels/allocate.js'
+
+/** Bytes a second, on one thread; null: it can't be measured here. */
+export interface ReadRates {
+  readonly pageCache: number | null
+  readonly disk: number | null
+}
+
+const PIECE_BYTES = 1 << 20
+/** What reads past the page cache needs memory and lengths that begin and end at pages. */
+const PAGE_BYTES = 4096
+/** No more is read than this, or for this long. */
+const MAX_BYTES = 256 << 20
+const MAX_MS = 2000
+/** Of less, the time is that of opening files. */
+const MIN_BYTES = 1 << 20
+
+/** @param directory the trial; null: it lies on no disk of this machine */
+export function readRates(directory: string | null): ReadRates {
+  const events = directory === null ? null : join(directory, 'events')
+  if (events === null || !existsSync(events)) return { pageCache: null, disk: null }
+  const files = readdirSync(events, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+    .sort()
+  const disk = rate(files, constants.O_DIRECT)
+  // The first time brings the files into the cache.
+  rate(files, 0)
+  return { disk, pageCache: rate(files, 0) }
+}
+
+/** @param flag of open(2), besides reading; undefined where the system has no such thing */
+function rate(files: readonly string[], flag: number | undefined): number | null {
+  if (flag === undefined) return null
+  const memory = allocate('uint8', PIECE_BYTES + PAGE_BYTES)
+  const page = memory.subarray((PAGE_BYTES - (memory.byteOffset % PAGE_BYTES)) % PAGE_BYTES).subarray(0, PIECE_BYTES)
+  let bytes = 0
+  const startedAt = performance.now()
+  const isOver = (): boolean => bytes >= MAX_BYTES || performance.now() - startedAt >= MAX_MS
+  try {
+    for (const path of files) {
+      if (isOver()) break
+      const file = openSync(path, constants.O_RDONLY | flag)
+      try {
+        for (let got = PIECE_BYTES; got === PIECE_BYTES && !isOver(); bytes += got) got = readSync(file, page)
+      } finally {
+        closeSync(file)
+      }
+    }
+  } catch {
+    // A file system that only lives in memory refuses O_DIRECT.
+    return null
+  }
+  const seconds = (performance.now() - startedAt) / 1000
+  return bytes < MIN_BYTES ? null : bytes / seconds
+}

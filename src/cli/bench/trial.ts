@@ -1,0 +1,114 @@
+/** Where the time of a scan goes. */
+
+import { createTrial, type ScanStats, type Trial } from '../../index.js'
+import { type ReadRates, readRates } from './read-rates.js'
+
+/** What a thread does. */
+export const PARTS = ['read', 'decode', 'reduce', 'text'] as const
+export type Part = (typeof PARTS)[number]
+
+export interface TrialResult {
+  readonly trial: string
+  readonly tensors: number
+  readonly records: number
+  /** Read of the event files. */
+  readonly bytes: number
+  /** 0: the calling thread. */
+  readonly threads: number
+  readonly failedRows: number
+  readonly openSeconds: number
+  /** Of a whole scan: all reductions, as text. The faster of two. */
+  readonly scanSeconds: number
+  /** Of all threads together. */
+  readonly spentSeconds: Readonly<Record<Part, number>>
+  /** How long the main thread waited for the others. */
+  readonly waitSeconds: number
+  /** Bytes a second, on one thread; null: it can't be measured here. */
+  readonly pageCacheRate: number | null
+  readonly diskRate: number | null
+  /** What would make the scan faster, were it faster: while the files are in the page cache, and when they are not. */
+  readonly boundBy: Part
+  readonly uncachedBoundBy: Part | 'disk' | null
+}
+
+export interface TrialBenchOptions {
+  readonly threads?: number | undefined
+  readonly signal: AbortSignal
+  /** Called with how many of the three scans are done. */
+  readonly onProgress: (doneRows: number, totalRows: number) => void
+}
+
+/** Rates are measured for trials of the local disk. @param open the options of `createTrial` */
+export async function measureTrial(
+  path: string,
+  open: NonNullable<Parameters<typeof createTrial>[1]>,
+  { threads, signal, onProgress }: TrialBenchOptions,
+): Promise<TrialResult> {
+  const openedAt = performance.now()
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...open })
+  const openSeconds = (performance.now() - openedAt) / 1000
+  try {
+    const rates = readRates(/^[a-z]\w+:\/\//i.test(path) ? null : path)
+    const scan = (number: number, timed: boolean): Promise<ScanStats> =>
+      scanOf(trial, threads, timed, signal, (done, total) => onProgress(number * total + done, 3 * total))
+    // The first brings the files into the page cache, and starts the threads.
+    const first = await scan(0, false)
+    const second = await scan(1, false)
+    const timed = await scan(2, true)
+    const { spent, records, readBytes, failedRows } = timed
+    const spentSeconds = {
+      read: (spent?.readMs ?? 0) / 1000,
+      decode: (spent?.decodeMs ?? 0) / 1000,
+      reduce: (spent?.reduceMs ?? 0) / 1000,
+      text: (spent?.writeMs ?? 0) / 1000,
+    }
+    const scanSeconds = Math.min(first.elapsedMs, second.elapsedMs) / 1000
+    return {
+      trial: path,
+      tensors: trial.tensorNames().length,
+      records,
+      bytes: readBytes,
+      threads: timed.threads,
+      failedRows,
+      openSeconds,
+      scanSeconds,
+      spentSeconds,
+      waitSeconds: (spent?.waitMs ?? 0) / 1000,
+      pageCacheRate: rates.pageCache,
+      diskRate: rates.disk,
+      ...boundsOf(spentSeconds, scanSeconds, readBytes, rates),
+    }
+  } finally {
+    await trial.close()
+  }
+}
+
+async function scanOf(
+  trial: Trial,
+  threads: number | undefined,
+  timed: boolean,
+  signal: AbortSignal,
+  onProgress: (done: number, total: number) => void,
+): Promise<ScanStats> {
+  const rows = trial.scan({
+    ...(threads !== undefined && { threads }),
+    reductions: 'all',
+    timed,
+    signal,
+    onProgress: ({ doneRows, totalRows }) => onProgress(doneRows, totalRows),
+  })
+  // The text goes nowhere.
+  for await (const _ of rows.lines('jsonl'));
+  return rows.stats
+}
+
+function boundsOf(
+  spent: Readonly<Record<Part, number>>,
+  scanSeconds: number,
+  bytes: number,
+  { disk }: ReadRates,
+): Pick<TrialResult, 'boundBy' | 'uncachedBoundBy'> {
+  const boundBy = PARTS.reduce((most, part) => (spent[part] > spent[most] ? part : most))
+  if (disk === null) return { boundBy, uncachedBoundBy: null }
+  return { boundBy, uncachedBoundBy: bytes / disk > scanSeconds ? 'disk' : boundBy }
+}

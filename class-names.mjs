@@ -4,16 +4,17 @@
  */
 
 import { readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
 
 /** The beginning of a class; rules extend what a call with their parameters returns. */
-const CLASS = /^((?:export )?class (\w+)(?: extends \w+(?:\([^]*?\))?)? \{)$/gm
+const CLASS = /^((?:export )?class (\w+)(?:<[^>\n]*>)?(?: extends \w+(?:<\w+>|\([^]*?\))?)?(?: implements [^{\n]+)? \{)$/gm
 
 export const classNames = {
   name: 'class-names',
   setup({ onLoad }) {
-    onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, async ({ path }) => {
+    onLoad({ filter: /[\\/](?:dist[\\/].*\.js|src[\\/].*\.ts)$/ }, async ({ path }) => {
       const text = await readFile(path, 'utf8')
-      return { contents: text.replace(CLASS, "$1 static name = '$2';"), loader: 'js' }
+      return { contents: text.replace(CLASS, "$1 static name = '$2';"), loader: extname(path) === '.ts' ? 'ts' : 'js' }
     })
   },
 }

@@ -19,8 +19,8 @@ const modules = { ...common, format: 'esm', splitting: true }
 
 rmSync('dist/bundle', { recursive: true, force: true })
 await build({ ...modules, entryPoints: ['dist/index.js', 'dist/cli/main.js'] })
-// The core's calls alone, in two files that share nothing with the others.
-await build({ ...modules, entryPoints: ['dist/kernels.js'] })
+// The core's calls alone, in two files that share nothing with the others: from the sources, so that enums become numbers.
+await build({ ...modules, entryPoints: ['src/kernels.ts'] })
 // CommonJS: see src/runner/thread-entry.cts.
 await build({
   ...common,

@@ -24,7 +24,7 @@ export function scanRecords(slots: usize, count: u32, level: i32, rows: usize, k
     const slot = slots + <usize>i * RecordSlot.size
     const row = rows + <usize>i * MomentsRow.size
     momentsReset(row)
-    if (decodeRecord(slot, level)) reduceRecord(slot, row, known)
+    if (decodeRecord(slot, level)) reduceRecord(slot, row, known, 0)
   }
 }
 
@@ -32,22 +32,22 @@ function decodeRecord(slot: usize, level: i32): bool {
   return checkFrame(slot, level) && walk(slot, payloadLength(slot))
 }
 
-/** Adds the elements of a walked record, all of it in memory, to a row of moments. */
-export function reduceRecord(slot: usize, row: usize, known: i32): void {
+/** Adds the elements of a walked record, all of it in memory, to a row of moments, and to a sketch unless that is 0. */
+export function reduceRecord(slot: usize, row: usize, known: i32, sketch: usize): void {
   const kind = load<i32>(slot, RecordSlot.placement)
   const dtype = load<i32>(slot, RecordSlot.dtype)
   if (kind == Placement.content) {
-    momentsAdd(dtype, load<u32>(slot, RecordSlot.data), <u32>load<f64>(slot, RecordSlot.elementCount), row, known)
+    momentsAdd(dtype, load<u32>(slot, RecordSlot.data), <u32>load<f64>(slot, RecordSlot.elementCount), row, known, sketch)
   } else if (kind == Placement.values) {
     let last: usize = 0
     for (;;) {
       const count = readValues(slot, chunk, BLOCK_ELEMENTS)
       if (count == 0) break
-      momentsAdd(dtype, chunk, count, row, known)
+      momentsAdd(dtype, chunk, count, row, known, sketch)
       last = chunk + <usize>(count - 1) * elementSize(dtype)
     }
     const rest = load<f64>(slot, RecordSlot.elementCount) - <f64>load<u32>(slot, RecordSlot.valueCount)
-    if (rest > 0 && last != 0) momentsRepeat(dtype, last, rest, row, known)
+    if (rest > 0 && last != 0) momentsRepeat(dtype, last, rest, row, known, sketch)
   }
 }
 

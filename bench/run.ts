@@ -21,6 +21,7 @@ import { open } from './definitions/open.js'
 import { rules } from './definitions/rules.js'
 import { s3 } from './definitions/s3.js'
 import { scan } from './definitions/scan.js'
+import { sketch } from './definitions/sketch.js'
 import { verify } from './definitions/verify.js'
 import * as native from './engines/native.js'
 import * as numpy from './engines/numpy.js'
@@ -33,6 +34,7 @@ const DEFINITIONS: readonly Definition[] = [
   crc32c,
   decode,
   moments,
+  sketch,
   kernels,
   allclose,
   open,

@@ -12,7 +12,9 @@ export {
   momentsOf,
   type ReductionValue,
 } from './engine/moments.js'
-export type { ElementHistogram, Statistics, StatisticValue } from './engine/statistic.js'
+export type { ElementHistogram } from './engine/statistics/distribution.js'
+export { Distribution, type DistributionData } from './engine/statistics/distribution.js'
+export type { Statistics, StatisticValue } from './engine/statistics/statistic.js'
 export {
   EngineError,
   type ErrorData,
@@ -104,7 +106,7 @@ export type { FollowOptions } from './trial/follow.js'
 export type { Collection, TensorNamesOptions } from './trial/names.js'
 export { noRefresh, type RefreshMode, refresh } from './trial/open.js'
 export { parseReductions } from './trial/reduction.js'
-export type { ScanOptions } from './trial/scan-selection.js'
+export type { DistributionOptions, ScanOptions } from './trial/scan-selection.js'
 export type { TensorSummary, TrialSummary } from './trial/summary.js'
 export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
 export type { Trial, WorkerOptions } from './trial/trial.js'
@@ -122,6 +124,7 @@ export {
   REDUCTIONS,
   type ReductionBase,
   type ReductionName,
+  type SketchName,
   type StatisticName,
   type Worker,
 } from './types.js'

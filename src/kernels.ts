@@ -8,7 +8,8 @@ export {
   momentsOf,
   type ReductionValue,
 } from './engine/moments.js'
-export type { ElementHistogram } from './engine/statistic.js'
+export type { ElementHistogram } from './engine/statistics/distribution.js'
+export { Distribution, type DistributionData } from './engine/statistics/distribution.js'
 export {
   EngineError,
   type ErrorData,
@@ -25,6 +26,7 @@ export { type ArrayOf, allocate } from './kernels/allocate.js'
 export { type ArrayEngine, createEngine, type EngineOptions, type MomentsOfOptions } from './kernels/array-engine.js'
 export { type BytesInput, crc32c, crc32cCombine, maskedCrc32c } from './kernels/checksum.js'
 export { allclose, type Difference, difference } from './kernels/compare.js'
+export { distribution } from './kernels/distribution.js'
 export type { ArrayInput, StridedArray } from './kernels/elements.js'
 export { type DecodedEvent, decodeEvent, type EventValue } from './kernels/event.js'
 export { moments, reduce } from './kernels/moments.js'

@@ -77,5 +77,8 @@ export type PercentileName = `p${number}`
 /** `histogram`: of 10 bins; `histogram:64`: of 64; `histogram:-1:0:1`: of the bins between these edges. */
 export type HistogramName = 'histogram' | `histogram:${string}`
 
+/** `sketch`: the distribution; `~p50`: about the percentile, from the sketch. */
+export type SketchName = 'sketch' | `~p${number}`
+
 /** Everything that can be asked about the elements of a tensor. */
-export type StatisticName = MomentName | PercentileName | HistogramName
+export type StatisticName = MomentName | PercentileName | HistogramName | SketchName

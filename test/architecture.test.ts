@@ -74,6 +74,7 @@ const CORE = [
   'kernel/double-double.ts',
   'kernel/lanes.ts',
   'kernel/widen.ts',
+  'kernel/sketch.ts',
   'kernel/moments/row.ts',
   'kernel/moments/scaled.ts',
   'kernel/moments/extremes.ts',

@@ -4,7 +4,7 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { StatisticValue } from '../engine/statistic.js'
+import type { StatisticValue } from '../engine/statistics/statistic.js'
 import type { TensorValue } from '../job/tensor-value.js'
 import type { StatisticName } from '../types.js'
 import type { TrialContents } from './load/load.js'

@@ -1,7 +1,7 @@
 /** What was read from records, so that asking for a reduction again doesn't read again. */
 
 import type { Moments } from '../engine/moments.js'
-import type { Statistics } from '../engine/statistic.js'
+import type { Statistics } from '../engine/statistics/statistic.js'
 
 /** What is known of a record: moments, which know some or all reductions; or the reductions of a histogram. */
 export type KnownReductions = Moments | Statistics

@@ -15,6 +15,7 @@ import { ElementKernels } from './elements.js'
 import { LineTable, type LineTableOptions } from './lines.js'
 import { ROW_LENGTH } from './moments-row.js'
 import { type Batch, type Frame, type RecordRequest, SlotReader, writeSlots } from './slots.js'
+import { Sketch } from './statistics/sketch.js'
 import { Survey } from './survey.js'
 import { ValueReader } from './values.js'
 
@@ -145,21 +146,32 @@ export class Engine extends CoreMemory {
     count: number,
     i = 0,
     known: KnownMoments = KnownMoments.all,
+    sketch: Sketch | null = null,
   ): void {
     const row = batch.rows + i * MomentsRow.size
-    this.#core.momentsAdd(dtypeNumber(dtype), data, count, row, known)
+    this.#core.momentsAdd(dtypeNumber(dtype), data, count, row, known, sketch?.address ?? 0)
   }
 
   /** Adds the values of the first record of a batch, which are stored one by one, to the first row of another. */
-  addValuesToRow(from: Batch, to: Batch, known: KnownMoments = KnownMoments.all): void {
-    this.#core.reduceRecord(from.slots, to.rows, known)
+  addValuesToRow(from: Batch, to: Batch, known: KnownMoments = KnownMoments.all, sketch: Sketch | null = null): void {
+    this.#core.reduceRecord(from.slots, to.rows, known, sketch?.address ?? 0)
+  }
+
+  /** An empty sketch, in which elements can be counted while they are added to a row of moments. */
+  reserveSketch(dtype?: DType): Sketch {
+    return new Sketch(this.#core, this, dtype)
+  }
+
+  /** Walks the i-th record of a batch once more, so that its values can be read again. */
+  decodeAgain(batch: Batch, i: number): void {
+    this.#core.decodeRecords(batch.slots + i * RecordSlot.size, 1, CheckLevelNumber.none)
   }
 
   /** The moments of the i-th record of a batch, which must be walked and in memory: a view, to be copied. */
-  reduceSlot(batch: Batch, i: number, known: KnownMoments): Float64Array<ArrayBuffer> {
+  reduceSlot(batch: Batch, i: number, known: KnownMoments, sketch: Sketch | null = null): Float64Array<ArrayBuffer> {
     const row = (batch.rows + i * MomentsRow.size) as Address
     this.#core.momentsReset(row)
-    this.#core.reduceRecord(batch.slots + i * RecordSlot.size, row, known)
+    this.#core.reduceRecord(batch.slots + i * RecordSlot.size, row, known, sketch?.address ?? 0)
     return this.doubles(row, ROW_LENGTH)
   }
 

@@ -1,6 +1,6 @@
 /** Moments of records, and what else is asked about the elements of a record or of two. */
 
-import type { ElementStatistic } from '../engine/statistic.js'
+import type { ElementStatistic } from '../engine/statistics/statistic.js'
 import type { StoreSpec } from '../store/store.js'
 import type { JobRecords, ReadBatch, RecordPlace } from './plan/coalesce.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'

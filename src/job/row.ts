@@ -1,7 +1,9 @@
 /** A row of a scan, and how it is written: as CSV, or as a line of JSON. Threads write the rows that they make. */
 
 import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/moments.js'
-import type { ElementHistogram, Statistics, StatisticValue } from '../engine/statistic.js'
+import type { ElementHistogram } from '../engine/statistics/distribution.js'
+import { Distribution } from '../engine/statistics/distribution.js'
+import type { Statistics, StatisticValue } from '../engine/statistics/statistic.js'
 import { pathOfUrl, type TrialscanError } from '../errors.js'
 import type { DType, GlobalStep, Mode, ModeStep, MomentName, ReductionName, StatisticName, Worker } from '../types.js'
 
@@ -128,6 +130,7 @@ function csv(reductions: readonly StatisticName[]): RowPieces {
         text.ascii(',')
         if (value === undefined) continue
         if (isHistogram(value)) text.ascii(value.counts.join(' '))
+        else if (isSketch(value)) text.ascii(bucketsText(value))
         else text.ascii(isComplex(value) ? complexText(value) : numbers.of(value))
       }
       text.ascii(`,${saved},`)
@@ -169,6 +172,7 @@ function jsonl(reductions: readonly StatisticName[]): RowPieces {
         if (value === undefined) continue
         text.ascii(key)
         if (isHistogram(value)) text.ascii(histogramText(value))
+        else if (isSketch(value)) text.ascii(JSON.stringify(value))
         else if (isComplex(value)) text.ascii(`{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`)
         else text.ascii(numbers.of(value))
       }
@@ -288,6 +292,16 @@ export function isComplex(value: unknown): value is Complex {
 
 export function isHistogram(value: unknown): value is ElementHistogram {
   return typeof value === 'object' && value !== null && 'edges' in value
+}
+
+export function isSketch(value: unknown): value is Distribution {
+  return value instanceof Distribution
+}
+
+/** The buckets of a sketch that hold elements, with their counts: `16256:3 16257:1`. */
+export function bucketsText(sketch: Distribution): string {
+  const { buckets, counts } = sketch.toJSON()
+  return buckets.map((bucket, i) => `${bucket}:${counts[i]}`).join(' ')
 }
 
 /** A histogram as JSON: all of its numbers are finite. */

@@ -1,6 +1,6 @@
 /** Records to be reduced to moments, and rows to be written from them. */
 
-import { answerLength, type ElementStatistic } from '../engine/statistic.js'
+import { answerLength, type ElementStatistic } from '../engine/statistics/statistic.js'
 import type { StoreSpec } from '../store/store.js'
 import { MODES, type MomentName } from '../types.js'
 import {
@@ -40,6 +40,8 @@ export interface ScanJob extends RecordJob {
   readonly known: number
   /** What is computed from the elements besides. */
   readonly statistics: readonly ElementStatistic[]
+  /** Whether the distribution of the elements is sketched. */
+  readonly sketched: boolean
   readonly windowByteLength: number
 }
 
@@ -69,6 +71,7 @@ export interface PartJob extends RecordJob {
   /** As in ScanJob; if there are any, the job is about all parts. */
   readonly known: number
   readonly statistics: readonly ElementStatistic[]
+  readonly sketched: boolean
   /** The first part, and the number of parts. */
   readonly part: number
   readonly partCount: number
@@ -93,6 +96,8 @@ export interface PlanContext {
   readonly known: number
   /** What is computed from the elements besides. Default: nothing. */
   readonly statistics?: readonly ElementStatistic[] | undefined
+  /** Whether the distribution of the elements is sketched. Default: false. */
+  readonly sketched?: boolean | undefined
 }
 
 export interface ScanReply extends RecordReply {
@@ -103,6 +108,7 @@ export interface ScanReply extends RecordReply {
   readonly moments: Float64Array
   /** For each record the answers to all statistics, see `answersLength`; of no meaning if it failed, or has no order. */
   readonly answers: Float64Array
+  readonly sketches: Sketches
   /** Rows as text, in order, if they were asked for. */
   readonly lines: WrittenLines | null
 }
@@ -114,12 +120,21 @@ export interface WrittenLines {
   readonly byteLengths: Uint32Array | null
 }
 
+/** What sketches counted: pairs of a bucket and its count. */
+export interface Sketches {
+  /** Of one record after the other. */
+  readonly pairs: Float64Array
+  /** Where the numbers of each record end; none if nothing was sketched. */
+  readonly ends: Float64Array
+}
+
 export interface PartReply extends RecordReply {
   readonly kind: 'part'
   readonly described: Descriptions
   /** One row per part. */
   readonly moments: Float64Array
   readonly answers: Float64Array
+  readonly sketches: Sketches
   /** One per part. */
   readonly checksums: readonly PartChecksum[]
 }
@@ -176,7 +191,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
 }
 
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
-  const { store, checkLevel, known, statistics = [] } = context
+  const { store, checkLevel, known, statistics = [], sketched = false } = context
   const parts = Math.ceil(record.byteLength / PART_BYTES)
   // On disk one per job, so that threads can share them. Statistics are of all elements.
   const shared = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
@@ -187,6 +202,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
         kind: 'part',
         known,
         statistics,
+        sketched,
         store,
         checkLevel,
         ...columnsOf([record]),
@@ -206,7 +222,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
 /** One job of records that are read whole. */
 export function planScan(
   places: readonly RecordPlace[],
-  { store, checkLevel, memory, lines, timed = false, known, statistics = [] }: PlanContext,
+  { store, checkLevel, memory, lines, timed = false, known, statistics = [], sketched = false }: PlanContext,
 ): ScanJob {
   const { files, tags, records } = columnsOf(places)
   const order = inFileOrder(records)
@@ -225,6 +241,7 @@ export function planScan(
     timed,
     known,
     statistics,
+    sketched,
     windowByteLength: windowByteLength(memory),
   }
 }

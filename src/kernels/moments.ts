@@ -3,7 +3,7 @@
 import { KnownMoments } from '../engine/border/abi.js'
 import { withEngineSync } from '../engine/engines.js'
 import { Moments, type ReductionValue, setFor } from '../engine/moments.js'
-import { isMomentName, MOMENT_NAMES } from '../engine/statistic.js'
+import { isMomentName, MOMENT_NAMES } from '../engine/statistics/statistic.js'
 import { nearestNames, quote, UsageError } from '../errors.js'
 import type { ArrayElements } from '../job/arrays.js'
 import type { MomentName } from '../types.js'

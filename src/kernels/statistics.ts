@@ -4,7 +4,8 @@ import { elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import { withEngineSync } from '../engine/engines.js'
 import { isDefined, undefinedReduction } from '../engine/moments.js'
-import { areBins, DEFAULT_BINS, type ElementHistogram, histogramFrom } from '../engine/statistic.js'
+import type { ElementHistogram } from '../engine/statistics/distribution.js'
+import { areBins, DEFAULT_BINS, histogramFrom } from '../engine/statistics/statistic.js'
 import type { ArrayElements } from '../job/arrays.js'
 import { copyElements, eachWindow } from '../worker/arrays.js'
 import { type ArrayInput, elementsOf } from './elements.js'
@@ -61,7 +62,8 @@ function countedIn(engine: Engine, elements: ArrayElements, numbers: readonly nu
   return engine.elements.binnedCounts(bins)
 }
 
-function orderedElements(call: 'percentiles' | 'histogram', array: ArrayInput): ArrayElements {
+/** The elements of an array that has an order. */
+export function orderedElements(call: 'percentiles' | 'histogram' | 'distribution', array: ArrayInput): ArrayElements {
   const elements = elementsOf(call, array)
   if (isDefined('histogram', elements.dtype)) return elements
   throw undefinedReduction('histogram', elements.dtype)

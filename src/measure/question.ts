@@ -1,7 +1,8 @@
 /** Questions about a tensor at a step: what was asked, and the answer, which is decoded when it is looked at. */
 
 import { isDefined, Moments, type ReductionValue, undefinedReduction } from '../engine/moments.js'
-import { type ElementHistogram, histogramFrom, isReductionName } from '../engine/statistic.js'
+import type { ElementHistogram } from '../engine/statistics/distribution.js'
+import { histogramFrom, isReductionName } from '../engine/statistics/statistic.js'
 import {
   EngineError,
   errorFromData,

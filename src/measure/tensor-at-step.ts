@@ -6,13 +6,14 @@ import type { TrialState } from '../catalog/state.js'
 import type { WorkerStep } from '../catalog/worker-steps.js'
 import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, type Moments, type ReductionValue, setFor } from '../engine/moments.js'
+import type { ElementHistogram } from '../engine/statistics/distribution.js'
 import {
-  type ElementHistogram,
+  elementStatistic,
   expectStatistic,
   isMomentName,
   isReductionName,
   type StatisticValue,
-} from '../engine/statistic.js'
+} from '../engine/statistics/statistic.js'
 import type { TensorLocation } from '../format/index-file.js'
 import { TOLERANCE, type Tolerance } from '../job/allclose.js'
 import type { Task } from '../job/measure.js'
@@ -225,7 +226,9 @@ export class TensorAtStep implements QuestionSubject {
   /** A reduction, if it was asked for and is known, or follows from what is. */
   answeredReduction(name: StatisticName): StatisticValue | undefined {
     if (!isMomentName(name)) {
-      const { kind, numbers } = expectStatistic(name)
+      const statistic = elementStatistic(name)
+      if (statistic === null) return undefined
+      const { kind, numbers } = statistic
       return this.#findTask<StatisticValue>(kind, this.#of.inquiry.sameNumbers(numbers), null)?.answer
     }
     const asked = this.#find<ReductionValue>(name)

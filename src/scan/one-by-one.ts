@@ -11,7 +11,13 @@ import type { WorkerStep } from '../catalog/worker-steps.js'
 import { recordPlace } from '../catalog/worker-steps.js'
 import { KnownMoments } from '../engine/border/abi.js'
 import { isDefined, Moments, momentsOf, type ReductionValue, setFor, undefinedReduction } from '../engine/moments.js'
-import { elementStatistics, isMomentName, isReductionName, type StatisticValue } from '../engine/statistic.js'
+import {
+  elementStatistics,
+  isMomentName,
+  isReductionName,
+  isSketchName,
+  type StatisticValue,
+} from '../engine/statistics/statistic.js'
 import { ReductionUndefined } from '../errors.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
@@ -152,8 +158,15 @@ async function readStatistics(
   const { access } = state
   const checkLevel = checkLevelNumber(options.checkLevel ?? 'minimal')
   const records = [...(await byRecord(batch, checkLevel, access.store))]
-  const statistics = elementStatistics([...new Set(batch.map(({ reduction }) => reduction))])
-  const context = { store: access.spec, checkLevel, memory: options.memory ?? DEFAULT_MEMORY, known: 0, statistics }
+  const names = [...new Set(batch.map(({ reduction }) => reduction))]
+  const context = {
+    store: access.spec,
+    checkLevel,
+    memory: options.memory ?? DEFAULT_MEMORY,
+    known: 0,
+    statistics: elementStatistics(names),
+    sketched: names.some(isSketchName),
+  }
   await scanRecords(state, records, options, context, ({ requests }, { moments, reductions }) => {
     for (const { reduction, resolve, reject } of requests) {
       const value = reductions[reduction]

@@ -3,12 +3,18 @@
 import { dtypeOf } from '../engine/dtype.js'
 import { Moments } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
+import { Distribution } from '../engine/statistics/distribution.js'
 import { EngineError, errorFromData, type TrialscanError } from '../errors.js'
 import { type HistogramResult, shapesOf } from '../job/reply.js'
 import type { ScanReply } from '../job/scan.js'
 
 export type RecordResult =
-  | { readonly moments: Moments; readonly shape: readonly number[]; readonly answers: Float64Array }
+  | {
+      readonly moments: Moments
+      readonly shape: readonly number[]
+      readonly answers: Float64Array
+      readonly sketched: Distribution | undefined
+    }
   | { readonly histogram: HistogramResult }
   | { readonly error: TrialscanError }
 
@@ -46,8 +52,19 @@ export function recordResults(reply: ScanReply): RecordResult[] {
     if (dtype === undefined) return { error: noAnswer(record) }
     const row = reply.moments.subarray(record * ROW_LENGTH, (record + 1) * ROW_LENGTH)
     const answers = reply.answers.subarray(record * width, (record + 1) * width)
-    return { moments: new Moments(dtype, row), shape: shapes[record]!, answers }
+    const moments = new Moments(dtype, row)
+    return { moments, shape: shapes[record]!, answers, sketched: sketchOf(reply, record, moments) }
   })
+}
+
+/** The distribution of a record's elements, if it was sketched. */
+function sketchOf(
+  { sketches: { pairs, ends } }: ScanReply,
+  record: number,
+  moments: Moments,
+): Distribution | undefined {
+  const end = ends[record]
+  return end === undefined ? undefined : Distribution.of(moments, pairs.subarray(ends[record - 1] ?? 0, end))
 }
 
 export function noAnswer(record: number): EngineError {

@@ -3,7 +3,7 @@
 import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
 import { recordPlace, type WorkerStep } from '../catalog/worker-steps.js'
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
-import { isReductionName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistic.js'
+import { isReductionName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistics/statistic.js'
 import { ReductionUndefined, type TrialscanError, withFullPath } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'
@@ -120,11 +120,11 @@ export class RowMaker {
       }
       return { tensor, ...place, dtype: 'float64', shape, reductions, saved: true }
     }
-    const { moments, shape, answers } = result
+    const { moments, shape, answers, sketched } = result
     const { dtype, exact } = moments
     let undefinedFor: TrialscanError | undefined
     for (const { name, read } of this.#columns) {
-      if (isDefined(name, dtype)) read(reductions, moments, answers)
+      if (isDefined(name, dtype)) read(reductions, moments, answers, sketched)
       else if (this.#request.strict && dtype !== 'string') undefinedFor ??= undefinedReduction(name, dtype)
     }
     const read = { tensor, ...place, dtype, shape, reductions, saved: false, moments, ...(exact && { exact }) } as const

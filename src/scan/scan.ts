@@ -1,7 +1,9 @@
 /** A scan: one plan over everything asked for, run on threads; rows come in a stable order, as soon as they are ready. */
 
 import type { KnownMoments } from '../engine/border/abi.js'
-import { isMomentName } from '../engine/statistic.js'
+import type { Moments } from '../engine/moments.js'
+import { Distribution } from '../engine/statistics/distribution.js'
+import { isMomentName } from '../engine/statistics/statistic.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
 import { shapesOf, type ThreadTimes } from '../job/reply.js'
@@ -293,7 +295,8 @@ export class Scan implements AsyncIterable<ScanRow> {
       placeOf: () => ({ url: this.#request.url(job.files[0]!), startByte: startByte[0]!, tensor: job.tags[0]! }),
       checkLevel: job.checkLevel,
     })
-    return moments instanceof Error ? { error: moments } : { moments, shape: shapesOf(described)[0]!, answers }
+    if (moments instanceof Error) return { error: moments }
+    return { moments, shape: shapesOf(described)[0]!, answers, sketched: sketchOfParts(replies, moments) }
   }
 
   /** The error of one record, from that of its whole job. */
@@ -332,6 +335,18 @@ export class Scan implements AsyncIterable<ScanRow> {
     }
     return results
   }
+}
+
+/** The distribution of a record that was read in parts, if it was sketched: each part is of the elements of one job. */
+function sketchOfParts(replies: readonly PartReply[], whole: Moments): Distribution | undefined {
+  if (replies.every(({ sketches }) => sketches.ends.length === 0)) return undefined
+  const counts = new Map<number, number>()
+  for (const { sketches } of replies) {
+    const { pairs } = sketches
+    for (let i = 0; i < pairs.length; i += 2) counts.set(pairs[i]!, (counts.get(pairs[i]!) ?? 0) + pairs[i + 1]!)
+  }
+  const sorted = [...counts].sort(([a], [b]) => a - b)
+  return Distribution.of(whole, Float64Array.from(sorted.flat()))
 }
 
 function rowsOf(moments: Float64Array, count: number): Float64Array[] {

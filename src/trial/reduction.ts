@@ -1,6 +1,6 @@
 /** The names of requested reductions. */
 
-import { isStatisticName, STATISTIC_NAMES } from '../engine/statistic.js'
+import { isStatisticName, STATISTIC_NAMES } from '../engine/statistics/statistic.js'
 import { nearestNames, UsageError } from '../errors.js'
 import { REDUCTIONS, type StatisticName } from '../types.js'
 

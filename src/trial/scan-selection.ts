@@ -4,7 +4,7 @@ import type { TrialState } from '../catalog/state.js'
 import { isStepSelection, STEP_SELECTION, type StepSelection, stepFilter } from '../catalog/step-selection.js'
 import type { WorkerStep, WorkerSteps } from '../catalog/worker-steps.js'
 import { InvalidWorker, UsageError } from '../errors.js'
-import { kinds, optionsOf } from '../options.js'
+import { type Kinds, kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import type { ScanItem } from '../scan/rows.js'
 import type { ScanProgress } from '../scan/scan.js'
@@ -40,18 +40,27 @@ export interface ScanOptions extends ReadOptions {
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
-export const SCAN_OPTIONS = optionsOf<ScanOptions>({
+/** Which of a tensor's values are put together. */
+export type DistributionOptions = ReadOptions & Pick<ScanOptions, 'steps' | 'modeSteps' | 'mode' | 'workers' | 'signal'>
+
+const PLACE_KINDS: Kinds<DistributionOptions> = {
   ...READ_KINDS,
-  tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
-  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
-  collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
   steps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
   modeSteps: kinds.that<StepSelection>(STEP_SELECTION, isStepSelection),
   mode: kinds.mode,
   workers: kinds.oneOrMore('the name of a worker', 'such', kinds.text),
+  signal: kinds.signal,
+}
+
+export const DISTRIBUTION_OPTIONS = optionsOf<DistributionOptions>(PLACE_KINDS)
+
+export const SCAN_OPTIONS = optionsOf<ScanOptions>({
+  ...PLACE_KINDS,
+  tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
+  regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
+  collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
   reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
   timed: kinds.flag,
-  signal: kinds.signal,
   onProgress: kinds.callback(),
 })
 

@@ -6,7 +6,8 @@ import type { TrialState } from '../catalog/state.js'
 import { STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import { recordPlace, workersOf } from '../catalog/worker-steps.js'
 import type { ReductionValue } from '../engine/moments.js'
-import { type ElementHistogram, isReductionName, type StatisticValue } from '../engine/statistic.js'
+import type { Distribution, ElementHistogram } from '../engine/statistics/distribution.js'
+import { isReductionName, type StatisticValue } from '../engine/statistics/statistic.js'
 import { UNFOLD_LIMIT } from '../engine/values.js'
 import {
   errorFromData,
@@ -28,7 +29,16 @@ import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import { pump } from '../runner/pump.js'
 import { readOneReduction } from '../scan/one-by-one.js'
-import type { CountName, HistogramName, Mode, PercentileName, ReductionBase, ReductionName, Worker } from '../types.js'
+import type {
+  CountName,
+  HistogramName,
+  Mode,
+  PercentileName,
+  ReductionBase,
+  ReductionName,
+  SketchName,
+  Worker,
+} from '../types.js'
 import { parseReductions } from './reduction.js'
 import { type SavedAtStep, SavedSteps } from './saved-steps.js'
 
@@ -152,11 +162,16 @@ export class Tensor {
    * @throws as `value`; TensorUnavailableForStep if neither the reduction nor the value was saved
    */
   reductionValue(step: number, name: ReductionBase, options?: ReductionOptions): Promise<ReductionValue>
-  reductionValue(step: number, name: CountName | PercentileName, options?: SavedOptions): Promise<number>
+  reductionValue(
+    step: number,
+    name: CountName | PercentileName | `~p${number}`,
+    options?: SavedOptions,
+  ): Promise<number>
   reductionValue(step: number, name: HistogramName, options?: SavedOptions): Promise<ElementHistogram>
+  reductionValue(step: number, name: 'sketch', options?: SavedOptions): Promise<Distribution>
   async reductionValue(
     step: number,
-    name: ReductionBase | CountName | PercentileName | HistogramName,
+    name: ReductionBase | CountName | PercentileName | HistogramName | SketchName,
     options?: ReductionOptions,
   ): Promise<StatisticValue> {
     const asked = checkOptions('tensor.reductionValue', REDUCTION_OPTIONS, options)

@@ -5,12 +5,14 @@ import type { StepState, TrialState } from '../catalog/state.js'
 import { checkMode, STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import { WAIT_OPTIONS, type WaitOptions } from '../catalog/wait.js'
 import { setFor } from '../engine/moments.js'
-import { elementStatistics, isMomentName } from '../engine/statistic.js'
-import type { TrialscanError } from '../errors.js'
+import type { Distribution } from '../engine/statistics/distribution.js'
+import { elementStatistics, isMomentName, isSketchName } from '../engine/statistics/statistic.js'
+import { TensorUnavailable, type TrialscanError } from '../errors.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
+import { distributionOf } from '../scan/distribution.js'
 import { Scan } from '../scan/scan.js'
 import type { Traffic } from '../store/store.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
@@ -26,7 +28,13 @@ import {
   type TensorNamesOptions,
 } from './names.js'
 import { parseReductions } from './reduction.js'
-import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
+import {
+  DISTRIBUTION_OPTIONS,
+  type DistributionOptions,
+  SCAN_OPTIONS,
+  type ScanOptions,
+  selectItems,
+} from './scan-selection.js'
 import { summarize, type TrialSummary } from './summary.js'
 import { Tensor } from './tensor.js'
 import { TornasoleNames } from './tornasole.js'
@@ -242,12 +250,26 @@ export class Trial extends TornasoleNames {
         timed: asked.timed,
         known: setFor(names.filter(isMomentName)),
         statistics: elementStatistics(names),
+        sketched: names.some(isSketchName),
       },
       runner: totalBytes => access.runner(threads, totalBytes, memory),
       url: path => access.store.url(path),
       signal: asked.signal,
       onProgress: asked.onProgress,
     })
+  }
+
+  /**
+   * How the elements of a tensor are distributed over steps and workers: sketches, merged.
+   * @param options as of `scan`. Default: all steps and workers
+   * @throws as `scan`, and what is wrong with a record; ReductionUndefined for complex numbers and texts; TensorUnavailable if none of the
+   *   values was saved
+   */
+  async distribution(tensor: string, options?: DistributionOptions): Promise<Distribution> {
+    const asked = checkOptions('trial.distribution', DISTRIBUTION_OPTIONS, options)
+    const merged = await distributionOf(this.scan({ ...asked, tensors: tensor, reductions: ['sketch'] }))
+    if (merged !== null) return merged
+    throw new TensorUnavailable(tensor, this.name, [])
   }
 
   /** Dtype, shape, steps and bytes of every tensor. Reads the heads of two records per tensor. */

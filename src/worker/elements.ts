@@ -13,23 +13,11 @@ import type { Elements } from './tasks.js'
 export class ElementReader {
   readonly #engine: Engine
   readonly #windowByteLength: number
-  /** The batch whose cursors are at the beginning of its values. */
-  #rewound: DecodedBatch | null = null
 
   /** @param windowByteLength the most bytes that values stored one by one may unfold to */
   constructor(engine: Engine, windowByteLength: number) {
     this.#engine = engine
     this.#windowByteLength = windowByteLength
-  }
-
-  /**
-   * Values that lie one by one are read with a cursor, which computing the moments has moved to the end: to be called before they are
-   * read again.
-   */
-  rewind(decoded: DecodedBatch): void {
-    if (this.#rewound === decoded) return
-    this.#engine.decode(decoded.batch, decoded.count, 0)
-    this.#rewound = decoded
   }
 
   /**
@@ -46,7 +34,8 @@ export class ElementReader {
     const engine = this.#engine
     const { dtype, shape, elementCount, kind } = found
     if (kind === 'values') {
-      this.rewind(decoded)
+      // They are read with a cursor, which computing the moments has moved to the end.
+      this.#engine.decodeAgain(decoded.batch, i)
       // A few bytes can stand for any number of elements, since the last one is repeated.
       if (elementCount * elementByteLength(dtype) > this.#windowByteLength) {
         const expected = `at most ${this.#windowByteLength} bytes of values that lie one by one`

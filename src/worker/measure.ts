@@ -115,8 +115,8 @@ class Measurement {
   /** The tasks on a record that is in memory as a whole. */
   #work(record: number, found: RecordContents, content: Address, decoded: DecodedBatch, i: number): void {
     if (found.kind === 'strings') {
-      this.#reader.rewind(decoded)
       const { values } = this.#engine
+      this.#engine.decodeAgain(decoded.batch, i)
       this.#takeStrings(record, found, () => values.copyStrings(decoded.batch, i, found, this.#unfoldBudget))
       return
     }

@@ -3,6 +3,7 @@
  * the job stands.
  */
 
+import { KnownMoments } from '../engine/border/abi.js'
 import { dtypeNumber } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
@@ -15,11 +16,12 @@ import { Clock } from './records/clock.js'
 import { type LargeRecord, openLarge } from './records/large.js'
 import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record.js'
 import { type RecordVisitor, readRecords } from './records/records.js'
+import { NO_SKETCHES, SketchTable } from './sketches.js'
 import { answersTo } from './tasks.js'
 import { LinesWriter } from './text.js'
 
 export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<ScanReply> {
-  const { known, order, statistics } = job
+  const { known, order, statistics, sketched } = job
   const width = answersLength(statistics)
   const answers = new Float64Array(width * order.length)
   const table = new RecordTable(order.length)
@@ -28,17 +30,20 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   engine.reset()
   const lines = job.lines && new LinesWriter(job, job.lines, engine)
   const reader = new ElementReader(engine, job.windowByteLength)
+  const sketches = sketched ? new SketchTable(engine, order.length, known) : null
   const visitor: RecordVisitor = {
     record(record, i, decoded) {
       if (lines?.write(record, i, decoded)) return undefined
       const { slots, rows } = decoded
       table.describe(record, slots.dtypeNumber(i), slots.shape(i))
       if (lines) table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
-      const found = statistics.length === 0 ? null : slots.found(i)
-      if (found === null || found.kind === 'strings') return undefined
+      const found = statistics.length > 0 || sketches !== null ? slots.found(i) : null
+      if (found === null || (found.kind === 'strings' && sketches === null)) return undefined
       const content = slots.dataAddress(i)
       return () => {
         clock.lap('writeMs')
+        if (sketches !== null) table.reduce(record, sketches.reduce(record, found.dtype, decoded, i))
+        if (statistics.length === 0 || found.kind === 'strings') return
         reader.with(found, content, decoded, i, elements =>
           answers.set(answersTo(engine, statistics, elements), record * width),
         )
@@ -47,11 +52,16 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     },
     endBatch({ first, count, rows }) {
       if (lines) lines.flush()
-      else table.reduceAll(order.subarray(first, first + count), rows)
+      else if (sketches === null) table.reduceAll(order.subarray(first, first + count), rows)
     },
     fail: (record, error) => failures.add(record, error),
   }
-  const read = await readRecords(job, engine, visitor, { sourceOf: () => store, known, order, clock })
+  const read = await readRecords(job, engine, visitor, {
+    sourceOf: () => store,
+    known: sketches === null ? known : null,
+    order,
+    clock,
+  })
   const histograms: HistogramResult[] = []
   const failed = await failures.finish((record, histogram) => histograms.push(histogramResult(record, histogram)))
   const written = lines?.finish() ?? null
@@ -63,6 +73,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     histograms,
     moments: table.moments,
     answers,
+    sketches: sketches?.sketches ?? NO_SKETCHES,
     failures: failed,
     lines: written,
     stats: { records: order.length, ...read, spent: clock.spent },
@@ -77,12 +88,19 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   let moments = new Float64Array(0)
   let checksums: readonly PartChecksum[] = []
   let answers = new Float64Array(0)
+  let sketches = NO_SKETCHES
   try {
     record = await openLarge(job, 0, engine, store, job.aheadByteLength)
     const { kind, dtype, shape, elementCount, dataByteLength } = record.found
     const isKept = job.statistics.length > 0
     const kept = isKept && kind === 'content' ? engine.reserveBytes(dataByteLength) : undefined
-    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, job.known, kept)
+    const sketch = job.sketched ? engine.reserveSketch(dtype) : null
+    const known = job.sketched ? job.known | KnownMoments.extremes : job.known
+    const reduced = await record.reduceParts(job.part, job.partCount, job.parts, known, { kept, sketch })
+    if (sketch !== null) {
+      const pairs = sketch.take(dtype)
+      sketches = { pairs, ends: Float64Array.of(pairs.length) }
+    }
     checksums = reduced.checksums
     moments = reduced.rows
     table.describe(0, dtypeNumber(dtype), shape)
@@ -98,5 +116,5 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   const { described } = table
   const { readBytes = 0, reads = 0 } = record ?? {}
   const stats = { records: job.part === 0 ? 1 : 0, readBytes, reads }
-  return { kind: 'part', described, moments, answers, failures, checksums, stats }
+  return { kind: 'part', described, moments, answers, sketches, failures, checksums, stats }
 }

@@ -48,6 +48,7 @@ it('loads nothing of Node.js that another module would not', () => {
 
 it('exports these names', () => {
   expect(Object.keys(kernels).sort()).toEqual([
+    'Distribution',
     'EngineError',
     'FormatError',
     'Moments',
@@ -64,6 +65,7 @@ it('exports these names', () => {
     'createEngine',
     'decodeEvent',
     'difference',
+    'distribution',
     'histogram',
     'maskedCrc32c',
     'mergeMoments',

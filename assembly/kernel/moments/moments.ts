@@ -25,6 +25,7 @@ import { addFinite, block } from './finite'
 import { addInt64 } from './int64'
 import { get, infinities, merge, momentsReset, part, set, setProduct } from './row'
 import { addScaled } from './scaled'
+import { addToSketch, repeatInSketch } from '../sketch'
 import { widenToFloat32, widenToInt32 } from '../widen'
 
 /** The row of an element to be repeated. */
@@ -33,15 +34,16 @@ const single: usize = memory.data(<i32>MomentsRow.size, 16)
 /**
  * Adds elements to a row. Ignores types that aren't numeric.
  * @param known bits of KnownMoments: the least that the row will know
+ * @param sketch in which real elements are counted, too; 0 = none
  */
-export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, known: i32): void {
+export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, known: i32, sketch: usize): void {
   const size = <usize>elementSize(dtype)
   if (size == 0) return
   known = withNeeded(dtype, known)
   while (count > 0) {
     const n = min(count, <u32>BLOCK_ELEMENTS)
     momentsReset(part)
-    addBlock(dtype, data, n, known)
+    addBlock(dtype, data, n, known, sketch)
     merge(row, part, known)
     data += <usize>n * size
     count -= n
@@ -49,10 +51,11 @@ export function momentsAdd(dtype: i32, data: usize, count: u32, row: usize, know
 }
 
 /** Adds one element to a row `times` times, a whole number up to 2^53. */
-export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, known: i32): void {
+export function momentsRepeat(dtype: i32, data: usize, times: f64, row: usize, known: i32, sketch: usize): void {
   if (!(times >= 1) || elementSize(dtype) == 0) return
   momentsReset(single)
-  momentsAdd(dtype, data, 1, single, KnownMoments.all)
+  momentsAdd(dtype, data, 1, single, KnownMoments.all, 0)
+  if (get(single, MomentsRow.nanCount) == 0) repeatInSketch(get(single, MomentsRow.min), times, sketch)
   for (let slot = MomentsRow.count; slot <= MomentsRow.zeroCount; slot += 8) set(single, slot, get(single, slot) * times)
   if (get(single, MomentsRow.nanCount) + infinities(single) == 0) {
     repeatSum(MomentsRow.sum, MomentsRow.sumLow, times)
@@ -75,30 +78,37 @@ function withNeeded(dtype: i32, known: i32): i32 {
 }
 
 /** Fills the empty row `part` with the moments of a block that follows the elements of `row`. */
-function addBlock(dtype: i32, data: usize, n: u32, known: i32): void {
+function addBlock(dtype: i32, data: usize, n: u32, known: i32, sketch: usize): void {
   set(part, MomentsRow.count, n)
   switch (dtype) {
     case DTypeNumber.float32:
+      addToSketch<f32>(data, n, sketch)
       addFinite<f32>(data, n, known)
       break
     case DTypeNumber.float64:
+      addToSketch<f64>(data, n, sketch)
       addFinite<f64>(data, n, known)
       break
     case DTypeNumber.float16:
     case DTypeNumber.bfloat16:
       widenToFloat32(dtype, data, n, block)
+      addToSketch<f32>(block, n, sketch)
       addFinite<f32>(block, n, known)
       break
     case DTypeNumber.int32:
+      addToSketch<i32>(data, n, sketch)
       addFinite<i32>(data, n, known)
       break
     case DTypeNumber.uint32:
+      addToSketch<u32>(data, n, sketch)
       addFinite<u32>(data, n, known)
       break
     case DTypeNumber.int64:
+      addToSketch<i64>(data, n, sketch)
       addInt64<i64>(data, n, known)
       break
     case DTypeNumber.uint64:
+      addToSketch<u64>(data, n, sketch)
       addInt64<u64>(data, n, known)
       break
     case DTypeNumber.complex64:
@@ -109,6 +119,7 @@ function addBlock(dtype: i32, data: usize, n: u32, known: i32): void {
       break
     default:
       widenToInt32(dtype, data, n, block)
+      addToSketch<i32>(block, n, sketch)
       addFinite<i32>(block, n, known)
   }
 }

@@ -2,7 +2,17 @@
 
 import { rowText } from '../../index.js'
 
-export const { complexText, isComplex, isHistogram, jsonNumber, plainNumber, reductionOf, shapeText } = rowText
+export const {
+  bucketsText,
+  complexText,
+  isComplex,
+  isHistogram,
+  isSketch,
+  jsonNumber,
+  plainNumber,
+  reductionOf,
+  shapeText,
+} = rowText
 
 /** At most six significant digits; integers that fit stay whole. */
 export function shortNumber(value: number | bigint): string {

@@ -3,7 +3,16 @@
 import type { ScanRow, StatisticName } from '../../index.js'
 import { type Colors, padEnd, padStart, safe, safeName, widthOf } from '../terminal.js'
 import type { RowWriter } from './lines.js'
-import { complexText, isComplex, isHistogram, reductionOf, shapeText, shortNumber } from './number.js'
+import {
+  bucketsText,
+  complexText,
+  isComplex,
+  isHistogram,
+  isSketch,
+  reductionOf,
+  shapeText,
+  shortNumber,
+} from './number.js'
 
 /** What the rows can hold. */
 export interface TableScope {
@@ -40,6 +49,7 @@ export function tableFormat(reductions: readonly StatisticName[], scope: TableSc
     const value = reductionOf(row, name)
     if (value === undefined) return padStart('', numberWidths[i]!)
     if (isHistogram(value)) return padStart(value.counts.join(' '), numberWidths[i]!)
+    if (isSketch(value)) return padStart(bucketsText(value), numberWidths[i]!)
     const text = padStart(isComplex(value) ? complexText(value, shortNumber) : shortNumber(value), numberWidths[i]!)
     return /Inf|NaN/.test(text) ? colors.red(text) : text
   }

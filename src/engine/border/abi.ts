@@ -10,6 +10,10 @@ export const BLOCK_ELEMENTS = 4096
 /** TensorFlow allows no more dimensions. */
 export const MAX_DIMENSIONS = 254
 
+/** Bytes of a sketch of 64-bit types, which any other can be in, and of other types alone. See assembly/kernel/sketch.ts. */
+export const WIDE_SKETCH_BYTES = (16 << 17) + 16
+export const NARROW_SKETCH_BYTES = (16 << 14) + 16
+
 /** The table of powers of ten: its first exponent, and how many there are, of 16 bytes each. See assembly/decimal.ts. */
 export const FIRST_POWER = -292
 export const POWER_COUNT = 617

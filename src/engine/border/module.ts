@@ -19,7 +19,7 @@ export interface Core {
   mask(crc: number): number
   decodeRecords(slots: number, count: number, level: number): void
   scanRecords(slots: number, count: number, level: number, rows: number, known: number): void
-  reduceRecord(slot: number, row: number, known: number): void
+  reduceRecord(slot: number, row: number, known: number, sketch: number): void
   survey(slots: number, capacity: number, payloadLength: number, tail: number, tailLength: number): number
   surveyRecords(window: number, byteLength: number, slots: number, capacity: number): number
   surveyRest(slots: number, capacity: number, payloadLength: number): number
@@ -30,7 +30,8 @@ export interface Core {
   readValues(slot: number, out: number, capacity: number): number
   readString(slot: number): number
   momentsReset(row: number): void
-  momentsAdd(dtype: number, data: number, count: number, row: number, known: number): void
+  momentsAdd(dtype: number, data: number, count: number, row: number, known: number, sketch: number): void
+  sketchTake(dtype: number, sketch: number, least: number, most: number, out: number): number
   momentsMerge(into: number, from: number): void
   widenToFloat32(dtype: number, from: number, count: number, to: number): void
   allclose(

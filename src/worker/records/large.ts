@@ -10,6 +10,7 @@ import { type FaultPlace, faultError } from '../../engine/border/status.js'
 import { elementByteLength } from '../../engine/dtype.js'
 import type { Engine } from '../../engine/engine.js'
 import type { Batch, RecordContents, RecordRequest } from '../../engine/slots.js'
+import type { Sketch } from '../../engine/statistics/sketch.js'
 import { allocate, type UnfoldBudget } from '../../engine/values.js'
 import { EngineError, type TrialscanError } from '../../errors.js'
 import type { JobRecords } from '../../job/plan/coalesce.js'
@@ -285,8 +286,15 @@ export class LargeRecord {
   /**
    * Moments of neighbouring parts of the elements, which `streamParts` reads.
    * @param kept where these elements are copied to, in the core's memory
+   * @param sketch in which they are counted
    */
-  async reduceParts(first: number, count: number, parts: number, known: KnownMoments, kept?: Address) {
+  async reduceParts(
+    first: number,
+    count: number,
+    parts: number,
+    known: KnownMoments,
+    { kept, sketch }: { readonly kept: Address | undefined; readonly sketch: Sketch | null },
+  ) {
     const engine = this.#engine
     const { dtype, kind } = this.found
     const ends = Array.from({ length: count }, (_, i) => this.#elementsOf(first + i, parts)[0])
@@ -294,14 +302,14 @@ export class LargeRecord {
     const rows = engine.reserveBatch(count)
     for (let i = 0; i < count; i++) engine.resetRow(rows, i)
     const checksums = await this.streamParts(first, count, parts, (part, address, elements, byteLength) => {
-      engine.addToRow(rows, dtype, address, elements, part - first, known)
+      engine.addToRow(rows, dtype, address, elements, part - first, known, sketch)
       if (kept === undefined) return
       const at = ends[part - first]! - from
       engine.view((kept + at) as Address, byteLength).set(engine.view(address, byteLength))
       ends[part - first]! += byteLength
     })
     // Values that are stored one by one, not in tensor_content, are already in memory.
-    if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known)
+    if (first === 0 && kind === 'values') engine.addValuesToRow(this.#batch, rows, known, sketch)
     return { rows: engine.rows(rows, count).slice(), checksums }
   }
 

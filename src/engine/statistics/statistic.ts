@@ -1,6 +1,6 @@
 /** What can be asked about the elements of a tensor, by name, and what has to be computed for each. */
 
-import { UsageError } from '../errors.js'
+import { UsageError } from '../../errors.js'
 import {
   COUNTS,
   type HistogramName,
@@ -8,9 +8,11 @@ import {
   type PercentileName,
   REDUCTIONS,
   type ReductionName,
+  type SketchName,
   type StatisticName,
-} from '../types.js'
-import type { Moments, ReductionValue } from './moments.js'
+} from '../../types.js'
+import type { Moments, ReductionValue } from '../moments.js'
+import type { Distribution, ElementHistogram } from './distribution.js'
 
 /** What is computed from the elements of one tensor, since moments don't know it. Plain data, since it crosses a thread. */
 export interface ElementStatistic {
@@ -19,21 +21,15 @@ export interface ElementStatistic {
   readonly numbers: readonly number[]
 }
 
-/** How many elements lie between each edge and the next, as `numpy.histogram` counts them. */
-export interface ElementHistogram {
-  /** One for each bin. */
-  readonly counts: readonly number[]
-  /** Ascending, one more than there are bins. */
-  readonly edges: readonly number[]
-}
-
 /** What a statistic can be. */
-export type StatisticValue = ReductionValue | ElementHistogram
+export type StatisticValue = ReductionValue | ElementHistogram | Distribution
 
 /** The statistics of a tensor by their names, while they are put together. */
 export type Values = Partial<Record<MomentName, ReductionValue>> &
   Partial<Record<PercentileName, number>> &
-  Partial<Record<HistogramName, ElementHistogram>>
+  Partial<Record<HistogramName, ElementHistogram>> &
+  Partial<Record<'sketch', Distribution>> &
+  Partial<Record<`~p${number}`, number>>
 
 /** The same, to read. */
 export type Statistics = Readonly<Values>
@@ -51,7 +47,7 @@ const PERCENTILE = /^p(\d{1,3}(?:\.\d+)?)$/
 const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i
 
 /** The names of all statistics, for people. */
-export const STATISTIC_NAMES: readonly string[] = [...MOMENT_NAMES, 'p<q>', 'histogram']
+export const STATISTIC_NAMES: readonly string[] = [...MOMENT_NAMES, 'p<q>', 'histogram', 'sketch', '~p<q>']
 
 /** Whether a hook can have saved it. */
 export function isReductionName(name: string): name is ReductionName {
@@ -71,8 +67,17 @@ export function isHistogramName(name: string): name is HistogramName {
   return binsOf(name) !== null
 }
 
+/** Whether it is made from a sketch. */
+export function isSketchName(name: string): name is SketchName {
+  return name === 'sketch' || isSketchedPercentile(name)
+}
+
+function isSketchedPercentile(name: string): name is `~p${number}` {
+  return name.startsWith('~') && isPercentileName(name.slice(1))
+}
+
 export function isStatisticName(name: string): name is StatisticName {
-  return isMomentName(name) || isPercentileName(name) || isHistogramName(name)
+  return isMomentName(name) || isPercentileName(name) || isHistogramName(name) || isSketchName(name)
 }
 
 /** The bins that the name of a histogram stands for; null if it is not such a name. */
@@ -138,9 +143,10 @@ export interface StatisticColumn {
   readonly name: StatisticName
   /**
    * @param answers to all `elementStatistics` of the columns
+   * @param sketched the distribution, if it was asked for
    * @throws as `moments.reduction`
    */
-  readonly read: (into: Values, moments: Moments, answers: Float64Array) => void
+  readonly read: (into: Values, moments: Moments, answers: Float64Array, sketched: Distribution | undefined) => void
 }
 
 /** A column for each name. */
@@ -150,6 +156,19 @@ export function statisticColumns(names: readonly StatisticName[]): readonly Stat
     if (isMomentName(name)) {
       const read: StatisticColumn['read'] = (into, moments) => {
         into[name] = moments.reduction(name)
+      }
+      return { name, read }
+    }
+    if (name === 'sketch') {
+      const read: StatisticColumn['read'] = (into, _, __, sketched) => {
+        if (sketched !== undefined) into.sketch = sketched
+      }
+      return { name, read }
+    }
+    if (isSketchedPercentile(name)) {
+      const q = Number(name.slice(2)) / 100
+      const read: StatisticColumn['read'] = (into, _, __, sketched) => {
+        into[name] = sketched?.quantile(q)
       }
       return { name, read }
     }

@@ -1,0 +1,30 @@
+/** Distributions of arrays. */
+
+import { KnownMoments } from '../engine/border/abi.js'
+import { withEngineSync } from '../engine/engines.js'
+import { Moments } from '../engine/moments.js'
+import { Distribution } from '../engine/statistics/distribution.js'
+import { eachWindow } from '../worker/arrays.js'
+import type { ArrayInput } from './elements.js'
+import { orderedElements } from './statistics.js'
+
+/**
+ * How the elements of an array are distributed: approximate quantiles and histograms, in one pass over any numbers.
+ * @throws UsageError
+ * @throws ReductionUndefined for complex numbers
+ */
+export function distribution(array: ArrayInput): Distribution {
+  const elements = orderedElements('distribution', array)
+  const { dtype } = elements
+  return withEngineSync(engine => {
+    engine.reset()
+    const batch = engine.reserveBatch(1)
+    engine.resetRow(batch)
+    const sketch = engine.reserveSketch(dtype)
+    eachWindow(engine, elements, (window, count) =>
+      engine.addToRow(batch, dtype, window, count, 0, KnownMoments.extremes, sketch),
+    )
+    const row = engine.rows(batch, 1).slice()
+    return Distribution.of(new Moments(dtype, row), sketch.take(dtype, row))
+  })
+}

@@ -1,7 +1,7 @@
 /**
- * Writes the types that are published: dist/bundle/index.d.ts and kernels.d.ts, with what they share in types.d.ts, and a .d.cts
- * of each for CommonJS; and dist/browser/index.d.ts. TypeScript's node16 takes no ES module's declarations in a CommonJS module as they are, so the latter
- * says of each name that it has the type it has in the former.
+ * Writes the types that are published: index.d.ts, kernels.d.ts and web.d.ts in dist/bundle, with what they share in files beside
+ * them, and a .d.cts of the first two for CommonJS. TypeScript's node16 takes no ES module's declarations in a CommonJS module as
+ * they are, so a .d.cts says of each name that it has the type it has in the .d.ts.
  */
 
 import { writeFileSync } from 'node:fs'
@@ -10,7 +10,10 @@ import { dts } from 'rollup-plugin-dts'
 
 const ENTRIES = ['index', 'kernels']
 
-const input = Object.fromEntries(ENTRIES.map(name => [name, `dist/${name}.d.ts`]))
+const input = {
+  ...Object.fromEntries(ENTRIES.map(name => [name, `dist/${name}.d.ts`])),
+  web: 'dist/web/index.d.ts',
+}
 const bundle = await rollup({ input, plugins: [dts()], external: /^[^./]/ })
 await bundle.write({ dir: 'dist/bundle', entryFileNames: '[name].d.ts', chunkFileNames: 'types.d.ts' })
 
@@ -26,6 +29,3 @@ for (const entry of ENTRIES) {
     [`import type * as types ${from}`, `export type * ${from}`, ...lines, ''].join('\n'),
   )
 }
-
-const web = await rollup({ input: 'dist/web/index.d.ts', plugins: [dts()], external: /^[^./]/ })
-await web.write({ file: 'dist/browser/index.d.ts' })

@@ -73,6 +73,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   'trial.labels': options => trial.labels(options),
   'trial.predictions': options => trial.predictions(options),
   'trial.scan': options => trial.scan(options),
+  'trial.distribution': options => trial.distribution(tensor.name, options),
   'trial.summary': options => trial.summary(options),
   'trial.waitForSteps': options => trial.waitForSteps([step], options),
   'trial.follow': options => trial.follow(options),
@@ -150,7 +151,7 @@ it('every exported call is known here', () => {
     .map(([, value]) => value as unknown as new () => unknown)
     .filter(value => !(value.prototype instanceof Error) && !(value.prototype instanceof Rule))
     .map(({ name }) => name)
-  expect(others.sort()).toEqual(['Diagnosis', 'Moments', 'OutputFile', 'Rule', 'RuleRegistry'])
+  expect(others.sort()).toEqual(['Diagnosis', 'Distribution', 'Moments', 'OutputFile', 'Rule', 'RuleRegistry'])
   const known = [
     ...Object.keys(CALLS).filter(name => !name.includes('.') && name !== 'rule Plain'),
     ...WITHOUT.trialscan!,

@@ -10,9 +10,12 @@ export const BLOCK_ELEMENTS = 4096
 /** TensorFlow allows no more dimensions. */
 export const MAX_DIMENSIONS = 254
 
-/** Bytes of a sketch of 64-bit types, which any other can be in, and of other types alone. See assembly/kernel/sketch.ts. */
-export const WIDE_SKETCH_BYTES = (16 << 17) + 16
-export const NARROW_SKETCH_BYTES = (16 << 14) + 16
+/**
+ * Bytes of a sketch of 64-bit types, which any other can be in, and of other types alone: 16, and 16 for each of 2^17 or 2^14 keys. See
+ * assembly/kernel/sketch.ts.
+ */
+export const WIDE_SKETCH_BYTES = 0x200010
+export const NARROW_SKETCH_BYTES = 0x40010
 
 /** The table of powers of ten: its first exponent, and how many there are, of 16 bytes each. See assembly/decimal.ts. */
 export const FIRST_POWER = -292

@@ -324,6 +324,8 @@ describe('symbolic links', () => {
       syncBuiltinESMExports()
       const { openStore } = await import('${new URL('../../dist/store/open.js', import.meta.url)}')
       const store = openStore({ kind: 'local', root: ${JSON.stringify(root)} })
+      // Modules are found by real paths.
+      calls.realpathSync = calls.lstatSync = 0
       for (let step = 0; step < 100; step++) store.readInto('events/' + step + '/file', 0, new Uint8Array(6))
       console.log(JSON.stringify(calls))`
     const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })

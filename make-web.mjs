@@ -7,7 +7,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { classNames } from './class-names.mjs'
+import { classNames, writeLicenses } from './bundled.mjs'
 
 const root = dirname(fileURLToPath(import.meta.url))
 const dist = join(root, 'dist')
@@ -75,3 +75,7 @@ const page = await build({
 })
 // What the files are made of, for test/web/build.test.ts.
 writeFileSync(join(dist, 'web/metafile.json'), JSON.stringify({ page: page.metafile, worker: worker.metafile }))
+writeLicenses(
+  out,
+  [page, worker].flatMap(({ metafile }) => Object.keys(metafile.inputs)),
+)

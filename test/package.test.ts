@@ -117,7 +117,7 @@ describe.each(whenLong)('the package', () => {
       ...documents,
     ]
     const built = paths.filter(path => /^dist\/bundle\/[\w-]+\.c?js$/.test(path))
-    const types = [
+    const others = [
       'index.d.ts',
       'index.d.cts',
       'kernels.d.ts',
@@ -125,11 +125,14 @@ describe.each(whenLong)('the package', () => {
       'types.d.ts',
       'types2.d.ts',
       'web.d.ts',
+      'LICENSES.txt',
     ].map(name => `dist/bundle/${name}`)
     const browser = paths.filter(path => path.startsWith('dist/browser/'))
-    expect(paths).toEqual([...written, ...built, ...types, ...browser, 'build/release.wasm'].sort())
+    expect(paths).toEqual([...written, ...built, ...others, ...browser, 'build/release.wasm'].sort())
     expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.js']))
-    const pages = ['index.js', 'inline.js', 'worker.js', 'trialscan.wasm'].map(name => `dist/browser/${name}`)
+    const pages = ['index.js', 'inline.js', 'worker.js', 'trialscan.wasm', 'LICENSES.txt'].map(
+      name => `dist/browser/${name}`,
+    )
     expect(browser).toEqual(reachable(pages))
     const contents = browser.map(path => readFileSync(join(installed, path)))
     const browserSize = contents.reduce((sum, bytes) => sum + gzipSync(bytes).length, 0)

@@ -176,6 +176,8 @@ function badEventFileName(code: string, url: string, expected: string, got: stri
 }
 
 function isOfPossibleLength(path: string): boolean {
+  // A character takes three bytes at most.
+  if (3 * path.length <= MAX_NAME_BYTES) return true
   if (path.length > MAX_PATH_BYTES || Buffer.byteLength(path) > MAX_PATH_BYTES) return false
   return path.split('/').every(part => Buffer.byteLength(part) <= MAX_NAME_BYTES)
 }

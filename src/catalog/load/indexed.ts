@@ -69,6 +69,8 @@ export class IndexedFiles {
   #duplicates: ReadonlyMap<string, string> = new Map()
   /** Whether there is an index file that the hook would call otherwise: without one, no two are of one step and worker. */
   #hasOdd = false
+  /** Whether there may be an index file of Tornasole's hook that one of JSON stands for now. */
+  #hasCSV = false
   /** Why the cache could not be written. */
   #cacheProblem: StoreError | null = null
 
@@ -166,13 +168,14 @@ export class IndexedFiles {
     for (const path of duplicates.keys()) this.#rows.delete(path)
     const unread = found.filter(({ path }) => !duplicates.has(path))
     const cached = await this.#fromCache(unread, isFirst)
-    await inTurns(cached, entry => this.#add(entry))
+    await inTurns(cached, ({ content, ...file }) => this.#add(file, content))
     const readCount = await this.#read(unread.filter(({ path }) => !this.#isRead(path)))
     if (readCount > 0) this.#writeCache()
     return isChanged || readCount + cached.length > 0
   }
 
-  #add({ path, step, worker, content }: IndexEntry): void {
+  #add({ path, step, worker }: UnreadFile, content: IndexEntry['content']): void {
+    this.#hasCSV ||= path.endsWith('.csv')
     this.#rows.set(path, this.#columns.add(step, worker, content))
   }
 
@@ -262,8 +265,8 @@ export class IndexedFiles {
       for (const [i, file] of some.entries()) {
         const content = contents[i]!
         if (content instanceof Error && this.#rows.has(file.path)) continue
-        if (file.path.endsWith('.json')) this.#rows.delete(file.path.replace(/json$/, 'csv'))
-        this.#add({ ...file, content })
+        if (this.#hasCSV && file.path.endsWith('.json')) this.#rows.delete(file.path.replace(/json$/, 'csv'))
+        this.#add(file, content)
         count++
       }
     }

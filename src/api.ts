@@ -111,6 +111,7 @@ export type { TensorSummary, TrialSummary } from './trial/summary.js'
 export type { ReductionOptions, SavedOptions, Tensor, ValueOptions } from './trial/tensor.js'
 export type { Trial, WorkerOptions } from './trial/trial.js'
 export {
+  type AxisReductionName,
   type CheckLevel,
   type CountName,
   type DType,

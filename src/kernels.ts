@@ -23,6 +23,7 @@ export {
 export type { Tolerance } from './job/allclose.js'
 export type { NumericArray, TensorValue } from './job/tensor-value.js'
 export { type ArrayOf, allocate } from './kernels/allocate.js'
+export { along } from './kernels/along.js'
 export { type ArrayEngine, createEngine, type EngineOptions, type MomentsOfOptions } from './kernels/array-engine.js'
 export { type BytesInput, crc32c, crc32cCombine, maskedCrc32c } from './kernels/checksum.js'
 export { allclose, type Difference, difference } from './kernels/compare.js'
@@ -34,6 +35,7 @@ export type { ReducedArray } from './kernels/pool.js'
 export { histogram, percentiles } from './kernels/statistics.js'
 export { readTFRecords, type TFRecord, type TFRecordOptions } from './kernels/tfrecord.js'
 export {
+  type AxisReductionName,
   type CheckLevel,
   type CountName,
   type DType,

@@ -64,6 +64,9 @@ export const REDUCTIONS: readonly ReductionName[] = [
   ...REDUCTION_BASES.map((name): ReductionName => `abs_${name}`),
 ]
 
+/** The reductions that there are along an axis: all but products. */
+export type AxisReductionName = Exclude<ReductionName, 'prod' | 'abs_prod'>
+
 /** How many elements there are, and how many of them are NaN, infinite or 0. */
 export const COUNTS = ['count', 'nan_count', 'inf_count', 'zero_count'] as const
 export type CountName = (typeof COUNTS)[number]

@@ -83,6 +83,7 @@ const CORE = [
   'kernel/moments/int64.ts',
   'kernel/moments/moments.ts',
   'kernel/allclose.ts',
+  'kernel/along.ts',
   'kernel/channels.ts',
   'kernel/count.ts',
   'kernel/difference.ts',

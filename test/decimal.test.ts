@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { MomentsRow, NumberForm } from '#dist/engine/border/abi.js'
 import { decimalPowers } from '#dist/engine/decimal.js'
 import { Engine } from '#dist/engine/engine.js'
+import { LineTable } from '#dist/engine/lines.js'
+
 import { MOMENT_INDEX, MOMENT_SLOTS, ROW_LENGTH } from '#dist/engine/moments-row.js'
 import { jsonNumber, plainNumber } from '#dist/job/row.js'
 import { uniform } from '../fixtures/random.js'
@@ -15,7 +17,7 @@ function written(numbers: Float64Array, columns: number, label: string, isJson =
   engine.reset()
   const slots = MOMENT_SLOTS.map(name => [MOMENT_INDEX[name], name] as const).sort(([a], [b]) => a - b)
   const named = Array.from({ length: columns }, (_, i) => slots[i]!)
-  const table = engine.lineTable({
+  const table = new LineTable(engine, {
     columns: named.map(([, slot], i) => ({ label: `${label}${i}:`, slot, form: NumberForm.slot })),
     isJson,
     end: '',

@@ -83,6 +83,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   'tensor.values': options => tensor.values(options),
   'tensor.reductionValue': options => tensor.reductionValue(step, 'mean', options),
   'tensor.reductionValues': options => tensor.reductionValues(step, options),
+  'tensor.along': options => tensor.along(step, 'mean', 0, options),
   'tensor.shape': options => tensor.shape(step, options),
   'tensor.shapes': options => tensor.shapes(options),
   'rule Plain': options => new Plain(trial, options),

@@ -2,7 +2,7 @@
 
 import { EngineError } from '../errors.js'
 import type { DType } from '../types.js'
-import { DifferenceRow } from './border/abi.js'
+import { type AxisFold, DifferenceRow } from './border/abi.js'
 import type { Address, CoreMemory } from './border/memory.js'
 import type { Core } from './border/module.js'
 import { dtypeNumber, elementByteLength } from './dtype.js'
@@ -28,6 +28,13 @@ export interface Bins {
 export interface Scales {
   readonly a: number
   readonly b: number
+}
+
+/** A piece of a tensor, [outer, count, inner] in C order: its lines, outer · inner of them, run along the middle. */
+export interface Piece {
+  readonly outer: number
+  readonly count: number
+  readonly inner: number
 }
 
 export class ElementKernels {
@@ -131,6 +138,42 @@ export class ElementKernels {
   /** How many elements in the core's memory equal `value`. */
   countEqual(dtype: DType, data: Address, count: number, value: number): number {
     return this.#core.countEqual(dtypeNumber(dtype), data, count, value) >>> 0
+  }
+
+  /** Reserves accumulators for as many lines, two float64 each. */
+  reserveLines(lines: number): Address {
+    return this.#memory.reserveBytes(lines * 16)
+  }
+
+  /** Sets the accumulators of lines to those of no elements. */
+  resetLines(fold: AxisFold, lines: number, accumulators: Address): void {
+    this.#core.alongReset(fold, lines, accumulators)
+  }
+
+  /**
+   * Adds a piece of a tensor to the accumulators of its lines. Of complex elements each part has a line of its own, unless their
+   * magnitudes are added.
+   * @param means of the lines, for squares
+   * @param scratch a float64 for each element, and two for a complex one
+   */
+  addToLines(
+    fold: AxisFold,
+    dtype: DType,
+    isAbsolute: boolean,
+    data: Address,
+    { outer, count, inner }: Piece,
+    means: Address,
+    scratch: Address,
+    accumulators: Address,
+  ): void {
+    const [number, absolute] = [dtypeNumber(dtype), isAbsolute ? 1 : 0]
+    this.#core.alongAdd(fold, number, absolute, data, outer, count, inner, means, scratch, accumulators)
+  }
+
+  /** The numbers of lines; of sums, divided by `divisor`. A view. */
+  lines(lines: number, accumulators: Address, divisor: number): Float64Array<ArrayBuffer> {
+    this.#core.alongFinish(lines, accumulators, divisor)
+    return this.#memory.doubles(accumulators, lines)
   }
 
   /**

@@ -12,14 +12,20 @@ import { type Address, CoreMemory, NO_TEXTS, type Texts } from './border/memory.
 import { type Core, instantiateCore } from './border/module.js'
 import { dtypeNumber } from './dtype.js'
 import { ElementKernels } from './elements.js'
-import { LineTable, type LineTableOptions } from './lines.js'
 import { ROW_LENGTH } from './moments-row.js'
 import { type Batch, type Frame, type RecordRequest, SlotReader, writeSlots } from './slots.js'
 import { Sketch } from './statistics/sketch.js'
 import { Survey } from './survey.js'
 import { ValueReader } from './values.js'
 
+/** The core behind an engine, for what only some programs load. */
+export let coreOf: (engine: Engine) => Core
+
 export class Engine extends CoreMemory {
+  static {
+    coreOf = engine => engine.#core
+  }
+
   readonly #core: Core
   /** Surveys of records without index entries. */
   readonly survey: Survey
@@ -44,11 +50,6 @@ export class Engine extends CoreMemory {
       rows: this.reserveBytes(capacity * MomentsRow.size),
       capacity,
     }
-  }
-
-  /** A table for writing rows of moments as lines of text. */
-  lineTable(options: LineTableOptions): LineTable {
-    return new LineTable(this.#core, this, options)
   }
 
   /** Writes what the records of a batch must be into their slots. `frame` gives the address and length of the i-th. */

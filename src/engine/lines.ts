@@ -4,6 +4,7 @@ import { MomentsRow, NUMBER_BYTES, type NumberForm, TEXT_SLACK, TextColumn, Text
 import type { Address, CoreMemory, Texts } from './border/memory.js'
 import type { Core } from './border/module.js'
 import { decimalPowers, POWER_WORDS } from './decimal.js'
+import { coreOf, type Engine } from './engine.js'
 import type { MomentSlot } from './moments-row.js'
 
 /** A number in each line. */
@@ -61,7 +62,8 @@ export class LineTable {
   /** The last pieces, since most lines share them with the line before. */
   readonly #last = [new LastPiece(), new LastPiece()] as const
 
-  constructor(core: Core, memory: CoreMemory, { columns, isJson, end, names }: LineTableOptions) {
+  constructor(memory: Engine, { columns, isJson, end, names }: LineTableOptions) {
+    const core = coreOf(memory)
     this.#core = core
     this.#memory = memory
     this.#isJson = isJson

@@ -5,7 +5,7 @@ import { currentHold } from '../catalog/hold.js'
 import type { TrialState } from '../catalog/state.js'
 import { STEP_OPTIONS, type StepOptions } from '../catalog/steps.js'
 import { recordPlace, workersOf } from '../catalog/worker-steps.js'
-import type { ReductionValue } from '../engine/moments.js'
+import { type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import type { Distribution, ElementHistogram } from '../engine/statistics/distribution.js'
 import { isReductionName, type StatisticValue } from '../engine/statistics/statistic.js'
 import { UNFOLD_LIMIT } from '../engine/values.js'
@@ -24,12 +24,15 @@ import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
 import { shapesOf } from '../job/reply.js'
 import { type TensorValue, tensorValue } from '../job/tensor-value.js'
 import { planValues, type ValueJob } from '../job/value.js'
+import { reduceAlong } from '../kernels/along.js'
+import { elementsOf } from '../kernels/elements.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import { pump } from '../runner/pump.js'
 import { readOneReduction } from '../scan/one-by-one.js'
 import type {
+  AxisReductionName,
   CountName,
   HistogramName,
   Mode,
@@ -189,6 +192,24 @@ export class Tensor {
       throw new TensorUnavailableForStep(this.name, step, mode, detail)
     }
     return this.#reading(readOneReduction(this.#state, workerStep, saved, reduction, asked), found, step, mode)
+  }
+
+  /**
+   * A reduction of each line along an axis of the value, as `numpy.mean(value, axis=0)` and its like compute it: see `along` of
+   * trialscan/kernels. The value is read as a whole, and reduced on the calling thread.
+   * @param name any reduction but `prod` and `abs_prod`
+   * @param axis from 0 on, or from -1 backwards
+   * @throws as `value`; ReductionUndefined for a reduction that is not defined for the dtype
+   */
+  async along(
+    step: number,
+    name: AxisReductionName,
+    axis: number,
+    options?: ValueOptions,
+  ): Promise<TensorValue<'float64' | 'complex128'>> {
+    const value = await this.value(step, checkOptions('tensor.along', VALUE_OPTIONS, options))
+    if (value.dtype === 'string') throw undefinedReduction(name, value.dtype)
+    return reduceAlong('tensor.along', elementsOf('tensor.along', value), name, axis)
   }
 
   /** The reductions that the hook saved at a step, as it saved them. None are computed. @throws as `value` */

@@ -7,7 +7,7 @@
 import type { Address } from '../engine/border/memory.js'
 import { dtypeOf } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
-import type { LineTable } from '../engine/lines.js'
+import { LineTable } from '../engine/lines.js'
 import { isDefined, isFiniteRow, Moments, numberFrom } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { Values } from '../engine/statistics/statistic.js'
@@ -51,7 +51,7 @@ export class LinesWriter {
     this.#format = format
     const columns = lines.reductions.map((name, i) => ({ label: format.labels[i]!, ...numberFrom(name) }))
     const names = job.tags.map(tag => format.name(tag))
-    this.#table = engine.lineTable({ columns, isJson: format.isJson, end: format.end, names })
+    this.#table = new LineTable(engine, { columns, isJson: format.isJson, end: format.end, names })
     this.#text = new TextWriter(job.order.length * LINE_BYTES)
     this.#starts = new Float64Array(job.order.length)
     this.#byteLengths = new Uint32Array(job.order.length)

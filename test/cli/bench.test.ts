@@ -33,17 +33,18 @@ describe('trialscan bench', () => {
     const [machine, , head, ...rows] = stdout.split('\n')
     expect(machine).toMatch(/; Node\.js \d+\.\d+\.\d+; trialscan \d+\.\d+\.\d+; numpy: not found; tfjs: not found$/)
     expect(head).toMatch(/^GB\/s +trialscan +plain JS$/)
-    expect(rows.slice(0, 8).map(row => row.replace(/ {2,}/g, '|').split('|').slice(0, 3).join(', '))).toEqual([
+    expect(rows.slice(0, 9).map(row => row.replace(/ {2,}/g, '|').split('|').slice(0, 3).join(', '))).toEqual([
       'all 18 reductions, float32, 64 KiB',
       'all 18 reductions, float32, 1 MiB',
       'all 18 reductions, float64, 1 MiB',
       'mean and std, float32, 1 MiB',
       'min and max, float32, 1 MiB',
+      'sum along axis 0, float32, 1 MiB',
       'allclose, float32, 2 MiB',
       'CRC-32C, bytes, 64 KiB',
       'CRC-32C, bytes, 1 MiB',
     ])
-    for (const row of rows.slice(0, 8)) {
+    for (const row of rows.slice(0, 9)) {
       expect(row).toMatch(/ [\d.]+ {2,}[\d.]+ +[\d.]+×$/)
       expect(row.length).toBe(rows[0]!.length)
     }
@@ -70,7 +71,7 @@ describe('trialscan bench', () => {
     const { machine, kernels } = JSON.parse(stdout)
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
     expect(machine).toMatchObject({ trialscan: version, node: process.versions.node, tfjs: expect.any(String) })
-    expect(kernels).toHaveLength(8)
+    expect(kernels).toHaveLength(9)
     for (const { bytes, contenders } of kernels) {
       expect(contenders[0]).toMatchObject({ engine: 'trialscan', ratio: 1 })
       expect(contenders[1]).toMatchObject({ engine: 'plain JS' })

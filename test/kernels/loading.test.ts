@@ -60,6 +60,7 @@ it('exports these names', () => {
     'UsageError',
     'allclose',
     'allocate',
+    'along',
     'crc32c',
     'crc32cCombine',
     'createEngine',

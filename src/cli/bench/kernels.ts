@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { REDUCTIONS, type ReductionName } from '../../index.js'
+import { along } from '../../kernels/along.js'
 import { crc32c } from '../../kernels/checksum.js'
 import { allclose } from '../../kernels/compare.js'
 import { moments } from '../../kernels/moments.js'
@@ -126,6 +127,7 @@ function casesOf(isQuick: boolean): readonly MakeCase[] {
     (...where) => reductions('moments', 'float64', MIB, ...where),
     (...where) => reductions('mean and std', 'float32', MIB, ...where),
     (...where) => reductions('min and max', 'float32', MIB, ...where),
+    alongCase,
     allcloseCase,
     ...sizes.map(
       (bytes): MakeCase =>
@@ -175,6 +177,26 @@ function reductions(
       ...(tfjs && isFloat32 && bytes <= MAX_TFJS_BYTES
         ? [local('tfjs', tfjs.prepare(kernel, data), FLOAT32_TOLERANCE)]
         : []),
+    ],
+  }
+}
+
+function alongCase({ numpy, tfjs }: Peers, directory: string): Case {
+  const data = makeElements('float32', MIB) as Float32Array<ArrayBuffer>
+  const [kernel, columns] = ['sum along axis 0', 512]
+  const shape = [data.length / columns, columns]
+  const expected = plainJs.sumColumns(data, columns)
+  return {
+    kernel,
+    dtype: 'float32',
+    bytes: MIB,
+    expected,
+    names: Array.from(expected, (_, i) => `column ${i}`),
+    contenders: [
+      local(OURS, () => along({ data, shape }, 'sum', 0).data, FLOAT64_TOLERANCE),
+      local(plainJs.NAME, () => plainJs.sumColumns(data, columns), FLOAT64_TOLERANCE),
+      ...(numpy ? [inNumpy(numpy, kernel, fileOf(directory, data), 'float32', FLOAT32_TOLERANCE)] : []),
+      ...(tfjs ? [local('tfjs', tfjs.prepareSum(data, shape), FLOAT32_TOLERANCE)] : []),
     ],
   }
 }

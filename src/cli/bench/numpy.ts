@@ -28,6 +28,7 @@ kernels = {
     'moments': moments,
     'mean and std': lambda x: (x.mean(), x.std()),
     'min and max': lambda x: (x.min(), x.max()),
+    'sum along axis 0': lambda x: x.reshape(-1, 512).sum(axis=0),
     'allclose': lambda x: (np.allclose(x[:x.size // 2], x[x.size // 2:]),),
 }
 np.seterr(all='ignore')

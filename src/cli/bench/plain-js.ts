@@ -59,6 +59,15 @@ export function minMax(data: Floats): Float64Array {
   return Float64Array.of(min, max)
 }
 
+/** Of a matrix, row by row. */
+export function sumColumns(data: Floats, columns: number): Float64Array {
+  const sums = new Float64Array(columns)
+  for (let row = 0; row < data.length; row += columns) {
+    for (let i = 0; i < columns; i++) sums[i]! += data[row + i]!
+  }
+  return sums
+}
+
 /** 1 if all pairs are close, in float32 arithmetic as numpy does it. */
 export function allclose(a: Float32Array, b: Float32Array, rtol: number, atol: number): number {
   const [relative, absolute] = [Math.fround(rtol), Math.fround(atol)]

@@ -13,11 +13,12 @@ interface Core {
   readonly version_core: string
   setBackend(name: string): Promise<boolean>
   tensor1d(data: Float32Array): Tensor
+  tensor(data: Float32Array, shape: readonly number[]): Tensor
   tidy<T>(work: () => T): T
   abs(x: Tensor): Tensor
   min(x: Tensor): Tensor
   max(x: Tensor): Tensor
-  sum(x: Tensor): Tensor
+  sum(x: Tensor, axis?: number): Tensor
   prod(x: Tensor): Tensor
   sqrt(x: Tensor): Tensor
   square(x: Tensor): Tensor
@@ -49,6 +50,13 @@ export class Tfjs {
     } catch {
       return null
     }
+  }
+
+  /** A sum along the first axis. */
+  prepareSum(data: Float32Array, shape: readonly number[]): () => Float64Array {
+    const tf = this.#core
+    const x = tf.tensor(data, shape)
+    return () => Float64Array.from(tf.tidy(() => tf.sum(x, 0).dataSync()))
   }
 
   /** A run of a kernel, on data that is in the backend already. */

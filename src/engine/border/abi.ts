@@ -319,6 +319,15 @@ export enum DifferenceRow {
   size = 72,
 }
 
+/** What the elements of a line are added up to (assembly/kernel/along.ts). */
+export enum AxisFold {
+  sum = 0,
+  /** Σ(x − mean)² */
+  squares = 1,
+  min = 2,
+  max = 3,
+}
+
 /** A line to be written from a row of moments; all fields are u32. */
 export enum TextLine {
   /** Address of the row. */

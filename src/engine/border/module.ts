@@ -44,6 +44,20 @@ export interface Core {
     atol: number,
     equalNan: number,
   ): number
+  alongReset(fold: number, lines: number, accumulators: number): void
+  alongAdd(
+    fold: number,
+    dtype: number,
+    isAbsolute: number,
+    data: number,
+    outer: number,
+    count: number,
+    inner: number,
+    means: number,
+    scratch: number,
+    accumulators: number,
+  ): void
+  alongFinish(lines: number, accumulators: number, divisor: number): void
   compare(
     dtypeA: number,
     a: number,

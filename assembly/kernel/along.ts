@@ -1,0 +1,204 @@
+// Reductions along an axis. A piece of a tensor is [outer, count, inner] in C order, and its lines run along the middle.
+//
+// Every line has an accumulator, two float64: a number, and for sums of 64-bit elements what rounding took from it. The numbers
+// of all lines lie one after the other, then the other halves. Lines that lie side by side are added to in pairs. A line whose
+// elements are adjacent is taken as many that lie side by side, which are then added.
+//
+// float32 is promoted as it is read, and float64 is read in place; everything else is widened to float64 first.
+
+import { AxisFold, DTypeNumber } from '../../src/engine/border/abi'
+import { isComplex } from '../dtype'
+import { roundOff, twoProduct, twoSum } from './double-double'
+import { absMask, isDouble, loadPair } from './lanes'
+import { widenToFloat64 } from './widen'
+
+/** Lines that one line of adjacent elements is taken as. */
+const SPREAD: u32 = 64
+const spread: usize = memory.data(64 * 16, 16)
+
+/** Beyond it a product could not be split. */
+const SPLITTABLE: f64 = 1e290
+
+/** Sets the accumulators of lines to those of no elements. */
+export function alongReset(fold: i32, lines: u32, accumulators: usize): void {
+  const start: f64 = fold == AxisFold.min ? Infinity : fold == AxisFold.max ? -Infinity : 0
+  for (let i: usize = 0; i < lines; i++) store<f64>(accumulators + (i << 3), start)
+  memory.fill(accumulators + (<usize>lines << 3), 0, <usize>lines << 3)
+}
+
+/**
+ * Adds a piece of a tensor to the accumulators of its lines, outer · inner of them. Complex elements become two lines each, unless
+ * their magnitudes are added.
+ * @param isAbsolute whether it is the absolute values that are added
+ * @param means of the lines, for the sum of (x − mean)²
+ * @param scratch a float64 for each element, and two for a complex one
+ */
+export function alongAdd(
+  fold: i32,
+  dtype: i32,
+  isAbsolute: bool,
+  data: usize,
+  outer: u32,
+  count: u32,
+  inner: u32,
+  means: usize,
+  scratch: usize,
+  accumulators: usize,
+): void {
+  const areMagnitudes = isAbsolute && isComplex(dtype)
+  const isFloat32 = dtype == DTypeNumber.float32 || dtype == DTypeNumber.complex64
+  const isFloat64 = dtype == DTypeNumber.float64 || dtype == DTypeNumber.complex128
+  if (areMagnitudes || !(isFloat32 || isFloat64)) {
+    const n = outer * count * inner
+    if (!widenToFloat64(dtype, data, n, scratch)) return
+    if (areMagnitudes) takeMagnitudes(scratch, n)
+    data = scratch
+  } else if (isComplex(dtype)) inner *= 2
+  const mask = isAbsolute ? absMask<f64>() : i64x2.splat(-1)
+  if (isFloat32 && !areMagnitudes) addFloats<f32>(fold, data, mask, outer, count, inner, means, accumulators)
+  else addFloats<f64>(fold, data, mask, outer, count, inner, means, accumulators)
+}
+
+/** Makes accumulators of sums into sums over `divisor`: sums, or means, in the place of the numbers. */
+export function alongFinish(lines: u32, accumulators: usize, divisor: f64): void {
+  const end = accumulators + (<usize>lines << 3)
+  for (let at = accumulators; at != end; at += 8) {
+    const number = load<f64>(at)
+    // Where the number is infinite or NaN, so is the sum, and what rounding took is not known.
+    if (!(abs(number) < Infinity)) continue
+    const sum = twoSum(number, load<f64>(at + (<usize>lines << 3)))
+    const low = roundOff
+    let quotient = sum / divisor
+    if (abs(sum) < SPLITTABLE) quotient += (sum - twoProduct(quotient, divisor) - roundOff + low) / divisor
+    store<f64>(at, quotient)
+  }
+}
+
+function takeMagnitudes(data: usize, n: u32): void {
+  for (let i: usize = 0; i < n; i++) {
+    const from = data + (i << 4)
+    store<f64>(data + (i << 3), Math.hypot(load<f64>(from), load<f64>(from, 8)))
+  }
+}
+
+// @ts-ignore: decorator
+@inline
+function addFloats<T>(
+  fold: i32,
+  data: usize,
+  mask: v128,
+  outer: u32,
+  count: u32,
+  inner: u32,
+  means: usize,
+  accumulators: usize,
+): void {
+  if (fold == AxisFold.sum) addLines<T>(AxisFold.sum, data, mask, outer, count, inner, means, accumulators)
+  else if (fold == AxisFold.squares) addLines<T>(AxisFold.squares, data, mask, outer, count, inner, means, accumulators)
+  else if (fold == AxisFold.min) addLines<T>(AxisFold.min, data, mask, outer, count, inner, means, accumulators)
+  else addLines<T>(AxisFold.max, data, mask, outer, count, inner, means, accumulators)
+}
+
+// @ts-ignore: decorator
+@inline
+function addLines<T>(
+  fold: i32,
+  data: usize,
+  mask: v128,
+  outer: u32,
+  count: u32,
+  inner: u32,
+  means: usize,
+  accumulators: usize,
+): void {
+  const lows = (<usize>outer * inner) << 3
+  const step = <usize>inner << 3
+  for (let o: u32 = 0; o < outer; o++, accumulators += step, means += step) {
+    if (inner == 1) {
+      addLine<T>(fold, data, mask, count, means, accumulators, lows)
+      data += <usize>count * sizeof<T>()
+    } else {
+      for (let k: u32 = 0; k < count; k++, data += <usize>inner * sizeof<T>()) {
+        addEach<T>(fold, data, mask, inner, 8, means, accumulators, lows)
+      }
+    }
+  }
+}
+
+/** Adds adjacent elements to one line. */
+// @ts-ignore: decorator
+@inline
+function addLine<T>(fold: i32, data: usize, mask: v128, count: u32, mean: usize, accumulator: usize, lows: usize): void {
+  const end = data + <usize>count * sizeof<T>()
+  if (count >= 2 * SPREAD) {
+    const step = <usize>SPREAD * sizeof<T>()
+    alongReset(fold, SPREAD, spread)
+    for (; data + step <= end; data += step) addEach<T>(fold, data, mask, SPREAD, 0, mean, spread, SPREAD << 3)
+    for (let at = spread; at != spread + (SPREAD << 3); at += 8) {
+      const x = load<f64>(at)
+      const a = load<f64>(accumulator)
+      if (fold == AxisFold.min) store<f64>(accumulator, min(a, x))
+      else if (fold == AxisFold.max) store<f64>(accumulator, max(a, x))
+      else {
+        store<f64>(accumulator, twoSum(a, x))
+        store<f64>(accumulator + lows, load<f64>(accumulator + lows) + (roundOff + load<f64>(at, SPREAD << 3)))
+      }
+    }
+  }
+  for (; data != end; data += sizeof<T>()) addOne<T>(fold, data, mask, mean, accumulator, lows)
+}
+
+/** Adds each element to a line of its own. @param meanStep 0 if they have one mean, else 8 */
+// @ts-ignore: decorator
+@inline
+function addEach<T>(
+  fold: i32,
+  data: usize,
+  mask: v128,
+  n: u32,
+  meanStep: usize,
+  means: usize,
+  accumulators: usize,
+  lows: usize,
+): void {
+  for (const end = data + <usize>(n & ~1) * sizeof<T>(); data != end; data += 2 * sizeof<T>(), accumulators += 16) {
+    const x = v128.and(loadPair<T>(data), mask)
+    const a = v128.load(accumulators)
+    if (fold == AxisFold.min) v128.store(accumulators, f64x2.min(a, x))
+    else if (fold == AxisFold.max) v128.store(accumulators, f64x2.max(a, x))
+    else if (fold == AxisFold.sum) addTo<T>(accumulators, lows, a, x)
+    else {
+      const away = f64x2.sub(x, meanStep == 0 ? v128.load64_splat(means) : v128.load(means))
+      addTo<T>(accumulators, lows, a, f64x2.mul(away, away))
+      means += 2 * meanStep
+    }
+  }
+  if (n & 1) addOne<T>(fold, data, mask, means, accumulators, lows)
+}
+
+// @ts-ignore: decorator
+@inline
+function addTo<T>(accumulators: usize, lows: usize, a: v128, x: v128): void {
+  const sum = f64x2.add(a, x)
+  v128.store(accumulators, sum)
+  // Sums of float32 have 29 bits more than their elements.
+  if (!isDouble<T>()) return
+  const ofX = f64x2.sub(sum, a)
+  const low = f64x2.add(f64x2.sub(a, f64x2.sub(sum, ofX)), f64x2.sub(x, ofX))
+  v128.store(accumulators + lows, f64x2.add(v128.load(accumulators + lows), low))
+}
+
+// @ts-ignore: decorator
+@inline
+function addOne<T>(fold: i32, data: usize, mask: v128, mean: usize, accumulator: usize, lows: usize): void {
+  const number = <f64>load<T>(data)
+  let x = i64x2.extract_lane(mask, 0) == -1 ? number : abs(number)
+  const a = load<f64>(accumulator)
+  if (fold == AxisFold.min) store<f64>(accumulator, min(a, x))
+  else if (fold == AxisFold.max) store<f64>(accumulator, max(a, x))
+  else {
+    if (fold == AxisFold.squares) x = (x - load<f64>(mean)) * (x - load<f64>(mean))
+    store<f64>(accumulator, twoSum(a, x))
+    store<f64>(accumulator + lows, load<f64>(accumulator + lows) + roundOff)
+  }
+}

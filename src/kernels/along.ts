@@ -1,0 +1,144 @@
+/** Reductions along an axis. */
+
+import { AxisFold } from '../engine/border/abi.js'
+import type { Address } from '../engine/border/memory.js'
+import { elementByteLength } from '../engine/dtype.js'
+import type { Piece } from '../engine/elements.js'
+import type { Engine } from '../engine/engine.js'
+import { withEngineSync } from '../engine/engines.js'
+import { isDefined, undefinedReduction } from '../engine/moments.js'
+import type { ArrayElements } from '../job/arrays.js'
+import { type TensorValue, tensorValue } from '../job/tensor-value.js'
+import { type AxisReductionName, REDUCTIONS } from '../types.js'
+import { copyElements } from '../worker/arrays.js'
+import { type ArrayInput, elementsOf } from './elements.js'
+import { described, list, wrong } from './wrong.js'
+
+/** Elements copied into the core at once: with all that becomes of them they stay in its cache. */
+const PIECE_ELEMENTS = 8192
+/** Lines at once, where there are more than that side by side. */
+const MAX_LINES = 2048
+/** More results are refused: the elements of an empty tensor can have any number of lines. */
+const MAX_RESULTS = 2 ** 28
+
+const AXIS_REDUCTIONS = REDUCTIONS.filter(name => !name.endsWith('prod'))
+
+/**
+ * A reduction of each line along an axis, as `numpy.mean(array, axis=0)` and its like compute it: of an array of shape
+ * [4, 3, 2] along axis 1, a value of shape [4, 2]. The results are float64, of `mean` and `sum` of complex numbers
+ * complex128. Sums carry their rounding errors along; integers of 64 bits are rounded to float64 first. NaN in a line makes its result NaN; of
+ * no elements sums are 0, and the others NaN.
+ * @param name any reduction but `prod` and `abs_prod`
+ * @param axis from 0 on, or from -1 backwards
+ * @throws UsageError
+ * @throws ReductionUndefined for a reduction that is not defined for the dtype
+ */
+export function along(array: ArrayInput, name: AxisReductionName, axis: number): TensorValue<'float64' | 'complex128'> {
+  return reduceAlong('along', elementsOf('along', array), name, axis)
+}
+
+/** @param call the call as it is written, for messages */
+export function reduceAlong(
+  call: string,
+  array: ArrayElements,
+  name: AxisReductionName,
+  axis: number,
+): TensorValue<'float64' | 'complex128'> {
+  const { dtype, shape } = array
+  if (!AXIS_REDUCTIONS.includes(name)) throw wrong(call, `one of ${AXIS_REDUCTIONS.join(', ')}`, described(name))
+  const rank = shape.length
+  if (!Number.isInteger(axis) || axis < -rank || axis >= rank) {
+    const axes = rank === 0 ? 'a tensor with axes' : `an axis from ${-rank} to ${rank - 1} of the shape ${list(shape)}`
+    throw wrong(call, axes, rank === 0 ? 'one of no dimensions' : described(axis))
+  }
+  if (!isDefined(name, dtype)) throw undefinedReduction(name, dtype)
+  const at = axis < 0 ? axis + rank : axis
+  const product = (sizes: readonly number[]): number => sizes.reduce((total, size) => total * size, 1)
+  const tensor = { outer: product(shape.slice(0, at)), count: shape[at]!, inner: product(shape.slice(at + 1)) }
+  const results = tensor.outer * tensor.inner
+  if (!(results <= MAX_RESULTS))
+    throw wrong(call, `at most ${MAX_RESULTS} results`, `${results}, of the shape ${list(shape)}`)
+  const numbers = withEngineSync(engine => reduceLines(engine, array, tensor, name))
+  return tensorValue({
+    dtype: numbers.length > results ? 'complex128' : 'float64',
+    shape: shape.filter((_, i) => i !== at),
+    bytes: new Uint8Array(numbers.buffer),
+    widened: null,
+    strings: null,
+  }) as TensorValue<'float64' | 'complex128'>
+}
+
+/** One number of each line; of sums and means of complex numbers two. */
+function reduceLines(
+  engine: Engine,
+  array: ArrayElements,
+  tensor: Piece,
+  name: AxisReductionName,
+): Float64Array<ArrayBuffer> {
+  const { outer, count, inner } = tensor
+  const { elements } = engine
+  const base = name.replace('abs_', '')
+  const isAbsolute = base !== name || base === 'l1' || base === 'l2'
+  const isSpread = base === 'variance' || base === 'std'
+  // Each part of a complex number has a line of its own. What the two vary adds up.
+  const parts = !isAbsolute && array.dtype.startsWith('complex') ? 2 : 1
+  const kept = isSpread ? 1 : parts
+  const results = new Float64Array(outer * inner * kept)
+  if (count === 0) return base === 'sum' || base === 'l1' || base === 'l2' ? results : results.fill(Number.NaN)
+
+  const size = elementByteLength(array.dtype)
+  engine.reset()
+  const window = engine.reserveBytes(PIECE_ELEMENTS * size)
+  const scratch = engine.reserveBytes(PIECE_ELEMENTS * 16)
+  const accumulators = elements.reserveLines(PIECE_ELEMENTS * parts)
+  const means = engine.reserveBytes(PIECE_ELEMENTS * parts * 8)
+
+  const outers = Math.max(1, Math.floor(PIECE_ELEMENTS / (count * inner)))
+  const inners = count * inner <= PIECE_ELEMENTS ? inner : Math.min(inner, MAX_LINES)
+  for (let firstOuter = 0; firstOuter < outer; firstOuter += outers) {
+    for (let firstInner = 0; firstInner < inner; firstInner += inners) {
+      const tile = { outer: Math.min(outers, outer - firstOuter), inner: Math.min(inners, inner - firstInner) }
+      const lines = tile.outer * tile.inner * parts
+      const atOnce = tile.outer > 1 ? count : Math.max(1, Math.floor(PIECE_ELEMENTS / tile.inner))
+
+      /** Copies a piece, from the `first` element of each line on. */
+      const copy = (first: number, piece: Piece): void => {
+        const from = (firstOuter * count + first) * inner + firstInner
+        // Rows that are whole lie one after the other.
+        const rows = piece.inner === inner ? 1 : piece.count
+        const length = (piece.outer * piece.count * piece.inner) / rows
+        for (let row = 0; row < rows; row++) {
+          const into = engine.view((window + row * length * size) as Address, length * size)
+          copyElements(array, from + row * inner, length, into)
+        }
+      }
+      /** A view, valid until the next call. */
+      const fold = (how: AxisFold, divisor = 1): Float64Array<ArrayBuffer> => {
+        elements.resetLines(how, lines, accumulators)
+        for (let first = 0; first < count; first += atOnce) {
+          const piece = { ...tile, count: Math.min(atOnce, count - first) }
+          copy(first, piece)
+          elements.addToLines(how, array.dtype, isAbsolute, window, piece, means, scratch, accumulators)
+        }
+        return elements.lines(lines, accumulators, divisor)
+      }
+
+      let numbers: Float64Array
+      if (base === 'min' || base === 'max') numbers = fold(base === 'min' ? AxisFold.min : AxisFold.max)
+      else if (base === 'l2') {
+        engine.doubles(means, lines).fill(0)
+        numbers = fold(AxisFold.squares)
+      } else {
+        numbers = fold(AxisFold.sum, base === 'sum' || base === 'l1' ? 1 : count)
+        if (isSpread) {
+          engine.doubles(means, lines).set(numbers)
+          const squares = fold(AxisFold.squares, count)
+          numbers = parts === 1 ? squares : squares.filter((_, i) => i % 2 === 0).map((x, i) => x + squares[2 * i + 1]!)
+        }
+      }
+      if (base === 'std' || base === 'l2') numbers = numbers.map(Math.sqrt)
+      results.set(numbers, (firstOuter * inner + firstInner) * kept)
+    }
+  }
+  return results
+}

@@ -110,6 +110,7 @@ it('gives Trial, Tensor and Scan these members', async () => {
         "stats",
       ],
       "tensor": [
+        "along",
         "constructor",
         "originalName",
         "prevSteps",

@@ -77,7 +77,10 @@ export function alongFinish(lines: u32, accumulators: usize, divisor: f64): void
 function takeMagnitudes(data: usize, n: u32): void {
   for (let i: usize = 0; i < n; i++) {
     const from = data + (i << 4)
-    store<f64>(data + (i << 3), Math.hypot(load<f64>(from), load<f64>(from, 8)))
+    const re = load<f64>(from)
+    const im = load<f64>(from, 8)
+    // A part that is infinite makes the length infinite, whatever the other: of NaN, too.
+    store<f64>(data + (i << 3), isNaN(re) || isNaN(im) ? NaN : Math.hypot(re, im))
   }
 }
 

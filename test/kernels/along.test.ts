@@ -149,6 +149,18 @@ describe('along', () => {
     )
   })
 
+  it('is NaN where a part of a complex element is, though the other is infinite', () => {
+    const data = Float64Array.of(Number.NEGATIVE_INFINITY, NaN, 3, 4)
+    for (const dtype of ['complex64', 'complex128'] as const) {
+      const array = { data: dtype === 'complex64' ? Float32Array.from(data) : data, dtype, shape: [1, 2] }
+      for (const name of ['abs_min', 'abs_max', 'abs_sum', 'abs_mean', 'l1', 'l2'] as const) {
+        expect([along(array, name, 0).data[0], along(array, name, 1).data[0]], name).toEqual([NaN, NaN])
+        expect(along(array, name, 0).data[1], name).toBe(5)
+        expect(reduce(array, name), name).toBe(NaN)
+      }
+    }
+  })
+
   it('takes views with strides, and values', () => {
     const data = Float32Array.from({ length: 12 }, (_, i) => i)
     // The transpose of [3, 4].

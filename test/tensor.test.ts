@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createTrial, type ReductionBase, type Tensor, TensorUnavailableForStep, type Trial } from '#dist/index.js'
 import { InlineRunner } from '#dist/runner/inline.js'
-import { TrialWriter } from '../fixtures/event-writer.js'
+import { type StepTensor, TrialWriter } from '../fixtures/event-writer.js'
 import { writeSample } from './support/sample.js'
 import { rejectionOf } from './support/scanning.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -96,6 +96,34 @@ it('gives bool as 0 and 1, whatever bytes were saved', async () => {
   writer.end()
   const { data, bytes } = await (await createTrial(directory)).tensor('x').value(0)
   expect([data, bytes]).toEqual([Uint8Array.of(0, 1, 1, 1, 0), Uint8Array.of(0, 1, 2, 255, 0)])
+})
+
+it('bounds what a tensor without elements can ask for along an axis', async () => {
+  const directory = scratchDirectory('tensor-along-empty')
+  const writer = new TrialWriter(directory, { checksum: 'true' })
+  const noneOf = (name: string, columns: number): StepTensor => ({
+    name,
+    dtype: 'float32',
+    shape: [0, columns],
+    values: [],
+  })
+  writer.step({ step: 0, tensors: [noneOf('many', 2 ** 25), noneOf('few', 8)] })
+  writer.end()
+  const opened = await createTrial(directory)
+  const [many, few] = [opened.tensor('many'), opened.tensor('few')]
+  expect(await rejectionOf(many.along(0, 'mean', 0))).toMatchObject({
+    name: 'QueryError',
+    code: 'ValueTooLarge',
+    message: `tensor.along: expected results of at most ${2 ** 28} bytes for a tensor without elements, got up to ${2 ** 29}`,
+  })
+  for (const axis of [0, -2]) {
+    expect(await rejectionOf(few.along(0, 'sum', axis, { unfoldLimit: 127 }))).toMatchObject({ code: 'ValueTooLarge' })
+    expect((await few.along(0, 'sum', axis, { unfoldLimit: 128 })).data).toEqual(new Float64Array(8))
+  }
+  for (const axis of [1, -1]) expect((await many.along(0, 'sum', axis, { unfoldLimit: 0 })).data).toHaveLength(0)
+  for (const axis of [2, -3, 0.5])
+    expect(await rejectionOf(few.along(0, 'sum', axis))).toMatchObject({ name: 'UsageError' })
+  await opened.close()
 })
 
 it('gives the saved reductions and no others', async () => {

@@ -13,6 +13,7 @@ import {
   errorFromData,
   FormatError,
   pathOfUrl,
+  QueryError,
   ShapeUnavailableForStep,
   StepNotYetAvailable,
   StoreError,
@@ -199,7 +200,8 @@ export class Tensor {
    * trialscan/kernels. The value is read as a whole, and reduced on the calling thread.
    * @param name any reduction but `prod` and `abs_prod`
    * @param axis from 0 on, or from -1 backwards
-   * @throws as `value`; ReductionUndefined for a reduction that is not defined for the dtype
+   * @throws as `value`; ReductionUndefined for a reduction that is not defined for the dtype; QueryError `ValueTooLarge` if a tensor
+   *   without elements has more lines than `unfoldLimit` allows
    */
   async along(
     step: number,
@@ -207,8 +209,10 @@ export class Tensor {
     axis: number,
     options?: ValueOptions,
   ): Promise<TensorValue<'float64' | 'complex128'>> {
-    const value = await this.value(step, checkOptions('tensor.along', VALUE_OPTIONS, options))
+    const asked = checkOptions('tensor.along', VALUE_OPTIONS, options)
+    const value = await this.value(step, asked)
     if (value.dtype === 'string') throw undefinedReduction(name, value.dtype)
+    if (value.shape.includes(0)) checkResults(value.shape, axis, asked.unfoldLimit)
     return reduceAlong('tensor.along', elementsOf('tensor.along', value), name, axis)
   }
 
@@ -332,4 +336,14 @@ export class Tensor {
     }
     return found.map(one => one.saved.shape?.shape ?? read.get(one) ?? null)
   }
+}
+
+/** Refuses what the shape of a tensor without elements asks for along an axis, if it is more than values may unfold to. */
+function checkResults(shape: readonly number[], axis: number, unfoldLimit = UNFOLD_LIMIT): void {
+  const lines = shape.filter((_, i) => i !== axis && i !== axis + shape.length)
+  // Complex numbers take 16 bytes.
+  const byteLength = lines.reduce((product, size) => product * size, 16)
+  if (byteLength <= unfoldLimit) return
+  const message = `tensor.along: expected results of at most ${unfoldLimit} bytes for a tensor without elements, got up to ${byteLength}`
+  throw new QueryError('ValueTooLarge', message, { byteLength, unfoldLimit })
 }

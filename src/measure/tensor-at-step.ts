@@ -73,14 +73,14 @@ const NO_NUMBERS: readonly number[] = []
 let checkedTolerance: Tolerance | undefined
 
 /** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
-export class TensorAtStep implements QuestionSubject {
+export class TensorAtStep {
   readonly #of: WorkerTensors
   readonly #saved: SavedTensor
   /** The last question; it links to the ones before it, of which there are few. */
   #asked: AnyQuestion<unknown> | null = null
   #record: RecordRef | undefined
 
-  /** Use `inquiry.atStep`. */
+  /** Use `inquiry.atStep`. @internal */
   constructor(of: WorkerTensors, saved: SavedTensor) {
     this.#of = of
     this.#saved = saved
@@ -243,7 +243,7 @@ export class TensorAtStep implements QuestionSubject {
     return isSameStep(this.#of.workerStep, workerStep)
   }
 
-  /** The record of its saved value. */
+  /** The record of its saved value. @internal */
   get valueRecord(): RecordRef {
     this.#record ??= this.#of.inquiry.record(this.#of, this.#saved.value!)
     return this.#record

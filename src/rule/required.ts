@@ -58,6 +58,7 @@ export class RequiredTensors {
    * @param trials the rule's, the base trial first
    * @param inquiry where questions are gathered that are answered together
    * @param workers of the base trial, these only; null: all
+   * @internal
    */
   constructor(trials: readonly Trial[], inquiry = new Inquiry(), workers: ReadonlySet<string> | null = null) {
     this.#trials = trials

@@ -165,9 +165,14 @@ export abstract class Rule {
 
   /**
    * Collects what the rule needs at a step.
-   * @param inquiry gathers the questions that are answered together
    * @throws what `setRequiredTensors` throws
    */
+  require(step: number): RequiredTensors
+  /**
+   * @param inquiry gathers the questions that are answered together
+   * @internal
+   */
+  require(step: number, inquiry: Inquiry): RequiredTensors
   require(step: number, inquiry?: Inquiry): RequiredTensors {
     this.#required = new RequiredTensors(this.trials, inquiry, this.workers)
     this.setRequiredTensors(step)

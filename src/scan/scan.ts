@@ -85,6 +85,7 @@ export class Scan implements AsyncIterable<ScanRow> {
   #known: KnownMoments = 0
   #firstError: TrialscanError | null = null
 
+  /** Use `trial.scan`. @internal */
   constructor(request: ScanRequest) {
     this.#request = request
     this.#rowMaker = new RowMaker(request)

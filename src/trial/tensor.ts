@@ -85,7 +85,7 @@ export class Tensor {
   readonly #state: TrialState
   readonly #saved: SavedSteps
 
-  /** Use `trial.tensor(name)`. */
+  /** Use `trial.tensor(name)`. @internal */
   constructor(name: string, state: TrialState) {
     this.name = name
     this.#state = state

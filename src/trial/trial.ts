@@ -62,7 +62,7 @@ export class Trial extends TornasoleNames {
   readonly name: string
   readonly #state: TrialState
 
-  /** Use `createTrial`. */
+  /** Use `createTrial`. @internal */
   constructor(path: string, name: string, state: TrialState) {
     super()
     this.path = path

@@ -17,7 +17,8 @@ const core = join(root, 'build/release.wasm')
 /** Modules, and what stands in their place in a browser. */
 const REPLACED = new Map([
   ['engine/host.js', 'web/host.js'],
-  ['format/regex/re2.js', 'web/re2.js'],
+  ['format/regex/re2.js', 'web/packages.js'],
+  ['job/tensor/ndarray.js', 'web/packages.js'],
   ['runner/threads.js', 'web/threads.js'],
   ['store/open.js', 'store/web/open.js'],
   ['store/local/file.js', 'web/no-disk.js'],

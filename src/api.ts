@@ -41,7 +41,9 @@ export type { CollectionConfig, ReductionConfig, SaveConfig } from './format/col
 export { allclose, type Tolerance } from './job/allclose.js'
 export type { FailedRow, RowFormat, RowFormatName, SavedRow, ScanRow, ValueRow } from './job/row.js'
 export * as rowText from './job/row.js'
-export type { ElementsOf, NumericArray, TensorValue, ValueOf } from './job/tensor-value.js'
+export type { DataOf, ElementsOf, NumericArray, TensorData } from './job/tensor/data.js'
+export type { AxisIndex, AxisSlice } from './job/tensor/indices.js'
+export type { ElementOf, Nested, TensorValue, ValueOf } from './job/tensor-value.js'
 export type { Activity, ChannelSums, Question } from './measure/question.js'
 export type { TensorAtStep } from './measure/tensor-at-step.js'
 export {

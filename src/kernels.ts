@@ -21,7 +21,7 @@ export {
   UsageError,
 } from './errors.js'
 export type { Tolerance } from './job/allclose.js'
-export type { NumericArray, TensorValue } from './job/tensor-value.js'
+export type { NumericArray, TensorData } from './job/tensor/data.js'
 export { type ArrayOf, allocate } from './kernels/allocate.js'
 export { along } from './kernels/along.js'
 export { type ArrayEngine, createEngine, type EngineOptions, type MomentsOfOptions } from './kernels/array-engine.js'

@@ -39,7 +39,8 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^piscina$/, /^runner\//],
   [/^@assemblyscript\/loader$/, /^engine\/|^web\/host\.ts$/],
   [/^node:fs/, /^(store\/local\/[\w-]+|engine\/host)\.ts$|^cli\//],
-  [/^re2js$/, /^(format\/regex|web)\/re2\.ts$/],
+  [/^re2js$/, /^(format\/regex\/re2|web\/packages)\.ts$/],
+  [/^ndarray$/, /^(job\/tensor\/ndarray|web\/packages)\.ts$/],
   [/^(commander|picocolors|cli-progress)$/, /^cli\//],
   [/^tinybench$/, /^cli\/bench\//],
   // The environment names proxies, to libraries as to commands.

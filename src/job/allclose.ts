@@ -4,7 +4,7 @@ import { dtypeOfArray } from '../engine/dtype.js'
 import { withEngineSync } from '../engine/engines.js'
 import { UsageError } from '../errors.js'
 import { checkOptions, kinds, optionsOf, shown } from '../options.js'
-import type { NumericArray, TensorValue } from './tensor-value.js'
+import type { NumericArray, TensorData } from './tensor/data.js'
 
 /** Tolerances of allclose; the defaults are numpy's. */
 export interface Tolerance {
@@ -19,7 +19,7 @@ export interface Tolerance {
 export const TOLERANCE = optionsOf<Tolerance>({ rtol: kinds.tolerance, atol: kinds.tolerance, equalNan: kinds.flag })
 
 /** What allclose compares. */
-type Comparable = Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>
+type Comparable = Pick<TensorData, 'dtype' | 'shape' | 'bytes'>
 
 /**
  * Whether every element of `a` is close to its counterpart in `b`: |a − b| ≤ atol + rtol·|b|; an infinity is close only
@@ -28,7 +28,7 @@ type Comparable = Pick<TensorValue, 'dtype' | 'shape' | 'bytes'>
  * @param b the same; its dtype may differ
  * @throws UsageError if the shapes differ, for strings, and for anything that is neither a value nor a typed array
  */
-export function allclose(a: TensorValue | NumericArray, b: TensorValue | NumericArray, options?: Tolerance): boolean {
+export function allclose(a: TensorData | NumericArray, b: TensorData | NumericArray, options?: Tolerance): boolean {
   const { rtol = 1e-5, atol = 1e-8, equalNan = false } = checkOptions('allclose', TOLERANCE, options)
   const [left, right] = [comparable('a', a), comparable('b', b)]
   if (left.shape.length !== right.shape.length || left.shape.some((size, i) => size !== right.shape[i])) {
@@ -37,14 +37,14 @@ export function allclose(a: TensorValue | NumericArray, b: TensorValue | Numeric
   return withEngineSync(({ elements }) => elements.countNotClose(left, right, { rtol, atol, equalNan })) === 0
 }
 
-function comparable(name: string, given: TensorValue | NumericArray): Comparable {
+function comparable(name: string, given: TensorData | NumericArray): Comparable {
   const dtype = ArrayBuffer.isView(given) ? dtypeOfArray(given) : given?.dtype
-  const isValue = dtype !== undefined && Array.isArray((given as TensorValue).shape)
+  const isValue = dtype !== undefined && Array.isArray((given as TensorData).shape)
   if (ArrayBuffer.isView(given) && dtype !== undefined) {
     const bytes = new Uint8Array(given.buffer, given.byteOffset, given.byteLength)
     return { dtype, shape: [given.length], bytes }
   }
-  if (isValue && dtype !== 'string') return given as TensorValue
+  if (isValue && dtype !== 'string') return given as TensorData
   const got = dtype === 'string' ? 'a tensor of strings' : shown(given)
   throw new UsageError(`allclose: expected ${name} to be a tensor of numbers or a typed array, got ${got}`)
 }

@@ -1,137 +1,192 @@
-/** A tensor's value: a typed array with its shape and strides, as zarrita and scijs' ndarray have them. */
+/** The value of a tensor: its data, and views of them. */
 
+import { elementByteLength } from '../engine/dtype.js'
+import type { Complex } from '../engine/moments.js'
+import { QueryError, UsageError } from '../errors.js'
 import type { DType } from '../types.js'
+import { type DataOf, type ElementsOf, isDense, type TensorData, tensorData } from './tensor/data.js'
+import { type AxisIndex, eachPlace, placeOf, sliceView, type View } from './tensor/indices.js'
+import { loadNdarray, type NdArray } from './tensor/ndarray.js'
 import type { RawValue } from './value.js'
 
-export type NumericArray =
-  | Float32Array
-  | Float64Array
-  | Int8Array
-  | Int16Array
-  | Int32Array
-  | BigInt64Array
-  | Uint8Array
-  | Uint16Array
-  | Uint32Array
-  | BigUint64Array
+/** What an element of each dtype is in JavaScript. */
+export interface ElementOf
+  extends Record<Exclude<DType, 'int64' | 'uint64' | 'bool' | 'complex64' | 'complex128' | 'string'>, number> {
+  int64: bigint
+  uint64: bigint
+  bool: boolean
+  complex64: Complex
+  complex128: Complex
+  string: string
+}
 
-/** The array that holds the elements of each dtype in JavaScript. */
-export interface ElementsOf {
-  float16: Float32Array
-  bfloat16: Float32Array
-  float32: Float32Array
-  float64: Float64Array
-  int8: Int8Array
-  int16: Int16Array
-  int32: Int32Array
-  int64: BigInt64Array
-  uint8: Uint8Array
-  uint16: Uint16Array
-  uint32: Uint32Array
-  uint64: BigUint64Array
-  bool: Uint8Array
-  complex64: Float32Array
-  complex128: Float64Array
-  string: readonly string[]
+/** Arrays of arrays, down to elements; of a tensor without axes, its element. */
+export type Nested<T> = T | readonly Nested<T>[]
+
+/** `data` as the types of scijs' ndarray have them. */
+interface NdarrayData extends Omit<ElementsOf, 'int64' | 'uint64' | 'string'> {
+  int64: BigInt64Array<ArrayBuffer>
+  uint64: BigUint64Array<ArrayBuffer>
+  string: string[]
 }
 
 /** A value of one dtype. */
-export interface ValueOf<D extends DType> {
-  readonly dtype: D
-  readonly shape: readonly number[]
-  /** In elements, one per dimension. */
-  readonly stride: readonly number[]
-  /** Index of the first element in `data`. Always 0. */
-  readonly offset: number
+export interface ValueOf<D extends DType> extends DataOf<D> {
   /**
-   * The elements. float16 and bfloat16 are widened to a Float32Array. bool is a Uint8Array of 0 and 1. complex64 and
-   * complex128 are a Float32Array and a Float64Array with two numbers per element, real part first; shape and stride
-   * count complex elements. int64 and uint64 are BigInt arrays. Strings are an array of strings.
+   * A part of the value, as numpy's basic indexing has it, over the same `data`: nothing but shape, stride and offset differ, and
+   * `bytes` are those of the part (copied when they are first asked for, unless they lie together).
+   * @param indices one per axis: an index, which removes the axis; null for all; or { start, stop, step } or [start, stop, step].
+   * Negative ones count from the end. Axes behind the last one are taken whole.
+   * @throws UsageError
    */
-  readonly data: ElementsOf[D]
-  /** The elements as they were saved: little-endian, in C order; empty for strings. */
-  readonly bytes: Uint8Array
-  /** float16 and bfloat16 only: the 16 bits of each element. */
-  readonly bits?: D extends 'float16' | 'bfloat16' ? Uint16Array : undefined
-  /** float16 only, if the runtime has Float16Array (Node.js 24): the elements unconverted. */
-  readonly float16?: D extends 'float16' ? ArrayLike<number> : undefined
+  slice(...indices: readonly AxisIndex[]): ValueOf<D>
+  /**
+   * An element, as numpy's `item`: by an index for each axis, by one index in C order, or, of a single element, by none.
+   * Negative ones count from the end.
+   * @throws UsageError
+   */
+  item(...indices: readonly number[]): ElementOf[D]
+  /**
+   * The elements as arrays of arrays, as numpy's `tolist`.
+   * @throws QueryError `ValueTooLarge` for more than 16,777,216 elements, or as many arrays
+   */
+  toNested(): Nested<ElementOf[D]>
+  /**
+   * scijs' ndarray over the same `data`. Complex elements are an axis more: its last, of two numbers.
+   * @throws UsageError where it can't be: if code may not be made of text (a Content-Security-Policy without 'unsafe-eval'), and
+   * for `data` longer than it can address, 2,147,483,647 elements
+   */
+  toNdarray(): NdArray<NdarrayData[D]>
 }
 
 /**
- * The value of a tensor at a step, in C order. Its `dtype` tells what `data` is.
+ * The value of a tensor at a step, in C order, or a slice of it. Its `dtype` tells what `data` is.
  * @typeParam D narrows the dtypes: `TensorValue<'float32' | 'float64'>`
  */
 export type TensorValue<D extends DType = DType> = { readonly [K in D]: ValueOf<K> }[D]
 
 /** Makes a value of what a thread has read. */
-export function tensorValue({ dtype, shape, bytes, widened, strings }: RawValue): TensorValue {
-  const stride = stridesOf(shape)
-  const common = { dtype, shape, stride, offset: 0, bytes }
-  // The thread has made sure that the data are of the dtype.
-  if (strings) return { ...common, data: strings } as TensorValue
-  if (widened) {
-    const bits = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
-    const float16 = dtype === 'float16' ? float16Array(bytes) : undefined
-    return { ...common, data: widened, bits, ...(float16 && { float16 }) } as TensorValue
+export function tensorValue(raw: RawValue): TensorValue {
+  const data = tensorData(raw)
+  return new Value(data, data.bytes) as TensorValue
+}
+
+/** The most elements, and the most arrays, of nested arrays: of any dtype they take about a gigabyte. */
+const MAX_NESTED = 2 ** 24
+
+/** ndarray counts in 32 bits, with a sign. */
+const MAX_NDARRAY = 2 ** 31 - 1
+
+class Value<D extends DType> implements ValueOf<D> {
+  declare readonly dtype: D
+  declare readonly shape: readonly number[]
+  declare readonly stride: readonly number[]
+  declare readonly offset: number
+  declare readonly data: ElementsOf[D]
+  declare readonly bytes: Uint8Array
+  declare readonly bits?: NonNullable<DataOf<D>['bits']>
+  declare readonly float16?: NonNullable<DataOf<D>['float16']>
+  /** The elements as they were saved, laid out as `data`. */
+  readonly #saved: Uint8Array
+
+  /** The data are properties of its own, so that a value is compared, cloned and written as them. */
+  constructor(data: Omit<DataOf<D>, 'bytes'>, saved: Uint8Array) {
+    Object.assign(this, data)
+    this.#saved = saved
   }
-  return { ...common, data: typedArray(dtype, bytes) } as TensorValue
-}
 
-function typedArray(dtype: DType, bytes: Uint8Array<ArrayBuffer>): NumericArray {
-  const { buffer, byteOffset, byteLength } = bytes
-  switch (dtype) {
-    case 'float32':
-    case 'complex64':
-      return new Float32Array(buffer, byteOffset, byteLength / 4)
-    case 'float64':
-    case 'complex128':
-      return new Float64Array(buffer, byteOffset, byteLength / 8)
-    case 'int8':
-      return new Int8Array(buffer, byteOffset, byteLength)
-    case 'int16':
-      return new Int16Array(buffer, byteOffset, byteLength / 2)
-    case 'int32':
-      return new Int32Array(buffer, byteOffset, byteLength / 4)
-    case 'int64':
-      return new BigInt64Array(buffer, byteOffset, byteLength / 8)
-    case 'uint16':
-      return new Uint16Array(buffer, byteOffset, byteLength / 2)
-    case 'uint32':
-      return new Uint32Array(buffer, byteOffset, byteLength / 4)
-    case 'uint64':
-      return new BigUint64Array(buffer, byteOffset, byteLength / 8)
-    case 'bool':
-      return booleans(bytes)
-    default:
-      return bytes
+  slice(...indices: readonly AxisIndex[]): ValueOf<D> {
+    const { dtype, data, bits, float16 } = this
+    const view = sliceView(this, indices)
+    const slice = new Value<D>(
+      { dtype, ...view, data, ...(bits && { bits }), ...(float16 && { float16 }) },
+      this.#saved,
+    )
+    const get = (): Uint8Array => {
+      const value = bytesOf(dtype, view, this.#saved)
+      Object.defineProperty(slice, 'bytes', { enumerable: true, value })
+      return value
+    }
+    return Object.defineProperty(slice, 'bytes', { enumerable: true, configurable: true, get })
+  }
+
+  item(...indices: readonly number[]): ElementOf[D] {
+    return this.#element(placeOf(this, indices))
+  }
+
+  toNested(): Nested<ElementOf[D]> {
+    const { shape, stride, offset } = this
+    let [elements, arrays] = [1, 0]
+    for (const size of shape) {
+      arrays += elements
+      elements *= size
+    }
+    // Of a shape with a 0 the product may be NaN.
+    if (!(elements <= MAX_NESTED && arrays <= MAX_NESTED)) {
+      const got = `shape [${shape}]`
+      const message = `value.toNested: expected at most ${MAX_NESTED} elements, and arrays of them, got ${got}; slice it first`
+      throw new QueryError('ValueTooLarge', message, { call: 'value.toNested', shape })
+    }
+    const nested = (axis: number, at: number): Nested<ElementOf[D]> =>
+      axis === shape.length
+        ? this.#element(at)
+        : Array.from({ length: shape[axis]! }, (_, i) => nested(axis + 1, at + i * stride[axis]!))
+    return nested(0, offset)
+  }
+
+  toNdarray(): NdArray<NdarrayData[D]> {
+    const { data, shape, stride, offset } = this
+    if (data.length > MAX_NDARRAY) {
+      throw refused(`at most ${MAX_NDARRAY} elements in data, which ndarray can address`, `${data.length}`)
+    }
+    const view: View = isComplex(this.dtype)
+      ? { shape: [...shape, 2], stride: [...stride.map(step => 2 * step), 1], offset: 2 * offset }
+      : this
+    try {
+      return loadNdarray()<NdarrayData[D]>(data as NdarrayData[D], [...view.shape], [...view.stride], view.offset)
+    } catch (cause) {
+      if (!(cause instanceof EvalError)) throw cause
+      throw refused("that code may be made of text ('unsafe-eval'), as ndarray does", cause.message, cause)
+    }
+  }
+
+  #element(at: number): ElementOf[D] {
+    return elementOf(this, at) as ElementOf[D]
   }
 }
 
-/** Anything but 0 is true. */
-function booleans(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
-  let at = 0
-  // Without a function call per element: there can be billions.
-  while (at < bytes.length && bytes[at]! < 2) at++
-  if (at === bytes.length) return bytes
-  const data = bytes.slice()
-  for (; at < data.length; at++) if (data[at] !== 0) data[at] = 1
-  return data
+function elementOf({ dtype, data }: Pick<TensorData, 'dtype' | 'data'>, at: number): ElementOf[DType] {
+  if (dtype === 'bool') return data[at] !== 0
+  if (isComplex(dtype)) return { re: data[2 * at] as number, im: data[2 * at + 1] as number }
+  return data[at]!
 }
 
-type Float16Constructor = new (buffer: ArrayBuffer, byteOffset: number, length: number) => ArrayLike<number>
+const isComplex = (dtype: DType): boolean => dtype === 'complex64' || dtype === 'complex128'
 
-function float16Array(bytes: Uint8Array<ArrayBuffer>): ArrayLike<number> | undefined {
-  const Float16 = (globalThis as { Float16Array?: Float16Constructor }).Float16Array
-  return Float16 && new Float16(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
+/** The bytes of a view's elements, in C order; a copy, unless they lie so already. */
+function bytesOf(dtype: DType, view: View, saved: Uint8Array): Uint8Array {
+  const size = elementByteLength(dtype)
+  const count = view.shape.reduce((product, length) => product * length, size)
+  if (count === 0) return saved.subarray(0, 0)
+  if (isDense(view.shape, view.stride)) return saved.subarray(view.offset * size, view.offset * size + count)
+  const bytes = new Uint8Array(count)
+  // A word at a time; the elements are aligned, as typed arrays of them must be.
+  const [from, to] =
+    size === 1 ? [saved, bytes] : size === 2 ? [words16(saved), words16(bytes)] : [words32(saved), words32(bytes)]
+  const perElement = Math.ceil(size / 4)
+  let next = 0
+  eachPlace(view, at => {
+    for (let word = at * perElement; word < (at + 1) * perElement; word++) to[next++] = from[word]!
+  })
+  return bytes
 }
 
-/** Strides of a C-order array, in elements. */
-export function stridesOf(shape: readonly number[]): number[] {
-  const strides = new Array<number>(shape.length)
-  let stride = 1
-  for (let i = shape.length - 1; i >= 0; i--) {
-    strides[i] = stride
-    stride *= shape[i]!
-  }
-  return strides
+const words16 = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint16Array =>
+  new Uint16Array(buffer, byteOffset, byteLength / 2)
+const words32 = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array =>
+  new Uint32Array(buffer, byteOffset, byteLength / 4)
+
+function refused(expected: string, got: string, cause?: unknown): UsageError {
+  const call = 'value.toNdarray'
+  return new UsageError(`${call}: expected ${expected}, got ${got}`, { call }, cause)
 }

@@ -4,7 +4,7 @@ import type { Address } from '../engine/border/memory.js'
 import { dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
 import { Engine } from '../engine/engine.js'
 import { quote } from '../errors.js'
-import type { ElementsOf } from '../job/tensor-value.js'
+import type { ElementsOf } from '../job/tensor/data.js'
 import type { DType } from '../types.js'
 import { described, wrong } from './wrong.js'
 

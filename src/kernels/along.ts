@@ -8,7 +8,8 @@ import type { Engine } from '../engine/engine.js'
 import { withEngineSync } from '../engine/engines.js'
 import { isDefined, undefinedReduction } from '../engine/moments.js'
 import type { ArrayElements } from '../job/arrays.js'
-import { type TensorValue, tensorValue } from '../job/tensor-value.js'
+import { type TensorData, tensorData } from '../job/tensor/data.js'
+import type { RawValue } from '../job/value.js'
 import { type AxisReductionName, REDUCTIONS } from '../types.js'
 import { copyElements } from '../worker/arrays.js'
 import { type ArrayInput, elementsOf } from './elements.js'
@@ -33,17 +34,13 @@ const AXIS_REDUCTIONS = REDUCTIONS.filter(name => !name.endsWith('prod'))
  * @throws UsageError
  * @throws ReductionUndefined for a reduction that is not defined for the dtype
  */
-export function along(array: ArrayInput, name: AxisReductionName, axis: number): TensorValue<'float64' | 'complex128'> {
-  return reduceAlong('along', elementsOf('along', array), name, axis)
+export function along(array: ArrayInput, name: AxisReductionName, axis: number): TensorData<'float64' | 'complex128'> {
+  const reduced = tensorData(reduceAlong('along', elementsOf('along', array), name, axis))
+  return reduced as TensorData<'float64' | 'complex128'>
 }
 
 /** @param call the call as it is written, for messages */
-export function reduceAlong(
-  call: string,
-  array: ArrayElements,
-  name: AxisReductionName,
-  axis: number,
-): TensorValue<'float64' | 'complex128'> {
+export function reduceAlong(call: string, array: ArrayElements, name: AxisReductionName, axis: number): RawValue {
   const { dtype, shape } = array
   if (!AXIS_REDUCTIONS.includes(name)) throw wrong(call, `one of ${AXIS_REDUCTIONS.join(', ')}`, described(name))
   const rank = shape.length
@@ -59,13 +56,13 @@ export function reduceAlong(
   if (!(results <= MAX_RESULTS))
     throw wrong(call, `at most ${MAX_RESULTS} results`, `${results}, of the shape ${list(shape)}`)
   const numbers = withEngineSync(engine => reduceLines(engine, array, tensor, name))
-  return tensorValue({
+  return {
     dtype: numbers.length > results ? 'complex128' : 'float64',
     shape: shape.filter((_, i) => i !== at),
     bytes: new Uint8Array(numbers.buffer),
     widened: null,
     strings: null,
-  }) as TensorValue<'float64' | 'complex128'>
+  }
 }
 
 /** One number of each line; of sums and means of complex numbers two. */

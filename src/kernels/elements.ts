@@ -3,7 +3,7 @@
 import { dtypeOfArray, elementByteLength, isNumeric } from '../engine/dtype.js'
 import { quote, UsageError } from '../errors.js'
 import type { ArrayElements } from '../job/arrays.js'
-import { type NumericArray, stridesOf, type TensorValue } from '../job/tensor-value.js'
+import { isDense, type NumericArray, type TensorData } from '../job/tensor/data.js'
 import type { DType } from '../types.js'
 import { allocationOf } from './allocate.js'
 import { described, isObject, list, wrong } from './wrong.js'
@@ -26,7 +26,7 @@ export interface StridedArray {
 }
 
 /** Numbers: a typed array (a Float16Array too, where there is one), elements described, or the value of a tensor. */
-export type ArrayInput = NumericArray | Uint8ClampedArray | ArrayBufferView | StridedArray | TensorValue
+export type ArrayInput = NumericArray | Uint8ClampedArray | ArrayBufferView | StridedArray | TensorData
 
 /** The dtypes that a typed array can hold besides its own. */
 const OTHER_DTYPES: Readonly<Record<string, readonly DType[]>> = {
@@ -44,7 +44,7 @@ export function elementsOf(call: string, given: ArrayInput): ArrayElements {
   if (!isObject(given) || !('data' in given)) {
     throw wrong(call, 'a typed array, or elements as { data, dtype, shape, stride, offset }', described(given))
   }
-  // The data of a value may be widened; its bytes are as they were saved.
+  // The data of a value may be widened, and more than a slice; its bytes are as they were saved, in C order.
   if ('bytes' in given) return arrayOf(call, { data: given.bytes, dtype: given.dtype, shape: given.shape })
   return arrayOf(call, given)
 }
@@ -83,8 +83,7 @@ function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }
     const places = `shape ${list(sizes)}, stride ${list(stride)} and offset ${offset}, which reach from ${first} to ${last}`
     throw wrong(call, `indices from 0 to ${held - 1}`, places)
   }
-  const dense = stridesOf(sizes)
-  if (count === 0 || sizes.every((size, axis) => size === 1 || stride[axis] === dense[axis])) {
+  if (isDense(sizes, stride)) {
     const from = count === 0 ? 0 : offset
     return { dtype, shape: sizes, count, bytes: bytes.subarray(from * size, (from + count) * size), layout: null }
   }

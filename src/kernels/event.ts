@@ -7,7 +7,7 @@ import { withEngineSync } from '../engine/engines.js'
 import { type Batch, utf8Decoder } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
 import { QueryError, type TrialscanError } from '../errors.js'
-import { type TensorValue, tensorValue } from '../job/tensor-value.js'
+import { type TensorData, tensorData } from '../job/tensor/data.js'
 import { MODES, type Mode } from '../types.js'
 import { rawValue } from '../worker/raw-value.js'
 import type { BytesInput } from './checksum.js'
@@ -31,7 +31,7 @@ export interface EventValue {
   readonly mode: Mode | undefined
   readonly modeStep: number | undefined
   /** The tensor, or the number of a `simple_value`. */
-  readonly tensor?: TensorValue
+  readonly tensor?: TensorData
   /** Why the tensor can't be read. */
   readonly error?: TrialscanError
   /** Anything else (a histogram, an image): the Value message as it lies in the Event. */
@@ -98,7 +98,7 @@ function valueAt(engine: Engine, batch: Batch, i: number, budget: UnfoldBudget):
     const found = slots.found(i)
     const strings = found.kind === 'strings' ? engine.values.copyStrings(batch, i, found, budget) : null
     const bytes = strings ? null : engine.values.copyElements(batch, i, found, budget)
-    return { ...value, tensor: tensorValue(rawValue(found, bytes, strings, engine)) }
+    return { ...value, tensor: tensorData(rawValue(found, bytes, strings, engine)) }
   } catch (error) {
     if (error instanceof QueryError) return { ...value, error }
     throw error

@@ -213,7 +213,8 @@ export class Tensor {
     const value = await this.value(step, asked)
     if (value.dtype === 'string') throw undefinedReduction(name, value.dtype)
     if (value.shape.includes(0)) checkResults(value.shape, axis, asked.unfoldLimit)
-    return reduceAlong('tensor.along', elementsOf('tensor.along', value), name, axis)
+    const reduced = tensorValue(reduceAlong('tensor.along', elementsOf('tensor.along', value), name, axis))
+    return reduced as TensorValue<'float64' | 'complex128'>
   }
 
   /** The reductions that the hook saved at a step, as it saved them. None are computed. @throws as `value` */

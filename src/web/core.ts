@@ -3,7 +3,7 @@
 import { adoptModule } from '../engine/border/module.js'
 import { EngineError } from '../errors.js'
 import { theFiles } from './files.js'
-import { prepareEngine } from './re2.js'
+import { preparePackages } from './packages.js'
 
 let loading: Promise<void> | undefined
 
@@ -22,7 +22,7 @@ export function loadCore(): Promise<void> {
 }
 
 async function load(): Promise<void> {
-  await Promise.all([compile(), prepareEngine()])
+  await Promise.all([compile(), preparePackages()])
 }
 
 async function compile(): Promise<void> {

@@ -18,7 +18,7 @@ import {
   type ModeStep,
   momentsOf,
   type SavedRow,
-  type TensorValue,
+  type TensorData,
   type ValueRow,
 } from '#dist/index.js'
 
@@ -43,7 +43,7 @@ const FAILED: FailedRow = {
   error: new FormatError('TruncatedRecord', 'file:///t/e%20f: short', { url: 'file:///t/e%20f', offset: 7 }),
 }
 
-function valueFrom(dtype: DType, shape: readonly number[], data: TensorValue['data']): TensorValue {
+function valueFrom(dtype: DType, shape: readonly number[], data: TensorData['data']): TensorData {
   let size = 1
   const stride = shape.map(() => 0)
   for (let i = shape.length - 1; i >= 0; i--) {
@@ -51,7 +51,7 @@ function valueFrom(dtype: DType, shape: readonly number[], data: TensorValue['da
     size *= shape[i]!
   }
   const bytes = Array.isArray(data) ? new Uint8Array() : new Uint8Array((data as Float32Array).buffer)
-  return { dtype, shape, stride, offset: 0, data, bytes } as TensorValue
+  return { dtype, shape, stride, offset: 0, data, bytes } as TensorData
 }
 
 it.each([[40], [80], [120]])('an excerpt fits a terminal of %d columns', lineWidth => {
@@ -65,7 +65,7 @@ it.each([[40], [80], [120]])('an excerpt fits a terminal of %d columns', lineWid
       stride,
       data,
       bytes: new Uint8Array(data.buffer),
-    } as unknown as TensorValue
+    } as unknown as TensorData
     const lines = excerpt(value, lineWidth).split('\n')
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(lineWidth)
     expect(lines.join(' ').match(/-\d+(\.\d+)?/g)?.length).toBe(count)
@@ -248,7 +248,7 @@ describe('npy', () => {
   })
 
   it('widens bfloat16, and pads strings', () => {
-    const bytesOf = (value: TensorValue) => Buffer.concat([...npyChunks(value)])
+    const bytesOf = (value: TensorData) => Buffer.concat([...npyChunks(value)])
     const bfloat = bytesOf({ ...valueFrom('bfloat16', [2], Float32Array.of(1, -2)), bytes: new Uint8Array(4) })
     expect(bfloat.subarray(-8).equals(Buffer.from(Float32Array.of(1, -2).buffer))).toBe(true)
     expect(bfloat.toString('latin1')).toContain("'<f4'")

@@ -42,7 +42,16 @@ describe('trialscan/web', () => {
         for (const { path } of imports) expect(path, file).toMatch(/^dist\/browser\//)
       }
       const packages = Object.keys(inputs).map(file => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1])
-      const known = ['@assemblyscript/loader', 'long', 'protobufjs', 're2js', 'valibot']
+      const known = [
+        '@assemblyscript/loader',
+        'iota-array',
+        'is-buffer',
+        'long',
+        'ndarray',
+        'protobufjs',
+        're2js',
+        'valibot',
+      ]
       expect(known).toEqual(expect.arrayContaining([...new Set(packages)].filter(name => name !== undefined)))
     },
   )

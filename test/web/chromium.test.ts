@@ -3,7 +3,7 @@
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { verifyTrial } from '#dist/index.js'
+import { createTrial, verifyTrial } from '#dist/index.js'
 import type { GoldenBits } from '../support/bits.js'
 import { WebTest } from '../support/browser-page.js'
 import { hasChromium } from '../support/chromium.js'
@@ -69,6 +69,21 @@ describe.runIf(hasChromium)('in Chromium', () => {
       [url, threads] as const,
     )
   const FINE = Array<null>(15).fill(null)
+
+  it('has values with all of their methods', async () => {
+    const told = await test.page.evaluate(async url => {
+      const trial = await tests.web.createTrial(url, { refresh: 'manual' })
+      const value = await trial.tensor('fc.weight').value(1, { mode: 'TRAIN' })
+      const slice = value.slice(1, [null, null, -2])
+      return [value.toNested(), slice.toNested(), slice.item(0), Array.from(slice.bytes), slice.toNdarray().get(0)]
+    }, test.urlOf(PLAIN))
+    const trial = await createTrial(PLAIN)
+    const value = await trial.tensor('fc.weight').value(1, { mode: 'TRAIN' })
+    const slice = value.slice(1, [null, null, -2])
+    expect(slice.shape).toEqual([3])
+    expect(told).toEqual([value.toNested(), slice.toNested(), slice.item(0), Array.from(slice.bytes), slice.item(0)])
+    await trial.close()
+  })
 
   describe('over HTTP', () => {
     it('counts what it asks for', async () => {

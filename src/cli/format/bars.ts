@@ -1,6 +1,6 @@
 /** Histograms and sparklines of block characters. */
 
-import type { TensorValue } from '../../index.js'
+import type { TensorData } from '../../index.js'
 
 const BLOCKS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
@@ -12,7 +12,7 @@ export interface BarCounts {
 }
 
 /** A histogram of the finite values, or of magnitudes for complex numbers. Null without any, and for strings. */
-export function histogram({ dtype, data }: TensorValue, bins: number): BarCounts | null {
+export function histogram({ dtype, data }: TensorData, bins: number): BarCounts | null {
   if (dtype === 'string') return null
   const isComplex = dtype === 'complex64' || dtype === 'complex128'
   const elements = data as ArrayLike<number | bigint>

@@ -1,6 +1,6 @@
 /** All elements of a tensor as text, for other programs: an element a line, or one JSON object with all of them. */
 
-import { REDUCTIONS, rowText, type ScanRow, type TensorValue } from '../../index.js'
+import { REDUCTIONS, rowText, type ScanRow, type TensorData } from '../../index.js'
 import { safe, safeJson } from '../terminal.js'
 import { csvLine } from './lines.js'
 import { complexText, jsonNumber, plainNumber } from './number.js'
@@ -9,7 +9,7 @@ import { complexText, jsonNumber, plainNumber } from './number.js'
 const PIECE_LENGTH = 1 << 16
 
 /** jsonl: `{"index":[0,2],"value":1.5}`. csv: a column for each axis, then the value. In C order. */
-export function* elementLines(value: TensorValue, format: 'csv' | 'jsonl', onTerminal: boolean): Generator<string> {
+export function* elementLines(value: TensorData, format: 'csv' | 'jsonl', onTerminal: boolean): Generator<string> {
   const { shape } = value
   const text = format === 'csv' ? csvElement(value) : jsonElement(value)
   let piece = format === 'csv' ? csvLine([...shape.map((_, axis) => `index_${axis}`), 'value'], onTerminal) : ''
@@ -27,7 +27,7 @@ export function* elementLines(value: TensorValue, format: 'csv' | 'jsonl', onTer
 }
 
 /** The object of a scan's line, with the elements as nested arrays; null if only reductions were saved. */
-export function* valueJson(row: ScanRow, value: TensorValue | null, onTerminal: boolean): Generator<string> {
+export function* valueJson(row: ScanRow, value: TensorData | null, onTerminal: boolean): Generator<string> {
   const shown = (json: string) => (onTerminal ? safeJson(json) : json)
   const object = rowText.rowFormat('jsonl', REDUCTIONS).line(row).trimEnd()
   yield shown(`${object.slice(0, -1)},"values":`)
@@ -46,7 +46,7 @@ export function* valueJson(row: ScanRow, value: TensorValue | null, onTerminal: 
 }
 
 function* nested(
-  value: Pick<TensorValue, 'shape' | 'stride'>,
+  value: Pick<TensorData, 'shape' | 'stride'>,
   axis: number,
   offset: number,
   text: (at: number) => string,
@@ -67,7 +67,7 @@ function* nested(
 }
 
 /** Numbers as in a scan's lines: NaN and infinities are strings, complex numbers objects. */
-function jsonElement({ dtype, data }: TensorValue): (at: number) => string {
+function jsonElement({ dtype, data }: TensorData): (at: number) => string {
   if (dtype === 'string') return at => JSON.stringify((data as readonly string[])[at])
   if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')
   const numbers = data as ArrayLike<number | bigint>
@@ -77,7 +77,7 @@ function jsonElement({ dtype, data }: TensorValue): (at: number) => string {
   return at => jsonNumber(numbers[at]!)
 }
 
-function csvElement({ dtype, data }: TensorValue): (at: number) => string {
+function csvElement({ dtype, data }: TensorData): (at: number) => string {
   if (dtype === 'string') return at => rowText.csvCell((data as readonly string[])[at]!)
   if (dtype === 'bool') return at => ((data as Uint8Array)[at] ? 'true' : 'false')
   const numbers = data as ArrayLike<number>

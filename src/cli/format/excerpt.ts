@@ -1,6 +1,6 @@
 /** A tensor's elements for people: nested brackets as numpy prints them, long axes cut in the middle. */
 
-import type { TensorValue } from '../../index.js'
+import type { TensorData } from '../../index.js'
 import { padStart, safe } from '../terminal.js'
 import { complexText, shortNumber } from './number.js'
 
@@ -17,7 +17,7 @@ const CUT = Symbol('…')
 type Shown = number | typeof CUT
 
 /** @param lineWidth of the terminal, if it is one; LINE_WIDTH is the most */
-export function excerpt(value: TensorValue, lineWidth = LINE_WIDTH): string {
+export function excerpt(value: TensorData, lineWidth = LINE_WIDTH): string {
   const { shape, stride } = value
   const text = elementText(value)
   if (shape.length === 0) return text(0)
@@ -73,7 +73,7 @@ function widestElement(
 }
 
 /** An element as text, by its index. */
-function elementText({ dtype, data }: TensorValue): (at: number) => string {
+function elementText({ dtype, data }: TensorData): (at: number) => string {
   switch (dtype) {
     case 'string':
       return at => {

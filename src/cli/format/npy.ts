@@ -1,6 +1,6 @@
 /** A tensor as numpy's .npy file: magic, version, a header in Python's syntax padded to 64 bytes, the elements. */
 
-import { type DType, type TensorValue, UsageError } from '../../index.js'
+import { type DType, type TensorData, UsageError } from '../../index.js'
 
 const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
   float16: '<f2',
@@ -25,7 +25,7 @@ const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
 const MAX_STRING_BYTES = 2 ** 32
 
 /** The bytes of the file, in pieces. */
-export function* npyChunks({ dtype, shape, data, bytes }: TensorValue): Generator<Uint8Array> {
+export function* npyChunks({ dtype, shape, data, bytes }: TensorData): Generator<Uint8Array> {
   if (dtype === 'string') {
     yield* stringChunks(data as readonly string[], shape)
     return

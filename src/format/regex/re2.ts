@@ -1,4 +1,4 @@
-/** The regex engine that runs in linear time. In a browser src/web/re2.ts stands in the place of this file. */
+/** The regex engine that runs in linear time. In a browser src/web/packages.ts stands in the place of this file. */
 
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'

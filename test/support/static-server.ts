@@ -32,6 +32,8 @@ export class StaticServer {
   readonly #server = createServer((request, response) => this.#answer(request, response))
   readonly #roots = new Map<string, string>()
   fault: Fault | null = null
+  /** The Content-Security-Policy of the page. */
+  policy: string | null = null
   #matched = 0
   /** A trial that `bucket` lists. */
   s3: { readonly directory: string; readonly pageLength: number } | null = null
@@ -87,6 +89,7 @@ export class StaticServer {
     const directory = this.#roots.get(root)
     if (path === '/') {
       response.setHeader('content-type', 'text/html')
+      if (this.policy !== null) response.setHeader('content-security-policy', this.policy)
       response.end(
         '<!doctype html><input type="file" webkitdirectory><script type="module" src="page/page.js"></script>',
       )

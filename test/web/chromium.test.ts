@@ -85,6 +85,29 @@ describe.runIf(hasChromium)('in Chromium', () => {
     await trial.close()
   })
 
+  it("works where code may not be made of text, but for ndarray's", async () => {
+    test.server.policy = "script-src 'self' 'wasm-unsafe-eval'"
+    const page = await test.newPage().finally(() => {
+      test.server.policy = null
+    })
+    const run = ([url, threads]: readonly [string, number]) => tests.bits('http', url, { threads })
+    for (const threads of [0, 2]) {
+      expect(await page.evaluate(run, [test.urlOf(PLAIN), threads] as const)).toEqual(golden.plain)
+    }
+    const told = await page.evaluate(async url => {
+      const trial = await tests.web.createTrial(url, { refresh: 'manual' })
+      const value = await trial.tensor('fc.weight').value(1, { mode: 'TRAIN' })
+      const slice = value.slice(1, [null, null, -2])
+      try {
+        return [slice.shape, slice.toNdarray().shape]
+      } catch (error) {
+        return [slice.shape, (error as Error).name, (error as Error).message]
+      }
+    }, test.urlOf(PLAIN))
+    expect(told).toEqual([[3], 'UsageError', expect.stringMatching(/^value\.toNdarray: expected .*'unsafe-eval'/)])
+    await page.close()
+  })
+
   describe('over HTTP', () => {
     it('counts what it asks for', async () => {
       const { codes, traffic } = await scan(test.urlOf(PLAIN))

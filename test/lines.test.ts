@@ -14,7 +14,10 @@ const FORMATS = ['csv', 'jsonl'] as const
 afterAll(closePools)
 
 async function writtenApart(trial: Trial, format: 'csv' | 'jsonl', options: ScanOptions): Promise<string> {
-  const { head, line } = rowText.rowFormat(format, (options.reductions as typeof REDUCTIONS) ?? REDUCTIONS)
+  const { head, line } = rowText.rowFormat(
+    format,
+    options.reductions === 'all' ? REDUCTIONS : (options.reductions ?? REDUCTIONS),
+  )
   let text = head
   for await (const row of trial.scan(options)) text += line(row)
   return text
@@ -30,19 +33,36 @@ async function lines(trial: Trial, format: 'csv' | 'jsonl', options: ScanOptions
   return { text: Buffer.concat(chunks).toString(), scan }
 }
 
+const OTHERS = { reductions: ['abs_max', 'p50', 'sketch', 'count', '~p99', 'histogram:4'] } satisfies ScanOptions
+
 describe.each(fixtureTrials().map(({ name, directory }) => [name, directory]))('%s', (_, directory) => {
   it.each([0, 2])('with %i threads', async threads => {
     const trial = await createTrial(directory!, { requireCollections: false })
-    for (const format of FORMATS) {
-      const { text, scan } = await lines(trial, format, { threads })
-      expect(text).toBe(await writtenApart(trial, format, { threads: 0 }))
-      const rows = trial.scan({ threads: 0 })
+    const asked: ScanOptions[] = [{}, OTHERS, { reductions: ['sketch'] }]
+    for (const [format, options] of FORMATS.flatMap(format => asked.map(options => [format, options] as const))) {
+      const { text, scan } = await lines(trial, format, { ...options, threads })
+      expect(text).toBe(await writtenApart(trial, format, { ...options, threads: 0 }))
+      const rows = trial.scan({ ...options, threads: 0 })
       let failed = 0
       for await (const { error } of rows) if (error) failed++
       expect(scan.stats).toMatchObject({ rows: rows.stats.rows, failedRows: failed })
       expect(scan.firstError === null).toBe(failed === 0)
     }
   })
+})
+
+it('writes sketches and percentiles that read back as those of the rows', async () => {
+  const trial = await createTrial(fixtureTrial('cnn-raw-and-reductions').directory)
+  const [{ text }, rows] = [await lines(trial, 'jsonl', { ...OTHERS, threads: 1 }), [] as unknown[]]
+  for await (const { reductions } of trial.scan(OTHERS)) rows.push(JSON.parse(JSON.stringify(reductions)))
+  const read = text
+    .split('\n')
+    .slice(0, -1)
+    .map(line => JSON.parse(line))
+  expect(
+    read.map(row => Object.fromEntries(OTHERS.reductions.flatMap(name => (name in row ? [[name, row[name]]] : [])))),
+  ).toEqual(rows)
+  expect(read.filter(({ sketch }) => sketch?.buckets.length > 10).length).toBeGreaterThan(10)
 })
 
 it('writes rows of saved reductions, several workers and failed ones in their places', async () => {

@@ -2,7 +2,7 @@
 
 import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/moments.js'
 import type { ElementHistogram } from '../engine/statistics/distribution.js'
-import { Distribution } from '../engine/statistics/distribution.js'
+import { Distribution, partsOf } from '../engine/statistics/distribution.js'
 import type { Statistics, StatisticValue } from '../engine/statistics/statistic.js'
 import { pathOfUrl, type TrialscanError } from '../errors.js'
 import type { DType, GlobalStep, Mode, ModeStep, MomentName, ReductionName, StatisticName, Worker } from '../types.js'
@@ -130,7 +130,7 @@ function csv(reductions: readonly StatisticName[]): RowPieces {
         text.ascii(',')
         if (value === undefined) continue
         if (isHistogram(value)) text.ascii(value.counts.join(' '))
-        else if (isSketch(value)) text.ascii(bucketsText(value))
+        else if (isSketch(value)) writeBuckets(value, text)
         else text.ascii(isComplex(value) ? complexText(value) : numbers.of(value))
       }
       text.ascii(`,${saved},`)
@@ -172,7 +172,7 @@ function jsonl(reductions: readonly StatisticName[]): RowPieces {
         if (value === undefined) continue
         text.ascii(key)
         if (isHistogram(value)) text.ascii(histogramText(value))
-        else if (isSketch(value)) text.ascii(JSON.stringify(value))
+        else if (isSketch(value)) writeSketch(value, text)
         else if (isComplex(value)) text.ascii(`{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`)
         else text.ascii(numbers.of(value))
       }
@@ -210,6 +210,29 @@ export class TextWriter {
     let at = this.#length
     for (let i = 0; i < length; i++) bytes[at++] = text.charCodeAt(i)
     this.#length = at
+  }
+
+  /** Appends a whole number. @param before a character, or none */
+  integer(number: number, before: string): void {
+    this.#reserve(32)
+    const bytes = this.#bytes
+    let at = this.#length
+    if (before !== '') bytes[at++] = before.charCodeAt(0)
+    if (!(Math.abs(number) < 2 ** 31)) {
+      this.#length = at
+      this.ascii(String(number))
+      return
+    }
+    if (number < 0) bytes[at++] = 0x2d
+    let left = Math.abs(number) | 0
+    let end = at + 1
+    for (let power = 10; power <= left; power *= 10) end++
+    this.#length = end
+    while (end > at) {
+      const tenth = (left / 10) | 0
+      bytes[--end] = 0x30 + left - 10 * tenth
+      left = tenth
+    }
   }
 
   utf8(text: string): void {
@@ -300,8 +323,24 @@ export function isSketch(value: unknown): value is Distribution {
 
 /** The buckets of a sketch that hold elements, with their counts: `16256:3 16257:1`. */
 export function bucketsText(sketch: Distribution): string {
-  const { buckets, counts } = sketch.toJSON()
-  return buckets.map((bucket, i) => `${bucket}:${counts[i]}`).join(' ')
+  const text = new TextWriter()
+  writeBuckets(sketch, text)
+  return decoder.decode(text.finish())
+}
+
+function writeBuckets(sketch: Distribution, text: TextWriter): void {
+  const { pairs } = partsOf(sketch)
+  for (let i = 0; i < pairs.length; i++) text.integer(pairs[i]!, i === 0 ? '' : i % 2 === 1 ? ':' : ' ')
+}
+
+/** As JSON, as `toJSON` has it: of many sketches, most of the text of a scan. */
+function writeSketch(sketch: Distribution, text: TextWriter): void {
+  const { head, pairs } = partsOf(sketch)
+  text.ascii(`${JSON.stringify(head).slice(0, -1)},"buckets":[`)
+  for (let i = 0; i < pairs.length; i += 2) text.integer(pairs[i]!, i === 0 ? '' : ',')
+  text.ascii('],"counts":[')
+  for (let i = 1; i < pairs.length; i += 2) text.integer(pairs[i]!, i === 1 ? '' : ',')
+  text.ascii(']}')
 }
 
 /** A histogram as JSON: all of its numbers are finite. */

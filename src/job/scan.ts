@@ -2,7 +2,7 @@
 
 import { answerLength, type ElementStatistic } from '../engine/statistics/statistic.js'
 import type { StoreSpec } from '../store/store.js'
-import { MODES, type MomentName } from '../types.js'
+import { MODES, type StatisticName } from '../types.js'
 import {
   coalesce,
   columnsOf,
@@ -48,7 +48,7 @@ export interface ScanJob extends RecordJob {
 /** How to write rows. */
 export interface LinesRequest {
   readonly format: 'csv' | 'jsonl'
-  readonly reductions: readonly MomentName[]
+  readonly reductions: readonly StatisticName[]
   /** Whether a missing reduction makes a row one with an error, which is not written here. */
   readonly strict: boolean
 }

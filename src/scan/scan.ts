@@ -3,7 +3,6 @@
 import type { KnownMoments } from '../engine/border/abi.js'
 import type { Moments } from '../engine/moments.js'
 import { Distribution } from '../engine/statistics/distribution.js'
-import { isMomentName } from '../engine/statistics/statistic.js'
 import { errorFromData, errorToData, type TrialscanError, UsageError } from '../errors.js'
 import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
 import { shapesOf, type ThreadTimes } from '../job/reply.js'
@@ -136,11 +135,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (head !== '') yield encoder.encode(head)
     let open: Uint8Array[] = []
     let byteLength = 0
-    // The threads write what moments know.
-    const written = reductions.filter(isMomentName)
-    const isWritten = written.length === reductions.length
-    const request = isWritten ? { format, reductions: written, strict } : undefined
-    for await (const { planned, results } of this.#rows(request)) {
+    for await (const { planned, results } of this.#rows({ format, reductions, strict })) {
       const [only] = results
       let text: Uint8Array
       if (only && 'text' in only) {

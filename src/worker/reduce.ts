@@ -31,23 +31,27 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const lines = job.lines && new LinesWriter(job, job.lines, engine)
   const reader = new ElementReader(engine, job.windowByteLength)
   const sketches = sketched ? new SketchTable(engine, order.length, known) : null
+  // Whether the rows of moments are all that is asked for.
+  const isPlain = statistics.length === 0 && sketches === null
   const visitor: RecordVisitor = {
     record(record, i, decoded) {
-      if (lines?.write(record, i, decoded)) return undefined
+      if (isPlain && lines?.write(record, i, decoded)) return undefined
       const { slots, rows } = decoded
       table.describe(record, slots.dtypeNumber(i), slots.shape(i))
       if (lines) table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
-      const found = statistics.length > 0 || sketches !== null ? slots.found(i) : null
+      const found = isPlain ? null : slots.found(i)
       if (found === null || (found.kind === 'strings' && sketches === null)) return undefined
       const content = slots.dataAddress(i)
       return () => {
         clock.lap('writeMs')
-        if (sketches !== null) table.reduce(record, sketches.reduce(record, found.dtype, decoded, i))
-        if (statistics.length === 0 || found.kind === 'strings') return
-        reader.with(found, content, decoded, i, elements =>
-          answers.set(answersTo(engine, statistics, elements), record * width),
-        )
+        const pairs = sketches?.take(found.dtype, decoded, i, row => table.reduce(record, row))
+        const told = answers.subarray(record * width, (record + 1) * width)
+        if (statistics.length > 0 && found.kind !== 'strings') {
+          reader.with(found, content, decoded, i, elements => told.set(answersTo(engine, statistics, elements)))
+        }
         clock.lap('reduceMs')
+        if (!lines?.writeWhole(record, found, table.momentsOf(record), told, pairs) && pairs)
+          sketches?.keep(record, pairs)
       }
     },
     endBatch({ first, count, rows }) {

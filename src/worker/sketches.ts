@@ -25,11 +25,21 @@ export class SketchTable {
     this.#pairs = new Array(records)
   }
 
-  /** The moments of the i-th record of a batch, as a copy; its sketch is kept. */
-  reduce(record: number, dtype: DType, { batch }: DecodedBatch, i: number): Float64Array<ArrayBuffer> {
-    const row = this.#engine.reduceSlot(batch, i, this.#known, this.#sketch).slice()
-    this.#pairs[record] = this.#sketch.take(dtype, row)
-    return row
+  /** The sketch of the i-th record of a batch, whose moments `reduced` is to copy. */
+  take(
+    dtype: DType,
+    { batch }: DecodedBatch,
+    i: number,
+    reduced: (row: Float64Array) => void,
+  ): Float64Array<ArrayBuffer> {
+    const row = this.#engine.reduceSlot(batch, i, this.#known, this.#sketch)
+    reduced(row)
+    return this.#sketch.take(dtype, row)
+  }
+
+  /** Keeps the sketch of a record for the reply. */
+  keep(record: number, pairs: Float64Array): void {
+    this.#pairs[record] = pairs
   }
 
   get sketches(): Sketches {

@@ -10,12 +10,14 @@ import type { Engine } from '../engine/engine.js'
 import { LineTable } from '../engine/lines.js'
 import { isDefined, isFiniteRow, Moments, numberFrom } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
-import type { Values } from '../engine/statistics/statistic.js'
+import { Distribution } from '../engine/statistics/distribution.js'
+import { isMomentName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistics/statistic.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
 import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
 import { type DType, type GlobalStep, MODES, type ModeStep } from '../types.js'
 import type { DecodedBatch } from './records/records.js'
 
+const NO_ANSWERS = new Float64Array(0)
 /** No line of all eighteen reductions is longer, unless names are. */
 const LINE_BYTES = 512
 
@@ -28,6 +30,8 @@ export class LinesWriter {
   readonly #lines: LinesJob
   readonly #engine: Engine
   readonly #format: RowFormat
+  readonly #columns: readonly StatisticColumn[]
+  /** For lines of nothing but moments. */
   readonly #table: LineTable
   /** The records whose lines are waiting in the table. */
   #waiting: number[] = []
@@ -49,7 +53,10 @@ export class LinesWriter {
     this.#engine = engine
     const format = rowFormat(lines.format, lines.reductions)
     this.#format = format
-    const columns = lines.reductions.map((name, i) => ({ label: format.labels[i]!, ...numberFrom(name) }))
+    this.#columns = statisticColumns(lines.reductions)
+    const columns = lines.reductions.flatMap((name, i) =>
+      isMomentName(name) ? [{ label: format.labels[i]!, ...numberFrom(name) }] : [],
+    )
     const names = job.tags.map(tag => format.name(tag))
     this.#table = new LineTable(engine, { columns, isJson: format.isJson, end: format.end, names })
     this.#text = new TextWriter(job.order.length * LINE_BYTES)
@@ -62,38 +69,48 @@ export class LinesWriter {
    * @returns false, and writes nothing, for a record that has no row of its own or lacks something that was asked for
    */
   write(record: number, i: number, { batch, slots, rows }: DecodedBatch): boolean {
-    const { workers, worker, mode, modeStep, reductions, strict } = this.#lines
-    if (worker[record]! < 0) return false
-    const { records, tags } = this.#job
-    const tag = records.tag[record]!
+    if (!this.#hasRow(record)) return false
     const dtype = dtypeOf(slots.dtypeNumber(i))!
     const kind = { dtype, shape: slots.shape(i) }
-    const place = {
-      step: records.step[record]! as GlobalStep,
-      mode: MODES[mode[record]!]!,
-      modeStep: modeStep[record]! as ModeStep,
-      worker: workers[worker[record]!]!,
-    }
     const at = i * ROW_LENGTH
     if (!NOT_IN_FLOAT64.has(dtype) && isFiniteRow(rows, at)) {
-      if (this.#add(tag, place, kind, this.#engine.rowAddress(batch, i))) {
+      const tag = this.#job.records.tag[record]!
+      if (this.#add(tag, this.#placeOf(record), kind, this.#engine.rowAddress(batch, i))) {
         this.#waiting.push(record)
         return true
       }
     }
-    const moments = new Moments(dtype, rows.subarray(at, at + ROW_LENGTH))
+    return this.writeWhole(record, kind, new Moments(dtype, rows.subarray(at, at + ROW_LENGTH)))
+  }
+
+  /**
+   * Writes a record with all that was computed of it.
+   * @param answers to the statistics of the job
+   * @param pairs of the sketch, if there is one
+   * @returns as `write`
+   */
+  writeWhole(
+    record: number,
+    { dtype, shape }: LineKind,
+    moments: Moments,
+    answers = NO_ANSWERS,
+    pairs?: Float64Array,
+  ): boolean {
+    if (!this.#hasRow(record)) return false
+    const sketched = pairs && Distribution.of(moments, pairs)
     const values: Values = {}
-    for (const name of reductions) {
-      if (isDefined(name, dtype)) values[name] = moments.reduction(name)
-      else if (strict && dtype !== 'string') return false
+    for (const { name, read } of this.#columns) {
+      if (isDefined(name, dtype)) read(values, moments, answers, sketched)
+      else if (this.#lines.strict && dtype !== 'string') return false
     }
     this.flush()
     const { exact } = moments
     const start = this.#text.length
     const row: ValueRow = {
-      tensor: tags[tag]!,
-      ...place,
-      ...kind,
+      tensor: this.#job.tags[this.#job.records.tag[record]!]!,
+      ...this.#placeOf(record),
+      dtype,
+      shape,
       reductions: values,
       saved: false,
       moments,
@@ -102,6 +119,20 @@ export class LinesWriter {
     this.#format.write(row, this.#text)
     this.#wrote(record, start, this.#text.length)
     return true
+  }
+
+  #hasRow(record: number): boolean {
+    return this.#lines.worker[record]! >= 0
+  }
+
+  #placeOf(record: number): LinePlace {
+    const { workers, worker, mode, modeStep } = this.#lines
+    return {
+      step: this.#job.records.step[record]! as GlobalStep,
+      mode: MODES[mode[record]!]!,
+      modeStep: modeStep[record]! as ModeStep,
+      worker: workers[worker[record]!]!,
+    }
   }
 
   /** Adds a line to the table. @returns false if it is too long for the table */

@@ -18,6 +18,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FORMATS } from '#dist/cli/format/formats.js'
+import { REDUCTIONS } from '#dist/index.js'
 import { copyTrial } from '../../fixtures/corrupt.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { corruptedCopy } from '../support/corrupted.js'
@@ -143,6 +144,8 @@ describe('scan', () => {
       ...['fc.weight 1', 'fc.bias 1', 'loss 1', 'fc.weight 2', 'fc.bias 2', 'loss 2'],
     ])
     expect(Object.keys(rows[0]!).slice(7)).toEqual(['abs_max', 'mean'])
+    const { stdout: more } = await trialscan('scan', PLAIN, '--steps', '1', '--reductions', 'p50, all, count')
+    expect(Object.keys(objects(more)[0]!).slice(7)).toEqual(['p50', ...REDUCTIONS, 'count'])
     expect(stderr).toMatch(
       /^records 6, bytes read [\d,]+ \(.+\), reads \d+, jobs \d+, threads 0, seconds [\d.]+, GB\/s [\d.]+, failed rows 0(, (open|read|decode|reduce|write|wait) [\d.]+){6}\n$/,
     )

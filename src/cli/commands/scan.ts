@@ -5,6 +5,7 @@ import {
   createTrial,
   type Mode,
   parseReductions,
+  REDUCTIONS,
   type RowFormatName,
   type Scan,
   type ScanStats,
@@ -35,7 +36,7 @@ export interface ScanFlags extends S3Flags {
   readonly modeSteps?: StepsText
   readonly mode?: Mode
   readonly worker?: readonly string[]
-  readonly reductions?: readonly string[] | 'all'
+  readonly reductions?: readonly string[]
   readonly checkLevel?: CheckLevel
   readonly threads?: number
   readonly memory?: number
@@ -69,8 +70,7 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
     ...(worker && { workers: worker }),
     ...(threads !== undefined && { threads }),
     ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-    reductions:
-      flags.reductions === undefined || flags.reductions === 'all' ? 'all' : parseReductions(flags.reductions),
+    reductions: asked(flags.reductions) ?? 'all',
     ...(checkLevel && { checkLevel }),
     timed: flags.stats === true,
     signal,
@@ -126,13 +126,19 @@ function rowWriterFor(
       lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,
     }
     return tableFormat(
-      parseReductions(flags.reductions ?? TABLE_REDUCTIONS),
+      flags.reductions === undefined ? TABLE_REDUCTIONS : (asked(flags.reductions) ?? REDUCTIONS),
       scope,
       colorsFor(onTerminal ? process.stdout : null),
     )
   }
   if (!onTerminal) return format
-  return rowLines(format, parseReductions(flags.reductions ?? 'all'), onTerminal)
+  return rowLines(format, asked(flags.reductions) ?? REDUCTIONS, onTerminal)
+}
+
+/** The names, where `all` may be one of them; alone, it is the default: those of the eighteen that a dtype has. */
+function asked(names: readonly string[] | undefined): readonly StatisticName[] | undefined {
+  if (names === undefined || (names.length === 1 && names[0] === 'all')) return undefined
+  return parseReductions(names.flatMap((name): readonly string[] => (name === 'all' ? REDUCTIONS : [name])))
 }
 
 function statsText(stats: ScanStats, openMs: number, traffic: Readonly<Traffic>): string {

@@ -76,10 +76,9 @@ export function formatName(command: Command): (text: string) => FormatName {
   }
 }
 
-/** `mean,abs_max`, or `all`. */
-export function reductionList(text: string): readonly string[] | 'all' {
-  const names = text.split(',').map(name => name.trim())
-  return names.includes('all') ? 'all' : names
+/** `mean,abs_max`, or `all`, or `all,sketch`. */
+export function reductionList(text: string): readonly string[] {
+  return text.split(',').map(name => name.trim())
 }
 
 /** Modes are in upper case, but may be written in any. */

@@ -48,68 +48,65 @@ const OWN_BUCKETS = 64
 
 const view = new DataView(new ArrayBuffer(8))
 
+type Head = Omit<DistributionData, 'buckets' | 'counts'>
+
+/** What a distribution holds: all but the buckets, and pairs of a bucket and its count, ascending. */
+export let partsOf: (distribution: Distribution) => { readonly head: Head; readonly pairs: Float64Array }
+
 export class Distribution {
-  readonly #data: DistributionData
+  readonly #head: Head
+  readonly #pairs: Float64Array
+
+  static {
+    partsOf = distribution => ({ head: distribution.#head, pairs: distribution.#pairs })
+  }
 
   /** Use `distribution` of a trial or of trialscan/kernels, or `Distribution.from`. */
-  private constructor(data: DistributionData) {
-    this.#data = data
+  private constructor(head: Head, pairs: Float64Array) {
+    this.#head = head
+    this.#pairs = pairs
   }
 
   /** A distribution from its data. @throws UsageError for what is no such data */
-  static from(data: DistributionData): Distribution {
-    const { buckets, counts, count, nan_count, positive_infinity_count, negative_infinity_count } = data
-    const others = nan_count + positive_infinity_count + negative_infinity_count
+  static from({ buckets, counts, ...head }: DistributionData): Distribution {
+    const others = head.nan_count + head.positive_infinity_count + head.negative_infinity_count
     const total = counts.reduce((sum, some) => sum + some, others)
     const isAscending = buckets.every(
       (bucket, i) => Number.isInteger(bucket) && (i === 0 || bucket > (buckets[i - 1] ?? 0)),
     )
-    if (buckets.length === counts.length && total === count && isAscending) return new Distribution(data)
+    if (buckets.length === counts.length && total === head.count && isAscending) {
+      return new Distribution(head, Float64Array.from(buckets.flatMap((bucket, i) => [bucket, counts[i] ?? 0])))
+    }
     throw new UsageError('expected ascending buckets, and as many counts, of all elements, got others')
   }
 
-  /** @param pairs of a bucket and its count, ascending @param range the smallest and the largest finite element */
+  /** @param pairs of a bucket and its count, ascending */
   static of(moments: Moments, pairs: Float64Array): Distribution {
-    const buckets: number[] = []
-    const counts: number[] = []
-    for (let at = 0; at < pairs.length; at += 2) {
-      buckets.push(pairs[at] ?? 0)
-      counts.push(pairs[at + 1] ?? 0)
-    }
     const { count, nanCount, dtype } = moments
     const [min, max] = [moments.slot('min'), moments.slot('max')]
-    return new Distribution({
+    const [first, last] = [pairs[0], pairs[pairs.length - 2]]
+    const head = {
       count,
       nan_count: nanCount,
       positive_infinity_count: moments.slot('positiveInfinityCount'),
       negative_infinity_count: moments.slot('negativeInfinityCount'),
       // Of infinite extremes the buckets tell at least where the finite elements end.
-      min: buckets[0] === undefined ? null : Math.max(min, lowerEdge(buckets[0])),
-      max: buckets.length === 0 ? null : Math.min(max, upperEdge(buckets.at(-1) ?? 0)),
+      min: first === undefined ? null : Math.max(min, lowerEdge(first)),
+      max: last === undefined ? null : Math.min(max, upperEdge(last)),
       integers: isInteger(dtype),
-      buckets,
-      counts,
-    })
+    }
+    return new Distribution(head, pairs)
   }
 
   /** All elements. */
   get count(): number {
-    return this.#data.count
+    return this.#head.count
   }
 
   /** The distribution of no elements, to merge others into. */
   static get empty(): Distribution {
-    return new Distribution({
-      count: 0,
-      nan_count: 0,
-      positive_infinity_count: 0,
-      negative_infinity_count: 0,
-      min: null,
-      max: null,
-      integers: true,
-      buckets: [],
-      counts: [],
-    })
+    const counts = { count: 0, nan_count: 0, positive_infinity_count: 0, negative_infinity_count: 0 }
+    return new Distribution({ ...counts, min: null, max: null, integers: true }, new Float64Array(0))
   }
 
   /**
@@ -120,7 +117,7 @@ export class Distribution {
    */
   quantile(q: number): number {
     if (!(q >= 0 && q <= 1)) throw new UsageError(`distribution.quantile: expected a number from 0 to 1, got ${q}`)
-    const { count, nan_count } = this.#data
+    const { count, nan_count } = this.#head
     if (count === 0 || nan_count > 0) return Number.NaN
     const rank = q * (count - 1)
     const below = Math.floor(rank)
@@ -136,7 +133,7 @@ export class Distribution {
    * @param edges ascending @throws UsageError
    */
   histogram(edges: readonly number[]): ElementHistogram {
-    const { buckets, counts } = this.#data
+    const pairs = this.#pairs
     const last = edges.length - 1
     if (
       last < 1 ||
@@ -145,24 +142,24 @@ export class Distribution {
       throw new UsageError('distribution.histogram: expected at least two ascending edges')
     }
     const binned = new Array<number>(last).fill(0)
-    for (const [i, bucket] of buckets.entries()) {
-      const x = this.#number(bucket)
+    for (let i = 0; i < pairs.length; i += 2) {
+      const x = this.#number(pairs[i]!)
       const next = edges.findIndex(edge => edge > x)
       const bin = next < 0 && x === edges[last] ? last - 1 : next - 1
-      if (bin >= 0) binned[bin] = (binned[bin] ?? 0) + (counts[i] ?? 0)
+      if (bin >= 0) binned[bin] = (binned[bin] ?? 0) + pairs[i + 1]!
     }
     return { counts: binned, edges: [...edges] }
   }
 
   /** Both together. */
   merge(other: Distribution): Distribution {
-    const [a, b] = [this.#data, other.#data]
-    const merged = new Map(a.buckets.map((bucket, i) => [bucket, a.counts[i] ?? 0]))
-    b.buckets.forEach((bucket, i) => {
-      merged.set(bucket, (merged.get(bucket) ?? 0) + (b.counts[i] ?? 0))
-    })
+    const [a, b] = [this.#head, other.#head]
+    const merged = new Map<number, number>()
+    for (const pairs of [this.#pairs, other.#pairs]) {
+      for (let i = 0; i < pairs.length; i += 2) merged.set(pairs[i]!, (merged.get(pairs[i]!) ?? 0) + pairs[i + 1]!)
+    }
     const sorted = [...merged].sort(([x], [y]) => x - y)
-    return new Distribution({
+    const head = {
       count: a.count + b.count,
       nan_count: a.nan_count + b.nan_count,
       positive_infinity_count: a.positive_infinity_count + b.positive_infinity_count,
@@ -170,32 +167,33 @@ export class Distribution {
       min: a.min === null || b.min === null ? (a.min ?? b.min) : Math.min(a.min, b.min),
       max: a.max === null || b.max === null ? (a.max ?? b.max) : Math.max(a.max, b.max),
       integers: a.integers && b.integers,
-      buckets: sorted.map(([bucket]) => bucket),
-      counts: sorted.map(([, some]) => some),
-    })
+    }
+    return new Distribution(head, Float64Array.from(sorted.flat()))
   }
 
   toJSON(): DistributionData {
-    return this.#data
+    const pairs = [...this.#pairs]
+    return { ...this.#head, buckets: pairs.filter((_, i) => i % 2 === 0), counts: pairs.filter((_, i) => i % 2 === 1) }
   }
 
   /** What stands for the element at a rank, counted from 0. */
   #at(rank: number): number {
-    const { negative_infinity_count, buckets, counts, min, max, count } = this.#data
+    const { negative_infinity_count, min, max, count } = this.#head
+    const pairs = this.#pairs
     // The extremes are known exactly
     if (rank === negative_infinity_count && min !== null) return min
     let before = negative_infinity_count
     if (rank < before) return Number.NEGATIVE_INFINITY
-    for (const [i, bucket] of buckets.entries()) {
-      before += counts[i] ?? 0
-      if (rank < before) return rank === count - 1 ? (max ?? Number.NaN) : this.#number(bucket)
+    for (let i = 0; i < pairs.length; i += 2) {
+      before += pairs[i + 1]!
+      if (rank < before) return rank === count - 1 ? (max ?? Number.NaN) : this.#number(pairs[i]!)
     }
     return Number.POSITIVE_INFINITY
   }
 
   /** The number of a bucket from which none in it is further than 1/65 of itself: 2ab / (a + b) for the edges a and b. */
   #number(bucket: number): number {
-    const { min, max, integers } = this.#data
+    const { min, max, integers } = this.#head
     const place = bucket < 0 ? -1 - bucket : bucket
     const low = lowerEdge(place)
     const m = place % PER_EXPONENT

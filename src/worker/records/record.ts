@@ -1,6 +1,8 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/border/framing.js'
+import { dtypeOf } from '../../engine/dtype.js'
+import { Moments } from '../../engine/moments.js'
 import { ROW_LENGTH } from '../../engine/moments-row.js'
 import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../errors.js'
 import { decodeHistogram, type Histogram } from '../../format/histogram.js'
@@ -129,6 +131,14 @@ export class RecordTable {
   reduce(record: number, rows: Float64Array): void {
     if (this.#moments.length === 0) this.#moments = new Float64Array(this.#dtypes.length * ROW_LENGTH)
     this.#moments.set(rows, record * ROW_LENGTH)
+  }
+
+  /** The moments of a record that was described and reduced. */
+  momentsOf(record: number): Moments {
+    return new Moments(
+      dtypeOf(this.#dtypes[record]!)!,
+      this.#moments.subarray(record * ROW_LENGTH, (record + 1) * ROW_LENGTH),
+    )
   }
 
   /** @param rows of moments, one for each of the records, which may come in any order: those of neighbours are copied at once */

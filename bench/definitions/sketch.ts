@@ -16,7 +16,7 @@ export const sketch: Definition = {
     for (const byteLength of quick ? [MIB] : [MIB, 64 * MIB]) {
       const data = Float32Array.from(normals(byteLength / 4, 3))
       const { engine, batch, start } = loaded(data)
-      const sketched = engine.reserveSketch('float32')
+      const sketched = engine.reserveSketch().for('float32')
       const sorted = data.slice().sort()
       const median = (sorted[data.length / 2 - 1]! + sorted[data.length / 2]!) / 2
       const wrong = (got: number) =>

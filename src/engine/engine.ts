@@ -159,8 +159,8 @@ export class Engine extends CoreMemory {
   }
 
   /** An empty sketch, in which elements can be counted while they are added to a row of moments. */
-  reserveSketch(dtype?: DType): Sketch {
-    return new Sketch(this.#core, this, dtype)
+  reserveSketch(): Sketch {
+    return new Sketch(this.#core, this)
   }
 
   /** Walks the i-th record of a batch once more, so that its values can be read again. */

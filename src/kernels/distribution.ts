@@ -20,7 +20,7 @@ export function distribution(array: ArrayInput): Distribution {
     engine.reset()
     const batch = engine.reserveBatch(1)
     engine.resetRow(batch)
-    const sketch = engine.reserveSketch(dtype)
+    const sketch = engine.reserveSketch().for(dtype)
     eachWindow(engine, elements, (window, count) =>
       engine.addToRow(batch, dtype, window, count, 0, KnownMoments.extremes, sketch),
     )

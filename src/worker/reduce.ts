@@ -98,7 +98,7 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
     const { kind, dtype, shape, elementCount, dataByteLength } = record.found
     const isKept = job.statistics.length > 0
     const kept = isKept && kind === 'content' ? engine.reserveBytes(dataByteLength) : undefined
-    const sketch = job.sketched ? engine.reserveSketch(dtype) : null
+    const sketch = job.sketched ? engine.reserveSketch().for(dtype) : null
     const known = job.sketched ? job.known | KnownMoments.extremes : job.known
     const reduced = await record.reduceParts(job.part, job.partCount, job.parts, known, { kept, sketch })
     if (sketch !== null) {

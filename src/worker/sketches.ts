@@ -32,7 +32,7 @@ export class SketchTable {
     i: number,
     reduced: (row: Float64Array) => void,
   ): Float64Array<ArrayBuffer> {
-    const row = this.#engine.reduceSlot(batch, i, this.#known, this.#sketch)
+    const row = this.#engine.reduceSlot(batch, i, this.#known, this.#sketch.for(dtype))
     reduced(row)
     return this.#sketch.take(dtype, row)
   }

@@ -12,16 +12,24 @@ export class Sketch {
   readonly address: Address
   readonly #core: Core
   readonly #memory: CoreMemory
-  readonly #byteLength: number
+  /** How much of it has been set to 0: what no tensor needs is never touched. */
+  #emptyBytes = 0
 
-  /** @param dtype of all tensors, if it is one */
-  constructor(core: Core, memory: CoreMemory, dtype?: DType) {
+  constructor(core: Core, memory: CoreMemory) {
     this.#core = core
     this.#memory = memory
-    const isNarrow = dtype !== undefined && elementByteLength(dtype) < 8
-    this.#byteLength = isNarrow ? NARROW_SKETCH_BYTES : WIDE_SKETCH_BYTES
-    this.address = memory.reserveBytes(this.#byteLength)
-    memory.view(this.address, this.#byteLength).fill(0)
+    this.address = memory.reserveBytes(WIDE_SKETCH_BYTES)
+  }
+
+  /** Makes it ready for elements of a dtype. */
+  for(dtype: DType): this {
+    const byteLength = bytesFor(dtype)
+    const missing = byteLength - this.#emptyBytes
+    if (missing > 0) {
+      this.#memory.view((this.address + this.#emptyBytes) as Address, missing).fill(0)
+      this.#emptyBytes = byteLength
+    }
+    return this
   }
 
   /**
@@ -35,9 +43,14 @@ export class Sketch {
       : []
     const most = nans > 0 ? Number.POSITIVE_INFINITY : greatest
     return this.#memory.scoped(() => {
-      const out = this.#memory.reserveBytes(this.#byteLength)
+      const out = this.#memory.reserveBytes(bytesFor(dtype))
       const pairs = this.#core.sketchTake(dtypeNumber(dtype), this.address, least, most, out) >>> 0
       return this.#memory.doubles(out, 2 * pairs).slice()
     })
   }
+}
+
+/** Counters of 64-bit elements are eight times as many. */
+function bytesFor(dtype: DType): number {
+  return elementByteLength(dtype) < 8 ? NARROW_SKETCH_BYTES : WIDE_SKETCH_BYTES
 }

@@ -96,6 +96,7 @@ describe('trialscan bench', () => {
     expect(table).toContain(`${PLAIN}: 5 tensors, 15 records, `)
     for (const part of Object.keys(spent)) expect(table).toMatch(new RegExp(`^  ${part} +\\d+\\.\\d{3} s +\\d+ %`, 'm'))
     expect(table).toMatch(/^ {2}page cache +not measured$/m)
+    expect(table).toContain('\nNot measured: its event files have less than 1 MiB.\n')
     expect(table).toMatch(/\nBound by (read|decode|reduce|text): \d+ % of the threads' time\.\n$/)
   })
 

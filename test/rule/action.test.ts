@@ -246,6 +246,7 @@ describe('a POST', () => {
   })
 
   it('carries the firing as JSON', async () => {
+    requests.length = 0
     await fire(postAction(`${url}/ok`, { headers: { authorization: 'secret' } }))
     const json = { name: 'Post', url: `${url}/ok`, headers: { 'Content-Type': 'application/x-mine' }, timeout_ms: 5000 }
     await fire(parseActions(JSON.stringify([json]))[0]!)

@@ -4,10 +4,10 @@ import { closeSync, constants, existsSync, openSync, readdirSync, readSync } fro
 import { join } from 'node:path'
 import { allocate } from '../../kernels/allocate.js'
 
-/** Bytes a second, on one thread; null: it can't be measured here. */
+/** Bytes a second, on one thread; or why they were not measured. */
 export interface ReadRates {
-  readonly pageCache: number | null
-  readonly disk: number | null
+  readonly pageCache: number | string
+  readonly disk: number | string
 }
 
 const PIECE_BYTES = 1 << 20
@@ -19,10 +19,15 @@ const MAX_MS = 2000
 /** Of less, the time is that of opening files. */
 const MIN_BYTES = 1 << 20
 
-/** @param directory the trial; null: it lies on no disk of this machine */
+const NOT_HERE = 'the trial is not on a disk of this machine'
+const TOO_SMALL = 'its event files have less than 1 MiB'
+const ONLY_CACHED = 'its file system is read through the page cache only'
+
+/** @param directory the trial; null: it is not on a disk of this machine */
 export function readRates(directory: string | null): ReadRates {
   const events = directory === null ? null : join(directory, 'events')
-  if (events === null || !existsSync(events)) return { pageCache: null, disk: null }
+  if (events === null) return { pageCache: NOT_HERE, disk: NOT_HERE }
+  if (!existsSync(events)) return { pageCache: TOO_SMALL, disk: TOO_SMALL }
   const files = readdirSync(events, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
     .map(entry => join(entry.parentPath, entry.name))
@@ -34,8 +39,8 @@ export function readRates(directory: string | null): ReadRates {
 }
 
 /** @param flag of open(2), besides reading; undefined where the system has no such thing */
-function rate(files: readonly string[], flag: number | undefined): number | null {
-  if (flag === undefined) return null
+function rate(files: readonly string[], flag: number | undefined): number | string {
+  if (flag === undefined) return ONLY_CACHED
   const memory = allocate('uint8', PIECE_BYTES + PAGE_BYTES)
   const page = memory.subarray((PAGE_BYTES - (memory.byteOffset % PAGE_BYTES)) % PAGE_BYTES).subarray(0, PIECE_BYTES)
   let bytes = 0
@@ -53,8 +58,8 @@ function rate(files: readonly string[], flag: number | undefined): number | null
     }
   } catch {
     // A file system that only lives in memory refuses O_DIRECT.
-    return null
+    return ONLY_CACHED
   }
   const seconds = (performance.now() - startedAt) / 1000
-  return bytes < MIN_BYTES ? null : bytes / seconds
+  return bytes < MIN_BYTES ? TOO_SMALL : bytes / seconds
 }

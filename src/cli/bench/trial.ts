@@ -1,7 +1,7 @@
 /** Where the time of a scan goes. */
 
 import { createTrial, type ScanStats, type Trial } from '../../index.js'
-import { type ReadRates, readRates } from './read-rates.js'
+import { readRates } from './read-rates.js'
 
 /** What a thread does. */
 export const PARTS = ['read', 'decode', 'reduce', 'text'] as const
@@ -23,9 +23,11 @@ export interface TrialResult {
   readonly spentSeconds: Readonly<Record<Part, number>>
   /** How long the main thread waited for the others. */
   readonly waitSeconds: number
-  /** Bytes a second, on one thread; null: it can't be measured here. */
+  /** Bytes a second, on one thread; null: not measured. */
   readonly pageCacheRate: number | null
   readonly diskRate: number | null
+  /** Why a rate was not measured; null: both were. */
+  readonly notMeasured: string | null
   /** What would make the scan faster, were it faster: while the files are in the page cache, and when they are not. */
   readonly boundBy: Part
   readonly uncachedBoundBy: Part | 'disk' | null
@@ -74,9 +76,10 @@ export async function measureTrial(
       scanSeconds,
       spentSeconds,
       waitSeconds: (spent?.waitMs ?? 0) / 1000,
-      pageCacheRate: rates.pageCache,
-      diskRate: rates.disk,
-      ...boundsOf(spentSeconds, scanSeconds, readBytes, rates),
+      pageCacheRate: numberOf(rates.pageCache),
+      diskRate: numberOf(rates.disk),
+      notMeasured: [rates.pageCache, rates.disk].find(rate => typeof rate === 'string') ?? null,
+      ...boundsOf(spentSeconds, scanSeconds, readBytes, numberOf(rates.disk)),
     }
   } finally {
     await trial.close()
@@ -106,9 +109,13 @@ function boundsOf(
   spent: Readonly<Record<Part, number>>,
   scanSeconds: number,
   bytes: number,
-  { disk }: ReadRates,
+  disk: number | null,
 ): Pick<TrialResult, 'boundBy' | 'uncachedBoundBy'> {
   const boundBy = PARTS.reduce((most, part) => (spent[part] > spent[most] ? part : most))
   if (disk === null) return { boundBy, uncachedBoundBy: null }
   return { boundBy, uncachedBoundBy: bytes / disk > scanSeconds ? 'disk' : boundBy }
+}
+
+function numberOf(rate: number | string): number | null {
+  return typeof rate === 'number' ? rate : null
 }

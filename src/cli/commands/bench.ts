@@ -190,6 +190,7 @@ function trialText(machine: Machine, result: TrialResult): string {
       ],
       [1, 2, 3],
     ),
+    result.notMeasured === null ? '' : `Not measured: ${result.notMeasured}.\n`,
     `\n${verdict(result)}\n`,
   ].join('')
 }

@@ -133,6 +133,20 @@ describe.runIf(HAS_S3)('the command line gives what it gives on disk', () => {
     expect(stderr).toMatch(/list requests 3, get requests 31, retries 0, bytes received 3,\d{3},\d{3}/)
   })
 
+  it('bench says where the time of a scan goes', async () => {
+    const url = `s3://${bucket}/trials/mlp-vanishing`
+    const { stdout, stderr } = await trialscan('bench', url, '--json', ...s3)
+    expect(stderr).toBe('')
+    const { directory } = trials.find(({ name }) => name === 'mlp-vanishing')!
+    const { stdout: here } = await trialscan('bench', directory, '--json')
+    const result = JSON.parse(stdout)
+    const { tensors, records, bytes } = JSON.parse(here)
+    expect(result).toMatchObject({ trial: url, tensors, records, failedRows: 0, pageCacheRate: null, diskRate: null })
+    expect(result.bytes).toBe(bytes)
+    expect(result.notMeasured).toBe('the trial is not on a disk of this machine')
+    expect(result.spentSeconds.read).toBeGreaterThan(0)
+  })
+
   it('says what is wrong, and exits with 3', async () => {
     const failed = await trialscan('ls', `s3://${bucket}/nothing`, ...s3)
     expect(failed).toMatchObject({ code: 3, stdout: '' })

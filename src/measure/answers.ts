@@ -24,28 +24,37 @@ export type TaskAnswer = readonly number[] | RawValue
 export interface StepOfTrial {
   readonly state: TrialState
   readonly workerStep: WorkerStep
+  /** The number of the trial's store; set with the first record that is asked about. */
+  store: number
 }
 
 /** A record that is asked about. There may be a million, so it has few fields. */
 export class RecordRef implements MeasuredPlace {
   readonly #of: StepOfTrial
-  readonly #location: TensorLocation
-  readonly store: number
+  readonly #place: TensorLocation | number
   /** In the order of the plan. */
   readonly number: number
   /** The answers of its job. */
   answers: JobAnswers | null = null
   at = -1
 
-  constructor(of: StepOfTrial, location: TensorLocation, store: number, number: number) {
+  /** @param place where it lies, or the place of its tensor in a list of very many */
+  constructor(of: StepOfTrial, place: TensorLocation | number, number: number) {
     this.#of = of
-    this.#location = location
-    this.store = store
+    this.#place = place
     this.number = number
+  }
+
+  get location(): TensorLocation {
+    return typeof this.#place === 'number' ? this.#of.workerStep.tensors.at!(this.#place).value : this.#place
   }
 
   get state(): TrialState {
     return this.#of.state
+  }
+
+  get store(): number {
+    return this.#of.store
   }
 
   get worker(): Worker {
@@ -53,19 +62,19 @@ export class RecordRef implements MeasuredPlace {
   }
 
   get file(): string {
-    return this.#location.eventFile ?? this.#of.workerStep.eventFile
+    return this.location.eventFile ?? this.#of.workerStep.eventFile
   }
 
   get tag(): string {
-    return this.#location.name
+    return this.location.name
   }
 
   get startByte(): number {
-    return this.#location.startByte
+    return this.location.startByte
   }
 
   get byteLength(): number {
-    return this.#location.byteLength
+    return this.location.byteLength
   }
 
   get step(): GlobalStep {

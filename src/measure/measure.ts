@@ -131,8 +131,9 @@ export class Inquiry implements Ahead, Gatherer {
   }
 
   /** A record that questions are about. */
-  record(of: StepOfTrial, location: TensorLocation): RecordRef {
-    const record = new RecordRef(of, location, this.#numberOf(of.state), this.#records.length)
+  record(of: StepOfTrial, place: TensorLocation | number): RecordRef {
+    of.store = this.#numberOf(of.state)
+    const record = new RecordRef(of, place, this.#records.length)
     if (this.#places) {
       const known = this.#places.get(placeKey(record))
       if (known) return known

@@ -58,8 +58,8 @@ import {
 
 /** What collects questions. */
 export interface Gatherer {
-  /** A record that questions are about. */
-  record(of: StepOfTrial, location: TensorLocation): RecordRef
+  /** A record that questions are about. @param place where it lies, or the place of its tensor in a list of very many */
+  record(of: StepOfTrial, place: TensorLocation | number): RecordRef
   /** Makes sure that moments know at least this much. */
   know(known: KnownMoments): void
   /** Returns the same array for the same numbers. */
@@ -75,15 +75,20 @@ let checkedTolerance: Tolerance | undefined
 /** A tensor at a step, to be asked about. Asking the same twice gives the same question. */
 export class TensorAtStep {
   readonly #of: WorkerTensors
-  readonly #saved: SavedTensor
+  /** What was saved, or its place in a list of very many: of a million, no object is kept. */
+  readonly #place: SavedTensor | number
   /** The last question; it links to the ones before it, of which there are few. */
   #asked: AnyQuestion<unknown> | null = null
   #record: RecordRef | undefined
 
   /** Use `inquiry.atStep`. @internal */
-  constructor(of: WorkerTensors, saved: SavedTensor) {
+  constructor(of: WorkerTensors, place: SavedTensor | number) {
     this.#of = of
-    this.#saved = saved
+    this.#place = place
+  }
+
+  get #saved(): SavedTensor {
+    return typeof this.#place === 'number' ? this.#of.workerStep.tensors.at!(this.#place) : this.#place
   }
 
   get name(): string {
@@ -245,7 +250,10 @@ export class TensorAtStep {
 
   /** The record of its saved value. @internal */
   get valueRecord(): RecordRef {
-    this.#record ??= this.#of.inquiry.record(this.#of, this.#saved.value!)
+    this.#record ??= this.#of.inquiry.record(
+      this.#of,
+      typeof this.#place === 'number' ? this.#place : this.#place.value!,
+    )
     return this.#record
   }
 
@@ -297,7 +305,10 @@ export class WorkerTensors implements StepOfTrial {
   readonly inquiry: Gatherer
   readonly state: TrialState
   readonly workerStep: WorkerStep
+  store = -1
   readonly #known = new Map<string, TensorAtStep>()
+  /** The same by their places in a list of very many, where a map of their names would be as large as they are. */
+  readonly #byPlace: (TensorAtStep | undefined)[] = []
   readonly #selected = new Map<readonly string[], readonly TensorAtStep[]>()
 
   /** Use `inquiry.atStep`. */
@@ -308,9 +319,15 @@ export class WorkerTensors implements StepOfTrial {
   }
 
   get(name: string): TensorAtStep | undefined {
+    const { tensors } = this.workerStep
+    const place = tensors.placeOf?.(name)
+    if (place !== undefined) {
+      this.#byPlace[place] ??= new TensorAtStep(this, place)
+      return this.#byPlace[place]
+    }
     const known = this.#known.get(name)
     if (known) return known
-    const saved = this.workerStep.tensors.get(name)
+    const saved = tensors.get(name)
     if (saved === undefined) return undefined
     const tensor = new TensorAtStep(this, saved)
     this.#known.set(name, tensor)
@@ -329,7 +346,8 @@ export class WorkerTensors implements StepOfTrial {
 
   /** A tensor that has been asked about. */
   asked(name: string): TensorAtStep | undefined {
-    return this.#known.get(name)
+    const place = this.workerStep.tensors.placeOf?.(name)
+    return place === undefined ? this.#known.get(name) : this.#byPlace[place]
   }
 }
 

@@ -24,6 +24,10 @@ export interface SavedTensors extends Iterable<[string, SavedTensor]> {
   readonly size: number
   has(name: string): boolean
   get(name: string): SavedTensor | undefined
+  /** Where a tensor stands in a list of very many, counted from 0; of other lists nothing is known. */
+  placeOf?(name: string): number | undefined
+  /** What stands there. */
+  at?(place: number): SavedTensor & { readonly value: TensorLocation }
   keys(): IterableIterator<string>
   values(): IterableIterator<SavedTensor>
 }
@@ -269,6 +273,15 @@ class ManyValues implements SavedTensors {
   get(name: string): SavedTensor | undefined {
     const entry = this.#entryOf(name)
     return entry === undefined ? undefined : this.#lists.valueOf(entry)
+  }
+
+  placeOf(name: string): number | undefined {
+    const entry = this.#entryOf(name)
+    return entry === undefined ? undefined : entry - this.#begin
+  }
+
+  at(place: number): SavedValue {
+    return this.#lists.valueOf(this.#begin + place)
   }
 
   *keys(): Generator<string, undefined> {

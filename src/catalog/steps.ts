@@ -90,7 +90,17 @@ export class Steps {
     return [...this.#byMode.keys()].filter(mode => mode !== 'GLOBAL').sort()
   }
 
+  /** How many global steps are complete: the first ones. */
+  get completeCount(): number {
+    return this.#countBefore(this.lastComplete + 1)
+  }
+
   get(globalStep: number): Step | undefined {
+    const step = this.all[this.#countBefore(globalStep)]
+    return step?.globalStep === globalStep ? step : undefined
+  }
+
+  #countBefore(globalStep: number): number {
     let low = 0
     let high = this.all.length
     while (low < high) {
@@ -98,8 +108,7 @@ export class Steps {
       if (this.all[middle]!.globalStep < globalStep) low = middle + 1
       else high = middle
     }
-    const step = this.all[low]
-    return step?.globalStep === globalStep ? step : undefined
+    return low
   }
 
   /**
@@ -115,10 +124,11 @@ export class Steps {
 
   /** Step numbers in ascending order: global steps for GLOBAL, else mode steps of the mode. */
   numbers(mode: Mode, showIncomplete: boolean): number[] {
-    const numbers =
-      checkMode(mode) === 'GLOBAL'
-        ? this.all.map(({ globalStep }) => globalStep as number)
-        : (this.#byMode.get(mode)?.numbers ?? [])
+    if (checkMode(mode) === 'GLOBAL') {
+      const count = showIncomplete ? this.all.length : this.completeCount
+      return Array.from({ length: count }, (_, i) => this.all[i]!.globalStep)
+    }
+    const numbers = this.#byMode.get(mode)?.numbers ?? []
     return numbers.filter(number => showIncomplete || this.isComplete(number, mode))
   }
 

@@ -375,7 +375,7 @@ class Evaluator {
   #progress(): void {
     this.#options.onProgress?.({
       doneSteps: this.#doneSteps,
-      totalSteps: this.#groups.reduce((sum, { trial }) => sum + trial.steps().length, 0),
+      totalSteps: this.#groups.reduce((sum, { trial }) => sum + stateOf(trial).catalog.steps.completeCount, 0),
       readBytes: this.#stats.readBytes,
       findings: this.#outcome.findings.length,
     })

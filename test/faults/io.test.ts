@@ -88,7 +88,7 @@ describe.runIf(isUnix)('with descriptors for little more than Node.js itself', (
     expect([code, stdout]).toEqual([70, ''])
     // How many threads are asked for depends on the machine's cores, and is said where it is fewer than 16.
     expect(stderr).toMatch(
-      /^(trialscan: --threads 16: .*\n)?trialscan: (expected \d+ threads to (start|stay), but they|EMFILE: too many open files).*\n(.*--threads 0.*\n)?$/,
+      /^(trialscan: --threads 16: .*\n)?trialscan: (expected \d+ threads to (start|stay alive), but they|EMFILE: too many open files).*\n(.*--threads 0.*\n)?$/,
     )
     expect(stderr).not.toContain('    at ')
   })

@@ -17,6 +17,7 @@ const core = join(root, 'build/release.wasm')
 /** Modules, and what stands in their place in a browser. */
 const REPLACED = new Map([
   ['engine/host.js', 'web/host.js'],
+  ['file-url.js', 'web/platform.js'],
   ['format/regex/re2.js', 'web/packages.js'],
   ['job/tensor/ndarray.js', 'web/packages.js'],
   ['runner/threads.js', 'web/threads.js'],

@@ -4,7 +4,7 @@
  * Piscina keeps only the message of a thrown error.
  */
 
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath } from './file-url.js'
 
 /** An error as data: what crosses a thread, and what `toJSON` returns. */
 export interface ErrorData {

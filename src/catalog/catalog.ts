@@ -22,6 +22,8 @@ export class Catalog {
   readonly steps: Steps
   readonly #rows: SavedRows
   #byTensor: TensorSteps | undefined
+  /** The last answer of `atStep`. */
+  #asked: { readonly globalStep: number; readonly found: readonly WorkerStep[] } | undefined
   #names: readonly string[] | undefined
 
   static async of(index: IndexRows, options: CatalogOptions): Promise<Catalog> {
@@ -67,10 +69,13 @@ export class Catalog {
 
   /** What workers wrote at a step, in the order of the workers' names. */
   atStep(globalStep: number): readonly WorkerStep[] {
+    // Many rules ask about the same step, one after the other.
+    if (this.#asked?.globalStep === globalStep) return this.#asked.found
     const found: WorkerStep[] = []
     for (let i = this.workerSteps.before(globalStep); this.workerSteps.stepAt(i) === globalStep; i++) {
       found.push(this.workerSteps.at(i)!)
     }
+    this.#asked = { globalStep, found }
     return found
   }
 

@@ -53,6 +53,8 @@ export class RequiredTensors {
   readonly #workers: ReadonlySet<string> | null
   readonly #required: Required[] = []
   #questions: Question<unknown>[] = []
+  /** How a built-in rule judges the answers. @internal */
+  judge: (() => boolean) | undefined
 
   /**
    * @param trials the rule's, the base trial first

@@ -65,6 +65,8 @@ export interface RuleReport {
 /** What a rule says about a finding. `Rule.finding` adds the rest. */
 export type Found = Partial<Pick<Finding, 'tensor' | 'worker' | 'value' | 'threshold'>> & { readonly message: string }
 
+const NO_FINDINGS: readonly Finding[] = []
+
 export abstract class Rule {
   readonly baseTrial: Trial
   readonly otherTrials: readonly Trial[]
@@ -182,14 +184,19 @@ export abstract class Rule {
   /**
    * Judges a step whose tensors have been read. Within a hold, its reads look there first.
    * @param required what `require` returned for the step
-   * @returns the findings; none if the condition is not met
+   * @returns the findings, none if the condition is not met; a promise only if `invokeAtStep` returns one
    */
-  async judge(step: number, required: RequiredTensors): Promise<readonly Finding[]> {
+  judge(step: number, required: RequiredTensors): readonly Finding[] | Promise<readonly Finding[]> {
     this.#required = required
     this.#found = []
     this.report.datapoints++
-    const isMet = await this.invokeAtStep(step)
-    if (!isMet) return []
+    const isMet = this.invokeAtStep(step)
+    if (typeof isMet === 'object') return Promise.resolve(isMet).then(isMet => this.#findings(step, isMet))
+    return this.#findings(step, isMet)
+  }
+
+  #findings(step: number, isMet: boolean): readonly Finding[] {
+    if (!isMet) return NO_FINDINGS
     const found = this.#found.length > 0 ? this.#found : [{ message: `the condition of ${this.name} is met` }]
     return found.map(one => this.finding(step, one))
   }

@@ -138,7 +138,6 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   readonly #selections: Selection[] = []
   /** Whether gradients of any of its tensors were saved. */
   #gradients: { readonly catalog: Catalog; readonly areThere: boolean } | undefined
-  readonly #judgements = new WeakMap<object, readonly (Judgement | Judgements)[]>()
   /** Why tensors could not be judged, by name. */
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
@@ -183,12 +182,16 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
       const sequence = this.sequenceOf(workerStep)
       if (sequence !== undefined) judgements.push(...this.examine(momentOf(workerStep, sequence)))
     }
-    this.#judgements.set(this.reqTensors, judgements)
+    if (judgements.length > 0) this.reqTensors.judge = () => this.#judge(step, judgements)
   }
 
-  override invokeAtStep(step: number): boolean {
+  override invokeAtStep(_step: number): boolean {
+    return this.reqTensors.judge?.() ?? false
+  }
+
+  #judge(step: number, judgements: readonly (Judgement | Judgements)[]): boolean {
     let isMet = false
-    for (const judgement of this.#judgements.get(this.reqTensors) ?? []) {
+    for (const judgement of judgements) {
       const { count, judge } = typeof judgement === 'function' ? { count: 1, judge: judgement } : judgement
       for (let i = 0; i < count; i++) {
         try {

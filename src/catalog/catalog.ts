@@ -1,11 +1,11 @@
 /** What a trial holds and where it lies: everything its index files tell. Immutable. */
 
 import type { GlobalStep, Mode, Worker } from '../types.js'
-import { type IndexRows, SavedRows, type Written } from './columns/saved-rows.js'
+import { type IndexRows, SavedRows } from './columns/saved-rows.js'
 import { type Completeness, type Step, Steps } from './steps.js'
 import { TensorSteps } from './tensor-steps.js'
 import { countInTurns } from './turns.js'
-import { hasMode, inOrderOfWorkers, type WorkerStep, WorkerSteps, workersOf } from './worker-steps.js'
+import { inOrderOfWorkers, type WorkerStep, WorkerSteps } from './worker-steps.js'
 
 export interface CatalogOptions extends Omit<Completeness, 'numWorkers'> {
   /** Null stands for as many as there are. */
@@ -30,16 +30,8 @@ export class Catalog {
     const { numWorkers, isTornasole, ...completeness } = options
     const rows = new SavedRows(index, isTornasole)
     const workers = new Set<Worker>()
-    const found: Step[] = []
-    let ofStep: Written[] = []
-    await countInTurns(rows.length, place => {
-      workers.add(rows.workerAt(place))
-      ofStep.push(rows.writtenAt(place))
-      if (place + 1 < rows.length && rows.stepAt(place + 1) === rows.stepAt(place)) return
-      found.push(stepOf(ofStep, found.at(-1)?.workers))
-      ofStep = []
-    })
-    const steps = await Steps.of(found, { ...completeness, numWorkers: numWorkers ?? workers.size })
+    await countInTurns(rows.length, place => workers.add(rows.workerAt(place)))
+    const steps = await Steps.of(rows, { ...completeness, numWorkers: numWorkers ?? workers.size })
     return new Catalog(rows, [...workers].sort(), steps)
   }
 
@@ -92,30 +84,4 @@ export class Catalog {
     )
     return steps.length > 1 ? inOrderOfWorkers(found) : found
   }
-}
-
-/**
- * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
- * mode that the others are of, if they agree.
- * @param lastWorkers those of the step before: most steps share the list
- */
-function stepOf(written: readonly Written[], lastWorkers: readonly Worker[] | undefined): Step {
-  const readable = written.filter(hasMode)
-  const { step: globalStep, mode, modeStep } = readable[0] ?? written[0]!
-  const own = workersOf(written)
-  const isSame = lastWorkers?.length === own.length && own.every((worker, i) => worker === lastWorkers[i])
-  const step = { globalStep, mode, modeStep, workers: isSame ? lastWorkers : own }
-  if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step
-  const parts = new Map<string, Written[]>()
-  for (const one of written) {
-    const key = `${one.mode} ${one.modeStep}`
-    const part = parts.get(key)
-    if (part === undefined) parts.set(key, [one])
-    else part.push(one)
-  }
-  const apart = [...parts.values()].map(part => {
-    const { mode, modeStep } = part[0]!
-    return { globalStep, mode, modeStep, workers: workersOf(part) }
-  })
-  return { ...step, apart }
 }

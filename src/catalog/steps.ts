@@ -3,7 +3,9 @@
 import { UsageError } from '../errors.js'
 import { kinds, optionsOf } from '../options.js'
 import { type GlobalStep, MODES, type Mode, type ModeStep, type Worker } from '../types.js'
-import { inTurns } from './turns.js'
+import { type Column, float64Column, int32Column } from './columns/column.js'
+import { countInTurns } from './turns.js'
+import { hasMode, type WorkerStep, workersOf } from './worker-steps.js'
 
 /** A step that at least one worker wrote. */
 export interface Step {
@@ -48,41 +50,79 @@ export interface Completeness {
   readonly incompleteStepWindow: number
 }
 
-export class Steps {
-  /** In ascending order. */
-  readonly all: readonly Step[]
+/** A step as a worker wrote it. */
+export type Written = Pick<WorkerStep, 'step' | 'worker' | 'mode' | 'modeStep' | 'error'>
+
+/** Everything that workers wrote, in the order of steps, then of the workers' names. */
+export interface AllWritten {
+  readonly length: number
+  stepAt(place: number): GlobalStep
+  writtenAt(place: number): Written
+}
+
+/** Steps in ascending order. There may be a million: each becomes an object when it is looked at. */
+export class Steps implements Iterable<Step> {
   /** The last complete step; -1 if there is none. */
   readonly lastComplete: number
   /** Workers that have to write a step; Infinity while nobody knows how many there are. */
   readonly numWorkers: number
+  readonly #written: AllWritten
+  /** Where what was written of each step begins. */
+  readonly #starts: Int32Array
   readonly #completeness: Completeness
   readonly #byMode = new Map<Mode, StepsOfMode>()
 
-  /** @param all in ascending order */
-  static async of(all: readonly Step[], completeness: Completeness): Promise<Steps> {
-    const steps = new Steps(all, completeness)
-    await inTurns(all, step => steps.#add(step))
+  static async of(written: AllWritten, completeness: Completeness): Promise<Steps> {
+    const starts = int32Column()
+    await countInTurns(written.length, place => {
+      if (place === 0 || written.stepAt(place) !== written.stepAt(place - 1)) starts.push(place)
+    })
+    const steps = new Steps(written, starts.numbers, completeness)
+    await countInTurns(steps.length, i => steps.#add(i))
     return steps
   }
 
-  private constructor(all: readonly Step[], completeness: Completeness) {
+  private constructor(written: AllWritten, starts: Int32Array, completeness: Completeness) {
     const { numWorkers, ended, incompleteStepWindow } = completeness
-    this.all = all
     this.numWorkers = numWorkers
+    this.#written = written
+    this.#starts = starts
     this.#completeness = completeness
-    const last = ended ? all.at(-1) : all.findLast(step => step.workers.length >= numWorkers)
-    this.lastComplete = Math.max(last?.globalStep ?? -1, all.at(-1 - incompleteStepWindow)?.globalStep ?? -1)
+    let last = this.length - 1
+    if (!ended) while (last >= 0 && this.#at(last).workers.length < numWorkers) last--
+    this.lastComplete = Math.max(this.numberAt(last) ?? -1, this.numberAt(this.length - 1 - incompleteStepWindow) ?? -1)
   }
 
-  #add(step: Step): void {
+  #add(i: number): void {
+    const step = this.#at(i)
     for (const part of step.apart ?? [step]) {
       let ofMode = this.#byMode.get(part.mode)
       if (ofMode === undefined) {
         ofMode = new StepsOfMode()
         this.#byMode.set(part.mode, ofMode)
       }
-      ofMode.add(part)
+      ofMode.add(part, i)
     }
+  }
+
+  get length(): number {
+    return this.#starts.length
+  }
+
+  /** The number of the i-th global step; undefined: there is none. */
+  numberAt(i: number): GlobalStep | undefined {
+    return i >= 0 && i < this.length ? this.#written.stepAt(this.#starts[i]!) : undefined
+  }
+
+  *[Symbol.iterator](): Generator<Step> {
+    for (let i = 0; i < this.length; i++) yield this.#at(i)
+  }
+
+  #at(i: number): Step {
+    const end = this.#starts[i + 1] ?? this.#written.length
+    const written: Written[] = []
+    for (let place = this.#starts[i]!; place < end; place++) written.push(this.#written.writtenAt(place))
+    return stepOf(written)
   }
 
   /** The modes that steps were saved in, GLOBAL (no mode was set) left out. */
@@ -96,19 +136,12 @@ export class Steps {
   }
 
   get(globalStep: number): Step | undefined {
-    const step = this.all[this.#countBefore(globalStep)]
-    return step?.globalStep === globalStep ? step : undefined
+    const i = this.#countBefore(globalStep)
+    return this.numberAt(i) === globalStep ? this.#at(i) : undefined
   }
 
   #countBefore(globalStep: number): number {
-    let low = 0
-    let high = this.all.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.all[middle]!.globalStep < globalStep) low = middle + 1
-      else high = middle
-    }
-    return low
+    return firstNotBelow(globalStep, this.length, i => this.#written.stepAt(this.#starts[i]!))
   }
 
   /**
@@ -117,7 +150,12 @@ export class Steps {
    * scalars were saved after the mode had changed): the last comes first.
    */
   at(number: number, mode: Mode): readonly Step[] {
-    if (checkMode(mode) !== 'GLOBAL') return this.#byMode.get(mode)?.at(number) ?? []
+    if (checkMode(mode) !== 'GLOBAL') {
+      return (this.#byMode.get(mode)?.at(number) ?? []).map(i => {
+        const step = this.#at(i)
+        return step.apart?.find(part => part.mode === mode && part.modeStep === number) ?? step
+      })
+    }
     const step = this.get(number)
     return step ? [step] : []
   }
@@ -125,11 +163,11 @@ export class Steps {
   /** Step numbers in ascending order: global steps for GLOBAL, else mode steps of the mode. */
   numbers(mode: Mode, showIncomplete: boolean): number[] {
     if (checkMode(mode) === 'GLOBAL') {
-      const count = showIncomplete ? this.all.length : this.completeCount
-      return Array.from({ length: count }, (_, i) => this.all[i]!.globalStep)
+      const count = showIncomplete ? this.length : this.completeCount
+      return Array.from({ length: count }, (_, i) => this.numberAt(i)!)
     }
-    const numbers = this.#byMode.get(mode)?.numbers ?? []
-    return numbers.filter(number => showIncomplete || this.isComplete(number, mode))
+    const numbers = Array.from(this.#byMode.get(mode)?.numbers ?? [])
+    return showIncomplete ? numbers : numbers.filter(number => this.isComplete(number, mode))
   }
 
   /**
@@ -139,27 +177,71 @@ export class Steps {
    * once remains so, and a worker that never was in the mode is not waited for.
    */
   isComplete(number: number, mode: Mode): boolean {
-    if (mode === 'GLOBAL') return number <= this.lastComplete && this.get(number) !== undefined
-    return this.#byMode.get(mode)?.isComplete(number, this.lastComplete, this.#completeness) ?? false
+    if (mode === 'GLOBAL') {
+      return number <= this.lastComplete && this.numberAt(this.#countBefore(number)) === number
+    }
+    const ofMode = this.#byMode.get(mode)
+    const first = this.numberAt(ofMode?.at(number).at(-1) ?? -1)
+    if (ofMode === undefined || first === undefined) return false
+    return (
+      this.#completeness.ended || (first <= this.lastComplete && ofMode.isComplete(number, first, this.#completeness))
+    )
   }
+}
+
+/**
+ * A step from what each worker wrote of it. Of an index file that can't be read only the global step is known: it is of the
+ * mode that the others are of, if they agree.
+ */
+function stepOf(written: readonly Written[]): Step {
+  const readable = written.filter(hasMode)
+  const { step: globalStep, mode, modeStep } = readable[0] ?? written[0]!
+  const step = { globalStep, mode, modeStep, workers: workersOf(written) }
+  if (readable.every(other => other.mode === mode && other.modeStep === modeStep)) return step
+  const parts = new Map<string, Written[]>()
+  for (const one of written) {
+    const key = `${one.mode} ${one.modeStep}`
+    const part = parts.get(key)
+    if (part === undefined) parts.set(key, [one])
+    else part.push(one)
+  }
+  const apart = [...parts.values()].map(part => {
+    const { mode, modeStep } = part[0]!
+    return { globalStep, mode, modeStep, workers: workersOf(part) }
+  })
+  return { ...step, apart }
+}
+
+/** How many of ascending numbers are below one. */
+function firstNotBelow(number: number, count: number, at: (i: number) => number): number {
+  let low = 0
+  let high = count
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (at(middle) < number) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** The steps of one mode, as the workers wrote them. */
 class StepsOfMode {
-  /** The last of each number. */
-  readonly #last = new Map<number, Step>()
-  /** Of steps that have one number: the one before. */
-  readonly #earlier = new Map<Step, Step>()
+  /** Their numbers in the mode, */
+  #modeSteps: Column<Float64Array> = float64Column()
+  /** and which of all steps each is. */
+  #places: Column<Int32Array> = int32Column()
+  /** Whether they ascend by their numbers in the mode; they were added in the order of global steps. */
+  #isSorted = true
   /** From which global step on a worker wrote the mode, and how far it came in it. */
   readonly #workers = new Map<Worker, { readonly begunAt: number; reached: number }>()
-  #numbers: readonly number[] | undefined
+  #numbers: Float64Array | undefined
 
   /** In the order of global steps. */
-  add(step: Step): void {
-    const { globalStep, modeStep, workers } = step
-    const earlier = this.#last.get(modeStep)
-    if (earlier) this.#earlier.set(step, earlier)
-    this.#last.set(modeStep, step)
+  add({ globalStep, modeStep, workers }: Step, place: number): void {
+    const { length } = this.#modeSteps
+    if (length > 0 && modeStep < this.#modeSteps.at(length - 1)) this.#isSorted = false
+    this.#modeSteps.push(modeStep)
+    this.#places.push(place)
     for (const worker of workers) {
       const known = this.#workers.get(worker)
       if (known === undefined) this.#workers.set(worker, { begunAt: globalStep, reached: modeStep })
@@ -167,26 +249,45 @@ class StepsOfMode {
     }
   }
 
-  /** Ascending. */
-  get numbers(): readonly number[] {
-    this.#numbers ??= [...this.#last.keys()].sort((a, b) => a - b)
+  #sort(): void {
+    if (this.#isSorted) return
+    const [modeSteps, places] = [this.#modeSteps, this.#places]
+    const order = Int32Array.from({ length: modeSteps.length }, (_, i) => i)
+    order.sort((a, b) => modeSteps.at(a) - modeSteps.at(b) || a - b)
+    this.#modeSteps = float64Column()
+    this.#places = int32Column()
+    for (const i of order) {
+      this.#modeSteps.push(modeSteps.at(i))
+      this.#places.push(places.at(i))
+    }
+    this.#isSorted = true
+  }
+
+  /** Each once, ascending. */
+  get numbers(): Float64Array {
+    this.#sort()
+    const modeSteps = this.#modeSteps
+    this.#numbers ??= modeSteps.numbers.filter((number, i) => i === 0 || number !== modeSteps.at(i - 1))
     return this.#numbers
   }
 
-  /** The last first. */
-  at(number: number): Step[] {
-    const steps: Step[] = []
-    for (let step = this.#last.get(number); step; step = this.#earlier.get(step)) steps.push(step)
-    return steps
+  /** Which of all steps have a number, the last first. */
+  at(number: number): number[] {
+    this.#sort()
+    const { length } = this.#modeSteps
+    const places: number[] = []
+    for (let i = firstNotBelow(number, length, i => this.#modeSteps.at(i)); i < length; i++) {
+      if (this.#modeSteps.at(i) !== number) break
+      places.push(this.#places.at(i))
+    }
+    return places.reverse()
   }
 
-  isComplete(number: number, lastComplete: number, { ended, incompleteStepWindow }: Completeness): boolean {
-    const first = this.at(number).at(-1)
-    if (first === undefined || ended) return first !== undefined
-    if (first.globalStep > lastComplete) return false
+  /** Whether no worker may still write a step. @param first the first global step of that number, up to which all is complete */
+  isComplete(number: number, first: number, { incompleteStepWindow }: Completeness): boolean {
     if (number <= (this.numbers.at(-1 - incompleteStepWindow) ?? -1)) return true
     for (const { begunAt, reached } of this.#workers.values()) {
-      if (begunAt < first.globalStep && reached < number) return false
+      if (begunAt < first && reached < number) return false
     }
     return true
   }

@@ -40,7 +40,7 @@ export function globalStepsOf(
 }
 
 /** Undefined if the worker saved nothing at the step, was in another mode, or its index file can't be read. */
-function modeStepOf(trial: Trial, step: number, mode: Mode, worker: string): number | undefined {
+export function modeStepOf(trial: Trial, step: number, mode: Mode, worker: string): number | undefined {
   try {
     return trial.mode(step, { worker }) === mode ? trial.modeStep(step, { worker }) : undefined
   } catch (error) {

@@ -63,7 +63,7 @@ export async function* follow(state: TrialState, options: FollowOptions): AsyncG
   const { mode = 'GLOBAL', startStep = 0 } = options
   const yielded = new Set<GlobalStep>()
   const fresh = (): GlobalStep[] =>
-    state.catalog.steps.all
+    [...state.catalog.steps]
       .filter(step => step.globalStep >= startStep && isOfMode(step, mode))
       .filter(({ globalStep }) => !yielded.has(globalStep) && state.catalog.steps.isComplete(globalStep, 'GLOBAL'))
       .map(({ globalStep }) => globalStep)

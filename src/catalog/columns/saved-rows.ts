@@ -3,7 +3,7 @@
 import type { TrialscanError } from '../../errors.js'
 import { modeInError } from '../../format/index-file.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../../types.js'
-import type { Step } from '../steps.js'
+import type { Step, Written } from '../steps.js'
 import { hasMode, type WorkerStep } from '../worker-steps.js'
 import type { IndexColumns } from './index-columns.js'
 import { NO_LIST, type SavedTensors } from './tensor-lists.js'
@@ -17,9 +17,6 @@ export interface IndexRows {
   readonly rows: Int32Array
   readonly faults: ReadonlyMap<number, TrialscanError>
 }
-
-/** A step as a worker wrote it. */
-export type Written = Pick<WorkerStep, 'step' | 'worker' | 'mode' | 'modeStep' | 'error'>
 
 export class SavedRows {
   readonly #columns: IndexColumns

@@ -140,7 +140,7 @@ export class IndexedFiles {
     const { steps } = catalog
     const { numWorkers } = steps
     // Whom a step still lacks after so many others is not waited for.
-    const eldest = steps.all.at(-1 - this.#options.incompleteStepWindow)?.globalStep ?? 0
+    const eldest = steps.numberAt(steps.length - 1 - this.#options.incompleteStepWindow) ?? 0
     const isOpen = (step: number): boolean => step >= eldest && (steps.get(step)?.workers.length ?? 0) < numWorkers
     // Some that are whole are listed all the same, since a page holds a thousand: who knows in which order steps arrive.
     let first = Math.max(0, this.#listed.length - RELISTED_FILES)

@@ -9,7 +9,7 @@ import { settle } from '../options/given.js'
 import { type S3Flags, s3OptionsFor } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
-import { globalStepsOf } from '../step-texts.js'
+import { modeStepOf } from '../step-texts.js'
 import { type Colors, colorsFor, columnLines, columns, note, safe, safeJson, safeName } from '../terminal.js'
 
 /**
@@ -82,12 +82,21 @@ export async function ls(path: string, given: LsFlags): Promise<number> {
 
 function listSteps(trial: Trial): TrialListing['steps'] {
   const saved = trial.modes()
+  const workers = trial.workersWithData()
+  const all = trial.steps({ showIncompleteSteps: true })
   const listed = Object.values(modes).filter(mode => mode === 'GLOBAL' || saved.includes(mode))
   return Object.fromEntries(
     listed.map((mode): [Mode, StepListing] => {
-      const numbers = trial.steps({ mode, showIncompleteSteps: true })
-      const complete = new Set(trial.steps({ mode }))
-      const incomplete = numbers.filter(step => !complete.has(step))
+      const numbers = mode === 'GLOBAL' ? all : trial.steps({ mode, showIncompleteSteps: true })
+      const isOfMode = (step: number) => workers.some(worker => modeStepOf(trial, step, mode, worker) !== undefined)
+      const complete = trial.steps({ mode })
+      let at = 0
+      // Both ascend.
+      const incomplete = numbers.filter(step => {
+        if (complete[at] !== step) return true
+        at++
+        return false
+      })
       return [
         mode,
         {
@@ -96,15 +105,11 @@ function listSteps(trial: Trial): TrialListing['steps'] {
           last: numbers.at(-1) ?? null,
           incomplete,
           numbers,
-          global_numbers: mode === 'GLOBAL' ? numbers : ascending([...globalStepsOf(trial, mode).values()].flat()),
+          global_numbers: mode === 'GLOBAL' ? numbers : all.filter(isOfMode),
         },
       ]
     }),
   )
-}
-
-function ascending(numbers: readonly number[]): number[] {
-  return [...new Set(numbers)].sort((a, b) => a - b)
 }
 
 /** Problems that are named on standard error. */
@@ -227,8 +232,8 @@ function* listingTable(listing: TrialListing, colors: Colors): Generator<string>
 /** A row for each mode, with its mode steps and its global steps; then one for all steps. */
 function stepsTable(steps: TrialListing['steps']): string {
   const { GLOBAL: all, ...byMode } = steps
-  const span = ([first, ...others]: readonly number[]): string =>
-    first === undefined ? '-' : others.length === 0 ? `${first}` : `${first} to ${others.at(-1)}`
+  const span = (numbers: readonly number[]): string =>
+    numbers.length === 0 ? '-' : numbers.length === 1 ? `${numbers[0]}` : `${numbers[0]} to ${numbers.at(-1)}`
   const incomplete = (listing: StepListing) =>
     listing.incomplete.length > 0 ? `not yet complete: ${shortList(listing.incomplete)}` : ''
   const modes = Object.entries(byMode)

@@ -71,14 +71,14 @@ export class StalledTrainingRule extends builtin({
   override whileWaiting(): readonly Finding[] {
     const { threshold } = this.parameters
     const { catalog, ended } = stateOf(this.baseTrial)
-    const last = catalog.steps.all.at(-1)
-    if ((last?.globalStep ?? -1) > this.#lastStep) {
-      this.#lastStep = last!.globalStep
+    const last = catalog.steps.numberAt(catalog.steps.length - 1) ?? -1
+    if (last > this.#lastStep) {
+      this.#lastStep = last
       this.#changedAt = this.#now()
     }
     const value = (this.#now() - this.#changedAt) / 1000
     if (ended || !(value > threshold)) return []
-    const after = last === undefined ? 'there was no step yet' : `the last step was ${last.globalStep}`
+    const after = last < 0 ? 'there was no step yet' : `the last step was ${last}`
     const message = `nothing was saved for ${numberText(value)} s, more than ${threshold} s; ${after}`
     return [this.finding(this.#lastStep, { value, threshold, message })]
   }

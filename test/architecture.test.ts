@@ -9,6 +9,7 @@ import { ROOT } from './support/golden.js'
 /** Stages in import order: a file imports from its own stage or an earlier one. */
 const STAGES = [
   'file-url.ts',
+  'sorted.ts',
   'errors.ts',
   'types.ts',
   'options.ts',

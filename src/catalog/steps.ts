@@ -2,6 +2,7 @@
 
 import { UsageError } from '../errors.js'
 import { kinds, optionsOf } from '../options.js'
+import { countBelow } from '../sorted.js'
 import { type GlobalStep, MODES, type Mode, type ModeStep, type Worker } from '../types.js'
 import { type Column, float64Column, int32Column } from './columns/column.js'
 import { countInTurns } from './turns.js'
@@ -141,7 +142,7 @@ export class Steps implements Iterable<Step> {
   }
 
   #countBefore(globalStep: number): number {
-    return firstNotBelow(globalStep, this.length, i => this.#written.stepAt(this.#starts[i]!))
+    return countBelow(this.length, i => this.numberAt(i)! < globalStep)
   }
 
   /**
@@ -212,18 +213,6 @@ function stepOf(written: readonly Written[]): Step {
   return { ...step, apart }
 }
 
-/** How many of ascending numbers are below one. */
-function firstNotBelow(number: number, count: number, at: (i: number) => number): number {
-  let low = 0
-  let high = count
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (at(middle) < number) low = middle + 1
-    else high = middle
-  }
-  return low
-}
-
 /** The steps of one mode, as the workers wrote them. */
 class StepsOfMode {
   /** Their numbers in the mode, */
@@ -276,7 +265,7 @@ class StepsOfMode {
     this.#sort()
     const { length } = this.#modeSteps
     const places: number[] = []
-    for (let i = firstNotBelow(number, length, i => this.#modeSteps.at(i)); i < length; i++) {
+    for (let i = countBelow(length, i => this.#modeSteps.at(i) < number); i < length; i++) {
       if (this.#modeSteps.at(i) !== number) break
       places.push(this.#places.at(i))
     }

@@ -3,6 +3,7 @@
 import type { TrialscanError } from '../errors.js'
 import { modeInError, type TensorLocation } from '../format/index-file.js'
 import type { RecordPlace, RowPlace } from '../job/plan/coalesce.js'
+import { countBelow } from '../sorted.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
 import { type Column, int32Column } from './columns/column.js'
 import type { SavedTensors } from './columns/tensor-lists.js'
@@ -99,14 +100,7 @@ export class WorkerSteps implements Iterable<WorkerStep> {
 
   /** How many come before a global step. */
   before(globalStep: number): number {
-    let low = 0
-    let high = this.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.stepAt(middle)! < globalStep) low = middle + 1
-      else high = middle
-    }
-    return low
+    return countBelow(this.length, i => this.stepAt(i)! < globalStep)
   }
 
   #placeOf(i: number): number {

@@ -1,6 +1,8 @@
 /** The index files of a trial that is copied: what each says, or what can be saved of it. */
 
 import { normalize } from 'node:path/posix'
+import { IndexColumns } from '../catalog/columns/index-columns.js'
+import { NO_LIST } from '../catalog/columns/tensor-lists.js'
 import { pathOfUrl, TrialscanError } from '../errors.js'
 import { type IndexFile, parseIndexFile } from '../format/index-file.js'
 import { othersAmong, otherWorkerError } from '../format/index-owner.js'
@@ -23,6 +25,8 @@ export interface IndexSource extends KnownIndex {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
+  /** Equal numbers: equal lists of tensors and shapes. */
+  readonly list: number
   /** Where it says that the event file is, or where that was found. */
   readonly eventFile: string | null
   /** The event file that has the name of its step and worker, where it says another. */
@@ -41,9 +45,11 @@ export async function readIndexSources(
   context: RepairContext,
 ): Promise<IndexSource[]> {
   const sources: IndexSource[] = []
+  // Equal lists that come near each other, as those of links do, are one list there.
+  const columns = new IndexColumns()
   for await (const contents of readIndexFiles(index, context.access, context)) {
     const first = sources.length
-    const some = contents.map((content, i) => indexSource(index[first + i]!, content, eventsByName, context))
+    const some = contents.map((content, i) => indexSource(index[first + i]!, content, columns, eventsByName, context))
     sources.push(...(await Promise.all(some)))
   }
   return withTrueOwners(sources, eventsByName, context.access.store)
@@ -58,36 +64,39 @@ function withTrueOwners(
   const others = [...othersAmong(indexes)].filter(([, { isFault }]) => isFault)
   if (others.length === 0) return [...indexes]
   const faults = new Map(others)
-  const byEventFile = new Map(others.map(([{ eventFile, content }]) => [eventFile, content]))
+  const byEventFile = new Map(others.map(([{ eventFile, content, list }]) => [eventFile, { content, list }]))
   return indexes.map(index => {
     const other = faults.get(index)
     if (other === undefined) return index
     const { path, step, worker, content: said } = index
     const eventFile = eventsByName.get(nameKey(step, worker)) ?? null
-    const content = (eventFile !== null && byEventFile.get(eventFile)) || null
+    const { content, list } = byEventFile.get(eventFile) ?? { content: null, list: NO_LIST }
     const isTorn = content === null && said!.shapes.length > 0
     const fault = otherWorkerError(pathOfUrl(store.url(path)), index, other).message
-    return { ...index, content, eventFile, fault, isTorn, hasEntries: true }
+    return { ...index, content, list, eventFile, fault, isTorn, hasEntries: true }
   })
 }
 
 async function indexSource(
   path: string,
-  content: IndexFile | TrialscanError,
+  read: IndexFile | TrialscanError,
+  columns: IndexColumns,
   eventsByName: ReadonlyMap<string, string>,
   { access: { store }, source }: RepairContext,
 ): Promise<IndexSource> {
   const { step, worker, kind } = parseIndexFileName(path)!
+  const row = columns.add(step, worker, read)
+  const [content, list] = [columns.content(row), columns.list(row)]
   const tellsMode = kind === 'json'
   const named = eventsByName.get(nameKey(step, worker)) ?? null
   if (content instanceof TrialscanError) {
     source.expectTold(path, content.toJSON())
     // What has cost threads their lives is not tried on this one.
     const left = isFaultOfJob(content) ? { saved: null, isTorn: true } : await save(path, store, source)
-    return { path, step, worker, content: null, ...left, tellsMode, eventFile: named, fault: content.message }
+    return { path, step, worker, content: null, list, ...left, tellsMode, eventFile: named, fault: content.message }
   }
   const asked = content.eventFile === null ? null : normalize(content.eventFile)
-  return { path, step, worker, content, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
+  return { path, step, worker, content, list, saved: null, tellsMode, eventFile: asked, fault: null, isTorn: false }
 }
 
 /** What stands for itself in an index file that is not all right: mode and shapes. */
@@ -127,6 +136,6 @@ async function save(
 /** The index file that an event file should have. */
 export function missingIndex(path: string): IndexSource {
   const { step, worker } = parseEventFileName(path)!
-  const nothing = { content: null, saved: null, tellsMode: true, fault: NO_INDEX, isTorn: false }
+  const nothing = { content: null, list: NO_LIST, saved: null, tellsMode: true, fault: NO_INDEX, isTorn: false }
   return { path: indexFilePath(step, worker), step, worker, eventFile: path, ...nothing }
 }

@@ -2,7 +2,6 @@
 
 import type { TrialscanError } from '../errors.js'
 import type { IndexFile } from '../format/index-file.js'
-import { sharedShapes, sharedTensors } from '../format/shared-lists.js'
 import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES } from '../job/index-files.js'
 import type { Access } from './access.js'
 import { runOnFiles } from './failed-job.js'
@@ -17,8 +16,8 @@ export interface IndexReading {
 }
 
 /**
- * What index files say, or why that can't be had: in their order, as many at once as a job reads. Equal lists are one list,
- * whichever job has read them. The mode is not looked for in event files where an index file lacks it (Tornasole's).
+ * What index files say, or why that can't be had: in their order, as many at once as a job reads. The mode is not looked for in event
+ * files where an index file lacks it (Tornasole's).
  */
 export async function* readIndexFiles(
   paths: readonly string[],
@@ -26,7 +25,6 @@ export async function* readIndexFiles(
   { threads, memory, signal }: IndexReading,
 ): AsyncGenerator<readonly (IndexFile | TrialscanError)[]> {
   const runner = await access.runner(threads, paths.length < MANY_INDEX_FILES ? 0 : Number.POSITIVE_INFINITY, memory)
-  const [tensorLists, shapeLists] = [sharedTensors(), sharedShapes()]
   const job = { kind: 'index', store: access.spec, readsModes: false } as const
   const read = (some: readonly string[]) =>
     runOnFiles(
@@ -35,10 +33,5 @@ export async function* readIndexFiles(
       path => access.store.url(path),
     )
   const options = { ahead: runner.ahead, signal, settles: true }
-  for await (const contents of pumpAll(chunksOf(paths, INDEX_FILES_PER_JOB), read, options)) {
-    yield contents.map(content => {
-      if (content instanceof Error) return content
-      return { ...content, tensors: tensorLists.shared(content.tensors), shapes: shapeLists.shared(content.shapes) }
-    })
-  }
+  yield* pumpAll(chunksOf(paths, INDEX_FILES_PER_JOB), read, options)
 }

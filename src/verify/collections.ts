@@ -1,5 +1,6 @@
 /** Collections files, as they are verified: whether they can be read, are all there, and name what was saved. */
 
+import type { TensorLists } from '../catalog/columns/tensor-lists.js'
 import { quote, StoreError, TrialscanError } from '../errors.js'
 import { type Collections, CollectionsReader, MAX_COLLECTIONS_BYTES, mergeCollections } from '../format/collections.js'
 import { COLLECTIONS_DIRECTORY, TORNASOLE_COLLECTIONS_FILE } from '../format/paths.js'
@@ -55,17 +56,14 @@ export async function checkCollections(
 /** The tensors of which something was saved. */
 export class SavedNames {
   readonly #names = new Set<string>()
-  readonly #seen = new WeakSet<object>()
 
   add(name: string): void {
     this.#names.add(parseReductionName(name)?.tensor ?? name)
   }
 
-  /** From step to step index files share their lists. */
-  addAll(named: readonly { readonly name: string }[]): void {
-    if (this.#seen.has(named)) return
-    this.#seen.add(named)
-    for (const { name } of named) this.add(name)
+  addLists(lists: TensorLists): void {
+    for (const name of lists.names) this.add(name)
+    for (const { name } of lists.allShapes()) this.add(name)
   }
 
   /** Collections that name what was never saved. */

@@ -4,15 +4,18 @@
  */
 
 import type { IndexFile, SavedShape, TensorLocation } from '../format/index-file.js'
+import { countBelow } from '../sorted.js'
 import type { GlobalStep, Worker } from '../types.js'
 
-/** What an index file says, and where it lies. */
+/** What an index file says, and where it lies. `content` is made when it is looked at: there may be a million. */
 export interface ReadIndex {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
   /** Null where it can't be read. */
   readonly content: IndexFile | null
+  /** Equal numbers: equal lists of tensors and shapes. */
+  readonly list: number
   /** Whether the mode is the file's own: in Tornasole's it stands in the records alone. */
   readonly tellsMode: boolean
 }
@@ -140,13 +143,7 @@ export class Entries {
 
   /** The first entry that begins at a byte, or behind it. */
   from(startByte: number): number {
-    let [low, high] = [0, this.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.#startByte[middle]! < startByte) low = middle + 1
-      else high = middle
-    }
-    return low
+    return countBelow(this.length, i => this.#startByte[i]! < startByte)
   }
 
   /** The first entry that does not begin where that one does. */
@@ -216,21 +213,17 @@ export class Entries {
 }
 
 function claimsOf(indexes: readonly ReadIndex[]): Claim[] {
-  const claims: { tensors: readonly TensorLocation[]; shapes: readonly SavedShape[]; indexes: number[] }[] = []
-  const known = new Map<readonly TensorLocation[], Map<readonly SavedShape[], number[]>>()
-  for (const [number, { content }] of indexes.entries()) {
-    if (content === null) continue
-    const { tensors, shapes } = content
-    const byShapes = known.get(tensors) ?? new Map<readonly SavedShape[], number[]>()
-    known.set(tensors, byShapes)
-    const same = byShapes.get(shapes)
+  const claims = new Map<number, Claim & { readonly indexes: number[] }>()
+  for (const [number, index] of indexes.entries()) {
+    const same = claims.get(index.list)
     if (same !== undefined) {
-      same.push(number)
+      same.indexes.push(number)
       continue
     }
-    const claim = { tensors, shapes, indexes: [number] }
-    byShapes.set(shapes, claim.indexes)
-    claims.push(claim)
+    const { content } = index
+    if (content === null) continue
+    const { tensors, shapes } = content
+    claims.set(index.list, { tensors, shapes, indexes: [number] })
   }
-  return claims
+  return [...claims.values()]
 }

@@ -2,7 +2,8 @@
 
 import { type ErrorData, isAboutFile, pathOfUrl, type StoreError } from '../errors.js'
 import { parseEventFileName, parseIndexFileName } from '../format/paths.js'
-import { type VerifyCode, type VerifyFinding, type VerifyProblem, verifyProblem } from './problem.js'
+import { verifyProblem } from './advice.js'
+import type { VerifyCode, VerifyFinding, VerifyProblem } from './problem.js'
 
 /** Told one by one. */
 const MAX_TOLD_OF_FILE = 100

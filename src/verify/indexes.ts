@@ -1,80 +1,164 @@
 /** Index files, as they are verified: whether they can be read, are the worker's whose name they have, and are all there. */
 
+import { IndexColumns } from '../catalog/columns/index-columns.js'
+import { NO_LIST, type TensorLists } from '../catalog/columns/tensor-lists.js'
 import { StoreError } from '../errors.js'
 import type { Collections } from '../format/collections.js'
+import type { IndexFile } from '../format/index-file.js'
 import { describeOther, othersAmong, otherWorkerError } from '../format/index-owner.js'
 import { type EventFileName, indexFilePath, parseIndexFileName } from '../format/paths.js'
 import type { TrialFiles } from '../format/trial-files.js'
 import type { Access } from '../runner/access.js'
 import { type IndexReading, readIndexFiles } from '../runner/index-files.js'
+import { countBelow } from '../sorted.js'
 import type { Store } from '../store/store.js'
-import type { Worker } from '../types.js'
+import type { GlobalStep, Worker } from '../types.js'
 import type { ReadIndex } from './entries.js'
 import type { Findings } from './findings.js'
 import { checkDuplicates } from './listing.js'
 import { listNames, MAX_LISTED } from './lost.js'
 
+/** An index file that was read into columns. */
+class IndexRow implements ReadIndex {
+  readonly path: string
+  readonly #columns: IndexColumns
+  readonly #row: number
+
+  constructor(path: string, columns: IndexColumns, row: number) {
+    this.path = path
+    this.#columns = columns
+    this.#row = row
+  }
+
+  get step(): GlobalStep {
+    return this.#columns.step(this.#row)
+  }
+
+  get worker(): Worker {
+    return this.#columns.worker(this.#row)
+  }
+
+  get content(): IndexFile | null {
+    const content = this.#columns.content(this.#row)
+    return content instanceof Error ? null : content
+  }
+
+  get list(): number {
+    return this.#columns.list(this.#row)
+  }
+
+  get tellsMode(): boolean {
+    return parseIndexFileName(this.path)?.kind === 'json'
+  }
+}
+
+type StepOfWorker = Pick<ReadIndex, 'step' | 'worker'>
+
+function compareSteps(a: StepOfWorker, b: StepOfWorker): number {
+  return a.step - b.step || (a.worker < b.worker ? -1 : a.worker > b.worker ? 1 : 0)
+}
+
+/** By step, then worker. Most come in that order. */
+function inOrderOfSteps(indexes: readonly ReadIndex[]): readonly ReadIndex[] {
+  const isInOrder = indexes.every((index, i) => i === 0 || compareSteps(indexes[i - 1]!, index) <= 0)
+  return isInOrder ? indexes : [...indexes].sort(compareSteps)
+}
+
 /** Which steps of which workers have an index file. */
 export class IndexState {
-  readonly isThere: boolean
   readonly #ended: boolean
-  readonly #readable = new Set<string>()
-  readonly #all = new Set<string>()
+  readonly #inOrder: readonly ReadIndex[]
   readonly #last = new Map<Worker, number>()
 
   /** @param events that were listed before the indexes were: the last of a worker has perhaps no index file yet */
   constructor(indexes: readonly ReadIndex[], events: readonly EventFileName[], ended: boolean) {
-    this.isThere = indexes.length > 0
     this.#ended = ended
-    for (const { step, worker, content } of indexes) {
-      this.#all.add(`${step} ${worker}`)
-      if (content !== null) this.#readable.add(`${step} ${worker}`)
-    }
-    for (const { step, worker } of [...indexes, ...events]) {
-      this.#last.set(worker, Math.max(step, this.#last.get(worker) ?? 0))
+    this.#inOrder = inOrderOfSteps(indexes)
+    for (const some of [indexes, events]) {
+      for (const { step, worker } of some) this.#last.set(worker, Math.max(step, this.#last.get(worker) ?? 0))
     }
   }
 
-  has({ step, worker }: EventFileName): boolean {
-    return this.#all.has(`${step} ${worker}`)
+  get isThere(): boolean {
+    return this.#inOrder.length > 0
   }
 
-  isReadable({ step, worker }: EventFileName): boolean {
-    return this.#readable.has(`${step} ${worker}`)
+  has(name: EventFileName): boolean {
+    return this.#find(name) !== undefined
+  }
+
+  isReadable(name: EventFileName): boolean {
+    return (this.#find(name)?.content ?? null) !== null
+  }
+
+  #find(name: EventFileName): ReadIndex | undefined {
+    const indexes = this.#inOrder
+    const index = indexes[countBelow(indexes.length, i => compareSteps(indexes[i]!, name) < 0)]
+    return index !== undefined && compareSteps(index, name) === 0 ? index : undefined
   }
 
   /** Whether an index file that is not there will not come: of a running job, that of a worker's last step still may. */
   isLate({ step, worker }: EventFileName): boolean {
     return this.#ended || step < (this.#last.get(worker) ?? -1)
   }
+
+  /** Tells of steps that some workers wrote and others did not. */
+  checkWorkers(collections: Collections | null, findings: Findings): void {
+    const indexes = this.#inOrder
+    const known = [...new Set(indexes.map(({ worker }) => worker))].sort()
+    const wanted = Math.max(known.length, collections?.numWorkers ?? 0)
+    for (let i = 0, end = 0; i < indexes.length; i = end) {
+      const { step } = indexes[i]!
+      for (end = i; indexes[end]?.step === step; ) end++
+      if (end - i >= wanted) continue
+      const present = new Set(indexes.slice(i, end).map(({ worker }) => worker))
+      // Some of them: there can be as many workers as steps, of one step each.
+      const missing: Worker[] = []
+      for (const worker of known) {
+        if (missing.length === MAX_LISTED) break
+        if (!present.has(worker)) missing.push(worker)
+      }
+      const missingCount = known.length - present.size
+      const strangers = wanted - (end - i) - missingCount
+      const names = [...missing, ...(strangers > 0 ? [`${strangers} that wrote nothing`] : [])]
+      const nameCount = missingCount + (strangers > 0 ? 1 : 0)
+      findings.note({
+        code: 'StepIncomplete',
+        file: indexFilePath(step, missing[0] ?? indexes[i]!.worker).replace(/\/[^/]*$/, ''),
+        step,
+        expected: `step ${step} of ${wanted} workers`,
+        found: `that of ${end - i}, without ${listNames(names, String, nameCount)}`,
+      })
+    }
+  }
 }
 
 /**
  * Reads the index files that count, and tells what is wrong with each of them by itself.
- * @returns one for each, in their order
+ * @returns one for each, in their order; and all lists that are in them
  */
 export async function readIndexes(
   { index: paths, duplicates }: TrialFiles,
   findings: Findings,
   access: Access,
   reading: IndexReading,
-): Promise<ReadIndex[]> {
+): Promise<{ readonly indexes: readonly ReadIndex[]; readonly lists: TensorLists }> {
   checkDuplicates(duplicates, findings)
   const indexes: ReadIndex[] = []
+  const columns = new IndexColumns()
   for await (const contents of readIndexFiles(paths, access, reading)) {
     for (const content of contents) {
       const path = paths[indexes.length]!
-      const { step, worker, kind } = parseIndexFileName(path)!
-      const isRead = !(content instanceof Error)
+      const { step, worker } = parseIndexFileName(path)!
       // One that can't be read says nothing, but its event file has not been forgotten.
-      indexes.push({ path, step, worker, content: isRead ? content : null, tellsMode: kind === 'json' })
-      if (isRead) continue
+      indexes.push(new IndexRow(path, columns, columns.add(step, worker, content)))
+      if (!(content instanceof Error)) continue
       const { code } = content
       const problemCode = code === 'UnsafePath' ? code : content instanceof StoreError ? 'Unreadable' : 'BadIndexFile'
       findings.problemOf(content.toJSON(), path, problemCode, `what ${worker} saved at step ${step} is not found`)
     }
   }
-  return indexes
+  return { indexes, lists: columns.lists }
 }
 
 /** Tells of index files that name another worker's event file. @returns the indexes; what is surely wrong says nothing any more */
@@ -92,39 +176,6 @@ export function checkOwners(indexes: readonly ReadIndex[], store: Store, finding
     }
     const error = otherWorkerError(store.url(file), index, other)
     findings.problemOf(error.toJSON(), file, 'BadIndexFile', `what ${worker} saved at step ${step} is not found`)
-    return { ...index, content: null }
+    return { path: file, step, worker, content: null, list: NO_LIST, tellsMode: index.tellsMode }
   })
-}
-
-/** Steps that some workers wrote and others did not. */
-export function checkWorkers(indexes: readonly ReadIndex[], collections: Collections | null, findings: Findings): void {
-  const known = [...new Set(indexes.map(({ worker }) => worker))].sort()
-  const wanted = Math.max(known.length, collections?.numWorkers ?? 0)
-  const byStep = new Map<number, Worker[]>()
-  for (const { step, worker } of indexes) {
-    const workers = byStep.get(step)
-    if (workers) workers.push(worker)
-    else byStep.set(step, [worker])
-  }
-  for (const [step, workers] of [...byStep].sort(([a], [b]) => a - b)) {
-    if (workers.length >= wanted) continue
-    const present = new Set(workers)
-    // Some of them: there can be as many workers as steps, of one step each.
-    const missing: Worker[] = []
-    for (const worker of known) {
-      if (missing.length === MAX_LISTED) break
-      if (!present.has(worker)) missing.push(worker)
-    }
-    const missingCount = known.length - present.size
-    const strangers = wanted - workers.length - missingCount
-    const names = [...missing, ...(strangers > 0 ? [`${strangers} that wrote nothing`] : [])]
-    const nameCount = missingCount + (strangers > 0 ? 1 : 0)
-    findings.note({
-      code: 'StepIncomplete',
-      file: indexFilePath(step, missing[0] ?? workers[0]!).replace(/\/[^/]*$/, ''),
-      step,
-      expected: `step ${step} of ${wanted} workers`,
-      found: `that of ${workers.length}, without ${listNames(names, String, nameCount)}`,
-    })
-  }
 }

@@ -1,58 +1,50 @@
-/** What can be wrong with a trial: codes, and what can be done about each. docs/verify.md has them in a table. */
-
-/** What is to be done, by code. */
-const ADVICE = {
-  TruncatedRecord:
-    'If the job is still writing, verify again when it has ended; otherwise copy the file again, or cut the unfinished record off with `trialscan repair`.',
-  BadLengthChecksum: 'Copy the file again from where it was saved. The records after the damage can be read.',
-  BrokenFrame: 'Copy the file again from where it was saved. The records after the damage can be read.',
-  BadPayloadChecksum: 'Copy the file again; until then don’t trust this tensor. The others can be read.',
-  MalformedEvent: 'Copy the file again. The other records can be read.',
-  UnknownDType: 'Copy the file again, or ask who wrote it: the type is none of TensorFlow’s numbers or strings.',
-  ShapeMismatch: 'Copy the file again, or ask who wrote it. The other records can be read.',
-  BadShape: 'Copy the file again, or ask who wrote it. The other records can be read.',
-  BadStep: 'Ask who wrote it: no step can have that number.',
-  Unreadable: 'Make sure that the file exists, is a regular file and can be read.',
-  BadIndexFile: '`trialscan repair` rewrites the index from the event file; the records themselves are not changed.',
-  DuplicateFile: 'Remove the one that should not be there. Until then the one with the hook’s own name counts.',
-  UnsafePath: 'Don’t trust where this trial comes from; its index can be rewritten from the event files.',
-  EntryPastEnd: 'Copy the event file again: it is shorter than its index says.',
-  EntryNotARecord: '`trialscan repair` rewrites the index from the event file.',
-  LengthMismatch: '`trialscan repair` rewrites the index from the event file.',
-  TagMismatch: '`trialscan repair` rewrites the index from the event file.',
-  NoTensor: '`trialscan repair` rewrites the index from the event file.',
-  SavedShapeMismatch:
-    '`trialscan repair` rewrites the index with the shape of the record, which is the one that values and scans use.',
-  StepMismatch: '`trialscan repair` rewrites the index from the event file; or find out where the file belongs.',
-  EntriesOverlap: '`trialscan repair` rewrites the index from the event file.',
-  RecordNotIndexed: '`trialscan repair` rewrites the index from the event file; without it the record cannot be found.',
-  EventFileMissing: 'Copy the event file again. On S3 an index file may arrive first: verify again.',
-  IndexFileMissing: '`trialscan repair` rewrites the index from the event file.',
-  BadCollectionsFile: 'Copy the file again; until then open the trial with requireCollections: false.',
-  MissingCollectionFiles: 'Copy the files again; until then open the trial with requireCollections: false.',
-  LeftoverTemporary:
-    'The writer was stopped: what it wrote may be in the file, up to a point. Delete it if it is not wanted.',
-  BadText: 'Copy the file again, or ask who wrote it: strings and tags are UTF-8.',
-  ReductionMismatch: 'Don’t trust tensor or reduction: one of them is not what was saved, or was computed otherwise.',
-  // Notes.
-  EmptyEventFile: 'Nothing needs to be done: there is nothing in it.',
-  ModeMismatch:
-    'Nothing needs to be done: the hook can write a record under the mode that comes next. The index counts.',
-  NoEndMarker: 'If the job has ended, nothing needs to be done: jobs of SageMaker may never write the marker.',
-  NoIndex: 'Nothing needs to be done: the event files are searched instead. `trialscan reindex` makes opening faster.',
-  RecordNotChecked: 'Give more memory: the record has another long field than one tensor_content.',
-  StepIncomplete: 'Nothing needs to be done unless the other workers should have saved the step too.',
-  TemporaryFile: 'Nothing needs to be done: a writer renames it when it is complete, or already has.',
-  TensorNeverSaved: 'Nothing needs to be done unless the tensor should have been saved.',
-  OtherWorker:
-    'Nothing needs to be done if one process writes the files of several workers or devices; otherwise find out whose records they are.',
-  OddEncoding: 'Nothing needs to be done: it can be read.',
-} as const
-
-export type VerifyCode = keyof typeof ADVICE
+/** What can be wrong with a trial. docs/verify.md has the codes in a table. */
 
 /** All codes, those of notes last. */
-export const VERIFY_CODES = Object.keys(ADVICE) as VerifyCode[]
+export const VERIFY_CODES = [
+  'TruncatedRecord',
+  'BadLengthChecksum',
+  'BrokenFrame',
+  'BadPayloadChecksum',
+  'MalformedEvent',
+  'UnknownDType',
+  'ShapeMismatch',
+  'BadShape',
+  'BadStep',
+  'Unreadable',
+  'BadIndexFile',
+  'DuplicateFile',
+  'UnsafePath',
+  'EntryPastEnd',
+  'EntryNotARecord',
+  'LengthMismatch',
+  'TagMismatch',
+  'NoTensor',
+  'SavedShapeMismatch',
+  'StepMismatch',
+  'EntriesOverlap',
+  'RecordNotIndexed',
+  'EventFileMissing',
+  'IndexFileMissing',
+  'BadCollectionsFile',
+  'MissingCollectionFiles',
+  'LeftoverTemporary',
+  'BadText',
+  'ReductionMismatch',
+  // Notes.
+  'EmptyEventFile',
+  'ModeMismatch',
+  'NoEndMarker',
+  'NoIndex',
+  'RecordNotChecked',
+  'StepIncomplete',
+  'TemporaryFile',
+  'TensorNeverSaved',
+  'OtherWorker',
+  'OddEncoding',
+] as const
+
+export type VerifyCode = (typeof VERIFY_CODES)[number]
 
 /** Something that is wrong with a trial, or worth knowing. */
 export interface VerifyProblem {
@@ -85,12 +77,4 @@ export interface VerifyFinding {
   readonly expected: string
   readonly found: string
   readonly lost?: string
-}
-
-export function verifyProblem(severity: VerifyProblem['severity'], finding: VerifyFinding): VerifyProblem {
-  const { code, file, offset = null, tensor = null, step = null, expected, found, lost = '' } = finding
-  const place = [file || 'the trial', ...(offset === null ? [] : [`offset ${offset}`])].join(', ')
-  const loss = lost === '' ? '' : `; lost: ${lost}`
-  const message = `${place}: expected ${expected}, found ${found}${loss}`
-  return { severity, code, file, offset, tensor, step, expected, found, lost, advice: ADVICE[code], message }
 }

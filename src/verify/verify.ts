@@ -11,7 +11,7 @@ import type { Traffic } from '../store/store.js'
 import { checkCollections, SavedNames } from './collections.js'
 import { EventFileReader, eventFilesOf } from './event-files.js'
 import { Findings } from './findings.js'
-import { checkOwners, checkWorkers, IndexState, readIndexes } from './indexes.js'
+import { checkOwners, IndexState, readIndexes } from './indexes.js'
 import { checkDuplicates, listTrial } from './listing.js'
 import type { VerifyCode, VerifyProblem } from './problem.js'
 import { RecordCheck } from './records.js'
@@ -106,12 +106,9 @@ async function runVerification(access: Access, options: AnyVerifyOptions): Promi
   const { files, events, unlisted } = listed
   const { isPlain, isTornasole, ended } = files
   const collections = await checkCollections(store, listed, findings)
-  const indexFiles = await readIndexes(files, findings, access, options)
+  const { indexes: indexFiles, lists } = await readIndexes(files, findings, access, options)
   const savedNames = new SavedNames()
-  for (const { content } of indexFiles) {
-    savedNames.addAll(content?.tensors ?? [])
-    savedNames.addAll(content?.shapes ?? [])
-  }
+  savedNames.addLists(lists)
   const indexes = checkOwners(indexFiles, store, findings)
   const isIndexListed = !unlisted.has(INDEX_DIRECTORY)
   if (!isPlain && files.index.length === 0 && events.length > 0 && isIndexListed) {
@@ -120,9 +117,9 @@ async function runVerification(access: Access, options: AnyVerifyOptions): Promi
   }
   // Which of two is looked at, the index says, where there is one.
   if (files.index.length === 0) checkDuplicates(files.eventDuplicates, findings)
-  checkWorkers(indexes, collections, findings)
   const names = isPlain ? [] : events.map(path => parseEventFileName(path)!)
   const state = new IndexState(indexes, names, ended)
+  state.checkWorkers(collections, findings)
   const reader = new EventFileReader({
     access,
     runner: bytes => access.runner(options.threads, bytes, memory),
@@ -130,7 +127,7 @@ async function runVerification(access: Access, options: AnyVerifyOptions): Promi
     job: {
       isTornasole,
       deep,
-      withShapes: indexFiles.some(({ content }) => (content?.shapes.length ?? 0) > 0),
+      withShapes: !lists.allShapes().next().done,
       windowByteLength: Math.floor(memory / 2),
     },
   })

@@ -99,8 +99,9 @@ export class IndexColumns {
   content(row: number): IndexFile | TrialscanError {
     const error = this.error(row)
     if (error !== null) return error
+    const { mode, modeStep } = this.mode(row)
     const list = this.list(row)
-    const [tensors, shapes] = [this.lists.locations(list), this.lists.shapes(list)]
-    return { ...this.mode(row), eventFile: this.eventFile(row), tensors, shapes }
+    const tensors = this.lists.locations(list)
+    return { mode, modeStep, eventFile: this.eventFile(row), tensors, shapes: this.lists.shapes(list) }
   }
 }

@@ -75,6 +75,11 @@ export class TensorLists {
     return this.#begins.length - 1
   }
 
+  /** The names in all lists, each once. */
+  get names(): readonly string[] {
+    return this.#names.names
+  }
+
   /** @returns the number of the list, or of an equal one */
   add(locations: readonly TensorLocation[], shapes: readonly SavedShape[]): number {
     if (locations.length === 0 && shapes.length === 0) return NO_LIST
@@ -126,9 +131,10 @@ export class TensorLists {
     )
   }
 
-  /** As it was added. */
+  /** As it was added. A long list is at hand for a while; short ones are made faster than they would be freed. */
   locations(list: number): readonly TensorLocation[] {
-    return this.#locations.get(list, () => this.#locationsOf(list))
+    const isLong = this.#begins.at(list + 1) - this.#begins.at(list) >= LONG
+    return isLong ? this.#locations.get(list, () => this.#locationsOf(list)) : this.#locationsOf(list)
   }
 
   #locationsOf(list: number): readonly TensorLocation[] {
@@ -140,6 +146,10 @@ export class TensorLists {
 
   shapes(list: number): readonly SavedShape[] {
     return this.#shapes.get(list) ?? NO_SHAPES
+  }
+
+  *allShapes(): Generator<SavedShape> {
+    for (const shapes of this.#shapes.values()) yield* shapes
   }
 
   #locationOf(entry: number): TensorLocation {

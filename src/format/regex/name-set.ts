@@ -1,5 +1,7 @@
 /** A set of names out of a sorted list, with a bit for each name of the list. There may be a million of them. */
 
+import { countBelow } from '../../sorted.js'
+
 export class NameSet {
   readonly #names: readonly string[]
   readonly #bits: Uint8Array
@@ -25,14 +27,8 @@ export class NameSet {
 
   /** Adds a name if it is in the list. */
   addName(name: string): void {
-    let low = 0
-    let high = this.#names.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.#names[middle]! < name) low = middle + 1
-      else high = middle
-    }
-    if (this.#names[low] === name) this.add(low)
+    const i = countBelow(this.#names.length, i => this.#names[i]! < name)
+    if (this.#names[i] === name) this.add(i)
   }
 
   /** Adds all names for which the test is true. */

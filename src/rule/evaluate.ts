@@ -41,6 +41,8 @@ export interface EvaluateOptions extends ReadOptions, Omit<WaitOptions, 'onWait'
   readonly onProgress?: (progress: EvaluateProgress) => void
   /** Called with each finding, in order, as soon as there is one. */
   readonly onFinding?: (finding: Finding) => void
+  /** Whether the result lists all findings (default): a rule that fires at a million steps has a million. */
+  readonly keepFindings?: boolean
 }
 
 const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
@@ -55,6 +57,7 @@ const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
   follow: kinds.flag,
   onProgress: kinds.callback(),
   onFinding: kinds.callback(),
+  keepFindings: kinds.flag,
 })
 
 export interface EvaluateProgress {
@@ -78,7 +81,7 @@ export interface EvaluateStats {
 }
 
 export interface Evaluation {
-  /** In the order of steps, then of rules. */
+  /** In the order of steps, then of rules; none with `keepFindings: false`. */
   readonly findings: readonly Finding[]
   readonly missing: readonly Missing[]
   readonly problems: readonly Problem[]
@@ -176,7 +179,7 @@ class Evaluator {
     this.#rules = rules.map(rule => rule.forEvaluation())
     this.#shared = this.#rules.filter((rule, i) => rule === rules[i])
     this.#options = options
-    this.#outcome = new Outcome(options.onFinding)
+    this.#outcome = new Outcome(options)
     const groups = new Map<Trial, Rule[]>()
     for (const rule of this.#rules) {
       const group = groups.get(rule.baseTrial)
@@ -389,7 +392,7 @@ class Evaluator {
       doneSteps: this.#doneSteps,
       totalSteps: this.#groups.reduce((sum, { trial }) => sum + stateOf(trial).catalog.steps.completeCount, 0),
       readBytes: this.#stats.readBytes,
-      findings: this.#outcome.findings.length,
+      findings: this.#outcome.findingCount,
     })
   }
 }

@@ -5,17 +5,24 @@ import { stateOf, type Trial } from '../trial/trial.js'
 import { type Finding, isUnavailable, type Missing, type Problem, problemAt } from './finding.js'
 import type { Rule } from './rule.js'
 
+/** Who is told of findings. */
+interface Telling {
+  readonly onFinding?: (finding: Finding) => void
+  readonly keepFindings?: boolean
+}
+
 export class Outcome {
   readonly findings: Finding[] = []
+  findingCount = 0
   /** Rules that are no longer run. */
   readonly ended = new Set<Rule>()
-  readonly #onFinding: ((finding: Finding) => void) | undefined
+  readonly #telling: Telling
   readonly #problems = new Map<string, Problem>()
   /** For rules that don't report what they lack: the first reason, and how often it happened. */
   readonly #unavailable = new Map<Rule, { readonly first: string; count: number }>()
 
-  constructor(onFinding: ((finding: Finding) => void) | undefined) {
-    this.#onFinding = onFinding
+  constructor(telling: Telling) {
+    this.#telling = telling
   }
 
   /** Without duplicates. */
@@ -25,9 +32,11 @@ export class Outcome {
 
   /** Records findings and runs the rule's actions. An error of `onFinding` goes to the caller, who wrote it. */
   async fired(rule: Rule, step: number, findings: readonly Finding[]): Promise<void> {
+    const { onFinding, keepFindings = true } = this.#telling
     for (const finding of findings) {
-      this.findings.push(finding)
-      this.#onFinding?.(finding)
+      this.findingCount++
+      if (keepFindings) this.findings.push(finding)
+      onFinding?.(finding)
     }
     try {
       await rule.fire(step, findings)

@@ -369,6 +369,14 @@ describe('what goes wrong', () => {
     ])
   })
 
+  it('lists no findings where they are not to be kept, and tells them all the same', async () => {
+    const [onFinding, onProgress] = [vi.fn(), vi.fn()]
+    const { findings } = await evaluate(new Always(await weights(3)), { onFinding, onProgress, keepFindings: false })
+    expect(findings).toEqual([])
+    expect(onFinding.mock.calls.map(([{ step }]) => step)).toEqual([0, 1, 2])
+    expect(onProgress.mock.lastCall?.[0].findings).toBe(3)
+  })
+
   it('throws what onFinding throws: that is no fault of the rule', async () => {
     const onFinding = () => {
       throw new TypeError('mine')

@@ -145,7 +145,7 @@ export async function judge(judging: Judging): Promise<{ readonly code: number; 
 /** The reason with which we abort an evaluation. */
 const HIT = Symbol('the first finding')
 
-/** @returns the findings; `evaluation` is null if it was aborted on purpose */
+/** @returns the findings, as a report has them; `evaluation` is null if it was aborted on purpose */
 async function judgeAll(judging: Judging): Promise<{
   readonly findings: readonly DiagnosedFinding[]
   readonly evaluation: Evaluation | null
@@ -155,6 +155,8 @@ async function judgeAll(judging: Judging): Promise<{
   const { trial, format, output, steps, modeSteps, follow, timeout, poll, threads, signal } = judging
   const diagnosis = new Diagnosis(trial)
   const findings: DiagnosedFinding[] = []
+  /** Configurations that have fired. */
+  const fired = new Set<string>()
   /** Findings of the current step. They are diagnosed together, when all rules have judged the step. */
   let ofStep: Finding[] = []
   const stop = new AbortController()
@@ -170,7 +172,9 @@ async function judgeAll(judging: Judging): Promise<{
   }
   const diagnoseStep = (): void => {
     for (const finding of diagnosis.add(ofStep)) {
-      findings.push(finding)
+      const key = configurationKey(finding.rule, finding.name)
+      if (!format.isLive || !fired.has(key)) findings.push(finding)
+      fired.add(key)
       if (format.isLive) writer.write(format.line(finding))
       else if (!trial.loadedAllSteps && follow && !judging.stopAtFirst) announce(finding)
     }
@@ -199,6 +203,7 @@ async function judgeAll(judging: Judging): Promise<{
         progress.update({ doneRows: doneSteps, totalRows: totalSteps })
       },
       onFinding,
+      keepFindings: false,
     })
     diagnoseStep()
     await writer.done()

@@ -22,7 +22,7 @@ export interface JudgingReport {
   /** The workers whose data were judged. Null: all. */
   readonly onlyWorkers: readonly string[] | null
   readonly rules: readonly JudgingRule[]
-  /** As diagnosed: `cause` is an index into this array. */
+  /** As diagnosed: `cause` is an index into this array. Of a live format only the first of each rule: it has written the others. */
   readonly findings: readonly DiagnosedFinding[]
   readonly missing: readonly Missing[]
   /** Rules that run only when asked for by name, and why. */

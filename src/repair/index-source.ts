@@ -25,7 +25,7 @@ export interface IndexSource extends KnownIndex {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
-  /** Equal numbers: equal lists of tensors and shapes. */
+  /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
   readonly list: number
   /** Where it says that the event file is, or where that was found. */
   readonly eventFile: string | null

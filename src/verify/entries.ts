@@ -3,6 +3,8 @@
  * file), so that what they say is there once, and they are named beside it.
  */
 
+import { float64Column, int32Column } from '../catalog/columns/column.js'
+import { NO_LIST } from '../catalog/columns/tensor-lists.js'
 import type { IndexFile, SavedShape, TensorLocation } from '../format/index-file.js'
 import { countBelow } from '../sorted.js'
 import type { GlobalStep, Worker } from '../types.js'
@@ -14,7 +16,7 @@ export interface ReadIndex {
   readonly worker: Worker
   /** Null where it can't be read. */
   readonly content: IndexFile | null
-  /** Equal numbers: equal lists of tensors and shapes. */
+  /** Equal numbers: equal lists of tensors and shapes. `NO_LIST` where there are none, or they can't be read. */
   readonly list: number
   /** Whether the mode is the file's own: in Tornasole's it stands in the records alone. */
   readonly tellsMode: boolean
@@ -24,14 +26,6 @@ export interface ReadIndex {
 export interface Entry {
   readonly location: TensorLocation
   readonly index: ReadIndex
-}
-
-/** The same entries in several index files. */
-interface Claim {
-  readonly tensors: readonly TensorLocation[]
-  readonly shapes: readonly SavedShape[]
-  /** Which index files: places in the list of the event file's, in order. */
-  readonly indexes: readonly number[]
 }
 
 /** Where the entries of a list begin, sorted. */
@@ -87,40 +81,39 @@ export class Entries {
   /** Where entries begin, each place once. */
   readonly anchors: Float64Array
   readonly #indexes: readonly ReadIndex[]
-  readonly #claims: readonly Claim[]
+  /** Which index files say the same: places in `#indexes`, in order. What they say is made of the first when it is looked at. */
+  readonly #claims: readonly (readonly number[])[]
   readonly #startByte: Float64Array
   /** Of each entry; null: there is one claim. */
-  readonly #claim: Uint32Array | null
+  readonly #claim: Int32Array | null
   /** In the list of its claim; null: that is in order. */
-  readonly #place: Uint32Array | null
+  readonly #place: Int32Array | Uint32Array | null
 
   constructor(indexes: readonly ReadIndex[]) {
     this.#indexes = indexes
     this.#claims = claimsOf(indexes)
-    const [only, ...others] = this.#claims
-    if (others.length === 0) {
-      const { anchors, startByte, place } = sortedOf(only?.tensors ?? [])
+    if (this.#claims.length < 2) {
+      const { anchors, startByte, place } = sortedOf(this.#claims.length === 0 ? [] : this.#saidIn(0).tensors)
       this.anchors = anchors
       this.#startByte = startByte
       this.#claim = null
       this.#place = place
       return
     }
-    const starts = new Float64Array(this.#claims.reduce((count, { tensors }) => count + tensors.length, 0))
-    const [claim, places] = [new Uint32Array(starts.length), new Uint32Array(starts.length)]
-    let next = 0
-    for (const [i, { tensors }] of this.#claims.entries()) {
-      for (const [place, { startByte }] of tensors.entries()) {
-        starts[next] = startByte
-        claim[next] = i
-        places[next++] = place
+    const [startBytes, claims, placesInList] = [float64Column(), int32Column(), int32Column()]
+    for (const i of this.#claims.keys()) {
+      for (const [place, { startByte }] of this.#saidIn(i).tensors.entries()) {
+        startBytes.push(startByte)
+        claims.push(i)
+        placesInList.push(place)
       }
     }
+    const [starts, claim, places] = [startBytes.numbers, claims.numbers, placesInList.numbers]
     const { anchors, startByte, place } = sort(starts, 0)
     this.anchors = anchors
     this.#startByte = startByte
-    this.#claim = place === null ? claim : Uint32Array.from(place, i => claim[i]!)
-    this.#place = place === null ? places : Uint32Array.from(place, i => places[i]!)
+    this.#claim = place === null ? claim : Int32Array.from(place, i => claim[i]!)
+    this.#place = place === null ? places : Int32Array.from(place, i => places[i]!)
   }
 
   /** Those of several index files that say the same count once. */
@@ -156,9 +149,9 @@ export class Entries {
 
   /** How often index files tell of entries. */
   count(from: number, to: number): number {
-    if (this.#claim === null) return (to - from) * (this.#claims[0]?.indexes.length ?? 0)
+    if (this.#claim === null) return (to - from) * (this.#claims[0]?.length ?? 0)
     let count = 0
-    for (let i = from; i < to; i++) count += this.#claims[this.#claim[i]!]!.indexes.length
+    for (let i = from; i < to; i++) count += this.#claims[this.#claim[i]!]!.length
     return count
   }
 
@@ -169,7 +162,7 @@ export class Entries {
   eachTeller(from: number, to: number, visit: (index: ReadIndex, from: number, to: number) => boolean): void {
     const first = this.#claim?.[from] ?? 0
     if (this.#claim === null || this.#claim[to - 1] === first) {
-      for (const number of this.#claims[first]!.indexes) if (visit(this.#indexes[number]!, from, to) === true) return
+      for (const number of this.#claims[first]!) if (visit(this.#indexes[number]!, from, to) === true) return
       return
     }
     // Of one place, entries are in the order of their claims.
@@ -178,7 +171,7 @@ export class Entries {
     for (let i = from; i < to; i++) {
       const claim = this.#claim[i]!
       if (i === from || this.#claim[i - 1] !== claim) {
-        for (const number of this.#claims[claim]!.indexes) tellers.push([number, parts.length])
+        for (const number of this.#claims[claim]!) tellers.push([number, parts.length])
         parts.push({ from: i, to: i + 1 })
       } else parts.at(-1)!.to = i + 1
     }
@@ -207,23 +200,23 @@ export class Entries {
     return this.some(from, to, 1)[0] ?? null
   }
 
-  #claimOf(i: number): Claim {
-    return this.#claims[this.#claim === null ? 0 : this.#claim[i]!]!
+  #claimOf(i: number): IndexFile {
+    return this.#saidIn(this.#claim === null ? 0 : this.#claim[i]!)
+  }
+
+  #saidIn(claim: number): IndexFile {
+    return this.#indexes[this.#claims[claim]![0]!]!.content!
   }
 }
 
-function claimsOf(indexes: readonly ReadIndex[]): Claim[] {
-  const claims = new Map<number, Claim & { readonly indexes: number[] }>()
-  for (const [number, index] of indexes.entries()) {
-    const same = claims.get(index.list)
-    if (same !== undefined) {
-      same.indexes.push(number)
-      continue
-    }
-    const { content } = index
-    if (content === null) continue
-    const { tensors, shapes } = content
-    claims.set(index.list, { tensors, shapes, indexes: [number] })
+/** Places of index files that list anything, those of equal lists together. */
+function claimsOf(indexes: readonly ReadIndex[]): readonly (readonly number[])[] {
+  const claims = new Map<number, number[]>()
+  for (const [place, { list }] of indexes.entries()) {
+    if (list === NO_LIST) continue
+    const same = claims.get(list)
+    if (same === undefined) claims.set(list, [place])
+    else same.push(place)
   }
   return [...claims.values()]
 }

@@ -48,7 +48,7 @@ class IndexRow implements ReadIndex {
   }
 
   get tellsMode(): boolean {
-    return parseIndexFileName(this.path)?.kind === 'json'
+    return this.path.endsWith('.json')
   }
 }
 

@@ -24,6 +24,8 @@ export class IndexColumns {
   readonly #list = int32Column()
   /** Of index files that can't be read. */
   readonly #errors = new Map<number, TrialscanError>()
+  /** The last that was looked at: of each record of an event file, its index file is. */
+  #last: { readonly row: number; readonly content: IndexFile } | undefined
 
   get length(): number {
     return this.#step.length
@@ -99,6 +101,11 @@ export class IndexColumns {
   content(row: number): IndexFile | TrialscanError {
     const error = this.error(row)
     if (error !== null) return error
+    if (this.#last?.row !== row) this.#last = { row, content: this.#contentOf(row) }
+    return this.#last.content
+  }
+
+  #contentOf(row: number): IndexFile {
     const { mode, modeStep } = this.mode(row)
     const list = this.list(row)
     const tensors = this.lists.locations(list)

@@ -9,6 +9,10 @@ import { classNames, keepClassNames, writeLicenses } from './bundled.mjs'
 const OUT = 'dist/bundle'
 const packages = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).dependencies)
 
+/** A module that is made one file with the package that it alone imports, whose many files take long to open. */
+const WITH_PACKAGE = /[\\/]dist[\\/]table[\\/]parquet[\\/]parquet\.js$/
+const inlined = []
+
 rmSync(OUT, { recursive: true, force: true })
 
 // By Rollup, which leaves out what a command doesn't use of the modules it imports from. With esbuild, `scan` loads all rules.
@@ -23,6 +27,22 @@ const shared = await rollup({
       name: 'bundled',
       // 7 of its 200 kB are used: they load in 5 ms less.
       resolveId: id => (id === 'valibot' ? fileURLToPath(import.meta.resolve(id)) : null),
+      async load(id) {
+        if (!WITH_PACKAGE.test(id)) return null
+        const { outputFiles, metafile } = await build({
+          entryPoints: [id],
+          bundle: true,
+          format: 'esm',
+          platform: 'node',
+          target: 'node20',
+          legalComments: 'none',
+          metafile: true,
+          write: false,
+          logLevel: 'warning',
+        })
+        inlined.push(...Object.keys(metafile.inputs))
+        return outputFiles[0].text
+      },
       transform: text => ({ code: keepClassNames(text), map: null }),
       renderChunk: async text => (await transform(text, { minify: true, format: 'esm', target: 'node20' })).code,
     },
@@ -37,10 +57,7 @@ const { output } = await shared.write({
   experimentalMinChunkSize: 6_000,
 })
 chmodSync(`${OUT}/main.js`, 0o755)
-writeLicenses(
-  OUT,
-  output.flatMap(({ moduleIds }) => moduleIds),
-)
+writeLicenses(OUT, [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined])
 
 const common = {
   bundle: true,

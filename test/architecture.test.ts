@@ -28,6 +28,7 @@ const STAGES = [
   'verify',
   'repair',
   'rule',
+  'table',
   'api.ts',
   'index.ts',
   'web',
@@ -44,6 +45,9 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^re2js$/, /^(format\/regex\/re2|web\/packages)\.ts$/],
   [/^ndarray$/, /^(job\/tensor\/ndarray|web\/packages)\.ts$/],
   [/^(commander|picocolors|cli-progress)$/, /^cli\//],
+  [/^hyparquet/, /^table\/parquet\//],
+  [/^apache-arrow$/, /^table\/arrow\.ts$/],
+  [/^@duckdb\//, /^cli\/sql\/database\.ts$/],
   [/^tinybench$/, /^cli\/bench\//],
   // The environment names proxies, to libraries as to commands.
   [/^node:process$/, /^cli\/|^store\/s3\/proxy\.ts$/],

@@ -82,6 +82,7 @@ it('exports these names', () => {
       "repairTrial",
       "rowText",
       "selectSteps",
+      "tableBytes",
       "verifyTrial",
     ]
   `)

@@ -4,13 +4,14 @@
  * help appears at once.
  */
 
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_HELP } from './exit.js'
 import { addBenchCommand } from './options/bench.js'
 import { addFileCommands } from './options/files.js'
 import { addRuleCommands } from './options/rules.js'
+import { addTableCommands } from './options/tables.js'
 import { addTensorCommands } from './options/tensors.js'
+import { VERSION } from './version.js'
 
 /** How long a command may take to end after a signal. */
 const GRACE_MS = 800
@@ -59,10 +60,6 @@ async function report(error: unknown, command?: string): Promise<number> {
 // The SDK's warning about future versions of Node.js is not for users of trialscan.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
 
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  version: string
-}
-
 /** Runs a command and sets the exit code. @param graceMs after a signal, before it is ended by force */
 async function runCommand(
   command: string,
@@ -106,7 +103,7 @@ async function runCommand(
 
 const program = new Command('trialscan')
   .description('Reads the tensors that a training job saved with SageMaker Debugger (smdebug).')
-  .version(version)
+  .version(VERSION)
   .option('--no-color', 'no colours; NO_COLOR in the environment does the same')
   .configureOutput({
     // The text quotes arguments, which may contain escape sequences.
@@ -131,8 +128,9 @@ ${EXIT_HELP}`,
 
 addTensorCommands(program, runCommand)
 const invoker = addRuleCommands(program, runCommand)
+addTableCommands(program, runCommand)
 addFileCommands(program, runCommand)
-addBenchCommand(program, runCommand, version)
+addBenchCommand(program, runCommand, VERSION)
 
 /** Options of the command may have underscores (`--trial_dir`), as in Tornasole's. */
 function withDashes(argv: readonly string[], command: Command): readonly string[] {

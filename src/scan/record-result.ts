@@ -24,6 +24,12 @@ export interface WrittenRows {
   readonly rows: number
 }
 
+/** All that a job replied about, where each record has a row. */
+export interface WholeReply {
+  readonly reply: ScanReply
+  readonly rows: number
+}
+
 /** The outcome for each record of a job, in order; or the rows that were made from it. */
 export function resultsOf(reply: ScanReply, count: number): (RecordResult | WrittenRows)[] {
   const { lines } = reply

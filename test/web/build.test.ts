@@ -82,6 +82,7 @@ describe('trialscan/web', () => {
       'parseActions',
       'reindexTrial',
       'repairTrial',
+      'tableBytes',
     ])
     expect(Object.keys(web).filter(name => !(name in node))).toEqual(['loadCore'])
   })

@@ -11,9 +11,12 @@ import {
   type ScanStats,
   type StatisticName,
   selectSteps,
+  type TableFormatName,
   TensorUnavailable,
   type Traffic,
   type Trial,
+  tableBytes,
+  UsageError,
 } from '../../index.js'
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
@@ -28,6 +31,7 @@ import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { absentSteps, globalStepsOf, modeSpans, spanText } from '../step-texts.js'
 import { colorsFor, note } from '../terminal.js'
+import { VERSION } from '../version.js'
 
 export interface ScanFlags extends S3Flags {
   readonly tensor?: readonly string[]
@@ -51,6 +55,9 @@ const TABLE_REDUCTIONS: readonly StatisticName[] = ['min', 'max', 'mean', 'std',
 export async function runScan(path: string, given: ScanFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('scan', path, given)
   const { tensor, collection, steps, modeSteps, mode, worker, checkLevel, threads, memory, out, onTerminal } = flags
+  if (onTerminal && (flags.format === 'parquet' || flags.format === 'arrow')) {
+    throw new UsageError(`--format ${flags.format} is not for terminals: write to a file with --out, or into a pipe`)
+  }
   const openedAt = performance.now()
   if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, {
@@ -77,7 +84,10 @@ export async function runScan(path: string, given: ScanFlags, signal: AbortSigna
     onProgress: progress.update,
   })
   try {
-    await writeTo(out, output => writeRows(rows, rowWriterFor(trial, flags, flags.format, onTerminal), output))
+    const { format } = flags
+    if (format === 'parquet' || format === 'arrow') {
+      await writeTo(out, output => writeTable(rows, format, path, flags, output))
+    } else await writeTo(out, output => writeRows(rows, rowWriterFor(trial, flags, format, onTerminal), output))
     const firstError = rows.firstError?.message ?? null
     progress.stop()
     if (rows.stats.rows === 0) note(nothingSelected(trial, flags))
@@ -112,10 +122,26 @@ async function writeRows(rows: Scan, format: RowWriter | RowFormatName, output: 
   }
 }
 
+async function writeTable(
+  rows: Scan,
+  format: TableFormatName,
+  trial: string,
+  { checkLevel = 'minimal' }: ScanFlags,
+  output: Output,
+): Promise<void> {
+  const metadata = {
+    'trialscan.version': VERSION,
+    'trialscan.trial': trial,
+    'trialscan.arguments': JSON.stringify(process.argv.slice(2)),
+    'trialscan.check_level': checkLevel,
+  }
+  for await (const bytes of tableBytes(rows, format, { trial, metadata })) await output.writeBytes(bytes)
+}
+
 function rowWriterFor(
   trial: Trial,
   flags: ScanFlags,
-  format: FormatOf<'scan'>,
+  format: Exclude<FormatOf<'scan'>, TableFormatName>,
   onTerminal: boolean,
 ): RowWriter | RowFormatName {
   if (format === 'table') {

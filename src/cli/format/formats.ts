@@ -1,11 +1,12 @@
 /** The formats of output: one table for all commands. */
 
-export type FormatName = 'table' | 'jsonl' | 'csv' | 'json' | 'npy'
+export type FormatName = 'table' | 'jsonl' | 'csv' | 'json' | 'npy' | 'parquet' | 'arrow'
 
 /** The formats of each command, the default on a terminal first. `piped` is the default elsewhere. */
 export const FORMATS = {
   ls: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
-  scan: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
+  scan: { names: ['table', 'jsonl', 'csv', 'parquet', 'arrow'], piped: 'jsonl' },
+  sql: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   show: { names: ['table', 'json', 'jsonl', 'csv', 'npy'], piped: 'table' },
   check: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   'rule-invoker': { names: ['table', 'jsonl', 'csv'], piped: 'table' },
@@ -20,11 +21,14 @@ export type FormatOf<C extends Command> = (typeof FORMATS)[C]['names'][number]
 
 /** Formats by the ending of a file's name. */
 const ENDINGS: Readonly<Record<string, FormatName>> = {
+  '.arrow': 'arrow',
+  '.arrows': 'arrow',
   '.csv': 'csv',
   '.json': 'json',
   '.jsonl': 'jsonl',
   '.ndjson': 'jsonl',
   '.npy': 'npy',
+  '.parquet': 'parquet',
   '.txt': 'table',
 }
 

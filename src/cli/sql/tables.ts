@@ -1,0 +1,297 @@
+/** The tables that a query can name: of trials they are made as the query needs them, and written to files for DuckDB to read. */
+
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  type CheckLevel,
+  Diagnosis,
+  evaluate,
+  type Finding,
+  OutputFile,
+  parseReductions,
+  REDUCTIONS,
+  RuleRegistry,
+  type Scan,
+  type ScanProgress,
+  type StatisticName,
+  type Trial,
+  TrialscanError,
+  tableBytes,
+  UsageError,
+} from '../../index.js'
+import { type Database, literal, type Named, TABLES } from './database.js'
+import { jsonOf } from './values.js'
+
+/** Columns of the tables besides `scan`, with DuckDB's types. */
+const COLUMNS = {
+  tensors: {
+    trial: 'VARCHAR',
+    tensor: 'VARCHAR',
+    dtype: 'VARCHAR',
+    shape: 'BIGINT[]',
+    last_shape: 'BIGINT[]',
+    steps: 'BIGINT',
+    bytes: 'BIGINT',
+    saved_reductions: 'VARCHAR[]',
+  },
+  steps: {
+    trial: 'VARCHAR',
+    step: 'BIGINT',
+    worker: 'VARCHAR',
+    mode: 'VARCHAR',
+    mode_step: 'BIGINT',
+    complete: 'BOOLEAN',
+  },
+  workers: { trial: 'VARCHAR', worker: 'VARCHAR', has_data: 'BOOLEAN' },
+  collections: { trial: 'VARCHAR', collection: 'VARCHAR', tensor: 'VARCHAR' },
+  findings: {
+    trial: 'VARCHAR',
+    finding: 'BIGINT',
+    rule: 'VARCHAR',
+    name: 'VARCHAR',
+    step: 'BIGINT',
+    mode: 'VARCHAR',
+    mode_step: 'BIGINT',
+    tensor: 'VARCHAR',
+    worker: 'VARCHAR',
+    value: 'DOUBLE',
+    threshold: 'DOUBLE',
+    message: 'VARCHAR',
+    cause: 'BIGINT',
+  },
+} as const satisfies Readonly<Record<TableName, Readonly<Record<string, string>>>>
+
+type TableName = Exclude<(typeof TABLES)[number], 'scan'>
+
+type Row = Readonly<Record<string, unknown>>
+
+/** The statistics behind structs. */
+const OF_STRUCTS: Readonly<Record<string, readonly StatisticName[]>> = {
+  exact: ['min', 'max', 'sum', 'prod', 'abs_min', 'abs_max'],
+  complex: ['mean', 'sum'],
+}
+
+/** Rows as JSON that are written at once. */
+const ROWS_AT_ONCE = 1000
+
+/** A trial, and what people call it. */
+export interface NamedTrial {
+  readonly path: string
+  readonly trial: Trial
+}
+
+export interface TableRequest {
+  readonly database: Database
+  readonly trials: readonly NamedTrial[]
+  readonly named: Named
+  readonly checkLevel: CheckLevel | undefined
+  readonly threads: number | undefined
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: ScanProgress) => void
+}
+
+/** Makes the tables that a query names. @returns the scans behind them, which tell what could not be read */
+export async function makeTables(request: TableRequest): Promise<readonly Scan[]> {
+  const { database, trials, named } = request
+  const scans: Scan[] = []
+  if (named.tables.has('scan') || (named.hasStar && named.tables.size === 0)) {
+    const paths: string[] = []
+    for (const [i, one] of trials.entries()) {
+      const path = join(database.directory, `scan-${i}.parquet`)
+      scans.push(await writeScan(request, one, path))
+      paths.push(path)
+    }
+    await viewOfFiles(database, paths)
+  }
+  for (const name of TABLES) {
+    if (name !== 'scan' && named.tables.has(name)) await makeTable(request, name)
+  }
+  return scans
+}
+
+/** Makes `scan` of files. @param paths of Parquet, CSV or JSON Lines, all of one kind */
+export async function viewOfFiles(database: Database, paths: readonly string[]): Promise<void> {
+  const list = `[${paths.map(literal).join(', ')}]`
+  const read = { parquet: 'read_parquet', csv: 'read_csv', jsonl: 'read_json' }[kindOf(paths[0]!) ?? 'parquet']
+  await database.run(`create view scan as select * from ${read}(${list}, union_by_name = true)`)
+}
+
+type TableKind = 'parquet' | 'csv' | 'jsonl'
+
+function kindOf(path: string): TableKind | null {
+  const [, ending] = /\.(parquet|csv|jsonl|ndjson)$/i.exec(path) ?? []
+  return ending === undefined ? null : ending.toLowerCase() === 'ndjson' ? 'jsonl' : (ending.toLowerCase() as TableKind)
+}
+
+/** The files of a table that a scan has written: one, or those of a directory; null for something else, such as a trial. */
+export async function filesOfTable(place: string): Promise<readonly string[] | null> {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return null
+  const there = await stat(place).catch(() => null)
+  if (there === null || !there.isDirectory()) return kindOf(place) === null ? null : [place]
+  const entries = await readdir(place, { withFileTypes: true })
+  const parts: string[] = []
+  for (const entry of entries) {
+    if (entry.isFile() && entry.name.endsWith('.parquet')) parts.push(join(place, entry.name))
+    if (!entry.isDirectory() || !entry.name.startsWith('trial=')) continue
+    const names = (await readdir(join(place, entry.name))).filter(name => name.endsWith('.parquet'))
+    parts.push(...names.map(name => join(place, entry.name, name)))
+  }
+  return parts.length > 0 ? parts.sort() : null
+}
+
+/** @throws UsageError for tables of several kinds */
+export function expectOneKind(paths: readonly string[]): void {
+  const kinds = new Set(paths.map(kindOf))
+  if (kinds.size > 1) {
+    throw new UsageError(`expected tables of one kind, got ${[...kinds].join(' and ')}`)
+  }
+}
+
+/** The statistics that a query needs. */
+function statisticsOf({ columns, hasStar }: Named): readonly StatisticName[] {
+  const names = [...columns].flatMap(column => OF_STRUCTS[column] ?? [column as StatisticName])
+  const known = names.filter(isStatistic)
+  const all = new Set([...(hasStar ? REDUCTIONS : []), ...known])
+  return all.size > 0 ? [...all] : ['count']
+}
+
+function isStatistic(name: string): boolean {
+  try {
+    return name !== 'all' && parseReductions([name as StatisticName]).length === 1
+  } catch (error) {
+    if (error instanceof TrialscanError) return false
+    throw error
+  }
+}
+
+async function writeScan(
+  { named, checkLevel, threads, signal, onProgress }: TableRequest,
+  { path: name, trial }: NamedTrial,
+  path: string,
+): Promise<Scan> {
+  const scan = trial.scan({
+    reductions: statisticsOf(named),
+    ...(checkLevel && { checkLevel }),
+    ...(threads !== undefined && { threads }),
+    signal,
+    onProgress,
+  })
+  await written(path, tableBytes(scan, 'parquet', { trial: name }))
+  return scan
+}
+
+/** A table besides `scan`, by way of a file of JSON Lines. */
+async function makeTable(request: TableRequest, name: TableName): Promise<void> {
+  const { database, trials } = request
+  const path = join(database.directory, `${name}.jsonl`)
+  await written(path, lines())
+  const columns = Object.entries(COLUMNS[name]).map(([column, type]) => `${literal(column)}: ${literal(type)}`)
+  const read = `read_json(${literal(path)}, format = 'newline_delimited', columns = {${columns.join(', ')}})`
+  await database.run(`create view ${name} as select * from ${read}`)
+
+  async function* lines(): AsyncGenerator<string> {
+    let open: string[] = []
+    for (const one of trials) {
+      for await (const row of ROWS[name](one, request)) {
+        open.push(`${jsonOf(row)}\n`)
+        if (open.length < ROWS_AT_ONCE) continue
+        yield open.join('')
+        open = []
+      }
+    }
+    yield open.join('')
+  }
+}
+
+async function written(path: string, chunks: AsyncIterable<Uint8Array | string>): Promise<void> {
+  const file = await OutputFile.create(path)
+  try {
+    for await (const chunk of chunks) await file.write(chunk)
+    await file.commit()
+  } catch (error) {
+    await file.discard()
+    throw error
+  }
+}
+
+type RowsOf = (one: NamedTrial, request: TableRequest) => AsyncIterable<Row> | Iterable<Row>
+
+const ROWS: Readonly<Record<TableName, RowsOf>> = {
+  async *tensors({ path, trial }) {
+    const { tensors } = await trial.summary()
+    for (const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions } of tensors) {
+      yield {
+        trial: path,
+        tensor: name,
+        dtype,
+        shape,
+        last_shape: lastShape,
+        steps: stepCount,
+        bytes: byteLength,
+        saved_reductions: savedReductions,
+      }
+    }
+  },
+  *steps({ path, trial }) {
+    const complete = new Set(trial.steps())
+    for (const step of trial.steps({ showIncompleteSteps: true })) {
+      for (const worker of trial.workersWithData()) {
+        const place = placeOf(trial, step, worker)
+        if (place !== null) yield { trial: path, step, worker, ...place, complete: complete.has(step) }
+      }
+    }
+  },
+  *workers({ path, trial }) {
+    const withData = new Set<string>(trial.workersWithData())
+    for (const worker of trial.workers()) yield { trial: path, worker, has_data: withData.has(worker) }
+  },
+  *collections({ path, trial }) {
+    for (const { name, members } of trial.collections().values()) {
+      for (const tensor of members) yield { trial: path, collection: name, tensor }
+    }
+  },
+  async *findings({ path, trial }, { threads, signal }) {
+    const diagnosis = new Diagnosis(trial)
+    const byStep = new Map<number, Finding[]>()
+    const { rules } = new RuleRegistry().all(trial)
+    await evaluate(rules, {
+      ...(threads !== undefined && { threads }),
+      signal,
+      keepFindings: false,
+      onFinding: finding => {
+        const ofStep = byStep.get(finding.step)
+        if (ofStep === undefined) byStep.set(finding.step, [finding])
+        else ofStep.push(finding)
+      },
+    })
+    let number = 0
+    for (const [, findings] of [...byStep].sort(([a], [b]) => a - b)) {
+      for (const {
+        modeStep,
+        rule,
+        name,
+        step,
+        mode,
+        tensor,
+        worker,
+        value,
+        threshold,
+        message,
+        cause,
+      } of diagnosis.add(findings)) {
+        const place = { rule, name, step, mode, mode_step: modeStep, tensor, worker }
+        yield { trial: path, finding: number++, ...place, value, threshold, message, cause }
+      }
+    }
+  },
+}
+
+/** Null if the worker saved nothing at the step. */
+function placeOf(trial: Trial, step: number, worker: string): Row | null {
+  try {
+    return { mode: trial.mode(step, { worker }), mode_step: trial.modeStep(step, { worker }) }
+  } catch (error) {
+    if (error instanceof TrialscanError) return null
+    throw error
+  }
+}

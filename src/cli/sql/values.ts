@@ -1,0 +1,36 @@
+/** Values of DuckDB as text and as JSON. */
+
+import { jsonNumber, plainNumber, shortNumber } from '../format/number.js'
+
+/** Lists, structs and maps of DuckDB as arrays and objects; all else as it is, or as DuckDB writes it. */
+export function plainValue(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if ('items' in value) return (value.items as readonly unknown[]).map(plainValue)
+  if ('entries' in value) {
+    const { entries } = value
+    if (Array.isArray(entries)) return entries.map(({ key, value }) => [plainValue(key), plainValue(value)])
+    return Object.fromEntries(Object.entries(entries as object).map(([name, value]) => [name, plainValue(value)]))
+  }
+  return String(value)
+}
+
+/** As JSON. NaN and the infinities are texts; whole numbers have all their digits. */
+export function jsonOf(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null)
+  const fields = Object.entries(value).map(([name, value]) => `${JSON.stringify(name)}:${jsonOf(value)}`)
+  return `{${fields.join(',')}}`
+}
+
+/** For a cell of a CSV file: empty for null. */
+export function textOf(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'number' || typeof value === 'bigint') return plainNumber(value)
+  return typeof value === 'object' ? jsonOf(value) : String(value)
+}
+
+/** For people: numbers are short. */
+export function shortText(value: unknown): string {
+  return typeof value === 'number' ? shortNumber(value) : textOf(value)
+}

@@ -1,0 +1,205 @@
+/** Groups of rows as an Apache Parquet file: each is a row group. */
+
+import type { ColumnChunk, DecodedArray, SchemaElement } from 'hyparquet'
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
+import { writeColumn } from 'hyparquet-writer/src/column.js'
+import { encodeNestedValues } from 'hyparquet-writer/src/dremel.js'
+import { schemaPathResolver } from 'hyparquet-writer/src/schema.js'
+import { snappyCompress } from 'hyparquet-writer/src/snappy.js'
+import type { ColumnData, NumberColumn } from '../column.js'
+import type { Group } from '../group.js'
+import type { Field, LeafType } from '../schema.js'
+import { type Leaf, writeCodes, writeNothing, writeNumbers } from './column-chunk.js'
+
+type Element = Omit<SchemaElement, 'name' | 'repetition_type'>
+
+const LEAVES: Readonly<Record<LeafType, Element>> = {
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
+  int64: { type: 'INT64' },
+  // Without a logical type: hyparquet-writer leaves out what is false in it, which the format requires.
+  uint64: { type: 'INT64', converted_type: 'UINT_64' },
+  float64: { type: 'DOUBLE' },
+  boolean: { type: 'BOOLEAN' },
+}
+
+/** Values of more kinds than a part of the rows don't become a dictionary. */
+const DICTIONARY_PART = 1 / 4
+
+/**
+ * The bytes of the file, as they are ready: those of a row group at once.
+ * @param metadata by their keys
+ */
+export async function* tableFile(
+  fields: readonly Field[],
+  groups: AsyncIterable<Group>,
+  metadata: Readonly<Record<string, string>>,
+): AsyncGenerator<Uint8Array> {
+  const file = new TableFile(fields, metadata)
+  for await (const group of groups) {
+    file.write(group)
+    yield file.take()
+  }
+  file.finish()
+  yield file.take()
+}
+
+class TableFile {
+  readonly #fields: readonly Field[]
+  readonly #schema: SchemaElement[]
+  readonly #bytes = new ByteWriter()
+  readonly #parquet: ParquetWriter
+
+  constructor(fields: readonly Field[], metadata: Readonly<Record<string, string>>) {
+    this.#fields = fields
+    this.#schema = [{ name: 'schema', num_children: fields.length }, ...fields.flatMap(elements)]
+    const kvMetadata = Object.entries(metadata).map(([key, value]) => ({ key, value }))
+    this.#parquet = new ParquetWriter({
+      writer: this.#bytes,
+      schema: this.#schema,
+      createdBy: 'trialscan',
+      // The type of an empty list would be wrong.
+      ...(kvMetadata.length > 0 && { kvMetadata }),
+    })
+  }
+
+  /** What was written since the last call. */
+  take(): Uint8Array {
+    const bytes = this.#bytes.getBytes().slice()
+    this.#bytes.index = 0
+    return bytes
+  }
+
+  /** Writes a row group. */
+  write(group: Group): void {
+    const start = this.#bytes.offset
+    const columns = this.#fields.flatMap(field => this.#writeColumn(field, group.column(field.name), group.length))
+    this.#parquet.num_rows += BigInt(group.length)
+    this.#parquet.row_groups.push({
+      columns,
+      num_rows: BigInt(group.length),
+      total_byte_size: columns.reduce((sum, { meta_data }) => sum + meta_data!.total_uncompressed_size, 0n),
+      total_compressed_size: BigInt(this.#bytes.offset - start),
+    })
+  }
+
+  finish(): void {
+    this.#parquet.finish()
+  }
+
+  /** A chunk for each leaf of a column. */
+  #writeColumn({ name, type }: Field, column: ColumnData, rows: number): ColumnChunk[] {
+    const leaves = this.#leavesOf(name)
+    const [leaf] = leaves
+    if ('texts' in column) {
+      const { texts, codes } = column
+      if (texts.length === 0) return [writeNothing(this.#bytes, leaf!, rows)]
+      if (!codes.includes(-1)) return [writeCodes(this.#bytes, leaf!, texts, codes)]
+      return [
+        this.#writeAny(
+          leaf!,
+          Array.from(codes, code => texts[code] ?? null),
+        ),
+      ]
+    }
+    if ('values' in column) {
+      const { values } = column
+      return leaves.map(leaf =>
+        values === null ? writeNothing(this.#bytes, leaf, rows) : this.#writeAny(leaf, [...values]),
+      )
+    }
+    const { numbers, missing } = column
+    if (type === 'float64' && missing === null) return [writeNumbers(this.#bytes, leaf!, numbers)]
+    const few = type === 'int64' && missing === null ? fewIntegers(numbers) : null
+    if (few !== null) return [writeCodes(this.#bytes, leaf!, few.integers, few.codes)]
+    return [this.#writeAny(leaf!, valuesOf(type as 'int64', column))]
+  }
+
+  /** By hyparquet-writer itself. */
+  #writeAny({ tree, element, path }: TreeLeaf, rows: DecodedArray): ColumnChunk {
+    const { chunk } = writeColumn({
+      writer: this.#bytes,
+      pageData: encodeNestedValues(tree, rows),
+      column: {
+        columnName: path.join('.'),
+        element,
+        schemaPath: tree.map(({ element }) => element),
+        codec: this.#parquet.codec,
+        compressors: { SNAPPY: snappyCompress },
+        stats: element.type !== 'DOUBLE',
+        pageSize: 0,
+        columnIndex: false,
+        offsetIndex: false,
+      },
+    })
+    return chunk
+  }
+
+  #leavesOf(name: string): TreeLeaf[] {
+    const leaves: TreeLeaf[] = []
+    const visit = (tree: TreeLeaf['tree']): void => {
+      const node = tree.at(-1)!
+      if (node.children.length > 0) {
+        for (const child of node.children) visit([...tree, child])
+        return
+      }
+      const on = tree.slice(1).map(({ element }) => element)
+      leaves.push({
+        tree,
+        element: node.element,
+        path: on.map(({ name }) => name),
+        maxDefinition: on.filter(({ repetition_type }) => repetition_type !== 'REQUIRED').length,
+        maxRepetition: on.filter(({ repetition_type }) => repetition_type === 'REPEATED').length,
+      })
+    }
+    visit(schemaPathResolver(this.#schema)([name]))
+    return leaves
+  }
+}
+
+interface TreeLeaf extends Leaf {
+  readonly tree: Parameters<typeof encodeNestedValues>[0]
+}
+
+/** A field and all in it, as the schema has them. */
+function elements({ name, type, isNullable }: Field): SchemaElement[] {
+  const repetition_type = isNullable ? 'OPTIONAL' : 'REQUIRED'
+  if (typeof type === 'string') return [{ name, repetition_type, ...LEAVES[type] }]
+  if ('struct' in type) {
+    return [{ name, repetition_type, num_children: type.struct.length }, ...type.struct.flatMap(elements)]
+  }
+  return [
+    { name, repetition_type, num_children: 1, converted_type: 'LIST', logical_type: { type: 'LIST' } },
+    { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+    ...elements({ name: 'element', type: type.list, isNullable: false }),
+  ]
+}
+
+/** Whole numbers as a dictionary, if there are few of them. */
+function fewIntegers(numbers: Float64Array): { integers: BigInt64Array; codes: Int32Array } | null {
+  const most = numbers.length * DICTIONARY_PART
+  const found = new Map<number, number>()
+  const codes = new Int32Array(numbers.length)
+  let last = -1
+  for (let i = 0; i < numbers.length; i++) {
+    const number = numbers[i]!
+    if (i === 0 || number !== numbers[i - 1]) {
+      last = found.get(number) ?? found.size
+      found.set(number, last)
+      if (found.size > most) return null
+    }
+    codes[i] = last
+  }
+  return { integers: BigInt64Array.from(found.keys(), BigInt), codes }
+}
+
+/** Numbers as the library takes them: null for those that are missing. */
+function valuesOf(type: 'int64' | 'float64' | 'boolean', { numbers, missing }: NumberColumn): DecodedArray {
+  const value = VALUES[type]
+  return Array.from(numbers, (number, i) => (missing?.[i] ? null : value(number)))
+}
+
+const VALUES = {
+  int64: (number: number) => BigInt(number),
+  float64: (number: number) => number,
+  boolean: (number: number) => number !== 0,
+} as const

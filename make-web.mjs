@@ -33,7 +33,9 @@ const PLATFORM = /^node:(timers\/promises|async_hooks|os|path|path\/posix|url|cr
 
 const inBrowser = {
   name: 'in-browser',
-  setup({ onResolve }) {
+  setup({ onResolve, onLoad }) {
+    // Messages are read, and none is written.
+    onLoad({ filter: /[\\/]protobufjs[\\/]src[\\/]writer(_buffer)?\.js$/ }, () => ({ contents: 'exports._configure = () => {}' }))
     onResolve({ filter: PLATFORM }, () => ({ path: join(dist, 'web/platform.js'), sideEffects: false }))
     // What nobody uses of these is left out; test/web/build.test.ts holds that nothing is left.
     onResolve({ filter: /^node:/ }, ({ path }) => ({ path, external: true, sideEffects: false }))

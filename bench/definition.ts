@@ -44,6 +44,8 @@ export class WrongAnswer extends Error {
 
 /** Says what is wrong with an answer, if anything. */
 export type Judge<A> = (answer: A) => string | undefined
+/** One that has to read a file for it. */
+export type LateJudge<A> = (answer: A) => string | undefined | Promise<string | undefined>
 
 /** Somebody in this process. */
 export function contender<A>(engine: string, run: () => A | Promise<A>, wrong: Judge<A>): Contender {
@@ -57,11 +59,11 @@ export interface Timed<A> {
 }
 
 /** Somebody elsewhere, with a clock of their own. */
-export function selfTimed<A>(engine: string, turn: (ms: number) => Promise<Timed<A>>, wrong: Judge<A>): Contender {
+export function selfTimed<A>(engine: string, turn: (ms: number) => Promise<Timed<A>>, wrong: LateJudge<A>): Contender {
   return {
     engine,
     turn: async ms => (await turn(ms)).median,
-    check: async () => judge(engine, wrong((await turn(0)).answer)),
+    check: async () => judge(engine, await wrong((await turn(0)).answer)),
   }
 }
 

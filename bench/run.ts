@@ -22,6 +22,7 @@ import { rules } from './definitions/rules.js'
 import { s3 } from './definitions/s3.js'
 import { scan } from './definitions/scan.js'
 import { sketch } from './definitions/sketch.js'
+import { table } from './definitions/table.js'
 import { verify } from './definitions/verify.js'
 import * as native from './engines/native.js'
 import * as numpy from './engines/numpy.js'
@@ -43,6 +44,7 @@ const DEFINITIONS: readonly Definition[] = [
   verify,
   rules,
   cli,
+  table,
   s3,
 ]
 

@@ -64,6 +64,7 @@ it('exports these names', () => {
       "createTrial",
       "diagnose",
       "evaluate",
+      "findTrials",
       "invokeRule",
       "logAction",
       "makeRules",
@@ -74,8 +75,10 @@ it('exports these names', () => {
       "noRefresh",
       "openTrial",
       "parseActions",
+      "parseColumns",
       "parseReductions",
       "parseRuleConfigurations",
+      "parseWhere",
       "postAction",
       "refresh",
       "reindexTrial",
@@ -83,6 +86,7 @@ it('exports these names', () => {
       "rowText",
       "selectSteps",
       "tableBytes",
+      "trialFingerprint",
       "verifyTrial",
     ]
   `)

@@ -9,6 +9,7 @@ import {
   type Definition,
   expectSame,
   type Judge,
+  type LateJudge,
   type Options,
   selfTimed,
 } from '../definition.js'
@@ -115,10 +116,10 @@ function memoryCase(trial: Trial): Case {
   }
 }
 
-function processContender(
+export function processContender(
   engine: string,
   command: Command,
-  wrong: Judge<Run>,
+  wrong: LateJudge<Run>,
   value: (run: Run) => number = ({ elapsedMs }) => elapsedMs,
 ): Contender {
   const turn = async () => {
@@ -133,7 +134,7 @@ function countRows(path: string): number {
 }
 
 /** The fault of a table: its rows are the trial's, in order, and its numbers those expected. */
-function wrongTable(path: string, trial: Trial, expectAlike = expectReductions): string | undefined {
+export function wrongTable(path: string, trial: Trial, expectAlike = expectReductions): string | undefined {
   const { steps, tensors } = trial
   const [head, ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n')
   const first = head!.split(',').indexOf(REDUCTIONS[0]!)

@@ -11,6 +11,7 @@ import { addFileCommands } from './options/files.js'
 import { addRuleCommands } from './options/rules.js'
 import { addTableCommands } from './options/tables.js'
 import { addTensorCommands } from './options/tensors.js'
+import { addTopCommand } from './options/top.js'
 import { VERSION } from './version.js'
 
 /** How long a command may take to end after a signal. */
@@ -118,6 +119,7 @@ const program = new Command('trialscan')
 Examples:
   $ trialscan ls ./my-training
   $ trialscan scan ./my-training --collection gradients --reductions abs_mean,abs_max
+  $ trialscan top ./my-training --by abs_max --where 'nan_count = 0'
   $ trialscan show ./my-training gradient/fc.weight --step 100
   $ trialscan check ./my-training
   $ trialscan scan s3://my-bucket/my-training --s3-cache ~/.cache/trialscan
@@ -127,6 +129,7 @@ ${EXIT_HELP}`,
   )
 
 addTensorCommands(program, runCommand)
+addTopCommand(program, runCommand)
 const invoker = addRuleCommands(program, runCommand)
 addTableCommands(program, runCommand)
 addFileCommands(program, runCommand)

@@ -88,9 +88,12 @@ export interface RowFormat {
   readonly end: string
 }
 
-/** @param reductions those that get a column (CSV) or a key (JSON) */
-export function rowFormat(name: RowFormatName, reductions: readonly StatisticName[]): RowFormat {
-  const writer = name === 'csv' ? csv(reductions) : jsonl(reductions)
+/**
+ * @param reductions those that get a column (CSV) or a key (JSON)
+ * @param trial what stands in a first column, for rows of several trials. Default: there is none
+ */
+export function rowFormat(name: RowFormatName, reductions: readonly StatisticName[], trial?: string): RowFormat {
+  const writer = (name === 'csv' ? csv : jsonl)(reductions, trial)
   return {
     ...writer,
     line(row) {
@@ -104,15 +107,15 @@ export function rowFormat(name: RowFormatName, reductions: readonly StatisticNam
 type RowPieces = Omit<RowFormat, 'line'>
 
 /** Comma-separated values, quoted as RFC 4180 says, with one header row; lines end with a newline. */
-function csv(reductions: readonly StatisticName[]): RowPieces {
-  const head = ['tensor', 'step', 'mode', 'mode_step', 'worker', 'dtype', 'shape', ...reductions]
+function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
+  const first = trial === undefined ? '' : `${csvCell(trial)},`
   const numbers = new NumberTexts(plainNumber)
-  const name: RowPieces['name'] = tensor => csvCell(tensor ?? '')
+  const name: RowPieces['name'] = tensor => first + csvCell(tensor ?? '')
   const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,${step},${mode},${modeStep},${csvCell(worker)}`
   const kind: RowPieces['kind'] = ({ dtype, shape }) => `,${dtype ?? ''},${shapeText(shape)}`
   return {
-    head: `${[...head, 'saved', 'error_code', 'error_message'].join(',')}\n`,
+    head: `${first && 'trial,'}tensor,step,mode,mode_step,worker,dtype,shape,${reductions.map(name => `${name},`).join('')}saved,error_code,error_message\n`,
     name,
     place,
     kind,
@@ -144,10 +147,11 @@ function csv(reductions: readonly StatisticName[]): RowPieces {
 }
 
 /** JSON objects, one per line: the contract with other programs. The keys and their order don't change. */
-function jsonl(reductions: readonly StatisticName[]): RowPieces {
+function jsonl(reductions: readonly StatisticName[], trial?: string): RowPieces {
+  const first = trial === undefined ? '' : `"trial":${JSON.stringify(trial)},`
   const keys = reductions.map(name => [name, `,"${name}":`] as const)
   const numbers = new NumberTexts(jsonNumber)
-  const name: RowPieces['name'] = tensor => `{"tensor":${JSON.stringify(tensor)}`
+  const name: RowPieces['name'] = tensor => `{${first}"tensor":${JSON.stringify(tensor)}`
   const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":${JSON.stringify(worker)}`
   const kind: RowPieces['kind'] = ({ dtype, shape }) =>

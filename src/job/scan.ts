@@ -49,6 +49,8 @@ export interface ScanJob extends RecordJob {
 export interface LinesRequest {
   readonly format: 'csv' | 'jsonl'
   readonly reductions: readonly StatisticName[]
+  /** What the column `trial` says; undefined: there is none. */
+  readonly trial: string | undefined
   /** Whether a missing reduction makes a row one with an error, which is not written here. */
   readonly strict: boolean
 }

@@ -114,15 +114,16 @@ export class Scan implements AsyncIterable<ScanRow> {
   /**
    * The rows as UTF-8 text instead, in whole lines, as many at a time as are ready. The threads that make the rows
    * write them. Use this instead of iterating over the scan; it, too, can be done once.
+   * @param trial what stands in a first column, for rows of several trials. Default: there is none
    */
-  async *lines(format: RowFormatName): AsyncGenerator<Uint8Array> {
+  async *lines(format: RowFormatName, trial?: string): AsyncGenerator<Uint8Array> {
     this.#start()
     const { reductions, strict } = this.#request
-    const { head, line } = rowFormat(format, reductions)
+    const { head, line } = rowFormat(format, reductions, trial)
     if (head !== '') yield encoder.encode(head)
     let open: Uint8Array[] = []
     let byteLength = 0
-    for await (const { rows, first, results } of this.#rows({ format, reductions, strict })) {
+    for await (const { rows, first, results } of this.#rows({ format, reductions, strict, trial })) {
       const [only] = results
       let text: Uint8Array
       if (only && 'text' in only) {

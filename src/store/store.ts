@@ -95,6 +95,9 @@ export interface Store {
    */
   list(directory: string, options?: ListOptions): Promise<string[]>
 
+  /** The names of the directories in a directory, sorted. Only stores that trials are looked for in have it. */
+  readonly folders?: (directory: string) => Promise<string[]>
+
   /** Whether there is a regular file. */
   exists(path: string): Promise<boolean>
 

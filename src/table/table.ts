@@ -3,7 +3,8 @@
 import { pathOfUrl, quote, UsageError } from '../errors.js'
 import { JOB_RECORDS } from '../job/plan/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { type Scan, tableRowsOf } from '../scan/scan.js'
+import { Scan, type ScanRows, tableRowsOf } from '../scan/scan.js'
+import type { StatisticName } from '../types.js'
 import { type Group, GroupBuilder } from './group.js'
 import { fieldsOf } from './schema.js'
 
@@ -28,37 +29,92 @@ const TABLE_OPTIONS = optionsOf<TableOptions>({
   metadata: kinds.that('an object of texts', isTexts),
 })
 
+/** A scan, and what the column `trial` says of its rows. */
+export interface TableSource {
+  readonly trial: string
+  readonly scan: Scan
+}
+
 /**
  * The rows of a scan as a table, in the bytes of a file, as many at a time as are ready. Use this instead of iterating over the
  * scan; it, too, can be done once. The columns: docs/tables.md.
+ * @param scans one, or those of several trials, of the same reductions: each is taken when the one before is done
  * @throws UsageError
  */
-export function tableBytes(scan: Scan, format: TableFormatName, options?: TableOptions): AsyncGenerator<Uint8Array> {
+export function tableBytes(
+  scans: Scan | AsyncIterable<TableSource> | Iterable<TableSource>,
+  format: TableFormatName,
+  options?: TableOptions,
+): AsyncGenerator<Uint8Array> {
   const asked = checkOptions('tableBytes', TABLE_OPTIONS, options)
-  if (format === 'parquet' || format === 'arrow') return bytesOf(scan, format, asked)
-  throw new UsageError(`tableBytes: expected parquet or arrow, got ${quote(String(format))}`, { format })
+  if (format !== 'parquet' && format !== 'arrow') {
+    throw new UsageError(`tableBytes: expected parquet or arrow, got ${quote(String(format))}`, { format })
+  }
+  return bytesOf(scans instanceof Scan ? [{ scan: scans, trial: asked.trial }] : scans, format, asked)
 }
 
-async function* bytesOf(scan: Scan, format: TableFormatName, options: TableOptions): AsyncGenerator<Uint8Array> {
-  const { trial, groupRows = GROUP_ROWS, metadata = {} } = options
-  const { reductions, url, rows } = tableRowsOf(scan)
-  const write = format === 'parquet' ? await import('./parquet/parquet.js') : await import('./arrow.js')
-  yield* write.tableFile(fieldsOf(reductions), groups(), metadata)
+type AnySource = Pick<TableSource, 'scan'> & { readonly trial: string | undefined }
 
-  async function* groups(): AsyncGenerator<Group> {
-    const name = trial ?? pathOfUrl(url)
-    const open = () => new GroupBuilder(reductions, groupRows + JOB_RECORDS)
+async function* bytesOf(
+  sources: AsyncIterable<AnySource> | Iterable<AnySource>,
+  format: TableFormatName,
+  { groupRows = GROUP_ROWS, metadata = {} }: TableOptions,
+): AsyncGenerator<Uint8Array> {
+  const write = format === 'parquet' ? await import('./parquet/parquet.js') : await import('./arrow.js')
+  const groups = new Groups(sources, groupRows)
+  yield* write.tableFile(fieldsOf(await groups.reductions()), groups.all(), metadata)
+}
+
+/** The rows of scans, in groups. */
+class Groups {
+  readonly #rows: AsyncGenerator<{
+    readonly trial: string
+    readonly names: readonly StatisticName[]
+    readonly rows: ScanRows | null
+  }>
+  readonly #groupRows: number
+  #names: readonly StatisticName[] = []
+
+  constructor(sources: AsyncIterable<AnySource> | Iterable<AnySource>, groupRows: number) {
+    this.#rows = rowsOf(sources)
+    this.#groupRows = groupRows
+  }
+
+  /** Those of the first scan. @throws UsageError if there is none */
+  async reductions(): Promise<readonly StatisticName[]> {
+    const first = await this.#rows.next()
+    if (first.done) throw new UsageError('tableBytes: expected at least one scan, got none')
+    this.#names = first.value.names
+    return this.#names
+  }
+
+  async *all(): AsyncGenerator<Group> {
+    const open = () => new GroupBuilder(this.#names, this.#groupRows + JOB_RECORDS)
     let group = open()
     let isFirst = true
-    for await (const some of rows) {
-      group.add(name, some)
-      if (group.length < groupRows) continue
+    for await (const { trial, names, rows } of this.#rows) {
+      if (names.join() !== this.#names.join()) {
+        throw new UsageError(`tableBytes: expected scans of the same reductions, got ${names} after ${this.#names}`)
+      }
+      if (rows === null) continue
+      group.add(trial, rows)
+      if (group.length < this.#groupRows) continue
       yield group
       isFirst = false
       group = open()
     }
     // One without rows, too, if there is no other: hyparquet-writer does not write an empty list of groups as others read it.
     if (group.length > 0 || isFirst) yield group
+  }
+}
+
+/** Of each scan, first what it is of, without rows. */
+async function* rowsOf(sources: AsyncIterable<AnySource> | Iterable<AnySource>) {
+  for await (const { scan, trial } of sources) {
+    const { reductions: names, url, rows: all } = tableRowsOf(scan)
+    const of = { trial: trial ?? pathOfUrl(url), names }
+    yield { ...of, rows: null }
+    for await (const rows of all) yield { ...of, rows }
   }
 }
 

@@ -51,7 +51,7 @@ export class LinesWriter {
     this.#job = job
     this.#lines = lines
     this.#engine = engine
-    const format = rowFormat(lines.format, lines.reductions)
+    const format = rowFormat(lines.format, lines.reductions, lines.trial)
     this.#format = format
     this.#columns = statisticColumns(lines.reductions)
     const columns = lines.reductions.flatMap((name, i) =>

@@ -302,7 +302,7 @@ describe('is refused', () => {
     const both = await trialscan('sql', path, table, 'select 1')
     expect(both.stderr).toContain('expected either trials or tables')
     expect(both.code).toBe(2)
-    expect((await trialscan('sql', join(directory, 'nowhere'), 'select 1')).code).toBe(3)
+    expect((await trialscan('sql', join(directory, 'nowhere'), 'select count(*) from scan')).code).toBe(3)
   })
 
   it('and leaves nothing behind', () => {

@@ -9,6 +9,7 @@ import {
   AllZero,
   createTrial,
   evaluate,
+  findTrials,
   SimilarAcrossRuns,
   type Trial,
   type TrialOptions,
@@ -461,4 +462,40 @@ it('nothing of the SDK is loaded for a trial on disk', async () => {
     .join('')
   expect(loaded).toContain('@assemblyscript/loader')
   expect(loaded).not.toContain('aws-sdk')
+})
+
+describe.runIf(HAS_S3)('several trials', () => {
+  const runs = () => `s3://${bucket}/runs`
+  const fixture = fixtureTrials().find(({ name }) => name === 'mlp-all-zero')!.directory
+
+  beforeAll(async () => {
+    for (const name of ['2024/a', '2024/b', 'c']) await upload(fixture, bucket, `runs/${name}/`)
+    await put(bucket, 'runs/notes.txt', Buffer.from('no trial'))
+  })
+
+  it('are found below a prefix, and by a pattern', async () => {
+    const found = (place: string) => findTrials(place, { s3: OPTIONS })
+    expect(await found(runs())).toEqual(['2024/a', '2024/b', 'c'].map(name => `${runs()}/${name}`))
+    expect(await found(`${runs()}/20*/b`)).toEqual([`${runs()}/2024/b`])
+    expect(await found(`${runs()}/c`)).toEqual([`${runs()}/c`])
+    await expect(found(`${runs()}/z*`)).rejects.toThrow('no trial matches it')
+  })
+
+  it('are scanned into one table, as those on disk are', async () => {
+    const remote = await trialscan('scan', runs(), '--reductions', 'mean', '--format', 'csv')
+    const local = await trialscan('scan', fixture, '--reductions', 'mean', '--format', 'csv')
+    const [head, ...rows] = local.stdout.trimEnd().split('\n')
+    const all = ['2024/a', '2024/b', 'c'].flatMap(name => rows.map(row => `${runs()}/${name},${row}`))
+    expect(remote.stdout.trimEnd().split('\n')).toEqual([`trial,${head}`, ...all])
+  })
+
+  it('go on with --resume, unless their files have changed', async () => {
+    const out = join(scratch, 'tables/')
+    const scan = () => trialscan('scan', runs(), '--reductions', 'mean', '--out', out, '--resume')
+    expect((await scan()).stderr).toContain('0 of 3 trials had been scanned before')
+    expect((await scan()).stderr).toContain('3 of 3 trials had been scanned before')
+    const index = readdirSync(join(fixture, 'index/000000000'))[0]!
+    await put(bucket, `runs/c/index/000000000/${index}`, readFileSync(join(fixture, 'index/000000000', index)))
+    expect((await scan()).stderr).toContain('2 of 3 trials had been scanned before')
+  })
 })

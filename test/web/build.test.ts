@@ -78,11 +78,15 @@ describe('trialscan/web', () => {
     expect(missing.sort()).toEqual([
       'OutputFile',
       'commandAction',
+      'findTrials',
       'maxThreads',
       'parseActions',
+      'parseColumns',
+      'parseWhere',
       'reindexTrial',
       'repairTrial',
       'tableBytes',
+      'trialFingerprint',
     ])
     expect(Object.keys(web).filter(name => !(name in node))).toEqual(['loadCore'])
   })

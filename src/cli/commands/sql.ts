@@ -1,17 +1,17 @@
 /** `trialscan sql`: a query over what trials hold, or over tables that scans have written. */
 
-import { type CheckLevel, createTrial, type Scan, UsageError } from '../../index.js'
-import { EXIT } from '../exit.js'
+import { type CheckLevel, UsageError } from '../../index.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import type { S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
+import { Losses, trialsAt } from '../scan/trials.js'
 import { type Answer, Database } from '../sql/database.js'
-import { expectOneKind, filesOfTable, makeTables, type NamedTrial, viewOfFiles } from '../sql/tables.js'
+import { expectOneKind, filesOfTable, makeTables, viewOfFiles } from '../sql/tables.js'
 import { jsonOf, plainValue, shortText, textOf } from '../sql/values.js'
 import { colorsFor, columnLines, note, safe, safeJson, safeName } from '../terminal.js'
 
@@ -20,6 +20,7 @@ export interface SqlFlags extends S3Flags {
   readonly threads?: number
   readonly format?: FormatOf<'sql'>
   readonly out?: string
+  readonly failFast?: boolean
 }
 
 /** Rows of a table for people; of more, the widths of the columns could not be known before the first is shown. */
@@ -44,34 +45,21 @@ export async function sql(given: readonly string[], givenFlags: SqlFlags, signal
   }
   expectOneKind(files)
   const database = await Database.open(threads, signal)
-  const opened: NamedTrial[] = []
   const progress = new Progress(false)
+  const losses = new Losses(flags.failFast ?? false)
   try {
     const named = await database.named(query)
-    for (const path of trials) opened.push({ path, trial: await openTrial(path, flags) })
+    const paths = await trialsAt(trials, flags)
     if (files.length > 0) await viewOfFiles(database, files)
-    const { checkLevel } = flags
-    const request = { database, trials: opened, named, checkLevel, threads, signal, onProgress: progress.update }
-    const scans = files.length > 0 ? [] : await makeTables(request)
+    else await makeTables({ database, named, paths, flags, losses, signal, onProgress: progress.update })
     progress.stop()
     const answer = await database.ask(query)
     await writeTo(out, output => writeAnswer(answer, flags, output))
-    return reportErrors(scans, opened)
+    return losses.tell(paths.length)
   } finally {
     progress.stop()
-    for (const { trial } of opened) await trial.close()
     await database.close()
   }
-}
-
-async function openTrial(path: string, flags: SqlFlags) {
-  const { threads } = flags
-  return createTrial(path, {
-    requireCollections: false,
-    refresh: 'manual',
-    ...s3OptionsFor(path, flags),
-    ...(threads !== undefined && { threads }),
-  })
 }
 
 async function writeAnswer(
@@ -122,23 +110,4 @@ async function writeTable(
       `these are the first ${countText(MAX_TABLE_ROWS)} of ${counted(count, 'row')}: --format csv and jsonl have all`,
     )
   }
-}
-
-/** Notes on what could not be read. @returns the exit code */
-function reportErrors(scans: readonly Scan[], trials: readonly NamedTrial[]): number {
-  let isWhole = true
-  for (const { firstError, stats, problems } of scans) {
-    if (firstError !== null) {
-      isWhole = false
-      const { failedRows, rows } = stats
-      note(`${countText(failedRows)} of ${counted(rows, 'row')} could not be had; the first: ${firstError.message}`)
-    }
-    for (const { message } of problems) if (message !== firstError?.message) note(message)
-    isWhole &&= problems.length === 0
-  }
-  if (scans.length === 0) {
-    for (const { trial } of trials) for (const { message } of trial.problems) note(message)
-    isWhole &&= trials.every(({ trial }) => trial.problems.length === 0)
-  }
-  return isWhole ? EXIT.ok : EXIT.format
 }

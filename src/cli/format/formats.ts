@@ -7,6 +7,7 @@ export const FORMATS = {
   ls: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
   scan: { names: ['table', 'jsonl', 'csv', 'parquet', 'arrow'], piped: 'jsonl' },
   sql: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
+  top: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   show: { names: ['table', 'json', 'jsonl', 'csv', 'npy'], piped: 'table' },
   check: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   'rule-invoker': { names: ['table', 'jsonl', 'csv'], piped: 'table' },

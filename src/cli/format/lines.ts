@@ -9,9 +9,17 @@ import { safe, safeJson } from '../terminal.js'
 /** How rows become lines. */
 export type RowWriter = Pick<RowFormat, 'head' | 'line'>
 
-/** Rows as comma-separated values (RFC 4180, with a header), or as JSON objects. */
-export function rowLines(name: RowFormatName, reductions: readonly StatisticName[], onTerminal: boolean): RowWriter {
-  const format = rowText.rowFormat(name, reductions)
+/**
+ * Rows as comma-separated values (RFC 4180, with a header), or as JSON objects.
+ * @param trial for a first column, if there are several
+ */
+export function rowLines(
+  name: RowFormatName,
+  reductions: readonly StatisticName[],
+  onTerminal: boolean,
+  trial?: string,
+): RowWriter {
+  const format = rowText.rowFormat(name, reductions, trial)
   if (!onTerminal) return format
   const escaped = name === 'csv' ? safe : safeJson
   // The final newline is not escaped.

@@ -3,7 +3,7 @@
 import { type Command, Option } from 'commander'
 import { EXIT_HELP } from '../exit.js'
 import { type Command as CommandName, FORMATS, formatNames } from '../format/formats.js'
-import { collect, formatName, pathText, stepsText, wholeNumberArgument } from './arguments.js'
+import { collect, formatName, pathText, stepsText, upperCase, wholeNumberArgument } from './arguments.js'
 
 /** Runs a command and sets the exit code. @param graceMs how long it may take to end after a signal */
 export type RunCommand = (
@@ -12,7 +12,16 @@ export type RunCommand = (
   graceMs?: number,
 ) => Promise<void>
 
+export const TRIALS = 'trials: directories, patterns, or places in which trials lie; on disk or at s3://bucket/prefix'
 export const TRIAL = 'the directory of the trial, which holds collections/, index/ and events/; or s3://bucket/prefix'
+
+export const TENSOR = option(
+  '--tensor <REGEX>',
+  'tensors whose name matches (a Python pattern, found anywhere in the name); repeatable',
+  collect,
+)
+
+export const COLLECTION = option('--collection <NAME>', 'members of the collection; repeatable', collect)
 
 export const STEPS = option(
   '--steps <STEPS>',
@@ -27,7 +36,20 @@ Steps: global steps count on over all modes; mode steps are counted within each 
   -5:         the last five: negative numbers count from the end of what the other options leave; -1 is the last
   0,10,20:30  several of these`
 
+export const MODE_STEPS = option(
+  '--mode-steps <STEPS>',
+  'mode steps, written the same way; with --mode where there are several',
+  stepsText,
+)
+
+export const MODE = option('--mode <MODE>', 'only steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
+
 export const WORKER = option('--worker <NAME>', 'only data of that worker; repeatable', collect)
+
+export const CHECK_LEVEL = new Option(
+  '--check-level <LEVEL>',
+  'which checksums to verify: none, those of the lengths (the default), or all',
+).choices(['none', 'minimal', 'full'])
 
 export const THREADS = option(
   '--threads <N>',
@@ -46,6 +68,8 @@ export const OUT = option(
   'write to this file, which appears when it is whole; - is standard output',
   pathText,
 )
+
+export const WHERE = new Option('--where <EXPRESSION>', "only rows for which this is true, such as 'nan_count > 0'")
 
 /** `--format`, with the formats that the command has. */
 export function formatOption(name: CommandName): Option {

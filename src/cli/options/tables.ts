@@ -18,6 +18,7 @@ export function addTableCommands(program: Command, run: RunCommand): void {
         ).choices(['none', 'minimal', 'full']),
       )
       .addOption(THREADS)
+      .option('--fail-fast', "end at the first trial that can't be opened")
       .addOption(formatOption('sql'))
       .addOption(OUT),
     `Examples:

@@ -1,17 +1,24 @@
 /** The commands that show what was saved: ls, scan and show. */
 
-import { type Command, Option } from 'commander'
-import { collect, oneStep, pathText, reductionList, stepsText, upperCase } from './arguments.js'
+import type { Command } from 'commander'
+import { oneStep, pathText, reductionList, upperCase } from './arguments.js'
 import {
+  CHECK_LEVEL,
+  COLLECTION,
   completed,
   formatOption,
   MEMORY,
+  MODE,
+  MODE_STEPS,
   OUT,
   type RunCommand,
   STEPS,
   STEPS_HELP,
+  TENSOR,
   THREADS,
   TRIAL,
+  TRIALS,
+  WHERE,
   WORKER,
 } from './options.js'
 
@@ -48,53 +55,52 @@ jsonl, csv: the tensors, one a line.`,
     program
       .command('scan')
       .description('Reductions (mean, max, …) of many tensors in one pass: a row for each tensor, step and worker.')
-      .argument('<TRIAL>', TRIAL, pathText)
-      .option(
-        '--tensor <REGEX>',
-        'tensors whose name matches (a Python pattern, found anywhere in the name); repeatable',
-        collect,
-      )
-      .option('--collection <NAME>', 'members of the collection; repeatable', collect)
+      .argument('<TRIALS...>', TRIALS)
+      .addOption(TENSOR)
+      .addOption(COLLECTION)
       .addOption(STEPS)
-      .option(
-        '--mode-steps <STEPS>',
-        'mode steps, written the same way; with --mode where there are several',
-        stepsText,
-      )
-      .option('--mode <MODE>', 'only steps of that mode: TRAIN, EVAL or PREDICT', upperCase)
+      .addOption(MODE_STEPS)
+      .addOption(MODE)
       .addOption(WORKER)
       .option(
         '--reductions <LIST>',
         'all, or some of min, max, mean, std, variance, sum, prod, l1, l2, separated by commas; abs_ before a name: of the absolute values (default: all; in a table min,max,mean,std,l2). Also count, nan_count, inf_count, zero_count, percentiles (p50, p99.9) histogram (histogram:64, histogram:-1:0:1), and approximately sketch and ~p50',
         reductionList,
       )
-      .addOption(
-        new Option(
-          '--check-level <LEVEL>',
-          'which checksums to verify: none, those of the lengths (the default), or all',
-        ).choices(['none', 'minimal', 'full']),
-      )
+      .addOption(WHERE)
+      .addOption(CHECK_LEVEL)
       .addOption(THREADS)
       .addOption(MEMORY)
+      .option('--resume', 'with --out DIR: go on where a scan into it has ended')
+      .option('--fail-fast', "of several trials: end at the first that can't be opened")
       .option('--stats', 'print what the scan cost on standard error')
       .addOption(formatOption('scan'))
       .addOption(OUT),
     `Examples:
   $ trialscan scan ./my-training --tensor '^gradient/' --mode TRAIN --mode-steps -5:
   $ trialscan scan ./my-training --steps 100:200 --reductions mean,abs_max --out means.csv
+  $ trialscan scan ./my-training --where 'nan_count > 0 and step < 1000'
+  $ trialscan scan 'runs/*' s3://my-bucket/experiments --out all.parquet
+  $ trialscan scan ./runs --out ./tables/ --resume
   $ trialscan scan ./my-training --collection losses | jq -r '[.step, .mean] | @tsv'
 ${STEPS_HELP}
 
-Rows come in the order of global steps, workers and tensors, as soon as they are there.
+Rows come in the order of global steps, workers and tensors, as soon as they are there. The expressions of --where: see
+trialscan top --help.
 
 jsonl: one object a line with tensor, step (the global one), mode, mode_step, worker, dtype, shape, then the reductions
 by name. NaN and infinities are the strings "NaN", "Infinity", "-Infinity"; min and max of 64-bit integers have all
 their digits; mean and sum of complex numbers are {"re":…,"im":…}; a reduction that the dtype does not have is left out.
 Reductions that the job itself saved come with "saved":true and dtype null. What can't be read is a line with
 error: { code, message, file, offset }; tensor is null where it is the index file of a step.
-csv: the same columns, then saved, error_code, error_message; shapes as 3x5 or scalar, complex numbers as 1.5+2j.`,
-  ).action((trial: string, options) =>
-    run('scan', async signal => (await import('../commands/scan.js')).runScan(trial, options, signal)),
+csv: the same columns, then saved, error_code, error_message; shapes as 3x5 or scalar, complex numbers as 1.5+2j.
+parquet, arrow: docs/tables.md.
+
+Several trials: directories, patterns such as 'runs/*', and directories or prefixes in which trials lie. Rows then begin with trial.
+A trial that can't be opened is told at the end. --out DIR/ writes DIR/trial=…/part-00000.parquet for each, and DIR/_SUCCESS
+when all are there; --resume leaves out those that are there, of the same files and options.`,
+  ).action((trials: string[], options) =>
+    run('scan', async signal => (await import('../commands/scan.js')).runScan(trials, options, signal)),
   )
 
   completed(

@@ -11,7 +11,6 @@ import {
   parseReductions,
   REDUCTIONS,
   RuleRegistry,
-  type Scan,
   type ScanProgress,
   type StatisticName,
   type Trial,
@@ -19,6 +18,9 @@ import {
   tableBytes,
   UsageError,
 } from '../../index.js'
+import type { S3Flags } from '../options/s3.js'
+import { WHOLE } from '../scan/partitions.js'
+import { Losses, opened } from '../scan/trials.js'
 import { type Database, literal, type Named, TABLES } from './database.js'
 import { jsonOf } from './values.js'
 
@@ -74,46 +76,72 @@ const OF_STRUCTS: Readonly<Record<string, readonly StatisticName[]>> = {
 /** Rows as JSON that are written at once. */
 const ROWS_AT_ONCE = 1000
 
-/** A trial, and what people call it. */
-export interface NamedTrial {
-  readonly path: string
-  readonly trial: Trial
-}
-
 export interface TableRequest {
   readonly database: Database
-  readonly trials: readonly NamedTrial[]
   readonly named: Named
-  readonly checkLevel: CheckLevel | undefined
-  readonly threads: number | undefined
+  /** Of trials. */
+  readonly paths: readonly string[]
+  readonly flags: S3Flags & { readonly threads?: number; readonly checkLevel?: CheckLevel }
+  /** What could not be had. */
+  readonly losses: Losses
   readonly signal: AbortSignal
   readonly onProgress: (progress: ScanProgress) => void
 }
 
-/** Makes the tables that a query names. @returns the scans behind them, which tell what could not be read */
-export async function makeTables(request: TableRequest): Promise<readonly Scan[]> {
-  const { database, trials, named } = request
-  const scans: Scan[] = []
-  if (named.tables.has('scan') || (named.hasStar && named.tables.size === 0)) {
-    const paths: string[] = []
-    for (const [i, one] of trials.entries()) {
-      const path = join(database.directory, `scan-${i}.parquet`)
-      scans.push(await writeScan(request, one, path))
-      paths.push(path)
-    }
-    await viewOfFiles(database, paths)
-  }
+/** Makes the tables that a query names. */
+export async function makeTables(request: TableRequest): Promise<void> {
+  const { database, named, losses } = request
+  let isFirst = true
   for (const name of TABLES) {
-    if (name !== 'scan' && named.tables.has(name)) await makeTable(request, name)
+    if (!named.tables.has(name)) continue
+    // What can't be opened is told once.
+    const told = isFirst ? losses : new Losses(false)
+    isFirst = false
+    if (name === 'scan') await makeScan(request, told)
+    else await makeTable(database, name, rowsOf(ROWS[name], request, told))
   }
-  return scans
+}
+
+async function* rowsOf(rows: RowsOf, { paths, flags, signal }: TableRequest, losses: Losses): AsyncGenerator<Row> {
+  for await (const { path, trial } of opened(paths, flags, losses)) {
+    yield* rows({ path, trial }, { threads: flags.threads, signal })
+    losses.rows(
+      path,
+      0,
+      0,
+      null,
+      trial.problems.map(({ message }) => message),
+    )
+  }
+}
+
+/** All trials in one file. */
+async function makeScan(request: TableRequest, losses: Losses): Promise<void> {
+  const { database, named, paths, flags, signal, onProgress } = request
+  const { threads, checkLevel } = flags
+  const reductions = statisticsOf(named)
+  const path = join(database.directory, 'scan.parquet')
+  const scans = async function* () {
+    for await (const { path, trial } of opened(paths, flags, losses)) {
+      const options = { reductions, ...(checkLevel && { checkLevel }), ...(threads !== undefined && { threads }) }
+      const scan = trial.scan({ ...options, signal, onProgress })
+      yield { trial: path, scan }
+      const { stats, firstError, problems } = scan
+      const messages = problems.map(({ message }) => message)
+      losses.rows(path, stats.rows, stats.failedRows, firstError?.message ?? null, messages)
+    }
+  }
+  await written(path, tableBytes(scans(), 'parquet'))
+  await viewOfFiles(database, [path])
 }
 
 /** Makes `scan` of files. @param paths of Parquet, CSV or JSON Lines, all of one kind */
 export async function viewOfFiles(database: Database, paths: readonly string[]): Promise<void> {
   const list = `[${paths.map(literal).join(', ')}]`
   const read = { parquet: 'read_parquet', csv: 'read_csv', jsonl: 'read_json' }[kindOf(paths[0]!) ?? 'parquet']
-  await database.run(`create view scan as select * from ${read}(${list}, union_by_name = true)`)
+  // A partition's name repeats the column that is in the file.
+  const hive = read === 'read_parquet' ? ', hive_partitioning = false' : ''
+  await database.run(`create view scan as select * from ${read}(${list}, union_by_name = true${hive})`)
 }
 
 type TableKind = 'parquet' | 'csv' | 'jsonl'
@@ -136,7 +164,11 @@ export async function filesOfTable(place: string): Promise<readonly string[] | n
     const names = (await readdir(join(place, entry.name))).filter(name => name.endsWith('.parquet'))
     parts.push(...names.map(name => join(place, entry.name, name)))
   }
-  return parts.length > 0 ? parts.sort() : null
+  if (parts.length === 0) return null
+  if (entries.some(({ name }) => name.startsWith('trial=')) && !entries.some(({ name }) => name === WHOLE)) {
+    throw new UsageError(`${place}: the table is not whole: go on with trialscan scan … --out ${place} --resume`)
+  }
+  return parts.sort()
 }
 
 /** @throws UsageError for tables of several kinds */
@@ -164,25 +196,8 @@ function isStatistic(name: string): boolean {
   }
 }
 
-async function writeScan(
-  { named, checkLevel, threads, signal, onProgress }: TableRequest,
-  { path: name, trial }: NamedTrial,
-  path: string,
-): Promise<Scan> {
-  const scan = trial.scan({
-    reductions: statisticsOf(named),
-    ...(checkLevel && { checkLevel }),
-    ...(threads !== undefined && { threads }),
-    signal,
-    onProgress,
-  })
-  await written(path, tableBytes(scan, 'parquet', { trial: name }))
-  return scan
-}
-
 /** A table besides `scan`, by way of a file of JSON Lines. */
-async function makeTable(request: TableRequest, name: TableName): Promise<void> {
-  const { database, trials } = request
+async function makeTable(database: Database, name: TableName, rows: AsyncIterable<Row>): Promise<void> {
   const path = join(database.directory, `${name}.jsonl`)
   await written(path, lines())
   const columns = Object.entries(COLUMNS[name]).map(([column, type]) => `${literal(column)}: ${literal(type)}`)
@@ -191,13 +206,11 @@ async function makeTable(request: TableRequest, name: TableName): Promise<void> 
 
   async function* lines(): AsyncGenerator<string> {
     let open: string[] = []
-    for (const one of trials) {
-      for await (const row of ROWS[name](one, request)) {
-        open.push(`${jsonOf(row)}\n`)
-        if (open.length < ROWS_AT_ONCE) continue
-        yield open.join('')
-        open = []
-      }
+    for await (const row of rows) {
+      open.push(`${jsonOf(row)}\n`)
+      if (open.length < ROWS_AT_ONCE) continue
+      yield open.join('')
+      open = []
     }
     yield open.join('')
   }
@@ -214,7 +227,10 @@ async function written(path: string, chunks: AsyncIterable<Uint8Array | string>)
   }
 }
 
-type RowsOf = (one: NamedTrial, request: TableRequest) => AsyncIterable<Row> | Iterable<Row>
+type RowsOf = (
+  one: { readonly path: string; readonly trial: Trial },
+  options: { readonly threads: number | undefined; readonly signal: AbortSignal },
+) => AsyncIterable<Row> | Iterable<Row>
 
 const ROWS: Readonly<Record<TableName, RowsOf>> = {
   async *tensors({ path, trial }) {

@@ -83,6 +83,12 @@ export class LocalStore implements Store {
     )
   }
 
+  /** A link to a directory is none: what it leads to has a name of its own. */
+  readonly folders = async (directory: string): Promise<string[]> => {
+    const entries = await this.#entries(directory)
+    return entries.flatMap(entry => (entry.isDirectory() ? [entry.name] : [])).sort()
+  }
+
   async list(directory: string, { recursive = false, expects, onError }: ListOptions = {}): Promise<string[]> {
     this.#resolve(directory)
     const skip = (path: string, error: unknown): void => {

@@ -26,6 +26,8 @@ interface KnownObject {
 
 interface Listing {
   readonly paths: readonly string[]
+  /** Names of the directories in it, where it was asked for itself alone. */
+  readonly folders: ReadonlySet<string>
   /** Whether there is anything, directories included. */
   readonly isEmpty: boolean
 }
@@ -92,6 +94,11 @@ export class S3Store implements Store {
   async list(directory: string, { recursive = false, after, onPaths }: ListOptions = {}): Promise<string[]> {
     const { paths } = await this.#list(directory, !recursive, after, onPaths)
     return [...paths].sort()
+  }
+
+  readonly folders = async (directory: string): Promise<string[]> => {
+    const { folders } = await this.#list(directory, true)
+    return [...folders].sort()
   }
 
   /** A listing of the directory tells it, which serves all questions for its files in a turn of the event loop. */
@@ -320,6 +327,7 @@ export class S3Store implements Store {
     const inside = this.#inside(directory)
     const prefix = this.#key(inside === '' ? '' : `${inside}/`)
     const paths: string[] = []
+    const folders = new Set<string>()
     let isEmpty = true
     const startAfter = after && this.#key(this.#inside(after))
     for await (const page of this.#pages({ prefix, isFlat, startAfter }, true)) {
@@ -327,9 +335,10 @@ export class S3Store implements Store {
       // Some consoles make an empty object of a "folder".
       const some = page.paths.filter(path => !path.endsWith('/') && path !== '')
       for (const path of some) paths.push(path)
+      for (const folder of page.prefixes) folders.add(folder.slice(prefix.length, -1))
       await onPaths?.(some)
     }
-    return { paths, isEmpty }
+    return { paths, folders, isEmpty }
   }
 
   /**

@@ -1,0 +1,195 @@
+/** `trialscan scan` of several trials: one table with a column `trial`, or a directory with a part for each. */
+
+import {
+  parseReductions,
+  type RowFilter,
+  type Scan,
+  type TableFormatName,
+  tableBytes,
+  trialFingerprint,
+} from '../../index.js'
+import type { FormatOf } from '../format/formats.js'
+import { rowLines } from '../format/lines.js'
+import { counted, countText } from '../format/number.js'
+import { type Output, writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectReplaceable } from '../real-path.js'
+import { matchingRows, newTally } from '../scan/matching-rows.js'
+import { Partitions, type PartState } from '../scan/partitions.js'
+import { asked, metadataOf, rowWriterFor, type SettledScan, scanOptions, writeRows } from '../scan/rows.js'
+import { Losses, opened } from '../scan/trials.js'
+import { colorsFor, note, safe } from '../terminal.js'
+import { VERSION } from '../version.js'
+
+/** @param inDirectory whether `--out` is a directory @returns the exit code */
+export async function scanMany(
+  paths: readonly string[],
+  inDirectory: boolean,
+  flags: SettledScan,
+  filter: RowFilter | null,
+  signal: AbortSignal,
+): Promise<number> {
+  const { out, format, onTerminal } = flags
+  if (out !== undefined) for (const path of paths) await expectReplaceable(path, out)
+  const losses = new Losses(flags.failFast ?? false)
+  const progress = new Progress(onTerminal, 'trials')
+  const scans = new Scans(paths, flags, filter, losses, progress, signal)
+  try {
+    if (inDirectory) await writeParts(out!, paths, scans, flags)
+    else if (format === 'parquet' || format === 'arrow') {
+      await writeTo(out, output => writeTable(scans, format, metadataOf(paths, flags), output))
+    } else await writeTo(out, output => writeText(scans, format, flags, filter, output))
+    progress.stop()
+    return losses.tell(paths.length)
+  } finally {
+    progress.stop()
+  }
+}
+
+/** The scans of trials, one after the other. */
+class Scans {
+  readonly #paths: readonly string[]
+  readonly #flags: SettledScan
+  readonly #filter: RowFilter | null
+  readonly losses: Losses
+  readonly #progress: Progress
+  readonly #signal: AbortSignal
+
+  constructor(
+    paths: readonly string[],
+    flags: SettledScan,
+    filter: RowFilter | null,
+    losses: Losses,
+    progress: Progress,
+    signal: AbortSignal,
+  ) {
+    this.#paths = paths
+    this.#flags = flags
+    this.#filter = filter
+    this.losses = losses
+    this.#progress = progress
+    this.#signal = signal
+  }
+
+  async *all() {
+    let done = 0
+    for await (const { path, trial } of opened(this.#paths, this.#flags, this.losses)) {
+      this.#signal.throwIfAborted()
+      let scan: Scan | null = null
+      try {
+        scan = trial.scan({ ...scanOptions(this.#flags, this.#filter), signal: this.#signal })
+      } catch (error) {
+        // Such as a collection that this trial does not have.
+        this.losses.trial(path, error)
+      }
+      if (scan !== null) {
+        yield { trial: path, scan, opened: trial }
+        const { stats, firstError, problems } = scan
+        // A scan that nobody read has nothing to tell: its rows are there already.
+        if (stats.jobs > 0 || stats.rows > 0 || problems.length > 0) {
+          const messages = problems.map(({ message }) => message)
+          this.losses.rows(path, stats.rows, stats.failedRows, firstError?.message ?? null, messages)
+        }
+      }
+      this.#progress.update({ doneRows: ++done, totalRows: this.#paths.length })
+    }
+  }
+}
+
+async function writeTable(
+  scans: Scans,
+  format: TableFormatName,
+  metadata: Readonly<Record<string, string>>,
+  output: Output,
+): Promise<void> {
+  for await (const bytes of tableBytes(scans.all(), format, { metadata })) await output.writeBytes(bytes)
+}
+
+async function writeText(
+  scans: Scans,
+  format: Exclude<FormatOf<'scan'>, TableFormatName>,
+  flags: SettledScan,
+  filter: RowFilter | null,
+  output: Output,
+): Promise<void> {
+  const { onTerminal } = flags
+  const named = asked(flags.reductions)
+  const { bold } = colorsFor(onTerminal ? process.stdout : null)
+  let isFirst = true
+  for await (const { trial: path, scan, opened } of scans.all()) {
+    if (format === 'table' || filter !== null || onTerminal) {
+      if (format === 'table') await output.write(`${isFirst ? '' : '\n'}${bold(safe(path))}\n`)
+      const reductions = parseReductions(named ?? 'all')
+      const writer =
+        format === 'table'
+          ? rowWriterFor(opened, flags, format, onTerminal)
+          : rowLines(format, reductions, onTerminal, path)
+      const rows = filter === null ? scan : matchingRows(scan, filter, newTally(), named)
+      if (typeof writer !== 'string')
+        await writeRows(rows, isFirst || format === 'table' ? writer : { ...writer, head: '' }, output)
+    } else {
+      let isHead = format === 'csv'
+      for await (const lines of scan.lines(format, path)) {
+        if (isFirst || !isHead) await output.writeBytes(lines)
+        isHead = false
+      }
+    }
+    isFirst = false
+  }
+}
+
+/** A part for each trial. With `--resume` those that are there, of the same trial and the same options, stay. */
+async function writeParts(out: string, paths: readonly string[], scans: Scans, flags: SettledScan): Promise<void> {
+  const parts = await Partitions.open(out)
+  const options = optionsText(flags)
+  let kept = 0
+  for await (const { trial, scan, opened } of scans.all()) {
+    const fingerprint = await trialFingerprint(opened)
+    const known = flags.resume ? await parts.stateOf(trial) : null
+    if (known !== null && known.version === VERSION && known.fingerprint === fingerprint && known.options === options) {
+      kept++
+      scans.losses.rows(trial, known.rows, known.failedRows, known.firstError, known.problems)
+      continue
+    }
+    await parts.write(trial, async file => {
+      const metadata = metadataOf([trial], flags)
+      for await (const bytes of tableBytes(scan, 'parquet', { trial, metadata })) await file.write(bytes)
+      const { stats, firstError, problems } = scan
+      return {
+        version: VERSION,
+        trial,
+        fingerprint,
+        options,
+        rows: stats.rows,
+        failedRows: stats.failedRows,
+        firstError: firstError?.message ?? null,
+        problems: problems.map(({ message }) => message),
+      } satisfies PartState
+    })
+  }
+  await parts.finish()
+  if (flags.resume) note(`${countText(kept)} of ${counted(paths.length, 'trial')} had been scanned before`)
+}
+
+/** Those that decide what the rows of a part are. */
+function optionsText({
+  tensor,
+  collection,
+  steps,
+  modeSteps,
+  mode,
+  worker,
+  reductions,
+  checkLevel,
+}: SettledScan): string {
+  return JSON.stringify([
+    tensor ?? null,
+    collection ?? null,
+    steps?.text ?? null,
+    modeSteps?.text ?? null,
+    mode ?? null,
+    worker ?? null,
+    parseReductions(asked(reductions) ?? 'all'),
+    checkLevel ?? null,
+  ])
+}

@@ -1,0 +1,99 @@
+/** Chosen columns of rows as lines. Values are written as `scan` writes them. */
+
+import { type ColumnValue, type RowColumn, rowText, type ScanRow, type TrialscanError } from '../../index.js'
+import { type Colors, columnLines, safe, safeJson, safeName } from '../terminal.js'
+import { csvLine } from './lines.js'
+import {
+  bucketsText,
+  complexText,
+  isComplex,
+  isHistogram,
+  isSketch,
+  jsonNumber,
+  plainNumber,
+  shapeText,
+  shortNumber,
+} from './number.js'
+
+/** What is printed of a row. It holds nothing else of it, least of all the moments, which hold on to those of many rows. */
+export interface Cells {
+  readonly values: readonly ColumnValue[]
+  readonly error: TrialscanError | undefined
+}
+
+export function cellsOf(row: ScanRow, columns: readonly RowColumn[]): Cells {
+  return { values: columns.map(column => column.value(row)), error: row.error }
+}
+
+/** With a header, in lines of aligned columns. */
+export function* cellTable(rows: readonly Cells[], columns: readonly RowColumn[], colors: Colors): Generator<string> {
+  const head = columns.map(({ name }) => colors.bold(safe(name)))
+  const body = rows.map(({ values, error }) => {
+    const texts = values.map((value, i) => shownText(value, columns[i]!, colors))
+    return error ? [...texts, colors.red(safe(`${error.code}: ${error.message}`))] : texts
+  })
+  const right = columns.flatMap(({ kind }, i) => (kind === 'number' ? [i] : []))
+  yield* columnLines([head, ...body], right)
+}
+
+function shownText(value: ColumnValue, { name, reduction }: RowColumn, colors: Colors): string {
+  if (name === 'tensor' && value === null) return '(all of the step)'
+  if (typeof value === 'string') return safeName(value)
+  if (reduction === null) return cellText(value)
+  if (typeof value === 'number' || typeof value === 'bigint') return red(shortNumber(value), colors)
+  if (isComplex(value)) return red(complexText(value, shortNumber), colors)
+  return cellText(value)
+}
+
+function red(number: string, colors: Colors): string {
+  return /Inf|NaN/.test(number) ? colors.red(number) : number
+}
+
+/** With a header, as RFC 4180 says. */
+export function* cellCsv(
+  rows: readonly Cells[],
+  columns: readonly RowColumn[],
+  onTerminal: boolean,
+): Generator<string> {
+  yield csvLine(
+    columns.map(({ name }) => name),
+    onTerminal,
+  )
+  for (const { values } of rows) yield csvLine(values.map(cellText), onTerminal)
+}
+
+/** All digits, and empty for null. */
+function cellText(value: ColumnValue): string {
+  if (value === null) return ''
+  if (typeof value === 'number' || typeof value === 'bigint') return plainNumber(value)
+  if (typeof value === 'string') return value
+  if (typeof value === 'boolean') return String(value)
+  if (isComplex(value)) return complexText(value)
+  if (isHistogram(value)) return value.counts.join(' ')
+  if (isSketch(value)) return bucketsText(value)
+  return shapeText(value)
+}
+
+/** An object a line. Reductions that a row does not have are left out. */
+export function* cellJson(
+  rows: readonly Cells[],
+  columns: readonly RowColumn[],
+  onTerminal: boolean,
+): Generator<string> {
+  for (const { values, error } of rows) {
+    const members = values.flatMap((value, i) => {
+      const { name, reduction } = columns[i]!
+      return value === null && reduction !== null ? [] : [`${JSON.stringify(name)}:${jsonText(value)}`]
+    })
+    if (error) members.push(`"error":${JSON.stringify(rowText.errorObject(error))}`)
+    const json = `{${members.join(',')}}`
+    yield `${onTerminal ? safeJson(json) : json}\n`
+  }
+}
+
+function jsonText(value: ColumnValue): string {
+  if (typeof value === 'number' || typeof value === 'bigint') return jsonNumber(value)
+  if (isComplex(value)) return `{"re":${jsonNumber(value.re)},"im":${jsonNumber(value.im)}}`
+  if (isHistogram(value)) return `{"counts":[${value.counts}],"edges":[${value.edges.map(jsonNumber)}]}`
+  return JSON.stringify(value)
+}

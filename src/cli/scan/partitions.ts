@@ -1,0 +1,118 @@
+/**
+ * A table in a directory: `trial=…/part-00000.parquet` for each trial, as Hive names partitions. Each file appears when it is whole, and
+ * `_SUCCESS` when all are; without it the table is not taken for whole.
+ */
+
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { OutputFile, StoreError } from '../../index.js'
+
+/** There when a table is whole. */
+export const WHOLE = '_SUCCESS'
+const PART = 'part-00000.parquet'
+/** What a part was made of. Readers of tables skip names that begin with `_`. */
+const STATE = '_trialscan.json'
+/** Bytes of a file's name, less those of `trial=`. */
+const MAX_NAME_BYTES = 240
+
+/** How a trial was scanned, and what came of it. */
+export interface PartState {
+  /** Of trialscan. */
+  readonly version: string
+  readonly trial: string
+  /** Of the trial's files. */
+  readonly fingerprint: string
+  /** The options that decide what the rows are. */
+  readonly options: string
+  readonly rows: number
+  readonly failedRows: number
+  readonly firstError: string | null
+  readonly problems: readonly string[]
+}
+
+/** Whether `--out` is a directory: one that is there, or a name that ends as one. */
+export async function isDirectoryOut(out: string): Promise<boolean> {
+  if (/[\\/]$/.test(out)) return true
+  return stat(out).then(
+    there => there.isDirectory(),
+    () => false,
+  )
+}
+
+export class Partitions {
+  readonly #root: string
+
+  private constructor(root: string) {
+    this.#root = root
+  }
+
+  /** From here on the table is not whole. */
+  static async open(root: string): Promise<Partitions> {
+    await written(root, async () => {
+      await mkdir(root, { recursive: true })
+      await rm(join(root, WHOLE), { force: true })
+    })
+    return new Partitions(root)
+  }
+
+  /** What is known of a part that is whole; null: there is none. */
+  async stateOf(trial: string): Promise<PartState | null> {
+    const folder = this.#folder(trial)
+    if (!existsSync(join(folder, PART))) return null
+    try {
+      return JSON.parse(await readFile(join(folder, STATE), 'utf8')) as PartState
+    } catch {
+      // Without it the part is written anew.
+      return null
+    }
+  }
+
+  /** Writes a part in place of the one that is there. @param work writes its bytes and says what came of it */
+  async write(trial: string, work: (file: OutputFile) => Promise<PartState>): Promise<void> {
+    const folder = this.#folder(trial)
+    await rm(join(folder, STATE), { force: true })
+    const file = await OutputFile.create(join(folder, PART), { makesDirectory: true })
+    const remove = (): void => file.remove()
+    process.once('exit', remove)
+    try {
+      const state = await work(file)
+      await file.commit()
+      await written(folder, () => writeFile(join(folder, STATE), `${JSON.stringify(state)}\n`))
+    } catch (error) {
+      await file.discard()
+      throw error
+    } finally {
+      process.removeListener('exit', remove)
+    }
+  }
+
+  /** All parts are there. */
+  async finish(): Promise<void> {
+    await written(this.#root, () => writeFile(join(this.#root, WHOLE), ''))
+  }
+
+  #folder(trial: string): string {
+    return join(this.#root, `trial=${folderName(trial)}`)
+  }
+}
+
+/** A name that files can have: percent-encoded, as Hive does; of a long one the beginning, and a digest of all of it. */
+function folderName(trial: string): string {
+  const encoded = encodeURIComponent(trial).replaceAll('*', '%2A')
+  if (encoded.length <= MAX_NAME_BYTES)
+    return encoded === '.' || encoded === '..' ? encoded.replaceAll('.', '%2E') : encoded
+  const digest = createHash('sha256').update(trial).digest('hex').slice(0, 16)
+  return `${encoded.slice(0, MAX_NAME_BYTES - digest.length - 1)}-${digest}`
+}
+
+async function written<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const { message } = error as Error
+    throw new StoreError('Unavailable', `cannot write ${path}: ${message}`, { url: pathToFileURL(path).href }, error)
+  }
+}

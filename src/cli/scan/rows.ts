@@ -1,0 +1,124 @@
+/** What commands that scan have in common: how the options say what to scan, and how rows are written. */
+
+import {
+  type CheckLevel,
+  parseReductions,
+  REDUCTIONS,
+  type RowFilter,
+  type RowFormatName,
+  type Scan,
+  type ScanOptions,
+  type ScanRow,
+  type StatisticName,
+  type TableFormatName,
+  type Trial,
+  tableBytes,
+} from '../../index.js'
+import type { FormatOf } from '../format/formats.js'
+import { type RowWriter, rowLines } from '../format/lines.js'
+import { tableFormat } from '../format/table.js'
+import type { settle } from '../options/given.js'
+import type { S3Flags } from '../options/s3.js'
+import type { Output } from '../output.js'
+import { colorsFor } from '../terminal.js'
+import { VERSION } from '../version.js'
+import { type SelectionFlags, selectionOf } from './selection.js'
+
+export interface ScanFlags extends SelectionFlags, S3Flags {
+  readonly reductions?: readonly string[]
+  readonly where?: string
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+  readonly format?: FormatOf<'scan'>
+  readonly out?: string
+  readonly resume?: boolean
+  readonly failFast?: boolean
+  readonly stats?: boolean
+}
+
+const TABLE_REDUCTIONS: readonly StatisticName[] = ['min', 'max', 'mean', 'std', 'l2']
+
+/** What is settled before a scan begins. */
+export type SettledScan = ReturnType<typeof settle<'scan', ScanFlags>>
+
+/** How a scan that the options ask for is done. */
+export function scanOptions(flags: SettledScan, filter: RowFilter | null): ScanOptions {
+  const { checkLevel, threads, memory } = flags
+  const named = asked(flags.reductions)
+  return {
+    ...selectionOf(flags),
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    reductions: filter === null ? (named ?? 'all') : [...(named ?? REDUCTIONS), ...filter.reductions],
+    ...(checkLevel && { checkLevel }),
+    timed: flags.stats === true,
+  }
+}
+
+/** Rows that come as text from the threads that made them. */
+export async function writeLines(rows: Scan, format: RowFormatName, output: Output): Promise<void> {
+  for await (const lines of rows.lines(format)) await output.writeBytes(lines)
+}
+
+/** Tables, rows for a terminal, and those of an expression become text here. */
+export async function writeRows(rows: AsyncIterable<ScanRow>, format: RowWriter, output: Output): Promise<void> {
+  await output.write(format.head)
+  for await (const row of rows) {
+    const written = output.write(format.line(row))
+    if (written) await written
+  }
+}
+
+export async function writeTable(
+  rows: Scan,
+  format: TableFormatName,
+  trial: string,
+  flags: ScanFlags,
+  output: Output,
+): Promise<void> {
+  const options = { trial, metadata: metadataOf([trial], flags) }
+  for await (const bytes of tableBytes(rows, format, options)) await output.writeBytes(bytes)
+}
+
+/** What a table says of itself. */
+export function metadataOf(
+  trials: readonly string[],
+  { checkLevel = 'minimal' }: ScanFlags,
+): Readonly<Record<string, string>> {
+  return {
+    'trialscan.version': VERSION,
+    'trialscan.trial': trials.length === 1 ? trials[0]! : JSON.stringify(trials),
+    'trialscan.arguments': JSON.stringify(process.argv.slice(2)),
+    'trialscan.check_level': checkLevel,
+  }
+}
+
+export function rowWriterFor(
+  trial: Trial,
+  flags: ScanFlags,
+  format: Exclude<FormatOf<'scan'>, TableFormatName>,
+  onTerminal: boolean,
+): RowWriter | RowFormatName {
+  if (format === 'table') {
+    const scope = {
+      names: trial.tensorNames(flags.tensor && { regex: flags.tensor }),
+      workers: flags.worker ?? trial.workers(),
+      modes: trial.modes(),
+      lastStep: trial.steps({ showIncompleteSteps: true }).at(-1) ?? 0,
+    }
+    return tableFormat(
+      flags.reductions === undefined ? TABLE_REDUCTIONS : (asked(flags.reductions) ?? REDUCTIONS),
+      scope,
+      colorsFor(onTerminal ? process.stdout : null),
+    )
+  }
+  if (!onTerminal && flags.where === undefined) return format
+  return rowLines(format, asked(flags.reductions) ?? REDUCTIONS, onTerminal)
+}
+
+/** The names, where `all` may be one of them; alone, it is the default: those of the eighteen that a dtype has. */
+export function asked(names: readonly string[] | undefined): readonly StatisticName[] | undefined {
+  if (names === undefined || (names.length === 1 && names[0] === 'all')) return undefined
+  return parseReductions(names.flatMap((name): readonly string[] => (name === 'all' ? REDUCTIONS : [name])))
+}

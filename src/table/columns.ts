@@ -1,0 +1,93 @@
+/** The columns of a row: all that a scan tells of a tensor at a step, by name. */
+
+import type { ReductionValue } from '../engine/moments.js'
+import type { Distribution, ElementHistogram } from '../engine/statistics/distribution.js'
+import { isHistogramName, isStatisticName, STATISTIC_NAMES } from '../engine/statistics/statistic.js'
+import { nearestNames, quote, UsageError } from '../errors.js'
+import { reductionOf, type ScanRow } from '../job/row.js'
+import type { StatisticName } from '../types.js'
+
+/**
+ * What the values of a column are, where a row has one. Numbers can be bigints, for all digits of 64-bit integers, and
+ * complex; a distribution is a histogram or a sketch.
+ */
+export type ColumnKind = 'number' | 'text' | 'truth' | 'shape' | 'distribution'
+
+/** Null for what a row does not have. */
+export type ColumnValue =
+  | ReductionValue
+  | bigint
+  | string
+  | boolean
+  | readonly number[]
+  | ElementHistogram
+  | Distribution
+  | null
+
+export interface RowColumn {
+  readonly name: string
+  readonly kind: ColumnKind
+  /** What a scan must be asked for, if it has the column only then. */
+  readonly reduction: StatisticName | null
+  /** What a row has in this column. */
+  value(row: ScanRow): ColumnValue
+}
+
+function column(name: string, kind: ColumnKind, value: RowColumn['value']): [string, RowColumn] {
+  return [name, { name, kind, reduction: null, value }]
+}
+
+/** The columns that are no reductions. */
+const PLACES: ReadonlyMap<string, RowColumn> = new Map([
+  column('tensor', 'text', row => row.tensor),
+  column('step', 'number', row => row.step),
+  column('mode', 'text', row => row.mode),
+  column('mode_step', 'number', row => row.modeStep),
+  column('worker', 'text', row => row.worker),
+  column('dtype', 'text', row => row.dtype),
+  column('shape', 'shape', row => row.shape),
+  column('rank', 'number', row => row.shape?.length ?? null),
+  column('size', 'number', row => row.shape?.reduce((product, length) => product * length, 1) ?? null),
+  column('saved', 'truth', row => row.saved),
+  column('error_code', 'text', row => row.error?.code ?? null),
+  column('error_message', 'text', row => row.error?.message ?? null),
+])
+
+/** The column of that name, in any case; undefined if there is none. */
+export function columnOf(given: string): RowColumn | undefined {
+  const name = given.toLowerCase()
+  const place = PLACES.get(name)
+  if (place !== undefined || !isStatisticName(name)) return place
+  const kind = isHistogramName(name) || name === 'sketch' ? 'distribution' : 'number'
+  return { name, kind, reduction: name, value: row => reductionOf(row, name) ?? null }
+}
+
+/** For a name that no column has: the nearest that there are, or all. */
+export function nearestColumns(name: string): { readonly nearest: readonly string[]; readonly hint: string } {
+  const known = [...PLACES.keys(), ...STATISTIC_NAMES]
+  const nearest = nearestNames(
+    name,
+    known.filter(known => !known.includes('<')),
+  )
+  return {
+    nearest,
+    hint: nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `there are ${known.join(', ')}`,
+  }
+}
+
+/**
+ * The columns of rows by their names: `tensor`, `step`, `mode`, `mode_step`, `worker`, `dtype`, `shape`, `rank`, `size`, `saved`,
+ * `error_code`, `error_message`, and every reduction that a scan can be asked for.
+ * @throws UsageError that names the nearest known ones
+ */
+export function parseColumns(names: readonly string[]): readonly RowColumn[] {
+  if (!Array.isArray(names) || !names.every(name => typeof name === 'string')) {
+    throw new UsageError(`expected names of columns in an array, got ${Array.isArray(names) ? 'others' : typeof names}`)
+  }
+  return names.map(name => {
+    const found = columnOf(name)
+    if (found !== undefined) return found
+    const { nearest, hint } = nearestColumns(name)
+    throw new UsageError(`expected the name of a column, got ${quote(name)}; ${hint}`, { name, nearest })
+  })
+}

@@ -1,0 +1,97 @@
+/** What the operators of an expression do. Integers are exact, however large; NaN is as IEEE 754 has it. */
+
+/** A number, or a 64-bit integer with all its digits. */
+export type Real = number | bigint
+
+export type ComparisonSign = '=' | '==' | '!=' | '<>' | '<' | '<=' | '>' | '>='
+export type ArithmeticSign = '+' | '-' | '*' | '/'
+
+/** Between numbers, or between texts by their UTF-16 units. JavaScript compares a bigint with a number exactly. */
+export function comparison<T extends Real | string>(sign: ComparisonSign): (a: T, b: T) => boolean {
+  switch (sign) {
+    case '=':
+    case '==':
+      return isEqual
+    case '!=':
+    case '<>':
+      return (a, b) => !isEqual(a, b)
+    case '<':
+      return (a, b) => a < b
+    case '<=':
+      return (a, b) => a <= b
+    case '>':
+      return (a, b) => a > b
+    case '>=':
+      return (a, b) => a >= b
+  }
+}
+
+/** NaN is equal to nothing. */
+export function isEqual<T extends Real | string>(a: T, b: T): boolean {
+  return typeof a === typeof b ? a === b : a <= b && a >= b
+}
+
+/** Larger integers become float64, so that an expression can't make numbers of any length. */
+const MAX_INTEGER = 2n ** 128n
+
+/** Integers beyond 2^53 are exact beside other integers, except when divided. */
+export function calculate(sign: ArithmeticSign, a: Real, b: Real): Real {
+  if (typeof a === 'number' && typeof b === 'number') return onNumbers(sign, a, b)
+  if (sign === '/' || !isInteger(a) || !isInteger(b)) return onNumbers(sign, Number(a), Number(b))
+  const [x, y] = [BigInt(a), BigInt(b)]
+  const result = sign === '+' ? x + y : sign === '-' ? x - y : x * y
+  return result > MAX_INTEGER || result < -MAX_INTEGER ? Number(result) : result
+}
+
+function onNumbers(sign: ArithmeticSign, a: number, b: number): number {
+  switch (sign) {
+    case '+':
+      return a + b
+    case '-':
+      return a - b
+    case '*':
+      return a * b
+    case '/':
+      return a / b
+  }
+}
+
+function isInteger(value: Real): boolean {
+  return typeof value === 'bigint' || Number.isSafeInteger(value)
+}
+
+/** A literal. Integers beyond 2^53 keep their digits, within reason. */
+export function realOf(text: string): Real {
+  const value = Number(text)
+  return Number.isSafeInteger(value) || !/^\d{1,40}$/.test(text) ? value : BigInt(text)
+}
+
+/** SQL's LIKE: `%` is any text, `_` any one character; upper and lower case differ. Linear in the text for each `%`. */
+export function isLike(text: string, pattern: string): boolean {
+  let at = 0
+  let next = 0
+  // Where the last % stands, and where the text behind what it has taken begins.
+  let star = -1
+  let taken = 0
+  while (at < text.length) {
+    const wanted = pattern[next]
+    if (wanted === '%') {
+      star = next++
+      taken = at
+    } else if (wanted === '_' || (next < pattern.length && wanted === text[at])) {
+      at += wanted === '_' ? lengthAt(text, at) : 1
+      next++
+    } else if (star >= 0) {
+      taken += lengthAt(text, taken)
+      at = taken
+      next = star + 1
+    } else return false
+  }
+  while (pattern[next] === '%') next++
+  return next === pattern.length
+}
+
+/** 2 for a character of two UTF-16 units. */
+function lengthAt(text: string, at: number): number {
+  return text.codePointAt(at)! > 0xffff ? 2 : 1
+}

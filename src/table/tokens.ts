@@ -1,0 +1,76 @@
+/** The words of an expression. */
+
+import { quote, UsageError } from '../errors.js'
+
+/** `word`: a name or one of SQL's words; `sign`: an operator, a parenthesis or a comma. */
+export interface Token {
+  readonly kind: 'word' | 'number' | 'text' | 'sign' | 'end'
+  /** As it is written; of a text, what it says. */
+  readonly text: string
+  /** Where it begins and where it ends, from 0. */
+  readonly start: number
+  readonly end: number
+}
+
+const BLANKS = /\s*/y
+/** Each kind of token; names of percentiles have a dot, approximate ones a tilde. */
+const PATTERNS: readonly (readonly [Token['kind'], RegExp])[] = [
+  ['number', /(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w.])/iy],
+  ['word', /~?[a-z_]\w*(?:\.\d+)?(?![\w.])/iy],
+  ['text', /'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*"/y],
+  ['sign', /==|!=|<>|<=|>=|[-+*/<>=(),]/y],
+]
+/** What is shown of text that is no token. */
+const STRAY = /&&|\|\||[\w.~]+|./suy
+
+/** How other languages spell what SQL has a word for. */
+const SQL_WORDS: Readonly<Record<string, string>> = { '&&': 'and', '||': 'or', '!': 'not', '~': 'like' }
+
+/** The tokens of an expression, with an end behind the last. @throws UsageError for a character that begins none */
+export function tokensOf(source: string): readonly Token[] {
+  const tokens: Token[] = []
+  let at = 0
+  for (;;) {
+    at += matchAt(BLANKS, source, at)!.length
+    if (at >= source.length) break
+    const token = tokenAt(source, at)
+    tokens.push(token)
+    at = token.end
+  }
+  return [...tokens, { kind: 'end', text: '', start: source.length, end: source.length }]
+}
+
+function tokenAt(source: string, start: number): Token {
+  for (const [kind, pattern] of PATTERNS) {
+    const text = matchAt(pattern, source, start)
+    if (text === undefined) continue
+    const end = start + text.length
+    if (kind !== 'text') return { kind, text, start, end }
+    const mark = text[0]!
+    return { kind, text: text.slice(1, -1).replaceAll(mark + mark, mark), start, end }
+  }
+  const stray = matchAt(STRAY, source, start)!
+  if (stray === "'" || stray === '"') throw wrong(source, start, `a closing ${stray}`, 'none')
+  const word = SQL_WORDS[stray]
+  const expected = 'a column, a number, a quoted text or an operator'
+  throw wrong(source, start, expected, quote(stray), word && `write ${word}`)
+}
+
+function matchAt(pattern: RegExp, source: string, at: number): string | undefined {
+  pattern.lastIndex = at
+  return pattern.exec(source)?.[0]
+}
+
+/** The error for an expression. @param at where it is wrong, from 0 */
+export function wrong(
+  source: string,
+  at: number,
+  expected: string,
+  got: string,
+  hint?: string,
+  fields: Readonly<Record<string, unknown>> = {},
+): UsageError {
+  const place = `at character ${at + 1} of ${quote(source)}`
+  const advice = hint === undefined ? '' : `; ${hint}`
+  return new UsageError(`expected ${expected} ${place}, got ${got}${advice}`, { expression: source, at, ...fields })
+}

@@ -1,0 +1,358 @@
+/** An expression over a row, as SQL's WHERE has it: `nan_count > 0 and tensor like 'gradient/%'`. */
+
+import { quote, UsageError } from '../errors.js'
+import { type ScanRow, shapeText } from '../job/row.js'
+import type { StatisticName } from '../types.js'
+import { columnOf, nearestColumns, type RowColumn } from './columns.js'
+import {
+  type ArithmeticSign,
+  type ComparisonSign,
+  calculate,
+  comparison,
+  isEqual,
+  isLike,
+  type Real,
+  realOf,
+} from './operators.js'
+import { Source } from './source.js'
+import { wrong } from './tokens.js'
+
+/** Which rows are meant. */
+export interface RowFilter {
+  /** The expression as it was given. */
+  readonly text: string
+  /** The columns that it names, in their order. */
+  readonly columns: readonly string[]
+  /** What a scan must be asked for, so that its rows have these columns. */
+  readonly reductions: readonly StatisticName[]
+  /** Whether the expression is true for a row: neither false nor unknown. */
+  test(row: ScanRow): boolean
+}
+
+/** A value of a row that an expression computes; null if the row lacks something for it. */
+type Read<V> = (row: ScanRow) => V | null
+
+interface Of<K extends string, V> {
+  readonly kind: K
+  readonly read: Read<V>
+  /** Where it stands. */
+  readonly start: number
+  readonly end: number
+}
+type NumberTerm = Of<'number', Real>
+type TextTerm = Of<'text', string>
+type TruthTerm = Of<'truth', boolean>
+type Term = NumberTerm | TextTerm | TruthTerm
+
+/** In words: what is expected, and what something is. */
+const KINDS = { number: 'a number', text: 'a text', truth: 'a condition' } as const
+const COMPARISONS: ReadonlySet<string> = new Set(['=', '==', '!=', '<>', '<', '<=', '>', '>='])
+const RESERVED: ReadonlySet<string> = new Set(['and', 'or', 'not', 'like', 'in', 'between', 'is', 'null'])
+const NUMBER_WORDS: ReadonlyMap<string, number> = new Map([
+  ['nan', Number.NaN],
+  ['inf', Number.POSITIVE_INFINITY],
+  ['infinity', Number.POSITIVE_INFINITY],
+])
+/**
+ * Reads an expression: comparisons of columns, numbers and texts, with `and`, `or`, `not`, `between`, `in`, `like`, `is null`, `is nan`
+ * and arithmetic. docs/cli.md has all of it.
+ * @throws UsageError that says where it is wrong, what was expected and what stands there
+ */
+export function parseWhere(text: string): RowFilter {
+  if (typeof text !== 'string') throw new UsageError(`expected an expression as text, got ${typeof text}`)
+  const parser = new Parser(text)
+  const { read } = parser.whole()
+  const columns = [...parser.columns.values()]
+  return {
+    text,
+    columns: columns.map(({ name }) => name),
+    reductions: columns.flatMap(({ reduction }) => reduction ?? []),
+    test: row => read(row) === true,
+  }
+}
+
+/** Recursive descent, a method for each level of precedence. Repeated operators are lists, not deeper and deeper calls. */
+class Parser {
+  readonly columns = new Map<string, RowColumn>()
+  readonly #source: Source
+
+  constructor(text: string) {
+    this.#source = new Source(text)
+  }
+
+  whole(): TruthTerm {
+    const condition = this.#as('truth', this.#either())
+    if (this.#source.token.kind !== 'end') throw this.#source.unexpected('an operator or the end')
+    return condition
+  }
+
+  #either(): Term {
+    return this.#joined('or', true, () => this.#both())
+  }
+
+  #both(): Term {
+    return this.#joined('and', false, () => this.#negation())
+  }
+
+  /** Conditions joined by a word. @param decisive what one of them has to be to decide all */
+  #joined(word: string, decisive: boolean, next: () => Term): Term {
+    const first = next()
+    if (!this.#source.is(word)) return first
+    const reads = [this.#as('truth', first).read]
+    while (this.#source.take(word)) reads.push(this.#as('truth', next()).read)
+    return this.#term('truth', first.start, row => {
+      let result: boolean | null = !decisive
+      for (const read of reads) {
+        const value = read(row)
+        if (value === decisive) return decisive
+        if (value === null) result = null
+      }
+      return result
+    })
+  }
+
+  #negation(): Term {
+    const { start } = this.#source.token
+    if (!this.#source.take('not')) return this.#predicate()
+    const { read } = this.#source.nested(() => this.#as('truth', this.#negation()))
+    return this.#term('truth', start, negated(read))
+  }
+
+  #predicate(): Term {
+    const left = this.#sum()
+    if (COMPARISONS.has(this.#source.token.text) && this.#source.token.kind === 'sign') return this.#compared(left)
+    if (this.#source.take('is')) return this.#test(left)
+    const isNegated = this.#source.take('not')
+    const read = this.#source.take('like')
+      ? this.#liked(left)
+      : this.#source.take('in')
+        ? this.#listed(left)
+        : this.#source.take('between')
+          ? this.#bounded(left)
+          : null
+    if (read !== null) return this.#term('truth', left.start, isNegated ? negated(read) : read)
+    if (isNegated) throw this.#source.unexpected('like, in or between')
+    return left
+  }
+
+  #compared(left: Term): Term {
+    const sign = this.#source.next().text as ComparisonSign
+    const { start } = left
+    const right = this.#sum()
+    if (left.kind === 'number') {
+      return this.#term('truth', start, both(left.read, this.#as('number', right).read, comparison<Real>(sign)))
+    }
+    if (left.kind === 'text') {
+      return this.#term('truth', start, both(left.read, this.#as('text', right).read, comparison<string>(sign)))
+    }
+    if (sign.includes('<') !== sign.includes('>')) throw this.#unlike('a number or a text', left)
+    const isSame = !sign.startsWith('!') && sign !== '<>'
+    return this.#term(
+      'truth',
+      start,
+      both(left.read, this.#as('truth', right).read, (a, b) => (a === b) === isSame),
+    )
+  }
+
+  /** What stands after `is`. The answer is never unknown. */
+  #test(left: Term): Term {
+    const isNegated = this.#source.take('not')
+    if (this.#source.take('null'))
+      return this.#term('truth', left.start, row => (left.read(row) === null) !== isNegated)
+    if (!this.#source.take('nan')) throw this.#source.unexpected(isNegated ? 'null or nan' : 'null, nan or not')
+    const { read } = this.#as('number', left)
+    return this.#term('truth', left.start, row => Number.isNaN(read(row)) !== isNegated)
+  }
+
+  #liked(left: Term): Read<boolean> {
+    return both(this.#as('text', left).read, this.#as('text', this.#sum()).read, isLike)
+  }
+
+  #bounded(left: Term): Read<boolean> {
+    const low = this.#sum()
+    this.#source.expect('and')
+    const high = this.#sum()
+    if (left.kind === 'number') return within(left.read, this.#as('number', low).read, this.#as('number', high).read)
+    return within(this.#as('text', left).read, this.#as('text', low).read, this.#as('text', high).read)
+  }
+
+  #listed(left: Term): Read<boolean> {
+    this.#source.expect('(')
+    const terms = [this.#sum()]
+    while (this.#source.take(',')) terms.push(this.#sum())
+    this.#source.expect(')')
+    if (left.kind === 'number') {
+      return among(
+        left.read,
+        terms.map(term => this.#as('number', term).read),
+      )
+    }
+    const { read } = this.#as('text', left)
+    return among(
+      read,
+      terms.map(term => this.#as('text', term).read),
+    )
+  }
+
+  #sum(): Term {
+    return this.#calculated(['+', '-'], () => this.#product())
+  }
+
+  #product(): Term {
+    return this.#calculated(['*', '/'], () => this.#signed())
+  }
+
+  #calculated(signs: readonly ArithmeticSign[], next: () => Term): Term {
+    const first = next()
+    const steps: { readonly sign: ArithmeticSign; readonly read: Read<Real> }[] = []
+    for (let sign = signs.find(sign => this.#source.is(sign)); sign; sign = signs.find(sign => this.#source.is(sign))) {
+      this.#source.next()
+      steps.push({ sign, read: this.#as('number', next()).read })
+    }
+    if (steps.length === 0) return first
+    const { read } = this.#as('number', first)
+    return this.#term('number', first.start, row => {
+      let result = read(row)
+      for (const { sign, read } of steps) {
+        const value = result === null ? null : read(row)
+        result = result === null || value === null ? null : calculate(sign, result, value)
+      }
+      return result
+    })
+  }
+
+  #signed(): Term {
+    const { start } = this.#source.token
+    const isNegative = this.#source.take('-')
+    if (!isNegative && !this.#source.take('+')) return this.#primary()
+    const { read } = this.#source.nested(() => this.#as('number', this.#signed()))
+    const negative = (row: ScanRow) => {
+      const value = read(row)
+      return value === null ? null : -value
+    }
+    return this.#term('number', start, isNegative ? negative : read)
+  }
+
+  #primary(): Term {
+    const { kind, text, start } = this.#source.token
+    if (this.#source.take('(')) {
+      const inner = this.#source.nested(() => this.#either())
+      this.#source.expect(')')
+      return { ...inner, start, end: this.#source.end }
+    }
+    if (kind === 'number') {
+      this.#source.next()
+      const value = realOf(text)
+      return this.#term('number', start, () => value)
+    }
+    if (kind === 'text') {
+      this.#source.next()
+      return this.#term('text', start, () => text)
+    }
+    const word = text.toLowerCase()
+    if (kind !== 'word' || RESERVED.has(word)) {
+      const hint = word === 'null' ? 'write is null or is not null' : undefined
+      throw this.#source.unexpected('a column, a number or a quoted text', hint)
+    }
+    const number = NUMBER_WORDS.get(word)
+    if (number !== undefined || word === 'true' || word === 'false') {
+      this.#source.next()
+      return number !== undefined
+        ? this.#term('number', start, () => number)
+        : this.#term('truth', start, () => word === 'true')
+    }
+    return this.#column(word)
+  }
+
+  #column(name: string): Term {
+    const { start } = this.#source.token
+    const column = columnOf(name)
+    if (column === undefined) {
+      const { nearest, hint } = nearestColumns(name)
+      throw this.#source.unexpected('the name of a column', hint, { nearest })
+    }
+    if (column.kind === 'distribution')
+      throw this.#source.unexpected('a column of numbers or texts', `${name} has many numbers`)
+    this.#source.next()
+    this.columns.set(column.name, column)
+    const { kind } = column
+    if (kind === 'number') return this.#term(kind, start, row => realIn(column, row))
+    if (kind === 'truth') return this.#term(kind, start, row => column.value(row) === true)
+    return this.#term('text', start, row => textIn(column, row))
+  }
+
+  #term(kind: 'number', start: number, read: Read<Real>): NumberTerm
+  #term(kind: 'text', start: number, read: Read<string>): TextTerm
+  #term(kind: 'truth', start: number, read: Read<boolean>): TruthTerm
+  #term(kind: Term['kind'], start: number, read: Read<never>): Term {
+    return { kind, read, start, end: this.#source.end }
+  }
+
+  #as<K extends Term['kind']>(kind: K, term: Term): Extract<Term, { kind: K }> {
+    if (term.kind !== kind) throw this.#unlike(KINDS[kind], term)
+    return term as Extract<Term, { kind: K }>
+  }
+
+  /** The error for a term of another kind. */
+  #unlike(expected: string, { kind, start, end }: Term) {
+    const got = `${quote(this.#source.text.slice(start, end))}, which is ${KINDS[kind]}`
+    return wrong(this.#source.text, start, expected, got)
+  }
+}
+
+/** Unknown if one of the two is. */
+function both<V>(a: Read<V>, b: Read<V>, decide: (a: V, b: V) => boolean): Read<boolean> {
+  return row => {
+    const left = a(row)
+    if (left === null) return null
+    const right = b(row)
+    return right === null ? null : decide(left, right)
+  }
+}
+
+/** Both ends are included. */
+function within<V extends Real | string>(value: Read<V>, low: Read<V>, high: Read<V>): Read<boolean> {
+  const isAbove = both(value, low, comparison<V>('>='))
+  const isBelow = both(value, high, comparison<V>('<='))
+  return row => {
+    const above = isAbove(row)
+    if (above === false) return false
+    const below = isBelow(row)
+    return below === false ? false : above && below
+  }
+}
+
+/** Unknown if it might be equal to one that is unknown. */
+function among<V extends Real | string>(value: Read<V>, reads: readonly Read<V>[]): Read<boolean> {
+  return row => {
+    const wanted = value(row)
+    if (wanted === null) return null
+    let result: boolean | null = false
+    for (const read of reads) {
+      const one = read(row)
+      if (one === null) result = null
+      else if (isEqual(wanted, one)) return true
+    }
+    return result
+  }
+}
+
+function negated(read: Read<boolean>): Read<boolean> {
+  return row => {
+    const value = read(row)
+    return value === null ? null : !value
+  }
+}
+
+/** Complex numbers, which have no order, are as those that are not there. */
+function realIn(column: RowColumn, row: ScanRow): Real | null {
+  const value = column.value(row)
+  return typeof value === 'number' || typeof value === 'bigint' ? value : null
+}
+
+/** Shapes are compared as text. */
+function textIn(column: RowColumn, row: ScanRow): string | null {
+  if (column.kind === 'shape') return row.shape === null ? null : shapeText(row.shape)
+  const value = column.value(row)
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,114 @@
+/** Trials that lie below a place: in a directory, or where a pattern leads. */
+
+import { pathOfUrl, QueryError, StoreError } from '../errors.js'
+import { COLLECTIONS_DIRECTORY, EVENTS_DIRECTORY, INDEX_DIRECTORY, isTensorBoardFile } from '../format/paths.js'
+import { checkOptions, optionsOf } from '../options.js'
+import { openStore, storeSpec } from '../store/open.js'
+import { S3_OPTIONS } from '../store/s3/options.js'
+import type { S3Options } from '../store/s3/spec.js'
+import type { Store } from '../store/store.js'
+
+export interface FindOptions {
+  /** How to reach S3. */
+  readonly s3?: S3Options
+}
+
+const FIND_OPTIONS = optionsOf<FindOptions>({ s3: S3_OPTIONS })
+
+/** What a trial consists of. Tornasole's have no index, some have lost theirs. */
+const PARTS: readonly string[] = [INDEX_DIRECTORY, EVENTS_DIRECTORY, COLLECTIONS_DIRECTORY]
+/** Directories below a place that are searched: deeper ones hold something else. */
+const MAX_DEPTH = 8
+/** Directories that are looked into: whoever names a whole disk should not wait for all of it. */
+const MAX_FOLDERS = 100_000
+
+/**
+ * The trials at a place, sorted: the directory itself if it is one, otherwise those below it. In a pattern `*` and `?` stand for any part
+ * of a name: `runs/*`, `s3://bucket/experiments/2024-*`. A directory is a trial if `index/`, `events/` or `collections/` lies in it;
+ * one of TensorBoard's event files is found by its own name or a pattern for it alone. If there is none below a directory, the
+ * directory itself is returned: whoever opens it learns why it is none.
+ * @throws StoreError (`NotFound`) for a pattern that nothing matches; QueryError (`TooManyDirectories`); UsageError
+ */
+export async function findTrials(place: string, options?: FindOptions): Promise<string[]> {
+  const { s3 } = checkOptions('findTrials', FIND_OPTIONS, options)
+  const { base, pattern } = splitPlace(place)
+  const store = openStore(storeSpec(base === '' ? '.' : base, s3 && { s3 }))
+  try {
+    const search = new Search(store)
+    const found = pattern.length === 0 ? await search.below('', 0) : await search.matching('', pattern)
+    if (found.length > 0) return found.map(path => joined(base, path))
+  } finally {
+    await store.close()
+  }
+  if (pattern.length === 0) return [place]
+  throw new StoreError('NotFound', `${place}: no trial matches it`, { url: place })
+}
+
+class Search {
+  readonly #store: Store
+  #count = 0
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** The trials in a directory, itself included. */
+  async below(directory: string, depth: number): Promise<string[]> {
+    const folders = await this.#folders(directory)
+    if (PARTS.some(part => folders.includes(part))) return [directory]
+    if (depth === MAX_DEPTH) return []
+    const found: string[] = []
+    for (const folder of folders) {
+      if (!folder.startsWith('.')) found.push(...(await this.below(joined(directory, folder), depth + 1)))
+    }
+    return found
+  }
+
+  async matching(directory: string, [first, ...others]: readonly string[]): Promise<string[]> {
+    if (first === undefined) {
+      const found = await this.below(directory, 0)
+      return found.length > 0 || !(await this.#isTensorBoard(directory)) ? found : [directory]
+    }
+    const matches = matcher(first)
+    const found: string[] = []
+    for (const folder of await this.#folders(directory)) {
+      if (matches(folder)) found.push(...(await this.matching(joined(directory, folder), others)))
+    }
+    return found
+  }
+
+  async #folders(directory: string): Promise<readonly string[]> {
+    if (this.#count++ === MAX_FOLDERS) {
+      const url = this.#store.url('')
+      const message = `${pathOfUrl(url)}: expected trials in at most 100,000 directories, got more: name a directory in it, or a pattern`
+      throw new QueryError('TooManyDirectories', message, { url })
+    }
+    return (await this.#store.folders?.(directory)) ?? []
+  }
+
+  async #isTensorBoard(directory: string): Promise<boolean> {
+    return (await this.#store.list(directory)).some(isTensorBoardFile)
+  }
+}
+
+/** What comes before the first name with a wildcard, and the names from there on. */
+function splitPlace(place: string): { readonly base: string; readonly pattern: readonly string[] } {
+  const names = place.trim().split('/')
+  const first = names.findIndex(name => /[*?]/.test(name))
+  if (first < 0) return { base: place, pattern: [] }
+  const base = names.slice(0, first).join('/')
+  return { base: base === '' && first > 0 ? '/' : base, pattern: names.slice(first).filter(name => name !== '') }
+}
+
+function joined(directory: string, name: string): string {
+  return directory === '' || name === '' ? directory + name : `${directory.replace(/\/$/, '')}/${name}`
+}
+
+/** A name is hidden from a wildcard at its start if it begins with a dot, as in a shell. */
+function matcher(pattern: string): (name: string) => boolean {
+  const parts = pattern
+    .split('')
+    .map(mark => (mark === '*' ? '[^]*' : mark === '?' ? '[^]' : mark.replace(/\W/, '\\$&')))
+  const regex = new RegExp(`^${parts.join('')}$`)
+  return name => regex.test(name) && (!name.startsWith('.') || pattern.startsWith('.'))
+}

@@ -1,0 +1,239 @@
+/** Several trials in one command: where they are found, one table of all, a directory of parts, and what is broken. */
+
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parquetReadObjects } from 'hyparquet'
+import { compressors } from 'hyparquet-compressors'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createTrial, findTrials, trialFingerprint } from '#dist/index.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { objects, trialscan } from './run.js'
+
+const directory = mkdtempSync(join(tmpdir(), 'trialscan-trials-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const runs = join(directory, 'runs')
+const [a, b, c] = [join(runs, '2024/a'), join(runs, '2024/b'), join(runs, 'c, "x"')]
+
+function write(path: string, value: number): void {
+  const writer = new TrialWriter(path)
+  for (const step of [0, 1, 2]) {
+    const tensors = ['loss', 'fc.weight'].map(
+      name => ({ name, dtype: 'float32', shape: [2], values: [value, step] }) as const,
+    )
+    writer.step({ step, mode: 'TRAIN', tensors })
+  }
+  writer.end()
+}
+
+beforeAll(() => {
+  for (const [i, path] of [a, b, c].entries()) write(path, i)
+  mkdirSync(join(runs, 'notes/deep'), { recursive: true })
+  mkdirSync(join(runs, '.hidden'))
+  cpSync(a, join(runs, '.hidden/d'), { recursive: true })
+})
+
+describe('findTrials', () => {
+  it('finds those below a directory, in order, and a trial itself', async () => {
+    expect(await findTrials(runs)).toEqual([a, b, c])
+    expect(await findTrials(`${runs}/`)).toEqual([a, b, c])
+    expect(await findTrials(a)).toEqual([a])
+  })
+
+  it('finds what a pattern matches, as a shell does', async () => {
+    expect(await findTrials(join(runs, '*/?'))).toEqual([a, b])
+    expect(await findTrials(join(runs, '20*'))).toEqual([a, b])
+    expect(await findTrials(join(runs, '*'))).toEqual([a, b, c])
+    expect(await findTrials(join(runs, '.h*'))).toEqual([join(runs, '.hidden/d')])
+    await expect(findTrials(join(runs, 'z*'))).rejects.toThrow('no trial matches it')
+  })
+
+  it("finds TensorBoard's by a pattern, and leaves what is no trial to whoever opens it", async () => {
+    const logs = join(directory, 'logs')
+    mkdirSync(join(logs, 'one'), { recursive: true })
+    writeFileSync(join(logs, 'one/events.out.tfevents.1700000000.host'), '')
+    expect(await findTrials(join(logs, '*'))).toEqual([join(logs, 'one')])
+    expect(await findTrials(logs)).toEqual([logs])
+    expect(await findTrials(join(directory, 'nowhere'))).toEqual([join(directory, 'nowhere')])
+  })
+})
+
+it('trialFingerprint changes with the files of a trial', async () => {
+  const copy = join(directory, 'copy')
+  cpSync(a, copy, { recursive: true, preserveTimestamps: true })
+  const fingerprint = async () => {
+    const trial = await createTrial(copy)
+    const text = await trialFingerprint(trial)
+    await trial.close()
+    return text
+  }
+  const before = await fingerprint()
+  expect(await fingerprint()).toBe(before)
+  const folder = join(copy, 'index/000000000')
+  utimesSync(join(folder, readdirSync(folder)[0]!), 1, 1)
+  expect(await fingerprint()).not.toBe(before)
+})
+
+/** What each of the trials has alone. */
+async function alone(...args: readonly string[]): Promise<Record<string, unknown>[]> {
+  const rows: Record<string, unknown>[] = []
+  for (const trial of [a, b, c]) {
+    const { stdout } = await trialscan('scan', trial, ...args, '--format', 'jsonl')
+    rows.push(...objects(stdout).map(row => ({ trial, ...row })))
+  }
+  return rows
+}
+
+describe('scan of several trials', () => {
+  it.each([[[]], [['--tensor', 'loss']], [['--where', 'step > 0']]])(
+    'is what each has alone, with a column trial: %j',
+    async args => {
+      const expected = await alone('--reductions', 'mean,max', ...args)
+      expect(expected.length).toBeGreaterThan(3)
+      const { code, stdout } = await trialscan('scan', runs, '--reductions', 'mean,max', ...args, '--format', 'jsonl')
+      expect(code).toBe(0)
+      expect(objects(stdout)).toEqual(expected)
+      expect(Object.keys(objects(stdout)[0]!)[0]).toBe('trial')
+    },
+  )
+
+  it('is CSV with one header', async () => {
+    const { stdout } = await trialscan('scan', a, c, '--reductions', 'mean', '--format', 'csv')
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines).toHaveLength(13)
+    expect(lines[0]).toBe('trial,tensor,step,mode,mode_step,worker,dtype,shape,mean,saved,error_code,error_message')
+    expect(lines[1]).toMatch(`${a},loss,0,TRAIN,`)
+    expect(lines[7]).toMatch(`"${c.replaceAll('"', '""')}",loss,0,TRAIN,`)
+  })
+
+  it('is one Parquet file, and one query', async () => {
+    const out = join(directory, 'all.parquet')
+    expect((await trialscan('scan', runs, '--reductions', 'mean', '--out', out)).code).toBe(0)
+    const rows = await parquetReadObjects({ file: Uint8Array.from(readFileSync(out)).buffer, compressors })
+    expect(rows.map(({ trial, tensor, step, mean }) => [trial, tensor, Number(step), mean])).toEqual(
+      (await alone('--reductions', 'mean')).map(({ trial, tensor, step, mean }) => [trial, tensor, step, mean]),
+    )
+    const query = 'select trial, count(*) as n from scan group by trial order by trial'
+    const expected = [a, b, c].map(trial => ({ trial, n: 6 }))
+    expect(objects((await trialscan('sql', runs, query, '--format', 'jsonl')).stdout)).toEqual(expected)
+    expect(objects((await trialscan('sql', out, query, '--format', 'jsonl')).stdout)).toEqual(expected)
+  })
+
+  it('is a table for each, under its name', async () => {
+    const { stdout } = await trialscan('scan', runs, '--reductions', 'mean', '--format', 'table')
+    expect(stdout.split('\n').filter(line => [a, b, c].includes(line))).toEqual([a, b, c])
+  })
+})
+
+describe('a trial that is broken', () => {
+  const broken = join(directory, 'broken')
+  beforeAll(() => {
+    cpSync(runs, broken, { recursive: true })
+    rmSync(join(broken, '2024/a'), { recursive: true })
+    mkdirSync(join(broken, '2024/a/index'), { recursive: true })
+    const event = join(broken, '2024/b/events/000000000001/000000000001_worker_0.tfevents')
+    writeFileSync(event, readFileSync(event).subarray(0, 20))
+  })
+
+  it('costs its own rows, and is told at the end', async () => {
+    const { code, stdout, stderr } = await trialscan('scan', broken, '--reductions', 'mean')
+    expect(code).toBe(4)
+    const rows = objects(stdout)
+    expect(rows).toHaveLength(12)
+    expect(rows.filter(({ error }) => error !== undefined)).toHaveLength(2)
+    expect(stderr).toContain(`${join(broken, '2024/a')}: expected a trial`)
+    expect(stderr).toContain('1 of 3 trials could not be opened')
+    expect(stderr).toContain('2 of 12 rows could not be had; the first: ')
+  })
+
+  it('ends the command with --fail-fast', async () => {
+    const { code, stdout } = await trialscan('scan', broken, '--fail-fast')
+    expect([code, stdout]).toEqual([5, ''])
+  })
+
+  it('is told of by sql, which has the others', async () => {
+    const { code, stdout, stderr } = await trialscan(
+      'sql',
+      broken,
+      'select count(*) as n from workers',
+      '--format',
+      'jsonl',
+    )
+    expect([code, objects(stdout)]).toEqual([4, [{ n: 2 }]])
+    expect(stderr).toContain('1 of 3 trials could not be opened')
+  })
+
+  it('leaves no table if it is the only one', async () => {
+    const out = join(directory, 'none.parquet')
+    const places = [join(broken, '2024/a'), join(broken, 'nowhere')]
+    const { code, stderr } = await trialscan('scan', ...places, '--out', out)
+    expect([code, existsSync(out)]).toEqual([5, false])
+    expect(stderr).toContain('expected a trial')
+  })
+})
+
+describe('--out DIR', () => {
+  let out: string
+  beforeEach(() => {
+    out = mkdtempSync(join(directory, 'out-'))
+  })
+  const part = (trial: string) => join(out, `trial=${encodeURIComponent(trial)}`, 'part-00000.parquet')
+
+  it('has a part for each trial, and says when all are there', async () => {
+    expect((await trialscan('scan', runs, '--reductions', 'mean', '--out', out)).code).toBe(0)
+    expect(readdirSync(out).sort()).toEqual(
+      ['_SUCCESS', ...[a, b, c].map(trial => `trial=${encodeURIComponent(trial)}`)].sort(),
+    )
+    const query = 'select trial, count(*) as n from scan group by trial order by trial'
+    const { stdout } = await trialscan('sql', out, query, '--format', 'jsonl')
+    expect(objects(stdout)).toEqual([a, b, c].map(trial => ({ trial, n: 6 })))
+  })
+
+  it('goes on with --resume: what is there, of the same trial and options, is not done again', async () => {
+    await trialscan('scan', a, b, '--reductions', 'mean', '--out', out)
+    const before = readFileSync(part(a))
+    writeFileSync(part(a), 'kept')
+    // What was interrupted left neither the third part nor the marker.
+    rmSync(join(out, '_SUCCESS'))
+    const taken = await trialscan('sql', out, 'select 1')
+    expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('the table is not whole')])
+    const folder = join(b, 'index/000000000')
+    utimesSync(join(folder, readdirSync(folder)[0]!), 1, 1)
+    const { code, stderr } = await trialscan('scan', runs, '--reductions', 'mean', '--out', out, '--resume')
+    expect([code, stderr]).toEqual([0, expect.stringContaining('1 of 3 trials had been scanned before')])
+    expect(readFileSync(part(a), 'utf8')).toBe('kept')
+    expect(readFileSync(part(c)).length).toBeGreaterThan(100)
+    const again = await trialscan('scan', runs, '--reductions', 'max', '--out', out, '--resume')
+    expect(again.stderr).toContain('0 of 3 trials had been scanned before')
+    expect(readFileSync(part(a)).equals(before)).toBe(false)
+  })
+
+  it('is refused for other formats, and --resume without it', async () => {
+    const csv = await trialscan('scan', runs, '--out', out, '--format', 'csv')
+    expect([csv.code, csv.stderr]).toEqual([2, expect.stringContaining('expected --format parquet')])
+    const resume = await trialscan('scan', runs, '--out', join(out, 'x.parquet'), '--resume')
+    expect([resume.code, resume.stderr]).toEqual([2, expect.stringContaining('expected --resume with --out DIR')])
+    expect(readdirSync(out)).toEqual([])
+  })
+
+  it('has names that files can have, for any path', async () => {
+    const long = join(directory, `${'x'.repeat(120)}/${'y'.repeat(120)}`)
+    cpSync(a, long, { recursive: true })
+    expect((await trialscan('scan', long, '--reductions', 'mean', '--out', `${out}/new/`)).code).toBe(0)
+    const [folder] = readdirSync(join(out, 'new')).filter(name => name.startsWith('trial='))
+    expect(folder!.length).toBeLessThan(256)
+    const { stdout } = await trialscan('sql', join(out, 'new'), 'select distinct trial from scan', '--format', 'jsonl')
+    expect(objects(stdout)).toEqual([{ trial: long }])
+  })
+})

@@ -7,7 +7,7 @@ const LONG = 'test/**/*.long.test.ts'
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
   'test/{background,examples,fixtures,large,modes-apart,same-answers,walk}.test.ts',
-  'test/cli/{formats,sql,steps,top,trials}.test.ts',
+  'test/cli/{dump,formats,sql,steps,top,trials}.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
   'test/repair/{fuzz,repair}.test.ts',
   'test/rule/choice.test.ts',

@@ -63,6 +63,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   verifyTrial: options => trialscan.verifyTrial(directory, options),
   repairTrial: options => trialscan.repairTrial(directory, join(scratch, 'copy'), options),
   reindexTrial: options => trialscan.reindexTrial(directory, options),
+  readValues: options => trialscan.readValues(trial, options).next(),
   findTrials: options => trialscan.findTrials(directory, options),
   tableBytes: options => trialscan.tableBytes(trial.scan({ steps: [0, 1] }), 'parquet', options).next(),
   'trial.steps': options => trial.steps(options),

@@ -80,6 +80,7 @@ it('exports these names', () => {
       "parseRuleConfigurations",
       "parseWhere",
       "postAction",
+      "readValues",
       "refresh",
       "reindexTrial",
       "repairTrial",

@@ -8,6 +8,7 @@ import { elementLines, valueJson } from '#dist/cli/format/elements.js'
 import { FORMATS } from '#dist/cli/format/formats.js'
 import { createTrial, REDUCTIONS, rowText } from '#dist/index.js'
 import { corruptedCopy } from '../support/corrupted.js'
+import { HAS_DUCKDB } from '../support/duckdb.js'
 import { part, whenLong } from '../support/part.js'
 import { DTYPES, objects, PLAIN, trialscan } from './run.js'
 
@@ -48,7 +49,9 @@ const cells = (csv: string) => {
 // Quick: the command with the most formats, and one whose output is a directory.
 const isQuick = (command: string) => command === 'show' || command === 'reindex'
 
-describe.each(part(Object.keys(FORMATS) as (keyof typeof FORMATS)[], isQuick))('%s', command => {
+const commands = (Object.keys(FORMATS) as (keyof typeof FORMATS)[]).filter(command => command !== 'sql' || HAS_DUCKDB)
+
+describe.each(part(commands, isQuick))('%s', command => {
   const { names } = FORMATS[command]
 
   it.each(names)('prints %s', async format => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, type ScanRow, type Trial } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
+import { HAS_DUCKDB } from '../support/duckdb.js'
 import { ROOT } from '../support/golden.js'
 import { objects, trialscan } from './run.js'
 
@@ -173,7 +174,7 @@ function compare(a: number, b: number): number {
   return a - b
 }
 
-describe('the queries of docs/tables.md', () => {
+describe.runIf(HAS_DUCKDB)('the queries of docs/tables.md', () => {
   it('are ten', () => expect(queries.length).toBe(ANSWERS.length))
 
   it.each(queries.map((query, i) => [query.split('\n')[0], query, ANSWERS[i]!] as const))(
@@ -193,7 +194,7 @@ describe('the queries of docs/tables.md', () => {
   )
 })
 
-describe('tables', () => {
+describe.runIf(HAS_DUCKDB)('tables', () => {
   it('are those that the query names, of several trials', async () => {
     const other = join(directory, 'other')
     cpSync(path, other, { recursive: true })
@@ -241,7 +242,7 @@ describe('tables', () => {
   })
 })
 
-describe('answers', () => {
+describe.runIf(HAS_DUCKDB)('answers', () => {
   it('are a table for people, with short numbers', async () => {
     const query =
       "select tensor, step, abs_mean from scan where tensor = 'fc.weight' and worker = 'worker_0' order by step"
@@ -282,7 +283,7 @@ describe('answers', () => {
   })
 })
 
-describe('is refused', () => {
+describe.runIf(HAS_DUCKDB)('is refused', () => {
   it.each([
     ['selec 1', 'the query is wrong: syntax error at or near "selec"'],
     ['select nothing from scan', 'Referenced column "nothing" not found'],
@@ -308,4 +309,9 @@ describe('is refused', () => {
   it('and leaves nothing behind', () => {
     expect(readdirSync(tmpdir()).filter(name => /^trialscan-sql-(?!test-)/.test(name))).toEqual([])
   })
+})
+
+it.skipIf(HAS_DUCKDB)('without DuckDB says what to install', async () => {
+  const { code, stderr } = await trialscan('sql', path, 'select count(*) from scan')
+  expect([code, stderr]).toEqual([2, expect.stringContaining('npm install @duckdb/node-api')])
 })

@@ -18,6 +18,7 @@ import { compressors } from 'hyparquet-compressors'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, findTrials, trialFingerprint } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
+import { HAS_DUCKDB } from '../support/duckdb.js'
 import { objects, trialscan } from './run.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'trialscan-trials-'))
@@ -124,6 +125,7 @@ describe('scan of several trials', () => {
     expect(rows.map(({ trial, tensor, step, mean }) => [trial, tensor, Number(step), mean])).toEqual(
       (await alone('--reductions', 'mean')).map(({ trial, tensor, step, mean }) => [trial, tensor, step, mean]),
     )
+    if (!HAS_DUCKDB) return
     const query = 'select trial, count(*) as n from scan group by trial order by trial'
     const expected = [a, b, c].map(trial => ({ trial, n: 6 }))
     expect(objects((await trialscan('sql', runs, query, '--format', 'jsonl')).stdout)).toEqual(expected)
@@ -162,7 +164,7 @@ describe('a trial that is broken', () => {
     expect([code, stdout]).toEqual([5, ''])
   })
 
-  it('is told of by sql, which has the others', async () => {
+  it.runIf(HAS_DUCKDB)('is told of by sql, which has the others', async () => {
     const { code, stdout, stderr } = await trialscan(
       'sql',
       broken,
@@ -195,6 +197,7 @@ describe('--out DIR', () => {
     expect(readdirSync(out).sort()).toEqual(
       ['_SUCCESS', ...[a, b, c].map(trial => `trial=${encodeURIComponent(trial)}`)].sort(),
     )
+    if (!HAS_DUCKDB) return
     const query = 'select trial, count(*) as n from scan group by trial order by trial'
     const { stdout } = await trialscan('sql', out, query, '--format', 'jsonl')
     expect(objects(stdout)).toEqual([a, b, c].map(trial => ({ trial, n: 6 })))
@@ -233,6 +236,7 @@ describe('--out DIR', () => {
     expect((await trialscan('scan', long, '--reductions', 'mean', '--out', `${out}/new/`)).code).toBe(0)
     const [folder] = readdirSync(join(out, 'new')).filter(name => name.startsWith('trial='))
     expect(folder!.length).toBeLessThan(256)
+    if (!HAS_DUCKDB) return
     const { stdout } = await trialscan('sql', join(out, 'new'), 'select distinct trial from scan', '--format', 'jsonl')
     expect(objects(stdout)).toEqual([{ trial: long }])
   })

@@ -3,13 +3,13 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { tableFromIPC, Vector } from 'apache-arrow'
 import { parquetMetadata, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 import { readParquet } from 'parquet-wasm/node'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createTrial, type ScanOptions, type StatisticName, type TableOptions, tableBytes } from '#dist/index.js'
+import { askDuckDB, HAS_DUCKDB } from '../support/duckdb.js'
 import { ROOT } from '../support/golden.js'
 import { type Cell, cellsOf, normal } from './expected.js'
 
@@ -65,7 +65,7 @@ describe.each(readdirSync(TRIALS))('of %s', name => {
       expect(byHyparquet.map(normal)).toEqual(expected)
       expect(arrowRows(tableFromIPC(arrow))).toEqual(expected)
       expect(arrowRows(tableFromIPC(readParquet(parquet).intoIPCStream()))).toEqual(expected)
-      expect(await byDuckDB(parquet)).toEqual(expected)
+      if (HAS_DUCKDB) expect(await byDuckDB(parquet)).toEqual(expected)
     })
   })
 })
@@ -85,11 +85,7 @@ function plain(value: unknown): unknown {
 async function byDuckDB(parquet: Uint8Array): Promise<unknown[]> {
   const path = join(directory, 'x.parquet')
   writeFileSync(path, parquet)
-  const connection = await (await DuckDBInstance.create()).connect()
-  const reader = await connection.runAndReadAll(`select * from '${path}'`)
-  const rows = reader.getRowObjects().map(row => normal(unwrapped(row)))
-  connection.closeSync()
-  return rows
+  return (await askDuckDB(`select * from '${path}'`)).map(row => normal(unwrapped(row)))
 }
 
 /** DuckDB's lists and structs as arrays and objects. */
@@ -115,7 +111,7 @@ describe('a file', () => {
 
   it('without rows has its columns', async () => {
     const { parquet, arrow } = await read('mlp-vanishing', { regex: 'there is no such tensor', reductions: ['mean'] })
-    expect(await byDuckDB(parquet)).toEqual([])
+    if (HAS_DUCKDB) expect(await byDuckDB(parquet)).toEqual([])
     expect(arrowRows(tableFromIPC(readParquet(parquet).intoIPCStream()))).toEqual([])
     expect(await parquetReadObjects({ file: arrayBufferOf(parquet), compressors })).toEqual([])
     expect(arrowRows(tableFromIPC(arrow))).toEqual([])

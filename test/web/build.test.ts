@@ -83,6 +83,7 @@ describe('trialscan/web', () => {
       'parseActions',
       'parseColumns',
       'parseWhere',
+      'readValues',
       'reindexTrial',
       'repairTrial',
       'tableBytes',

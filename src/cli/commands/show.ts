@@ -19,7 +19,6 @@ import { blocks, histogram } from '../format/bars.js'
 import { elementLines, valueJson } from '../format/elements.js'
 import { excerpt } from '../format/excerpt.js'
 import type { FormatOf } from '../format/formats.js'
-import { npyChunks } from '../format/npy.js'
 import {
   complexText,
   counted,
@@ -30,6 +29,7 @@ import {
   shapeText,
   shortNumber,
 } from '../format/number.js'
+import { npyChunks } from '../format/numpy/npy.js'
 import { settle } from '../options/given.js'
 import { type S3Flags, s3OptionsFor } from '../options/s3.js'
 import { writeTo } from '../output.js'

@@ -1,7 +1,24 @@
-/** The commands that answer with tables: sql. */
+/** The commands whose answers other programs go on with: sql and dump. */
 
-import { type Command, Option } from 'commander'
-import { completed, formatOption, OUT, type RunCommand, THREADS } from './options.js'
+import type { Command } from 'commander'
+import { pathText } from './arguments.js'
+import {
+  CHECK_LEVEL,
+  COLLECTION,
+  completed,
+  formatOption,
+  MEMORY,
+  MODE,
+  MODE_STEPS,
+  OUT,
+  type RunCommand,
+  STEPS,
+  STEPS_HELP,
+  TENSOR,
+  THREADS,
+  TRIAL,
+  WORKER,
+} from './options.js'
 
 /** Adds them to the command line. */
 export function addTableCommands(program: Command, run: RunCommand): void {
@@ -11,12 +28,7 @@ export function addTableCommands(program: Command, run: RunCommand): void {
       .description('A query in SQL over trials, or over tables that scan has written. Needs DuckDB.')
       .usage('[options] <TRIAL|TABLE>... <QUERY>')
       .argument('<ARGUMENTS...>', 'trials, or tables (.parquet, .csv, .jsonl, or a directory of them); then the query')
-      .addOption(
-        new Option(
-          '--check-level <LEVEL>',
-          'which checksums a scan verifies: none, minimal (the default), or full',
-        ).choices(['none', 'minimal', 'full']),
-      )
+      .addOption(CHECK_LEVEL)
       .addOption(THREADS)
       .option('--fail-fast', "end at the first trial that can't be opened")
       .addOption(formatOption('sql'))
@@ -42,5 +54,36 @@ jsonl: an object for each row; NaN and infinities are texts, whole numbers have 
 need, and the columns: docs/tables.md.`,
   ).action((given: string[], options) =>
     run('sql', async signal => (await import('../commands/sql.js')).sql(given, options, signal)),
+  )
+
+  completed(
+    program
+      .command('dump')
+      .description('The values of tensors, for numpy: one .npz of all, or a directory with a .npy for each.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .requiredOption('--out <PLACE>', 'a file .npz, or a directory', pathText)
+      .addOption(TENSOR)
+      .addOption(COLLECTION)
+      .addOption(STEPS)
+      .addOption(MODE_STEPS)
+      .addOption(MODE)
+      .addOption(WORKER)
+      .addOption(CHECK_LEVEL)
+      .addOption(THREADS)
+      .addOption(MEMORY),
+    `Examples:
+  $ trialscan dump ./my-training --tensor 'weight$' --steps last --out weights.npz
+  $ python3 -c 'import numpy; print(numpy.load("weights.npz")["100/fc.weight"].shape)'
+  $ trialscan dump ./my-training --collection losses --out losses/
+${STEPS_HELP}
+
+.npz: an array for each value, named step/tensor, where the trial has several workers worker/step/tensor. A directory: files of
+the same names, percent-encoded, and index.jsonl, which comes last: an object for each with file, tensor, step, mode, mode_step,
+worker, dtype, shape. bfloat16, which numpy does not have, becomes float32 (nothing is lost), strings become unicode strings.
+
+Whatever their size, a few values are in memory at once. What can't be read is named on standard error, and the exit code is 4;
+everything else is written.`,
+  ).action((trial: string, options) =>
+    run('dump', async signal => (await import('../commands/dump.js')).dump(trial, options, signal)),
   )
 }

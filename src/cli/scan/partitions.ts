@@ -3,20 +3,18 @@
  * `_SUCCESS` when all are; without it the table is not taken for whole.
  */
 
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { OutputFile, StoreError } from '../../index.js'
+import { fileName } from './file-name.js'
 
 /** There when a table is whole. */
 export const WHOLE = '_SUCCESS'
 const PART = 'part-00000.parquet'
 /** What a part was made of. Readers of tables skip names that begin with `_`. */
 const STATE = '_trialscan.json'
-/** Bytes of a file's name, less those of `trial=`. */
-const MAX_NAME_BYTES = 240
 
 /** How a trial was scanned, and what came of it. */
 export interface PartState {
@@ -95,17 +93,8 @@ export class Partitions {
   }
 
   #folder(trial: string): string {
-    return join(this.#root, `trial=${folderName(trial)}`)
+    return join(this.#root, `trial=${fileName(trial)}`)
   }
-}
-
-/** A name that files can have: percent-encoded, as Hive does; of a long one the beginning, and a digest of all of it. */
-function folderName(trial: string): string {
-  const encoded = encodeURIComponent(trial).replaceAll('*', '%2A')
-  if (encoded.length <= MAX_NAME_BYTES)
-    return encoded === '.' || encoded === '..' ? encoded.replaceAll('.', '%2E') : encoded
-  const digest = createHash('sha256').update(trial).digest('hex').slice(0, 16)
-  return `${encoded.slice(0, MAX_NAME_BYTES - digest.length - 1)}-${digest}`
 }
 
 async function written<T>(path: string, work: () => Promise<T>): Promise<T> {

@@ -4,10 +4,27 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { UsageError } from '../../index.js'
 
 const PACKAGE = '@duckdb/node-api'
+
+/** What is used of it. Its types can't be imported where it is not installed. */
+interface DuckDB {
+  readonly DuckDBInstance: {
+    create(path: string, options: Readonly<Record<string, string>>): Promise<{ connect(): Promise<Connection> }>
+  }
+}
+
+interface Connection {
+  run(statement: string): Promise<unknown>
+  runAndReadAll(query: string, values: readonly string[]): Promise<{ getRows(): readonly (readonly unknown[])[] }>
+  stream(query: string): Promise<{
+    columnNames(): readonly string[]
+    fetchChunk(): Promise<{ readonly rowCount: number; getRows(): readonly (readonly unknown[])[] } | null>
+  }>
+  interrupt(): void
+  closeSync(): void
+}
 
 /** What a query can be about. */
 export const TABLES = ['scan', 'tensors', 'steps', 'workers', 'collections', 'findings'] as const
@@ -25,16 +42,16 @@ export interface Named {
 /** Rows of an answer. */
 export interface Answer {
   readonly names: readonly string[]
-  rows(): AsyncGenerator<readonly DuckDBValue[]>
+  rows(): AsyncGenerator<readonly unknown[]>
 }
 
 export class Database {
-  readonly #connection: DuckDBConnection
+  readonly #connection: Connection
   /** For tables that are made, and what doesn't fit into memory. It is removed at the end. */
   readonly directory: string
   readonly #remove: () => void
 
-  private constructor(connection: DuckDBConnection, directory: string) {
+  private constructor(connection: Connection, directory: string) {
     this.#connection = connection
     this.directory = directory
     this.#remove = () => rmSync(directory, { recursive: true, force: true })
@@ -100,7 +117,7 @@ export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
 
-async function load(): Promise<typeof import('@duckdb/node-api')> {
+async function load(): Promise<DuckDB> {
   try {
     return await import(PACKAGE)
   } catch (error) {

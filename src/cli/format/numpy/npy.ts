@@ -1,6 +1,6 @@
 /** A tensor as numpy's .npy file: magic, version, a header in Python's syntax padded to 64 bytes, the elements. */
 
-import { type DType, type TensorData, UsageError } from '../../index.js'
+import { type DType, type TensorData, UsageError } from '../../../index.js'
 
 const DESCR: Readonly<Record<Exclude<DType, 'string'>, string>> = {
   float16: '<f2',

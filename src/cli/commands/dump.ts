@@ -1,0 +1,157 @@
+/** `trialscan dump`: the values of tensors, for numpy: one .npz of all, or a directory with a .npy for each. */
+
+import { join } from 'node:path'
+import {
+  type CheckLevel,
+  createTrial,
+  OutputFile,
+  readValues,
+  type SavedValue,
+  type TensorValue,
+  type Trial,
+  UsageError,
+} from '../../index.js'
+import { EXIT } from '../exit.js'
+import { bytesText, counted, countText } from '../format/number.js'
+import { npyChunks } from '../format/numpy/npy.js'
+import { ZipWriter } from '../format/numpy/zip.js'
+import type { S3Flags } from '../options/s3.js'
+import { type Output, writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectOutside, expectReplaceable } from '../real-path.js'
+import { fileName } from '../scan/file-name.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { openOptions } from '../scan/trials.js'
+import { note } from '../terminal.js'
+
+export interface DumpFlags extends SelectionFlags, S3Flags {
+  readonly out: string
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+}
+
+/** A value that was saved, and is there. */
+type Found = SavedValue & { readonly tensor: string; readonly value: TensorValue }
+
+/** Values that could not be had are named one by one, up to that many. */
+const MAX_NOTES = 100
+
+/** @returns the exit code */
+export async function dump(path: string, flags: DumpFlags, signal: AbortSignal): Promise<number> {
+  const { out, checkLevel, threads, memory } = flags
+  const isArchive = /\.npz$/i.test(out)
+  if (!isArchive && /\.[a-z][a-z0-9]*$/i.test(out)) {
+    throw new UsageError(`expected --out to be a file .npz, or a directory such as values/, got ${out}`)
+  }
+  if (isArchive) await expectReplaceable(path, out)
+  else await expectOutside(path, out, 'a directory')
+  const trial = await createTrial(path, openOptions(path, flags))
+  const progress = new Progress(false, 'values')
+  const tally = new Tally(progress)
+  try {
+    const values = tally.found(
+      readValues(trial, {
+        ...selectionOf(flags),
+        ...(checkLevel && { checkLevel }),
+        ...(threads !== undefined && { threads }),
+        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+        signal,
+      }),
+    )
+    if (isArchive) await writeTo(out, output => writeArchive(trial, values, output))
+    else await writeDirectory(trial, values, out)
+    progress.stop()
+    if (tally.seen === 0) note(nothingSelected(trial, flags))
+    for (const message of unscannedSteps(trial, flags, tally.seen > 0)) note(message)
+    tally.tell()
+    note(`${counted(tally.count, 'array')}, ${bytesText(tally.byteLength)}, in ${out}`)
+    if (tally.failed > 0) return EXIT.format
+    return tally.seen === 0 && isSelective(flags) ? EXIT.query : EXIT.ok
+  } finally {
+    progress.stop()
+    await trial.close()
+  }
+}
+
+/** What there was. */
+class Tally {
+  readonly #progress: Progress
+  readonly #failures: string[] = []
+  /** Tensors of which only reductions were saved. */
+  #reduced = 0
+  seen = 0
+  count = 0
+  byteLength = 0
+  failed = 0
+
+  constructor(progress: Progress) {
+    this.#progress = progress
+  }
+
+  /** The values that are there. */
+  async *found(values: AsyncIterable<SavedValue>): AsyncGenerator<Found> {
+    for await (const saved of values) {
+      this.seen++
+      const { tensor, value, error } = saved
+      if (error !== undefined) {
+        this.failed++
+        if (this.#failures.length < MAX_NOTES) this.#failures.push(error.message)
+      } else if (value === null) this.#reduced++
+      else {
+        this.count++
+        this.byteLength += value.bytes.byteLength
+        yield { ...saved, tensor: tensor!, value }
+      }
+      this.#progress.update({ doneRows: this.seen, totalRows: this.seen })
+    }
+  }
+
+  tell(): void {
+    for (const message of this.#failures) note(message)
+    if (this.failed > 0) note(`${countText(this.failed)} of ${counted(this.seen, 'value')} could not be had`)
+    if (this.#reduced > 0) {
+      note(`of ${countText(this.#reduced)} only reductions were saved: trialscan scan has them`)
+    }
+  }
+}
+
+/** What tells the values of a trial apart: the worker only where there are several. */
+function partsOf(trial: Trial, { worker, step, tensor }: Found): readonly string[] {
+  return trial.workers().length > 1 ? [worker, String(step), tensor] : [String(step), tensor]
+}
+
+async function writeArchive(trial: Trial, values: AsyncIterable<Found>, output: Output): Promise<void> {
+  const zip = new ZipWriter(bytes => output.writeBytes(bytes))
+  for await (const found of values) await zip.add(`${partsOf(trial, found).join('/')}.npy`, [...npyChunks(found.value)])
+  await zip.finish()
+}
+
+/** Files in a directory, and last index.jsonl, which says what is in each. */
+async function writeDirectory(trial: Trial, values: AsyncIterable<Found>, out: string): Promise<void> {
+  const index = await OutputFile.create(join(out, 'index.jsonl'), { makesDirectory: true })
+  try {
+    for await (const found of values) {
+      const { tensor, step, mode, modeStep, worker, value } = found
+      const file = `${partsOf(trial, found).map(fileName).join('/')}.npy`
+      await writeFile(join(out, file), npyChunks(value))
+      const { dtype, shape } = value
+      await index.write(`${JSON.stringify({ file, tensor, step, mode, mode_step: modeStep, worker, dtype, shape })}\n`)
+    }
+    await index.commit()
+  } catch (error) {
+    await index.discard()
+    throw error
+  }
+}
+
+async function writeFile(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
+  const file = await OutputFile.create(path, { makesDirectory: true })
+  try {
+    for (const chunk of chunks) await file.write(chunk)
+    await file.commit()
+  } catch (error) {
+    await file.discard()
+    throw error
+  }
+}

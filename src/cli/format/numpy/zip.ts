@@ -1,0 +1,150 @@
+/**
+ * A ZIP archive of members that are stored as they are, written from start to end (PKWARE's APPNOTE 6.3.10): each with its length and
+ * CRC-32 before it. What does not fit 32 bits, or 65,535 members, is written as ZIP64.
+ */
+
+import { crc32 } from 'node:zlib'
+
+interface Member {
+  readonly name: Uint8Array
+  readonly crc: number
+  readonly byteLength: number
+  /** Where its header is. */
+  readonly offset: number
+}
+
+/** Bytes that are put together to be written at once. */
+const FLUSH_BYTES = 1 << 20
+const MAX_32 = 0xffff_ffff
+const MAX_16 = 0xffff
+/** The version that is needed to read it: 4.5 for ZIP64, 2.0 otherwise. */
+const VERSION = { plain: 20, zip64: 45 }
+/** Names are UTF-8. */
+const UTF8 = 1 << 11
+/** 1980-01-01, so that the same values give the same bytes. */
+const DATE = 33
+
+export class ZipWriter {
+  readonly #write: (bytes: Uint8Array) => Promise<void>
+  readonly #members: Member[] = []
+  #offset = 0
+  /** What waits to be written: members can be small. */
+  #waiting: Uint8Array[] = []
+  #waitingByteLength = 0
+
+  /** @param write appends to the archive */
+  constructor(write: (bytes: Uint8Array) => Promise<void>) {
+    this.#write = write
+  }
+
+  /** @param chunks of the member; they are looked at twice */
+  async add(name: string, chunks: readonly Uint8Array[]): Promise<void> {
+    let crc = 0
+    let byteLength = 0
+    for (const chunk of chunks) {
+      crc = crc32(chunk, crc)
+      byteLength += chunk.length
+    }
+    const member = { name: Buffer.from(name), crc, byteLength, offset: this.#offset }
+    this.#members.push(member)
+    await this.#append(localHeader(member))
+    for (const chunk of chunks) await this.#append(chunk)
+  }
+
+  /** Writes the directory, which ends the archive. */
+  async finish(): Promise<void> {
+    const start = this.#offset
+    for (const member of this.#members) await this.#append(centralHeader(member))
+    await this.#append(endOf(this.#members.length, start, this.#offset))
+    await this.#flush()
+  }
+
+  async #append(bytes: Uint8Array): Promise<void> {
+    this.#offset += bytes.length
+    if (bytes.length >= FLUSH_BYTES) {
+      // Not put together with what is small: that would be a copy.
+      await this.#flush()
+      await this.#write(bytes)
+      return
+    }
+    this.#waiting.push(bytes)
+    this.#waitingByteLength += bytes.length
+    if (this.#waitingByteLength >= FLUSH_BYTES) await this.#flush()
+  }
+
+  async #flush(): Promise<void> {
+    const [only] = this.#waiting
+    if (only !== undefined) await this.#write(this.#waiting.length === 1 ? only : Buffer.concat(this.#waiting))
+    this.#waiting = []
+    this.#waitingByteLength = 0
+  }
+}
+
+function localHeader({ name, crc, byteLength }: Member): Uint8Array {
+  const isLarge = byteLength >= MAX_32
+  const extra = isLarge ? zip64Extra([byteLength, byteLength]) : Buffer.alloc(0)
+  const header = Buffer.alloc(30)
+  header.writeUInt32LE(0x04034b50, 0)
+  header.writeUInt16LE(isLarge ? VERSION.zip64 : VERSION.plain, 4)
+  header.writeUInt16LE(UTF8, 6)
+  header.writeUInt16LE(DATE, 12)
+  header.writeUInt32LE(crc, 14)
+  header.writeUInt32LE(Math.min(byteLength, MAX_32), 18)
+  header.writeUInt32LE(Math.min(byteLength, MAX_32), 22)
+  header.writeUInt16LE(name.length, 26)
+  header.writeUInt16LE(extra.length, 28)
+  return Buffer.concat([header, name, extra])
+}
+
+function centralHeader({ name, crc, byteLength, offset }: Member): Uint8Array {
+  const large = [...(byteLength >= MAX_32 ? [byteLength, byteLength] : []), ...(offset >= MAX_32 ? [offset] : [])]
+  const extra = large.length > 0 ? zip64Extra(large) : Buffer.alloc(0)
+  const version = large.length > 0 ? VERSION.zip64 : VERSION.plain
+  const header = Buffer.alloc(46)
+  header.writeUInt32LE(0x02014b50, 0)
+  header.writeUInt16LE(version, 4)
+  header.writeUInt16LE(version, 6)
+  header.writeUInt16LE(UTF8, 8)
+  header.writeUInt16LE(DATE, 14)
+  header.writeUInt32LE(crc, 16)
+  header.writeUInt32LE(Math.min(byteLength, MAX_32), 20)
+  header.writeUInt32LE(Math.min(byteLength, MAX_32), 24)
+  header.writeUInt16LE(name.length, 28)
+  header.writeUInt16LE(extra.length, 30)
+  header.writeUInt32LE(Math.min(offset, MAX_32), 42)
+  return Buffer.concat([header, name, extra])
+}
+
+function zip64Extra(numbers: readonly number[]): Buffer {
+  const extra = Buffer.alloc(4 + 8 * numbers.length)
+  extra.writeUInt16LE(1, 0)
+  extra.writeUInt16LE(8 * numbers.length, 2)
+  for (const [i, number] of numbers.entries()) extra.writeBigUInt64LE(BigInt(number), 4 + 8 * i)
+  return extra
+}
+
+/** The end of the archive, whose directory begins at `start`. */
+function endOf(count: number, start: number, end: number): Uint8Array {
+  const byteLength = end - start
+  const last = Buffer.alloc(22)
+  last.writeUInt32LE(0x06054b50, 0)
+  last.writeUInt16LE(Math.min(count, MAX_16), 8)
+  last.writeUInt16LE(Math.min(count, MAX_16), 10)
+  last.writeUInt32LE(Math.min(byteLength, MAX_32), 12)
+  last.writeUInt32LE(Math.min(start, MAX_32), 16)
+  if (count < MAX_16 && byteLength < MAX_32 && start < MAX_32) return last
+  const record = Buffer.alloc(56)
+  record.writeUInt32LE(0x06064b50, 0)
+  record.writeBigUInt64LE(44n, 4)
+  record.writeUInt16LE(VERSION.zip64, 12)
+  record.writeUInt16LE(VERSION.zip64, 14)
+  record.writeBigUInt64LE(BigInt(count), 24)
+  record.writeBigUInt64LE(BigInt(count), 32)
+  record.writeBigUInt64LE(BigInt(byteLength), 40)
+  record.writeBigUInt64LE(BigInt(start), 48)
+  const locator = Buffer.alloc(20)
+  locator.writeUInt32LE(0x07064b50, 0)
+  locator.writeBigUInt64LE(BigInt(end), 8)
+  locator.writeUInt32LE(1, 16)
+  return Buffer.concat([record, locator, last])
+}

@@ -1,0 +1,128 @@
+/** The values of many tensors, one after the other, several on their way at once. */
+
+import { recordPlace } from '../catalog/worker-steps.js'
+import { UNFOLD_LIMIT } from '../engine/values.js'
+import { errorFromData, TrialscanError } from '../errors.js'
+import { checkLevelNumber, type RecordPlace } from '../job/plan/coalesce.js'
+import { DEFAULT_MEMORY } from '../job/plan/memory.js'
+import { type TensorValue, tensorValue } from '../job/tensor-value.js'
+import { planValues } from '../job/value.js'
+import { checkOptions } from '../options.js'
+import { runWhole } from '../runner/failed-job.js'
+import type { ScanItem } from '../scan/rows.js'
+import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
+import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
+import { stateOf, type Trial } from './trial.js'
+
+export type ReadValuesOptions = Omit<ScanOptions, 'reductions' | 'timed' | 'onProgress'>
+
+/** What was saved of a tensor by a worker at a step. */
+export interface SavedValue {
+  /** Null if the index file of the step can't be read. */
+  readonly tensor: string | null
+  readonly step: GlobalStep
+  readonly mode: Mode
+  readonly modeStep: ModeStep
+  readonly worker: Worker
+  /** Null if it can't be read, or if only reductions were saved. */
+  readonly value: TensorValue | null
+  /** Why it can't be read. */
+  readonly error?: TrialscanError
+}
+
+/** Batches on their way at once: the next are read while one is used. */
+const AT_ONCE = { remote: 8, local: 2 }
+/** Records of a batch, and their bytes, unless one is larger. */
+const BATCH_RECORDS = 512
+const BATCH_BYTES = 8 << 20
+/** Bytes of values whose records don't hold every element, of a batch. */
+const BATCH_UNFOLDED = 32 << 20
+
+/**
+ * The values that the options select, in the order of a scan's rows. A few batches of them are held, or one that is larger.
+ * @param options as of `trial.scan`
+ * @throws as `trial.scan`; the signal's reason
+ */
+export async function* readValues(trial: Trial, options?: ReadValuesOptions): AsyncGenerator<SavedValue> {
+  const asked = checkOptions('readValues', SCAN_OPTIONS, options)
+  const state = stateOf(trial)
+  const batches = batchesOf(selectItems(state, trial.name, asked))
+  const ahead: Promise<readonly SavedValue[]>[] = []
+  const most = state.access.isRemote ? AT_ONCE.remote : AT_ONCE.local
+  for (let next = batches.next(); ahead.length > 0 || !next.done; ) {
+    asked.signal?.throwIfAborted()
+    while (!next.done && ahead.length < most) {
+      const values = readBatch(trial, next.value, asked)
+      // Whoever leaves the loop does not wait for it.
+      values.catch(() => {})
+      ahead.push(values)
+      next = batches.next()
+    }
+    yield* await ahead.shift()!
+  }
+}
+
+function* batchesOf(items: Iterable<ScanItem>): Generator<readonly ScanItem[]> {
+  let open: ScanItem[] = []
+  let bytes = 0
+  for (const item of items) {
+    const byteLength = item.saved?.value?.byteLength ?? 0
+    if (open.length === BATCH_RECORDS || (open.length > 0 && bytes + byteLength > BATCH_BYTES)) {
+      yield open
+      open = []
+      bytes = 0
+    }
+    open.push(item)
+    bytes += byteLength
+  }
+  if (open.length > 0) yield open
+}
+
+async function readBatch(trial: Trial, items: readonly ScanItem[], options: ReadValuesOptions): Promise<SavedValue[]> {
+  const places = items.flatMap(({ workerStep, saved }) => {
+    return saved?.value == null ? [] : [recordPlace(workerStep, saved.value)]
+  })
+  const read = await readPlaces(trial, places, options)
+  let at = 0
+  return Promise.all(
+    items.map(async ({ workerStep, saved }): Promise<SavedValue> => {
+      const { step, mode, modeStep, worker } = workerStep
+      const place = { step, mode, modeStep, worker }
+      if (saved === null) return { tensor: null, ...place, value: null, error: workerStep.error! }
+      const { tensor } = saved
+      if (saved.value === null) return { tensor, ...place, value: null }
+      const found = read[at++]!
+      if (!(found instanceof TrialscanError)) return { tensor, ...place, value: found }
+      // Together they take more memory than values may; each alone need not.
+      if (found.code !== 'ValueTooLarge' || items.length === 1) return { tensor, ...place, value: null, error: found }
+      const [alone] = await readPlaces(trial, [recordPlace(workerStep, saved.value)], options)
+      return alone instanceof TrialscanError
+        ? { tensor, ...place, value: null, error: alone }
+        : { tensor, ...place, value: alone! }
+    }),
+  )
+}
+
+/** The value of each record, or why it can't be had. */
+async function readPlaces(
+  trial: Trial,
+  places: readonly RecordPlace[],
+  { checkLevel = 'minimal', threads, memory = DEFAULT_MEMORY }: ReadValuesOptions,
+): Promise<(TensorValue | TrialscanError)[]> {
+  const { access } = stateOf(trial)
+  const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  const runner = await access.runner(threads ?? 0, total, memory)
+  const unfoldLimit = places.length === 1 ? UNFOLD_LIMIT : BATCH_UNFOLDED
+  const context = { store: access.spec, checkLevel: checkLevelNumber(checkLevel), memory, unfoldLimit }
+  const url = (path: string): string => access.store.url(path)
+  const found: (TensorValue | TrialscanError)[] = []
+  for (const job of planValues(places, context)) {
+    const reply = await runWhole(runner, job, url)
+    const failures = new Map(reply.failures.map(({ record, error }) => [record, errorFromData(error)]))
+    const values = reply.values[Symbol.iterator]()
+    for (let record = 0; record < job.records.step.length; record++) {
+      found.push(failures.get(record) ?? tensorValue(values.next().value!))
+    }
+  }
+  return found
+}

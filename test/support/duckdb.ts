@@ -1,4 +1,7 @@
-/** DuckDB, an optional package: `npm install --no-save @duckdb/node-api` brings it to a developer's machine, and .ci/run to CI. */
+/**
+ * DuckDB, an optional package. npm installs no optional peer of the project that it is in: where it is wanted, it is installed elsewhere and
+ * linked to node_modules/@duckdb, as .ci/run does.
+ */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

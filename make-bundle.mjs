@@ -54,7 +54,7 @@ const { output } = await shared.write({
   chunkFileNames: '[name]-[hash].js',
   hoistTransitiveImports: false,
   // A file takes as long to open as some kilobytes to parse.
-  experimentalMinChunkSize: 6_000,
+  experimentalMinChunkSize: 8_000,
 })
 chmodSync(`${OUT}/main.js`, 0o755)
 writeLicenses(OUT, [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined])

@@ -1,6 +1,6 @@
 /** `trialscan scan`: prints rows as they come. */
 
-import { createTrial, parseWhere, type RowFilter, type ScanStats, type Traffic, UsageError } from '../../index.js'
+import { createTrial, type RowFilter, type ScanStats, type Traffic, UsageError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
@@ -8,7 +8,6 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { matchedText, matchingRows, newTally } from '../scan/matching-rows.js'
-import { isDirectoryOut } from '../scan/partitions.js'
 import {
   asked,
   rowWriterFor,
@@ -17,7 +16,6 @@ import {
   scanOptions,
   writeLines,
   writeRows,
-  writeTable,
 } from '../scan/rows.js'
 import { isSelective, nothingSelected, unscannedSteps } from '../scan/selection.js'
 import { openOptions, trialsAt } from '../scan/trials.js'
@@ -25,7 +23,7 @@ import { note } from '../terminal.js'
 
 /** @returns the exit code */
 export async function runScan(places: readonly string[], given: ScanFlags, signal: AbortSignal): Promise<number> {
-  const inDirectory = given.out !== undefined && (await isDirectoryOut(given.out))
+  const inDirectory = given.out !== undefined && (await isDirectory(given.out))
   const format = given.format ?? (inDirectory ? 'parquet' : undefined)
   if (inDirectory && format !== 'parquet') {
     throw new UsageError(`expected --format parquet for the directory ${given.out}, got ${format}`)
@@ -36,7 +34,7 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
     throw new UsageError(`--format ${flags.format} is not for terminals: write to a file with --out, or into a pipe`)
   }
   if (flags.resume && !inDirectory) throw new UsageError('expected --resume with --out DIR: one file is written anew')
-  const filter = flags.where === undefined ? null : parseWhere(flags.where)
+  const filter = flags.where === undefined ? null : await filterOf(flags.where)
   if (filter !== null && (flags.format === 'parquet' || flags.format === 'arrow')) {
     throw new UsageError(
       `expected --where with jsonl, csv or table, got --format ${flags.format}: trialscan sql filters tables`,
@@ -48,6 +46,16 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
     return scanMany(paths, inDirectory, flags, filter, signal)
   }
   return scanOne(paths[0]!, flags, filter, signal)
+}
+
+async function isDirectory(out: string): Promise<boolean> {
+  const { isDirectoryOut } = await import('../scan/partitions.js')
+  return isDirectoryOut(out)
+}
+
+async function filterOf(where: string): Promise<RowFilter> {
+  const { parseWhere } = await import('../scan/where.js')
+  return parseWhere(where)
 }
 
 async function scanOne(
@@ -68,8 +76,11 @@ async function scanOne(
     const { format } = flags
     const tally = newTally()
     const meant = filter === null ? rows : matchingRows(rows, filter, tally, named)
-    await writeTo(out, output => {
-      if (format === 'parquet' || format === 'arrow') return writeTable(rows, format, path, flags, output)
+    await writeTo(out, async output => {
+      if (format === 'parquet' || format === 'arrow') {
+        const { writeTable } = await import('../scan/table-file.js')
+        return writeTable(rows, format, path, flags, output)
+      }
       const writer = rowWriterFor(trial, flags, format, onTerminal)
       return typeof writer === 'string' ? writeLines(rows, writer, output) : writeRows(meant, writer, output)
     })

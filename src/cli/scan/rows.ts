@@ -12,7 +12,6 @@ import {
   type StatisticName,
   type TableFormatName,
   type Trial,
-  tableBytes,
 } from '../../index.js'
 import type { FormatOf } from '../format/formats.js'
 import { type RowWriter, rowLines } from '../format/lines.js'
@@ -21,7 +20,6 @@ import type { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import type { Output } from '../output.js'
 import { colorsFor } from '../terminal.js'
-import { VERSION } from '../version.js'
 import { type SelectionFlags, selectionOf } from './selection.js'
 
 export interface ScanFlags extends SelectionFlags, S3Flags {
@@ -67,30 +65,6 @@ export async function writeRows(rows: AsyncIterable<ScanRow>, format: RowWriter,
   for await (const row of rows) {
     const written = output.write(format.line(row))
     if (written) await written
-  }
-}
-
-export async function writeTable(
-  rows: Scan,
-  format: TableFormatName,
-  trial: string,
-  flags: ScanFlags,
-  output: Output,
-): Promise<void> {
-  const options = { trial, metadata: metadataOf([trial], flags) }
-  for await (const bytes of tableBytes(rows, format, options)) await output.writeBytes(bytes)
-}
-
-/** What a table says of itself. */
-export function metadataOf(
-  trials: readonly string[],
-  { checkLevel = 'minimal' }: ScanFlags,
-): Readonly<Record<string, string>> {
-  return {
-    'trialscan.version': VERSION,
-    'trialscan.trial': trials.length === 1 ? trials[0]! : JSON.stringify(trials),
-    'trialscan.arguments': JSON.stringify(process.argv.slice(2)),
-    'trialscan.check_level': checkLevel,
   }
 }
 

@@ -1,0 +1,30 @@
+/** A scan as a Parquet file or an Arrow stream. Loaded where there is one. */
+
+import { type Scan, type TableFormatName, tableBytes } from '../../index.js'
+import type { Output } from '../output.js'
+import { VERSION } from '../version.js'
+import type { ScanFlags } from './rows.js'
+
+export async function writeTable(
+  rows: Scan,
+  format: TableFormatName,
+  trial: string,
+  flags: ScanFlags,
+  output: Output,
+): Promise<void> {
+  const options = { trial, metadata: metadataOf([trial], flags) }
+  for await (const bytes of tableBytes(rows, format, options)) await output.writeBytes(bytes)
+}
+
+/** What a table says of itself. */
+export function metadataOf(
+  trials: readonly string[],
+  { checkLevel = 'minimal' }: ScanFlags,
+): Readonly<Record<string, string>> {
+  return {
+    'trialscan.version': VERSION,
+    'trialscan.trial': trials.length === 1 ? trials[0]! : JSON.stringify(trials),
+    'trialscan.arguments': JSON.stringify(process.argv.slice(2)),
+    'trialscan.check_level': checkLevel,
+  }
+}

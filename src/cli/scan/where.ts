@@ -1,0 +1,3 @@
+/** The parser of expressions. Loaded where there is one. */
+
+export { parseWhere } from '../../index.js'

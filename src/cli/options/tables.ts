@@ -34,10 +34,11 @@ export function addTableCommands(program: Command, run: RunCommand): void {
       .addOption(formatOption('sql'))
       .addOption(OUT),
     `Examples:
-  $ npm install @duckdb/node-api
   $ trialscan sql ./my-training "select count(*) from scan where tensor like 'gradient/%' and abs_mean < 1e-7"
   $ trialscan sql ./run-1 ./run-2 "select trial, step, mean from scan where tensor = 'loss' order by all"
   $ trialscan scan ./my-training --out all.parquet && trialscan sql all.parquet "select tensor, max(abs_max) from scan group by all"
+
+DuckDB has to be installed beside trialscan: npm install @duckdb/node-api.
 
 Tables, each with a column trial:
   scan         a row for each tensor, step and worker: the columns of scan --format parquet. A trial is scanned for the

@@ -1,5 +1,6 @@
 /** `trialscan sql`: the queries of docs/tables.md against answers computed one by one, the tables, and what can go wrong. */
 
+import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { createTrial, type ScanRow, type Trial } from '#dist/index.js'
 import { TrialWriter } from '../../fixtures/event-writer.js'
 import { HAS_DUCKDB } from '../support/duckdb.js'
 import { ROOT } from '../support/golden.js'
-import { objects, trialscan } from './run.js'
+import { CLI, objects, trialscan } from './run.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'trialscan-sql-test-'))
 const path = join(directory, 'trial')
@@ -311,7 +312,12 @@ describe.runIf(HAS_DUCKDB)('is refused', () => {
   })
 })
 
-it.skipIf(HAS_DUCKDB)('without DuckDB says what to install', async () => {
-  const { code, stderr } = await trialscan('sql', path, 'select count(*) from scan')
-  expect([code, stderr]).toEqual([2, expect.stringContaining('npm install @duckdb/node-api')])
+it('without DuckDB says what to install', () => {
+  // Also where it is installed: nothing of that name is found.
+  const hook = `export const resolve = (name, context, next) => next(name === '@duckdb/node-api' ? '@duckdb/nowhere' : name, context)`
+  const url = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`
+  const preload = url(`import { register } from 'node:module'; register(${JSON.stringify(url(hook))})`)
+  const args = ['--import', preload, CLI, 'sql', path, 'select count(*) from scan']
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+  expect([status, stderr]).toEqual([2, expect.stringContaining('npm install @duckdb/node-api')])
 })

@@ -21,6 +21,7 @@ import { open } from './definitions/open.js'
 import { rules } from './definitions/rules.js'
 import { s3 } from './definitions/s3.js'
 import { scan } from './definitions/scan.js'
+import { several } from './definitions/several.js'
 import { sketch } from './definitions/sketch.js'
 import { table } from './definitions/table.js'
 import { verify } from './definitions/verify.js'
@@ -44,6 +45,7 @@ const DEFINITIONS: readonly Definition[] = [
   verify,
   rules,
   cli,
+  several,
   table,
   s3,
 ]

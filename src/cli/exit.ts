@@ -13,6 +13,14 @@ export const EXIT = {
   terminated: 143,
 } as const
 
+/** What several trials end with, from the least to what outweighs all others. */
+const BY_WEIGHT: readonly number[] = [EXIT.ok, EXIT.query, EXIT.findings, EXIT.format, EXIT.interrupted]
+
+/** The exit code of work that consists of two parts, each with its own. */
+export function heavier(one: number, other: number): number {
+  return BY_WEIGHT.indexOf(one) > BY_WEIGHT.indexOf(other) ? one : other
+}
+
 export const EXIT_HELP = `
 Exit codes:
   0    all is well; for check and rule-invoker: the rules found nothing

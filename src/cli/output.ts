@@ -21,18 +21,18 @@ const WRITTEN_BYTES = 16 << 20
 const FLUSH_MS = 100
 
 /**
- * Writes to standard output, or to the file if one is named. After an error, standard output keeps the lines so far, and no
- * file is made.
+ * Writes to standard output, or to the file if one is named. After an error, or if the signal is aborted, standard output keeps
+ * the lines so far, and no file is made.
  */
 export async function writeTo<T>(
   path: string | undefined,
   work: (output: Output) => T | Promise<T>,
-  options?: OutputFileOptions,
+  { signal, ...options }: OutputFileOptions & { readonly signal?: AbortSignal } = {},
 ): Promise<T> {
   const output = await Output.open(path, options)
   try {
     const result = await work(output)
-    await output.end()
+    await (signal?.aborted ? output.discard() : output.end())
     return result
   } catch (error) {
     await output.discard()
@@ -40,10 +40,39 @@ export async function writeTo<T>(
   }
 }
 
+/** Writes lines one after another, for callers that can't wait. */
+export class Lines {
+  readonly #output: Output
+  readonly #isPrompt: boolean
+  #last: Promise<void> = Promise.resolve()
+
+  /** @param isPrompt flush every line, since somebody may be waiting for it */
+  constructor(output: Output, isPrompt = false) {
+    this.#output = output
+    this.#isPrompt = isPrompt
+  }
+
+  /** @returns when it is written; rejects once a write has failed */
+  write(text: string): Promise<void> {
+    if (text === '') return this.#last
+    this.#last = this.#last.then(async () => {
+      await this.#output.write(text)
+      if (this.#isPrompt) await this.#output.flush()
+    })
+    return this.#last
+  }
+
+  /** @throws the error of a write that failed */
+  done(): Promise<void> {
+    return this.#last
+  }
+}
+
 /** Buffers lines. Only whole lines are passed on. */
 export class Output {
   readonly #target: Target
   #lines = ''
+  #failure: unknown = null
   #flushedAt = performance.now()
 
   private constructor(target: Target) {
@@ -66,7 +95,7 @@ export class Output {
     await this.flush()
     // A single write can't take 2 GiB.
     for (let at = 0; at < bytes.length; at += WRITTEN_BYTES) {
-      await this.#target.write(bytes.subarray(at, at + WRITTEN_BYTES))
+      await this.#put(bytes.subarray(at, at + WRITTEN_BYTES))
     }
   }
 
@@ -80,8 +109,22 @@ export class Output {
   async flush(): Promise<void> {
     const lines = this.#lines
     this.#lines = ''
-    if (lines !== '') await this.#target.write(lines)
+    if (lines !== '') await this.#put(lines)
     this.#flushedAt = performance.now()
+  }
+
+  /** The error of a write. Null: none has failed. */
+  get failure(): unknown {
+    return this.#failure
+  }
+
+  async #put(chunk: Chunk): Promise<void> {
+    try {
+      await this.#target.write(chunk)
+    } catch (error) {
+      this.#failure = error
+      throw error
+    }
   }
 
   /** Writes what is left. A file then gets its name. */

@@ -111,3 +111,13 @@ export async function expectReplaceable(trial: string, path: string, flag = '--o
   const message = `cannot write ${path}: a symbolic link in the trial leads out of it, to ${place.real}`
   throw new StoreError('Denied', message, { url: pathToFileURL(path).href })
 }
+
+/** Trials that are looked at together: for small ones it is nothing but waiting. */
+const TOGETHER = 16
+
+/** As `expectReplaceable`, of several trials. */
+export async function expectReplaceableIn(trials: readonly string[], path: string): Promise<void> {
+  for (let at = 0; at < trials.length; at += TOGETHER) {
+    await Promise.all(trials.slice(at, at + TOGETHER).map(trial => expectReplaceable(trial, path)))
+  }
+}

@@ -5,9 +5,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { JudgingReport, JudgingRule } from '#dist/cli/format/finding-format.js'
-import { findingJsonl } from '#dist/cli/format/finding-lines.js'
-import { findingTable, worstOf } from '#dist/cli/format/finding-table.js'
+import type { JudgingReport, JudgingRule } from '#dist/cli/format/finding/format.js'
+import { findingJsonl } from '#dist/cli/format/finding/lines.js'
+import { findingTable, worstOf } from '#dist/cli/format/finding/table.js'
 import { ruleTexts, seconds } from '#dist/cli/options/arguments.js'
 import { colorsFor, widthOf } from '#dist/cli/terminal.js'
 import {

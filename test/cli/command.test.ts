@@ -57,7 +57,7 @@ describe('what is wrong is told in a line, with a code', () => {
     ['unknown reduction', 2, /"men"; did you mean/, [...scan, '--reductions', 'mean,men']],
     ['bad steps', 2, /'1-5' is invalid.*A:B/, [...scan, '--steps', '1-5']],
     ['steps from back to front', 2, /'5:3' is invalid/, [...scan, '--steps', '5:3']],
-    ['an empty path', 2, /'' is invalid for argument 'TRIAL'. Expected a path/, ['ls', '']],
+    ['an empty path', 2, /'' is invalid for argument 'TRIALS'. Expected a path/, ['ls', '']],
     ['a path of blanks', 2, /' {2}' is invalid.*Expected a path/, [...scan, '--out', '  ']],
     ['bad threads', 2, /'abc' is invalid.*whole number/, [...scan, '--threads', 'abc']],
     ['too many threads', 2, /from 0 to 1024/, [...scan, '--threads', '5000']],

@@ -155,7 +155,7 @@ describe('a trial that is broken', () => {
     expect(rows).toHaveLength(12)
     expect(rows.filter(({ error }) => error !== undefined)).toHaveLength(2)
     expect(stderr).toContain(`${join(broken, '2024/a')}: expected a trial`)
-    expect(stderr).toContain('1 of 3 trials could not be opened')
+    expect(stderr).toContain('1 of 3 trials could not be read')
     expect(stderr).toContain('2 of 12 rows could not be had; the first: ')
   })
 
@@ -173,7 +173,7 @@ describe('a trial that is broken', () => {
       'jsonl',
     )
     expect([code, objects(stdout)]).toEqual([4, [{ n: 2 }]])
-    expect(stderr).toContain('1 of 3 trials could not be opened')
+    expect(stderr).toContain('1 of 3 trials could not be read')
   })
 
   it('leaves no table if it is the only one', async () => {
@@ -183,6 +183,85 @@ describe('a trial that is broken', () => {
     expect([code, existsSync(out)]).toEqual([5, false])
     expect(stderr).toContain('expected a trial')
   })
+})
+
+describe.each([
+  ['ls', [], [0]],
+  ['verify', [], [0]],
+  ['check', ['--rule', 'AllZero,tensor_regex=fc.weight,threshold=99'], [1, 0, 0]],
+  ['top', ['--by', 'max', '-n', '50'], [0]],
+] as const)('%s of several trials', (command, args, codes) => {
+  const heaviest = Math.max(...codes)
+
+  it('has in lines what each has alone', async () => {
+    const expected: Record<string, unknown>[] = []
+    for (const trial of [a, b, c]) {
+      const { stdout } = await trialscan(command, trial, ...args, '--format', 'jsonl')
+      expected.push(...objects(stdout).map(line => ({ trial, ...line })))
+    }
+    expect(expected.length).toBeGreaterThan(0)
+    const { code, stdout } = await trialscan(command, runs, ...args, '--format', 'jsonl')
+    const ranked = command === 'top' ? (line: Record<string, unknown>) => -Number(line.max) : () => 0
+    const comparable = (lines: Record<string, unknown>[]) =>
+      lines.map(({ seconds: _, ...others }) => others).sort((one, other) => ranked(one) - ranked(other))
+    expect(comparable(objects(stdout))).toEqual(comparable(expected))
+    expect(code).toBe(heaviest)
+    for (const line of objects(stdout)) expect(Object.keys(line)).toContain('trial')
+  })
+
+  it('is CSV with one header', async () => {
+    const one = (await trialscan(command, c, ...args, '--format', 'csv')).stdout.trimEnd().split('\n')
+    const { stdout } = await trialscan(command, c, a, ...args, '--format', 'csv')
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines[0]).toBe(`trial,${one[0]}`)
+    expect(lines.filter(line => line.startsWith('trial,'))).toHaveLength(1)
+    const ofC = lines.filter(line => line.startsWith(`"${c.replaceAll('"', '""')}",`))
+    expect(ofC).toHaveLength(one.length - 1)
+  })
+
+  it('is a table that names each', async () => {
+    const { code, stdout } = await trialscan(command, runs, ...args, '--format', 'table')
+    expect(code).toBe(heaviest)
+    for (const trial of [a, b, c]) expect(stdout).toContain(trial)
+  })
+
+  it('tells the broken at the end', async () => {
+    const broken = join(directory, `broken-${command}`)
+    cpSync(runs, broken, { recursive: true })
+    rmSync(join(broken, '2024/b'), { recursive: true })
+    mkdirSync(join(broken, '2024/b/index'), { recursive: true })
+    const { code, stdout, stderr } = await trialscan(command, broken, ...args, '--format', 'csv')
+    expect(stderr).toContain(`${join(broken, '2024/b')}: expected a trial`)
+    expect(stderr).toContain('1 of 3 trials could not be read')
+    expect(code).toBe(4)
+    const whole = await trialscan(command, join(broken, '2024/a'), join(broken, 'c*'), ...args, '--format', 'csv')
+    expect(stdout).toBe(whole.stdout)
+    expect((await trialscan(command, join(broken, '2024/b'), broken, ...args, '--fail-fast')).code).toBe(5)
+  })
+})
+
+it('check of several trials counts findings for people, and can follow one only', async () => {
+  const { stdout } = await trialscan(
+    'check',
+    runs,
+    '--rule',
+    'AllZero,tensor_regex=fc.weight,threshold=99',
+    '--format',
+    'table',
+  )
+  expect(stdout).toMatch(/2024\/a +3 +1 +AllZero \(0\)\n/)
+  expect(stdout).toMatch(/2024\/b +3 +0\n/)
+  expect(stdout).toContain(`1 of 3 trials has findings; for one of them, with causes and advice: trialscan check ${a}`)
+  const { code, stderr } = await trialscan('check', runs, '--follow')
+  expect([code, stderr]).toEqual([2, expect.stringContaining('expected one trial to --follow, got 3')])
+})
+
+it('ls of several trials is one object of JSON', async () => {
+  const { stdout } = await trialscan('ls', runs, '--json')
+  const each = await Promise.all(
+    [a, b, c].map(async trial => JSON.parse((await trialscan('ls', trial, '--json')).stdout)),
+  )
+  expect(JSON.parse(stdout)).toEqual({ trials: each })
 })
 
 describe('--out DIR', () => {

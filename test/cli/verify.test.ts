@@ -146,18 +146,18 @@ describe('the formats', () => {
   }
 
   it('let nothing through to a terminal that could do harm', () => {
-    const table = verifyTable(80, colorsFor(null)).end('/tmp/\x1b[31m', verification)
+    const table = verifyTable(true, 80, colorsFor(null)).end('/tmp/\x1b[31m', verification)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
     expect(table).not.toMatch(/[\x00-\x09\x0b-\x1f\u202e]/)
     for (const line of table.split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(80)
-    const jsonl = verifyJsonl(true).line(problem)
+    const jsonl = verifyJsonl(true, true).line('trial', problem)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
     expect(jsonl.slice(0, -1)).not.toMatch(/[\x00-\x1f\u202e]/)
     expect(JSON.parse(jsonl)).toEqual(problem)
   })
 
   it('count what was not told one by one', () => {
-    const table = verifyTable(80, colorsFor(null)).end('trial', verification)
+    const table = verifyTable(true, 80, colorsFor(null)).end('trial', verification)
     expect(table).toContain('1,001 problems in 1 file; 3 notes')
     expect(table).toContain('TagMismatch: 1,000 more')
     expect(table).toContain('2 of 3 records carry no payload checksum: their values cannot be verified')

@@ -16,15 +16,18 @@ import {
   type Trial,
   UsageError,
 } from '../../index.js'
-import type { FindingFormat } from '../format/finding-format.js'
-import { findingCsv, findingJsonl } from '../format/finding-lines.js'
-import { findingTable } from '../format/finding-table.js'
+import type { FindingFormat } from '../format/finding/format.js'
+import { findingCsv, findingJsonl } from '../format/finding/lines.js'
+import { severalFormats } from '../format/finding/summary.js'
+import { findingTable } from '../format/finding/table.js'
 import type { FormatOf } from '../format/formats.js'
 import type { RuleText, StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
-import { Output } from '../output.js'
-import { expectReplaceable } from '../real-path.js'
+import { type Output, writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectReplaceableIn } from '../real-path.js'
+import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor } from '../terminal.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
 
@@ -44,47 +47,80 @@ export interface CheckFlags extends S3Flags {
   readonly format?: FormatOf<'check'>
   readonly failOnFinding?: boolean
   readonly threads?: number
+  readonly failFast?: boolean
   readonly out?: string
 }
 
 /** @returns the exit code */
-export async function check(path: string, given: CheckFlags, signal: AbortSignal): Promise<number> {
-  const flags = settle('check', path, given)
-  const { steps, modeSteps, follow = false, timeout, threads, out } = flags
+export async function check(places: readonly string[], given: CheckFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('check', places[0]!, given)
+  const { follow = false, timeout, threads, out } = flags
   if (timeout !== undefined && !follow) throw new UsageError('expected --follow beside --timeout: nothing else waits')
   if (flags.poll !== undefined && !follow)
     throw new UsageError('expected --follow beside --poll: nothing else looks again')
   const registry = new RuleRegistry()
   for (const module of flags.module ?? []) await loadModule(registry, module)
-  const trials = new Trials(threads === undefined ? {} : { threads }, flags)
-  try {
-    if (out !== undefined) await expectReplaceable(path, out)
-    const trial = await trials.open(path)
+  const paths = await trialsAt(places, flags)
+  const isOnly = paths.length === 1
+  if (!isOnly && follow) throw new UsageError(`expected one trial to --follow, got ${paths.length}`)
+  if (out !== undefined) await expectReplaceableIn(paths, out)
+  const others = new Trials(threads === undefined ? {} : { threads }, flags)
+  const losses = new Losses(paths, flags.failFast)
+  const progress = new Progress(isOnly || flags.onTerminal, 'trials')
+  const judgeTrial = async (path: string, trial: Trial, format: FindingFormat, output: Output): Promise<void> => {
     expectWorkers(trial, flags.worker ?? [])
-    const { rules, asked, leftOut, onlyByName } = await rulesOf(flags, trial, trials, registry)
-    trials.expectFlagsUsed()
-    const { code } = await judge({
+    const { rules, asked, leftOut, onlyByName } = await rulesOf(flags, trial, others, registry)
+    others.expectFlagsUsed(paths)
+    const { code, judged } = await judge({
       trial,
       rules,
       asked,
       leftOut,
       onlyByName,
       workers: flags.worker,
-      format: findingFormat(flags, flags.format, flags.onTerminal),
-      output: await Output.open(out),
-      steps,
-      modeSteps,
+      format,
+      output,
+      steps: flags.steps,
+      modeSteps: flags.modeSteps,
       follow,
       timeout,
       poll: flags.poll,
       threads,
       stopAtFirst: false,
       failOnFinding: flags.failOnFinding ?? true,
+      isOneOfSeveral: !isOnly,
       signal,
     })
-    return code
+    losses.outcome(code)
+    const messages = judged.problems.map(({ error }) => error.message)
+    if (!isOnly) losses.rows(path, 0, 0, null, messages)
+  }
+  try {
+    await writeTo(
+      out,
+      async output => {
+        const formats = isOnly ? null : severalFormats(flags.format, flags.onTerminal, flags.explain)
+        let done = 0
+        for await (const { path, trial } of opened(paths, flags, losses)) {
+          try {
+            const format = formats?.of(path) ?? findingFormat(flags, flags.format, flags.onTerminal)
+            await judgeTrial(path, trial, format, output)
+          } catch (error) {
+            if (output.failure !== null) throw output.failure
+            losses.trial(path, error)
+          }
+          if (signal.aborted) break
+          progress.update({ doneRows: ++done, totalRows: paths.length })
+        }
+        progress.stop()
+        if (formats) await output.writeAll(formats.end())
+      },
+      { signal },
+    )
+    return losses.tell()
   } finally {
-    await trials.close()
+    progress.stop()
+    await others.close()
   }
 }
 

@@ -25,11 +25,11 @@ import {
   type JudgingError,
   type JudgingReport,
   type JudgingRule,
-} from '../format/finding-format.js'
+} from '../format/finding/format.js'
 import { countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
-import type { Output } from '../output.js'
+import { Lines, type Output } from '../output.js'
 import { Progress } from '../progress.js'
 import { absentSteps, modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
@@ -54,9 +54,9 @@ export class Trials {
     return opened
   }
 
-  /** @throws UsageError for S3 flags if none of the opened trials is on S3 */
-  expectFlagsUsed(): void {
-    expectS3(this.#flags, [...this.#opened.keys()])
+  /** @param others that were opened elsewhere @throws UsageError for S3 flags if none of all trials is on S3 */
+  expectFlagsUsed(others: readonly string[] = []): void {
+    expectS3(this.#flags, [...others, ...this.#opened.keys()])
   }
 
   /** Opens trials one after another, so that the error is about the first that can't be opened. */
@@ -116,30 +116,26 @@ export interface Judging {
   /** Stop at the first step with a finding. */
   readonly stopAtFirst: boolean
   readonly failOnFinding: boolean
+  /** Others are judged too: nothing is told of this one but by its format. */
+  readonly isOneOfSeveral?: boolean
   readonly signal: AbortSignal
 }
 
 /** Runs the rules and writes the outcome. @returns the exit code and the report */
 export async function judge(judging: Judging): Promise<{ readonly code: number; readonly judged: JudgingReport }> {
   const { format, output, signal } = judging
-  try {
-    const { findings, evaluation, longestPauseMs } = await judgeAll(judging)
-    const judged = judgedOf(judging, findings, evaluation)
-    await output.write(format.end(judged))
-    if (signal.aborted) {
-      await output.discard()
-      return { code: EXIT.interrupted, judged }
-    }
-    await output.end()
+  const { findings, evaluation, longestPauseMs } = await judgeAll(judging)
+  const judged = judgedOf(judging, findings, evaluation)
+  await output.write(format.end(judged))
+  if (signal.aborted) return { code: EXIT.interrupted, judged }
+  if (!judging.isOneOfSeveral) {
+    await output.flush()
     noteUnusual(judging, judged, longestPauseMs)
-    const isFailure = judging.failOnFinding && findings.length > 0
-    const isUnjudged = isOutOfRange(judging, judged) || notJudged(judging, judged).length > 0
-    const code = isFailure ? EXIT.findings : isUnjudged ? EXIT.query : EXIT.ok
-    return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
-  } catch (error) {
-    await output.discard()
-    throw error
   }
+  const isFailure = judging.failOnFinding && findings.length > 0
+  const isUnjudged = isOutOfRange(judging, judged) || notJudged(judging, judged).length > 0
+  const code = isFailure ? EXIT.findings : isUnjudged ? EXIT.query : EXIT.ok
+  return { code: judged.problems.length > 0 ? EXIT.format : code, judged }
 }
 
 /** The reason with which we abort an evaluation. */
@@ -160,8 +156,8 @@ async function judgeAll(judging: Judging): Promise<{
   /** Findings of the current step. They are diagnosed together, when all rules have judged the step. */
   let ofStep: Finding[] = []
   const stop = new AbortController()
-  const writer = new Writer(output, follow, error => stop.abort(error))
-  const progress = new Progress(format.isLive && process.stdout.isTTY, 'steps')
+  const lines = new Lines(output, follow)
+  const progress = new Progress((format.isLive && process.stdout.isTTY) || judging.isOneOfSeveral === true, 'steps')
   const announce = announcer(progress)
   let lastStepAt = performance.now()
   let longestPauseMs = 0
@@ -175,7 +171,7 @@ async function judgeAll(judging: Judging): Promise<{
       const key = configurationKey(finding.rule, finding.name)
       if (!format.isLive || !fired.has(key)) findings.push(finding)
       fired.add(key)
-      if (format.isLive) writer.write(format.line(finding))
+      if (format.isLive) lines.write(format.line(finding)).catch(error => stop.abort(error))
       else if (!trial.loadedAllSteps && follow && !judging.stopAtFirst) announce(finding)
     }
     ofStep = []
@@ -206,45 +202,17 @@ async function judgeAll(judging: Judging): Promise<{
       keepFindings: false,
     })
     diagnoseStep()
-    await writer.done()
+    await lines.done()
     pauseEnds()
     return { findings, evaluation, longestPauseMs }
   } catch (error) {
     diagnoseStep()
-    await writer.done()
+    await lines.done()
     // The findings so far are reported all the same.
     if (signal.aborted || stop.signal.reason === HIT) return { findings, evaluation: null, longestPauseMs }
     throw error
   } finally {
     progress.stop()
-  }
-}
-
-/** Writes lines one after another, for callers that can't wait. */
-class Writer {
-  readonly #output: Output
-  readonly #isPrompt: boolean
-  readonly #onError: (error: unknown) => void
-  #last: Promise<void> = Promise.resolve()
-
-  /** @param isPrompt flush every line, since somebody may be waiting for it */
-  constructor(output: Output, isPrompt: boolean, onError: (error: unknown) => void) {
-    this.#output = output
-    this.#isPrompt = isPrompt
-    this.#onError = onError
-  }
-
-  write(lines: string): void {
-    this.#last = this.#last.then(async () => {
-      await this.#output.write(lines)
-      if (this.#isPrompt) await this.#output.flush()
-    })
-    this.#last.catch(this.#onError)
-  }
-
-  /** @throws the error of a write that failed */
-  done(): Promise<void> {
-    return this.#last
   }
 }
 

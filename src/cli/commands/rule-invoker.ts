@@ -1,14 +1,14 @@
 /** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
 
 import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../../index.js'
-import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding-format.js'
-import { findingCsv, findingJsonl } from '../format/finding-lines.js'
-import { worstText } from '../format/finding-table.js'
+import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding/format.js'
+import { findingCsv, findingJsonl } from '../format/finding/lines.js'
+import { worstText } from '../format/finding/table.js'
 import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
-import { Output } from '../output.js'
+import { writeTo } from '../output.js'
 import { expectReplaceable } from '../real-path.js'
 import { note, safe } from '../terminal.js'
 import { expectParameters, expectWorkers, judge, logger, Trials } from './judge.js'
@@ -54,7 +54,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     expectWorkers(trial, worker ?? [])
     const rule = new RuleClass(trial, { ...parameters, ...(worker && { workers: worker }), otherTrials, logger })
     const { format, onTerminal } = flags
-    const { code, judged } = await judge({
+    const judging = {
       trial,
       rules: [rule],
       asked: new Set([rule]),
@@ -62,7 +62,6 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       onlyByName: [],
       workers: worker,
       format: format === 'jsonl' ? findingJsonl(onTerminal) : format === 'csv' ? findingCsv(onTerminal) : invokerText,
-      output: await Output.open(out),
       steps: isRanged
         ? { text: `${startStep ?? ''}:${endStep ?? ''}`, selection: { only: [{ begin: startStep, end: endStep }] } }
         : undefined,
@@ -71,7 +70,8 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
       stopAtFirst: raiseRuleEvalCondException,
       failOnFinding: true,
       signal,
-    })
+    }
+    const { code, judged } = await writeTo(out, output => judge({ ...judging, output }), { signal })
     const [first] = judged.findings
     if (raiseRuleEvalCondException && first && !signal.aborted) {
       note(new RuleEvaluationConditionMet(rule.ruleName, first.step).message)

@@ -13,7 +13,7 @@ import { rowLines } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
-import { expectReplaceable } from '../real-path.js'
+import { expectReplaceableIn } from '../real-path.js'
 import { matchingRows, newTally } from '../scan/matching-rows.js'
 import { Partitions, type PartState } from '../scan/partitions.js'
 import { asked, rowWriterFor, type SettledScan, scanOptions, writeRows } from '../scan/rows.js'
@@ -31,8 +31,8 @@ export async function scanMany(
   signal: AbortSignal,
 ): Promise<number> {
   const { out, format, onTerminal } = flags
-  if (out !== undefined) for (const path of paths) await expectReplaceable(path, out)
-  const losses = new Losses(flags.failFast ?? false)
+  if (out !== undefined) await expectReplaceableIn(paths, out)
+  const losses = new Losses(paths, flags.failFast)
   const progress = new Progress(onTerminal, 'trials')
   const scans = new Scans(paths, flags, filter, losses, progress, signal)
   try {
@@ -41,7 +41,7 @@ export async function scanMany(
       await writeTo(out, output => writeTable(scans, format, metadataOf(paths, flags), output))
     } else await writeTo(out, output => writeText(scans, format, flags, filter, output))
     progress.stop()
-    return losses.tell(paths.length)
+    return losses.tell()
   } finally {
     progress.stop()
   }

@@ -4,6 +4,7 @@ import { createTrial, type RowFilter, type ScanStats, type Traffic, UsageError }
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
+import { expectS3 } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
@@ -40,6 +41,7 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
       `expected --where with jsonl, csv or table, got --format ${flags.format}: trialscan sql filters tables`,
     )
   }
+  expectS3(flags, places)
   const paths = await trialsAt(places, flags)
   if (paths.length > 1 || inDirectory) {
     const { scanMany } = await import('./scan-many.js')

@@ -5,10 +5,10 @@ import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
-import type { S3Flags } from '../options/s3.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'
-import { expectReplaceable } from '../real-path.js'
+import { expectReplaceableIn } from '../real-path.js'
 import { Losses, trialsAt } from '../scan/trials.js'
 import { type Answer, Database } from '../sql/database.js'
 import { expectOneKind, filesOfTable, makeTables, viewOfFiles } from '../sql/tables.js'
@@ -36,7 +36,7 @@ export async function sql(given: readonly string[], givenFlags: SqlFlags, signal
   }
   const flags = settle('sql', first, givenFlags)
   const { out, threads } = flags
-  if (out !== undefined) for (const place of places) await expectReplaceable(place, out)
+  if (out !== undefined) await expectReplaceableIn(places, out)
   const tables = (await Promise.all(places.map(filesOfTable))).flatMap((files, i) => ({ files, place: places[i]! }))
   const files = tables.flatMap(({ files }) => files ?? [])
   const trials = tables.filter(({ files }) => files === null).map(({ place }) => place)
@@ -44,18 +44,19 @@ export async function sql(given: readonly string[], givenFlags: SqlFlags, signal
     throw new UsageError(`expected either trials or tables, got the table ${files[0]} and the trial ${trials[0]}`)
   }
   expectOneKind(files)
+  expectS3(flags, trials)
   const database = await Database.open(threads, signal)
   const progress = new Progress(false)
-  const losses = new Losses(flags.failFast ?? false)
   try {
     const named = await database.named(query)
     const paths = await trialsAt(trials, flags)
+    const losses = new Losses(paths, flags.failFast)
     if (files.length > 0) await viewOfFiles(database, files)
     else await makeTables({ database, named, paths, flags, losses, signal, onProgress: progress.update })
     progress.stop()
     const answer = await database.ask(query)
     await writeTo(out, output => writeAnswer(answer, flags, output))
-    return losses.tell(paths.length)
+    return losses.tell()
   } finally {
     progress.stop()
     await database.close()

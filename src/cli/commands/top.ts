@@ -2,11 +2,11 @@
 
 import {
   type CheckLevel,
-  createTrial,
   parseColumns,
   parseWhere,
   type RowColumn,
   type RowFilter,
+  type Scan,
   type ScanRow,
   type Trial,
   UsageError,
@@ -16,13 +16,14 @@ import { type Cells, cellCsv, cellJson, cellsOf, cellTable } from '../format/cel
 import type { FormatOf } from '../format/formats.js'
 import { counted, countText } from '../format/number.js'
 import { settle } from '../options/given.js'
-import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
-import { expectReplaceable } from '../real-path.js'
+import { expectReplaceableIn } from '../real-path.js'
 import { matchedText, matchingRows, newTally, type Tally } from '../scan/matching-rows.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
 import { TopRows } from '../scan/top-rows.js'
+import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor, note } from '../terminal.js'
 
 export interface TopFlags extends SelectionFlags, S3Flags {
@@ -35,6 +36,7 @@ export interface TopFlags extends SelectionFlags, S3Flags {
   readonly checkLevel?: CheckLevel
   readonly threads?: number
   readonly memory?: number
+  readonly failFast?: boolean
   readonly format?: FormatOf<'top'>
   readonly out?: string
 }
@@ -57,59 +59,89 @@ interface Unranked {
 }
 
 /** @returns the exit code */
-export async function runTop(path: string, given: TopFlags, signal: AbortSignal): Promise<number> {
+export async function runTop(places: readonly string[], given: TopFlags, signal: AbortSignal): Promise<number> {
   const asked = askedOf(given)
   const chosen = given.columns && parseColumns(given.columns)
-  const flags = settle('top', path, given)
-  const { checkLevel, threads, memory, out, onTerminal } = flags
-  if (out !== undefined) await expectReplaceable(path, out)
-  const trial = await createTrial(path, {
-    requireCollections: false,
-    refresh: 'manual',
-    ...s3OptionsFor(path, flags),
-    ...(threads !== undefined && { threads }),
-  })
-  const columns = columnsFor(trial, flags, asked, chosen)
-  const progress = new Progress(onTerminal)
-  const rows = trial.scan({
-    ...selectionOf(flags),
-    ...(threads !== undefined && { threads }),
-    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-    reductions: [
-      ...new Set([...columns, ...(asked.by ? [asked.by] : [])].flatMap(({ reduction }) => reduction ?? [])),
-      ...(asked.filter?.reductions ?? []),
-    ],
-    ...(checkLevel && { checkLevel }),
-    signal,
-    onProgress: progress.update,
-  })
-  const tally = newTally()
-  const unranked: Unranked = { without: 0, nan: 0 }
+  const flags = settle('top', places[0]!, given)
+  const { out, onTerminal } = flags
+  expectS3(flags, places)
+  const paths = await trialsAt(places, flags)
+  if (out !== undefined) await expectReplaceableIn(paths, out)
+  const isOnly = paths.length === 1
+  const losses = new Losses(paths, flags.failFast)
+  const progress = new Progress(onTerminal, isOnly ? 'rows' : 'trials')
+  const ranking = new Ranking(asked)
+  const notes: string[] = []
   try {
     // A file that can't be written is told before the scan.
-    const shown = await writeTo(out, async output => {
-      const found = await foundRows(matchingRows(rows, asked.filter, tally), asked, unranked, columns)
+    await writeTo(out, async output => {
+      let columns = columnsFor(null, flags, asked, chosen)
+      let done = 0
+      for await (const { path, trial } of opened(paths, flags, losses)) {
+        if (isOnly) columns = columnsFor(trial, flags, asked, chosen)
+        const before = ranking.tally.rows
+        const rows = scanOf(trial, path, flags, asked, columns, signal, isOnly ? progress.update : () => {}, losses)
+        if (rows === null) continue
+        const { failed, firstError } = await ranking.add(rows, isOnly ? columns : [trialColumn(path), ...columns])
+        const count = ranking.tally.rows - before
+        if (isOnly) {
+          if (count === 0) notes.push(nothingSelected(trial, flags))
+          notes.push(...unscannedSteps(trial, flags, count > 0))
+        }
+        const problems = rows.problems.map(({ message }) => message)
+        losses.rows(path, count, failed, firstError?.message ?? null, problems)
+        progress.update({ doneRows: ++done, totalRows: paths.length })
+      }
       progress.stop()
-      await output.writeAll(linesOf(found, columns, flags.format, onTerminal))
-      return found.length
+      const shown = isOnly ? columns : [trialColumn(''), ...columns]
+      await output.writeAll(linesOf(ranking.sorted(), shown, flags.format, onTerminal))
     })
-    if (tally.rows === 0) note(nothingSelected(trial, flags))
-    for (const message of unscannedSteps(trial, flags, tally.rows > 0)) note(message)
-    for (const message of notesOn(tally, unranked, asked, shown)) note(message)
-    const { firstError, failed } = tally
-    if (firstError !== null) {
-      note(`${countText(failed)} of ${counted(tally.rows, 'row')} could not be had; the first: ${firstError.message}`)
-    }
-    const problems = rows.problems.map(({ message }) => message).filter(message => message !== firstError?.message)
-    for (const message of problems) note(message)
-    if (firstError !== null || problems.length > 0) return EXIT.format
+    if (!isOnly && ranking.tally.rows === 0) notes.push('no trial has rows that the options select')
+    for (const message of [...notes, ...notesOn(ranking, asked)]) note(message)
     // That no row matches is an answer; that none has the number is not.
+    const { tally, unranked } = ranking
     const isAbsent = tally.rows === 0 ? isSelective(flags) : tally.matched > 0 && unranked.without === tally.matched
-    return isAbsent ? EXIT.query : EXIT.ok
+    losses.outcome(isAbsent ? EXIT.query : EXIT.ok)
+    return losses.tell()
   } finally {
     progress.stop()
-    await trial.close()
   }
+}
+
+/** @returns null for a trial that does not have what is asked for, such as a collection; it is told to the losses */
+function scanOf(
+  trial: Trial,
+  path: string,
+  flags: TopFlags,
+  { by, filter }: Asked,
+  columns: readonly RowColumn[],
+  signal: AbortSignal,
+  onProgress: Progress['update'],
+  losses: Losses,
+): Scan | null {
+  const { checkLevel, threads, memory } = flags
+  try {
+    return trial.scan({
+      ...selectionOf(flags),
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      reductions: [
+        ...new Set([...columns, ...(by ? [by] : [])].flatMap(({ reduction }) => reduction ?? [])),
+        ...(filter?.reductions ?? []),
+      ],
+      ...(checkLevel && { checkLevel }),
+      signal,
+      onProgress,
+    })
+  } catch (error) {
+    losses.trial(path, error)
+    return null
+  }
+}
+
+/** Where a row is from, of several trials. */
+function trialColumn(path: string): RowColumn {
+  return { name: 'trial', kind: 'text', reduction: null, value: () => path }
 }
 
 function askedOf({ by: name, where, asc, desc, limit = DEFAULT_LIMIT }: TopFlags): Asked {
@@ -123,16 +155,16 @@ function askedOf({ by: name, where, asc, desc, limit = DEFAULT_LIMIT }: TopFlags
   return { by: by ?? null, filter, limit, order: asc ? 'ascending' : 'descending' }
 }
 
-/** Those that `--columns` names, or the place of a row and what it was found by. A table leaves out a place that all rows share. */
+/** Those that `--columns` names, or the place of a row and what it was found by. A table of one trial leaves out a place that all rows share. */
 function columnsFor(
-  trial: Trial,
+  trial: Trial | null,
   { format, worker }: TopFlags,
   { by, filter }: Asked,
   chosen: readonly RowColumn[] | undefined,
 ): readonly RowColumn[] {
   const isTable = format === 'table'
-  const hasModes = !isTable || trial.modes().length > 0
-  const hasWorkers = !isTable || (worker ?? trial.workers()).length > 1
+  const hasModes = !isTable || trial === null || trial.modes().length > 0
+  const hasWorkers = !isTable || trial === null || (worker ?? trial.workers()).length > 1
   const names = [
     ...(hasModes ? ['mode', 'mode_step'] : []),
     ...(hasWorkers ? ['worker'] : []),
@@ -142,27 +174,46 @@ function columnsFor(
   return parseColumns([...new Set(['tensor', 'step', ...(chosen?.map(({ name }) => name) ?? names)])])
 }
 
-/** The rows to print, in their order. All others are only counted. */
-async function foundRows(
-  rows: AsyncIterable<ScanRow>,
-  { by, limit, order }: Asked,
-  unranked: Unranked,
-  columns: readonly RowColumn[],
-): Promise<readonly Cells[]> {
-  const first: Cells[] = []
-  const top = new TopRows<Cells>(limit, order)
-  for await (const row of rows) {
-    if (by === null) {
-      if (first.length < limit) first.push(cellsOf(row, columns))
-      continue
-    }
-    const value = by.value(row)
-    if (typeof value === 'number' || typeof value === 'bigint') {
-      if (Number.isNaN(value)) unranked.nan++
-      top.add(value, () => cellsOf(row, columns))
-    } else if (!row.error) unranked.without++
+/** The rows to print. All others are only counted. */
+class Ranking {
+  readonly #asked: Asked
+  readonly #first: Cells[] = []
+  readonly #top: TopRows<Cells>
+  readonly tally = newTally()
+  readonly unranked: Unranked = { without: 0, nan: 0 }
+
+  constructor(asked: Asked) {
+    this.#asked = asked
+    this.#top = new TopRows(asked.limit, asked.order)
   }
-  return by === null ? first : top.sorted()
+
+  /** The rows of a trial. @returns how many of them failed, and the first error */
+  async add(
+    rows: AsyncIterable<ScanRow>,
+    columns: readonly RowColumn[],
+  ): Promise<Pick<Tally, 'failed' | 'firstError'>> {
+    const { by, filter, limit } = this.#asked
+    const tally = newTally()
+    for await (const row of matchingRows(rows, filter, tally)) {
+      if (by === null) {
+        if (this.#first.length < limit) this.#first.push(cellsOf(row, columns))
+        continue
+      }
+      const value = by.value(row)
+      if (typeof value === 'number' || typeof value === 'bigint') {
+        if (Number.isNaN(value)) this.unranked.nan++
+        this.#top.add(value, () => cellsOf(row, columns))
+      } else if (!row.error) this.unranked.without++
+    }
+    this.tally.rows += tally.rows
+    this.tally.matched += tally.matched
+    return tally
+  }
+
+  /** In their order. */
+  sorted(): readonly Cells[] {
+    return this.#asked.by === null ? this.#first : this.#top.sorted()
+  }
 }
 
 function linesOf(
@@ -177,14 +228,12 @@ function linesOf(
 }
 
 /** What the rows that are printed don't tell. */
-function notesOn(
-  tally: Tally,
-  { without, nan }: Unranked,
-  { by, filter, order }: Asked,
-  shown: number,
-): readonly string[] {
+function notesOn(ranking: Ranking, { by, filter, order }: Asked): readonly string[] {
   const notes: string[] = []
+  const { tally, unranked } = ranking
   const { rows, matched } = tally
+  const { without, nan } = unranked
+  const shown = ranking.sorted().length
   if (filter !== null && rows > 0) {
     const cut = shown < matched - without ? `; ${countText(shown)} ${shown === 1 ? 'is' : 'are'} shown` : ''
     notes.push(`${matchedText(tally)}${cut}`)

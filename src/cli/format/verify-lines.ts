@@ -7,7 +7,8 @@ export interface VerifyFormat {
   /** What comes first, as whole lines. */
   readonly head: string
   /** A problem or note, as soon as it is found. */
-  line(problem: VerifyProblem): string
+  line(trial: string, problem: VerifyProblem): string
+  /** The text after a trial. */
   end(trial: string, verification: Verification): string
 }
 
@@ -26,17 +27,37 @@ const FIELDS = [
   'message',
 ] as const
 
-/** Comma-separated values, without a summary. @param onTerminal escape what could do harm on a terminal */
-export function verifyCsv(onTerminal: boolean): VerifyFormat {
-  const line = (cells: readonly (string | number | null)[]) => csvLine(cells, onTerminal)
-  return { head: line(FIELDS), line: problem => line(FIELDS.map(field => problem[field])), end: () => '' }
+/**
+ * Comma-separated values, without a summary.
+ * @param isOnly whether there is one trial: of several the lines begin with it
+ * @param onTerminal escape what could do harm on a terminal
+ */
+export function verifyCsv(isOnly: boolean, onTerminal: boolean): VerifyFormat {
+  const line = (trial: string, cells: readonly (string | number | null)[]) =>
+    csvLine(isOnly ? cells : [trial, ...cells], onTerminal)
+  return {
+    head: line('trial', FIELDS),
+    line: (trial, problem) =>
+      line(
+        trial,
+        FIELDS.map(field => problem[field]),
+      ),
+    end: () => '',
+  }
 }
 
-/** JSON objects. @param onTerminal escape what could do harm on a terminal; the JSON parses to the same */
-export function verifyJsonl(onTerminal: boolean): VerifyFormat {
+/**
+ * JSON objects.
+ * @param isOnly whether there is one trial: of several the objects begin with it
+ * @param onTerminal escape what could do harm on a terminal; the JSON parses to the same
+ */
+export function verifyJsonl(isOnly: boolean, onTerminal: boolean): VerifyFormat {
   return {
     head: '',
-    line: problem => jsonLine(Object.fromEntries(FIELDS.map(field => [field, problem[field]])), onTerminal),
+    line: (trial, problem) => {
+      const fields = Object.fromEntries(FIELDS.map(field => [field, problem[field]]))
+      return jsonLine(isOnly ? fields : { trial, ...fields }, onTerminal)
+    },
     end: (trial, { ok, problemCounts, noteCounts, stats }) =>
       jsonLine(
         {

@@ -9,8 +9,11 @@ const MAX_PROBLEM_WIDTH = 100
 const FIELD_LABELS = { expected: 'expected', found: 'found', lost: 'lost', advice: 'what to do' } as const
 const LABEL_WIDTH = 12
 
-/** @param columns of the terminal, if it is one */
-export function verifyTable(columns: number | undefined, colors: Colors): VerifyFormat {
+/**
+ * @param isOnly whether there is one trial: of several, one in which nothing is wrong is a line
+ * @param columns of the terminal, if it is one
+ */
+export function verifyTable(isOnly: boolean, columns: number | undefined, colors: Colors): VerifyFormat {
   const width = Math.min(columns || MAX_PROBLEM_WIDTH, MAX_PROBLEM_WIDTH)
 
   const problemText = (problem: VerifyProblem): string => {
@@ -78,12 +81,15 @@ export function verifyTable(columns: number | undefined, colors: Colors): Verify
         bytesText(stats.readBytes),
       ].join(', ')
       const cost = `${stats.seconds.toFixed(2)} s, ${speed.toFixed(2)} GB/s, threads: ${stats.threads}`
+      const head = `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}\n`
+      if (ok && !isOnly) return head
       return [
-        `${colors.bold(safe(trial))}: ${result}${notes > 0 ? `; ${counted(notes, 'note')}` : ''}\n`,
+        head,
         ...byFile(problems),
         ...unlistedText(verification),
         ...notesText(verification),
         `${[`Checked ${checked} in ${cost}`, ...uncheckedText(stats)].map(text => `${wrapped(text, width, '', '  ')}\n`).join('')}`,
+        ...(isOnly ? [] : ['']),
       ].join('\n')
     },
   }

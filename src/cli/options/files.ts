@@ -1,8 +1,8 @@
 /** The commands about the files of a trial: verify, reindex and repair. */
 
 import type { Command } from 'commander'
-import { pathText } from './arguments.js'
-import { completed, formatOption, MEMORY, OUT, type RunCommand, THREADS, TRIAL } from './options.js'
+import { paths, pathText } from './arguments.js'
+import { completed, FAIL_FAST, formatOption, MEMORY, OUT, type RunCommand, THREADS, TRIAL, TRIALS } from './options.js'
 
 /** An interrupted repair may have to remove thousands of files. */
 const REPAIR_GRACE_MS = 60_000
@@ -13,15 +13,17 @@ export function addFileCommands(program: Command, run: RunCommand): void {
     program
       .command('verify')
       .description('What is wrong with the files of a trial: every record, index entry and file is checked.')
-      .argument('<TRIAL>', TRIAL, pathText)
+      .argument('<TRIALS...>', TRIALS, paths)
       .option('--deep', 'also check values: strings, and saved reductions against their tensors')
       .addOption(THREADS)
       .addOption(MEMORY)
+      .addOption(FAIL_FAST)
       .addOption(formatOption('verify'))
       .addOption(OUT),
     `Examples:
   $ trialscan verify ./my-training
   $ trialscan verify ./my-training --deep --out problems.csv
+  $ trialscan verify 'runs/*' s3://my-bucket/experiments
   $ trialscan verify ./my-training --format jsonl | jq 'select(.severity == "problem")'
 
 Reads all bytes of all event files and checks them against their checksums, and the index against them. Writes nothing
@@ -30,9 +32,10 @@ to the trial. The exit code is 0 if nothing is wrong and 4 if something is; note
 jsonl: one object for each problem or note, as soon as it is there, with severity, code, file (relative to the trial),
 offset, tensor, step, expected, found, lost, advice, message; then one object with summary, trial, ok, problems and notes
 (how many of each code: of one file 100 are told one by one), event_files, index_files, records, tensors, bytes, seconds,
-threads. csv: the problems and notes, without the summary. The codes: docs/verify.md.`,
-  ).action((trial: string, options) =>
-    run('verify', async signal => (await import('../commands/verify.js')).verify(trial, options, signal)),
+threads. csv: the problems and notes, without the summary. Of several trials, all of these begin with trial. The codes:
+docs/verify.md.`,
+  ).action((trials: string[], options) =>
+    run('verify', async signal => (await import('../commands/verify.js')).verify(trials, options, signal)),
   )
 
   completed(

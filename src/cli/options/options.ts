@@ -69,6 +69,8 @@ export const OUT = option(
   pathText,
 )
 
+export const FAIL_FAST = new Option('--fail-fast', "of several trials: end at the first that can't be read")
+
 export const WHERE = new Option('--where <EXPRESSION>', "only rows for which this is true, such as 'nan_count > 0'")
 
 /** `--format`, with the formats that the command has. */

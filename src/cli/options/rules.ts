@@ -2,7 +2,19 @@
 
 import type { Command } from 'commander'
 import { commaSeparated, paths, pathText, ruleTexts, seconds, stepsText, wholeNumberArgument } from './arguments.js'
-import { completed, formatOption, OUT, type RunCommand, STEPS, STEPS_HELP, THREADS, TRIAL, WORKER } from './options.js'
+import {
+  completed,
+  FAIL_FAST,
+  formatOption,
+  OUT,
+  type RunCommand,
+  STEPS,
+  STEPS_HELP,
+  THREADS,
+  TRIAL,
+  TRIALS,
+  WORKER,
+} from './options.js'
 
 /** Adds them to the command line. @returns rule-invoker, whose options can be written with underscores */
 export function addRuleCommands(program: Command, run: RunCommand): Command {
@@ -10,7 +22,7 @@ export function addRuleCommands(program: Command, run: RunCommand): Command {
     program
       .command('check')
       .description('What is wrong with the training: the rules of SageMaker Debugger, and your own, in one pass.')
-      .argument('<TRIAL>', TRIAL, pathText)
+      .argument('<TRIALS...>', TRIALS, paths)
       .option(
         '--rule <NAME[,k=v…]>',
         'a rule and its parameters; repeatable (default: all that the saved data allow)',
@@ -46,6 +58,7 @@ export function addRuleCommands(program: Command, run: RunCommand): Command {
       .option('--fail-on-finding', 'exit with 1 if a rule has fired (the default)')
       .option('--no-fail-on-finding', 'exit with 0 even if a rule has fired')
       .addOption(THREADS)
+      .addOption(FAIL_FAST)
       .addOption(formatOption('check'))
       .addOption(OUT),
     `Examples:
@@ -54,6 +67,7 @@ export function addRuleCommands(program: Command, run: RunCommand): Command {
   $ trialscan check ./my-training --rules rules.json --follow --format jsonl
   $ trialscan check ./my-training --module ./my-rules.mjs --rule MyRule,limit=3 --steps 100:
   $ trialscan check ./my-training --mode-steps -5:
+  $ trialscan check 'runs/*' --format table
   $ trialscan check ./my-training --rule SimilarAcrossRuns --other-trials ./my-other-training
 ${STEPS_HELP}
 Steps that are left out are not judged; a rule that compares a tensor with earlier ones, such as UnchangedTensor, looks back at
@@ -77,9 +91,11 @@ mode, mode_step, tensor (null: the step as a whole), worker, value, threshold, m
 "Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing, partial (whether it
 judged the rest); with --explain an object for each rule with rule, name, judges (whether it does), parameters (those
 that are not the rule's defaults, each with parameter, value, reason), reason (why it does not judge); and for what
-could not be read, objects with problem, step, tensor, code.`,
-  ).action((trial: string, options) =>
-    run('check', async signal => (await import('../commands/check.js')).check(trial, options, signal)),
+could not be read, objects with problem, step, tensor, code.
+Of several trials, the lines begin with trial, and the table has a line for each: how many findings, and which rules fired
+first. A trial that can't be read is told at the end.`,
+  ).action((trials: string[], options) =>
+    run('check', async signal => (await import('../commands/check.js')).check(trials, options, signal)),
   )
 
   return completed(

@@ -6,6 +6,7 @@ import {
   CHECK_LEVEL,
   COLLECTION,
   completed,
+  FAIL_FAST,
   formatOption,
   MEMORY,
   MODE,
@@ -30,7 +31,7 @@ export function addTableCommands(program: Command, run: RunCommand): void {
       .argument('<ARGUMENTS...>', 'trials, or tables (.parquet, .csv, .jsonl, or a directory of them); then the query')
       .addOption(CHECK_LEVEL)
       .addOption(THREADS)
-      .option('--fail-fast', "end at the first trial that can't be opened")
+      .addOption(FAIL_FAST)
       .addOption(formatOption('sql'))
       .addOption(OUT),
     `Examples:

@@ -1,11 +1,12 @@
 /** The commands that show what was saved: ls, scan and show. */
 
 import type { Command } from 'commander'
-import { oneStep, pathText, reductionList, upperCase } from './arguments.js'
+import { oneStep, paths, pathText, reductionList, upperCase } from './arguments.js'
 import {
   CHECK_LEVEL,
   COLLECTION,
   completed,
+  FAIL_FAST,
   formatOption,
   MEMORY,
   MODE,
@@ -28,14 +29,16 @@ export function addTensorCommands(program: Command, run: RunCommand): void {
     program
       .command('ls')
       .description('What a trial holds: its steps by mode, workers, collections and tensors.')
-      .argument('<TRIAL>', TRIAL, pathText)
+      .argument('<TRIALS...>', TRIALS, paths)
       .option('--json', 'the same as --format json')
+      .addOption(FAIL_FAST)
       .addOption(formatOption('ls'))
       .addOption(OUT),
     `Examples:
   $ trialscan ls ./my-training
   $ trialscan ls ./my-training --format json | jq '.tensors[] | select(.dtype == "float16").name'
   $ trialscan ls ./my-training --out tensors.csv
+  $ trialscan ls 'runs/*'
 
 Global steps count on over all modes; mode steps are counted within each mode.
 
@@ -48,14 +51,17 @@ json: one object with all of it:
   collections  name, members, include_regex
   tensors      name, dtype, shape, last_shape, steps (how many), bytes, saved_reductions, error?
   problems     what could not be read: code, message, file, offset?
-jsonl, csv: the tensors, one a line.`,
-  ).action((trial: string, options) => run('ls', async () => (await import('../commands/ls.js')).ls(trial, options)))
+jsonl, csv: the tensors, one a line.
+Of several trials: the table has a line for each, json one object with all of them in trials; jsonl and csv begin with trial.`,
+  ).action((trials: string[], options) =>
+    run('ls', async () => (await import('../commands/ls.js')).ls(trials, options)),
+  )
 
   completed(
     program
       .command('scan')
       .description('Reductions (mean, max, …) of many tensors in one pass: a row for each tensor, step and worker.')
-      .argument('<TRIALS...>', TRIALS)
+      .argument('<TRIALS...>', TRIALS, paths)
       .addOption(TENSOR)
       .addOption(COLLECTION)
       .addOption(STEPS)
@@ -72,7 +78,7 @@ jsonl, csv: the tensors, one a line.`,
       .addOption(THREADS)
       .addOption(MEMORY)
       .option('--resume', 'with --out DIR: go on where a scan into it has ended')
-      .option('--fail-fast', "of several trials: end at the first that can't be opened")
+      .addOption(FAIL_FAST)
       .option('--stats', 'print what the scan cost on standard error')
       .addOption(formatOption('scan'))
       .addOption(OUT),

@@ -1,11 +1,12 @@
 /** The command that ranks and filters: top. */
 
 import { type Command, Option } from 'commander'
-import { commaSeparated, pathText, wholeNumberArgument } from './arguments.js'
+import { commaSeparated, paths, wholeNumberArgument } from './arguments.js'
 import {
   CHECK_LEVEL,
   COLLECTION,
   completed,
+  FAIL_FAST,
   formatOption,
   MEMORY,
   MODE,
@@ -16,7 +17,7 @@ import {
   STEPS_HELP,
   TENSOR,
   THREADS,
-  TRIAL,
+  TRIALS,
   WHERE,
   WORKER,
 } from './options.js'
@@ -27,7 +28,7 @@ export function addTopCommand(program: Command, run: RunCommand): void {
     program
       .command('top')
       .description('The rows of a scan that are largest or smallest by a number, or that an expression is true for.')
-      .argument('<TRIAL>', TRIAL, pathText)
+      .argument('<TRIALS...>', TRIALS, paths)
       .option('--by <COLUMN>', 'rank by this number: any that scan --reductions takes, or step, mode_step, rank, size')
       .addOption(new Option('--desc', 'the largest first (the default)').conflicts('asc'))
       .option('--asc', 'the smallest first')
@@ -47,16 +48,18 @@ export function addTopCommand(program: Command, run: RunCommand): void {
       .addOption(CHECK_LEVEL)
       .addOption(THREADS)
       .addOption(MEMORY)
+      .addOption(FAIL_FAST)
       .addOption(formatOption('top'))
       .addOption(OUT),
     `Examples:
   $ trialscan top ./my-training --by abs_max
   $ trialscan top ./my-training --by l2 --asc -n 5 --collection gradients --columns mode,mode_step,mean,std
   $ trialscan top ./my-training --where 'nan_count > 0 or inf_count > 0'
+  $ trialscan top 'runs/*' --by abs_max -n 5
   $ trialscan top ./my-training --by p99.9 --where "tensor like 'gradient/%' and abs_max > 100 * abs_mean"
 
 --by and --where can be given together; one of them must be. Without --by, the first rows that match are printed, in the order
-of the scan. Equal rows keep that order. NaN counts as larger than Infinity: with --by it comes first, and with --asc last.
+of the scan. Equal rows keep that order. Rows of several trials are ranked together, and begin with trial. NaN counts as larger than Infinity: with --by it comes first, and with --asc last.
 
 Expressions:
   columns      tensor, step, mode, mode_step, worker, dtype, shape (as 3x5), rank, size, saved, error_code,
@@ -68,7 +71,7 @@ ${STEPS_HELP}
 
 jsonl: an object a line with tensor, step and the columns, written as scan writes them; csv: the same with a header.
 docs/cli.md has the details.`,
-  ).action((trial: string, options) =>
-    run('top', async signal => (await import('../commands/top.js')).runTop(trial, options, signal)),
+  ).action((trials: string[], options) =>
+    run('top', async signal => (await import('../commands/top.js')).runTop(trials, options, signal)),
   )
 }

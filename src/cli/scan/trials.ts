@@ -1,14 +1,13 @@
 /** The trials of a command that takes several: which they are, opened one after the other, and what came of each. */
 
-import { createTrial, findTrials, type Trial, type TrialOptions } from '../../index.js'
-import { EXIT } from '../exit.js'
+import { createTrial, findTrials, type Trial, type TrialOptions, TrialscanError, UsageError } from '../../index.js'
+import { EXIT, heavier } from '../exit.js'
 import { counted, countText } from '../format/number.js'
-import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
 import { note } from '../terminal.js'
 
 /** All trials at the places, each once, in their order. @throws StoreError for a pattern that nothing matches */
 export async function trialsAt(places: readonly string[], flags: S3Flags): Promise<readonly string[]> {
-  expectS3(flags, places)
   const found = new Set<string>()
   for (const place of places) {
     for (const trial of await findTrials(place, isOnS3(place) ? s3OptionsOf(flags) : {})) found.add(trial)
@@ -18,63 +17,78 @@ export async function trialsAt(places: readonly string[], flags: S3Flags): Promi
 
 /** What could not be had of several trials. It is told at the end. */
 export class Losses {
+  readonly #count: number
   readonly #failFast: boolean
   readonly #trials: { readonly path: string; readonly error: unknown }[] = []
   #rows = 0
   #failedRows = 0
   #firstRow: string | null = null
   readonly #problems: string[] = []
+  #code: number = EXIT.ok
 
-  /** @param failFast throw the error of the first trial that can't be opened */
-  constructor(failFast: boolean) {
-    this.#failFast = failFast
+  /**
+   * @param paths all trials. Of a single one nothing is kept for the end.
+   * @param failFast throw the error of the first trial that can't be had
+   */
+  constructor(paths: readonly string[], failFast = false) {
+    this.#count = paths.length
+    this.#failFast = failFast || paths.length === 1
   }
 
+  /** A trial that can't be had. @throws the error, if it is not the trial's own */
   trial(path: string, error: unknown): void {
-    if (this.#failFast) throw error
+    if (this.#failFast || error instanceof UsageError || !(error instanceof TrialscanError)) throw error
     this.#trials.push({ path, error })
   }
 
   rows(path: string, rows: number, failedRows: number, first: string | null, problems: readonly string[]): void {
     this.#rows += rows
     this.#failedRows += failedRows
-    if (first !== null) this.#firstRow ??= named(path, first)
-    for (const problem of problems) if (problem !== first) this.#problems.push(named(path, problem))
+    if (first !== null) this.#firstRow ??= this.#named(path, first)
+    for (const problem of problems) if (problem !== first) this.#problems.push(this.#named(path, problem))
   }
 
-  /** @param count of all trials @throws the error of the first, if none could be opened */
-  expectSome(count: number): void {
+  /** What a trial has come to. @param code its exit code */
+  outcome(code: number): void {
+    this.#code = heavier(this.#code, code)
+  }
+
+  /** @throws the error of the first, if none could be had */
+  expectSome(): void {
     const [first] = this.#trials
-    if (first !== undefined && this.#trials.length === count) throw first.error
+    if (first !== undefined && this.#trials.length === this.#count) throw first.error
   }
 
-  /** Writes notes. @param count of all trials @returns the exit code */
-  tell(count: number): number {
+  /** Writes notes. @returns the exit code */
+  tell(): number {
     const failed = this.#trials.length
     for (const { path, error } of this.#trials.slice(0, MAX_NOTES)) {
-      note(named(path, error instanceof Error ? error.message : String(error)))
+      note(this.#named(path, error instanceof Error ? error.message : String(error)))
     }
-    if (failed > 0) note(`${countText(failed)} of ${counted(count, 'trial')} could not be opened`)
+    if (failed > 0) note(`${countText(failed)} of ${counted(this.#count, 'trial')} could not be read`)
     if (this.#firstRow !== null) {
       note(
         `${countText(this.#failedRows)} of ${counted(this.#rows, 'row')} could not be had; the first: ${this.#firstRow}`,
       )
     }
     for (const problem of this.#problems.slice(0, MAX_NOTES)) note(problem)
-    return failed > 0 || this.#firstRow !== null || this.#problems.length > 0 ? EXIT.format : EXIT.ok
+    const rest = this.#problems.length - MAX_NOTES
+    if (rest > 0) note(`and ${counted(rest, 'problem')} more`)
+    const isDamaged = failed > 0 || this.#firstRow !== null || this.#problems.length > 0
+    return isDamaged ? heavier(this.#code, EXIT.format) : this.#code
   }
-}
 
-/** A message that names the trial, as most do. */
-function named(path: string, message: string): string {
-  return message.includes(path) ? message : `${path}: ${message}`
+  /** A message that names the trial, as most do, where there are several. */
+  #named(path: string, message: string): string {
+    return this.#count === 1 || message.includes(path) ? message : `${path}: ${message}`
+  }
 }
 
 /** Trials that are named one by one at the end. */
 const MAX_NOTES = 100
 
 /**
- * Opens trials, each while the one before is at work. One that can't be opened is told to the losses. Each is closed when the next is
+ * Opens trials, each while those before it are at work. One that can't be opened is told to the losses. Each is closed when the next is
  * taken.
  * @throws the error of the first, in the end, if none could be opened
  */
@@ -83,11 +97,12 @@ export async function* opened(
   flags: S3Flags & { readonly threads?: number },
   losses: Losses,
 ): AsyncGenerator<{ readonly path: string; readonly trial: Trial; readonly openMs: number }> {
-  let next = begin(paths[0], flags)
+  const openings: Promise<Opening>[] = []
+  let begun = 0
   try {
-    for (const [i, path] of paths.entries()) {
-      const { trial, error, openMs } = await next
-      next = begin(paths[i + 1], flags)
+    for (const path of paths) {
+      while (begun < paths.length && openings.length <= AHEAD) openings.push(begin(paths[begun++]!, flags))
+      const { trial, error, openMs } = await openings.shift()!
       if (trial === null) losses.trial(path, error)
       else {
         try {
@@ -97,16 +112,18 @@ export async function* opened(
         }
       }
     }
-    losses.expectSome(paths.length)
+    losses.expectSome()
   } finally {
-    await (await next).trial?.close()
+    for (const opening of openings) await (await opening).trial?.close()
   }
 }
 
+/** Trials that are opened while another is at work: small ones are nothing but waiting for files. */
+const AHEAD = 3
+
 type Opening = { readonly trial: Trial | null; readonly error: unknown; readonly openMs: number }
 
-async function begin(path: string | undefined, flags: S3Flags & { readonly threads?: number }): Promise<Opening> {
-  if (path === undefined) return { trial: null, error: null, openMs: 0 }
+async function begin(path: string, flags: S3Flags & { readonly threads?: number }): Promise<Opening> {
   const startedAt = performance.now()
   try {
     const trial = await createTrial(path, openOptions(path, flags))

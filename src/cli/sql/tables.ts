@@ -90,12 +90,12 @@ export interface TableRequest {
 
 /** Makes the tables that a query names. */
 export async function makeTables(request: TableRequest): Promise<void> {
-  const { database, named, losses } = request
+  const { database, named, paths, losses } = request
   let isFirst = true
   for (const name of TABLES) {
     if (!named.tables.has(name)) continue
     // What can't be opened is told once.
-    const told = isFirst ? losses : new Losses(false)
+    const told = isFirst ? losses : new Losses(paths)
     isFirst = false
     if (name === 'scan') await makeScan(request, told)
     else await makeTable(database, name, rowsOf(ROWS[name], request, told))

@@ -1,7 +1,8 @@
 /** Findings for people: what is wrong with the training, since when, where it is worst, and what to do about it. */
 
-import type { DiagnosedFinding, Finding, Missing } from '../../index.js'
-import { type Colors, safe, wrapped } from '../terminal.js'
+import type { DiagnosedFinding, Finding, Missing } from '../../../index.js'
+import { type Colors, safe, wrapped } from '../../terminal.js'
+import { counted, countText, shortNumber } from '../number.js'
 import {
   configurationKey,
   distinct,
@@ -12,8 +13,7 @@ import {
   type JudgingRule,
   judgingOf,
   stepsOfFindings,
-} from './finding-format.js'
-import { counted, countText, shortNumber } from './number.js'
+} from './format.js'
 
 /** Further problems are only counted. */
 const MAX_PROBLEM_LINES = 10

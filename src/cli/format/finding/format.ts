@@ -1,6 +1,6 @@
 /** What a format of findings is, and the report that it writes. */
 
-import type { DiagnosedFinding, Finding, Missing, TrialscanError } from '../../index.js'
+import type { DiagnosedFinding, Finding, Missing, TrialscanError } from '../../../index.js'
 
 export interface FindingFormat {
   /** Whether each finding is written at once, as a line of its own. */

@@ -1,10 +1,10 @@
 /** Findings for other programs, one per line. The keys, the columns and their order don't change. */
 
-import type { DiagnosedFinding, Missing } from '../../index.js'
-import { safeJson } from '../terminal.js'
-import { type FindingFormat, type JudgingError, type JudgingReport, judgingOf } from './finding-format.js'
-import { csvLine } from './lines.js'
-import { jsonNumber } from './number.js'
+import type { DiagnosedFinding, Missing } from '../../../index.js'
+import { safeJson } from '../../terminal.js'
+import { csvLine } from '../lines.js'
+import { jsonNumber } from '../number.js'
+import { type FindingFormat, type JudgingError, type JudgingReport, judgingOf } from './format.js'
 
 const COLUMNS = [
   'rule',
@@ -23,9 +23,14 @@ const COLUMNS = [
 /**
  * Comma-separated values. Missing and unreadable data have no rows; they are noted on standard error.
  * @param onTerminal escape what could do harm on a terminal
+ * @param trial one of several: its lines begin with the path; those of the first come after the header
  */
-export function findingCsv(onTerminal: boolean): FindingFormat {
-  let head = csvLine(COLUMNS, onTerminal)
+export function findingCsv(
+  onTerminal: boolean,
+  trial?: { readonly path: string; readonly isFirst: boolean },
+): FindingFormat {
+  const columns = trial ? ['trial', ...COLUMNS] : COLUMNS
+  let head = trial?.isFirst === false ? '' : csvLine(columns, onTerminal)
   const withHead = (lines: string): string => {
     const whole = head + lines
     head = ''
@@ -34,10 +39,10 @@ export function findingCsv(onTerminal: boolean): FindingFormat {
   return {
     isLive: true,
     tellsMissing: false,
-    line: ({ rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause }) =>
-      withHead(
-        csvLine([rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause], onTerminal),
-      ),
+    line: ({ rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause }) => {
+      const cells = [rule, name, step, mode, modeStep, tensor, worker, value, threshold, message, cause]
+      return withHead(csvLine(trial ? [trial.path, ...cells] : cells, onTerminal))
+    },
     end: () => withHead(''),
   }
 }
@@ -46,9 +51,14 @@ export function findingCsv(onTerminal: boolean): FindingFormat {
  * JSON objects.
  * @param onTerminal escape what could do harm on a terminal; the JSON parses to the same
  * @param isExplained add which rules judge, how and why
+ * @param trial one of several: its objects begin with the path
  */
-export function findingJsonl(onTerminal: boolean, isExplained = false): FindingFormat {
-  const line = (json: string) => `${onTerminal ? safeJson(json) : json}\n`
+export function findingJsonl(onTerminal: boolean, isExplained = false, trial?: string): FindingFormat {
+  const begin = trial === undefined ? '{' : `{"trial":${JSON.stringify(trial)},`
+  const line = (json: string) => {
+    const whole = begin + json.slice(1)
+    return `${onTerminal ? safeJson(whole) : whole}\n`
+  }
   return {
     isLive: true,
     tellsMissing: true,

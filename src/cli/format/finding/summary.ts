@@ -1,0 +1,101 @@
+/** Findings of several trials: lines that begin with the trial, or a line a trial for people. */
+
+import { type Colors, colorsFor, columnLines, safe } from '../../terminal.js'
+import type { FormatOf } from '../formats.js'
+import { counted, countText } from '../number.js'
+import { type FindingFormat, judgingOf } from './format.js'
+import { findingCsv, findingJsonl } from './lines.js'
+
+/** A format for each of several trials. */
+export interface SeveralFormats {
+  of(path: string): FindingFormat
+  /** The text after all trials. */
+  end(): Iterable<string>
+}
+
+/** Rules that are named for a trial. Further ones are only counted. */
+const MAX_RULES = 4
+
+export function severalFormats(
+  format: FormatOf<'check'>,
+  onTerminal: boolean,
+  isExplained: boolean | undefined,
+): SeveralFormats {
+  if (format === 'jsonl') return { of: path => findingJsonl(onTerminal, isExplained, path), end: () => [] }
+  if (format === 'table') return summary(colorsFor(onTerminal ? process.stdout : null))
+  let isFirst = true
+  return {
+    of: path => {
+      const ofTrial = findingCsv(onTerminal, { path, isFirst })
+      isFirst = false
+      return ofTrial
+    },
+    end: () => [],
+  }
+}
+
+/** What is told of a trial. */
+interface Line {
+  readonly path: string
+  readonly steps: string
+  readonly findings: number
+  /** Each with the first step at which it fired. */
+  readonly rules: ReadonlyMap<string, number>
+  /** What is told if no rule fired. */
+  readonly otherwise: string
+}
+
+/** Only counts are held of the findings. */
+function summary(colors: Colors): SeveralFormats {
+  const lines: Line[] = []
+  return {
+    of(path) {
+      const rules = new Map<string, number>()
+      let findings = 0
+      return {
+        isLive: true,
+        tellsMissing: true,
+        line({ name, step }) {
+          findings++
+          rules.set(name, Math.min(step, rules.get(name) ?? step))
+          return ''
+        },
+        end(judged) {
+          const steps = judged.steps === null ? '' : countText(judged.steps)
+          const otherwise = judgingOf(judged).length === 0 ? 'no rule had anything to judge' : ''
+          lines.push({ path, steps, findings, rules, otherwise })
+          return ''
+        },
+      }
+    },
+    *end() {
+      const head = ['trial', 'steps', 'findings', 'rules that fired, and at which step first'].map(colors.bold)
+      yield* columnLines([head, ...lines.map(line => cells(line, colors))], [1, 2])
+      const sick = lines.filter(({ findings }) => findings > 0)
+      if (sick.length === 0) yield `\n${colors.green(`no rule fired in ${counted(lines.length, 'trial')}`)}\n`
+      else {
+        const worst = sick.reduce((most, line) => (line.findings > most.findings ? line : most))
+        const count = `${countText(sick.length)} of ${counted(lines.length, 'trial')}`
+        yield `\n${colors.red(count)} ${sick.length === 1 ? 'has' : 'have'} findings; for one of them, with causes and advice: trialscan check ${safe(quoted(worst.path))}\n`
+      }
+    },
+  }
+}
+
+function cells({ path, steps, findings, rules, otherwise }: Line, colors: Colors): string[] {
+  const bySteps = [...rules].sort(([, one], [, other]) => one - other)
+  const named = bySteps.slice(0, MAX_RULES).map(([name, step]) => `${name} (${step})`)
+  const more = rules.size - named.length
+  const texts = more > 0 ? [...named, `${countText(more)} more`] : named
+  return [
+    safe(path),
+    steps,
+    findings > 0 ? colors.red(countText(findings)) : '0',
+    texts.length > 0 ? safe(texts.join(', ')) : otherwise,
+  ]
+}
+
+/** For a shell. */
+function quoted(path: string): string {
+  return /^[\w./:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+}

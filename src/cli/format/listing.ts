@@ -1,0 +1,227 @@
+/** What `ls` tells of trials. */
+
+import { type Mode, rowText, type TensorSummary, type TrialscanError } from '../../index.js'
+import { type Colors, colorsFor, columnLines, columns, safe, safeJson, safeName } from '../terminal.js'
+import type { FormatOf } from './formats.js'
+import { csvLine } from './lines.js'
+import { bytesText, counted, countText, shapeText, shortList } from './number.js'
+
+/**
+ * The steps of a mode, and the global steps at which some worker was in that mode. There are more global steps if workers
+ * were in different modes at one of them. For GLOBAL, both are the same.
+ */
+export interface StepListing {
+  readonly count: number
+  readonly first: number | null
+  readonly last: number | null
+  readonly incomplete: readonly number[]
+  readonly numbers: readonly number[]
+  readonly global_numbers: readonly number[]
+}
+
+export interface CollectionListing {
+  readonly name: string
+  /** Null: too many to be listed. */
+  readonly members: readonly string[] | null
+  readonly include_regex: readonly string[]
+}
+
+export interface TrialListing {
+  readonly name: string
+  readonly path: string
+  readonly complete: boolean
+  readonly bytes: number
+  readonly steps: Readonly<Partial<Record<Mode, StepListing>>>
+  readonly workers: readonly string[]
+  readonly workers_with_data: readonly string[]
+  readonly collections: readonly CollectionListing[]
+  readonly tensors: readonly TensorSummary[]
+}
+
+/** What could not be read is beside it. */
+export interface Listed {
+  readonly listing: TrialListing
+  readonly problems: readonly TrialscanError[]
+}
+
+/** The text of a trial in pieces, since there may be a million tensors. */
+export function* listingText(
+  { listing, problems }: Listed,
+  format: FormatOf<'ls'>,
+  onTerminal: boolean,
+): Generator<string> {
+  switch (format) {
+    case 'table':
+      yield* listingTable(listing, colorsFor(onTerminal ? process.stdout : null))
+      break
+    case 'json':
+      yield* listingJson({ listing, problems }, onTerminal)
+      yield '\n'
+      break
+    case 'jsonl':
+      for (const tensor of listing.tensors) yield `${jsonText(tensorObject(tensor), onTerminal)}\n`
+      break
+    case 'csv':
+      yield csvLine(TENSOR_COLUMNS, onTerminal)
+      for (const tensor of listing.tensors) yield csvLine(csvCells(tensor), onTerminal)
+  }
+}
+
+/** The text of several trials: one after the other, in lines that begin with the trial. A table has a line for each. */
+export async function* listingsText(
+  trials: AsyncIterable<Listed>,
+  format: FormatOf<'ls'>,
+  onTerminal: boolean,
+): AsyncGenerator<string> {
+  const rows: string[][] = []
+  let isFirst = true
+  if (format === 'csv') yield csvLine(['trial', ...TENSOR_COLUMNS], onTerminal)
+  for await (const { listing, problems } of trials) {
+    const { path, tensors } = listing
+    switch (format) {
+      case 'table':
+        rows.push(trialCells(listing))
+        break
+      case 'json':
+        yield isFirst ? '{"trials":[' : ','
+        yield* listingJson({ listing, problems }, onTerminal)
+        break
+      case 'jsonl':
+        for (const tensor of tensors) yield `${jsonText({ trial: path, ...tensorObject(tensor) }, onTerminal)}\n`
+        break
+      case 'csv':
+        for (const tensor of tensors) yield csvLine([path, ...csvCells(tensor)], onTerminal)
+    }
+    isFirst = false
+  }
+  if (format === 'json') yield isFirst ? '{"trials":[]}\n' : ']}\n'
+  if (format === 'table') {
+    const { bold } = colorsFor(onTerminal ? process.stdout : null)
+    const head = ['trial', 'tensors', 'steps', 'global steps', 'workers', 'bytes', 'job'].map(bold)
+    yield* columnLines([head, ...rows], [1, 2, 4, 5])
+  }
+}
+
+function trialCells({ path, tensors, steps, workers, bytes, complete }: TrialListing): string[] {
+  const all = steps.GLOBAL!
+  return [
+    safe(path),
+    countText(tensors.length),
+    countText(all.count),
+    spanText(all.numbers),
+    countText(workers.length),
+    bytesText(bytes),
+    complete ? 'has ended' : 'may still run',
+  ]
+}
+
+function jsonText(value: unknown, onTerminal: boolean): string {
+  const text = JSON.stringify(value)
+  return onTerminal ? safeJson(text) : text
+}
+
+function* listingJson({ listing, problems }: Listed, onTerminal: boolean): Generator<string> {
+  const { tensors, ...others } = listing
+  yield `${jsonText(others, onTerminal).slice(0, -1)},"tensors":[`
+  for (const [i, tensor] of tensors.entries()) {
+    yield `${i > 0 ? ',' : ''}${jsonText(tensorObject(tensor), onTerminal)}`
+  }
+  yield '],"problems":['
+  for (const [i, problem] of problems.entries()) {
+    yield `${i > 0 ? ',' : ''}${jsonText(rowText.errorObject(problem), onTerminal)}`
+  }
+  yield ']}'
+}
+
+function tensorObject(tensor: TensorSummary) {
+  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  return {
+    name,
+    dtype,
+    shape,
+    last_shape: lastShape,
+    steps: stepCount,
+    bytes: byteLength,
+    saved_reductions: savedReductions,
+    ...(error && { error: rowText.errorObject(error) }),
+  }
+}
+
+const TENSOR_COLUMNS = [
+  ...['name', 'dtype', 'shape', 'last_shape', 'steps', 'bytes', 'saved_reductions', 'error_code', 'error_message'],
+]
+
+function csvCells(tensor: TensorSummary) {
+  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  const shapes = [shapeText(shape), shapeText(lastShape)]
+  return [name, dtype, ...shapes, stepCount, byteLength, savedReductions.join(' '), error?.code, error?.message]
+}
+
+function* listingTable(listing: TrialListing, colors: Colors): Generator<string> {
+  const { name, complete, bytes, steps, workers, workers_with_data, collections, tensors } = listing
+  const title = (text: string, count?: number) =>
+    `\n${colors.bold(text)}${count === undefined ? '' : ` (${countText(count)})`}\n`
+  const state = complete ? 'the job has ended' : 'the job may still run'
+  yield [
+    `${colors.bold(safeName(name))}: ${counted(tensors.length, 'tensor')}, ${bytesText(bytes)}; ${state}\n`,
+    title('Steps'),
+    stepsTable(steps),
+    title('Workers', workers.length),
+    ...workers.map(worker => `  ${safeName(worker)}${workers_with_data.includes(worker) ? '' : '  (nothing saved)'}\n`),
+    title('Collections', collections.length),
+    columns(
+      collections.flatMap(({ name, members }) =>
+        members
+          ? [[`  ${safeName(name)}`, countText(members.length), members.length === 1 ? 'tensor' : 'tensors']]
+          : [],
+      ),
+      [1],
+    ),
+    collections.some(({ members }) => members === null) ? `  … the others: \`--json\`\n` : '',
+    title('Tensors', tensors.length),
+  ].join('')
+  yield* columnLines(
+    {
+      *[Symbol.iterator]() {
+        yield ['  name', 'dtype', 'shape', 'steps', 'bytes', 'saved reductions']
+        for (const tensor of tensors) yield tensorCells(tensor)
+      },
+    },
+    [3, 4],
+  )
+}
+
+function spanText(numbers: readonly number[]): string {
+  return numbers.length === 0 ? '-' : numbers.length === 1 ? `${numbers[0]}` : `${numbers[0]} to ${numbers.at(-1)}`
+}
+
+/** A row for each mode, with its mode steps and its global steps; then one for all steps. */
+function stepsTable(steps: TrialListing['steps']): string {
+  const { GLOBAL: all, ...byMode } = steps
+  const incomplete = (listing: StepListing) =>
+    listing.incomplete.length > 0 ? `not yet complete: ${shortList(listing.incomplete)}` : ''
+  const modes = Object.entries(byMode)
+  const row = (name: string, listing: StepListing, numbers: string) => [
+    ...[`  ${name}`, countText(listing.count), spanText(listing.global_numbers)],
+    ...(modes.length > 0 ? [numbers] : []),
+    incomplete(listing),
+  ]
+  const head = ['  mode', 'steps', 'global steps', ...(modes.length > 0 ? ['mode steps'] : [])]
+  return columns(
+    [head, ...modes.map(([mode, listing]) => row(mode, listing, spanText(listing.numbers))), row('all', all!, '')],
+    [1],
+  )
+}
+
+function tensorCells(tensor: TensorSummary): string[] {
+  const { name, dtype, shape, lastShape, stepCount, byteLength, savedReductions, error } = tensor
+  const [first, last] = [shapeText(shape), shapeText(lastShape)]
+  return [
+    `  ${safeName(name)}`,
+    dtype ?? (error ? '?' : '-'),
+    (first === last ? first : `${first || '?'} → ${last || '?'}`) || '-',
+    countText(stepCount),
+    bytesText(byteLength),
+    error ? `! ${safe(error.code)}` : savedReductions.join(','),
+  ]
+}

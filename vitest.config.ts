@@ -6,8 +6,9 @@ const LONG = 'test/**/*.long.test.ts'
 /** Files without which `npm test` still tells whether all works: what they add takes as long as all others together. */
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
-  'test/{background,examples,fixtures,large,modes-apart,same-answers,walk}.test.ts',
+  'test/{background,deploy,examples,fixtures,large,modes-apart,same-answers,walk}.test.ts',
   'test/cli/{dump,formats,sql,steps,top,trials}.test.ts',
+  'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
   'test/repair/{fuzz,repair}.test.ts',
   'test/rule/choice.test.ts',

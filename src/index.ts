@@ -1,6 +1,21 @@
 /** The public API on Node.js: re-exports only. */
 
 export * from './api.js'
+export { type EstimateOptions, estimateFleet, type FleetEstimate } from './fleet/estimate.js'
+export { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from './fleet/merge.js'
+export { PlanPlace, type ShardFailure, type ShardReport } from './fleet/place.js'
+export {
+  type FleetFormat,
+  type FleetPlan,
+  type FleetPlanOptions,
+  type FleetScan,
+  type Piece,
+  type PlannedShard,
+  type PlannedSize,
+  type PlannedTrial,
+  planFleet,
+} from './fleet/plan.js'
+export { runShard, type ShardOptions } from './fleet/shard.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
 export { type RepairOptions, repairTrial } from './repair/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'

@@ -29,6 +29,7 @@ const STAGES = [
   'repair',
   'rule',
   'table',
+  'fleet',
   'api.ts',
   'index.ts',
   'web',
@@ -37,7 +38,7 @@ const STAGES = [
 
 /** Who alone may import a module. */
 const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
-  [/^@aws-sdk\//, /^store\/s3\/sdk\.ts$/],
+  [/^@aws-sdk\//, /^store\/s3\/(sdk|client)\.ts$/],
   [/^valibot$/, /^options\.ts$/],
   [/^piscina$/, /^runner\//],
   [/^@assemblyscript\/loader$/, /^engine\/|^web\/host\.ts$/],

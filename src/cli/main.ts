@@ -8,6 +8,7 @@ import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_HELP } from './exit.js'
 import { addBenchCommand } from './options/bench.js'
 import { addFileCommands } from './options/files.js'
+import { addFleetCommands } from './options/fleet.js'
 import { addRuleCommands } from './options/rules.js'
 import { addTableCommands } from './options/tables.js'
 import { addTensorCommands } from './options/tensors.js'
@@ -133,6 +134,7 @@ addTopCommand(program, runCommand)
 const invoker = addRuleCommands(program, runCommand)
 addTableCommands(program, runCommand)
 addFileCommands(program, runCommand)
+addFleetCommands(program, runCommand)
 addBenchCommand(program, runCommand, VERSION)
 
 /** Options of the command may have underscores (`--trial_dir`), as in Tornasole's. */

@@ -14,8 +14,11 @@ import { DTYPES, objects, PLAIN, trialscan } from './run.js'
 
 let directory: string
 let damaged: string
-beforeAll(() => {
+let plan: string
+beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'trialscan-formats-'))
+  plan = join(directory, 'plan')
+  expect((await trialscan('fleet', 'plan', PLAIN, '--out', plan, '--shards', '2')).code).toBe(0)
   damaged = corruptedCopy('unknown dtype', join(directory, 'damaged'))
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -34,6 +37,7 @@ const LINES: Readonly<Record<keyof typeof FORMATS, (trial: string) => readonly s
   'rule-invoker': trial => ['rule-invoker', '--trial-dir', trial, '--rule-name', 'AllZero', '--tensor_regex', '.*'],
   verify: trial => ['verify', trial],
   reindex: trial => ['reindex', trial, '--out', place('index')],
+  'fleet status': () => ['fleet', 'status', plan],
   repair: trial => ['repair', trial, '--out', place('copy')],
 }
 
@@ -69,7 +73,7 @@ describe.each(part(commands, isQuick))('%s', command => {
     const { code, stderr } = await trialscan(...LINES[command](PLAIN), '--format', 'xml')
     const all = `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
     expect([code, stderr]).toEqual([2, expect.stringContaining(`argument 'xml' is invalid. Expected ${all}.`)])
-    expect((await trialscan(command, '--help')).stdout.replaceAll(/\s+/g, ' ')).toContain(
+    expect((await trialscan(...command.split(' '), '--help')).stdout.replaceAll(/\s+/g, ' ')).toContain(
       `--format <FORMAT> ${all} (default: `,
     )
   })

@@ -88,7 +88,7 @@ it('a trial is repaired whatever else lies beside it', async () => {
 describe('on a terminal', () => {
   const run = promisify(execFile)
   const flags = ['--s3-endpoint', '$ENDPOINT', '--s3-force-path-style', '--s3-list-limit', '1000']
-  const command = `"${process.execPath}" "${CLI}" ls s3://bucket/jobs ${flags.join(' ')}`
+  const command = `"${process.execPath}" "${CLI}" show s3://bucket/jobs loss ${flags.join(' ')}`
   const ask = (answer: string): Promise<{ code?: number; stdout: string }> =>
     run('/bin/sh', ['-c', `{ sleep 2; printf '${answer}\\n'; sleep 4; } | script -qec '${command}' /dev/null`], {
       env: {

@@ -77,15 +77,21 @@ describe('trialscan/web', () => {
     const missing = Object.keys(node).filter(name => !(name in web))
     expect(missing.sort()).toEqual([
       'OutputFile',
+      'PlanPlace',
       'commandAction',
+      'estimateFleet',
       'findTrials',
+      'fleetStatus',
       'maxThreads',
+      'mergedTable',
       'parseActions',
       'parseColumns',
       'parseWhere',
+      'planFleet',
       'readValues',
       'reindexTrial',
       'repairTrial',
+      'runShard',
       'tableBytes',
       'trialFingerprint',
     ])

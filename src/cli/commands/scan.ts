@@ -9,16 +9,8 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceable } from '../real-path.js'
 import { matchedText, matchingRows, newTally } from '../scan/matching-rows.js'
-import {
-  asked,
-  rowWriterFor,
-  type ScanFlags,
-  type SettledScan,
-  scanOptions,
-  writeLines,
-  writeRows,
-} from '../scan/rows.js'
-import { isSelective, nothingSelected, unscannedSteps } from '../scan/selection.js'
+import { rowWriterFor, type ScanFlags, type SettledScan, scanOptions, writeLines, writeRows } from '../scan/rows.js'
+import { asked, isSelective, nothingSelected, unscannedSteps } from '../scan/selection.js'
 import { openOptions, trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 
@@ -44,7 +36,7 @@ export async function runScan(places: readonly string[], given: ScanFlags, signa
   expectS3(flags, places)
   const paths = await trialsAt(places, flags)
   if (paths.length > 1 || inDirectory) {
-    const { scanMany } = await import('./scan-many.js')
+    const { scanMany } = await import('../scan/many.js')
     return scanMany(paths, inDirectory, flags, filter, signal)
   }
   return scanOne(paths[0]!, flags, filter, signal)

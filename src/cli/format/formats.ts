@@ -13,6 +13,7 @@ export const FORMATS = {
   'rule-invoker': { names: ['table', 'jsonl', 'csv'], piped: 'table' },
   verify: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   reindex: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
+  'fleet status': { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
   repair: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'jsonl' },
 } as const satisfies Readonly<Record<string, { readonly names: readonly FormatName[]; readonly piped: FormatName }>>
 

@@ -96,6 +96,13 @@ export function commaSeparated(text: string): readonly string[] {
   return words
 }
 
+/** GB/s. */
+export function rate(text: string): number {
+  const number = Number(text)
+  if (!/^\d*\.?\d+$/.test(text) || number === 0) throw new InvalidArgumentError('Expected a number of GB/s above 0.')
+  return number
+}
+
 export function seconds(text: string): number {
   const number = Number(text)
   if (!/^\d*\.?\d+$/.test(text) || number > 1e6) {

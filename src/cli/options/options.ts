@@ -89,8 +89,10 @@ function option<T>(flags: string, description: string, read: (text: string, prev
 
 /** Adds what all commands have: the options of S3, and help that ends with the exit codes. */
 export function completed(command: Command, help: string): Command {
+  const { parent } = command
+  const name = parent?.parent ? `${parent.name()} ${command.name()}` : command.name()
   return withS3Options(command)
-    .showHelpAfterError(`See trialscan ${command.name()} --help.`)
+    .showHelpAfterError(`See trialscan ${name} --help.`)
     .addHelpText('after', `\n${help}\n${EXIT_HELP}`)
 }
 

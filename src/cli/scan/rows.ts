@@ -2,7 +2,6 @@
 
 import {
   type CheckLevel,
-  parseReductions,
   REDUCTIONS,
   type RowFilter,
   type RowFormatName,
@@ -20,7 +19,7 @@ import type { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
 import type { Output } from '../output.js'
 import { colorsFor } from '../terminal.js'
-import { type SelectionFlags, selectionOf } from './selection.js'
+import { asked, type SelectionFlags, selectionOf } from './selection.js'
 
 export interface ScanFlags extends SelectionFlags, S3Flags {
   readonly reductions?: readonly string[]
@@ -89,10 +88,4 @@ export function rowWriterFor(
   }
   if (!onTerminal && flags.where === undefined) return format
   return rowLines(format, asked(flags.reductions) ?? REDUCTIONS, onTerminal)
-}
-
-/** The names, where `all` may be one of them; alone, it is the default: those of the eighteen that a dtype has. */
-export function asked(names: readonly string[] | undefined): readonly StatisticName[] | undefined {
-  if (names === undefined || (names.length === 1 && names[0] === 'all')) return undefined
-  return parseReductions(names.flatMap((name): readonly string[] => (name === 'all' ? REDUCTIONS : [name])))
 }

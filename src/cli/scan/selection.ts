@@ -1,6 +1,15 @@
 /** Which part of a trial is scanned: as options say it, and in words where they select nothing. */
 
-import { type Mode, type ScanOptions, selectSteps, TensorUnavailable, type Trial } from '../../index.js'
+import {
+  type Mode,
+  parseReductions,
+  REDUCTIONS,
+  type ScanOptions,
+  type StatisticName,
+  selectSteps,
+  TensorUnavailable,
+  type Trial,
+} from '../../index.js'
 import { counted, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { absentSteps, globalStepsOf, modeSpans, spanText } from '../step-texts.js'
@@ -94,4 +103,10 @@ function nearestTo(trial: Trial, pattern: string): readonly string[] {
   } catch (error) {
     return error instanceof TensorUnavailable ? (error.fields.nearest as readonly string[]) : []
   }
+}
+
+/** The names, where `all` may be one of them; alone, it is the default: those of the eighteen that a dtype has. */
+export function asked(names: readonly string[] | undefined): readonly StatisticName[] | undefined {
+  if (names === undefined || (names.length === 1 && names[0] === 'all')) return undefined
+  return parseReductions(names.flatMap((name): readonly string[] => (name === 'all' ? REDUCTIONS : [name])))
 }

@@ -76,6 +76,7 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'RequestTimeout',
   'RequestTimeTooSkewed',
   'InternalError',
+  'ConditionalRequestConflict',
   'ServiceUnavailable',
   'ProxyUnavailable',
 ])

@@ -69,6 +69,12 @@ export class S3Requests {
     })
   }
 
+  /** Writes an object. @param isNew one that is there stays as it is @throws StoreError */
+  put(key: string, bytes: Uint8Array, isNew: boolean, context: ReadContext = { traffic: [] }): Promise<void> {
+    const { bucket } = this.#spec
+    return this.#attempts({ key }, context, connection => connection.put(bucket, key, bytes, isNew, context.signal))
+  }
+
   /** @throws StoreError, FormatError if the object is not the one it was */
   async get(read: ObjectRead, context: ReadContext): Promise<ObjectRange> {
     const { key, startByte, endByte } = read

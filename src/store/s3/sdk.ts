@@ -5,12 +5,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
-import { GetObjectCommand, ListObjectsV2Command, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { UsageError } from '../../errors.js'
 import { type Pace, paceOf, readStart } from './body.js'
+import { ANONYMOUS, type ConnectionOptions, clientOf, withRegion } from './client.js'
 import { S3Failure } from './errors.js'
 import { badListing, type ListPage, type ListQuery, parseListing } from './listing.js'
-import { type ProxySettings, proxySettings, TunnelAgent, throughProxies } from './proxy.js'
+import { proxySettings } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
 
 export interface ObjectAnswer {
@@ -27,6 +28,8 @@ export interface ObjectAnswer {
 /** A page holds a thousand keys of at most 1 KiB, each of its bytes spelled with three. */
 const MAX_PAGE_BYTES = 16 << 20
 const MAX_ERROR_BYTES = 1 << 20
+/** What is sent is waited for at this rate: 1 MB/s. */
+const SLOWEST_BYTES_PER_MS = 1000
 const EMPTY_PAGE = Buffer.from('<ListBucketResult/>')
 
 /** An answer before the SDK has looked at it. */
@@ -46,11 +49,6 @@ function atTheWire(read: (response: RawResponse) => Promise<void>) {
       await read(answer.response as RawResponse)
       return answer
     }
-}
-
-/** What a connection is made with: what was said of it, and what the environment says of the way. */
-interface ConnectionOptions extends S3Options {
-  readonly proxies: ProxySettings
 }
 
 /** A connection to S3: credentials, sockets. */
@@ -130,6 +128,25 @@ export class S3Connection {
       this.#quickGets = await QuickGets.as(requests, client, bucket, key)
       return answerOf($metadata.httpStatusCode ?? 200, ETag, ContentRange, ContentLength, Body as Readable)
     })
+  }
+
+  /** Writes an object, all at once. @param isNew one that is there stays as it is */
+  async put(
+    bucket: string,
+    key: string,
+    bytes: Uint8Array,
+    isNew: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const command = new PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes, ...(isNew && { IfNoneMatch: '*' }) })
+    // The time of a request is until its answer, and so with all that is sent.
+    const { requestTimeoutMs = S3_DEFAULTS.requestTimeoutMs } = this.#options
+    const requestTimeout = requestTimeoutMs + bytes.length / SLOWEST_BYTES_PER_MS
+    try {
+      await this.#send(client => client.send(command, { requestTimeout, ...(signal && { abortSignal: signal }) }))
+    } catch (error) {
+      if (!(isNew && error instanceof S3Failure && error.status === 412)) throw error
+    }
   }
 
   /** What went wrong, read here: the SDK would wait for the end of it without end. */
@@ -334,56 +351,6 @@ export function connect(options: S3Options): S3Connection {
     connections.set(key, connection)
   }
   return connection
-}
-
-/** Where no region is to be found, S3's own default; a bucket that is elsewhere tells. */
-async function withRegion(options: ConnectionOptions): Promise<S3Client> {
-  const client = clientOf(options)
-  try {
-    await client.config.region()
-    return client
-  } catch {
-    return clientOf({ ...options, region: 'us-east-1' })
-  }
-}
-
-function clientOf(options: ConnectionOptions): S3Client {
-  const { endpoint, region, forcePathStyle, credentials, anonymous, proxies } = options
-  const maxSockets = options.maxSockets ?? S3_DEFAULTS.maxSockets
-  const requestTimeout = options.requestTimeoutMs ?? S3_DEFAULTS.requestTimeoutMs
-  const agent = { keepAlive: true, maxSockets }
-  const config: S3ClientConfig = {
-    ...(endpoint !== undefined && { endpoint }),
-    ...(region !== undefined && { region }),
-    ...(forcePathStyle !== undefined && { forcePathStyle }),
-    // The SDK writes into what it is given.
-    ...(credentials && { credentials: { ...credentials } }),
-    ...(anonymous && ANONYMOUS),
-    maxAttempts: 1,
-    // Ranges have no checksums, and what is read is checked by its own.
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    requestHandler: {
-      connectionTimeout: requestTimeout,
-      requestTimeout,
-      // Without it the handler only warns, and waits for ever.
-      throwOnRequestTimeout: true,
-      // Longer than what ends a body that stalls (s3-body.ts).
-      socketTimeout: Math.max(requestTimeout, options.idleTimeoutMs ?? S3_DEFAULTS.idleTimeoutMs) + 1000,
-      httpAgent: agent,
-      // Before the request is given up, so that it is known who has not answered.
-      httpsAgent: new TunnelAgent(proxies, Math.ceil(requestTimeout * 0.9), agent),
-    },
-  }
-  const client = new S3Client(config)
-  const { requestHandler } = client.config
-  requestHandler.handle = throughProxies(requestHandler.handle.bind(requestHandler), proxies)
-  return client
-}
-
-const ANONYMOUS = {
-  signer: { sign: async <Request>(request: Request) => request },
-  credentials: { accessKeyId: '', secretAccessKey: '' },
 }
 
 /** What the SDK tells of an error, by status and code: its names are not always S3's. */

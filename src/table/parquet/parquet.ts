@@ -11,6 +11,9 @@ import type { Group } from '../group.js'
 import type { Field, LeafType } from '../schema.js'
 import { type Leaf, writeCodes, writeNothing, writeNumbers } from './column-chunk.js'
 
+// All that needs the packages of Parquet is one file once it is bundled (make-bundle.mjs).
+export { mergedFile } from './merge.js'
+
 type Element = Omit<SchemaElement, 'name' | 'repetition_type'>
 
 const LEAVES: Readonly<Record<LeafType, Element>> = {

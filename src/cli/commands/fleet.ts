@@ -1,0 +1,345 @@
+/** `trialscan fleet`: a scan of many trials on many machines. */
+
+import {
+  type CheckLevel,
+  estimateFleet,
+  type FleetFormat,
+  type FleetPlan,
+  type FleetStatus,
+  fleetStatus,
+  type Mode,
+  mergedTable,
+  PlanPlace,
+  planFleet,
+  runShard,
+  type ShardStatus,
+  type Trial,
+  UsageError,
+} from '../../index.js'
+import { EXIT } from '../exit.js'
+import type { FormatOf } from '../format/formats.js'
+import { csvLine, jsonLine } from '../format/lines.js'
+import { bytesText, counted, countText } from '../format/number.js'
+import type { StepsText } from '../options/arguments.js'
+import { settle } from '../options/given.js'
+import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { asked, selectionOf } from '../scan/selection.js'
+import { Losses, opened, trialsAt } from '../scan/trials.js'
+import { colorsFor, columnLines, note, safe } from '../terminal.js'
+import { VERSION } from '../version.js'
+
+export interface PlanFlags extends S3Flags {
+  readonly out: string
+  readonly shards?: number
+  readonly shardBytes?: number
+  readonly tensor?: readonly string[]
+  readonly collection?: readonly string[]
+  readonly steps?: StepsText
+  readonly mode?: Mode
+  readonly worker?: readonly string[]
+  readonly reductions?: readonly string[]
+  readonly checkLevel?: CheckLevel
+  readonly format: FleetFormat
+  readonly failFast?: boolean
+  readonly estimate?: boolean
+  readonly cores?: number
+  /** GB/s. */
+  readonly net?: number
+}
+
+/** @returns the exit code */
+export async function fleetPlan(places: readonly string[], flags: PlanFlags, signal: AbortSignal): Promise<number> {
+  const { out, shards, shardBytes, format, checkLevel, estimate = false, cores, net } = flags
+  if ((shards === undefined) === (shardBytes === undefined)) {
+    const got = shards === undefined ? 'neither' : 'both'
+    throw new UsageError(`expected either --shards or --shard-bytes, got ${got}`)
+  }
+  if (estimate !== (cores !== undefined)) {
+    throw new UsageError(`expected --estimate and --cores together, got only ${estimate ? '--estimate' : '--cores'}`)
+  }
+  if (net !== undefined && !estimate) throw new UsageError('expected --estimate beside --net')
+  expectS3(flags, [...places, out])
+  const paths = await trialsAt(places, flags)
+  const losses = new Losses(paths, flags.failFast)
+  const progress = new Progress(false, 'trials')
+  let done = 0
+  const trials = async function* (): AsyncGenerator<Trial> {
+    for await (const { path, trial } of opened(paths, flags, losses)) {
+      signal.throwIfAborted()
+      yield trial
+      losses.rows(
+        path,
+        0,
+        0,
+        null,
+        trial.problems.map(({ message }) => message),
+      )
+      progress.update({ doneRows: ++done, totalRows: paths.length })
+    }
+  }
+  try {
+    const plan = await planFleet(trials(), {
+      version: VERSION,
+      format,
+      ...(shards !== undefined && { shards }),
+      ...(shardBytes !== undefined && { shardBytes }),
+      onError: (trial, error) => losses.trial(trial.path, error),
+      scan: {
+        ...selectionOf(flags),
+        reductions: asked(flags.reductions) ?? 'all',
+        ...(checkLevel && { checkLevel }),
+      },
+    })
+    progress.stop()
+    if (plan.shards.length === 0) {
+      note('the options select nothing of any trial: there is nothing to plan')
+      return EXIT.query
+    }
+    const place = await PlanPlace.create(out, plan, s3For(out, flags))
+    await place.close()
+    const rows = plan.shards.reduce((sum, shard) => sum + shard.rows, 0)
+    const bytes = plan.shards.reduce((sum, shard) => sum + shard.bytes, 0)
+    const size = `${counted(rows, 'row')}, ${bytesText(bytes)} of records`
+    const of = `${counted(plan.trials.length, 'trial')}, ${size}, in ${counted(plan.shards.length, 'shard')}`
+    process.stdout.write(`${safe(out)}: ${of} (0 to ${plan.shards.length - 1})\n`)
+    if (estimate) process.stdout.write(`${estimateText(plan, flags)}\n`)
+    return losses.tell()
+  } finally {
+    progress.stop()
+  }
+}
+
+/** What it takes, in words. */
+function estimateText(plan: FleetPlan, { cores, net }: PlanFlags): string {
+  const bytesPerSecond = net === undefined ? undefined : Math.round(net * 1e9)
+  const { coreSeconds, seconds, boundBy, requests } = estimateFleet(plan, {
+    cores: cores!,
+    ...(bytesPerSecond !== undefined && { bytesPerSecond }),
+  })
+  const all = [
+    `about ${durationText(seconds)} on ${counted(cores!, 'core')}, bound by the ${boundBy}`,
+    `${durationText(coreSeconds)} of a core in all`,
+    `on S3 ${counted(requests, 'request')}`,
+  ]
+  return all.join('; ')
+}
+
+function durationText(seconds: number): string {
+  if (seconds < 100) return `${seconds.toPrecision(2)} s`
+  const minutes = seconds / 60
+  return minutes < 100 ? `${minutes.toPrecision(2)} min` : `${countText(Math.round(minutes / 60))} h`
+}
+
+function s3For(place: string, flags: S3Flags) {
+  return isOnS3(place) ? s3OptionsOf(flags).s3 : undefined
+}
+
+export interface RunFlags extends S3Flags {
+  readonly shard?: number
+  readonly all?: boolean
+  readonly threads?: number
+  readonly memory?: number
+}
+
+/** Where those who run array jobs say which part this process is. */
+const ARRAY_INDEX = ['AWS_BATCH_JOB_ARRAY_INDEX', 'JOB_COMPLETION_INDEX', 'SLURM_ARRAY_TASK_ID']
+
+/** @returns the exit code */
+export async function fleetRun(at: string, flags: RunFlags, signal: AbortSignal): Promise<number> {
+  const { threads, memory } = flags
+  if (flags.all && flags.shard !== undefined) throw new UsageError('expected either --shard or --all, got both')
+  const place = await PlanPlace.open(at, s3For(at, flags))
+  const progress = new Progress(false)
+  const { s3 } = s3OptionsOf(flags)
+  try {
+    const { plan } = place
+    expectS3(flags, [at, ...plan.trials.map(({ path }) => path)])
+    for (const shard of flags.all ? plan.shards.keys() : [shardOf(flags)]) {
+      const { report, wasDone } = await runShard(place, shard, {
+        version: VERSION,
+        ...(s3 && { s3 }),
+        ...(threads !== undefined && { threads }),
+        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+        signal,
+        onProgress: progress.update,
+      })
+      const { rows, failedRows, seconds } = report
+      const failed = failedRows > 0 ? `, of which ${countText(failedRows)} could not be read` : ''
+      const state = wasDone ? 'was done' : `${seconds.toFixed(1)} s`
+      progress.makeWay()
+      process.stdout.write(`shard ${shard} of ${plan.shards.length}: ${counted(rows, 'row')}${failed}; ${state}\n`)
+    }
+    return EXIT.ok
+  } finally {
+    progress.stop()
+    await place.close()
+  }
+}
+
+function shardOf({ shard }: RunFlags): number {
+  if (shard !== undefined) return shard
+  for (const name of ARRAY_INDEX) {
+    const text = process.env[name]
+    if (text === undefined || text === '') continue
+    if (!/^\d+$/.test(text)) throw new UsageError(`expected ${name} to be the number of a shard, got ${text}`)
+    return Number(text)
+  }
+  throw new UsageError(`expected --shard N, --all, or one of ${ARRAY_INDEX.join(', ')}, got none`)
+}
+
+export interface MergeFlags extends S3Flags {
+  readonly out: string
+}
+
+/** @returns the exit code */
+export async function fleetMerge(at: string, flags: MergeFlags, signal: AbortSignal): Promise<number> {
+  expectS3(flags, [at])
+  const out = flags.out === '-' ? undefined : flags.out
+  const place = await PlanPlace.open(at, s3For(at, flags))
+  try {
+    const { format } = place.plan
+    if (out === undefined && format === 'parquet' && process.stdout.isTTY) {
+      throw new UsageError('a table of parquet is not for terminals: write to a file with --out, or into a pipe')
+    }
+    const status = await fleetStatus(place)
+    await writeTo(
+      out,
+      async output => {
+        for await (const bytes of mergedTable(place, status)) {
+          signal.throwIfAborted()
+          await output.writeBytes(bytes)
+        }
+      },
+      { signal },
+    )
+    return tellLosses(status)
+  } finally {
+    await place.close()
+  }
+}
+
+/** Problems that are named on standard error. */
+const MAX_NOTES = 100
+
+function tellLosses({ shards, rows }: FleetStatus): number {
+  const reports = shards.flatMap(({ report }) => report ?? [])
+  const failedRows = reports.reduce((sum, report) => sum + report.failedRows, 0)
+  const first = reports.find(({ firstError }) => firstError !== null)?.firstError
+  const problems = [...new Set(reports.flatMap(({ problems }) => problems))].filter(problem => problem !== first)
+  if (failedRows > 0) {
+    note(`${countText(failedRows)} of ${counted(rows, 'row')} could not be had; the first: ${first}`)
+  }
+  for (const problem of problems.slice(0, MAX_NOTES)) note(problem)
+  if (problems.length > MAX_NOTES) note(`and ${counted(problems.length - MAX_NOTES, 'problem')} more`)
+  return failedRows > 0 || problems.length > 0 ? EXIT.format : EXIT.ok
+}
+
+export interface StatusFlags extends S3Flags {
+  readonly format?: FormatOf<'fleet status'>
+  readonly out?: string
+}
+
+/** @returns the exit code */
+export async function printFleetStatus(at: string, given: StatusFlags): Promise<number> {
+  const flags = settle('fleet status', at, given)
+  expectS3(flags, [at])
+  const place = await PlanPlace.open(at, s3For(at, flags))
+  try {
+    const status = await fleetStatus(place)
+    await writeTo(flags.out, output => output.writeAll(statusText(at, status, flags.format, flags.onTerminal)))
+    return EXIT.ok
+  } finally {
+    await place.close()
+  }
+}
+
+const STATUS_COLUMNS = [
+  ...['shard', 'state', 'rows', 'bytes', 'trials', 'seconds', 'failed_rows', 'table_bytes', 'failures', 'message'],
+] as const
+
+function statusOf({ shard, rows, bytes, trials, report, failure }: ShardStatus) {
+  return {
+    shard,
+    state: stateOf({ report, failure }),
+    rows,
+    bytes,
+    trials: trials.length,
+    seconds: report?.seconds ?? null,
+    failed_rows: report?.failedRows ?? null,
+    table_bytes: report?.bytes ?? null,
+    failures: failure?.times ?? 0,
+    message: failure?.message ?? report?.firstError ?? null,
+  }
+}
+
+function stateOf({ report, failure }: Pick<ShardStatus, 'report' | 'failure'>): 'done' | 'failed' | 'waiting' {
+  return report !== null ? 'done' : failure !== null ? 'failed' : 'waiting'
+}
+
+/** Shards that a table lists one by one. */
+const MAX_LISTED = 20
+
+function* statusText(
+  at: string,
+  status: FleetStatus,
+  format: FormatOf<'fleet status'>,
+  onTerminal: boolean,
+): Generator<string> {
+  const { shards, done, rows, doneRows, bytes, doneBytes } = status
+  const of = (state: string) => shards.filter(shard => stateOf(shard) === state)
+  const [failed, waiting] = [of('failed'), of('waiting')]
+  if (format === 'csv') {
+    yield csvLine(STATUS_COLUMNS, onTerminal)
+    for (const shard of shards) yield csvLine(Object.values(statusOf(shard)), onTerminal)
+  } else if (format === 'jsonl') {
+    for (const shard of shards) yield jsonLine(statusOf(shard), onTerminal)
+  } else if (format === 'json') {
+    const numbers = (some: readonly ShardStatus[]) => some.map(({ shard }) => shard)
+    yield jsonLine(
+      {
+        shards: shards.length,
+        done,
+        rows,
+        rows_done: doneRows,
+        bytes,
+        bytes_done: doneBytes,
+        waiting: numbers(waiting),
+        failed: numbers(failed),
+      },
+      onTerminal,
+    )
+  } else {
+    const colors = colorsFor(onTerminal ? process.stdout : null)
+    const count = `${countText(done)} of ${counted(shards.length, 'shard')}`
+    const parts = [
+      `${done === shards.length ? colors.green(count) : count} done`,
+      ...(failed.length > 0 ? [colors.red(`${countText(failed.length)} failed`)] : []),
+      ...(waiting.length > 0 ? [`${countText(waiting.length)} not yet begun or under way`] : []),
+    ]
+    yield `${colors.bold(safe(at))}: ${parts.join(', ')}\n`
+    yield `${countText(doneRows)} of ${counted(rows, 'row')}, ${bytesText(doneBytes)} of ${bytesText(bytes)}\n`
+    const listed = [...failed, ...waiting].slice(0, MAX_LISTED)
+    if (listed.length === 0) return
+    const head = ['shard', 'state', 'rows', 'bytes', 'trials', 'failures', ''].map(colors.bold)
+    const rowsOf = listed.map(shard => {
+      const { state, rows, bytes, failures, message } = statusOf(shard)
+      const trials = shard.trials.length === 1 ? safe(shard.trials[0]!) : counted(shard.trials.length, 'trial')
+      const shown = state === 'failed' ? colors.red(state) : state
+      return [
+        String(shard.shard),
+        shown,
+        countText(rows),
+        bytesText(bytes),
+        trials,
+        String(failures),
+        safe(message ?? ''),
+      ]
+    })
+    yield '\n'
+    yield* columnLines([head, ...rowsOf], [0, 2, 3, 5])
+    const more = failed.length + waiting.length - listed.length
+    if (more > 0) yield `… and ${countText(more)} more: \`--format csv\`\n`
+  }
+}

@@ -1,0 +1,146 @@
+/** The commands for many machines: fleet plan, run, merge and status. */
+
+import { type Command, Option } from 'commander'
+import { paths, pathText, rate, reductionList, wholeNumberArgument } from './arguments.js'
+import {
+  CHECK_LEVEL,
+  COLLECTION,
+  completed,
+  FAIL_FAST,
+  formatOption,
+  MEMORY,
+  MODE,
+  OUT,
+  type RunCommand,
+  STEPS,
+  STEPS_HELP,
+  TENSOR,
+  THREADS,
+  TRIALS,
+  WORKER,
+} from './options.js'
+
+const PLAN = 'the directory of a plan, or s3://bucket/prefix'
+
+/** A machine that was told to stop notes what it has not done. */
+const RUN_GRACE_MS = 20_000
+
+/** Adds them to the command line. */
+export function addFleetCommands(program: Command, run: RunCommand): void {
+  const fleet = program
+    .command('fleet')
+    .description('A scan of many trials on many machines: plan, run each shard anywhere, merge.')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ trialscan fleet plan 's3://my-bucket/runs/*' --out s3://my-bucket/plans/one --shards 64
+  $ trialscan fleet run s3://my-bucket/plans/one --shard 7     # on any machine; for each shard from 0 to 63
+  $ trialscan fleet merge s3://my-bucket/plans/one --out all.parquet
+
+docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and GNU parallel.`,
+    )
+
+  completed(
+    fleet
+      .command('plan')
+      .description('Cuts a scan of trials into shards that take about the same time.')
+      .argument('<TRIALS...>', TRIALS, paths)
+      .requiredOption(
+        '--out <PLAN>',
+        'where the plan is written, and what its shards give: a directory, or s3://bucket/prefix',
+        pathText,
+      )
+      .option('--shards <N>', 'how many shards, at most: a step is not cut', wholeNumberArgument)
+      .option('--shard-bytes <BYTES>', 'about how many bytes of records a shard has', wholeNumberArgument)
+      .addOption(TENSOR)
+      .addOption(COLLECTION)
+      .addOption(STEPS)
+      .addOption(MODE)
+      .addOption(WORKER)
+      .option('--reductions <LIST>', 'as of scan (default: all)', reductionList)
+      .addOption(CHECK_LEVEL)
+      .addOption(
+        new Option('--format <FORMAT>', 'of the table, and of the shards')
+          .choices(['parquet', 'csv', 'jsonl'])
+          .default('parquet'),
+      )
+      .option('--estimate', 'also say how long it takes')
+      .option('--cores <N>', 'with --estimate: of all machines together', wholeNumberArgument)
+      .option('--net <GB/S>', 'with --estimate: how fast bytes come, to all machines together', rate)
+      .addOption(FAIL_FAST),
+    `Examples:
+  $ trialscan fleet plan ./runs --out ./plan --shards 8
+  $ trialscan fleet plan 's3://my-bucket/runs/*' --out s3://my-bucket/plans/one --shard-bytes 50000000000 --reductions mean,abs_max
+  $ trialscan fleet plan ./runs --out ./plan --shards 64 --estimate --cores 32 --net 2.5
+
+Writes PLAN/plan.json: trials, steps, and what is scanned of them. Only index files are read. The same trials and options give the same
+plan, byte for byte. The directory may be one that has it already.
+${STEPS_HELP}`,
+  ).action((trials: string[], options) =>
+    run('fleet plan', async signal => (await import('../commands/fleet.js')).fleetPlan(trials, options, signal)),
+  )
+
+  completed(
+    fleet
+      .command('run')
+      .description('Scans a shard of a plan, unless it is done.')
+      .argument('<PLAN>', PLAN, pathText)
+      .option(
+        '--shard <N>',
+        'its number, from 0 (default: that of the array job that this process is a part of)',
+        wholeNumberArgument,
+      )
+      .option('--all', 'all shards that are not done, one after the other')
+      .addOption(THREADS)
+      .addOption(MEMORY),
+    `Examples:
+  $ trialscan fleet run ./plan --shard 0
+  $ trialscan fleet run s3://my-bucket/plans/one      # in an array job of AWS Batch, Kubernetes or Slurm
+  $ seq 0 63 | parallel -j 2 trialscan fleet run ./plan --shard {}
+
+Without --shard the number is that of AWS_BATCH_JOB_ARRAY_INDEX, JOB_COMPLETION_INDEX (Kubernetes) or SLURM_ARRAY_TASK_ID.
+A shard can be run any number of times, at once, too: its table appears when it is whole, under a name that tells the plan, the shard
+and the version, and stays. Rows that can't be read are rows with an error, as in every scan: the exit code is 0, and fleet merge tells of them.
+Trials have to be as they were when the plan was made.`,
+  ).action((plan: string, options) =>
+    run(
+      'fleet run',
+      async signal => (await import('../commands/fleet.js')).fleetRun(plan, options, signal),
+      RUN_GRACE_MS,
+    ),
+  )
+
+  completed(
+    fleet
+      .command('merge')
+      .description('The tables of all shards as one.')
+      .argument('<PLAN>', PLAN, pathText)
+      .requiredOption('--out <FILE>', 'the table, which appears when it is whole; - is standard output', pathText),
+    `Examples:
+  $ trialscan fleet merge ./plan --out all.parquet
+  $ trialscan fleet merge s3://my-bucket/plans/one --out - | gzip > all.csv.gz
+
+Each shard has to be there; otherwise those that are missing are named, with the reasons why they failed, and nothing is written (exit code
+5). Rows come in the order of the trials and steps, as in a single scan. The exit code is 4 if some rows could not be read.`,
+  ).action((plan: string, options) =>
+    run('fleet merge', async signal => (await import('../commands/fleet.js')).fleetMerge(plan, options, signal)),
+  )
+
+  completed(
+    fleet
+      .command('status')
+      .description('How far a plan has come.')
+      .argument('<PLAN>', PLAN, pathText)
+      .addOption(formatOption('fleet status'))
+      .addOption(OUT),
+    `Examples:
+  $ trialscan fleet status ./plan
+  $ trialscan fleet status ./plan --format jsonl | jq 'select(.state == "failed")'
+
+jsonl, csv: a line for each shard with shard, state (done, failed or waiting), rows, bytes (of records), trials (how many), seconds, failed_rows,
+table_bytes, failures (how often it has failed), message. json: one object with shards, done, rows, rows_done, bytes, bytes_done and waiting, failed (their numbers).`,
+  ).action((plan: string, options) =>
+    run('fleet status', async () => (await import('../commands/fleet.js')).printFleetStatus(plan, options)),
+  )
+}

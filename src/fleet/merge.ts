@@ -1,0 +1,125 @@
+/** The tables of all shards as one. */
+
+import { QueryError } from '../errors.js'
+import type { PlanPlace, ShardFailure, ShardReport } from './place.js'
+import { type PlannedSize, total } from './plan.js'
+
+/** How far a plan has come. */
+export interface FleetStatus {
+  readonly shards: readonly ShardStatus[]
+  readonly done: number
+  readonly rows: number
+  readonly doneRows: number
+  readonly bytes: number
+  readonly doneBytes: number
+}
+
+export interface ShardStatus extends PlannedSize {
+  readonly shard: number
+  /** Paths of the trials it reads. */
+  readonly trials: readonly string[]
+  readonly report: ShardReport | null
+  /** Of one that is not done. */
+  readonly failure: ShardFailure | null
+}
+
+/** What is there of a plan. @throws StoreError, FormatError (`BadPlan`) */
+export async function fleetStatus(place: PlanPlace): Promise<FleetStatus> {
+  const { plan } = place
+  const reports = await place.reports()
+  const failures = await place.failures(reports)
+  const shards = plan.shards.map(({ rows, files, bytes, pieces }, shard): ShardStatus => {
+    const trials = pieces.map(({ trial }) => plan.trials[trial]!.path)
+    return {
+      shard,
+      rows,
+      files,
+      bytes,
+      trials,
+      report: reports.get(shard) ?? null,
+      failure: failures.get(shard) ?? null,
+    }
+  })
+  const done = shards.filter(({ report }) => report !== null)
+  const [all, ready] = [total(shards), total(done)]
+  return {
+    shards,
+    done: done.length,
+    rows: all.rows,
+    doneRows: ready.rows,
+    bytes: all.bytes,
+    doneBytes: ready.bytes,
+  }
+}
+
+/** Bytes that are copied at once. */
+const COPIED_BYTES = 8 << 20
+
+/**
+ * The rows of all shards in one table, in the order of the plan, as bytes of a file: those that a single scan of all trials writes, as CSV and as
+ * JSON Lines; as Parquet the same rows, in other row groups.
+ * @throws QueryError (`ShardsMissing`) before anything is written, unless each shard is there
+ */
+export async function* mergedTable(place: PlanPlace, status: FleetStatus): AsyncGenerator<Uint8Array> {
+  const { plan } = place
+  const missing = status.shards.filter(({ report }) => report === null)
+  if (missing.length > 0 || status.shards.length === 0) throw missingShards(missing, status.shards.length)
+  if (plan.format === 'parquet') {
+    const { mergedFile } = await import('../table/parquet/parquet.js')
+    const metadata = { 'trialscan.version': plan.version, 'trialscan.plan': plan.id }
+    yield* mergedFile(tables(place, status), metadata)
+    return
+  }
+  let isFirst = true
+  for await (const { byteLength, read } of tables(place, status)) {
+    // Of all headers the first stays.
+    let begin = isFirst || plan.format !== 'csv' ? 0 : await headOf(byteLength, read)
+    isFirst = false
+    for (; begin < byteLength; begin += COPIED_BYTES)
+      yield await read(begin, Math.min(byteLength, begin + COPIED_BYTES))
+  }
+}
+
+type Read = (begin: number, end: number) => Promise<Uint8Array>
+
+async function* tables(place: PlanPlace, { shards }: FleetStatus) {
+  for (const { shard, report } of shards) {
+    const { store } = place.destination
+    const path = place.tablePath(shard)
+    const url = store.url(path)
+    const byteLength = report!.bytes
+    const read: Read = async (begin, end) => {
+      const bytes = new Uint8Array(end - begin)
+      const length = await store.readInto(path, begin, bytes)
+      if (length === bytes.length) return bytes
+      throw new QueryError('ShardsMissing', `${url}: expected ${byteLength} bytes, got ${begin + length}`, { url })
+    }
+    // One byte more than there should be.
+    const beyond = await store.readInto(path, byteLength, new Uint8Array(1))
+    if (beyond > 0) throw new QueryError('ShardsMissing', `${url}: expected ${byteLength} bytes, got more`, { url })
+    yield { url, byteLength, read }
+  }
+}
+
+/** Bytes up to the end of the first line. */
+async function headOf(byteLength: number, read: Read): Promise<number> {
+  for (let length = 1 << 16; ; length *= 2) {
+    const start = await read(0, Math.min(length, byteLength))
+    const end = start.indexOf(0x0a)
+    if (end >= 0 || length >= byteLength) return end + 1
+  }
+}
+
+const MAX_NAMED = 5
+
+function missingShards(missing: readonly ShardStatus[], count: number): QueryError {
+  const named = missing.slice(0, MAX_NAMED).map(({ shard, failure }) => {
+    return failure === null ? String(shard) : `${shard} (failed ${failure.times} times: ${failure.message})`
+  })
+  const more = missing.length > MAX_NAMED ? ` and ${missing.length - MAX_NAMED} more` : ''
+  const got =
+    count === 0 ? 'a plan without any' : `${count - missing.length}; these are missing: ${named.join(', ')}${more}`
+  return new QueryError('ShardsMissing', `expected all ${count} shards, got ${got}`, {
+    missing: missing.map(({ shard }) => shard),
+  })
+}

@@ -1,0 +1,156 @@
+/** The files of a plan: itself, what its shards gave, and what failed. */
+
+import { FormatError, StoreError } from '../errors.js'
+import { Destination } from '../store/destination.js'
+import type { S3Options } from '../store/s3/spec.js'
+import { type FleetPlan, parsePlan, planText, shardName } from './plan.js'
+
+const PLAN = 'plan.json'
+const SHARDS = 'shards'
+const FAILURES = 'failures'
+/** A plan of ten thousand trials has some MB. */
+const MAX_PLAN_BYTES = 512 << 20
+const MAX_REPORT_BYTES = 64 << 20
+
+/** What came of a shard. It is written when its table is there. */
+export interface ShardReport {
+  readonly shard: number
+  readonly rows: number
+  readonly failedRows: number
+  /** Of its table. */
+  readonly bytes: number
+  readonly firstError: string | null
+  /** What is wrong with trials but in no row. */
+  readonly problems: readonly string[]
+  readonly seconds: number
+}
+
+/** The last time that a shard failed. */
+export interface ShardFailure {
+  readonly shard: number
+  readonly times: number
+  readonly message: string
+}
+
+/** A plan and its results, in a directory or at a prefix of S3. */
+export class PlanPlace {
+  readonly destination: Destination
+  readonly plan: FleetPlan
+
+  private constructor(destination: Destination, plan: FleetPlan) {
+    this.destination = destination
+    this.plan = plan
+  }
+
+  /** Reads a plan. @throws StoreError, FormatError (`BadPlan`) */
+  static async open(place: string, s3?: S3Options): Promise<PlanPlace> {
+    const destination = Destination.at(place, s3)
+    try {
+      const { store } = destination
+      const bytes = await store.read(PLAN, { maxByteLength: MAX_PLAN_BYTES })
+      return new PlanPlace(destination, parsePlan(Buffer.from(bytes).toString(), store.url(PLAN)))
+    } catch (error) {
+      await destination.close()
+      throw error
+    }
+  }
+
+  /**
+   * Writes a plan where there is none, or the same.
+   * @throws StoreError (`Exists`) if there is another
+   */
+  static async create(place: string, plan: FleetPlan, s3?: S3Options): Promise<PlanPlace> {
+    const destination = Destination.at(place, s3)
+    const { store } = destination
+    const text = planText(plan)
+    if (!(await store.exists(PLAN))) await destination.create(PLAN, [text])
+    const there = Buffer.from(await (await destination.look()).read(PLAN, { maxByteLength: MAX_PLAN_BYTES })).toString()
+    if (there === text) return new PlanPlace(destination, plan)
+    const url = store.url(PLAN)
+    await destination.close()
+    const message = `${url}: expected no plan, or the same, got another: plan into another directory`
+    throw new StoreError('Unavailable', message, { url })
+  }
+
+  tablePath(shard: number): string {
+    return `${SHARDS}/${shardName(this.plan, shard)}.${this.plan.format}`
+  }
+
+  /** Null: the shard is not done. */
+  async report(shard: number): Promise<ShardReport | null> {
+    const store = await this.destination.look()
+    const path = this.#reportPath(shard)
+    return (await store.exists(path)) ? this.#read<ShardReport>(path) : null
+  }
+
+  /** Those of all shards that are done, by their numbers. */
+  async reports(): Promise<ReadonlyMap<number, ShardReport>> {
+    const store = await this.destination.look()
+    const there = new Set(await store.list(SHARDS))
+    const reports = new Map<number, ShardReport>()
+    for (const shard of this.plan.shards.keys()) {
+      const path = this.#reportPath(shard)
+      if (!there.has(path)) continue
+      if (!there.has(this.tablePath(shard))) {
+        const [url, expected, got] = [store.url(path), 'its table beside it', 'none']
+        throw new FormatError('BadPlan', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
+      }
+      reports.set(shard, await this.#read<ShardReport>(path))
+    }
+    return reports
+  }
+
+  /** The table is there: now it counts. */
+  async finish(report: ShardReport): Promise<void> {
+    await this.destination.create(this.#reportPath(report.shard), [`${JSON.stringify(report)}\n`])
+  }
+
+  /** Notes that a shard has failed. */
+  async fail(shard: number, message: string): Promise<void> {
+    const path = this.#failurePath(shard)
+    const before = await this.failure(shard).catch(() => null)
+    const failure: ShardFailure = { shard, times: (before?.times ?? 0) + 1, message }
+    await this.destination.replace(path, `${JSON.stringify(failure)}\n`)
+  }
+
+  /** Null: it has not failed. */
+  async failure(shard: number): Promise<ShardFailure | null> {
+    const path = this.#failurePath(shard)
+    return (await this.destination.store.exists(path)) ? this.#read<ShardFailure>(path) : null
+  }
+
+  /** Of shards that are not done. */
+  async failures(done: ReadonlyMap<number, unknown>): Promise<ReadonlyMap<number, ShardFailure>> {
+    const { store } = this.destination
+    const there = new Set(await store.list(FAILURES))
+    const failures = new Map<number, ShardFailure>()
+    for (const shard of this.plan.shards.keys()) {
+      const path = this.#failurePath(shard)
+      if (!done.has(shard) && there.has(path)) failures.set(shard, await this.#read<ShardFailure>(path))
+    }
+    return failures
+  }
+
+  close(): Promise<void> {
+    return this.destination.close()
+  }
+
+  #reportPath(shard: number): string {
+    return `${SHARDS}/${shardName(this.plan, shard)}.json`
+  }
+
+  #failurePath(shard: number): string {
+    return `${FAILURES}/${shardName(this.plan, shard)}.json`
+  }
+
+  async #read<T>(path: string): Promise<T> {
+    const { store } = this.destination
+    const text = Buffer.from(await store.read(path, { maxByteLength: MAX_REPORT_BYTES })).toString()
+    try {
+      return JSON.parse(text) as T
+    } catch (error) {
+      const [url, expected, got] = [store.url(path), 'JSON', 'other text']
+      throw new FormatError('BadPlan', `${url}: expected ${expected}, got ${got}`, { url, expected, got }, error)
+    }
+  }
+}

@@ -1,0 +1,237 @@
+/** A scan of many trials, cut into shards that machines can take apart from each other. */
+
+import { createHash } from 'node:crypto'
+import type { StepSelection } from '../catalog/step-selection.js'
+import { FormatError, QueryError, type TrialscanError, UsageError } from '../errors.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
+import { trialFingerprint } from '../trial/fingerprint.js'
+import { SCAN_OPTIONS, type ScanOptions } from '../trial/scan-selection.js'
+import { type StepSize, stepSizes } from '../trial/step-sizes.js'
+import type { Trial } from '../trial/trial.js'
+
+/** What is scanned of each trial. */
+export type FleetScan = Pick<
+  ScanOptions,
+  'regex' | 'collection' | 'steps' | 'mode' | 'workers' | 'reductions' | 'checkLevel'
+>
+
+/** What shards are written as, and all of them together. */
+export type FleetFormat = 'parquet' | 'csv' | 'jsonl'
+export const FLEET_FORMATS: readonly FleetFormat[] = ['parquet', 'csv', 'jsonl']
+
+/** What of trials is read. */
+export interface PlannedSize {
+  /** Of the table. */
+  readonly rows: number
+  /** Index files. */
+  readonly files: number
+  /** Of records. */
+  readonly bytes: number
+}
+
+export interface PlannedTrial extends PlannedSize {
+  /** As it was named. */
+  readonly path: string
+  /** Of its files: a trial that has changed since is not scanned. */
+  readonly fingerprint: string
+}
+
+/** Steps of a trial. */
+export interface Piece extends PlannedSize {
+  /** Its place among the trials of the plan. */
+  readonly trial: number
+  /** Null: all that the scan selects. */
+  readonly steps: StepSelection | null
+}
+
+export interface PlannedShard extends PlannedSize {
+  /** In the order of the table. */
+  readonly pieces: readonly Piece[]
+}
+
+/** A plan, as `plan.json` has it. */
+export interface FleetPlan {
+  /** A digest of all else. */
+  readonly id: string
+  /** Of trialscan: no other version runs its shards. */
+  readonly version: string
+  readonly format: FleetFormat
+  readonly scan: FleetScan
+  readonly trials: readonly PlannedTrial[]
+  readonly shards: readonly PlannedShard[]
+}
+
+export interface FleetPlanOptions {
+  /** How many shards, at most: a step is not cut. */
+  readonly shards?: number
+  /** About how many bytes of records a shard has, in place of their number. */
+  readonly shardBytes?: number
+  /** Default: `parquet`. */
+  readonly format?: FleetFormat
+  readonly scan?: FleetScan
+  /** Of trialscan. */
+  readonly version: string
+  /** Called with what a trial does not have; it is left out, unless this throws. Default: it throws. */
+  readonly onError?: (trial: Trial, error: TrialscanError) => void
+}
+
+const PLAN_OPTIONS = optionsOf<FleetPlanOptions>(
+  {
+    shards: kinds.wholeNumber(1, 1_000_000, 'a whole number from 1 to 1,000,000'),
+    shardBytes: kinds.wholeNumber(1),
+    format: kinds.oneOf<FleetFormat>(FLEET_FORMATS),
+    scan: SCAN_OPTIONS,
+    version: kinds.text,
+    onError: kinds.callback(),
+  },
+  'version',
+)
+
+/** Seconds of a core, measured (docs/fleet.md): of reading and reducing a byte, of a row and its text or column, of an index file, of a trial. */
+export const COSTS = { byte: 0.7e-9, row: 7.5e-6, file: 53e-6, trial: 2.7e-3 } as const
+
+/** Seconds of a core that a part of a plan takes. */
+export function costOf({ rows, files, bytes }: PlannedSize): number {
+  return rows * COSTS.row + files * COSTS.file + bytes * COSTS.byte
+}
+
+/**
+ * Cuts the scan of trials into shards that take about the same time. The same trials and options give the same plan, byte for byte.
+ * @param trials each is read when it comes, and can be closed when the next is taken
+ * @throws UsageError; StoreError, QueryError as `trial.scan` does
+ */
+export async function planFleet(
+  trials: AsyncIterable<Trial> | Iterable<Trial>,
+  options: FleetPlanOptions,
+): Promise<FleetPlan> {
+  const {
+    shards,
+    shardBytes,
+    format = 'parquet',
+    scan = {},
+    version,
+  } = checkOptions('planFleet', PLAN_OPTIONS, options)
+  if ((shards === undefined) === (shardBytes === undefined)) {
+    throw new UsageError(
+      `planFleet: expected either shards or shardBytes, got ${shards === undefined ? 'none' : 'both'}`,
+    )
+  }
+  const planned: PlannedTrial[] = []
+  const sizes: (readonly StepSize[])[] = []
+  for await (const trial of trials) {
+    const steps = sizesOf(trial, scan, options.onError)
+    if (steps === null) continue
+    sizes.push(steps)
+    planned.push({ path: trial.path, fingerprint: await trialFingerprint(trial), ...total(steps) })
+  }
+  const { bytes } = total(planned)
+  const count = shards ?? Math.max(1, Math.ceil(bytes / shardBytes!))
+  return withId({ version, format, scan, trials: planned, shards: shardsOf(sizes, count) })
+}
+
+function sizesOf(trial: Trial, scan: FleetScan, onError: FleetPlanOptions['onError']): readonly StepSize[] | null {
+  try {
+    return stepSizes(trial, scan)
+  } catch (error) {
+    if (!(error instanceof QueryError) || onError === undefined) throw error
+    onError(trial, error)
+    return null
+  }
+}
+
+/** Of trials, pieces, shards or steps. */
+export function total(parts: readonly PlannedSize[]): PlannedSize {
+  let [rows, files, bytes] = [0, 0, 0]
+  for (const part of parts) {
+    rows += part.rows
+    files += part.files
+    bytes += part.bytes
+  }
+  return { rows, files, bytes }
+}
+
+/** Each step belongs to the shard in which its middle lies. Shards that no step belongs to are left out. */
+function shardsOf(trials: readonly (readonly StepSize[])[], count: number): readonly PlannedShard[] {
+  const whole = trials.reduce((sum, steps) => sum + steps.reduce((sum, step) => sum + costOf(step), 0), 0)
+  const shards: PlannedShard[] = []
+  let pieces: Piece[] = []
+  let current = 0
+  let done = 0
+  const close = (): void => {
+    if (pieces.length > 0) shards.push({ pieces, ...total(pieces) })
+    pieces = []
+  }
+  for (const [trial, steps] of trials.entries()) {
+    let first = 0
+    const cut = (end: number): void => {
+      if (end === first) return
+      const own = steps.slice(first, end)
+      pieces.push({ trial, steps: own.length === steps.length ? null : selectionOf(own), ...total(own) })
+      first = end
+    }
+    for (const [i, step] of steps.entries()) {
+      const shard = Math.min(count - 1, Math.floor(((done + costOf(step) / 2) / whole) * count))
+      done += costOf(step)
+      if (shard === current) continue
+      cut(i)
+      close()
+      current = shard
+    }
+    cut(steps.length)
+  }
+  close()
+  return shards
+}
+
+/** The numbers of steps, those at equal distances together. */
+function selectionOf(sizes: readonly StepSize[]): StepSelection {
+  const steps = sizes.map(({ step }) => step)
+  const only: (number | { begin: number; end: number; stride: number })[] = []
+  for (let i = 0; i < steps.length; ) {
+    const begin = steps[i]!
+    const stride = (steps[i + 1] ?? begin) - begin
+    let last = i + 1
+    while (last < steps.length && steps[last]! - steps[last - 1]! === stride) last++
+    // A slice counts from its beginning: a single step, and two, are written as they are.
+    if (last - i > 2) only.push({ begin, end: steps[last - 1]! + 1, stride })
+    else only.push(...steps.slice(i, last))
+    i = last
+  }
+  return { only }
+}
+
+function withId(body: Omit<FleetPlan, 'id'>): FleetPlan {
+  return { id: digest(JSON.stringify(body)), ...body }
+}
+
+export function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** The text of `plan.json`. */
+export function planText(plan: FleetPlan): string {
+  return `${JSON.stringify(plan)}\n`
+}
+
+/** @param url of the text, for the error @throws FormatError (`BadPlan`) unless it is a plan, as it was written */
+export function parsePlan(text: string, url: string): FleetPlan {
+  const fail = (got: string, cause?: unknown): never => {
+    const expected = 'a plan as trialscan fleet plan has written it'
+    throw new FormatError('BadPlan', `${url}: expected ${expected}, got ${got}`, { url, expected, got }, cause)
+  }
+  let plan: Partial<FleetPlan>
+  try {
+    plan = JSON.parse(text) as Partial<FleetPlan>
+  } catch (error) {
+    return fail('no JSON', error)
+  }
+  if (typeof plan !== 'object' || plan === null || typeof plan.id !== 'string') return fail('other JSON')
+  const { id, ...body } = plan as FleetPlan
+  if (digest(JSON.stringify(body)) !== id) return fail('one that was changed')
+  return { id, ...body }
+}
+
+/** The name of what a shard gives, without its ending. It tells the plan, the shard and the version. */
+export function shardName({ id, version }: FleetPlan, shard: number): string {
+  return `shard-${String(shard).padStart(5, '0')}-${digest(`${id}\n${shard}\n${version}`).slice(0, 16)}`
+}

@@ -1,0 +1,181 @@
+/** A shard of a plan: its rows, written once. */
+
+import { QueryError, UsageError } from '../errors.js'
+import type { Scan } from '../scan/scan.js'
+import type { S3Options } from '../store/s3/spec.js'
+import { type TableSource, tableBytes } from '../table/table.js'
+import { trialFingerprint } from '../trial/fingerprint.js'
+import { createTrial } from '../trial/open.js'
+import type { Trial } from '../trial/trial.js'
+import type { PlanPlace, ShardReport } from './place.js'
+import type { FleetPlan, Piece } from './plan.js'
+
+export interface ShardOptions {
+  /** How to reach S3, for trials that lie there. */
+  readonly s3?: S3Options
+  readonly threads?: number
+  readonly memory?: number
+  readonly signal?: AbortSignal
+  /** Called with the rows so far. */
+  readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
+  /** Of trialscan. */
+  readonly version: string
+}
+
+/**
+ * Scans a shard, unless it is done. Its table appears when it is whole, and its report after that.
+ * @returns the report, and whether it was there already
+ * @throws UsageError for a shard that there is not, or another version; QueryError (`TrialChanged`); what a scan throws. What a
+ *   person may want to know of it is then noted beside the plan
+ */
+export async function runShard(
+  place: PlanPlace,
+  shard: number,
+  options: ShardOptions,
+): Promise<{ readonly report: ShardReport; readonly wasDone: boolean }> {
+  const { plan } = place
+  if (!Number.isInteger(shard) || shard < 0 || shard >= plan.shards.length) {
+    const expected = `a shard from 0 to ${plan.shards.length - 1}`
+    throw new UsageError(`expected ${expected}, got ${shard}`, { shard })
+  }
+  if (plan.version !== options.version) {
+    const message = `expected trialscan ${plan.version}, which has made the plan, got ${options.version}`
+    throw new UsageError(message, { version: options.version })
+  }
+  const done = await place.report(shard)
+  if (done !== null) return { report: done, wasDone: true }
+  try {
+    const report = await new ShardRun(place, shard, options).run()
+    await place.finish(report)
+    return { report, wasDone: false }
+  } catch (error) {
+    options.signal?.throwIfAborted()
+    const message = error instanceof Error ? error.message : String(error)
+    // What has failed is told all the same.
+    await place.fail(shard, message).catch(() => {})
+    throw error
+  }
+}
+
+class ShardRun {
+  readonly #place: PlanPlace
+  readonly #plan: FleetPlan
+  readonly #shard: number
+  readonly #options: ShardOptions
+  #rows = 0
+  #failedRows = 0
+  #firstError: string | null = null
+  readonly #problems = new Set<string>()
+
+  constructor(place: PlanPlace, shard: number, options: ShardOptions) {
+    this.#place = place
+    this.#plan = place.plan
+    this.#shard = shard
+    this.#options = options
+  }
+
+  async run(): Promise<ShardReport> {
+    const startedAt = performance.now()
+    const { format } = this.#plan
+    const chunks = format === 'parquet' ? this.#parquet() : this.#lines(format)
+    const bytes = await this.#place.destination.create(this.#place.tablePath(this.#shard), chunks)
+    return {
+      shard: this.#shard,
+      rows: this.#rows,
+      failedRows: this.#failedRows,
+      bytes,
+      firstError: this.#firstError,
+      problems: [...this.#problems],
+      seconds: Math.round(performance.now() - startedAt) / 1000,
+    }
+  }
+
+  #parquet(): AsyncGenerator<Uint8Array> {
+    const { version, id, scan } = this.#plan
+    const metadata = {
+      'trialscan.version': version,
+      'trialscan.plan': id,
+      'trialscan.shard': String(this.#shard),
+      'trialscan.check_level': scan.checkLevel ?? 'minimal',
+    }
+    return tableBytes(this.#scans(), 'parquet', { metadata })
+  }
+
+  async *#lines(format: 'csv' | 'jsonl'): AsyncGenerator<Uint8Array> {
+    let isFirst = true
+    for await (const { trial, scan } of this.#scans()) {
+      let isHead = format === 'csv'
+      for await (const lines of scan.lines(format, trial)) {
+        if (isFirst || !isHead) yield lines
+        isHead = false
+      }
+      isFirst = false
+    }
+  }
+
+  async *#scans(): AsyncGenerator<TableSource> {
+    const { pieces, rows } = this.#plan.shards[this.#shard]!
+    for (const piece of pieces) {
+      this.#options.signal?.throwIfAborted()
+      const trial = await this.#open(piece)
+      try {
+        const scan = this.#scan(trial, piece)
+        yield { trial: this.#plan.trials[piece.trial]!.path, scan }
+        this.#add(scan)
+      } finally {
+        await trial.close()
+      }
+    }
+    // Before the table is whole.
+    this.#options.signal?.throwIfAborted()
+    if (this.#rows !== rows) {
+      throw new QueryError('TrialChanged', `expected ${rows} rows in shard ${this.#shard}, got ${this.#rows}`, { rows })
+    }
+  }
+
+  async #open({ trial: place, steps }: Piece): Promise<Trial> {
+    const { path, fingerprint } = this.#plan.trials[place]!
+    const { s3, threads } = this.#options
+    const only = steps !== null && 'only' in steps ? steps.only : null
+    const first = only?.[0]
+    const last = only?.at(-1)
+    const begin = typeof first === 'number' ? first : (first?.begin ?? null)
+    const end = typeof last === 'number' ? last + 1 : (last?.end ?? null)
+    const trial = await createTrial(path, {
+      requireCollections: false,
+      refresh: 'manual',
+      // Index files of other shards are not read.
+      ...(only !== null && { rangeSteps: [begin, end] }),
+      ...(threads !== undefined && { threads }),
+      ...(s3 && /^\s*s3:/i.test(path) && { s3 }),
+    })
+    if ((await trialFingerprint(trial)) === fingerprint) return trial
+    await trial.close()
+    const message = `${path}: expected the trial as it was when the plan was made, got one with other files: make a new plan`
+    throw new QueryError('TrialChanged', message, { path })
+  }
+
+  #scan(trial: Trial, { steps }: Piece): Scan {
+    const { threads, memory, signal, onProgress } = this.#options
+    const before = this.#rows
+    const { rows: totalRows } = this.#plan.shards[this.#shard]!
+    return trial.scan({
+      ...this.#plan.scan,
+      ...(steps !== null && { steps }),
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory }),
+      ...(signal && { signal }),
+      ...(onProgress && {
+        onProgress: ({ doneRows }: { readonly doneRows: number }) =>
+          onProgress({ doneRows: before + doneRows, totalRows }),
+      }),
+    })
+  }
+
+  #add({ stats, firstError, problems }: Scan): void {
+    this.#rows += stats.rows
+    this.#failedRows += stats.failedRows
+    this.#firstError ??= firstError?.message ?? null
+    for (const { message } of problems) this.#problems.add(message)
+  }
+}

@@ -1,0 +1,105 @@
+/** Where results are written to: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
+
+import { join } from 'node:path'
+import { StoreError } from '../errors.js'
+import { OutputFile } from './local/output.js'
+import { openStore, storeSpec } from './open.js'
+import { S3Requests } from './s3/requests.js'
+import type { S3Options } from './s3/spec.js'
+import type { Store, StoreSpec } from './store.js'
+
+/** An object is written in one request, out of memory. */
+const MAX_OBJECT_BYTES = 512 << 20
+
+/** @throws StoreError in all it does */
+export class Destination {
+  readonly #spec: Exclude<StoreSpec, { readonly kind: 'web' }>
+  #store: Store
+
+  private constructor(spec: Exclude<StoreSpec, { readonly kind: 'web' }>) {
+    this.#spec = spec
+    this.#store = openStore(spec)
+  }
+
+  /** @param place a path, or `s3://bucket/prefix` @throws UsageError */
+  static at(place: string, s3?: S3Options): Destination {
+    const spec = storeSpec(place, s3 && { s3 })
+    // Only pages have stores of another kind.
+    return new Destination(spec as Exclude<StoreSpec, { readonly kind: 'web' }>)
+  }
+
+  /** What is there. It remembers what it has seen: `look` forgets it. */
+  get store(): Store {
+    return this.#store
+  }
+
+  /** Forgets what was seen of it. */
+  async look(): Promise<Store> {
+    await this.#store.close()
+    this.#store = openStore(this.#spec)
+    return this.#store
+  }
+
+  /**
+   * Writes a file that is not there yet. On S3 one that is there stays as it is, whoever has written it, and whenever.
+   * @returns how many bytes it has
+   */
+  async create(
+    path: string,
+    chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+  ): Promise<number> {
+    return this.#spec.kind === 's3' ? this.#put(path, chunks, true) : this.#writeFile(path, chunks)
+  }
+
+  /** Writes a file in place of the one that is there. */
+  async replace(path: string, text: string): Promise<void> {
+    await (this.#spec.kind === 's3' ? this.#put(path, [text], false) : this.#writeFile(path, [text]))
+  }
+
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+
+  async #writeFile(
+    path: string,
+    chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+  ): Promise<number> {
+    const root = (this.#spec as { readonly root: string }).root
+    const file = await OutputFile.create(join(root, path), { makesDirectory: true })
+    let byteLength = 0
+    try {
+      for await (const chunk of chunks) {
+        const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+        await file.write(bytes)
+        byteLength += bytes.length
+      }
+      await file.commit()
+      return byteLength
+    } catch (error) {
+      await file.discard()
+      throw error
+    }
+  }
+
+  async #put(
+    path: string,
+    chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+    isNew: boolean,
+  ): Promise<number> {
+    const spec = this.#spec as Extract<StoreSpec, { readonly kind: 's3' }>
+    const all: Buffer[] = []
+    let byteLength = 0
+    for await (const chunk of chunks) {
+      const bytes = Buffer.from(chunk as Uint8Array)
+      all.push(bytes)
+      byteLength += bytes.length
+      if (byteLength > MAX_OBJECT_BYTES) {
+        const url = this.#store.url(path)
+        const message = `${url}: expected at most ${MAX_OBJECT_BYTES >> 20} MiB in an object, got more: plan more shards`
+        throw new StoreError('TooLarge', message, { url })
+      }
+    }
+    await new S3Requests(spec).put(`${spec.prefix}${path}`, Buffer.concat(all), isNew)
+    return byteLength
+  }
+}

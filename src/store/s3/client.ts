@@ -1,0 +1,60 @@
+/** The SDK's client, as a connection needs it. */
+
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { type ProxySettings, TunnelAgent, throughProxies } from './proxy.js'
+import { S3_DEFAULTS, type S3Options } from './spec.js'
+
+/** What a connection is made with: what was said of it, and what the environment says of the way. */
+export interface ConnectionOptions extends S3Options {
+  readonly proxies: ProxySettings
+}
+
+/** Where no region is to be found, S3's own default; a bucket that is elsewhere tells. */
+export async function withRegion(options: ConnectionOptions): Promise<S3Client> {
+  const client = clientOf(options)
+  try {
+    await client.config.region()
+    return client
+  } catch {
+    return clientOf({ ...options, region: 'us-east-1' })
+  }
+}
+
+export function clientOf(options: ConnectionOptions): S3Client {
+  const { endpoint, region, forcePathStyle, credentials, anonymous, proxies } = options
+  const maxSockets = options.maxSockets ?? S3_DEFAULTS.maxSockets
+  const requestTimeout = options.requestTimeoutMs ?? S3_DEFAULTS.requestTimeoutMs
+  const agent = { keepAlive: true, maxSockets }
+  const config: S3ClientConfig = {
+    ...(endpoint !== undefined && { endpoint }),
+    ...(region !== undefined && { region }),
+    ...(forcePathStyle !== undefined && { forcePathStyle }),
+    // The SDK writes into what it is given.
+    ...(credentials && { credentials: { ...credentials } }),
+    ...(anonymous && ANONYMOUS),
+    maxAttempts: 1,
+    // Ranges have no checksums, and what is read is checked by its own.
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: requestTimeout,
+      requestTimeout,
+      // Without it the handler only warns, and waits for ever.
+      throwOnRequestTimeout: true,
+      // Longer than what ends a body that stalls (s3-body.ts).
+      socketTimeout: Math.max(requestTimeout, options.idleTimeoutMs ?? S3_DEFAULTS.idleTimeoutMs) + 1000,
+      httpAgent: agent,
+      // Before the request is given up, so that it is known who has not answered.
+      httpsAgent: new TunnelAgent(proxies, Math.ceil(requestTimeout * 0.9), agent),
+    },
+  }
+  const client = new S3Client(config)
+  const { requestHandler } = client.config
+  requestHandler.handle = throughProxies(requestHandler.handle.bind(requestHandler), proxies)
+  return client
+}
+
+export const ANONYMOUS = {
+  signer: { sign: async <Request>(request: Request) => request },
+  credentials: { accessKeyId: '', secretAccessKey: '' },
+}

@@ -1,0 +1,38 @@
+/** What a scan would read, step by step, as the index tells it. */
+
+import { checkOptions } from '../options.js'
+import type { GlobalStep } from '../types.js'
+import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
+import { stateOf, type Trial } from './trial.js'
+
+/** A step of a scan. */
+export interface StepSize {
+  readonly step: GlobalStep
+  /** Of the scan: one a tensor and worker. */
+  readonly rows: number
+  /** Index files: one a worker. */
+  readonly files: number
+  /** Bytes of their records. */
+  readonly bytes: number
+}
+
+/** The steps that a scan has rows of, ascending. Nothing is read. @throws as `trial.scan` does */
+export function stepSizes(trial: Trial, options: ScanOptions): readonly StepSize[] {
+  const asked = checkOptions('stepSizes', SCAN_OPTIONS, options)
+  const sizes: { step: GlobalStep; rows: number; files: number; bytes: number }[] = []
+  let of: unknown = null
+  for (const { workerStep, saved } of selectItems(stateOf(trial), trial.name, asked)) {
+    let last = sizes.at(-1)
+    if (last?.step !== workerStep.step) {
+      last = { step: workerStep.step, rows: 0, files: 0, bytes: 0 }
+      sizes.push(last)
+    }
+    last.rows++
+    if (workerStep !== of) last.files++
+    of = workerStep
+    if (saved === null) continue
+    last.bytes += saved.value?.byteLength ?? 0
+    for (const location of saved.reductions.values()) last.bytes += location.byteLength
+  }
+  return sizes
+}

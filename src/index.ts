@@ -14,6 +14,7 @@ export {
   type PlannedSize,
   type PlannedTrial,
   planFleet,
+  shardName,
 } from './fleet/plan.js'
 export { runShard, type ShardOptions } from './fleet/shard.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'

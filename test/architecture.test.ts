@@ -49,6 +49,7 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^hyparquet/, /^table\/parquet\//],
   [/^apache-arrow$/, /^table\/arrow\.ts$/],
   [/^@duckdb\//, /^cli\/sql\/database\.ts$/],
+  [/^(bullmq|ioredis)$/, /^cli\/fleet\/queue\.ts$/],
   [/^tinybench$/, /^cli\/bench\//],
   // The environment names proxies, to libraries as to commands.
   [/^node:process$/, /^cli\/|^store\/s3\/proxy\.ts$/],

@@ -92,6 +92,7 @@ it('exports these names', () => {
       "rowText",
       "runShard",
       "selectSteps",
+      "shardName",
       "tableBytes",
       "trialFingerprint",
       "verifyTrial",

@@ -92,6 +92,7 @@ describe('trialscan/web', () => {
       'reindexTrial',
       'repairTrial',
       'runShard',
+      'shardName',
       'tableBytes',
       'trialFingerprint',
     ])

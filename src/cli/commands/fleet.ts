@@ -22,7 +22,7 @@ import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
-import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { expectS3, type S3Flags, s3For, s3OptionsOf } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { asked, selectionOf } from '../scan/selection.js'
@@ -130,10 +130,6 @@ function durationText(seconds: number): string {
   if (seconds < 100) return `${seconds.toPrecision(2)} s`
   const minutes = seconds / 60
   return minutes < 100 ? `${minutes.toPrecision(2)} min` : `${countText(Math.round(minutes / 60))} h`
-}
-
-function s3For(place: string, flags: S3Flags) {
-  return isOnS3(place) ? s3OptionsOf(flags).s3 : undefined
 }
 
 export interface RunFlags extends S3Flags {

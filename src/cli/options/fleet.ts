@@ -1,4 +1,4 @@
-/** The commands for many machines: fleet plan, run, merge and status. */
+/** The commands for many machines: fleet plan, run, merge, submit, work and status. */
 
 import { type Command, Option } from 'commander'
 import { paths, pathText, rate, reductionList, wholeNumberArgument } from './arguments.js'
@@ -19,6 +19,13 @@ import {
   TRIALS,
   WORKER,
 } from './options.js'
+
+const redisOption = () =>
+  new Option(
+    '--redis <URL>',
+    'the server: redis://[:password@]host[:port][/database], with TLS rediss://',
+  ).makeOptionMandatory()
+const queueOption = () => new Option('--queue <NAME>', 'the queue (default: trialscan- and the version)')
 
 const PLAN = 'the directory of a plan, or s3://bucket/prefix'
 
@@ -125,6 +132,44 @@ Each shard has to be there; otherwise those that are missing are named, with the
 5). Rows come in the order of the trials and steps, as in a single scan. The exit code is 4 if some rows could not be read.`,
   ).action((plan: string, options) =>
     run('fleet merge', async signal => (await import('../commands/fleet.js')).fleetMerge(plan, options, signal)),
+  )
+
+  completed(
+    fleet
+      .command('submit')
+      .description('Puts the shards of a plan that are not done into a queue, for trialscan fleet work.')
+      .argument('<PLAN>', PLAN, pathText)
+      .addOption(redisOption())
+      .addOption(queueOption())
+      .option('--attempts <N>', 'how often a shard is tried (default: 5)', wholeNumberArgument),
+    `Examples:
+  $ trialscan fleet submit s3://my-bucket/plans/one --redis redis://queue.example.com:6379
+  $ trialscan fleet submit /shared/plan --redis rediss://:password@queue.example.com:6380/1 --attempts 3
+
+Shards that are in the queue already stay there once; those that were given up are tried again. A job carries the place of the plan and
+a number, so the plan has to be where all workers can read it. Needs the packages bullmq and ioredis.`,
+  ).action((plan: string, options) =>
+    run('fleet submit', async () => (await import('../fleet/work.js')).fleetSubmit(plan, options)),
+  )
+
+  completed(
+    fleet
+      .command('work')
+      .description('Takes shards from a queue and scans them, until it is stopped.')
+      .addOption(redisOption())
+      .addOption(queueOption())
+      .option('--concurrency <N>', 'shards at once (default: 1)', wholeNumberArgument)
+      .option('--drain', 'end when nothing is left in the queue')
+      .addOption(THREADS)
+      .addOption(MEMORY),
+    `Examples:
+  $ trialscan fleet work --redis redis://queue.example.com:6379
+  $ trialscan fleet work --redis redis://localhost --concurrency 2 --threads 1 --drain
+
+A shard whose worker is gone is given to another after half a minute. One that fails is tried again later, up to five times; one of a trial that
+has changed is not. On SIGTERM a worker gives back what it has begun and ends. Needs the packages bullmq and ioredis.`,
+  ).action(options =>
+    run('fleet work', async signal => (await import('../fleet/work.js')).fleetWork(options, signal), RUN_GRACE_MS),
   )
 
   completed(

@@ -54,6 +54,11 @@ export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
   return given.length > 0 ? { s3: Object.fromEntries(given.map(name => [OPTION_NAMES[name], flags[name]])) } : {}
 }
 
+/** The options for one of several places. */
+export function s3For(place: string, flags: S3Flags) {
+  return isOnS3(place) ? s3OptionsOf(flags).s3 : undefined
+}
+
 function givenNames(flags: S3Flags): FlagName[] {
   return FLAG_NAMES.filter(name => flags[name] !== undefined)
 }

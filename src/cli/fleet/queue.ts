@@ -1,0 +1,204 @@
+/** BullMQ over Redis, which is loaded only here. Both are optional packages: whoever wants a queue installs them. */
+
+import { StoreError, UsageError } from '../../index.js'
+
+const PACKAGES = ['bullmq', 'ioredis'] as const
+
+/** What a job carries: never a tensor. */
+export interface ShardJob {
+  /** Where the plan is. */
+  readonly plan: string
+  readonly shard: number
+}
+
+/** What is used of the packages. Their types can't be imported where they are not installed. */
+interface BullMQ {
+  readonly Queue: new (name: string, options: QueueOptions) => Queue
+  readonly Worker: new (
+    name: string,
+    work: (job: Job, token: string) => Promise<unknown>,
+    options: WorkerOptions,
+  ) => Worker
+  readonly UnrecoverableError: new (message: string) => Error
+  readonly WaitingError: new () => Error
+}
+
+interface Redis {
+  on(event: 'error', listener: (error: Error) => void): void
+  ping(): Promise<unknown>
+  disconnect(): void
+}
+
+interface QueueOptions {
+  readonly connection: Redis
+}
+
+interface WorkerOptions extends QueueOptions {
+  readonly concurrency: number
+  readonly lockDuration: number
+  readonly stalledInterval: number
+  readonly maxStalledCount: number
+}
+
+interface JobOptions {
+  readonly jobId: string
+  readonly attempts: number
+  readonly backoff: { readonly type: 'exponential'; readonly delay: number; readonly jitter: number }
+  readonly removeOnComplete: boolean
+}
+
+export interface Job {
+  readonly data: ShardJob
+  readonly attemptsMade: number
+  readonly opts: { readonly attempts?: number }
+  getState(): Promise<string>
+  retry(): Promise<void>
+  moveToWait(token: string): Promise<unknown>
+  updateProgress(progress: object): Promise<void>
+}
+
+interface Queue {
+  addBulk(
+    jobs: readonly { readonly name: string; readonly data: ShardJob; readonly opts: JobOptions }[],
+  ): Promise<unknown>
+  getJob(id: string): Promise<Job | undefined>
+  getJobCounts(...states: readonly string[]): Promise<Readonly<Record<string, number>>>
+  on(event: 'error', listener: (error: Error) => void): void
+  close(): Promise<void>
+}
+
+export interface Worker {
+  on(event: 'error', listener: (error: Error) => void): void
+  on(event: 'failed', listener: (job: Job | undefined, error: Error) => void): void
+  close(): Promise<void>
+}
+
+/** How long Redis may take to be there. After that, one that goes away is waited for. */
+const CONNECT_MS = 10_000
+/** A worker that has not renewed its lock for so long is gone. */
+const LOCK_MS = 30_000
+const STALLED_MS = 10_000
+/** A shard that has ended so many workers is not given to another. */
+const MAX_STALLED = 10
+/** Before a shard is tried again; then twice as long each time. */
+const BACKOFF_MS = 2000
+
+/** A queue of shards in Redis. */
+export class ShardQueue {
+  readonly #bullmq: BullMQ
+  readonly #redis: Redis
+  readonly #queue: Queue
+  readonly name: string
+  /** Ends a job that no attempt can help. */
+  readonly Unrecoverable: BullMQ['UnrecoverableError']
+  /** Ends one that was given back. */
+  readonly Waiting: BullMQ['WaitingError']
+
+  private constructor(bullmq: BullMQ, redis: Redis, name: string) {
+    this.#bullmq = bullmq
+    this.#redis = redis
+    this.name = name
+    this.#queue = new bullmq.Queue(name, { connection: redis })
+    this.#queue.on('error', () => {})
+    this.Unrecoverable = bullmq.UnrecoverableError
+    this.Waiting = bullmq.WaitingError
+  }
+
+  /** @throws UsageError without the packages, StoreError (`Unavailable`) without Redis */
+  static async open(url: string, name: string): Promise<ShardQueue> {
+    const [bullmq, ioredis] = await packages()
+    if (!/^rediss?:\/\//.test(url)) throw new UsageError('expected --redis redis://… or rediss://…, got another URL')
+    // BullMQ waits without end for jobs, and through a restart of Redis.
+    const redis = new ioredis.Redis(url, { maxRetriesPerRequest: null })
+    let last = 'no answer'
+    redis.on('error', ({ message, code }: NodeJS.ErrnoException) => {
+      last = message || code || last
+    })
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const place = withoutSecret(url)
+        reject(new StoreError('Unavailable', `${place}: cannot connect to Redis: ${last}`, { url: place }))
+      }, CONNECT_MS)
+    })
+    try {
+      await Promise.race([redis.ping(), late])
+    } catch (error) {
+      redis.disconnect()
+      if (error instanceof StoreError) throw error
+      const place = withoutSecret(url)
+      const { message } = error as Error
+      throw new StoreError('Unavailable', `${place}: Redis refuses the connection: ${message}`, { url: place }, error)
+    } finally {
+      clearTimeout(timer)
+    }
+    return new ShardQueue(bullmq, redis, name)
+  }
+
+  /** @returns how many of these had failed for good, and are tried again */
+  async add(jobs: readonly (ShardJob & { readonly id: string })[], attempts: number): Promise<number> {
+    let again = 0
+    for (const { id } of jobs) {
+      const there = await this.#queue.getJob(id)
+      if ((await there?.getState()) !== 'failed') continue
+      await there!.retry()
+      again++
+    }
+    const backoff = { type: 'exponential', delay: BACKOFF_MS, jitter: 0.5 } as const
+    // Those that are there already stay as they are.
+    await this.#queue.addBulk(
+      jobs.map(({ id, plan, shard }) => ({
+        name: 'shard',
+        data: { plan, shard },
+        opts: { jobId: id, attempts, backoff, removeOnComplete: true },
+      })),
+    )
+    return again
+  }
+
+  /** Whether nothing is left to be done, nor under way. */
+  async isEmpty(): Promise<boolean> {
+    const counts = await this.#queue.getJobCounts('waiting', 'active', 'delayed', 'prioritized', 'paused')
+    return Object.values(counts).every(count => count === 0)
+  }
+
+  worker(work: (job: Job, token: string) => Promise<unknown>, concurrency: number): Worker {
+    const { Worker } = this.#bullmq
+    return new Worker(this.name, work, {
+      connection: this.#redis,
+      concurrency,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_MS,
+      maxStalledCount: MAX_STALLED,
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.close()
+    this.#redis.disconnect()
+  }
+}
+
+interface IORedis {
+  readonly Redis: new (url: string, options: { readonly maxRetriesPerRequest: null }) => Redis
+}
+
+async function packages(): Promise<readonly [BullMQ, IORedis]> {
+  try {
+    // Names in variables, so that no bundler looks for them.
+    const [bullmq, ioredis] = await Promise.all(PACKAGES.map(name => import(name) as Promise<unknown>))
+    return [bullmq as BullMQ, ioredis as IORedis]
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new UsageError(`a queue needs BullMQ, which is not installed: npm install ${PACKAGES.join(' ')}`, {}, error)
+  }
+}
+
+function withoutSecret(url: string): string {
+  try {
+    const { protocol, host } = new URL(url)
+    return `${protocol}//${host}`
+  } catch {
+    return 'redis'
+  }
+}

@@ -1,0 +1,199 @@
+/** `trialscan fleet submit` and `fleet work`: shards of plans through a queue. */
+
+import { FormatError, fleetStatus, PlanPlace, QueryError, runShard, shardName, UsageError } from '../../index.js'
+import { EXIT } from '../exit.js'
+import { counted, countText } from '../format/number.js'
+import { type S3Flags, s3For, s3OptionsOf } from '../options/s3.js'
+import { note, safe } from '../terminal.js'
+import { VERSION } from '../version.js'
+import { type Job, ShardQueue, type Worker } from './queue.js'
+
+interface QueueFlags extends S3Flags {
+  readonly redis: string
+  readonly queue?: string
+}
+
+export interface SubmitFlags extends QueueFlags {
+  readonly attempts?: number
+}
+
+/** Each version has a queue of its own: no worker of another takes from it. */
+const QUEUE = `trialscan-${VERSION}`
+const DEFAULT_ATTEMPTS = 5
+
+/** @returns the exit code */
+export async function fleetSubmit(at: string, flags: SubmitFlags): Promise<number> {
+  const { redis, queue: name = QUEUE, attempts = DEFAULT_ATTEMPTS } = flags
+  const place = await PlanPlace.open(at, s3For(at, flags))
+  try {
+    const { plan } = place
+    if (plan.version !== VERSION) {
+      throw new UsageError(`expected trialscan ${plan.version}, which has made the plan, got ${VERSION}`)
+    }
+    const { shards, done } = await fleetStatus(place)
+    const queue = await ShardQueue.open(redis, name)
+    try {
+      const missing = shards.filter(({ report }) => report === null).map(({ shard }) => shard)
+      const jobs = missing.map(shard => ({ id: shardName(plan, shard), plan: at, shard }))
+      const again = await queue.add(jobs, attempts)
+      const retried = again > 0 ? `, ${countText(again)} of which had failed for good` : ''
+      const of = counted(shards.length, 'shard')
+      process.stdout.write(
+        `${safe(at)}: ${countText(done)} of ${of} done; ${countText(jobs.length)} in the queue ${safe(name)}${retried}\n`,
+      )
+      return EXIT.ok
+    } finally {
+      await queue.close()
+    }
+  } finally {
+    await place.close()
+  }
+}
+
+export interface WorkFlags extends QueueFlags {
+  readonly concurrency?: number
+  readonly threads?: number
+  readonly memory?: number
+  readonly drain?: boolean
+}
+
+/** @returns the exit code */
+export async function fleetWork(flags: WorkFlags, signal: AbortSignal): Promise<number> {
+  const queue = await ShardQueue.open(flags.redis, flags.queue ?? QUEUE)
+  const shift = new Shift(queue, flags, signal)
+  try {
+    return await shift.work()
+  } finally {
+    await shift.close()
+    await queue.close()
+  }
+}
+
+/** How often it is looked whether the queue is empty. */
+const DRAINED_MS = 500
+/** How often progress is told at most. */
+const PROGRESS_MS = 2000
+
+/** A worker from its start to its end. */
+class Shift {
+  readonly #queue: ShardQueue
+  readonly #flags: WorkFlags
+  readonly #signal: AbortSignal
+  readonly #places = new Map<string, Promise<PlanPlace>>()
+  /** Ends the shift. */
+  #end: () => void = () => {}
+  readonly #ended: Promise<void>
+  #error: unknown = null
+
+  constructor(queue: ShardQueue, flags: WorkFlags, signal: AbortSignal) {
+    this.#queue = queue
+    this.#flags = flags
+    this.#signal = signal
+    this.#ended = new Promise(resolve => {
+      this.#end = resolve
+    })
+  }
+
+  async work(): Promise<number> {
+    const { concurrency = 1, drain = false } = this.#flags
+    const worker = this.#queue.worker((job, token) => this.#take(job, token), concurrency)
+    this.#tell(worker)
+    const timer = drain ? setInterval(() => this.#endIfEmpty(), DRAINED_MS) : undefined
+    this.#signal.addEventListener('abort', this.#end)
+    try {
+      if (!this.#signal.aborted) await this.#ended
+    } finally {
+      clearInterval(timer)
+      this.#signal.removeEventListener('abort', this.#end)
+      // Waits for those that are under way: they end, or are given back.
+      await worker.close()
+    }
+    if (this.#error !== null) throw this.#error
+    return this.#signal.aborted ? EXIT.interrupted : EXIT.ok
+  }
+
+  async close(): Promise<void> {
+    for (const place of await Promise.allSettled(this.#places.values())) {
+      if (place.status === 'fulfilled') await place.value.close()
+    }
+  }
+
+  #tell(worker: Worker): void {
+    let last = ''
+    worker.on('error', ({ message }) => {
+      // Redis that is away says the same again and again.
+      if (message !== last) note(`the queue: ${message}`)
+      last = message
+    })
+    worker.on('failed', (job, error) => {
+      if (job === undefined) return
+      const { plan, shard } = job.data
+      const { attempts = 1 } = job.opts
+      const isLast = error.name === 'UnrecoverableError' || job.attemptsMade >= attempts
+      const next = isLast ? 'given up' : `attempt ${job.attemptsMade} of ${attempts}`
+      note(`${plan}, shard ${shard} has failed, ${next}: ${error.message}`)
+    })
+  }
+
+  #endIfEmpty(): void {
+    // Redis may be away for a while.
+    this.#queue.isEmpty().then(
+      isEmpty => isEmpty && this.#end(),
+      () => {},
+    )
+  }
+
+  async #take(job: Job, token: string): Promise<unknown> {
+    const { plan: at, shard } = job.data
+    const { threads, memory } = this.#flags
+    const { s3 } = s3OptionsOf(this.#flags)
+    let toldAt = 0
+    try {
+      const place = await this.#open(at)
+      const { plan } = place
+      if (plan.version !== VERSION) return await this.#refuse(job, token, plan.version)
+      const { report, wasDone } = await runShard(place, shard, {
+        version: VERSION,
+        ...(s3 && { s3 }),
+        ...(threads !== undefined && { threads }),
+        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+        signal: this.#signal,
+        onProgress: progress => {
+          const now = performance.now()
+          if (now - toldAt < PROGRESS_MS) return
+          toldAt = now
+          job.updateProgress(progress).catch(() => {})
+        },
+      })
+      const state = wasDone ? 'was done' : `${report.seconds.toFixed(1)} s`
+      process.stdout.write(
+        `${safe(at)}, shard ${shard} of ${plan.shards.length}: ${counted(report.rows, 'row')}; ${state}\n`,
+      )
+      return { rows: report.rows }
+    } catch (error) {
+      if (this.#signal.aborted) {
+        await job.moveToWait(token)
+        throw new this.#queue.Waiting()
+      }
+      // What is wrong stays wrong.
+      const isLasting = error instanceof UsageError || error instanceof QueryError || error instanceof FormatError
+      throw isLasting ? new this.#queue.Unrecoverable(error.message) : error
+    }
+  }
+
+  /** The job is for another worker; this one is of no use. */
+  async #refuse(job: Job, token: string, version: string): Promise<never> {
+    this.#error = new UsageError(`expected trialscan ${version}, which has made the plan, got ${VERSION}`)
+    this.#end()
+    await job.moveToWait(token)
+    throw new this.#queue.Waiting()
+  }
+
+  #open(at: string): Promise<PlanPlace> {
+    const opened = this.#places.get(at) ?? PlanPlace.open(at, s3For(at, this.#flags))
+    this.#places.set(at, opened)
+    // One that could not be opened is tried again.
+    opened.catch(() => this.#places.delete(at))
+    return opened
+  }
+}

@@ -3,8 +3,9 @@
 export * from './api.js'
 export { type EstimateOptions, estimateFleet, type FleetEstimate } from './fleet/estimate.js'
 export { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from './fleet/merge.js'
-export { PlanPlace, type ShardFailure, type ShardReport } from './fleet/place.js'
+export { type PlaceOptions, PlanPlace, type ShardFailure, type ShardReport } from './fleet/place.js'
 export {
+  type FleetCheck,
   type FleetFormat,
   type FleetPlan,
   type FleetPlanOptions,
@@ -16,7 +17,7 @@ export {
   planFleet,
   shardName,
 } from './fleet/plan.js'
-export { runShard, type ShardOptions } from './fleet/shard.js'
+export { type FleetJudging, runShard, type ShardOptions } from './fleet/shard.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
 export { type RepairOptions, repairTrial } from './repair/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'

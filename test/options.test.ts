@@ -24,14 +24,18 @@ let trial: trialscan.Trial
 let tensor: trialscan.Tensor
 let step: number
 let rule: Plain
+let plan: trialscan.PlanPlace
 beforeAll(async () => {
   trial = await createTrial(directory, { threads: 0 })
   tensor = trial.tensor(trial.tensorNames({ collection: 'gradients' })[0]!)
   step = tensor.steps()[0]!
   rule = new Plain(trial)
+  const planned = await trialscan.planFleet([trial], { shards: 1, version: '0' })
+  plan = await trialscan.PlanPlace.create(join(scratch, 'plan'), planned)
 })
 afterAll(async () => {
   await trial.close()
+  await plan.close()
 })
 
 /** A call with the options, whatever these are. */
@@ -65,6 +69,11 @@ const CALLS: Readonly<Record<string, Call>> = {
   reindexTrial: options => trialscan.reindexTrial(directory, options),
   readValues: options => trialscan.readValues(trial, options).next(),
   findTrials: options => trialscan.findTrials(directory, options),
+  planFleet: options => trialscan.planFleet([trial], options),
+  estimateFleet: options => trialscan.estimateFleet(plan.plan, options),
+  runShard: options => trialscan.runShard(plan, 0, options),
+  'PlanPlace.open': options => trialscan.PlanPlace.open(join(scratch, 'plan'), options),
+  'PlanPlace.create': options => trialscan.PlanPlace.create(join(scratch, 'plan'), plan.plan, options),
   tableBytes: options => trialscan.tableBytes(trial.scan({ steps: [0, 1] }), 'parquet', options).next(),
   'trial.steps': options => trial.steps(options),
   'trial.mode': options => trial.mode(step, options),
@@ -103,8 +112,10 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'callbackAction',
     'closePools',
     'diagnose',
+    'fleetStatus',
     'maxThreads',
     'mergeMoments',
+    'mergedTable',
     'momentsOf',
     'noRefresh',
     'parseActions',
@@ -113,6 +124,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'parseWhere',
     'refresh',
     'selectSteps',
+    'shardName',
     'trialFingerprint',
     'parseRuleConfigurations',
   ],
@@ -158,7 +170,15 @@ it('every exported call is known here', () => {
     .map(([, value]) => value as unknown as new () => unknown)
     .filter(value => !(value.prototype instanceof Error) && !(value.prototype instanceof Rule))
     .map(({ name }) => name)
-  expect(others.sort()).toEqual(['Diagnosis', 'Distribution', 'Moments', 'OutputFile', 'Rule', 'RuleRegistry'])
+  expect(others.sort()).toEqual([
+    'Diagnosis',
+    'Distribution',
+    'Moments',
+    'OutputFile',
+    'PlanPlace',
+    'Rule',
+    'RuleRegistry',
+  ])
   const known = [
     ...Object.keys(CALLS).filter(name => !name.includes('.') && name !== 'rule Plain'),
     ...WITHOUT.trialscan!,
@@ -328,7 +348,9 @@ describe('options', () => {
 
   it('can be undefined, as where they are handed on', async () => {
     for (const [name, call] of Object.entries(CALLS)) {
-      if (['evaluate', 'invokeRule', 'makeRules', 'verifyTrial'].includes(name)) continue
+      // These take what can't be left out.
+      const needs = ['evaluate', 'invokeRule', 'makeRules', 'verifyTrial', 'planFleet', 'estimateFleet', 'runShard']
+      if (needs.includes(name)) continue
       await call(undefined as never)
     }
     const known = ['mode', 'worker', 'checkLevel', 'threads', 'memory', 'unfoldLimit']

@@ -40,14 +40,21 @@ export async function writeTo<T>(
   }
 }
 
+/** Takes lines. */
+export interface LineSink {
+  /** @returns a promise if the caller has to wait */
+  write(lines: string): Promise<void> | undefined
+  flush(): Promise<void>
+}
+
 /** Writes lines one after another, for callers that can't wait. */
 export class Lines {
-  readonly #output: Output
+  readonly #output: LineSink
   readonly #isPrompt: boolean
   #last: Promise<void> = Promise.resolve()
 
   /** @param isPrompt flush every line, since somebody may be waiting for it */
-  constructor(output: Output, isPrompt = false) {
+  constructor(output: LineSink, isPrompt = false) {
     this.#output = output
     this.#isPrompt = isPrompt
   }
@@ -69,7 +76,7 @@ export class Lines {
 }
 
 /** Buffers lines. Only whole lines are passed on. */
-export class Output {
+export class Output implements LineSink {
   readonly #target: Target
   #lines = ''
   #failure: unknown = null

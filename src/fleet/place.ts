@@ -1,7 +1,9 @@
 /** The files of a plan: itself, what its shards gave, and what failed. */
 
 import { FormatError, StoreError } from '../errors.js'
+import { checkOptions, optionsOf } from '../options.js'
 import { Destination } from '../store/destination.js'
+import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { type FleetPlan, parsePlan, planText, shardName } from './plan.js'
 
@@ -22,6 +24,8 @@ export interface ShardReport {
   readonly firstError: string | null
   /** What is wrong with trials but in no row. */
   readonly problems: readonly string[]
+  /** Of rules; of a scan 0. */
+  readonly findings: number
   readonly seconds: number
 }
 
@@ -31,6 +35,13 @@ export interface ShardFailure {
   readonly times: number
   readonly message: string
 }
+
+export interface PlaceOptions {
+  /** How to reach S3. */
+  readonly s3?: S3Options
+}
+
+const PLACE_OPTIONS = optionsOf<PlaceOptions>({ s3: S3_OPTIONS })
 
 /** A plan and its results, in a directory or at a prefix of S3. */
 export class PlanPlace {
@@ -43,7 +54,8 @@ export class PlanPlace {
   }
 
   /** Reads a plan. @throws StoreError, FormatError (`BadPlan`) */
-  static async open(place: string, s3?: S3Options): Promise<PlanPlace> {
+  static async open(place: string, options?: PlaceOptions): Promise<PlanPlace> {
+    const { s3 } = checkOptions('PlanPlace.open', PLACE_OPTIONS, options)
     const destination = Destination.at(place, s3)
     try {
       const { store } = destination
@@ -59,7 +71,8 @@ export class PlanPlace {
    * Writes a plan where there is none, or the same.
    * @throws StoreError (`Exists`) if there is another
    */
-  static async create(place: string, plan: FleetPlan, s3?: S3Options): Promise<PlanPlace> {
+  static async create(place: string, plan: FleetPlan, options?: PlaceOptions): Promise<PlanPlace> {
+    const { s3 } = checkOptions('PlanPlace.create', PLACE_OPTIONS, options)
     const destination = Destination.at(place, s3)
     const { store } = destination
     const text = planText(plan)

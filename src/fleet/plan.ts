@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import type { StepSelection } from '../catalog/step-selection.js'
 import { FormatError, QueryError, type TrialscanError, UsageError } from '../errors.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
+import type { RuleConfiguration } from '../rule/config.js'
 import { trialFingerprint } from '../trial/fingerprint.js'
 import { SCAN_OPTIONS, type ScanOptions } from '../trial/scan-selection.js'
 import { type StepSize, stepSizes } from '../trial/step-sizes.js'
@@ -14,6 +15,15 @@ export type FleetScan = Pick<
   ScanOptions,
   'regex' | 'collection' | 'steps' | 'mode' | 'workers' | 'reductions' | 'checkLevel'
 >
+
+/** What is judged of each trial, in place of a scan: whole trials, since what follows from what is known only over all of its steps. */
+export interface FleetCheck {
+  readonly rules: readonly RuleConfiguration[]
+  /** Whether all rules that the trial has the data for judge, too. */
+  readonly all: boolean
+  /** Null: all. */
+  readonly workers: readonly string[] | null
+}
 
 /** What shards are written as, and all of them together. */
 export type FleetFormat = 'parquet' | 'csv' | 'jsonl'
@@ -57,6 +67,8 @@ export interface FleetPlan {
   readonly version: string
   readonly format: FleetFormat
   readonly scan: FleetScan
+  /** Null: it is a scan. */
+  readonly check: FleetCheck | null
   readonly trials: readonly PlannedTrial[]
   readonly shards: readonly PlannedShard[]
 }
@@ -69,6 +81,8 @@ export interface FleetPlanOptions {
   /** Default: `parquet`. */
   readonly format?: FleetFormat
   readonly scan?: FleetScan
+  /** Rules in place of a scan. The format is then `jsonl`: the lines of `trialscan check`. */
+  readonly check?: FleetCheck
   /** Of trialscan. */
   readonly version: string
   /** Called with what a trial does not have; it is left out, unless this throws. Default: it throws. */
@@ -81,11 +95,17 @@ const PLAN_OPTIONS = optionsOf<FleetPlanOptions>(
     shardBytes: kinds.wholeNumber(1),
     format: kinds.oneOf<FleetFormat>(FLEET_FORMATS),
     scan: SCAN_OPTIONS,
+    check: kinds.that('{ rules, all, workers }', isCheck),
     version: kinds.text,
     onError: kinds.callback(),
   },
   'version',
 )
+
+function isCheck(given: unknown): given is FleetCheck {
+  const { rules, all, workers } = (given ?? {}) as Partial<FleetCheck>
+  return Array.isArray(rules) && typeof all === 'boolean' && (workers === null || Array.isArray(workers))
+}
 
 /** Seconds of a core, measured (docs/fleet.md): of reading and reducing a byte, of a row and its text or column, of an index file, of a trial. */
 export const COSTS = { byte: 0.7e-9, row: 7.5e-6, file: 53e-6, trial: 2.7e-3 } as const
@@ -107,7 +127,8 @@ export async function planFleet(
   const {
     shards,
     shardBytes,
-    format = 'parquet',
+    check = null,
+    format = check === null ? 'parquet' : 'jsonl',
     scan = {},
     version,
   } = checkOptions('planFleet', PLAN_OPTIONS, options)
@@ -116,17 +137,22 @@ export async function planFleet(
       `planFleet: expected either shards or shardBytes, got ${shards === undefined ? 'none' : 'both'}`,
     )
   }
+  if (check !== null && format !== 'jsonl') throw new UsageError(`planFleet: expected jsonl for rules, got ${format}`)
+  if (check !== null && Object.keys(scan).length > 0) {
+    throw new UsageError('planFleet: expected either scan or check, got both')
+  }
   const planned: PlannedTrial[] = []
   const sizes: (readonly StepSize[])[] = []
   for await (const trial of trials) {
     const steps = sizesOf(trial, scan, options.onError)
     if (steps === null) continue
-    sizes.push(steps)
+    // Of rules, a trial is not cut: it is a single step.
+    sizes.push(check === null || steps.length === 0 ? steps : [{ step: steps[0]!.step, ...total(steps) }])
     planned.push({ path: trial.path, fingerprint: await trialFingerprint(trial), ...total(steps) })
   }
   const { bytes } = total(planned)
   const count = shards ?? Math.max(1, Math.ceil(bytes / shardBytes!))
-  return withId({ version, format, scan, trials: planned, shards: shardsOf(sizes, count) })
+  return withId({ version, format, scan, check, trials: planned, shards: shardsOf(sizes, count) })
 }
 
 function sizesOf(trial: Trial, scan: FleetScan, onError: FleetPlanOptions['onError']): readonly StepSize[] | null {

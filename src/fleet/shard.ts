@@ -1,14 +1,17 @@
 /** A shard of a plan: its rows, written once. */
 
 import { QueryError, UsageError } from '../errors.js'
+import { checkOptions, kinds, optionsOf } from '../options.js'
+import { WORK_OPTIONS } from '../runner/access.js'
 import type { Scan } from '../scan/scan.js'
+import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { type TableSource, tableBytes } from '../table/table.js'
 import { trialFingerprint } from '../trial/fingerprint.js'
 import { createTrial } from '../trial/open.js'
 import type { Trial } from '../trial/trial.js'
 import type { PlanPlace, ShardReport } from './place.js'
-import type { FleetPlan, Piece } from './plan.js'
+import type { FleetCheck, FleetPlan, Piece } from './plan.js'
 
 export interface ShardOptions {
   /** How to reach S3, for trials that lie there. */
@@ -18,9 +21,31 @@ export interface ShardOptions {
   readonly signal?: AbortSignal
   /** Called with the rows so far. */
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
+  /** Judges a trial, for a plan of rules. */
+  readonly check?: (trial: Trial, path: string, check: FleetCheck) => FleetJudging
   /** Of trialscan. */
   readonly version: string
 }
+
+/** A trial being judged. */
+export interface FleetJudging {
+  /** What the rules tell, in whole lines. */
+  readonly lines: AsyncIterable<string>
+  /** Once all lines were read. */
+  readonly outcome: () => { readonly findings: number; readonly problems: readonly string[] }
+}
+
+const SHARD_OPTIONS = optionsOf<ShardOptions>(
+  {
+    ...WORK_OPTIONS,
+    s3: S3_OPTIONS,
+    signal: kinds.signal,
+    onProgress: kinds.callback(),
+    check: kinds.callback(),
+    version: kinds.text,
+  },
+  'version',
+)
 
 /**
  * Scans a shard, unless it is done. Its table appears when it is whole, and its report after that.
@@ -31,8 +56,9 @@ export interface ShardOptions {
 export async function runShard(
   place: PlanPlace,
   shard: number,
-  options: ShardOptions,
+  given: ShardOptions,
 ): Promise<{ readonly report: ShardReport; readonly wasDone: boolean }> {
+  const options = checkOptions('runShard', SHARD_OPTIONS, given)
   const { plan } = place
   if (!Number.isInteger(shard) || shard < 0 || shard >= plan.shards.length) {
     const expected = `a shard from 0 to ${plan.shards.length - 1}`
@@ -64,6 +90,7 @@ class ShardRun {
   readonly #options: ShardOptions
   #rows = 0
   #failedRows = 0
+  #findings = 0
   #firstError: string | null = null
   readonly #problems = new Set<string>()
 
@@ -76,8 +103,8 @@ class ShardRun {
 
   async run(): Promise<ShardReport> {
     const startedAt = performance.now()
-    const { format } = this.#plan
-    const chunks = format === 'parquet' ? this.#parquet() : this.#lines(format)
+    const { format, check } = this.#plan
+    const chunks = check !== null ? this.#judge(check) : format === 'parquet' ? this.#parquet() : this.#lines(format)
     const bytes = await this.#place.destination.create(this.#place.tablePath(this.#shard), chunks)
     return {
       shard: this.#shard,
@@ -86,6 +113,7 @@ class ShardRun {
       bytes,
       firstError: this.#firstError,
       problems: [...this.#problems],
+      findings: this.#findings,
       seconds: Math.round(performance.now() - startedAt) / 1000,
     }
   }
@@ -110,6 +138,28 @@ class ShardRun {
         isHead = false
       }
       isFirst = false
+    }
+  }
+
+  async *#judge(check: FleetCheck): AsyncGenerator<string> {
+    const { check: judge, signal, onProgress } = this.#options
+    if (judge === undefined) throw new UsageError('expected a way to check trials, since the plan is one of rules')
+    const { pieces, rows: totalRows } = this.#plan.shards[this.#shard]!
+    for (const piece of pieces) {
+      signal?.throwIfAborted()
+      const trial = await this.#open(piece)
+      try {
+        const { lines, outcome } = judge(trial, this.#plan.trials[piece.trial]!.path, check)
+        yield* lines
+        signal?.throwIfAborted()
+        const { findings, problems } = outcome()
+        this.#findings += findings
+        for (const problem of problems) this.#problems.add(problem)
+        this.#rows += piece.rows
+        onProgress?.({ doneRows: this.#rows, totalRows })
+      } finally {
+        await trial.close()
+      }
     }
   }
 

@@ -9,6 +9,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import {
   createTrial,
   estimateFleet,
+  type FleetPlan,
   type FleetPlanOptions,
   type FleetScan,
   fleetStatus,
@@ -279,6 +280,24 @@ describe('trialscan fleet', () => {
     expect((await trialscan('fleet', 'merge', plan, '--out', '-')).stdout).toBe(readFileSync(out, 'utf8'))
   })
 
+  it.each([
+    ['--check'],
+    ['--rule', 'AllZero,tensor_regex=.,threshold=50'],
+    ['--rule', 'VanishingGradient', '--rule', 'ExplodingTensor,tensor_regex=.', '--worker', 'worker_0'],
+  ])('judges whole trials: %j', async (...rules) => {
+    const plan = join(at, 'plan')
+    const made = await trialscan('fleet', 'plan', FIXTURES, '--out', plan, '--shards', '4', ...rules)
+    expect([made.stderr, made.code]).toEqual(['', 0])
+    const { trials, shards } = JSON.parse(readFileSync(join(plan, 'plan.json'), 'utf8')) as FleetPlan
+    expect(shards.flatMap(({ pieces }) => pieces.map(({ trial }) => trial))).toEqual([...trials.keys()])
+    await trialscan('fleet', 'run', plan, '--all')
+    const merged = await trialscan('fleet', 'merge', plan, '--out', '-')
+    const check = await trialscan('check', FIXTURES, ...rules.filter(rule => rule !== '--check'), '--format', 'jsonl')
+    expect(merged.stdout).toBe(check.stdout)
+    expect(objects(merged.stdout).length).toBeGreaterThan(5)
+    expect(merged.code).toBe(check.code)
+  })
+
   it.each(['AWS_BATCH_JOB_ARRAY_INDEX', 'JOB_COMPLETION_INDEX', 'SLURM_ARRAY_TASK_ID'])(
     'takes the shard from %s',
     async name => {
@@ -344,6 +363,12 @@ describe('trialscan fleet', () => {
       'the options select nothing of any trial',
     ],
     [['plan', FIXTURES, '--out', 'x', '--shards', '2', '--cores', '2'], 2, 'expected --estimate and --cores together'],
+    [
+      ['plan', FIXTURES, '--out', 'x', '--shards', '2', '--check', '--steps', '1'],
+      2,
+      'expected --steps for a plan of a scan, got it beside --check',
+    ],
+    [['plan', FIXTURES, '--out', 'x', '--shards', '2', '--rule', 'NoSuchRule'], 2, 'NoSuchRule'],
     [['plan', FIXTURES, '--out', 'x', '--shards', '2', '--net', '2'], 2, 'expected --estimate beside --net'],
     [['run', '/no/such/plan', '--shard', '0'], 3, '/no/such/plan/plan.json: no such file'],
     [['status', FIXTURES], 3, 'plan.json: no such file'],

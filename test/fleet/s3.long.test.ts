@@ -91,7 +91,7 @@ describe.runIf(HAS_S3)(`${TRIALS} trials on S3`, () => {
     await Promise.all([worker(), worker(), worker(), worker()])
     expect(kills).toBeGreaterThanOrEqual(20)
 
-    const place = await PlanPlace.open(plan, OPTIONS)
+    const place = await PlanPlace.open(plan, { s3: OPTIONS })
     const status = await fleetStatus(place)
     expect([status.done, status.shards.length]).toEqual([60, 60])
     // Each table once, and nothing else.

@@ -67,9 +67,19 @@ export async function check(places: readonly string[], given: CheckFlags, signal
   const others = new Trials(threads === undefined ? {} : { threads }, flags)
   const losses = new Losses(paths, flags.failFast)
   const progress = new Progress(isOnly || flags.onTerminal, 'trials')
+  let made: AskedRules | undefined
   const judgeTrial = async (path: string, trial: Trial, format: FindingFormat, output: Output): Promise<void> => {
     expectWorkers(trial, flags.worker ?? [])
-    const { rules, asked, leftOut, onlyByName } = await rulesOf(flags, trial, others, registry)
+    const otherTrials = await others.openAll(flags.otherTrials ?? [])
+    made ??= await askedRules(flags, registry)
+    const { rules, asked, leftOut, onlyByName } = await rulesOf(
+      made,
+      flags.worker,
+      trial,
+      otherTrials,
+      others,
+      registry,
+    )
     others.expectFlagsUsed(paths)
     const { code, judged } = await judge({
       trial,
@@ -135,10 +145,36 @@ function findingFormat(
   return findingTable(columns, colorsFor(onTerminal ? process.stdout : null), { isFull, isExplained })
 }
 
-/** The rules that were asked for; if none was, all that the trial has the data for. */
-async function rulesOf(
-  flags: CheckFlags,
+/** What rules are asked for. */
+export interface AskedRules {
+  readonly configurations: readonly RuleConfiguration[]
+  /** Whether all that the trial has the data for judge, too. */
+  readonly isAll: boolean
+}
+
+/** If none was asked for, it is all. */
+export async function askedRules(
+  { rule, rules, all }: Pick<CheckFlags, 'rule' | 'rules' | 'all'>,
+  registry: RuleRegistry,
+): Promise<AskedRules> {
+  const configurations = [
+    ...named(rule ?? [], registry),
+    ...(rules === undefined ? [] : await readConfigurations(rules)),
+  ]
+  const names = configurations.map(({ name }) => name)
+  const twice = names.find((name, i) => names.indexOf(name) !== i)
+  if (twice !== undefined) {
+    throw new UsageError(`two rules are called ${JSON.stringify(twice)}: give one of them another name, with name=…`)
+  }
+  return { configurations, isAll: all ?? (rule === undefined && rules === undefined) }
+}
+
+/** The rules for a trial. */
+export async function rulesOf(
+  { configurations, isAll }: AskedRules,
+  workers: readonly string[] | undefined,
   trial: Trial,
+  otherTrials: readonly Trial[],
   trials: Trials,
   registry: RuleRegistry,
 ): Promise<{
@@ -148,20 +184,9 @@ async function rulesOf(
   readonly leftOut: readonly Missing[]
   readonly onlyByName: AllRules['onlyByName']
 }> {
-  const otherTrials = await trials.openAll(flags.otherTrials ?? [])
-  const configurations = [
-    ...named(flags.rule ?? [], registry),
-    ...(flags.rules === undefined ? [] : await readConfigurations(flags.rules)),
-  ]
-  const names = configurations.map(({ name }) => name)
-  const twice = names.find((name, i) => names.indexOf(name) !== i)
-  if (twice !== undefined) {
-    throw new UsageError(`two rules are called ${JSON.stringify(twice)}: give one of them another name, with name=…`)
-  }
-  const shared = { logger, otherTrials, workers: flags.worker }
+  const shared = { logger, otherTrials, workers }
   const making = { ...shared, baseTrial: trial, registry, openTrial: trials.open }
   const rules = await makeRules(configurations, making)
-  const isAll = flags.all ?? (flags.rule === undefined && flags.rules === undefined)
   const asked = new Set(rules)
   if (!isAll) return { rules, asked, leftOut: [], onlyByName: [] }
   const all = registry.all(trial, shared)

@@ -3,6 +3,7 @@
 import {
   type CheckLevel,
   estimateFleet,
+  type FleetCheck,
   type FleetFormat,
   type FleetPlan,
   type FleetStatus,
@@ -11,6 +12,7 @@ import {
   mergedTable,
   PlanPlace,
   planFleet,
+  RuleRegistry,
   runShard,
   type ShardStatus,
   type Trial,
@@ -20,7 +22,7 @@ import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
-import type { StepsText } from '../options/arguments.js'
+import type { RuleText, StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags, s3For, s3OptionsOf } from '../options/s3.js'
 import { writeTo } from '../output.js'
@@ -41,7 +43,10 @@ export interface PlanFlags extends S3Flags {
   readonly worker?: readonly string[]
   readonly reductions?: readonly string[]
   readonly checkLevel?: CheckLevel
-  readonly format: FleetFormat
+  readonly format?: FleetFormat
+  readonly check?: boolean
+  readonly rule?: readonly RuleText[]
+  readonly rules?: string
   readonly failFast?: boolean
   readonly estimate?: boolean
   readonly cores?: number
@@ -60,6 +65,7 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
     throw new UsageError(`expected --estimate and --cores together, got only ${estimate ? '--estimate' : '--cores'}`)
   }
   if (net !== undefined && !estimate) throw new UsageError('expected --estimate beside --net')
+  const rules = await rulesFor(flags)
   expectS3(flags, [...places, out])
   const paths = await trialsAt(places, flags)
   const losses = new Losses(paths, flags.failFast)
@@ -82,15 +88,19 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
   try {
     const plan = await planFleet(trials(), {
       version: VERSION,
-      format,
+      ...(format && { format }),
       ...(shards !== undefined && { shards }),
       ...(shardBytes !== undefined && { shardBytes }),
       onError: (trial, error) => losses.trial(trial.path, error),
-      scan: {
-        ...selectionOf(flags),
-        reductions: asked(flags.reductions) ?? 'all',
-        ...(checkLevel && { checkLevel }),
-      },
+      ...(rules === null
+        ? {
+            scan: {
+              ...selectionOf(flags),
+              reductions: asked(flags.reductions) ?? 'all',
+              ...(checkLevel && { checkLevel }),
+            },
+          }
+        : { check: rules }),
     })
     progress.stop()
     if (plan.shards.length === 0) {
@@ -109,6 +119,23 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
   } finally {
     progress.stop()
   }
+}
+
+/** Null: it is a scan. @throws UsageError for options of a scan beside rules */
+async function rulesFor(flags: PlanFlags): Promise<FleetCheck | null> {
+  const { check, rule, rules, worker } = flags
+  if (!check && rule === undefined && rules === undefined) return null
+  const ofScan = (['tensor', 'collection', 'steps', 'mode', 'reductions', 'checkLevel'] as const).find(
+    name => name in flags,
+  )
+  if (ofScan !== undefined) {
+    const flag = ofScan === 'checkLevel' ? 'check-level' : ofScan
+    throw new UsageError(`expected --${flag} for a plan of a scan, got it beside --check, --rule or --rules`)
+  }
+  const { askedRules } = await import('./check.js')
+  const all = check ? { all: true } : {}
+  const { configurations, isAll } = await askedRules({ ...flags, ...all }, new RuleRegistry())
+  return { rules: configurations, all: isAll, workers: worker ?? null }
 }
 
 /** What it takes, in words. */
@@ -152,9 +179,11 @@ export async function fleetRun(at: string, flags: RunFlags, signal: AbortSignal)
   try {
     const { plan } = place
     expectS3(flags, [at, ...plan.trials.map(({ path }) => path)])
+    const check = plan.check === null ? undefined : (await import('../fleet/check.js')).judging(flags, signal)
     for (const shard of flags.all ? plan.shards.keys() : [shardOf(flags)]) {
       const { report, wasDone } = await runShard(place, shard, {
         version: VERSION,
+        ...(check && { check }),
         ...(s3 && { s3 }),
         ...(threads !== undefined && { threads }),
         ...(memory !== undefined && { memory: memory * 2 ** 20 }),
@@ -229,7 +258,8 @@ function tellLosses({ shards, rows }: FleetStatus): number {
   }
   for (const problem of problems.slice(0, MAX_NOTES)) note(problem)
   if (problems.length > MAX_NOTES) note(`and ${counted(problems.length - MAX_NOTES, 'problem')} more`)
-  return failedRows > 0 || problems.length > 0 ? EXIT.format : EXIT.ok
+  if (failedRows > 0 || problems.length > 0) return EXIT.format
+  return reports.some(({ findings }) => findings > 0) ? EXIT.findings : EXIT.ok
 }
 
 export interface StatusFlags extends S3Flags {

@@ -29,7 +29,7 @@ import {
 import { countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
-import { Lines, type Output } from '../output.js'
+import { type LineSink, Lines } from '../output.js'
 import { Progress } from '../progress.js'
 import { absentSteps, modeSpans, spanText } from '../step-texts.js'
 import { note } from '../terminal.js'
@@ -103,7 +103,7 @@ export interface Judging {
   /** The workers whose data are judged. Undefined: all. */
   readonly workers: readonly string[] | undefined
   readonly format: FindingFormat
-  readonly output: Output
+  readonly output: LineSink
   /** Undefined: all. */
   readonly steps: StepsText | undefined
   readonly modeSteps?: StepsText | undefined

@@ -152,8 +152,10 @@ class Shift {
       const place = await this.#open(at)
       const { plan } = place
       if (plan.version !== VERSION) return await this.#refuse(job, token, plan.version)
+      const check = plan.check && (await import('./check.js')).judging(this.#flags, this.#signal)
       const { report, wasDone } = await runShard(place, shard, {
         version: VERSION,
+        ...(check && { check }),
         ...(s3 && { s3 }),
         ...(threads !== undefined && { threads }),
         ...(memory !== undefined && { memory: memory * 2 ** 20 }),

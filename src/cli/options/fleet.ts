@@ -1,7 +1,7 @@
 /** The commands for many machines: fleet plan, run, merge, submit, work and status. */
 
 import { type Command, Option } from 'commander'
-import { paths, pathText, rate, reductionList, wholeNumberArgument } from './arguments.js'
+import { paths, pathText, rate, reductionList, ruleTexts, wholeNumberArgument } from './arguments.js'
 import {
   CHECK_LEVEL,
   COLLECTION,
@@ -67,10 +67,15 @@ docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and G
       .addOption(WORKER)
       .option('--reductions <LIST>', 'as of scan (default: all)', reductionList)
       .addOption(CHECK_LEVEL)
+      .option('--check', 'rules in place of a scan: all that the saved data allow')
+      .option('--rule <NAME[,k=v…]>', 'a rule, as of check; repeatable', ruleTexts)
+      .option('--rules <FILE>', 'rules from a JSON file, as of check', pathText)
       .addOption(
-        new Option('--format <FORMAT>', 'of the table, and of the shards')
-          .choices(['parquet', 'csv', 'jsonl'])
-          .default('parquet'),
+        new Option('--format <FORMAT>', 'of the table, and of the shards (default: parquet)').choices([
+          'parquet',
+          'csv',
+          'jsonl',
+        ]),
       )
       .option('--estimate', 'also say how long it takes')
       .option('--cores <N>', 'with --estimate: of all machines together', wholeNumberArgument)
@@ -79,10 +84,12 @@ docs/fleet.md has recipes for AWS Batch, Step Functions, Kubernetes, Slurm and G
     `Examples:
   $ trialscan fleet plan ./runs --out ./plan --shards 8
   $ trialscan fleet plan 's3://my-bucket/runs/*' --out s3://my-bucket/plans/one --shard-bytes 50000000000 --reductions mean,abs_max
+  $ trialscan fleet plan ./runs --out ./plan --shards 8 --check
   $ trialscan fleet plan ./runs --out ./plan --shards 64 --estimate --cores 32 --net 2.5
 
 Writes PLAN/plan.json: trials, steps, and what is scanned of them. Only index files are read. The same trials and options give the same
-plan, byte for byte. The directory may be one that has it already.
+plan, byte for byte. The directory may be one that has it already. With --check, --rule or --rules shards judge whole trials, and the table has the
+lines of check --format jsonl.
 ${STEPS_HELP}`,
   ).action((trials: string[], options) =>
     run('fleet plan', async signal => (await import('../commands/fleet.js')).fleetPlan(trials, options, signal)),

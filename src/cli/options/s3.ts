@@ -55,8 +55,8 @@ export function s3OptionsOf(flags: S3Flags): { readonly s3?: S3Options } {
 }
 
 /** The options for one of several places. */
-export function s3For(place: string, flags: S3Flags) {
-  return isOnS3(place) ? s3OptionsOf(flags).s3 : undefined
+export function s3For(place: string, flags: S3Flags): { readonly s3?: S3Options } {
+  return isOnS3(place) ? s3OptionsOf(flags) : {}
 }
 
 function givenNames(flags: S3Flags): FlagName[] {

@@ -1,0 +1,104 @@
+/** Trials judged by rules, in the shards of a plan. */
+
+import { type FleetCheck, type FleetJudging, QueryError, RuleRegistry, type Trial } from '../../index.js'
+import { rulesOf } from '../commands/check.js'
+import { expectWorkers, judge, Trials } from '../commands/judge.js'
+import { findingJsonl } from '../format/finding/lines.js'
+import type { S3Flags } from '../options/s3.js'
+import type { LineSink } from '../output.js'
+
+export interface JudgingFlags extends S3Flags {
+  readonly threads?: number
+}
+
+/** Judges a trial as `trialscan check --format jsonl` does among several. */
+export function judging(flags: JudgingFlags, signal: AbortSignal) {
+  return (trial: Trial, path: string, check: FleetCheck): FleetJudging => {
+    const pipe = new Pipe()
+    let outcome = { findings: 0, problems: [] as readonly string[] }
+    const work = async (): Promise<void> => {
+      const others = new Trials(flags.threads === undefined ? {} : { threads: flags.threads }, flags)
+      try {
+        const workers = check.workers ?? undefined
+        expectWorkers(trial, workers ?? [])
+        const asked = { configurations: check.rules, isAll: check.all }
+        const made = await rulesOf(asked, workers, trial, [], others, new RuleRegistry())
+        const format = findingJsonl(false, false, path)
+        let findings = 0
+        const { judged } = await judge({
+          trial,
+          ...made,
+          workers,
+          format: {
+            ...format,
+            line: finding => {
+              findings++
+              return format.line(finding)
+            },
+          },
+          output: pipe,
+          steps: undefined,
+          follow: false,
+          timeout: undefined,
+          threads: flags.threads,
+          stopAtFirst: false,
+          failOnFinding: false,
+          isOneOfSeveral: true,
+          signal,
+        })
+        outcome = { findings, problems: judged.problems.map(({ error }) => error.message) }
+      } catch (error) {
+        // Such as a worker that this trial does not have: the others are judged.
+        if (!(error instanceof QueryError)) throw error
+        outcome = { findings: 0, problems: [`${path}: ${error.message}`] }
+      } finally {
+        await others.close()
+      }
+    }
+    return { lines: pipe.lines(work), outcome: () => outcome }
+  }
+}
+
+/** Bytes that wait to be read. */
+const WAITING_LENGTH = 1 << 20
+
+/** Lines from one who writes to one who reads, at the pace of the latter. */
+class Pipe implements LineSink {
+  #text = ''
+  #onRead: () => void = () => {}
+  #onWritten: () => void = () => {}
+
+  write(lines: string): Promise<void> | undefined {
+    this.#text += lines
+    this.#onWritten()
+    if (this.#text.length < WAITING_LENGTH) return undefined
+    return new Promise(resolve => {
+      this.#onRead = resolve
+    })
+  }
+
+  async flush(): Promise<void> {}
+
+  /** What the work writes. @throws what the work throws */
+  async *lines(work: () => Promise<void>): AsyncGenerator<string> {
+    let isDone = false
+    const done = work().finally(() => {
+      isDone = true
+      this.#onWritten()
+    })
+    // It is told below.
+    done.catch(() => {})
+    for (;;) {
+      const written = new Promise<void>(resolve => {
+        this.#onWritten = resolve
+      })
+      const text = this.#text
+      this.#text = ''
+      this.#onRead()
+      if (text !== '') yield text
+      else if (isDone) break
+      else await written
+    }
+    await done
+  }
+}

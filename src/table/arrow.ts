@@ -88,6 +88,15 @@ function arrowType(type: FieldType, isColumn = false): DataType {
 function dataOf(type: DataType, column: ColumnData, length: number): Data {
   if ('texts' in column) return textData(type as Dictionary<Utf8, Int32>, column, length)
   if ('numbers' in column) return numberData(type, column, length)
+  if ('lists' in column) {
+    const lists = column.lists.map(list => list.map(BigInt))
+    return onlyChunk(
+      vectorFromArray(
+        Array.from(column.codes, code => lists[code] ?? null),
+        type,
+      ),
+    )
+  }
   const values = column.values?.map(value => withNulls(type, value)) ?? new Array<null>(length).fill(null)
   return onlyChunk(vectorFromArray(values, type))
 }

@@ -15,13 +15,20 @@ export interface NumberColumn {
   readonly missing: Uint8Array<ArrayBuffer> | null
 }
 
-/** Lists, structs and what else is rare. */
+/** A column of lists of whole numbers, each of which is there once. */
+export interface ListColumn {
+  readonly lists: readonly (readonly number[])[]
+  /** For each row the index of its list, or -1 for none. */
+  readonly codes: Int32Array<ArrayBuffer>
+}
+
+/** Structs and what else is rare. */
 export interface ValueColumn {
   /** Null for a row without one; null alone: no row has one. */
   readonly values: readonly unknown[] | null
 }
 
-export type ColumnData = TextColumn | NumberColumn | ValueColumn
+export type ColumnData = TextColumn | NumberColumn | ListColumn | ValueColumn
 
 export class Texts {
   readonly #interner = new Interner()
@@ -37,6 +44,37 @@ export class Texts {
 
   take(length: number): TextColumn {
     return { texts: this.#interner.names, codes: this.#codes.subarray(0, length) }
+  }
+}
+
+export class Lists {
+  readonly #lists: (readonly number[])[] = []
+  readonly #codesByText = new Map<string, number>()
+  readonly #codes: Int32Array<ArrayBuffer>
+  /** The list of the row before, which most rows share. */
+  #last: readonly number[] | null = null
+  #lastCode = -1
+
+  constructor(capacity: number) {
+    this.#codes = new Int32Array(capacity).fill(-1)
+  }
+
+  set(i: number, list: readonly number[]): void {
+    if (list !== this.#last) {
+      const text = list.join()
+      let code = this.#codesByText.get(text)
+      if (code === undefined) {
+        code = this.#lists.push(list) - 1
+        this.#codesByText.set(text, code)
+      }
+      this.#last = list
+      this.#lastCode = code
+    }
+    this.#codes[i] = this.#lastCode
+  }
+
+  take(length: number): ListColumn {
+    return { lists: this.#lists, codes: this.#codes.subarray(0, length) }
   }
 }
 

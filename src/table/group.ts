@@ -10,7 +10,7 @@ import { isComplex, isHistogram, isSketch, placeOfError, type ScanRow } from '..
 import type { ScanReply } from '../job/scan.js'
 import type { ScanRows } from '../scan/scan.js'
 import type { DType, MomentName, StatisticName } from '../types.js'
-import { type ColumnData, Numbers, Texts, Values } from './column.js'
+import { type ColumnData, Lists, Numbers, Texts, Values } from './column.js'
 import { isNumeric } from './schema.js'
 
 /** Rows by the names of their columns: see `fieldsOf`. */
@@ -21,7 +21,7 @@ export interface Group {
 
 const TEXTS = ['trial', 'tensor', 'mode', 'worker', 'dtype', 'error_code', 'error_message', 'error_file'] as const
 const NUMBERS = ['step', 'mode_step', 'saved'] as const
-const VALUES = ['shape', 'exact', 'complex', 'error_offset'] as const
+const VALUES = ['exact', 'complex', 'error_offset'] as const
 
 /** Dtypes that lack some reductions, or have some that float64 can't hold. */
 const OUT_OF_ORDINARY: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])
@@ -35,9 +35,7 @@ export class GroupBuilder implements Group {
   readonly #numbers: Readonly<Record<(typeof NUMBERS)[number], Numbers>>
   readonly #values: Readonly<Record<(typeof VALUES)[number], Values>>
   readonly #statistics: ReadonlyMap<string, Numbers | Values>
-  /** The shape of the row before, which most rows share. */
-  #shape: readonly number[] = []
-  #shapeValue: readonly bigint[] = []
+  readonly #shapes: Lists
   #length = 0
 
   /** @param capacity the most rows that it will be given */
@@ -46,6 +44,7 @@ export class GroupBuilder implements Group {
     this.#texts = record(TEXTS, () => new Texts(capacity))
     this.#numbers = record(NUMBERS, () => new Numbers(capacity))
     this.#values = record(VALUES, () => new Values())
+    this.#shapes = new Lists(capacity)
     this.#statistics = new Map(
       statistics.map(name => [name, isNumeric(name) ? new Numbers(capacity) : new Values()] as const),
     )
@@ -56,7 +55,8 @@ export class GroupBuilder implements Group {
   }
 
   column(name: string): ColumnData {
-    const own: Readonly<Record<string, Texts | Numbers | Values>> = {
+    const own: Readonly<Record<string, Texts | Numbers | Lists | Values>> = {
+      shape: this.#shapes,
       ...this.#texts,
       ...this.#numbers,
       ...this.#values,
@@ -113,12 +113,7 @@ export class GroupBuilder implements Group {
 
   #addKind(i: number, { dtype, shape }: { dtype: DType | null; shape: readonly number[] | null }): void {
     this.#texts.dtype.set(i, dtype)
-    if (shape === null) return
-    if (shape !== this.#shape) {
-      this.#shape = shape
-      this.#shapeValue = shape.map(BigInt)
-    }
-    this.#values.shape.set(i, this.#shapeValue)
+    if (shape !== null) this.#shapes.set(i, shape)
   }
 
   #addRow(i: number, row: ScanRow): void {

@@ -308,7 +308,9 @@ describe.runIf(HAS_REDIS && HAS_S3)('200 trials on S3', () => {
     // One is so slow that its shard is given to another, and is done twice.
     const slow = begin(['fleet', 'work', '--redis', redis, '--threads', '0', ...S3])
     const slowEnd = endOf(slow)
-    await sleep(1200)
+    // At work: what is stopped before it has reached Redis has not reached it in time.
+    await Promise.race([new Promise(resolve => slow.stdout!.once('data', resolve)), sleep(20_000)])
+    await sleep(50)
     slow.kill('SIGSTOP')
     await Promise.all(workers)
     slow.kill('SIGCONT')

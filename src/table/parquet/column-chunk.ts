@@ -29,6 +29,16 @@ interface Page {
   readonly rows: number
   /** Whether every row has a value; otherwise none has. */
   readonly isFull: boolean
+  /** Of lists: what each entry is. */
+  readonly levels?: Levels
+}
+
+/** An entry for each element, each empty list and each row without a list. */
+interface Levels {
+  readonly repetition: Int32Array
+  readonly definition: Int32Array
+  /** Entries that are no elements. */
+  readonly nulls: number
 }
 
 /** A float64 for every row: all first bytes, all second ones, …, since those that say little compress well next to each other. */
@@ -36,8 +46,16 @@ export function writeNumbers(writer: ByteWriter, leaf: Leaf, numbers: Float64Arr
   const rows = numbers.length
   const from = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
   const bytes = new Uint8Array(from.length)
-  for (let at = 0, byte = 0; byte < 8; byte++) {
-    for (let i = byte; i < from.length; i += 8) bytes[at++] = from[i]!
+  // One loop over all: eight take twice as long.
+  for (let i = 0, at = 0; i < rows; i++, at += 8) {
+    bytes[i] = from[at]!
+    bytes[rows + i] = from[at + 1]!
+    bytes[2 * rows + i] = from[at + 2]!
+    bytes[3 * rows + i] = from[at + 3]!
+    bytes[4 * rows + i] = from[at + 4]!
+    bytes[5 * rows + i] = from[at + 5]!
+    bytes[6 * rows + i] = from[at + 6]!
+    bytes[7 * rows + i] = from[at + 7]!
   }
   return writeChunk(writer, leaf, { encoding: 'BYTE_STREAM_SPLIT', bytes, rows, isFull: true })
 }
@@ -50,12 +68,68 @@ export function writeCodes(
   codes: Int32Array,
 ): ColumnChunk {
   const dictionary = values instanceof BigInt64Array ? integersPage(values) : textsPage(values)
-  const bitWidth = 32 - Math.clz32(values.length - 1)
-  const indices = new ByteWriter()
-  indices.appendUint8(bitWidth)
-  writeRleBitPackedHybrid(indices, codes, bitWidth)
-  const page: Page = { encoding: 'RLE_DICTIONARY', bytes: indices.getBytes(), rows: codes.length, isFull: true }
-  return writeChunk(writer, leaf, page, dictionary)
+  const bytes = indexBytes(codes, values.length)
+  return writeChunk(writer, leaf, { encoding: 'RLE_DICTIONARY', bytes, rows: codes.length, isFull: true }, dictionary)
+}
+
+/**
+ * A list of whole numbers for each row, one of few. At least one has elements.
+ * @param codes the index of each row's list; -1: it has none
+ */
+export function writeLists(
+  writer: ByteWriter,
+  leaf: Leaf,
+  lists: readonly (readonly number[])[],
+  codes: Int32Array,
+): ColumnChunk {
+  const indicesByNumber = new Map<number, number>()
+  const indicesOf = lists.map(list =>
+    list.map(number => {
+      const index = indicesByNumber.get(number) ?? indicesByNumber.size
+      indicesByNumber.set(number, index)
+      return index
+    }),
+  )
+  let [entries, elements] = [0, 0]
+  for (const code of codes) {
+    const length = code < 0 ? 0 : lists[code]!.length
+    entries += length || 1
+    elements += length
+  }
+  const repetition = new Int32Array(entries)
+  const definition = new Int32Array(entries)
+  const indices = new Int32Array(elements)
+  const { maxDefinition } = leaf
+  let [entry, element] = [0, 0]
+  for (const code of codes) {
+    const list = code < 0 ? null : indicesOf[code]!
+    if (list === null || list.length === 0) {
+      definition[entry++] = list === null ? 0 : maxDefinition - 1
+      continue
+    }
+    for (let i = 0; i < list.length; i++) {
+      if (i > 0) repetition[entry] = 1
+      definition[entry++] = maxDefinition
+      indices[element++] = list[i]!
+    }
+  }
+  const dictionary = integersPage(BigInt64Array.from(indicesByNumber.keys(), BigInt))
+  const levels = { repetition, definition, nulls: entries - elements }
+  const page = {
+    encoding: 'RLE_DICTIONARY',
+    bytes: indexBytes(indices, indicesByNumber.size),
+    rows: codes.length,
+  } as const
+  return writeChunk(writer, leaf, { ...page, isFull: true, levels }, dictionary)
+}
+
+/** Indices into a dictionary of so many values. */
+function indexBytes(indices: Int32Array, count: number): Uint8Array {
+  const bytes = new ByteWriter()
+  const bitWidth = 32 - Math.clz32(count - 1)
+  bytes.appendUint8(bitWidth)
+  writeRleBitPackedHybrid(bytes, indices, bitWidth)
+  return bytes.getBytes()
 }
 
 /** No value for any row. */
@@ -98,21 +172,31 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
 
 function writeChunk(writer: ByteWriter, leaf: Leaf, page: Page, dictionary?: DictionaryPage): ColumnChunk {
   const { element, path, maxDefinition, maxRepetition } = leaf
-  const { encoding, bytes, rows, isFull } = page
+  const { encoding, bytes, rows, isFull, levels: own } = page
+  const entries = own?.repetition.length ?? rows
+  const nulls = own?.nulls ?? (isFull ? 0 : rows)
   const start = writer.offset
   let uncompressed = dictionary === undefined ? 0 : writeDictionary(writer, dictionary)
   const dataStart = writer.offset
   const levels = new ByteWriter()
-  const repetitionByteLength = maxRepetition === 0 ? 0 : writeRun(levels, rows, 0)
-  const definitionByteLength = maxDefinition === 0 ? 0 : writeRun(levels, rows, isFull ? maxDefinition : 0)
+  const repetitionByteLength = own
+    ? writeRleBitPackedHybrid(levels, own.repetition, bitsFor(maxRepetition))
+    : maxRepetition === 0
+      ? 0
+      : writeRun(levels, rows, 0)
+  const definitionByteLength = own
+    ? writeRleBitPackedHybrid(levels, own.definition, bitsFor(maxDefinition))
+    : maxDefinition === 0
+      ? 0
+      : writeRun(levels, rows, isFull ? maxDefinition : 0)
   const compressed = snappyCompress(bytes)
   writePageHeader(writer, {
     type: 'DATA_PAGE_V2',
     uncompressed_page_size: levels.offset + bytes.length,
     compressed_page_size: levels.offset + compressed.length,
     data_page_header_v2: {
-      num_values: rows,
-      num_nulls: isFull ? 0 : rows,
+      num_values: entries,
+      num_nulls: nulls,
       num_rows: rows,
       encoding,
       definition_levels_byte_length: definitionByteLength,
@@ -130,11 +214,14 @@ function writeChunk(writer: ByteWriter, leaf: Leaf, page: Page, dictionary?: Dic
       encodings: dictionary === undefined ? [encoding] : ['PLAIN', encoding],
       path_in_schema: [...path],
       codec: 'SNAPPY',
-      num_values: BigInt(rows),
+      num_values: BigInt(entries),
       total_compressed_size: BigInt(writer.offset - start),
       total_uncompressed_size: BigInt(uncompressed),
       data_page_offset: BigInt(dataStart),
-      ...(dictionary && { dictionary_page_offset: BigInt(start), statistics: dictionary.statistics }),
+      ...(dictionary && {
+        dictionary_page_offset: BigInt(start),
+        statistics: { ...dictionary.statistics, null_count: BigInt(nulls) },
+      }),
       ...(!isFull && { statistics: { null_count: BigInt(rows) } }),
     },
   }
@@ -153,6 +240,11 @@ function writeDictionary(writer: ByteWriter, { bytes, count }: DictionaryPage): 
   const headerByteLength = writer.offset - start
   writer.appendBytes(compressed)
   return headerByteLength + bytes.length
+}
+
+/** Of levels from 0 to this one. */
+function bitsFor(level: number): number {
+  return 32 - Math.clz32(level)
 }
 
 /** The same level for all rows, which takes one byte. @returns bytes written */

@@ -9,7 +9,7 @@ import { snappyCompress } from 'hyparquet-writer/src/snappy.js'
 import type { ColumnData, NumberColumn } from '../column.js'
 import type { Group } from '../group.js'
 import type { Field, LeafType } from '../schema.js'
-import { type Leaf, writeCodes, writeNothing, writeNumbers } from './column-chunk.js'
+import { type Leaf, writeCodes, writeLists, writeNothing, writeNumbers } from './column-chunk.js'
 
 // All that needs the packages of Parquet is one file once it is bundled (make-bundle.mjs).
 export { mergedFile } from './merge.js'
@@ -103,6 +103,13 @@ class TableFile {
           Array.from(codes, code => texts[code] ?? null),
         ),
       ]
+    }
+    if ('lists' in column) {
+      const { lists, codes } = column
+      if (lists.some(({ length }) => length > 0)) return [writeLists(this.#bytes, leaf!, lists, codes)]
+      // Nothing but scalars has no values to make a dictionary of.
+      const values = Array.from(codes, code => lists[code] ?? null)
+      return lists.length === 0 ? [writeNothing(this.#bytes, leaf!, rows)] : [this.#writeAny(leaf!, values)]
     }
     if ('values' in column) {
       const { values } = column

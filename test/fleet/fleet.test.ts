@@ -339,6 +339,18 @@ describe('trialscan fleet', () => {
     expect(stderr).toMatch(/\d+ of 291 rows could not be had; the first: /)
   })
 
+  it('runs the others where one fails', async () => {
+    const trials = join(at, 'trials')
+    for (const name of ['a', 'b', 'c']) cpSync(join(FIXTURES, 'mlp-all-zero'), join(trials, name), { recursive: true })
+    const plan = join(at, 'plan')
+    await trialscan('fleet', 'plan', trials, '--out', plan, '--shards', '3')
+    const index = join(trials, 'b/index/000000000')
+    utimesSync(join(index, readdirSync(index)[0]!), 1, 1)
+    const { code, stdout, stderr } = await trialscan('fleet', 'run', plan, '--all')
+    expect([code, stdout]).toEqual([5, expect.stringMatching(/^shard 0 of 3: .*\nshard 2 of 3: .*\n$/)])
+    expect(stderr).toContain('/b: expected the trial as it was when the plan was made')
+  })
+
   it('survives processes that are killed, and several at the same shard', async () => {
     const plan = join(at, 'plan')
     await trialscan('fleet', 'plan', FIXTURES, '--out', plan, '--shards', '12', '--format', 'csv')

@@ -180,7 +180,7 @@ export async function fleetRun(at: string, flags: RunFlags, signal: AbortSignal)
     const { plan } = place
     expectS3(flags, [at, ...plan.trials.map(({ path }) => path)])
     const check = plan.check === null ? undefined : (await import('../fleet/check.js')).judging(flags, signal)
-    for (const shard of flags.all ? plan.shards.keys() : [shardOf(flags)]) {
+    const runOne = async (shard: number): Promise<void> => {
       const { report, wasDone } = await runShard(place, shard, {
         version: VERSION,
         ...(check && { check }),
@@ -196,6 +196,18 @@ export async function fleetRun(at: string, flags: RunFlags, signal: AbortSignal)
       progress.makeWay()
       process.stdout.write(`shard ${shard} of ${plan.shards.length}: ${counted(rows, 'row')}${failed}; ${state}\n`)
     }
+    let first: unknown = null
+    for (const shard of flags.all ? plan.shards.keys() : [shardOf(flags)]) {
+      try {
+        await runOne(shard)
+      } catch (error) {
+        if (!flags.all || signal.aborted) throw error
+        // The others are run all the same. The first error is told at the end.
+        if (first === null) first = error
+        else note(error instanceof Error ? error.message : String(error))
+      }
+    }
+    if (first !== null) throw first
     return EXIT.ok
   } finally {
     progress.stop()

@@ -1,9 +1,9 @@
 /** A scan of many trials, cut into shards that machines can take apart from each other. */
 
 import { createHash } from 'node:crypto'
-import type { StepSelection } from '../catalog/step-selection.js'
+import { isStepSelection, type StepSelection } from '../catalog/step-selection.js'
 import { FormatError, QueryError, type TrialscanError, UsageError } from '../errors.js'
-import { checkOptions, kinds, optionsOf } from '../options.js'
+import { checkOptions, isObject, kinds, optionsOf } from '../options.js'
 import type { RuleConfiguration } from '../rule/config.js'
 import { trialFingerprint } from '../trial/fingerprint.js'
 import { SCAN_OPTIONS, type ScanOptions } from '../trial/scan-selection.js'
@@ -254,7 +254,27 @@ export function parsePlan(text: string, url: string): FleetPlan {
   if (typeof plan !== 'object' || plan === null || typeof plan.id !== 'string') return fail('other JSON')
   const { id, ...body } = plan as FleetPlan
   if (digest(JSON.stringify(body)) !== id) return fail('one that was changed')
+  if (!isPlan(body)) return fail('one of another form')
   return { id, ...body }
+}
+
+/** Whether all that running a shard relies on is there. What is scanned is checked by the scan. */
+function isPlan({ version, format, scan, check, trials, shards }: Omit<FleetPlan, 'id'>): boolean {
+  const isSize = (size: PlannedSize) => [size.rows, size.files, size.bytes].every(Number.isSafeInteger)
+  const isTrial = (trial: PlannedTrial) => typeof trial?.path === 'string' && isSize(trial)
+  const isPiece = (piece: Piece) =>
+    trials[piece?.trial] !== undefined && isSize(piece) && (piece.steps === null || isStepSelection(piece.steps))
+  const isShard = (shard: PlannedShard) => Array.isArray(shard?.pieces) && shard.pieces.every(isPiece) && isSize(shard)
+  return (
+    typeof version === 'string' &&
+    FLEET_FORMATS.includes(format) &&
+    isObject(scan) &&
+    (check === null || isCheck(check)) &&
+    Array.isArray(trials) &&
+    trials.every(isTrial) &&
+    Array.isArray(shards) &&
+    shards.every(isShard)
+  )
 }
 
 /** The name of what a shard gives, without its ending. It tells the plan, the shard and the version. */

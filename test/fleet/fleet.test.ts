@@ -1,6 +1,7 @@
 /** Scans on many machines: how plans are cut, and that shards come to what one scan has, whoever runs them, and how often. */
 
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parquetReadObjects } from 'hyparquet'
@@ -116,6 +117,23 @@ describe('a plan', () => {
     ]) {
       writeFileSync(file, changed!)
       await expect(PlanPlace.open(at)).rejects.toMatchObject({ code: 'BadPlan', got })
+    }
+    const { id: _, ...plan } = JSON.parse(text) as FleetPlan
+    for (const wrong of [
+      { ...plan, trials: [] },
+      { ...plan, format: 'xml' },
+      {
+        ...plan,
+        shards: [{ pieces: [{ trial: 0, steps: 'all', rows: 1, files: 1, bytes: 1 }], rows: 1, files: 1, bytes: 1 }],
+      },
+      { ...plan, shards: [null] },
+      { ...plan, trials: 5 },
+      { ...plan, check: 1 },
+      {},
+    ]) {
+      const id = createHash('sha256').update(JSON.stringify(wrong)).digest('hex')
+      writeFileSync(file, JSON.stringify({ id, ...wrong }))
+      await expect(PlanPlace.open(at)).rejects.toMatchObject({ code: 'BadPlan', got: 'one of another form' })
     }
     rmSync(file)
     await expect(PlanPlace.open(at)).rejects.toMatchObject({ code: 'NotFound' })

@@ -1,6 +1,7 @@
 /** The tables of all shards as one. */
 
-import { QueryError } from '../errors.js'
+import { createHash } from 'node:crypto'
+import { FormatError, QueryError } from '../errors.js'
 import type { PlanPlace, ShardFailure, ShardReport } from './place.js'
 import { type PlannedSize, total } from './plan.js'
 
@@ -58,7 +59,8 @@ const COPIED_BYTES = 8 << 20
 /**
  * The rows of all shards in one table, in the order of the plan, as bytes of a file: those that a single scan of all trials writes, as CSV and as
  * JSON Lines; as Parquet the same rows, in other row groups.
- * @throws QueryError (`ShardsMissing`) before anything is written, unless each shard is there
+ * @throws QueryError (`ShardsMissing`) before anything is written, unless each shard is there; FormatError (`BadTable`) for a table
+ *   that is not what its report tells
  */
 export async function* mergedTable(place: PlanPlace, status: FleetStatus): AsyncGenerator<Uint8Array> {
   const { plan } = place
@@ -73,10 +75,9 @@ export async function* mergedTable(place: PlanPlace, status: FleetStatus): Async
   let isFirst = true
   for await (const { byteLength, read } of tables(place, status)) {
     // Of all headers the first stays.
-    let begin = isFirst || plan.format !== 'csv' ? 0 : await headOf(byteLength, read)
+    const begin = isFirst || plan.format !== 'csv' ? 0 : await headOf(byteLength, read)
     isFirst = false
-    for (; begin < byteLength; begin += COPIED_BYTES)
-      yield await read(begin, Math.min(byteLength, begin + COPIED_BYTES))
+    yield* pieces(begin, byteLength, read)
   }
 }
 
@@ -92,13 +93,28 @@ async function* tables(place: PlanPlace, { shards }: FleetStatus) {
       const bytes = new Uint8Array(end - begin)
       const length = await store.readInto(path, begin, bytes)
       if (length === bytes.length) return bytes
-      throw new QueryError('ShardsMissing', `${url}: expected ${byteLength} bytes, got ${begin + length}`, { url })
+      throw badTable(url, `${byteLength} bytes`, String(begin + length))
     }
     // One byte more than there should be.
     const beyond = await store.readInto(path, byteLength, new Uint8Array(1))
-    if (beyond > 0) throw new QueryError('ShardsMissing', `${url}: expected ${byteLength} bytes, got more`, { url })
+    if (beyond > 0) throw badTable(url, `${byteLength} bytes`, 'more')
+    // Before anything of it is used: what is in it is then what was written.
+    const hash = createHash('sha256')
+    for await (const bytes of pieces(0, byteLength, read)) hash.update(bytes)
+    const got = hash.digest('hex')
+    if (got !== report!.sha256) throw badTable(url, `the bytes of SHA-256 ${report!.sha256}`, `those of ${got}`)
     yield { url, byteLength, read }
   }
+}
+
+/** A table is not what its report tells. */
+function badTable(url: string, expected: string, got: string): FormatError {
+  return new FormatError('BadTable', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
+}
+
+/** Bytes of a table, as many at a time as are copied at once. */
+async function* pieces(begin: number, end: number, read: Read): AsyncGenerator<Uint8Array> {
+  for (let at = begin; at < end; at += COPIED_BYTES) yield await read(at, Math.min(end, at + COPIED_BYTES))
 }
 
 /** Bytes up to the end of the first line. */

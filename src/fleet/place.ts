@@ -1,7 +1,7 @@
 /** The files of a plan: itself, what its shards gave, and what failed. */
 
 import { FormatError, StoreError } from '../errors.js'
-import { checkOptions, optionsOf } from '../options.js'
+import { checkOptions, isObject, optionsOf } from '../options.js'
 import { Destination } from '../store/destination.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
@@ -21,6 +21,7 @@ export interface ShardReport {
   readonly failedRows: number
   /** Of its table. */
   readonly bytes: number
+  readonly sha256: string
   readonly firstError: string | null
   /** What is wrong with trials but in no row. */
   readonly problems: readonly string[]
@@ -69,7 +70,7 @@ export class PlanPlace {
 
   /**
    * Writes a plan where there is none, or the same.
-   * @throws StoreError (`Exists`) if there is another
+   * @throws StoreError (`Unavailable`) if there is another
    */
   static async create(place: string, plan: FleetPlan, options?: PlaceOptions): Promise<PlanPlace> {
     const { s3 } = checkOptions('PlanPlace.create', PLACE_OPTIONS, options)
@@ -93,7 +94,7 @@ export class PlanPlace {
   async report(shard: number): Promise<ShardReport | null> {
     const store = await this.destination.look()
     const path = this.#reportPath(shard)
-    return (await store.exists(path)) ? this.#read<ShardReport>(path) : null
+    return (await store.exists(path)) ? this.#read(path, isReport) : null
   }
 
   /** Those of all shards that are done, by their numbers. */
@@ -108,7 +109,7 @@ export class PlanPlace {
         const [url, expected, got] = [store.url(path), 'its table beside it', 'none']
         throw new FormatError('BadPlan', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
       }
-      reports.set(shard, await this.#read<ShardReport>(path))
+      reports.set(shard, await this.#read(path, isReport))
     }
     return reports
   }
@@ -129,7 +130,7 @@ export class PlanPlace {
   /** Null: it has not failed. */
   async failure(shard: number): Promise<ShardFailure | null> {
     const path = this.#failurePath(shard)
-    return (await this.destination.store.exists(path)) ? this.#read<ShardFailure>(path) : null
+    return (await this.destination.store.exists(path)) ? this.#read(path, isFailure) : null
   }
 
   /** Of shards that are not done. */
@@ -139,7 +140,7 @@ export class PlanPlace {
     const failures = new Map<number, ShardFailure>()
     for (const shard of this.plan.shards.keys()) {
       const path = this.#failurePath(shard)
-      if (!done.has(shard) && there.has(path)) failures.set(shard, await this.#read<ShardFailure>(path))
+      if (!done.has(shard) && there.has(path)) failures.set(shard, await this.#read(path, isFailure))
     }
     return failures
   }
@@ -156,14 +157,27 @@ export class PlanPlace {
     return `${FAILURES}/${shardName(this.plan, shard)}.json`
   }
 
-  async #read<T>(path: string): Promise<T> {
+  async #read<T>(path: string, is: (value: T) => boolean): Promise<T> {
     const { store } = this.destination
     const text = Buffer.from(await store.read(path, { maxByteLength: MAX_REPORT_BYTES })).toString()
+    let value: T | null = null
     try {
-      return JSON.parse(text) as T
-    } catch (error) {
-      const [url, expected, got] = [store.url(path), 'JSON', 'other text']
-      throw new FormatError('BadPlan', `${url}: expected ${expected}, got ${got}`, { url, expected, got }, error)
+      value = JSON.parse(text) as T | null
+    } catch {
+      // Told below.
     }
+    if (isObject(value) && is(value as T)) return value as T
+    const [url, expected, got] = [store.url(path), 'what trialscan has written', 'something else']
+    throw new FormatError('BadPlan', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
   }
+}
+
+function isReport({ rows, failedRows, bytes, sha256, findings, seconds, problems }: ShardReport): boolean {
+  const counts = [rows, failedRows, bytes, findings]
+  const isText = typeof sha256 === 'string'
+  return counts.every(Number.isSafeInteger) && isText && typeof seconds === 'number' && Array.isArray(problems)
+}
+
+function isFailure({ times, message }: ShardFailure): boolean {
+  return Number.isSafeInteger(times) && typeof message === 'string'
 }

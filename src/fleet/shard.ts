@@ -1,5 +1,6 @@
 /** A shard of a plan: its rows, written once. */
 
+import { createHash } from 'node:crypto'
 import { QueryError, UsageError } from '../errors.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { WORK_OPTIONS } from '../runner/access.js'
@@ -105,12 +106,20 @@ class ShardRun {
     const startedAt = performance.now()
     const { format, check } = this.#plan
     const chunks = check !== null ? this.#judge(check) : format === 'parquet' ? this.#parquet() : this.#lines(format)
-    const bytes = await this.#place.destination.create(this.#place.tablePath(this.#shard), chunks)
+    const hash = createHash('sha256')
+    const hashed = async function* () {
+      for await (const chunk of chunks) {
+        hash.update(chunk)
+        yield chunk
+      }
+    }
+    const bytes = await this.#place.destination.create(this.#place.tablePath(this.#shard), hashed())
     return {
       shard: this.#shard,
       rows: this.#rows,
       failedRows: this.#failedRows,
       bytes,
+      sha256: hash.digest('hex'),
       firstError: this.#firstError,
       problems: [...this.#problems],
       findings: this.#findings,

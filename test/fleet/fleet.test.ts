@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
@@ -248,6 +248,18 @@ describe('a shard', () => {
     await expect(merged(place)).rejects.toMatchObject({ code: 'BadPlan' })
   })
 
+  it('is not merged if what was written beside its table is something else', async () => {
+    for (const shard of [0, 1, 2, 3]) await run(shard)
+    const report = join(at, place.tablePath(1)).replace(/csv$/, 'json')
+    for (const text of ['null', '{}', '[1]', '{"rows":1,"bytes":1e99}', 'x']) {
+      writeFileSync(report, text)
+      await expect(merged(place)).rejects.toMatchObject({
+        code: 'BadPlan',
+        url: expect.stringContaining('shard-00001-'),
+      })
+    }
+  })
+
   it('that is interrupted leaves nothing that counts', async () => {
     const stop = new AbortController()
     const options = { version: VERSION, signal: stop.signal, onProgress: () => stop.abort(new Error('stopped')) }
@@ -296,6 +308,43 @@ describe('trialscan fleet', () => {
     expect((await trialscan('fleet', 'merge', plan, '--out', out)).code).toBe(0)
     expect(readFileSync(out, 'utf8')).toBe((await trialscan('scan', FIXTURES, '--format', 'csv')).stdout)
     expect((await trialscan('fleet', 'merge', plan, '--out', '-')).stdout).toBe(readFileSync(out, 'utf8'))
+  })
+
+  it('names a table whose footer lies, and does not merge it', async () => {
+    const [plan, out] = [join(at, 'plan'), join(at, 'all.parquet')]
+    await trialscan('fleet', 'plan', FIXTURES, '--out', plan, '--shards', '2')
+    await trialscan('fleet', 'run', plan, '--all')
+    const table = join(plan, 'shards', readdirSync(join(plan, 'shards')).find(name => name.endsWith('.parquet'))!)
+    const whole = readFileSync(table)
+    const lying = Buffer.from(whole)
+    lying.writeUInt32LE(0xffff_fff0, whole.length - 8)
+    const noise = Buffer.from(whole).fill(0x55, whole.length - 200, whole.length - 8)
+    for (const bytes of [lying, noise, Buffer.alloc(whole.length)]) {
+      writeFileSync(table, bytes)
+      const { code, stderr } = await trialscan('fleet', 'merge', plan, '--out', out)
+      expect([code, stderr]).toEqual([
+        4,
+        expect.stringMatching(/shard-00000-\w+\.parquet: expected the bytes of SHA-256 /),
+      ])
+      expect(existsSync(out)).toBe(false)
+    }
+  })
+
+  it('writes nothing into a trial', async () => {
+    const trial = join(at, 'trial')
+    cpSync(join(FIXTURES, 'workers-4'), trial, { recursive: true })
+    for (const out of [trial, join(trial, 'plan')]) {
+      const { code, stderr } = await trialscan('fleet', 'plan', trial, '--out', out, '--shards', '1')
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringContaining('expected --out to be a directory outside of the trial'),
+      ])
+    }
+    const plan = join(at, 'plan')
+    await trialscan('fleet', 'plan', trial, '--out', plan, '--shards', '1', '--format', 'csv')
+    await trialscan('fleet', 'run', plan, '--all')
+    const own = join(trial, 'training_job_end.ts')
+    expect(await trialscan('fleet', 'merge', plan, '--out', own)).toMatchObject({ code: 2 })
   })
 
   it.each([

@@ -8,7 +8,6 @@ import {
   type FleetPlan,
   type FleetStatus,
   fleetStatus,
-  type Mode,
   mergedTable,
   PlanPlace,
   planFleet,
@@ -19,28 +18,25 @@ import {
   UsageError,
 } from '../../index.js'
 import { EXIT } from '../exit.js'
+import { runOptions, type WorkFlags } from '../fleet/run-options.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine, jsonLine } from '../format/lines.js'
 import { bytesText, counted, countText } from '../format/number.js'
-import type { RuleText, StepsText } from '../options/arguments.js'
+import type { RuleText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
-import { expectS3, type S3Flags, s3For, s3OptionsOf } from '../options/s3.js'
+import { expectS3, type S3Flags, s3For } from '../options/s3.js'
 import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
-import { asked, selectionOf } from '../scan/selection.js'
+import { expectOutside, expectReplaceableIn, localTrial } from '../real-path.js'
+import { asked, type SelectionFlags, selectionOf } from '../scan/selection.js'
 import { Losses, opened, trialsAt } from '../scan/trials.js'
 import { colorsFor, columnLines, note, safe } from '../terminal.js'
 import { VERSION } from '../version.js'
 
-export interface PlanFlags extends S3Flags {
+export interface PlanFlags extends Omit<SelectionFlags, 'modeSteps'>, S3Flags {
   readonly out: string
   readonly shards?: number
   readonly shardBytes?: number
-  readonly tensor?: readonly string[]
-  readonly collection?: readonly string[]
-  readonly steps?: StepsText
-  readonly mode?: Mode
-  readonly worker?: readonly string[]
   readonly reductions?: readonly string[]
   readonly checkLevel?: CheckLevel
   readonly format?: FleetFormat
@@ -68,6 +64,8 @@ export async function fleetPlan(places: readonly string[], flags: PlanFlags, sig
   const rules = await rulesFor(flags)
   expectS3(flags, [...places, out])
   const paths = await trialsAt(places, flags)
+  // A trial may be all that is left of a job: nothing is written into it.
+  if (localTrial(out) !== null) for (const path of paths) await expectOutside(path, out, 'a directory')
   const losses = new Losses(paths, flags.failFast)
   const progress = new Progress(false, 'trials')
   let done = 0
@@ -159,11 +157,9 @@ function durationText(seconds: number): string {
   return minutes < 100 ? `${minutes.toPrecision(2)} min` : `${countText(Math.round(minutes / 60))} h`
 }
 
-export interface RunFlags extends S3Flags {
+export interface RunFlags extends WorkFlags {
   readonly shard?: number
   readonly all?: boolean
-  readonly threads?: number
-  readonly memory?: number
 }
 
 /** Where those who run array jobs say which part this process is. */
@@ -171,23 +167,16 @@ const ARRAY_INDEX = ['AWS_BATCH_JOB_ARRAY_INDEX', 'JOB_COMPLETION_INDEX', 'SLURM
 
 /** @returns the exit code */
 export async function fleetRun(at: string, flags: RunFlags, signal: AbortSignal): Promise<number> {
-  const { threads, memory } = flags
   if (flags.all && flags.shard !== undefined) throw new UsageError('expected either --shard or --all, got both')
   const place = await PlanPlace.open(at, s3For(at, flags))
   const progress = new Progress(false)
-  const { s3 } = s3OptionsOf(flags)
   try {
     const { plan } = place
     expectS3(flags, [at, ...plan.trials.map(({ path }) => path)])
-    const check = plan.check === null ? undefined : (await import('../fleet/check.js')).judging(flags, signal)
+    const options = await runOptions(plan, flags, signal)
     const runOne = async (shard: number): Promise<void> => {
       const { report, wasDone } = await runShard(place, shard, {
-        version: VERSION,
-        ...(check && { check }),
-        ...(s3 && { s3 }),
-        ...(threads !== undefined && { threads }),
-        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-        signal,
+        ...options,
         onProgress: progress.update,
       })
       const { rows, failedRows, seconds } = report
@@ -240,6 +229,8 @@ export async function fleetMerge(at: string, flags: MergeFlags, signal: AbortSig
     if (out === undefined && format === 'parquet' && process.stdout.isTTY) {
       throw new UsageError('a table of parquet is not for terminals: write to a file with --out, or into a pipe')
     }
+    const trials = place.plan.trials.map(({ path }) => path)
+    if (out !== undefined) await expectReplaceableIn(trials, out)
     const status = await fleetStatus(place)
     await writeTo(
       out,

@@ -3,10 +3,11 @@
 import { FormatError, fleetStatus, PlanPlace, QueryError, runShard, shardName, UsageError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { counted, countText } from '../format/number.js'
-import { type S3Flags, s3For, s3OptionsOf } from '../options/s3.js'
+import { type S3Flags, s3For } from '../options/s3.js'
 import { note, safe } from '../terminal.js'
 import { VERSION } from '../version.js'
 import { type Job, ShardQueue, type Worker } from './queue.js'
+import { runOptions, type WorkFlags } from './run-options.js'
 
 interface QueueFlags extends S3Flags {
   readonly redis: string
@@ -50,15 +51,13 @@ export async function fleetSubmit(at: string, flags: SubmitFlags): Promise<numbe
   }
 }
 
-export interface WorkFlags extends QueueFlags {
+export interface WorkerFlags extends QueueFlags, WorkFlags {
   readonly concurrency?: number
-  readonly threads?: number
-  readonly memory?: number
   readonly drain?: boolean
 }
 
 /** @returns the exit code */
-export async function fleetWork(flags: WorkFlags, signal: AbortSignal): Promise<number> {
+export async function fleetWork(flags: WorkerFlags, signal: AbortSignal): Promise<number> {
   const queue = await ShardQueue.open(flags.redis, flags.queue ?? QUEUE)
   const shift = new Shift(queue, flags, signal)
   try {
@@ -77,7 +76,7 @@ const PROGRESS_MS = 2000
 /** A worker from its start to its end. */
 class Shift {
   readonly #queue: ShardQueue
-  readonly #flags: WorkFlags
+  readonly #flags: WorkerFlags
   readonly #signal: AbortSignal
   readonly #places = new Map<string, Promise<PlanPlace>>()
   /** Ends the shift. */
@@ -85,7 +84,7 @@ class Shift {
   readonly #ended: Promise<void>
   #error: unknown = null
 
-  constructor(queue: ShardQueue, flags: WorkFlags, signal: AbortSignal) {
+  constructor(queue: ShardQueue, flags: WorkerFlags, signal: AbortSignal) {
     this.#queue = queue
     this.#flags = flags
     this.#signal = signal
@@ -145,21 +144,14 @@ class Shift {
 
   async #take(job: Job, token: string): Promise<unknown> {
     const { plan: at, shard } = job.data
-    const { threads, memory } = this.#flags
-    const { s3 } = s3OptionsOf(this.#flags)
     let toldAt = 0
     try {
       const place = await this.#open(at)
       const { plan } = place
       if (plan.version !== VERSION) return await this.#refuse(job, token, plan.version)
-      const check = plan.check && (await import('./check.js')).judging(this.#flags, this.#signal)
+      const options = await runOptions(plan, this.#flags, this.#signal)
       const { report, wasDone } = await runShard(place, shard, {
-        version: VERSION,
-        ...(check && { check }),
-        ...(s3 && { s3 }),
-        ...(threads !== undefined && { threads }),
-        ...(memory !== undefined && { memory: memory * 2 ** 20 }),
-        signal: this.#signal,
+        ...options,
         onProgress: progress => {
           const now = performance.now()
           if (now - toldAt < PROGRESS_MS) return

@@ -1,0 +1,23 @@
+/** How a shard is run, as the options of `fleet run` and `fleet work` say. */
+
+import type { FleetPlan, ShardOptions } from '../../index.js'
+import { type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { VERSION } from '../version.js'
+
+export interface WorkFlags extends S3Flags {
+  readonly threads?: number
+  readonly memory?: number
+}
+
+export async function runOptions(plan: FleetPlan, flags: WorkFlags, signal: AbortSignal): Promise<ShardOptions> {
+  const { threads, memory } = flags
+  const check = plan.check && (await import('./check.js')).judging(flags, signal)
+  return {
+    version: VERSION,
+    ...(check && { check }),
+    ...s3OptionsOf(flags),
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    signal,
+  }
+}

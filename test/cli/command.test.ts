@@ -244,6 +244,7 @@ describe('scan', () => {
     for (const out of [[], ['--out', join(directory, 'interrupted', 'rows.jsonl')]]) {
       mkdirSync(join(directory, 'interrupted'), { recursive: true })
       const child = spawn(process.execPath, [CLI, 'scan', big, '--threads', '0', '--check-level', 'full', ...out])
+      const ended = new Promise(resolve => child.on('close', resolve))
       let stdout = ''
       const started = new Promise<void>(resolve => {
         child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -254,7 +255,7 @@ describe('scan', () => {
       })
       await started
       child.kill('SIGINT')
-      const code = await new Promise(resolve => child.on('close', resolve))
+      const code = await ended
       // A fast machine may have been done before, and a slow one not have begun to listen.
       expect([130, 0, null]).toContain(code)
       expect(stdout === '' || stdout.endsWith('\n')).toBe(true)

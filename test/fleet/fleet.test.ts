@@ -425,9 +425,11 @@ describe('trialscan fleet', () => {
       const children = [0, 1, 2].map(() =>
         spawn(process.execPath, [CLI, 'fleet', 'run', plan, '--all'], { stdio: 'ignore' }),
       )
+      // Listened for before it is killed: where all shards are done, a process has ended by itself.
+      const ended = children.map(child => new Promise(resolve => child.on('close', resolve)))
       await new Promise(resolve => setTimeout(resolve, 100 + round * 60))
       for (const child of children) child.kill('SIGKILL')
-      await Promise.all(children.map(child => new Promise(resolve => child.on('close', resolve))))
+      await Promise.all(ended)
     }
     await Promise.all([0, 1, 2].map(() => trialscan('fleet', 'run', plan, '--all')))
     const { code, stdout } = await trialscan('fleet', 'merge', plan, '--out', '-')

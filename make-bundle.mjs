@@ -13,6 +13,14 @@ const packages = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).de
 const WITH_PACKAGE = /[\\/]dist[\\/]table[\\/]parquet[\\/]parquet\.js$/
 const inlined = []
 
+/** Leaves other modules to Rollup, so that there is one of each. */
+const withoutOthers = {
+  name: 'without-others',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\.\.\/\.\.\// }, ({ path }) => ({ path, external: true }))
+  },
+}
+
 rmSync(OUT, { recursive: true, force: true })
 
 // By Rollup, which leaves out what a command doesn't use of the modules it imports from. With esbuild, `scan` loads all rules.
@@ -32,6 +40,7 @@ const shared = await rollup({
         const { outputFiles, metafile } = await build({
           entryPoints: [id],
           bundle: true,
+          plugins: [withoutOthers],
           format: 'esm',
           platform: 'node',
           target: 'node20',

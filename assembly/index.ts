@@ -1,6 +1,7 @@
 // The ABI: the full list of what TypeScript may call, and nothing else. What the numbers mean: src/engine/border/abi.ts.
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
+export { numberColumns, packDoubles } from './columns'
 export { crc32c, crc32cCombine, crc32cOfLength, mask, unmask } from './crc32c/crc32c'
 export { POWERS } from './decimal'
 export { walkSparse } from './event/event'

@@ -49,7 +49,8 @@ function put(at: usize, piece: usize): usize {
   return at + byteLength
 }
 
-function numberOf(row: usize, column: usize): f64 {
+/** A number of a row of real, finite elements. @param column TextColumn, whose label is of no meaning here */
+export function numberOf(row: usize, column: usize): f64 {
   const value = load<f64>(row + load<u32>(column, TextColumn.slot))
   switch (load<u32>(column, TextColumn.form)) {
     case NumberForm.slot:
@@ -70,7 +71,8 @@ function numberOf(row: usize, column: usize): f64 {
 /** x · 2^exponent, in the same steps as src/engine/moments.ts. */
 function scale(x: f64, exponent: f64): f64 {
   if (exponent > 3000) return x * Infinity
-  if (exponent < -3000) return x * 0
+  // Of rows that are not finite it may be NaN, which can't be made a whole number.
+  if (!(exponent >= -3000)) return x * 0
   for (let left = <i64>exponent; left != 0; ) {
     const step = max<i64>(-1000, min<i64>(1000, left))
     x *= reinterpret<f64>((1023 + step) << 52)

@@ -79,6 +79,8 @@ const CORE = [
   'event/survey.ts',
   'decimal.ts',
   'lines.ts',
+  'snappy.ts',
+  'columns.ts',
   'kernel/exponent.ts',
   'kernel/double-double.ts',
   'kernel/lanes.ts',

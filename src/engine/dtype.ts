@@ -18,6 +18,14 @@ export function isNumeric(dtype: DType): boolean {
   return typeof dtype === 'string' && dtype !== 'string' && dtypeOf(dtypeNumber(dtype)) === dtype
 }
 
+/** Dtypes that lack some reductions, or have some that float64 can't hold. */
+const OUT_OF_ORDINARY: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])
+
+/** Whether all reductions of a dtype are there, and float64 holds them. */
+export function isOrdinary(dtype: DType): boolean {
+  return !OUT_OF_ORDINARY.has(dtype)
+}
+
 /** Typed arrays by name, with the dtype of each. */
 const ARRAYS: Readonly<Record<string, DType>> = {
   Float16Array: 'float16',

@@ -119,7 +119,7 @@ export class Moments {
   reduction(name: MomentName): ReductionValue {
     const { base, absolute, slot, form } = PART_BY_NAME[name]
     if (!this.knows(name)) throw unknownReduction(name)
-    if (this.#isFinite) return finiteNumber(this.row, 0, MOMENT_INDEX[slot], form)
+    if (this.#isFinite) return finiteNumber(this.row, slot, form)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
     if (name === 'inf_count') return this.infinityCount
     if (base === 'count') return this.slot(slot)
@@ -218,50 +218,22 @@ export function isFiniteRow(rows: Float64Array, from: number): boolean {
   return rows[from + MOMENT_INDEX.count]! > 0 && special === 0 && !(Math.abs(rows[from + MOMENT_INDEX.exponent]!) > 0)
 }
 
-/**
- * The common case, without NaN, infinities or scaling.
- * @param from where the row begins
- * @param index of the slot in it
- */
-function finiteNumber(rows: Float64Array, from: number, index: number, form: NumberForm): number {
-  const value = rows[from + index]!
+/** The common case, without NaN, infinities or scaling. The core does the same (assembly/lines.ts). */
+function finiteNumber(row: Float64Array, slot: MomentSlot, form: NumberForm): number {
+  const value = row[MOMENT_INDEX[slot]]!
   switch (form) {
     case NumberForm.slot:
       return value
     case NumberForm.root:
       return Math.sqrt(value)
     case NumberForm.perCount:
-      return Math.max(0, value) / rows[from + MOMENT_INDEX.count]!
+      return Math.max(0, value) / row[MOMENT_INDEX.count]!
     case NumberForm.rootPerCount:
-      return Math.sqrt(finiteNumber(rows, from, index, NumberForm.perCount))
+      return Math.sqrt(finiteNumber(row, slot, NumberForm.perCount))
     case NumberForm.product:
-      return scale(value, rows[from + MOMENT_INDEX.prodExponent]!)
+      return scale(value, row[MOMENT_INDEX.prodExponent]!)
     case NumberForm.absProduct:
-      return Math.abs(finiteNumber(rows, from, index, NumberForm.product))
-  }
-}
-
-/** Rows that fit into a cache, so that each is loaded once for all of its reductions. */
-const CACHED_ROWS = 64
-
-/**
- * Reductions of many rows, which must be finite (`isFiniteRow`): of others the numbers are of no meaning.
- * @param columns one for each name, as long as there are rows
- */
-export function finiteNumbers(
-  names: readonly MomentName[],
-  rows: Float64Array,
-  columns: readonly Float64Array[],
-): void {
-  const count = rows.length / ROW_LENGTH
-  for (let first = 0; first < count; first += CACHED_ROWS) {
-    const end = Math.min(count, first + CACHED_ROWS)
-    names.forEach((name, n) => {
-      const { slot, form } = PART_BY_NAME[name]
-      const index = MOMENT_INDEX[slot]
-      const column = columns[n]!
-      for (let i = first; i < end; i++) column[i] = finiteNumber(rows, i * ROW_LENGTH, index, form)
-    })
+      return Math.abs(finiteNumber(row, slot, NumberForm.product))
   }
 }
 

@@ -5,6 +5,7 @@ import { QueryError, UsageError } from '../errors.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { WORK_OPTIONS } from '../runner/access.js'
 import type { Scan } from '../scan/scan.js'
+import { MAX_OBJECT_BYTES } from '../store/destination.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { type TableSource, tableBytes } from '../table/table.js'
@@ -114,17 +115,25 @@ class ShardRun {
       }
     }
     const bytes = await this.#place.destination.create(this.#place.tablePath(this.#shard), hashed())
+    const table = bytes === null ? await this.#there() : { bytes, sha256: hash.digest('hex') }
     return {
       shard: this.#shard,
       rows: this.#rows,
       failedRows: this.#failedRows,
-      bytes,
-      sha256: hash.digest('hex'),
+      ...table,
       firstError: this.#firstError,
       problems: [...this.#problems],
       findings: this.#findings,
       seconds: Math.round(performance.now() - startedAt) / 1000,
     }
+  }
+
+  /** The table of a worker that has not written its report: the rows are the same, pages of Parquet may be cut elsewhere. */
+  async #there(): Promise<Pick<ShardReport, 'bytes' | 'sha256'>> {
+    const store = await this.#place.destination.look()
+    const path = this.#place.tablePath(this.#shard)
+    const bytes = await store.read(path, { maxByteLength: MAX_OBJECT_BYTES })
+    return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
   }
 
   #parquet(): AsyncGenerator<Uint8Array> {

@@ -2,7 +2,7 @@
 
 import { answerLength, type ElementStatistic } from '../engine/statistics/statistic.js'
 import type { StoreSpec } from '../store/store.js'
-import { MODES, type StatisticName } from '../types.js'
+import { MODES, type MomentName, type StatisticName } from '../types.js'
 import {
   coalesce,
   columnsOf,
@@ -34,6 +34,8 @@ export interface ScanJob extends RecordJob {
   readonly aheadByteLength: number
   /** How to write rows; null if numbers are wanted. */
   readonly lines: LinesJob | null
+  /** The columns to make of rows, in place of their moments; null if these are wanted. */
+  readonly columns: ColumnsRequest | null
   /** Whether to report where the time goes. This takes a second walk over the records. */
   readonly timed: boolean
   /** How much the rows of moments must know, by the core's numbers. */
@@ -53,6 +55,13 @@ export interface LinesRequest {
   readonly trial: string | undefined
   /** Whether a missing reduction makes a row one with an error, which is not written here. */
   readonly strict: boolean
+}
+
+/** What to make of rows for a table. */
+export interface ColumnsRequest {
+  readonly names: readonly MomentName[]
+  /** Whether reductions are wanted as Parquet's pages hold them. */
+  readonly packed: boolean
 }
 
 /** What a row says besides what its record holds; each column has one entry per record. */
@@ -92,6 +101,8 @@ export interface PlanContext {
   readonly memory: number
   /** How threads write the rows that they make. Default: they don't. */
   readonly lines?: LinesRequest | undefined
+  /** What threads make of rows for a table. Default: nothing. */
+  readonly columns?: ColumnsRequest | undefined
   /** Whether jobs report where their time goes. */
   readonly timed?: boolean | undefined
   /** How much the rows of moments must know: see the engine's KnownMoments. */
@@ -113,7 +124,12 @@ export interface ScanReply extends RecordReply {
   readonly sketches: Sketches
   /** Rows as text, in order, if they were asked for. */
   readonly lines: WrittenLines | null
+  /** If they were asked for, and every row has all of their numbers. Then the moments are empty. */
+  readonly columns: readonly MomentColumn[] | null
 }
+
+/** A reduction of every record. */
+export type MomentColumn = { readonly numbers: Float64Array<ArrayBuffer> } | { readonly packed: Uint8Array }
 
 /** Rows as UTF-8. */
 export interface WrittenLines {
@@ -224,7 +240,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
 /** One job of records that are read whole. */
 export function planScan(
   places: readonly RecordPlace[],
-  { store, checkLevel, memory, lines, timed = false, known, statistics = [], sketched = false }: PlanContext,
+  { store, checkLevel, memory, lines, columns, timed = false, known, statistics = [], sketched = false }: PlanContext,
 ): ScanJob {
   const { files, tags, records } = columnsOf(places)
   const order = inFileOrder(records)
@@ -240,6 +256,7 @@ export function planScan(
     batches,
     aheadByteLength: aheadByteLength(memory),
     lines: lines ? planLines(places, lines) : null,
+    columns: columns !== undefined && places.every(({ row }) => row) ? columns : null,
     timed,
     known,
     statistics,

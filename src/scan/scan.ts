@@ -1,11 +1,12 @@
 /** A scan: one plan over everything asked for, run on threads; rows come in a stable order, as soon as they are ready. */
 
 import type { KnownMoments } from '../engine/border/abi.js'
+import { isMomentName } from '../engine/statistics/statistic.js'
 import { errorToData, type TrialscanError, UsageError } from '../errors.js'
 import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
 import {
-  type LinesRequest,
+  type ColumnsRequest,
   type PartReply,
   type PlanContext,
   type PlannedJob,
@@ -48,12 +49,21 @@ export interface ScanRows {
   readonly row: (i: number) => ScanRow
 }
 
-/** The rows of a scan for a table. It can be iterated once, as the scan can. */
-export let tableRowsOf: (scan: Scan) => {
+/**
+ * The rows of a scan for a table. It can be iterated once, as the scan can.
+ * @param packed whether threads may make the pages of a Parquet file
+ */
+export let tableRowsOf: (
+  scan: Scan,
+  packed: boolean,
+) => {
   readonly reductions: readonly StatisticName[]
   readonly url: string
   readonly rows: AsyncGenerator<ScanRows>
 }
+
+/** What threads make of rows, instead of moments. */
+type Made = Pick<PlanContext, 'lines' | 'columns'>
 
 const encoder = new TextEncoder()
 /** How often a scan halves jobs that fail, before it gives up all of a job's records. From 16,384 records to one takes 14. */
@@ -75,9 +85,9 @@ export class Scan implements AsyncIterable<ScanRow> {
   #firstError: TrialscanError | null = null
 
   static {
-    tableRowsOf = scan => {
+    tableRowsOf = (scan, packed) => {
       const { reductions, url } = scan.#request
-      return { reductions, url: url(''), rows: scan.#wholes() }
+      return { reductions, url: url(''), rows: scan.#wholes({ names: reductions.filter(isMomentName), packed }) }
     }
   }
 
@@ -104,7 +114,7 @@ export class Scan implements AsyncIterable<ScanRow> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
     this.#start()
-    for await (const { rows, first, results } of this.#rows(undefined)) {
+    for await (const { rows, first, results } of this.#rows({})) {
       const row = this.#rowMaker.row(rows[first]!, results as readonly RecordResult[])
       this.#count(row)
       yield row
@@ -123,7 +133,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (head !== '') yield encoder.encode(head)
     let open: Uint8Array[] = []
     let byteLength = 0
-    for await (const { rows, first, results } of this.#rows({ format, reductions, strict, trial })) {
+    for await (const { rows, first, results } of this.#rows({ lines: { format, reductions, strict, trial } })) {
       const [only] = results
       let text: Uint8Array
       if (only && 'text' in only) {
@@ -144,9 +154,9 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (open.length > 0) yield Buffer.concat(open)
   }
 
-  async *#wholes(): AsyncGenerator<ScanRows> {
+  async *#wholes(columns: ColumnsRequest): AsyncGenerator<ScanRows> {
     this.#start()
-    for await (const { rows, first, results } of this.#rows(null)) {
+    for await (const { rows, first, results } of this.#rows({ columns })) {
       const [only] = results
       const reply = only !== undefined && 'reply' in only ? only.reply : null
       const planned = rows.slice(first, first + (reply === null ? 1 : reply.described.dtypes.length))
@@ -183,9 +193,9 @@ export class Scan implements AsyncIterable<ScanRow> {
 
   /**
    * The planned rows in order, each with the results of its records; written text can stand for the rows that follow, too.
-   * @param lines null: whole replies can stand for rows
+   * @param as with columns, whole replies can stand for rows
    */
-  async *#rows(lines: LinesRequest | null | undefined): AsyncGenerator<{
+  async *#rows(as: Made): AsyncGenerator<{
     readonly rows: readonly PlannedRow[]
     readonly first: number
     readonly results: readonly (RecordResult | ManyRows)[]
@@ -202,7 +212,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     const rows: PlannedRow[] = []
     const results: (RecordResult | ManyRows)[] = []
     let doneRows = 0
-    const finished = this.#results(planRecords(this.#request, rows), runner, lines)
+    const finished = this.#results(planRecords(this.#request, rows), runner, as)
     for (;;) {
       const next = await finished.next()
       if (!next.done) results.push(...next.value)
@@ -243,11 +253,11 @@ export class Scan implements AsyncIterable<ScanRow> {
   async *#results(
     records: Iterable<RecordPlace | null>,
     runner: Runner,
-    lines: LinesRequest | null | undefined,
+    as: Made,
   ): AsyncGenerator<readonly (RecordResult | ManyRows)[]> {
     const { ahead } = runner
     let parts: (PartReply | TrialscanError)[] = []
-    const jobs = planJobs(records, { ...this.#context, lines: lines ?? undefined })
+    const jobs = planJobs(records, { ...this.#context, ...as })
     for await (const pumped of this.#pump(jobs, runner, ahead)) {
       const { plan, reply, error, waitMs } = pumped
       const { job, places, count } = plan
@@ -258,7 +268,7 @@ export class Scan implements AsyncIterable<ScanRow> {
         yield [resultOfParts(job, parts, this.#request.url)]
         parts = []
       } else if (reply === null) yield await this.#halved(places, error, runner)
-      else if (lines === null && places.every(({ row }) => row !== undefined))
+      else if (as.columns && places.every(({ row }) => row !== undefined))
         yield [{ reply: reply as ScanReply, rows: count }]
       else yield resultsOf(reply as ScanReply, count)
     }

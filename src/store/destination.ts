@@ -9,7 +9,7 @@ import type { S3Options } from './s3/spec.js'
 import type { Store, StoreSpec } from './store.js'
 
 /** An object is written in one request, out of memory. */
-const MAX_OBJECT_BYTES = 512 << 20
+export const MAX_OBJECT_BYTES = 512 << 20
 
 /** @throws StoreError in all it does */
 export class Destination {
@@ -42,12 +42,12 @@ export class Destination {
 
   /**
    * Writes a file that is not there yet. On S3 one that is there stays as it is, whoever has written it, and whenever.
-   * @returns how many bytes it has
+   * @returns how many bytes it has; null: another is there
    */
   async create(
     path: string,
     chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
-  ): Promise<number> {
+  ): Promise<number | null> {
     return this.#spec.kind === 's3' ? this.#put(path, chunks, true) : this.#writeFile(path, chunks)
   }
 
@@ -85,7 +85,7 @@ export class Destination {
     path: string,
     chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
     isNew: boolean,
-  ): Promise<number> {
+  ): Promise<number | null> {
     const spec = this.#spec as Extract<StoreSpec, { readonly kind: 's3' }>
     const all: Buffer[] = []
     let byteLength = 0
@@ -99,7 +99,7 @@ export class Destination {
         throw new StoreError('TooLarge', message, { url })
       }
     }
-    await new S3Requests(spec).put(`${spec.prefix}${path}`, Buffer.concat(all), isNew)
-    return byteLength
+    const isWritten = await new S3Requests(spec).put(`${spec.prefix}${path}`, Buffer.concat(all), isNew)
+    return isWritten ? byteLength : null
   }
 }

@@ -88,6 +88,7 @@ function arrowType(type: FieldType, isColumn = false): DataType {
 function dataOf(type: DataType, column: ColumnData, length: number): Data {
   if ('texts' in column) return textData(type as Dictionary<Utf8, Int32>, column, length)
   if ('numbers' in column) return numberData(type, column, length)
+  if ('pieces' in column) throw new TypeError('expected numbers, got pages of Parquet')
   if ('lists' in column) {
     const lists = column.lists.map(list => list.map(BigInt))
     return onlyChunk(

@@ -9,6 +9,17 @@ export interface TextColumn {
   readonly codes: Int32Array<ArrayBuffer>
 }
 
+/** Numbers of rows, as a page of Parquet holds them: see `pack`. Every row has one. */
+export interface PackedNumbers {
+  readonly rows: number
+  readonly packed: Uint8Array
+}
+
+/** A column in pieces, some of which are packed. */
+export interface NumberPieces {
+  readonly pieces: readonly (NumberColumn | PackedNumbers)[]
+}
+
 export interface NumberColumn {
   readonly numbers: Float64Array<ArrayBuffer>
   /** 1 for each row that has none; null: every row has one. */
@@ -28,18 +39,26 @@ export interface ValueColumn {
   readonly values: readonly unknown[] | null
 }
 
-export type ColumnData = TextColumn | NumberColumn | ListColumn | ValueColumn
+export type ColumnData = TextColumn | NumberColumn | NumberPieces | ListColumn | ValueColumn
 
 export class Texts {
   readonly #interner = new Interner()
   readonly #codes: Int32Array<ArrayBuffer>
+  /** The text of the row before, which in most columns is that of the next, too. */
+  #last: string | null = null
+  #lastCode = -1
 
   constructor(capacity: number) {
     this.#codes = new Int32Array(capacity).fill(-1)
   }
 
   set(i: number, text: string | null | undefined): void {
-    if (text != null) this.#codes[i] = this.#interner.number(text)
+    if (text == null) return
+    if (text !== this.#last) {
+      this.#last = text
+      this.#lastCode = this.#interner.number(text)
+    }
+    this.#codes[i] = this.#lastCode
   }
 
   take(length: number): TextColumn {
@@ -80,12 +99,20 @@ export class Lists {
 
 export class Numbers {
   readonly #capacity: number
-  readonly numbers: Float64Array<ArrayBuffer>
+  #numbers: Float64Array<ArrayBuffer> | null = null
   #missing: Uint8Array<ArrayBuffer> | null = null
+  readonly #pieces: (NumberColumn | PackedNumbers)[] = []
+  /** The first row that is in no piece. */
+  #first = 0
 
   constructor(capacity: number) {
     this.#capacity = capacity
-    this.numbers = new Float64Array(capacity)
+  }
+
+  /** Those of all rows, to be written to. */
+  get numbers(): Float64Array<ArrayBuffer> {
+    this.#numbers ??= new Float64Array(this.#capacity)
+    return this.#numbers
   }
 
   set(i: number, value: number | undefined): void {
@@ -96,8 +123,22 @@ export class Numbers {
     }
   }
 
-  take(length: number): NumberColumn {
-    return { numbers: this.numbers.subarray(0, length), missing: this.#missing?.subarray(0, length) ?? null }
+  /** Sets the numbers of rows from the `first` on. */
+  setPacked(first: number, piece: PackedNumbers): void {
+    if (first > this.#first) this.#pieces.push(this.#unpacked(first))
+    this.#pieces.push(piece)
+    this.#first = first + piece.rows
+  }
+
+  take(length: number): NumberColumn | NumberPieces {
+    if (this.#pieces.length === 0) return this.#unpacked(length)
+    const last = length > this.#first ? [this.#unpacked(length)] : []
+    return { pieces: [...this.#pieces, ...last] }
+  }
+
+  #unpacked(end: number): NumberColumn {
+    const of = [this.#first, end] as const
+    return { numbers: this.numbers.subarray(...of), missing: this.#missing?.subarray(...of) ?? null }
   }
 }
 

@@ -1,7 +1,9 @@
 /** A group of a table's rows, in columns. What threads reply goes from typed arrays to typed arrays, without an object for each row. */
 
-import { dtypeOf } from '../engine/dtype.js'
-import { type Complex, finiteNumbers, isFiniteRow } from '../engine/moments.js'
+import { NumberColumns } from '../engine/columns.js'
+import { dtypeOf, isOrdinary } from '../engine/dtype.js'
+import { withEngineSync } from '../engine/engines.js'
+import { type Complex, isFiniteRow } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { DistributionData } from '../engine/statistics/distribution.js'
 import { isMomentName } from '../engine/statistics/statistic.js'
@@ -23,8 +25,6 @@ const TEXTS = ['trial', 'tensor', 'mode', 'worker', 'dtype', 'error_code', 'erro
 const NUMBERS = ['step', 'mode_step', 'saved'] as const
 const VALUES = ['exact', 'complex', 'error_offset'] as const
 
-/** Dtypes that lack some reductions, or have some that float64 can't hold. */
-const OUT_OF_ORDINARY: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])
 /** The first number that an int64 can't hold. */
 const INT64_END = 2n ** 63n
 
@@ -76,7 +76,10 @@ export class GroupBuilder implements Group {
     for (let i = 0; i < planned.length; i++) {
       this.#texts.trial.set(first + i, trial)
       const kind = kinds?.of(i) ?? null
-      if (kind === null || OUT_OF_ORDINARY.has(kind.dtype) || !isFiniteRow(reply!.moments, i * ROW_LENGTH)) {
+      const { columns, moments } = reply ?? NO_REPLY
+      const isWhole =
+        columns !== null || (kind !== null && isOrdinary(kind.dtype) && isFiniteRow(moments, i * ROW_LENGTH))
+      if (kind === null || !isWhole) {
         this.#addRow(first + i, row(i))
         continue
       }
@@ -87,19 +90,27 @@ export class GroupBuilder implements Group {
   }
 
   /** All numbers that moments tell; for rows that aren't finite they are set again. */
-  #addNumbers({ moments, described }: ScanReply, first: number): void {
+  #addNumbers({ moments, columns, described }: ScanReply, first: number): void {
     const names = this.#names.filter(isMomentName)
-    const end = first + described.dtypes.length
-    finiteNumbers(
-      names,
-      moments,
-      names.map(name => this.#numberColumn(name).subarray(first, end)),
-    )
+    const rows = described.dtypes.length
+    if (columns === null) {
+      withEngineSync(engine => {
+        engine.reset()
+        const columns = new NumberColumns(engine, names, moments)
+        for (const [i, name] of names.entries()) this.#numbersOf(name).numbers.set(columns.numbers(i), first)
+      })
+      return
+    }
+    for (const [i, column] of columns.entries()) {
+      const numbers = this.#numbersOf(names[i]!)
+      if ('packed' in column) numbers.setPacked(first, { rows, packed: column.packed })
+      else numbers.numbers.set(column.numbers, first)
+    }
   }
 
-  #numberColumn(name: MomentName): Float64Array {
+  #numbersOf(name: MomentName): Numbers {
     const column = this.#statistics.get(name)
-    if (column instanceof Numbers) return column.numbers
+    if (column instanceof Numbers) return column
     throw new TypeError(`expected a column of numbers for ${name}`)
   }
 
@@ -151,6 +162,8 @@ export class GroupBuilder implements Group {
     if (Object.keys(struct).length > 0) this.#values.exact.set(i, struct)
   }
 }
+
+const NO_REPLY = { columns: null, moments: new Float64Array(0) }
 
 type Place = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
 

@@ -1,7 +1,7 @@
 /** The columns of a table of rows: their names and types, which depend on nothing but the statistics that were asked for. */
 
-import { isHistogramName, isMomentName, isReductionName } from '../engine/statistics/statistic.js'
-import { COUNTS, type StatisticName } from '../types.js'
+import { isCountName, isHistogramName, isMomentName, isReductionName } from '../engine/statistics/statistic.js'
+import type { StatisticName } from '../types.js'
 
 export type LeafType = 'text' | 'int64' | 'uint64' | 'float64' | 'boolean'
 
@@ -43,8 +43,6 @@ const SKETCH: FieldType = {
   ],
 }
 
-const IS_COUNT: ReadonlySet<string> = new Set(COUNTS)
-
 /**
  * The columns of a scan's rows. A number is a float64, a count an int64. What float64 can't hold stands beside it: whole numbers
  * in `exact`, complex ones in `complex`, each a struct with a field for every statistic that can be one.
@@ -73,7 +71,7 @@ export function fieldsOf(statistics: readonly StatisticName[]): readonly Field[]
 }
 
 function typeOf(name: StatisticName): FieldType {
-  if (IS_COUNT.has(name)) return 'int64'
+  if (isCountName(name)) return 'int64'
   if (isHistogramName(name)) return HISTOGRAM
   return name === 'sketch' ? SKETCH : 'float64'
 }

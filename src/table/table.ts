@@ -60,9 +60,25 @@ async function* bytesOf(
   format: TableFormatName,
   { groupRows = GROUP_ROWS, metadata = {} }: TableOptions,
 ): AsyncGenerator<Uint8Array> {
+  const groups = new Groups(sources, groupRows, format === 'parquet')
+  const fields = fieldsOf(await groups.reductions())
+  const all = groups.all()
+  // Threads start while what writes the file is loaded.
+  const first = all.next()
+  first.catch(() => {})
   const write = format === 'parquet' ? await import('./parquet/parquet.js') : await import('./arrow.js')
-  const groups = new Groups(sources, groupRows)
-  yield* write.tableFile(fieldsOf(await groups.reductions()), groups.all(), metadata)
+  yield* write.tableFile(fields, begunWith(first, all), metadata)
+}
+
+async function* begunWith<T>(first: Promise<IteratorResult<T>>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
+  try {
+    const { done, value } = await first
+    if (done) return
+    yield value
+    yield* rest
+  } finally {
+    await rest.return(undefined)
+  }
 }
 
 /** The rows of scans, in groups. */
@@ -75,8 +91,8 @@ class Groups {
   readonly #groupRows: number
   #names: readonly StatisticName[] = []
 
-  constructor(sources: AsyncIterable<AnySource> | Iterable<AnySource>, groupRows: number) {
-    this.#rows = rowsOf(sources)
+  constructor(sources: AsyncIterable<AnySource> | Iterable<AnySource>, groupRows: number, packed: boolean) {
+    this.#rows = rowsOf(sources, packed)
     this.#groupRows = groupRows
   }
 
@@ -109,9 +125,9 @@ class Groups {
 }
 
 /** Of each scan, first what it is of, without rows. */
-async function* rowsOf(sources: AsyncIterable<AnySource> | Iterable<AnySource>) {
+async function* rowsOf(sources: AsyncIterable<AnySource> | Iterable<AnySource>, packed: boolean) {
   for await (const { scan, trial } of sources) {
-    const { reductions: names, url, rows: all } = tableRowsOf(scan)
+    const { reductions: names, url, rows: all } = tableRowsOf(scan, packed)
     const of = { trial: trial ?? pathOfUrl(url), names }
     yield { ...of, rows: null }
     for await (const rows of all) yield { ...of, rows }

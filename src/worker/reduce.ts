@@ -13,6 +13,7 @@ import { answersLength, type PartJob, type PartReply, type ScanJob, type ScanRep
 import type { Store } from '../store/store.js'
 import { copyIn, ElementReader, isShort } from './elements.js'
 import { Clock } from './records/clock.js'
+import { columnsOf } from './records/columns.js'
 import { type LargeRecord, openLarge } from './records/large.js'
 import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record.js'
 import { type RecordVisitor, readRecords } from './records/records.js'
@@ -69,17 +70,20 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const histograms: HistogramResult[] = []
   const failed = await failures.finish((record, histogram) => histograms.push(histogramResult(record, histogram)))
   const written = lines?.finish() ?? null
+  const isWhole = isPlain && failed.length === 0 && histograms.length === 0
+  const columns = job.columns && isWhole ? columnsOf(table, job.columns, engine) : null
   clock.lap('writeMs')
   return {
     kind: 'scan',
     // If all rows are text, nothing else is needed.
     described: written?.byteLengths === null ? NOTHING_DESCRIBED : table.described,
     histograms,
-    moments: table.moments,
+    moments: columns === null ? table.moments : new Float64Array(0),
     answers,
     sketches: sketches?.sketches ?? NO_SKETCHES,
     failures: failed,
     lines: written,
+    columns,
     stats: { records: order.length, ...read, spent: clock.spent },
   }
 }

@@ -5,7 +5,7 @@
  */
 
 import type { Address } from '../engine/border/memory.js'
-import { dtypeOf } from '../engine/dtype.js'
+import { dtypeOf, isOrdinary } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import { LineTable } from '../engine/lines.js'
 import { isDefined, isFiniteRow, Moments, numberFrom } from '../engine/moments.js'
@@ -14,7 +14,7 @@ import { Distribution } from '../engine/statistics/distribution.js'
 import { isMomentName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistics/statistic.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
 import type { LinesJob, ScanJob, WrittenLines } from '../job/scan.js'
-import { type DType, type GlobalStep, MODES, type ModeStep } from '../types.js'
+import { type GlobalStep, MODES, type ModeStep } from '../types.js'
 import type { DecodedBatch } from './records/records.js'
 
 const NO_ANSWERS = new Float64Array(0)
@@ -73,7 +73,7 @@ export class LinesWriter {
     const dtype = dtypeOf(slots.dtypeNumber(i))!
     const kind = { dtype, shape: slots.shape(i) }
     const at = i * ROW_LENGTH
-    if (!NOT_IN_FLOAT64.has(dtype) && isFiniteRow(rows, at)) {
+    if (isOrdinary(dtype) && isFiniteRow(rows, at)) {
       const tag = this.#job.records.tag[record]!
       if (this.#add(tag, this.#placeOf(record), kind, this.#engine.rowAddress(batch, i))) {
         this.#waiting.push(record)
@@ -201,6 +201,3 @@ function isSameKind(a: LineKind, b: LineKind): boolean {
   for (let axis = 0; axis < length; axis++) if (a.shape[axis] !== b.shape[axis]) return false
   return true
 }
-
-/** Dtypes that lack some reductions, or whose reductions are not all numbers that float64 holds. */
-const NOT_IN_FLOAT64: ReadonlySet<DType> = new Set<DType>(['string', 'complex64', 'complex128', 'int64', 'uint64'])

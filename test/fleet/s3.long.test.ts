@@ -1,6 +1,7 @@
 /** Shards on a real S3 server: written once, whoever writes them, by processes that are killed. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { fleetStatus, PlanPlace } from '#dist/index.js'
@@ -12,6 +13,8 @@ import { ENDPOINT, ENVIRONMENT, HAS_S3, makeBucket, OPTIONS, upload } from '../s
 const FIXTURES = join(ROOT, 'fixtures/trials')
 const TRIALS = 60
 let bucket: string
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 beforeAll(async () => {
   if (!HAS_S3) return
@@ -41,7 +44,7 @@ describe.runIf(HAS_S3)('a destination on S3', () => {
       Buffer.from(await (await destination.look()).read('a/b.txt', { maxByteLength: 100 })).toString()
     expect(await destination.create('a/b.txt', ['one ', Buffer.from('two')])).toBe(7)
     expect(await read()).toBe('one two')
-    await destination.create('a/b.txt', ['three'])
+    expect(await destination.create('a/b.txt', ['three'])).toBe(null)
     expect(await read()).toBe('one two')
     await destination.replace('a/b.txt', 'four')
     expect(await read()).toBe('four')
@@ -102,6 +105,17 @@ describe.runIf(HAS_S3)(`${TRIALS} trials on S3`, () => {
     expect(merged.stdout).toBe(scan.stdout)
     expect([merged.code, scan.code]).toEqual([0, 0])
   }, 300_000)
+
+  it('have a report of the table that is there, whoever has written it', async () => {
+    const [runs, plan] = [`s3://${bucket}/runs/000`, `s3://${bucket}/plan-3`]
+    await trialscan(...path('fleet', 'plan', runs, '--out', plan, '--shards', '1', '--format', 'csv'))
+    const place = await PlanPlace.open(plan, { s3: OPTIONS })
+    // As one leaves it that is killed before it has written the report, and has cut its table elsewhere.
+    expect(await place.destination.create(place.tablePath(0), ['of', ' another'])).toBe(10)
+    expect((await trialscan(...path('fleet', 'run', plan, '--shard', '0'))).code).toBe(0)
+    expect(await place.report(0)).toMatchObject({ bytes: 10, sha256: sha256('of another') })
+    await place.close()
+  }, 60_000)
 
   it('of which one has changed fail by that one alone, and it is named', async () => {
     const [runs, plan] = [`s3://${bucket}/runs`, `s3://${bucket}/plan-2`]

@@ -2,13 +2,22 @@
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { tableFromIPC, Vector } from 'apache-arrow'
 import { parquetMetadata, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 import { readParquet } from 'parquet-wasm/node'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createTrial, type ScanOptions, type StatisticName, type TableOptions, tableBytes } from '#dist/index.js'
+import {
+  createTrial,
+  REDUCTIONS,
+  type ScanOptions,
+  type StatisticName,
+  type TableOptions,
+  tableBytes,
+} from '#dist/index.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { uniform } from '../../fixtures/random.js'
 import { askDuckDB, HAS_DUCKDB } from '../support/duckdb.js'
 import { ROOT } from '../support/golden.js'
 import { type Cell, cellsOf, normal } from './expected.js'
@@ -30,10 +39,9 @@ const STATISTICS: readonly StatisticName[] = [
 ]
 
 async function read(name: string, options: ScanOptions, tableOptions?: TableOptions) {
-  const trial = await createTrial(join(TRIALS, name), { requireCollections: false })
+  const trial = await createTrial(resolve(TRIALS, name), { requireCollections: false })
   const names = options.reductions === undefined ? undefined : (options.reductions as readonly StatisticName[])
   const rows: Record<string, Cell>[] = []
-  const { REDUCTIONS } = await import('#dist/index.js')
   for await (const row of trial.scan(options)) rows.push(cellsOf(name, row, names ?? REDUCTIONS))
   const bytes = async (format: 'parquet' | 'arrow') => {
     const chunks: Uint8Array[] = []
@@ -69,6 +77,28 @@ describe.each(readdirSync(TRIALS))('of %s', name => {
     })
   })
 })
+
+it('of jobs whose threads made pages, of one with a NaN, and of a short one, equals the rows', async () => {
+  const trial = join(directory, 'pages')
+  const writer = new TrialWriter(trial)
+  const random = uniform(3)
+  for (let step = 0; step < 300; step++) {
+    // 33,000 rows: two jobs of 16,384, and 232 rows.
+    const tensors = Array.from({ length: 110 }, (_, i) => {
+      const wrong = step === 200 && i === 7 ? Number.NaN : random()
+      return { name: `t${i}`, dtype: 'float32' as const, shape: [2], values: [random() - 0.5, wrong] }
+    })
+    writer.step({ step, tensors })
+  }
+  writer.end()
+  const { rows, parquet, arrow } = await read(trial, { reductions: [...REDUCTIONS, 'count', 'nan_count'] })
+  const expected = rows.map(normal)
+  expect(expected).toHaveLength(33_000)
+  expect((await parquetReadObjects({ file: arrayBufferOf(parquet), compressors })).map(normal)).toEqual(expected)
+  expect(arrowRows(tableFromIPC(arrow))).toEqual(expected)
+  expect(arrowRows(tableFromIPC(readParquet(parquet).intoIPCStream()))).toEqual(expected)
+  if (HAS_DUCKDB) expect(await byDuckDB(parquet)).toEqual(expected)
+}, 60_000)
 
 function arrowRows(table: Iterable<unknown>): unknown[] {
   return Array.from(table, row => normal(plain(row)))

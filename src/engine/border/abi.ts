@@ -337,7 +337,7 @@ export enum TextLine {
   size = 28,
 }
 
-/** A number in each line; all fields are u32. */
+/** A number in each line, or in a column, which has no label; all fields are u32. */
 export enum TextColumn {
   /** Address and byte length of the text before the number. */
   label = 0,

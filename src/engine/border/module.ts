@@ -97,6 +97,8 @@ export interface Core {
     out: number,
     ends: number,
   ): void
+  numberColumns(rows: number, count: number, columns: number, columnCount: number, out: number): void
+  packDoubles(doubles: number, count: number, scratch: number, out: number): number
   selectFloat32(data: number, count: number, numbers: number, ranks: number, scratch: number): number
 }
 

@@ -3,6 +3,7 @@
 import { UsageError } from '../../errors.js'
 import {
   COUNTS,
+  type CountName,
   type HistogramName,
   type MomentName,
   type PercentileName,
@@ -42,6 +43,7 @@ const MAX_BINS = 1 << 16
 const REDUCTION_NAMES: ReadonlySet<string> = new Set(REDUCTIONS)
 /** Everything that a row of moments answers. */
 export const MOMENT_NAMES: readonly MomentName[] = [...REDUCTIONS, ...COUNTS]
+const IS_COUNT: ReadonlySet<string> = new Set(COUNTS)
 const IS_MOMENT: ReadonlySet<string> = new Set(MOMENT_NAMES)
 const PERCENTILE = /^p(\d{1,3}(?:\.\d+)?)$/
 const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i
@@ -57,6 +59,11 @@ export function isReductionName(name: string): name is ReductionName {
 /** Whether a row of moments answers it. */
 export function isMomentName(name: string): name is MomentName {
   return IS_MOMENT.has(name)
+}
+
+/** Whether it is a number of elements. */
+export function isCountName(name: string): name is CountName {
+  return IS_COUNT.has(name)
 }
 
 export function isPercentileName(name: string): name is PercentileName {

@@ -69,8 +69,12 @@ export class S3Requests {
     })
   }
 
-  /** Writes an object. @param isNew one that is there stays as it is @throws StoreError */
-  put(key: string, bytes: Uint8Array, isNew: boolean, context: ReadContext = { traffic: [] }): Promise<void> {
+  /**
+   * Writes an object. @param isNew one that is there stays as it is
+   * @returns whether it was written: if not, the one that is there can also be from an attempt that seemed to fail
+   * @throws StoreError
+   */
+  put(key: string, bytes: Uint8Array, isNew: boolean, context: ReadContext = { traffic: [] }): Promise<boolean> {
     const { bucket } = this.#spec
     return this.#attempts({ key }, context, connection => connection.put(bucket, key, bytes, isNew, context.signal))
   }

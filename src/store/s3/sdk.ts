@@ -130,22 +130,24 @@ export class S3Connection {
     })
   }
 
-  /** Writes an object, all at once. @param isNew one that is there stays as it is */
+  /** Writes an object, all at once. @param isNew one that is there stays as it is @returns whether it was written */
   async put(
     bucket: string,
     key: string,
     bytes: Uint8Array,
     isNew: boolean,
     signal: AbortSignal | undefined,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const command = new PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes, ...(isNew && { IfNoneMatch: '*' }) })
     // The time of a request is until its answer, and so with all that is sent.
     const { requestTimeoutMs = S3_DEFAULTS.requestTimeoutMs } = this.#options
     const requestTimeout = requestTimeoutMs + bytes.length / SLOWEST_BYTES_PER_MS
     try {
       await this.#send(client => client.send(command, { requestTimeout, ...(signal && { abortSignal: signal }) }))
+      return true
     } catch (error) {
-      if (!(isNew && error instanceof S3Failure && error.status === 412)) throw error
+      if (isNew && error instanceof S3Failure && error.status === 412) return false
+      throw error
     }
   }
 

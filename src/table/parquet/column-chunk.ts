@@ -1,5 +1,5 @@
 /**
- * Column chunks of what is in typed arrays, a data page each. hyparquet-writer takes any value, looks at each several times, and takes
+ * Column chunks of what is in typed arrays. hyparquet-writer takes any value, looks at each several times, and takes
  * five times as long; what pages, headers and dictionaries are made of is its own.
  */
 
@@ -9,6 +9,9 @@ import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js'
 import { writePlain } from 'hyparquet-writer/src/plain.js'
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js'
+import { pack } from '../../engine/columns.js'
+import { withEngineSync } from '../../engine/engines.js'
+import type { NumberColumn, PackedNumbers } from '../column.js'
 
 const encoder = new TextEncoder()
 
@@ -25,39 +28,59 @@ export interface Leaf {
 /** What a page holds besides its header. */
 interface Page {
   readonly encoding: Encoding
-  readonly bytes: Uint8Array
+  readonly compressed: Uint8Array
+  /** Before compression. */
+  readonly byteLength: number
   readonly rows: number
-  /** Whether every row has a value; otherwise none has. */
+  /** Whether every row has a value; otherwise none has. Of no meaning beside levels. */
   readonly isFull: boolean
-  /** Of lists: what each entry is. */
+  /** What each entry is, where that is not the same for all. */
   readonly levels?: Levels
 }
 
-/** An entry for each element, each empty list and each row without a list. */
+/** An entry for each row; of lists, for each element, each empty list and each row without a list. */
 interface Levels {
-  readonly repetition: Int32Array
+  /** Of lists. */
+  readonly repetition?: Int32Array
   readonly definition: Int32Array
-  /** Entries that are no elements. */
+  /** Entries without a value. */
   readonly nulls: number
 }
 
-/** A float64 for every row: all first bytes, all second ones, …, since those that say little compress well next to each other. */
-export function writeNumbers(writer: ByteWriter, leaf: Leaf, numbers: Float64Array<ArrayBuffer>): ColumnChunk {
-  const rows = numbers.length
-  const from = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
-  const bytes = new Uint8Array(from.length)
-  // One loop over all: eight take twice as long.
-  for (let i = 0, at = 0; i < rows; i++, at += 8) {
-    bytes[i] = from[at]!
-    bytes[rows + i] = from[at + 1]!
-    bytes[2 * rows + i] = from[at + 2]!
-    bytes[3 * rows + i] = from[at + 3]!
-    bytes[4 * rows + i] = from[at + 4]!
-    bytes[5 * rows + i] = from[at + 5]!
-    bytes[6 * rows + i] = from[at + 6]!
-    bytes[7 * rows + i] = from[at + 7]!
+/** Float64s, a page for each piece. */
+export function writeNumbers(
+  writer: ByteWriter,
+  leaf: Leaf,
+  pieces: readonly (NumberColumn | PackedNumbers)[],
+): ColumnChunk {
+  return writeChunk(
+    writer,
+    leaf,
+    pieces.map(piece => numbersPage(piece, leaf)),
+  )
+}
+
+function numbersPage(piece: NumberColumn | PackedNumbers, { maxDefinition }: Leaf): Page {
+  const encoding = 'BYTE_STREAM_SPLIT'
+  if ('packed' in piece) {
+    const { rows, packed } = piece
+    return { encoding, compressed: packed, byteLength: 8 * rows, rows, isFull: true }
   }
-  return writeChunk(writer, leaf, { encoding: 'BYTE_STREAM_SPLIT', bytes, rows, isFull: true })
+  const { numbers, missing } = piece
+  const rows = numbers.length
+  const present = missing === null ? numbers : numbers.filter((_, i) => missing[i] === 0)
+  const compressed = withEngineSync(engine => {
+    engine.reset()
+    return pack(engine, present)
+  })
+  const page = { encoding, compressed, byteLength: present.byteLength, rows } as const
+  if (present.length === rows || present.length === 0) return { ...page, isFull: present.length === rows }
+  const definition = Int32Array.from(missing!, isMissing => maxDefinition - isMissing)
+  return {
+    ...page,
+    isFull: true,
+    levels: { definition, nulls: rows - present.length },
+  }
 }
 
 /** One of few values for every row. @param codes the index of each row's value in the dictionary */
@@ -68,8 +91,8 @@ export function writeCodes(
   codes: Int32Array,
 ): ColumnChunk {
   const dictionary = values instanceof BigInt64Array ? integersPage(values) : textsPage(values)
-  const bytes = indexBytes(codes, values.length)
-  return writeChunk(writer, leaf, { encoding: 'RLE_DICTIONARY', bytes, rows: codes.length, isFull: true }, dictionary)
+  const page = { ...indicesPage(codes, values.length), rows: codes.length, isFull: true }
+  return writeChunk(writer, leaf, [page], dictionary)
 }
 
 /**
@@ -90,9 +113,10 @@ export function writeLists(
       return index
     }),
   )
+  const lengths = lists.map(({ length }) => length)
   let [entries, elements] = [0, 0]
-  for (const code of codes) {
-    const length = code < 0 ? 0 : lists[code]!.length
+  for (let row = 0; row < codes.length; row++) {
+    const length = lengths[codes[row]!] ?? 0
     entries += length || 1
     elements += length
   }
@@ -101,10 +125,10 @@ export function writeLists(
   const indices = new Int32Array(elements)
   const { maxDefinition } = leaf
   let [entry, element] = [0, 0]
-  for (const code of codes) {
-    const list = code < 0 ? null : indicesOf[code]!
-    if (list === null || list.length === 0) {
-      definition[entry++] = list === null ? 0 : maxDefinition - 1
+  for (let row = 0; row < codes.length; row++) {
+    const list = indicesOf[codes[row]!]
+    if (list === undefined || list.length === 0) {
+      definition[entry++] = list === undefined ? 0 : maxDefinition - 1
       continue
     }
     for (let i = 0; i < list.length; i++) {
@@ -115,26 +139,34 @@ export function writeLists(
   }
   const dictionary = integersPage(BigInt64Array.from(indicesByNumber.keys(), BigInt))
   const levels = { repetition, definition, nulls: entries - elements }
-  const page = {
-    encoding: 'RLE_DICTIONARY',
-    bytes: indexBytes(indices, indicesByNumber.size),
-    rows: codes.length,
-  } as const
-  return writeChunk(writer, leaf, { ...page, isFull: true, levels }, dictionary)
+  const page = { ...indicesPage(indices, indicesByNumber.size), rows: codes.length, isFull: true, levels }
+  return writeChunk(writer, leaf, [page], dictionary)
 }
 
 /** Indices into a dictionary of so many values. */
-function indexBytes(indices: Int32Array, count: number): Uint8Array {
+function indicesPage(indices: Int32Array, count: number): Pick<Page, 'encoding' | 'compressed' | 'byteLength'> {
   const bytes = new ByteWriter()
-  const bitWidth = 32 - Math.clz32(count - 1)
+  const bitWidth = bitsFor(count - 1)
   bytes.appendUint8(bitWidth)
-  writeRleBitPackedHybrid(bytes, indices, bitWidth)
-  return bytes.getBytes()
+  // The only index takes no bits: a run of all.
+  if (bitWidth === 0) bytes.appendVarInt(indices.length * 2)
+  else writeRleBitPackedHybrid(bytes, indices, bitWidth)
+  return { encoding: 'RLE_DICTIONARY', compressed: snappyCompress(bytes.getBytes()), byteLength: bytes.offset }
+}
+
+/** A truth for every row. @param numbers 0 or 1 */
+export function writeTruths(writer: ByteWriter, leaf: Leaf, numbers: Float64Array): ColumnChunk {
+  const rows = numbers.length
+  const bytes = new Uint8Array((rows + 7) >> 3)
+  for (let row = 0; row < rows; row++) bytes[row >> 3]! |= numbers[row]! << (row & 7)
+  const compressed = snappyCompress(bytes)
+  return writeChunk(writer, leaf, [{ encoding: 'PLAIN', compressed, byteLength: bytes.length, rows, isFull: true }])
 }
 
 /** No value for any row. */
 export function writeNothing(writer: ByteWriter, leaf: Leaf, rows: number): ColumnChunk {
-  return writeChunk(writer, leaf, { encoding: 'PLAIN', bytes: new Uint8Array(0), rows, isFull: false })
+  const compressed = snappyCompress(new Uint8Array(0))
+  return writeChunk(writer, leaf, [{ encoding: 'PLAIN', compressed, byteLength: 0, rows, isFull: false }])
 }
 
 interface DictionaryPage {
@@ -170,33 +202,57 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return a.length - b.length
 }
 
-function writeChunk(writer: ByteWriter, leaf: Leaf, page: Page, dictionary?: DictionaryPage): ColumnChunk {
-  const { element, path, maxDefinition, maxRepetition } = leaf
-  const { encoding, bytes, rows, isFull, levels: own } = page
-  const entries = own?.repetition.length ?? rows
-  const nulls = own?.nulls ?? (isFull ? 0 : rows)
+function writeChunk(writer: ByteWriter, leaf: Leaf, pages: readonly Page[], dictionary?: DictionaryPage): ColumnChunk {
   const start = writer.offset
   let uncompressed = dictionary === undefined ? 0 : writeDictionary(writer, dictionary)
   const dataStart = writer.offset
+  for (const page of pages) uncompressed += writePage(writer, leaf, page)
+  const encodings = [...new Set(pages.map(({ encoding }) => encoding))]
+  const nulls = pages.reduce((sum, page) => sum + nullsOf(page), 0)
+  const statistics = dictionary?.statistics ?? (nulls > 0 ? {} : undefined)
+  return {
+    file_offset: BigInt(start),
+    meta_data: {
+      type: leaf.element.type!,
+      encodings: dictionary === undefined ? encodings : ['PLAIN', ...encodings],
+      path_in_schema: [...leaf.path],
+      codec: 'SNAPPY',
+      num_values: BigInt(pages.reduce((sum, page) => sum + entriesOf(page), 0)),
+      total_compressed_size: BigInt(writer.offset - start),
+      total_uncompressed_size: BigInt(uncompressed),
+      data_page_offset: BigInt(dataStart),
+      ...(dictionary && { dictionary_page_offset: BigInt(start) }),
+      ...(statistics && { statistics: { ...statistics, null_count: BigInt(nulls) } }),
+    },
+  }
+}
+
+function entriesOf({ levels, rows }: Page): number {
+  return levels?.definition.length ?? rows
+}
+
+function nullsOf({ levels, isFull, rows }: Page): number {
+  return levels?.nulls ?? (isFull ? 0 : rows)
+}
+
+/** @returns bytes before compression, with the header */
+function writePage(writer: ByteWriter, { maxDefinition, maxRepetition }: Leaf, page: Page): number {
+  const { encoding, compressed, byteLength, rows, isFull, levels: own } = page
   const levels = new ByteWriter()
-  const repetitionByteLength = own
-    ? writeRleBitPackedHybrid(levels, own.repetition, bitsFor(maxRepetition))
-    : maxRepetition === 0
-      ? 0
-      : writeRun(levels, rows, 0)
-  const definitionByteLength = own
-    ? writeRleBitPackedHybrid(levels, own.definition, bitsFor(maxDefinition))
-    : maxDefinition === 0
-      ? 0
-      : writeRun(levels, rows, isFull ? maxDefinition : 0)
-  const compressed = snappyCompress(bytes)
+  const writeLevels = (most: number, own: Int32Array | undefined, all: number): number => {
+    if (most === 0) return 0
+    return own ? writeRleBitPackedHybrid(levels, own, bitsFor(most)) : writeRun(levels, rows, all)
+  }
+  const repetitionByteLength = writeLevels(maxRepetition, own?.repetition, 0)
+  const definitionByteLength = writeLevels(maxDefinition, own?.definition, isFull ? maxDefinition : 0)
+  const start = writer.offset
   writePageHeader(writer, {
     type: 'DATA_PAGE_V2',
-    uncompressed_page_size: levels.offset + bytes.length,
+    uncompressed_page_size: levels.offset + byteLength,
     compressed_page_size: levels.offset + compressed.length,
     data_page_header_v2: {
-      num_values: entries,
-      num_nulls: nulls,
+      num_values: entriesOf(page),
+      num_nulls: nullsOf(page),
       num_rows: rows,
       encoding,
       definition_levels_byte_length: definitionByteLength,
@@ -204,27 +260,10 @@ function writeChunk(writer: ByteWriter, leaf: Leaf, page: Page, dictionary?: Dic
       is_compressed: true,
     },
   })
-  uncompressed += writer.offset - dataStart + levels.offset + bytes.length
+  const headerByteLength = writer.offset - start
   writer.appendBytes(levels.getBytes())
   writer.appendBytes(compressed)
-  return {
-    file_offset: BigInt(start),
-    meta_data: {
-      type: element.type!,
-      encodings: dictionary === undefined ? [encoding] : ['PLAIN', encoding],
-      path_in_schema: [...path],
-      codec: 'SNAPPY',
-      num_values: BigInt(entries),
-      total_compressed_size: BigInt(writer.offset - start),
-      total_uncompressed_size: BigInt(uncompressed),
-      data_page_offset: BigInt(dataStart),
-      ...(dictionary && {
-        dictionary_page_offset: BigInt(start),
-        statistics: { ...dictionary.statistics, null_count: BigInt(nulls) },
-      }),
-      ...(!isFull && { statistics: { null_count: BigInt(rows) } }),
-    },
-  }
+  return headerByteLength + levels.offset + byteLength
 }
 
 /** @returns bytes before compression, with the header */

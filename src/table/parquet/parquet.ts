@@ -9,7 +9,7 @@ import { snappyCompress } from 'hyparquet-writer/src/snappy.js'
 import type { ColumnData, NumberColumn } from '../column.js'
 import type { Group } from '../group.js'
 import type { Field, LeafType } from '../schema.js'
-import { type Leaf, writeCodes, writeLists, writeNothing, writeNumbers } from './column-chunk.js'
+import { type Leaf, writeCodes, writeLists, writeNothing, writeNumbers, writeTruths } from './column-chunk.js'
 
 // All that needs the packages of Parquet is one file once it is bundled (make-bundle.mjs).
 export { mergedFile } from './merge.js'
@@ -117,11 +117,13 @@ class TableFile {
         values === null ? writeNothing(this.#bytes, leaf, rows) : this.#writeAny(leaf, [...values]),
       )
     }
+    if ('pieces' in column) return [writeNumbers(this.#bytes, leaf!, column.pieces)]
+    if (type === 'float64') return [writeNumbers(this.#bytes, leaf!, [column])]
     const { numbers, missing } = column
-    if (type === 'float64' && missing === null) return [writeNumbers(this.#bytes, leaf!, numbers)]
-    const few = type === 'int64' && missing === null ? fewIntegers(numbers) : null
+    if (type === 'boolean') return [writeTruths(this.#bytes, leaf!, numbers)]
+    const few = missing === null ? fewIntegers(numbers) : null
     if (few !== null) return [writeCodes(this.#bytes, leaf!, few.integers, few.codes)]
-    return [this.#writeAny(leaf!, valuesOf(type as 'int64', column))]
+    return [this.#writeAny(leaf!, integersOf(column))]
   }
 
   /** By hyparquet-writer itself. */
@@ -202,14 +204,7 @@ function fewIntegers(numbers: Float64Array): { integers: BigInt64Array; codes: I
   return { integers: BigInt64Array.from(found.keys(), BigInt), codes }
 }
 
-/** Numbers as the library takes them: null for those that are missing. */
-function valuesOf(type: 'int64' | 'float64' | 'boolean', { numbers, missing }: NumberColumn): DecodedArray {
-  const value = VALUES[type]
-  return Array.from(numbers, (number, i) => (missing?.[i] ? null : value(number)))
+/** Whole numbers as the library takes them: null for those that are missing. */
+function integersOf({ numbers, missing }: NumberColumn): DecodedArray {
+  return Array.from(numbers, (number, i) => (missing?.[i] ? null : BigInt(number)))
 }
-
-const VALUES = {
-  int64: (number: number) => BigInt(number),
-  float64: (number: number) => number,
-  boolean: (number: number) => number !== 0,
-} as const

@@ -149,6 +149,11 @@ export class RecordTable {
     }
   }
 
+  /** TensorFlow's numbers; 0 for a record that failed. */
+  get dtypes(): Uint8Array {
+    return this.#dtypes
+  }
+
   /** A row of moments a record; of no meaning where it failed. */
   get moments(): Float64Array<ArrayBuffer> {
     return this.#moments

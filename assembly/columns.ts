@@ -26,10 +26,10 @@ export function numberColumns(rows: usize, count: u32, columns: usize, columnCou
  * Doubles as a page of Parquet holds them, in the encoding BYTE_STREAM_SPLIT and compressed by snappy: all first bytes, all
  * second ones, …, since those that say little compress well next to each other.
  * @param scratch 8 × count bytes
- * @param out as for `compress`
+ * @param seen, out as for `compress`
  * @returns bytes written
  */
-export function packDoubles(doubles: usize, count: u32, scratch: usize, out: usize): u32 {
+export function packDoubles(doubles: usize, count: u32, scratch: usize, seen: usize, out: usize): u32 {
   for (let i: usize = 0; i < count; i++) {
     let bits = load<u64>(doubles + (i << 3))
     let to = scratch + i
@@ -39,5 +39,5 @@ export function packDoubles(doubles: usize, count: u32, scratch: usize, out: usi
       to += count
     }
   }
-  return compress(scratch, count << 3, out)
+  return compress(scratch, count << 3, seen, out)
 }

@@ -1,22 +1,21 @@
 // Compression by snappy, whose format is https://github.com/google/snappy/blob/main/format_description.txt.
 
+import { SNAPPY_TABLE_BYTES } from '../src/engine/border/abi'
 import { copy } from './decimal'
 
 /** Offsets take 16 bits, so what is compressed is cut into blocks of so many bytes. */
 const BLOCK_BYTES: u32 = 1 << 16
-const HASH_BITS = 14
-
-/** For hashes of four bytes, where in the block such were seen last. */
-const seen: usize = memory.data(2 << HASH_BITS, 16)
+const HASH_BITS: u32 = 31 - clz<u32>(SNAPPY_TABLE_BYTES) - 1
 
 /** Bytes below the end of a block in which no match begins, so that eight can be loaded everywhere. */
 const MARGIN: u32 = 15
 
 /**
+ * @param seen SNAPPY_TABLE_BYTES: for hashes of four bytes, where in the block such were seen last
  * @param out has space for byteLength + byteLength / 6 + 32 bytes
  * @returns bytes written
  */
-export function compress(from: usize, byteLength: u32, out: usize): u32 {
+export function compress(from: usize, byteLength: u32, seen: usize, out: usize): u32 {
   let at = out
   let length = byteLength
   while (length >= 0x80) {
@@ -25,25 +24,25 @@ export function compress(from: usize, byteLength: u32, out: usize): u32 {
   }
   store<u8>(at++, length)
   for (let start: u32 = 0; start < byteLength; start += BLOCK_BYTES) {
-    at = compressBlock(from + start, min(BLOCK_BYTES, byteLength - start), at)
+    at = compressBlock(from + start, min(BLOCK_BYTES, byteLength - start), seen, at)
   }
   return <u32>(at - out)
 }
 
 /** @returns where to write on */
-function compressBlock(block: usize, byteLength: u32, out: usize): usize {
+function compressBlock(block: usize, byteLength: u32, seen: usize, out: usize): usize {
   const end = block + byteLength
   /** What is not written yet begins here. */
   let rest = block
   if (byteLength > MARGIN) {
     const last = end - MARGIN
-    memory.fill(seen, 0, 2 << HASH_BITS)
+    memory.fill(seen, 0, SNAPPY_TABLE_BYTES)
     let at = block + 1
     // The longer nothing was found, the fewer places are looked at.
     let missed: u32 = 32
     while (at < last) {
       const word = load<u32>(at)
-      const before = meet(word, at, block)
+      const before = meet(word, at, block, seen)
       if (load<u32>(before) != word) {
         at += missed++ >> 5
         continue
@@ -51,7 +50,7 @@ function compressBlock(block: usize, byteLength: u32, out: usize): usize {
       out = writeLiteral(rest, at, out)
       const match = matchEnd(before + 4, at + 4, end)
       out = writeCopy(<u32>(at - before), <u32>(match - at), out)
-      if (match < last) meet(load<u32>(match - 1), match - 1, block)
+      if (match < last) meet(load<u32>(match - 1), match - 1, block, seen)
       at = rest = match
       missed = 32
     }
@@ -62,7 +61,7 @@ function compressBlock(block: usize, byteLength: u32, out: usize): usize {
 /** Notes where four bytes are. @returns where others of the same hash were noted, at first the block's start */
 // @ts-ignore: decorator
 @inline
-function meet(word: u32, at: usize, block: usize): usize {
+function meet(word: u32, at: usize, block: usize, seen: usize): usize {
   const slot = seen + (<usize>((word * 0x1e35a7bd) >> (32 - HASH_BITS)) << 1)
   const before = block + <usize>load<u16>(slot)
   store<u16>(slot, <u32>(at - block))

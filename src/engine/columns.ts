@@ -1,7 +1,7 @@
 /** Rows of moments as columns of numbers, and such columns as Parquet's pages hold them (assembly/columns.ts). */
 
 import type { MomentName } from '../types.js'
-import { MomentsRow, TextColumn } from './border/abi.js'
+import { MomentsRow, SNAPPY_TABLE_BYTES, TextColumn } from './border/abi.js'
 import type { Address } from './border/memory.js'
 import { coreOf, type Engine } from './engine.js'
 import { numberFrom } from './moments.js'
@@ -60,8 +60,9 @@ function packAt(engine: Engine, from: Address, count: number): Uint8Array<ArrayB
   return engine.scoped(() => {
     const byteLength = 8 * count
     const scratch = engine.reserveBytes(byteLength)
+    const seen = engine.reserveBytes(SNAPPY_TABLE_BYTES)
     // The most that snappy makes of them.
     const out = engine.reserveBytes(byteLength + Math.ceil(byteLength / 6) + 32)
-    return engine.view(out, coreOf(engine).packDoubles(from, count, scratch, out)).slice()
+    return engine.view(out, coreOf(engine).packDoubles(from, count, scratch, seen, out)).slice()
   })
 }

@@ -27,6 +27,9 @@ export const NUMBER_BYTES = 25
 /** Writing a text may overwrite this many bytes after it. */
 export const TEXT_SLACK = 32
 
+/** Bytes that snappy needs to remember where it has seen what. */
+export const SNAPPY_TABLE_BYTES = 1 << 15
+
 /** What is checked of a record besides its lengths: nothing, the header's checksum, or the payload's as well. */
 export enum CheckLevelNumber {
   none = 0,

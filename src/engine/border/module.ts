@@ -98,7 +98,7 @@ export interface Core {
     ends: number,
   ): void
   numberColumns(rows: number, count: number, columns: number, columnCount: number, out: number): void
-  packDoubles(doubles: number, count: number, scratch: number, out: number): number
+  packDoubles(doubles: number, count: number, scratch: number, seen: number, out: number): number
   selectFloat32(data: number, count: number, numbers: number, ranks: number, scratch: number): number
 }
 

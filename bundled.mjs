@@ -22,13 +22,18 @@ export const classNames = {
   },
 }
 
-/** Writes LICENSES.txt beside a bundle: who made the packages of which `files` are in it, and their terms. */
-export function writeLicenses(directory, files) {
+/** Who made the packages of which `files` are in a bundle, and their terms. */
+export function licensesOf(files) {
   const folders = new Set(files.flatMap(file => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []))
   const texts = [...folders].sort().map(folder => {
     const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
     const text = readdirSync(folder).find(file => /^licen[cs]e/i.test(file))
     return `${name} ${version}, ${license}\n${text === undefined ? '' : `\n${readFileSync(join(folder, text), 'utf8')}`}`
   })
-  writeFileSync(join(directory, 'LICENSES.txt'), texts.join(`\n${'-'.repeat(80)}\n\n`))
+  return texts.join(`\n${'-'.repeat(80)}\n\n`)
+}
+
+/** Writes LICENSES.txt beside a bundle. */
+export function writeLicenses(directory, files) {
+  writeFileSync(join(directory, 'LICENSES.txt'), licensesOf(files))
 }

@@ -66,7 +66,8 @@ const { output } = await shared.write({
   experimentalMinChunkSize: 8_000,
 })
 chmodSync(`${OUT}/main.js`, 0o755)
-writeLicenses(OUT, [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined])
+const inPage = JSON.parse(readFileSync('dist/page/inputs.json', 'utf8'))
+writeLicenses(OUT, [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined, ...inPage])
 
 const common = {
   bundle: true,

@@ -14,6 +14,7 @@ const THOROUGH = [
   'test/rule/choice.test.ts',
   'test/store/s3-faults.test.ts',
   'test/verify/behind-damage.test.ts',
+  'test/view/page.test.ts',
   'test/web/{bundlers,chromium}.test.ts',
 ]
 

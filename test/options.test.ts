@@ -71,6 +71,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   findTrials: options => trialscan.findTrials(directory, options),
   planFleet: options => trialscan.planFleet([trial], options),
   estimateFleet: options => trialscan.estimateFleet(plan.plan, options),
+  reportHtml: options => trialscan.reportHtml(trial, options),
   runShard: options => trialscan.runShard(plan, 0, options),
   'PlanPlace.open': options => trialscan.PlanPlace.open(join(scratch, 'plan'), options),
   'PlanPlace.create': options => trialscan.PlanPlace.create(join(scratch, 'plan'), plan.plan, options),

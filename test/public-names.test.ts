@@ -89,6 +89,7 @@ it('exports these names', () => {
       "refresh",
       "reindexTrial",
       "repairTrial",
+      "reportHtml",
       "rowText",
       "runShard",
       "selectSteps",

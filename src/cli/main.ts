@@ -13,6 +13,7 @@ import { addRuleCommands } from './options/rules.js'
 import { addTableCommands } from './options/tables.js'
 import { addTensorCommands } from './options/tensors.js'
 import { addTopCommand } from './options/top.js'
+import { addViewCommands } from './options/view.js'
 import { VERSION } from './version.js'
 
 /** How long a command may take to end after a signal. */
@@ -133,6 +134,7 @@ addTensorCommands(program, runCommand)
 addTopCommand(program, runCommand)
 const invoker = addRuleCommands(program, runCommand)
 addTableCommands(program, runCommand)
+addViewCommands(program, runCommand)
 addFileCommands(program, runCommand)
 addFleetCommands(program, runCommand)
 addBenchCommand(program, runCommand, VERSION)

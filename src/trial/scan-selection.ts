@@ -40,6 +40,9 @@ export interface ScanOptions extends ReadOptions {
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
+/** What of a trial is read, and how. */
+export type ScanSelection = Omit<ScanOptions, 'reductions' | 'timed' | 'onProgress'>
+
 /** Which of a tensor's values are put together. */
 export type DistributionOptions = ReadOptions & Pick<ScanOptions, 'steps' | 'modeSteps' | 'mode' | 'workers' | 'signal'>
 
@@ -54,11 +57,15 @@ const PLACE_KINDS: Kinds<DistributionOptions> = {
 
 export const DISTRIBUTION_OPTIONS = optionsOf<DistributionOptions>(PLACE_KINDS)
 
-export const SCAN_OPTIONS = optionsOf<ScanOptions>({
+export const SELECTION_KINDS: Kinds<ScanSelection> = {
   ...PLACE_KINDS,
   tensors: kinds.oneOrMore('a name or a RegExp', 'such', kinds.pattern),
   regex: kinds.oneOrMore('a pattern', 'patterns', kinds.text),
   collection: kinds.oneOrMore('the name of a collection', 'such', kinds.text),
+}
+
+export const SCAN_OPTIONS = optionsOf<ScanOptions>({
+  ...SELECTION_KINDS,
   reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
   timed: kinds.flag,
   onProgress: kinds.callback(),

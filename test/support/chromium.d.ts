@@ -2,11 +2,33 @@
 
 import type { ChildProcess } from 'node:child_process'
 
+/** Elements that match a selector. */
+export interface Locator {
+  count(): Promise<number>
+  focus(): Promise<void>
+  getAttribute(name: string): Promise<string | null>
+  allTextContents(): Promise<string[]>
+  all(): Promise<Locator[]>
+}
+
 export interface Page {
+  readonly keyboard: { press(key: string): Promise<void> }
   goto(url: string): Promise<unknown>
+  goBack(): Promise<unknown>
+  title(): Promise<string>
+  locator(selector: string): Locator
+  waitForSelector(selector: string): Promise<unknown>
+  textContent(selector: string): Promise<string | null>
+  click(selector: string): Promise<void>
+  selectOption(selector: string, value: string): Promise<unknown>
+  screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>
+  setViewportSize(size: { width: number; height: number }): Promise<void>
+  emulateMedia(options: { colorScheme: 'light' | 'dark' }): Promise<void>
+  evaluate(script: string): Promise<unknown>
   evaluate<A, R>(work: (argument: A) => R, argument: A): Promise<Awaited<R>>
   setInputFiles(selector: string, path: string): Promise<void>
   on(event: 'pageerror', report: (error: Error) => void): unknown
+  on(event: 'request', report: (request: { url(): string }) => void): unknown
   on(event: 'console', report: (message: { text(): string }) => void): unknown
   close(): Promise<void>
 }

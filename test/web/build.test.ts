@@ -91,6 +91,7 @@ describe('trialscan/web', () => {
       'readValues',
       'reindexTrial',
       'repairTrial',
+      'reportHtml',
       'runShard',
       'shardName',
       'tableBytes',

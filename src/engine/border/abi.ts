@@ -28,7 +28,7 @@ export const NUMBER_BYTES = 25
 export const TEXT_SLACK = 32
 
 /** Bytes that snappy needs to remember where it has seen what. */
-export const SNAPPY_TABLE_BYTES = 1 << 15
+export const SNAPPY_TABLE_BYTES = 0x8000
 
 /** What is checked of a record besides its lengths: nothing, the header's checksum, or the payload's as well. */
 export enum CheckLevelNumber {

@@ -1,0 +1,57 @@
+/** `trialscan report`: a page about one training, or about two. */
+
+import { type CheckLevel, createTrial, reportHtml, type Trial, UsageError } from '../../index.js'
+import { EXIT } from '../exit.js'
+import { bytesText, counted } from '../format/number.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectReplaceableIn } from '../real-path.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { openOptions } from '../scan/trials.js'
+import { note } from '../terminal.js'
+import { VERSION } from '../version.js'
+
+export interface ReportFlags extends SelectionFlags, S3Flags {
+  readonly out: string
+  readonly title?: string
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+}
+
+/** @returns the exit code */
+export async function report(paths: readonly string[], flags: ReportFlags, signal: AbortSignal): Promise<number> {
+  const { out, title, checkLevel, threads, memory } = flags
+  if (paths.length > 2) throw new UsageError(`expected one trial or two that are compared, got ${paths.length}`)
+  expectS3(flags, paths)
+  if (out !== '-') await expectReplaceableIn(paths, out)
+  const trials: Trial[] = []
+  const progress = new Progress(false, 'rows')
+  try {
+    for (const path of paths) trials.push(await createTrial(path, openOptions(path, flags)))
+    const page = await reportHtml(trials, {
+      ...selectionOf(flags),
+      ...(title !== undefined && { title }),
+      ...(checkLevel && { checkLevel }),
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      version: VERSION,
+      signal,
+      onProgress: done => progress.update(done),
+    })
+    progress.stop()
+    for (const trial of trials) for (const message of unscannedSteps(trial, flags, page.values > 0)) note(message)
+    if (page.values === 0 && isSelective(flags)) {
+      note(nothingSelected(trials[0]!, flags))
+      return EXIT.query
+    }
+    await writeTo(out === '-' ? undefined : out, output => output.writeBytes(Buffer.from(page.html)), { signal })
+    for (const problem of page.problems) note(problem)
+    if (out !== '-') note(`${counted(page.values, 'tensor value')}, ${bytesText(page.html.length)}, in ${out}`)
+    return page.problems.length > 0 ? EXIT.format : EXIT.ok
+  } finally {
+    progress.stop()
+    for (const trial of trials) await trial.close()
+  }
+}

@@ -1,0 +1,55 @@
+/** Colours that the colour-blind can tell apart: viridis for sizes, purple to orange for signs (ColorBrewer), Okabe and Ito's for the rest. */
+
+import { scale } from '@observablehq/plot'
+
+const SHADES = 256
+
+export type Scheme = 'viridis' | 'cividis' | 'PuOr'
+
+const tables = new Map<Scheme, Uint32Array>()
+
+/** 256 colours as the pixels of an image. */
+export function shades(scheme: Scheme): Uint32Array {
+  let table = tables.get(scheme)
+  if (table === undefined) {
+    const color = scale({ color: { type: 'linear', scheme, domain: [0, SHADES - 1] } })
+    table = Uint32Array.from({ length: SHADES }, (_, i) => pixelOf(String(color.apply(i))))
+    tables.set(scheme, table)
+  }
+  return table
+}
+
+function pixelOf(color: string): number {
+  const hex = /^#(..)(..)(..)$/
+    .exec(color)
+    ?.slice(1)
+    .map(digits => Number.parseInt(digits, 16))
+  const [red = 0, green = 0, blue = 0] = hex ?? color.match(/\d+/g)!.map(Number)
+  return pixel(red, green, blue)
+}
+
+/** As ImageData has it on all machines of today, which are little-endian. */
+export function pixel(red: number, green: number, blue: number, alpha = 255): number {
+  return ((alpha << 24) | (blue << 16) | (green << 8) | red) >>> 0
+}
+
+/** A gradient of the scheme for a legend. */
+export function gradientOf(scheme: Scheme): string {
+  const stops = Array.from(shades(scheme).filter((_, i) => i % 15 === 0)).map(
+    color => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`,
+  )
+  return `linear-gradient(to right, ${stops.join(', ')})`
+}
+
+/** Of trials, workers and modes, in this order: on paper and by day. style.css has those of the night. */
+const LINE_COLORS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f7f7f', '#b3a100'] as const
+
+/** As CSS has it, which knows night from day. */
+export function lineColor(i: number): string {
+  return `var(--line-${i % LINE_COLORS.length})`
+}
+
+/** A text with the colours themselves, to be read without the page's CSS. */
+export function withColors(text: string): string {
+  return text.replace(/var\(--line-(\d)\)/g, (_, i: string) => LINE_COLORS[Number(i)]!)
+}

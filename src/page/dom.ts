@@ -1,0 +1,52 @@
+/** Elements, in few words. Texts are texts: none of them is read as HTML. */
+
+type Child = Node | string | null
+
+/** Attributes, and `on…` listeners. */
+type Attributes = Readonly<Record<string, string | number | boolean | null | ((event: Event) => void)>>
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag)
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') element.addEventListener(name.slice(2), value)
+    else if (value === true) element.setAttribute(name, '')
+    else if (value !== null && value !== false) element.setAttribute(name, String(value))
+  }
+  element.append(...children.filter(child => child !== null))
+  return element
+}
+
+/** A term, which its title explains. */
+export function term(text: string, meaning: string): HTMLElement {
+  return h('abbr', { title: meaning, tabindex: 0 }, text)
+}
+
+/** A list to choose from. */
+export function choice<T extends string>(
+  label: string,
+  values: readonly (readonly [value: T, text: string])[],
+  chosen: T,
+  onChoose: (value: T) => void,
+): HTMLElement {
+  const select = h(
+    'select',
+    { onchange: event => onChoose((event.target as HTMLSelectElement).value as T) },
+    ...values.map(([value, text]) => h('option', { value, selected: value === chosen }, text)),
+  )
+  return h('label', { class: 'choice' }, h('span', {}, label), select)
+}
+
+/** Saves a text as a file. */
+export function save(name: string, type: string, content: BlobPart): void {
+  const url = URL.createObjectURL(new Blob([content], { type }))
+  h('a', { href: url, download: name }).click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}
+
+export function button(text: string, onclick: () => void, attributes: Attributes = {}): HTMLButtonElement {
+  return h('button', { type: 'button', ...attributes, onclick }, text)
+}

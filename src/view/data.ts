@@ -1,0 +1,134 @@
+/** What a report's page is given: plain JSON. The page knows nothing else (src/page). */
+
+import type { Mode, StatisticName } from '../types.js'
+
+/** What a report shows of a tensor at a step. */
+export const SHOWN_STATISTICS = [
+  'abs_mean',
+  'mean',
+  'std',
+  'min',
+  'max',
+  'l2',
+  'abs_max',
+  'nan_count',
+  'inf_count',
+  'zero_count',
+  'sum',
+  'variance',
+  'prod',
+  'l1',
+  'abs_min',
+  'abs_std',
+  'abs_variance',
+  'abs_sum',
+  'abs_prod',
+  'abs_l1',
+  'abs_l2',
+  'count',
+] as const satisfies readonly StatisticName[]
+
+export type ShownStatistic = (typeof SHOWN_STATISTICS)[number]
+
+/** Numbers, by their bytes: all first ones, all second ones, …, compressed by deflate (RFC 1951), in base64. */
+export interface PackedNumbers {
+  readonly type: 'float64' | 'float32' | 'uint8'
+  readonly length: number
+  readonly base64: string
+}
+
+/** A statistic of every series, one series after the other. */
+export interface PackedColumn {
+  readonly name: ShownStatistic
+  /** Every so many steps, from the first on. 1: all of them. */
+  readonly every: number
+  /** Whether the numbers are those of a scan, to the last digit. */
+  readonly isExact: boolean
+  /** NaN where there is no number; a NaN that a tensor has differs in its lowest bit. */
+  readonly numbers: PackedNumbers
+}
+
+/** What is known of a series at a step. */
+export const STATES = ['missing', 'present', 'failed'] as const
+
+/** What kind of tensor it is, as far as collections and names tell. */
+export const KINDS = ['losses', 'metrics', 'gradients', 'weights', 'biases', 'outputs', 'inputs', 'other'] as const
+export type Kind = (typeof KINDS)[number]
+
+export interface TensorView {
+  readonly name: string
+  readonly kind: Kind
+  /** Null if it is not known. */
+  readonly dtype: string | null
+  /** At the first step. Null if it is not known. */
+  readonly shape: readonly number[] | null
+}
+
+/** What one worker saved of a tensor. */
+export interface SeriesView {
+  /** Index into the tensors. */
+  readonly tensor: number
+  /** Index into the workers. */
+  readonly worker: number
+}
+
+/** The distribution of a series' elements at some of its steps. */
+export interface RidgeView {
+  readonly series: number
+  /** Indices into the steps. */
+  readonly steps: readonly number[]
+  readonly low: number
+  readonly high: number
+  readonly bins: number
+  /** The share of the elements in each bin, of the largest share: 0 to 255, one step after the other. */
+  readonly shares: PackedNumbers
+}
+
+export interface FindingView {
+  readonly rule: string
+  /** Index into the steps. */
+  readonly step: number
+  /** Index into the tensors; null: the step as a whole. */
+  readonly tensor: number | null
+  readonly worker: string | null
+  readonly message: string
+  /** The index of the finding it follows from; null: it is a cause. */
+  readonly cause: number | null
+}
+
+export interface TrialView {
+  readonly name: string
+  readonly path: string
+  /** Whether the job has said that it ended. */
+  readonly isEnded: boolean
+  readonly steps: readonly number[]
+  /** Of each step: an index into `modes`, and its number within the mode. */
+  readonly modes: readonly Mode[]
+  readonly mode: readonly number[]
+  readonly modeStep: readonly number[]
+  readonly workers: readonly string[]
+  readonly collections: readonly { readonly name: string; readonly size: number }[]
+  readonly tensors: readonly TensorView[]
+  readonly series: readonly SeriesView[]
+  /** For each series and step an index into STATES. */
+  readonly states: PackedNumbers
+  readonly columns: readonly PackedColumn[]
+  readonly ridges: readonly RidgeView[]
+  /** In the order of their steps. */
+  readonly findings: readonly FindingView[]
+  /** How many there are; more than are listed where they are very many. */
+  readonly findingCount: number
+  /** The rules that judged. */
+  readonly rules: readonly string[]
+  /** What could not be read, in a sentence each. */
+  readonly problems: readonly string[]
+  readonly values: number
+  readonly readBytes: number
+}
+
+export interface ReportData {
+  readonly version: string
+  readonly title: string
+  /** One, or two that are compared. */
+  readonly trials: readonly TrialView[]
+}

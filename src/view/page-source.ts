@@ -1,0 +1,6 @@
+/** The page that shows a report, in one piece: make-page.mjs writes what is declared here, out of src/page. */
+
+export declare const SCRIPT: string
+export declare const STYLE: string
+/** Of the packages that are in it. */
+export declare const LICENSES: string

@@ -1,0 +1,31 @@
+/** A trial whose names mean harm to a page. */
+
+import { TrialWriter } from '../../fixtures/event-writer.js'
+
+export const HOSTILE_NAMES = [
+  '</script><script>document.title="harmed"</script>',
+  '"><img src=x onerror="document.title=\'harmed\'">',
+  "');document.title='harmed';//",
+  '<!--<script>',
+  'gradient/\u202egnp.exe',
+  'weight\u0000\u001b[31m\n\u2028',
+  '__proto__',
+  'constructor',
+  '&lt;b&gt;',
+  `gradient/${'long'.repeat(1000)}`,
+  'gradient/层.权重 ✓',
+]
+
+export function writeHostile(directory: string): void {
+  const writer = new TrialWriter(directory)
+  for (let step = 0; step < 4; step++) {
+    const tensors = HOSTILE_NAMES.map((name, i) => ({
+      name,
+      dtype: 'float32' as const,
+      shape: [3],
+      values: [i, step, i === 2 ? Number.NaN : -1],
+    }))
+    writer.step({ step, tensors })
+  }
+  writer.end()
+}

@@ -1,0 +1,201 @@
+/** What the file of a report holds: the numbers of a scan, the findings of the rules, and nothing that a name can run. */
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import {
+  createTrial,
+  diagnose,
+  evaluate,
+  REDUCTIONS,
+  type ReportOptions,
+  RuleRegistry,
+  reportHtml,
+  type ScanRow,
+  type Trial,
+} from '#dist/index.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { uniform } from '../../fixtures/random.js'
+import { ROOT } from '../support/golden.js'
+import { scratchDirectory } from '../support/scratch.js'
+import { dataOf, unpacked } from './data.js'
+import { HOSTILE_NAMES, writeHostile } from './hostile.js'
+
+const TRIALS = join(ROOT, 'fixtures/trials')
+const scratch = scratchDirectory('report')
+const open = (path: string) => createTrial(path, { requireCollections: false, refresh: 'manual' })
+
+const opened: Trial[] = []
+afterAll(() => Promise.all(opened.map(trial => trial.close())))
+
+async function reportOf(path: string, options?: ReportOptions) {
+  const trial = await open(path)
+  opened.push(trial)
+  const report = await reportHtml(trial, options)
+  return { trial, report, data: dataOf(report.html) }
+}
+
+describe.each(readdirSync(TRIALS))('of %s', name => {
+  it('has every number of a scan, to the bit, and says where there is none', async () => {
+    const { trial, report, data } = await reportOf(join(TRIALS, name))
+    const [shown] = data.trials
+    const states = unpacked(shown!.states).numbers
+    const columns = new Map(shown!.columns.map(({ name, numbers }) => [name, unpacked(numbers)]))
+    const count = shown!.steps.length
+    let values = 0
+    const seen = new Set<number>()
+    for await (const row of trial.scan()) {
+      const series = shown!.series.findIndex(
+        ({ tensor, worker }) => shown!.tensors[tensor]!.name === row.tensor && shown!.workers[worker] === row.worker,
+      )
+      const step = shown!.steps.indexOf(row.step)
+      const at = series * count + step
+      seen.add(at)
+      values++
+      expect(states[at], `${row.tensor} at ${row.step}`).toBe(row.error ? 2 : 1)
+      expect(shown!.modes[shown!.mode[step]!]).toBe(row.mode)
+      expectNumbers(row, at, columns)
+    }
+    expect(report.values).toBe(values)
+    // Nothing else is there.
+    for (const [at, state] of states.entries()) if (!seen.has(at)) expect(state).toBe(0)
+    for (const { isThere } of columns.values()) expect(isThere.every((is, at) => !is || seen.has(at))).toBe(true)
+  })
+
+  it('has what the rules find, causes and all', async () => {
+    const { trial, data } = await reportOf(join(TRIALS, name))
+    const [shown] = data.trials
+    const { rules } = new RuleRegistry().all(trial)
+    const { findings } = await evaluate(rules, { follow: false })
+    const expected = diagnose(trial, findings).map(({ name: rule, step, tensor, cause, message }) => ({
+      rule,
+      step,
+      tensor,
+      cause,
+      message,
+    }))
+    const got = shown!.findings.map(({ rule, step, tensor, cause, message }) => ({
+      rule,
+      step: shown!.steps[step],
+      tensor: tensor === null ? null : shown!.tensors[tensor]!.name,
+      cause,
+      message,
+    }))
+    expect(got).toEqual(expected)
+  })
+})
+
+function expectNumbers(row: ScanRow, at: number, columns: ReadonlyMap<string, ReturnType<typeof unpacked>>): void {
+  for (const name of REDUCTIONS) {
+    const value = row.reductions[name]
+    const column = columns.get(name)
+    const isNumber = typeof value === 'number'
+    expect(column?.isThere[at] ?? false, `${name} of ${row.tensor} at ${row.step}`).toBe(isNumber)
+    if (isNumber) expect(column!.numbers[at], `${name} of ${row.tensor} at ${row.step}`).toBe(value)
+  }
+}
+
+describe('a report', () => {
+  it('is the same each time, and names no address that it would load from', async () => {
+    const [one, two] = [await reportOf(join(TRIALS, 'mlp-vanishing')), await reportOf(join(TRIALS, 'mlp-vanishing'))]
+    expect(one.report.html).toBe(two.report.html)
+    const urls = one.report.html.split('</html>')[0]!.match(/(?:https?:)?\/\/[\w.-]+\.\w+[^\s"'<>)]*/g) ?? []
+    expect(urls.filter(url => !url.includes('www.w3.org/'))).toEqual([])
+    expect(one.report.html).toMatch(/default-src 'none'; script-src 'sha256-[\w+/=]+'; style-src/)
+  })
+
+  it('of two trials has both, and a title', async () => {
+    const trials = [await open(join(TRIALS, 'mlp-vanishing')), await open(join(TRIALS, 'mlp-all-zero'))]
+    opened.push(...trials)
+    const { html } = await reportHtml(trials, { title: 'a <b> & "c"' })
+    expect(dataOf(html).trials.map(({ name }) => name)).toEqual(['mlp-vanishing', 'mlp-all-zero'])
+    expect(html).toContain('<title>a &lt;b> &amp; &quot;c&quot; – trialscan</title>')
+  })
+
+  it('takes what a scan takes, and shows that alone', async () => {
+    const { data } = await reportOf(join(TRIALS, 'mlp-vanishing'), {
+      collection: 'gradients',
+      mode: 'TRAIN',
+      steps: { only: [0, 20] },
+    })
+    const [shown] = data.trials
+    expect(shown!.tensors.every(({ kind }) => kind === 'gradients')).toBe(true)
+    expect(shown!.steps).toEqual([0, 20])
+    expect(unpacked(shown!.states).numbers.every(state => state === 1)).toBe(true)
+  })
+
+  it('draws distributions whose shares are those of the elements', async () => {
+    const path = join(scratch, 'ridge')
+    const writer = new TrialWriter(path)
+    const random = uniform(1)
+    for (let step = 0; step < 100; step++) {
+      const values = Array.from({ length: 4000 }, () => (random() + random() + random()) * (1 + step / 100))
+      writer.step({ step, tensors: [{ name: 'weight', dtype: 'float32', shape: [4000], values }] })
+    }
+    writer.end()
+    const { data } = await reportOf(path)
+    const [ridge] = data.trials[0]!.ridges
+    expect(ridge!.steps).toHaveLength(48)
+    expect([ridge!.steps[0], ridge!.steps.at(-1)]).toEqual([0, 99])
+    const shares = unpacked(ridge!.shares).numbers
+    // Of three numbers the sum lies half below 1.5; the bins are equal.
+    const first = shares.slice(0, ridge!.bins)
+    const sum = first.reduce((total, share) => total + share, 0)
+    const width = (ridge!.high - ridge!.low) / ridge!.bins
+    const below = first.reduce((total, share, bin) => total + (ridge!.low + (bin + 0.5) * width < 1.5 ? share : 0), 0)
+    expect(below / sum).toBeCloseTo(0.5, 1)
+    expect(Math.max(...shares)).toBe(255)
+  })
+
+  it('of names that mean harm holds them as they are, and lets none of them out', async () => {
+    const path = join(scratch, 'hostile')
+    writeHostile(path)
+    const { report, data } = await reportOf(path)
+    expect(data.trials[0]!.tensors.map(({ name }) => name).sort()).toEqual([...HOSTILE_NAMES].sort())
+    expect(report.html.match(/<\/script>/g)).toHaveLength(2)
+    expect(report.html).not.toContain('<img')
+  })
+
+  it('of very many numbers rounds them to three digits, and stays small', async () => {
+    const path = join(scratch, 'many')
+    const writer = new TrialWriter(path)
+    const random = uniform(2)
+    for (let step = 0; step < 250; step++) {
+      const tensors = Array.from({ length: 200 }, (_, i) => ({
+        name: `layer${i}.weight`,
+        dtype: 'float32' as const,
+        shape: [2],
+        values: [random() * 10 ** ((i % 20) - 10), i === 3 && step === 0 ? Number.NaN : random()],
+      }))
+      writer.step({ step, tensors })
+    }
+    writer.end()
+    const { trial, report, data } = await reportOf(path)
+    expect(report.html.length).toBeLessThan(5e6)
+    const [shown] = data.trials
+    const column = shown!.columns.find(({ name }) => name === 'abs_mean')!
+    expect([column.isExact, column.every]).toEqual([true, 1])
+    const other = shown!.columns.find(({ name }) => name === 'std')!
+    expect(other.isExact).toBe(false)
+    const { numbers, isThere } = unpacked(other.numbers)
+    const kept = Math.ceil(250 / other.every)
+    let checked = 0
+    for await (const { tensor, step, reductions } of trial.scan({ reductions: ['std'] })) {
+      if (step % other.every !== 0) continue
+      const at = shown!.tensors.findIndex(({ name }) => name === tensor) * kept + step / other.every
+      expect(isThere[at]).toBe(true)
+      if (Number.isNaN(reductions.std)) expect(numbers[at]).toBeNaN()
+      else expect(Math.abs(numbers[at]! / (reductions.std as number) - 1)).toBeLessThan(1 / 1024)
+      checked++
+    }
+    expect(checked).toBe(200 * kept)
+  }, 60_000)
+
+  it.each([
+    [[], 'reportHtml: expected one trial or two, got 0'],
+    [[1], 'reportHtml: expected trials, got "1"'],
+    [[1, 2, 3], 'reportHtml: expected one trial or two, got 3'],
+  ])('is of trials: %j', async (given, message) => {
+    await expect(reportHtml(given as never)).rejects.toThrow(message)
+  })
+})

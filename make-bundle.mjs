@@ -10,14 +10,16 @@ const OUT = 'dist/bundle'
 const packages = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).dependencies)
 
 /** A module that is made one file with the package that it alone imports, whose many files take long to open. */
-const WITH_PACKAGE = /[\\/]dist[\\/]table[\\/]parquet[\\/]parquet\.js$/
+const WITH_PACKAGE = /[\\/]dist[\\/](table[\\/]parquet[\\/]parquet|serve[\\/]http|view[\\/]samples[\\/]umap)\.js$/
 const inlined = []
 
 /** Leaves other modules to Rollup, so that there is one of each. */
 const withoutOthers = {
   name: 'without-others',
   setup({ onResolve }) {
-    onResolve({ filter: /^\.\.\/\.\.\// }, ({ path }) => ({ path, external: true }))
+    onResolve({ filter: /^\.\.\/\.\.\// }, ({ path, importer }) =>
+      importer.includes('node_modules') ? null : { path, external: true },
+    )
   },
 }
 

@@ -7,7 +7,8 @@ const LONG = 'test/**/*.long.test.ts'
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
   'test/{background,deploy,examples,fixtures,large,modes-apart,same-answers,walk}.test.ts',
-  'test/cli/{dump,formats,sql,steps,top,trials}.test.ts',
+  'test/cli/{dump,formats,picture,report,sql,steps,summary,top,trials}.test.ts',
+  'test/diff/noise.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
   'test/repair/{fuzz,repair}.test.ts',
@@ -15,7 +16,9 @@ const THOROUGH = [
   'test/store/s3-faults.test.ts',
   'test/verify/behind-damage.test.ts',
   'test/view/page.test.ts',
+  'test/serve/page.test.ts',
   'test/web/{bundlers,chromium}.test.ts',
+  'test/write/crash.test.ts',
 ]
 
 /** `npm test` runs the first, `npm run test:all` all three. */

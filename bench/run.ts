@@ -15,6 +15,7 @@ import { calls } from './definitions/calls.js'
 import { cli } from './definitions/cli.js'
 import { crc32c } from './definitions/crc32c.js'
 import { decode } from './definitions/decode.js'
+import { diff } from './definitions/diff.js'
 import { kernels } from './definitions/kernels.js'
 import { moments } from './definitions/moments.js'
 import { open } from './definitions/open.js'
@@ -25,6 +26,8 @@ import { several } from './definitions/several.js'
 import { sketch } from './definitions/sketch.js'
 import { table } from './definitions/table.js'
 import { verify } from './definitions/verify.js'
+import { view } from './definitions/view.js'
+import { write } from './definitions/write.js'
 import * as native from './engines/native.js'
 import * as numpy from './engines/numpy.js'
 import { manifest } from './package.js'
@@ -47,6 +50,9 @@ const DEFINITIONS: readonly Definition[] = [
   cli,
   several,
   table,
+  diff,
+  write,
+  view,
   s3,
 ]
 

@@ -9,11 +9,13 @@ import { FLOAT16 } from './engines/plain-js.js'
 import { scratchPath } from './scratch.js'
 
 /**
- * large, many, steps, huge: as fixtures/make.ts tells; small: 1 MB; tiny: 2,500 steps as in steps; tenfold: large as if ten workers had saved it; the others:
+ * large, many, steps, huge: as fixtures/make.ts tells; large again and otherwise: the same bytes, and other numbers; small: 1 MB; tiny: 2,500 steps as in steps; tenfold: large as if ten workers had saved it; the others:
  * a part of large, by eight workers, without payload checksums, or of another dtype.
  */
 export type TrialName =
   | 'large'
+  | 'large again'
+  | 'large otherwise'
   | 'many'
   | 'steps'
   | 'huge'
@@ -59,6 +61,10 @@ function make(name: TrialName, dir: string, quick: boolean): Made {
   switch (name) {
     case 'large':
       return makeLarge(dir, { steps: quick ? 2 : 5, scale: quick ? 0.25 : 1, checksum })
+    case 'large again':
+      return repeatWorker(trial('large', quick), dir, 1)
+    case 'large otherwise':
+      return makeLarge(dir, { steps: quick ? 2 : 5, scale: quick ? 0.25 : 1, checksum, seed: 7 })
     case 'many':
       return makeMany(dir, { steps: quick ? 50 : 1000, checksum })
     case 'steps':

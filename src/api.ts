@@ -2,6 +2,7 @@
 
 export type { StepState } from './catalog/state.js'
 export { type StepRange, type StepSelection, type StepSlice, selectSteps } from './catalog/step-selection.js'
+export { parseSteps } from './catalog/step-text.js'
 export type { Waiting, WaitOptions } from './catalog/wait.js'
 export type { KnownMoments } from './engine/border/abi.js'
 export {
@@ -44,7 +45,7 @@ export * as rowText from './job/row.js'
 export type { DataOf, ElementsOf, NumericArray, TensorData } from './job/tensor/data.js'
 export type { AxisIndex, AxisSlice } from './job/tensor/indices.js'
 export type { ElementOf, Nested, TensorValue, ValueOf } from './job/tensor-value.js'
-export type { Activity, ChannelSums, Question } from './measure/question.js'
+export type { Activity, ChannelSums, Question, TensorDifference } from './measure/question.js'
 export type { TensorAtStep } from './measure/tensor-at-step.js'
 export {
   type Action,
@@ -65,6 +66,7 @@ export {
   ClassImbalance,
   Confusion,
   DeadRelu,
+  DivergesFrom,
   ExplodingTensor,
   FeatureImportanceOverweight,
   LossNotDecreasing,

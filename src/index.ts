@@ -1,6 +1,34 @@
 /** The public API on Node.js: re-exports only. */
 
 export * from './api.js'
+export type { Bisection } from './diff/bisect.js'
+export type { DifferenceAt, DifferenceKind } from './diff/comparison.js'
+export {
+  type DiffOptions,
+  type DiffWorkersOptions,
+  diff,
+  diffWorkers,
+  type TrialDiff,
+} from './diff/diff.js'
+export {
+  type NearOverflow,
+  type NonFiniteOrigin,
+  type NonFiniteTrace,
+  type TraceOptions,
+  traceNonFinite,
+} from './diff/non-finite/trace.js'
+export type { Partition } from './diff/pairing.js'
+export type {
+  AffectedSlices,
+  NonFiniteClass,
+  NonFiniteKind,
+  NonFiniteRecord,
+  RecordPlaceInTime,
+} from './diff/records.js'
+export type { NameSuggestion } from './diff/suggest.js'
+export { DIFFERENCE_COLUMNS, DifferenceTable } from './diff/table.js'
+export type { TensorMap } from './diff/tensor-map.js'
+export type { TrendDeparture } from './diff/trend.js'
 export { type EstimateOptions, estimateFleet, type FleetEstimate } from './fleet/estimate.js'
 export { type FleetStatus, fleetStatus, mergedTable, type ShardStatus } from './fleet/merge.js'
 export { type PlaceOptions, PlanPlace, type ShardFailure, type ShardReport } from './fleet/place.js'
@@ -24,9 +52,11 @@ export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'
 export { type CommandOptions, commandAction } from './rule/action/action.js'
 export { parseActions } from './rule/action/action-json.js'
 export { maxThreads } from './runner/access.js'
+export { type ServeOptions, serveTrials, type TrialServer } from './serve/serve.js'
 export { OutputFile, type OutputFileOptions } from './store/local/output.js'
 export type { S3Credentials, S3Options } from './store/s3/spec.js'
 export { type ColumnKind, type ColumnValue, parseColumns, type RowColumn } from './table/columns.js'
+export { npyChunks } from './table/npy.js'
 export { type TableFormatName, type TableOptions, type TableSource, tableBytes } from './table/table.js'
 export { parseWhere, type RowFilter } from './table/where.js'
 export { type FindOptions, findTrials } from './trial/find.js'
@@ -34,4 +64,11 @@ export { trialFingerprint } from './trial/fingerprint.js'
 export { createTrial, openTrial, type TrialOptions } from './trial/open.js'
 export { type ReadValuesOptions, readValues, type SavedValue } from './trial/values.js'
 export { type VerifyOptions, verifyTrial } from './verify/verify.js'
+export { type NotFinite, type OverviewLine, type TrialOverview, trialOverview } from './view/overview.js'
 export { type Report, type ReportOptions, reportHtml } from './view/report.js'
+export type { CollectionOptions, Framework } from './write/collections.js'
+export { createWriterFromJson, type HookConfig, parseHookConfig } from './write/hook-config.js'
+export type { RecordOptions, SaveOptions, ScalarOptions, WriterOptions } from './write/options.js'
+export type { ReductionConfigOptions, SaveConfigOptions, SaveSteps } from './write/save-config.js'
+export type { ElementOptions, NestedElements, RemoteTensor, SavableValue } from './write/values.js'
+export { createWriter, TrialWriter } from './write/writer.js'

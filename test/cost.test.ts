@@ -177,6 +177,6 @@ describe('the package', () => {
     })
     const packages = new Set(loaded.flatMap(url => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []))
     for (const name of packages) expect(['@assemblyscript/loader', 'commander', 'picocolors', 're2js']).toContain(name)
-    expect(loaded.filter(url => !url.includes('node_modules')).length).toBeLessThanOrEqual(12)
+    expect(loaded.filter(url => !url.includes('node_modules')).length).toBeLessThanOrEqual(13)
   })
 })

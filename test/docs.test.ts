@@ -40,6 +40,7 @@ function exampleOf(page: string): string {
 it.each(['README.md', ...pages].filter(page => exampleOf(page) !== ''))('%s', async page => {
   const code = exampleOf(page)
     .replaceAll('/data/my-training', JSON.stringify(trial).slice(1, -1))
+    .replaceAll("'./my-run'", JSON.stringify(join(scratch, 'my-run')))
     .replaceAll("'trialscan/kernels'", JSON.stringify(pathToFileURL(join(ROOT, 'dist/kernels.js')).href))
     .replaceAll("'trialscan'", JSON.stringify(pathToFileURL(join(ROOT, 'dist/index.js')).href))
   const file = join(scratch, `${page.replaceAll('/', '-')}.ts`)

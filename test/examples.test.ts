@@ -1,5 +1,6 @@
 /** The rules of examples/, on real trials: alone and in one pass, held against plain loops over the values. */
 
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,6 +27,7 @@ import { VanishingGradientRule } from '../examples/VanishingGradientRule.js'
 import { WeightRatio } from '../examples/WeightRatio.js'
 import { TrialWriter } from '../fixtures/event-writer.js'
 import { isRequired, ROOT } from './support/golden.js'
+import { writeSamples } from './view/samples.js'
 
 const fixture = (name: string): string => join(ROOT, 'fixtures/trials', name)
 const SHARED = join(ROOT, '../shared/trials')
@@ -317,5 +319,31 @@ describe('VanishingGradientRule', () => {
     const both = await evaluate([new VanishingGradientRule(trial), new GradientsAcrossLayers(trial)])
     expect(alone.stats.readBytes).toBeGreaterThan(0)
     expect(both.stats.readBytes).toBe(alone.stats.readBytes)
+  })
+})
+
+describe('the notebooks as one command each', () => {
+  const script = (name: string, ...args: string[]) =>
+    execFileSync(join(ROOT, 'examples', name), args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+
+  it('draw activations, gradients and weights of two trainings side by side', () => {
+    const out = join(scratch, 'tensor-analysis.html')
+    script('tensor-analysis.sh', fixture('mlp-vanishing'), fixture('mlp-all-zero'), out)
+    const html = readFileSync(out, 'utf8')
+    expect(html).toContain('<title>Good and bad initialisation – trialscan</title>')
+    expect(html).toContain('gradient/DeepSigmoid_hidden.7.weight')
+  })
+
+  it('draw samples in the bottleneck, with labels, beside reconstructions', () => {
+    const [trial, out] = [join(scratch, 'samples'), join(scratch, 'autoencoder.html')]
+    writeSamples(trial)
+    script('autoencoder.sh', trial, 'bottleneck_output', out)
+    const [, json] = /<script id="data" type="application\/json">(.*?)<\/script>/s.exec(readFileSync(out, 'utf8'))!
+    const { embedding } = JSON.parse(json!).trials[0]
+    expect(embedding).toMatchObject({
+      tensor: 'bottleneck_output_0',
+      labels: 'labels',
+      reconstructions: 'Net_output_0',
+    })
   })
 })

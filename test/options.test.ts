@@ -3,6 +3,7 @@
  * type. The calls are taken from what is exported, so that none is forgotten.
  */
 
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -52,11 +53,19 @@ const value = {
   bytes: new Uint8Array(4),
 } as const
 
+let writers = 0
+
 /** Every call that takes options, as it calls itself in errors. */
 const CALLS: Readonly<Record<string, Call>> = {
   createTrial: options => createTrial(directory, options),
   openTrial: options => trialscan.openTrial(directory, options),
   allclose: options => trialscan.allclose(value, value, options),
+  createWriterFromJson: options => {
+    const file = join(scratch, `hook-${writers++}.json`)
+    writeFileSync(file, JSON.stringify({ LocalPath: join(scratch, `writer-${writers++}`) }))
+    return trialscan.createWriterFromJson(file, options)
+  },
+  createWriter: options => trialscan.createWriter(join(scratch, `writer-${writers++}`), options),
   'OutputFile.create': options => trialscan.OutputFile.create(join(scratch, 'output'), options),
   evaluate: options => trialscan.evaluate(rule, options),
   invokeRule: options => trialscan.invokeRule(rule, options),
@@ -72,6 +81,16 @@ const CALLS: Readonly<Record<string, Call>> = {
   planFleet: options => trialscan.planFleet([trial], options),
   estimateFleet: options => trialscan.estimateFleet(plan.plan, options),
   reportHtml: options => trialscan.reportHtml(trial, options),
+  diff: options => trialscan.diff(trial, trial, options),
+  diffWorkers: options => trialscan.diffWorkers(trial, options),
+  traceNonFinite: options => trialscan.traceNonFinite(trial, options),
+  trialOverview: options => trialscan.trialOverview(trial, options),
+  serveTrials: async options => {
+    const isGiven = options === undefined || Object.getPrototypeOf(options ?? 0) === Object.prototype
+    const free = isGiven ? Object.assign({ port: 0 }, options) : options
+    const server = await trialscan.serveTrials(directory, free)
+    await server.close()
+  },
   runShard: options => trialscan.runShard(plan, 0, options),
   'PlanPlace.open': options => trialscan.PlanPlace.open(join(scratch, 'plan'), options),
   'PlanPlace.create': options => trialscan.PlanPlace.create(join(scratch, 'plan'), plan.plan, options),
@@ -105,6 +124,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   'reqTensors.add': options => rule.reqTensors.add(tensor.name, [step], options),
   'reqTensors.fetch': options => rule.reqTensors.fetch(options),
   'tensorAtStep.allclose': options => at().allclose(at(), options),
+  'tensorAtStep.difference': options => at().difference(at(), options),
 }
 
 /** Members that take no options: none at all, or only what is told one by one. */
@@ -119,9 +139,12 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'mergedTable',
     'momentsOf',
     'noRefresh',
+    'npyChunks',
     'parseActions',
+    'parseHookConfig',
     'parseColumns',
     'parseReductions',
+    'parseSteps',
     'parseWhere',
     'refresh',
     'selectSteps',
@@ -173,12 +196,14 @@ it('every exported call is known here', () => {
     .map(({ name }) => name)
   expect(others.sort()).toEqual([
     'Diagnosis',
+    'DifferenceTable',
     'Distribution',
     'Moments',
     'OutputFile',
     'PlanPlace',
     'Rule',
     'RuleRegistry',
+    'TrialWriter',
   ])
   const known = [
     ...Object.keys(CALLS).filter(name => !name.includes('.') && name !== 'rule Plain'),

@@ -8,12 +8,23 @@ import type { Store } from '#dist/store/store.js'
 import { ReadAhead } from '#dist/worker/records/read-ahead.js'
 
 /** Byte i of a file is i modulo 251. */
+function fill(bytes: Uint8Array, startByte: number): number {
+  for (let i = 0; i < bytes.length; i++) bytes[i] = (startByte + i) % 251
+  return bytes.length
+}
+
+function atOnce(): Store {
+  const local = openStore({ kind: 'local', root: '/' })
+  const readInto = (_: string, startByte: number, into: Uint8Array) => fill(into, startByte)
+  return Object.assign(Object.create(local), { readInto }) as Store
+}
+
 function later(underWay: { now: number; most: number }, turns: () => number): Store {
   const local = openStore({ kind: 'local', root: '/' })
   const readLater = async (_: string, startByte: number, byteLength: number, view: () => Uint8Array) => {
     underWay.most = Math.max(underWay.most, ++underWay.now)
     for (let i = turns(); i >= 0; i--) await null
-    for (let i = 0; i < byteLength; i++) view()[i] = (startByte + i) % 251
+    fill(view(), startByte)
     underWay.now--
     return byteLength
   }
@@ -29,7 +40,7 @@ it('gives every read its own bytes', async () => {
       const underWay = { now: 0, most: 0 }
       const store = later(underWay, () => delays.next().value)
       const planned = lengths.map((byteLength, i) => ({ store, path: 'x', startByte: i * 7, byteLength }))
-      const reads = new ReadAhead(engine, planned, room)
+      const reads = new ReadAhead(engine, planned, { byteLength: room })
       for (const { startByte, byteLength } of planned) {
         const { window, available } = reads.next()
         expect(await available).toBe(byteLength)
@@ -45,11 +56,36 @@ it('gives every read its own bytes', async () => {
   )
 })
 
+it.each([true, false])('keeps the bytes of the read before, if it is asked to; at once: %s', async isAtOnce => {
+  const lengths = fc.array(fc.nat(300), { minLength: 2, maxLength: 40 })
+  const turns = fc.infiniteStream(fc.nat(9))
+  await fc.assert(
+    fc.asyncProperty(lengths, fc.nat(2000), turns, async (lengths, room, delays) => {
+      const engine = new Engine()
+      const store = isAtOnce ? atOnce() : later({ now: 0, most: 0 }, () => delays.next().value)
+      const planned = lengths.map((byteLength, i) => ({ store, path: 'x', startByte: i * 7, byteLength }))
+      const reads = new ReadAhead(engine, planned, { byteLength: room, keepsOne: true })
+      const windows = []
+      for (const [i, { startByte, byteLength }] of planned.entries()) {
+        const { window, available } = reads.next()
+        expect(await available).toBe(byteLength)
+        windows.push({ window, startByte, byteLength })
+        for (const one of windows.slice(Math.max(0, i - 1))) {
+          const expected = new Uint8Array(one.byteLength)
+          fill(expected, one.startByte)
+          expect(engine.view(one.window, one.byteLength)).toEqual(expected)
+        }
+      }
+    }),
+    { numRuns: 200 },
+  )
+})
+
 it('writes nothing once its job is over', async () => {
   const engine = new Engine()
   const store = later({ now: 0, most: 0 }, () => 5)
   const planned = [0, 1, 2].map(startByte => ({ store, path: 'x', startByte, byteLength: 10 }))
-  const reads = new ReadAhead(engine, planned, 100)
+  const reads = new ReadAhead(engine, planned, { byteLength: 100 })
   const { available } = reads.next()
   reads.end()
   await expect(available).rejects.toThrow('after its job had ended')

@@ -1,9 +1,9 @@
 // Sums of the elements of each channel, in float64.
 
-import { DTypeNumber } from '../../src/engine/border/abi'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
-import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
+import { widened, widenToFloat64 } from './widen'
 
 /** If there are few adjacent channels, they are spread over this many sums, since vectors need long runs. */
 const SPREAD: u32 = 512

@@ -4,12 +4,12 @@
 //
 // Two NaN are equal, as are two infinities of one sign: what a copy of a tensor holds does not differ from it.
 
-import { DifferenceRow, DTypeNumber } from '../../src/engine/border/abi'
+import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { makeComplex } from './difference'
-import { absMask, at, loadPair, sumAcross } from './lanes'
+import { absMask, at, sumAcross } from './lanes'
 import { get, set } from './moments/row'
-import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
+import { widened, widenToFloat64 } from './widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
 
@@ -32,8 +32,12 @@ export function compare(
   if (sizeA == 0 || sizeB == 0) return
   while (count > 0) {
     const n = min(count, WIDENED_ELEMENTS)
+    const before = load<u64>(row, DifferenceRow.maxAbsolute)
     compareBlock(dtypeA, a, dtypeB, b, n, scaleA, scaleB, row)
-    set(row, DifferenceRow.count, get(row, DifferenceRow.count) + n)
+    if (load<u64>(row, DifferenceRow.maxAbsolute) != before) {
+      set(row, DifferenceRow.largestBlock, get(row, DifferenceRow.count))
+    }
+    add(row, DifferenceRow.count, n)
     a += <usize>n * sizeA
     b += <usize>n * sizeB
     count -= n
@@ -50,10 +54,8 @@ function compareBlock(
   scaleB: f64,
   row: usize,
 ): void {
-  if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32) {
-    compareReal<f32>(a, b, n, row)
-    ulpsOfFloat32(a, b, n, row)
-    return multiply<f32>(a, b, n, scaleA, scaleB, row)
+  if (dtypeA == DTypeNumber.float32 && dtypeB == DTypeNumber.float32 && scaleA == 1 && scaleB == 1) {
+    if (compareFiniteFloat32(a, b, n, row)) return
   }
   widenToFloat64(dtypeA, a, n, widened)
   widenToFloat64(dtypeB, b, n, widenedB)
@@ -61,17 +63,18 @@ function compareBlock(
     if (!isComplex(dtypeA)) makeComplex(widened, n)
     if (!isComplex(dtypeB)) makeComplex(widenedB, n)
     compareComplex(n, row)
-    return multiply<f64>(widened, widenedB, 2 * n, scaleA, scaleB, row)
+    return multiply(2 * n, scaleA, scaleB, row)
   }
   if (dtypeA == dtypeB && dtypeA == DTypeNumber.int64) compareInt64<i64>(a, b, n, row)
   else if (dtypeA == dtypeB && dtypeA == DTypeNumber.uint64) compareInt64<u64>(a, b, n, row)
-  else compareReal<f64>(widened, widenedB, n, row)
+  else compareReal(n, row)
   if (dtypeA == dtypeB) {
-    if (dtypeA == DTypeNumber.float64) ulps<i64>(a, b, n, 0x7ff0000000000000, row)
+    if (dtypeA == DTypeNumber.float32) ulps<i32>(a, b, n, 0x7f800000, row)
+    else if (dtypeA == DTypeNumber.float64) ulps<i64>(a, b, n, 0x7ff0000000000000, row)
     else if (dtypeA == DTypeNumber.float16) ulps<i16>(a, b, n, 0x7c00, row)
     else if (dtypeA == DTypeNumber.bfloat16) ulps<i16>(a, b, n, 0x7f80, row)
   }
-  multiply<f64>(widened, widenedB, n, scaleA, scaleB, row)
+  multiply(n, scaleA, scaleB, row)
 }
 
 // ---------------------------------------------------------------------------------------------------- Differences
@@ -80,22 +83,23 @@ function compareBlock(
  * Two at a time. A quotient is computed only where it can be the largest so far: |a − b| ≥ largest · |b|, which rounding never
  * makes false when |a − b| / |b| is larger.
  */
-function compareReal<T>(a: usize, b: usize, n: u32, row: usize): void {
+function compareReal(n: u32, row: usize): void {
   const mask = absMask<f64>()
   let absolute = f64x2.splat(get(row, DifferenceRow.maxAbsolute))
   let relative = f64x2.splat(get(row, DifferenceRow.maxRelative))
   let nan = i64x2.splat(0)
   let equal = i64x2.splat(0)
-  const two: usize = 2 * sizeof<T>()
-  const end = a + <usize>(n >> 1) * two
-  let y = b
-  for (let x = a; x != end; x += two, y += two) {
-    const p = loadPair<T>(x)
-    const q = loadPair<T>(y)
+  let sums = f64x2.splat(0)
+  const end = widened + (<usize>(n >> 1) << 4)
+  let y = widenedB
+  for (let x = widened; x != end; x += 16, y += 16) {
+    const p = v128.load(x)
+    const q = v128.load(y)
     const same = v128.or(f64x2.eq(p, q), v128.and(f64x2.ne(p, p), f64x2.ne(q, q)))
     const apart = v128.andnot(v128.and(f64x2.sub(p, q), mask), same)
     const size = v128.and(q, mask)
     equal = i64x2.sub(equal, same)
+    sums = f64x2.add(sums, apart)
     nan = v128.or(nan, f64x2.ne(apart, apart))
     absolute = f64x2.pmax(absolute, apart)
     const larger = v128.andnot(f64x2.ge(apart, f64x2.mul(relative, size)), same)
@@ -105,12 +109,14 @@ function compareReal<T>(a: usize, b: usize, n: u32, row: usize): void {
   let maxAbsolute = max(f64x2.extract_lane(absolute, 0), f64x2.extract_lane(absolute, 1))
   let maxRelative = max(f64x2.extract_lane(relative, 0), f64x2.extract_lane(relative, 1))
   let isNan = v128.any_true(nan)
+  let sum = sumAcross<f64>(sums)
   if (n & 1) {
-    const p = <f64>load<T>(end)
-    const q = <f64>load<T>(y)
+    const p = load<f64>(end)
+    const q = load<f64>(y)
     if (!isSame(p, q)) {
       const apart = abs(p - q)
       unequal++
+      sum += apart
       isNan = isNan || isNaN(apart)
       if (apart > maxAbsolute) maxAbsolute = apart
       if (apart / abs(q) > maxRelative) maxRelative = apart / abs(q)
@@ -118,11 +124,118 @@ function compareReal<T>(a: usize, b: usize, n: u32, row: usize): void {
   }
   if (unequal > 0 && get(row, DifferenceRow.firstUnequal) < 0) {
     let first: u32 = 0
-    while (isSame(<f64>at<T>(a, first), <f64>at<T>(b, first))) first++
+    while (isSame(at<f64>(widened, first), at<f64>(widenedB, first))) first++
     set(row, DifferenceRow.firstUnequal, get(row, DifferenceRow.count) + first)
   }
   set(row, DifferenceRow.unequalCount, get(row, DifferenceRow.unequalCount) + unequal)
+  add(row, DifferenceRow.sumAbsolute, sum)
   keepLargest(row, maxAbsolute, maxRelative, isNan)
+}
+
+/**
+ * All that is asked of float32, four at a time, if there is no NaN or infinity among them: each such pair would need more than this.
+ * A quotient is computed only where it can be the largest so far, judged in float32: rounding keeps the order, so where |a − b|
+ * exceeds largest · |b|, its float32 is at least that of the product, the largest rounded down.
+ * @returns false, and nothing is added, if there is one
+ */
+function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
+  const mask = absMask<f64>()
+  const mask32 = absMask<f32>()
+  let maxRelative = get(row, DifferenceRow.maxRelative)
+  let relative = f32x4.splat(below(maxRelative))
+  let equals = i32x4.splat(0)
+  let distances = i32x4.splat(0)
+  let absolute = f64x2.splat(0)
+  let sums = absolute
+  let dots = absolute
+  let squaresA = absolute
+  let squaresB = absolute
+  let y = b
+  const end = a + (<usize>(n & ~3) << 2)
+  for (let x = a; x != end; x += 16, y += 16) {
+    const p = v128.load(x)
+    const q = v128.load(y)
+    const same = f32x4.eq(p, q)
+    equals = i32x4.sub(equals, same)
+    const size = v128.and(q, mask32)
+    const limit = f32x4.mul(relative, size)
+    if (v128.any_true(v128.andnot(f32x4.ge(v128.and(f32x4.sub(p, q), mask32), limit), same))) {
+      maxRelative = max(maxRelative, largestQuotient(x, y, 4))
+      relative = f32x4.splat(below(maxRelative))
+    }
+    distances = i32x4.max_u(distances, distances32(p, q, v128.and(p, mask32), size))
+    const p0 = f64x2.promote_low_f32x4(p)
+    const q0 = f64x2.promote_low_f32x4(q)
+    const p1 = f64x2.promote_low_f32x4(v128.shuffle<i32>(p, p, 2, 3, 2, 3))
+    const q1 = f64x2.promote_low_f32x4(v128.shuffle<i32>(q, q, 2, 3, 2, 3))
+    const apart0 = v128.and(f64x2.sub(p0, q0), mask)
+    const apart1 = v128.and(f64x2.sub(p1, q1), mask)
+    absolute = f64x2.pmax(absolute, f64x2.pmax(apart0, apart1))
+    sums = f64x2.add(sums, f64x2.add(apart0, apart1))
+    dots = f64x2.add(dots, f64x2.add(f64x2.mul(p0, q0), f64x2.mul(p1, q1)))
+    squaresA = f64x2.add(squaresA, f64x2.add(f64x2.mul(p0, p0), f64x2.mul(p1, p1)))
+    squaresB = f64x2.add(squaresB, f64x2.add(f64x2.mul(q0, q0), f64x2.mul(q1, q1)))
+  }
+  let equal = u32(sumAcross<i32>(equals))
+  let maxAbsolute = max(f64x2.extract_lane(absolute, 0), f64x2.extract_lane(absolute, 1))
+  let sum = sumAcross<f64>(sums)
+  let dot = sumAcross<f64>(dots)
+  let squareA = sumAcross<f64>(squaresA)
+  let squareB = sumAcross<f64>(squaresB)
+  for (let i: u32 = 0; i < (n & 3); i++) {
+    const p = <f64>at<f32>(end, i)
+    const q = <f64>at<f32>(y, i)
+    const apart = abs(p - q)
+    equal += u32(p == q)
+    maxAbsolute = max(maxAbsolute, apart)
+    sum += apart
+    dot += p * q
+    squareA += p * p
+    squareB += q * q
+  }
+  // What is not finite makes the sum so, as no sum of differences of finite float32 is.
+  if (!isFinite(sum)) return false
+  const unequal = n - equal
+  if (unequal > 0 && get(row, DifferenceRow.firstUnequal) < 0) {
+    let first: u32 = 0
+    while (at<f32>(a, first) == at<f32>(b, first)) first++
+    set(row, DifferenceRow.firstUnequal, get(row, DifferenceRow.count) + first)
+  }
+  const pair = i32x4.max_u(distances, v128.shuffle<i32>(distances, distances, 2, 3, 0, 1))
+  const distance = max(<u32>i32x4.extract_lane(pair, 0), <u32>i32x4.extract_lane(pair, 1))
+  set(row, DifferenceRow.maxUlps, max(get(row, DifferenceRow.maxUlps), <f64>distance))
+  ulps<i32>(end, y, n & 3, 0x7f800000, row)
+  keepLargest(row, maxAbsolute, max(maxRelative, largestQuotient(end, y, n & 3)), false)
+  add(row, DifferenceRow.unequalCount, unequal)
+  add(row, DifferenceRow.sumAbsolute, sum)
+  add(row, DifferenceRow.dot, dot)
+  add(row, DifferenceRow.squaresA, squareA)
+  add(row, DifferenceRow.squaresB, squareB)
+  return true
+}
+
+/** The largest |a − b| / |b| of unequal pairs. */
+function largestQuotient(a: usize, b: usize, n: u32): f64 {
+  let most: f64 = 0
+  for (let i: u32 = 0; i < n; i++) {
+    const x = <f64>at<f32>(a, i)
+    const y = <f64>at<f32>(b, i)
+    if (x != y) most = max(most, abs(x - y) / abs(y))
+  }
+  return most
+}
+
+// @ts-ignore: decorator
+@inline
+function add(row: usize, slot: DifferenceRow, more: f64): void {
+  set(row, slot, get(row, slot) + more)
+}
+
+/** A float32 below that, to judge by; of an infinity none can be larger. */
+// @ts-ignore: decorator
+@inline
+function below(x: f64): f32 {
+  return x == Infinity ? f32(Infinity) : <f32>min(x * (1 - 2.0 ** -23), <f64>f32.MAX_VALUE)
 }
 
 // @ts-ignore: decorator
@@ -146,6 +259,7 @@ function compareInt64<T>(a: usize, b: usize, n: u32, row: usize): void {
     if (x == y) continue
     const apart = <f64>(x > y ? <u64>x - <u64>y : <u64>y - <u64>x)
     countUnequal(row, i)
+    add(row, DifferenceRow.sumAbsolute, apart)
     maxAbsolute = max(maxAbsolute, apart)
     maxRelative = max(maxRelative, apart / abs(<f64>y))
   }
@@ -167,6 +281,7 @@ function compareComplex(n: u32, row: usize): void {
     // Parts that are equal infinities are not apart.
     const apart = Math.hypot(x == y ? 0 : x - y, xi == yi ? 0 : xi - yi)
     countUnequal(row, i)
+    add(row, DifferenceRow.sumAbsolute, apart)
     isNan = isNan || isNaN(x) || isNaN(xi) || isNaN(y) || isNaN(yi)
     maxAbsolute = max(maxAbsolute, apart)
     const relative = apart / Math.hypot(y, yi)
@@ -185,28 +300,13 @@ function countUnequal(row: usize, i: u32): void {
 // Floats of one sign are ordered as their bits are. With the bits of negative ones counted downwards from 0, the distance of two
 // floats is how many steps from one to the next lie between them; −0 and 0 are the same.
 
-function ulpsOfFloat32(a: usize, b: usize, n: u32, row: usize): void {
-  let most = i32x4.splat(0)
-  const end = a + (<usize>(n & ~3) << 2)
-  for (; a != end; a += 16, b += 16) {
-    const x = v128.load(a)
-    const y = v128.load(b)
-    const p = ordered32(x)
-    const q = ordered32(y)
-    const apart = v128.bitselect(i32x4.sub(p, q), i32x4.sub(q, p), i32x4.gt_s(p, q))
-    most = i32x4.max_u(most, v128.andnot(apart, v128.or(f32x4.ne(x, x), f32x4.ne(y, y))))
-  }
-  const pair = i32x4.max_u(most, v128.shuffle<i32>(most, most, 2, 3, 0, 1))
-  const largest = max(<u32>i32x4.extract_lane(pair, 0), <u32>i32x4.extract_lane(pair, 1))
-  set(row, DifferenceRow.maxUlps, max(get(row, DifferenceRow.maxUlps), <f64>largest))
-  ulps<i32>(a, b, n & 3, 0x7f800000, row)
-}
-
+/** Of float32 without NaN. @param i the bits of p without the sign @param j those of q */
 // @ts-ignore: decorator
 @inline
-function ordered32(x: v128): v128 {
-  const sign = i32x4.shr_s(x, 31)
-  return i32x4.sub(v128.xor(v128.and(x, absMask<f32>()), sign), sign)
+function distances32(p: v128, q: v128, i: v128, j: v128): v128 {
+  // Across 0 the smaller one counts the other way: x ^ −1 − −1 is −x.
+  const isAcross = i32x4.shr_s(v128.xor(p, q), 31)
+  return i32x4.sub(i32x4.max_u(i, j), i32x4.sub(v128.xor(i32x4.min_u(i, j), isAcross), isAcross))
 }
 
 /** @param infinity bits of the type's infinity; beyond lie the NaNs */
@@ -214,55 +314,76 @@ function ulps<T>(a: usize, b: usize, n: u32, infinity: i64, row: usize): void {
   const magnitude: i64 = i64.MAX_VALUE >> (64 - 8 * sizeof<T>())
   let most: u64 = 0
   for (let i: u32 = 0; i < n; i++) {
-    const x = <i64>at<T>(a, i)
-    const y = <i64>at<T>(b, i)
-    const magnitudeX = x & magnitude
-    const magnitudeY = y & magnitude
-    if (magnitudeX > infinity || magnitudeY > infinity) continue
-    const p = x < 0 ? -magnitudeX : magnitudeX
-    const q = y < 0 ? -magnitudeY : magnitudeY
-    most = max(most, p > q ? <u64>(p - q) : <u64>(q - p))
+    const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), magnitude, infinity)
+    if (apart != u64.MAX_VALUE) most = max(most, apart)
   }
   set(row, DifferenceRow.maxUlps, max(get(row, DifferenceRow.maxUlps), <f64>most))
 }
 
+/** u64.MAX_VALUE: one of them is NaN. */
+// @ts-ignore: decorator
+@inline
+function ulpsApart(x: i64, y: i64, magnitude: i64, infinity: i64): u64 {
+  const magnitudeX = x & magnitude
+  const magnitudeY = y & magnitude
+  if (magnitudeX > infinity || magnitudeY > infinity) return u64.MAX_VALUE
+  const p = x < 0 ? -magnitudeX : magnitudeX
+  const q = y < 0 ? -magnitudeY : magnitudeY
+  return p > q ? <u64>(p - q) : <u64>(q - p)
+}
+
 // ---------------------------------------------------------------------------------------------------- Products
 
-/** Adds Σab, Σa² and Σb². */
-function multiply<T>(a: usize, b: usize, n: u32, scaleA: f64, scaleB: f64, row: usize): void {
+/** Adds Σab, Σa² and Σb² of widened elements. */
+function multiply(n: u32, scaleA: f64, scaleB: f64, row: usize): void {
   const unitA = f64x2.splat(scaleA)
   const unitB = f64x2.splat(scaleB)
-  const two: usize = 2 * sizeof<T>()
-  let dot0 = f64x2.splat(0)
-  let dot1 = dot0
-  let squaresA0 = dot0
-  let squaresA1 = dot0
-  let squaresB0 = dot0
-  let squaresB1 = dot0
-  const end = a + <usize>(n & ~3) * sizeof<T>()
-  for (; a != end; a += 2 * two, b += 2 * two) {
-    const x0 = f64x2.mul(loadPair<T>(a), unitA)
-    const x1 = f64x2.mul(loadPair<T>(a + two), unitA)
-    const y0 = f64x2.mul(loadPair<T>(b), unitB)
-    const y1 = f64x2.mul(loadPair<T>(b + two), unitB)
-    dot0 = f64x2.add(dot0, f64x2.mul(x0, y0))
-    dot1 = f64x2.add(dot1, f64x2.mul(x1, y1))
-    squaresA0 = f64x2.add(squaresA0, f64x2.mul(x0, x0))
-    squaresA1 = f64x2.add(squaresA1, f64x2.mul(x1, x1))
-    squaresB0 = f64x2.add(squaresB0, f64x2.mul(y0, y0))
-    squaresB1 = f64x2.add(squaresB1, f64x2.mul(y1, y1))
+  let dots = f64x2.splat(0)
+  let squaresA = dots
+  let squaresB = dots
+  const end = widened + (<usize>(n & ~1) << 3)
+  let b = widenedB
+  for (let a = widened; a != end; a += 16, b += 16) {
+    const x = f64x2.mul(v128.load(a), unitA)
+    const y = f64x2.mul(v128.load(b), unitB)
+    dots = f64x2.add(dots, f64x2.mul(x, y))
+    squaresA = f64x2.add(squaresA, f64x2.mul(x, x))
+    squaresB = f64x2.add(squaresB, f64x2.mul(y, y))
   }
-  let dot = sumAcross<f64>(f64x2.add(dot0, dot1))
-  let squaresA = sumAcross<f64>(f64x2.add(squaresA0, squaresA1))
-  let squaresB = sumAcross<f64>(f64x2.add(squaresB0, squaresB1))
-  for (let i: u32 = 0; i < (n & 3); i++) {
-    const x = <f64>at<T>(a, i) * scaleA
-    const y = <f64>at<T>(b, i) * scaleB
-    dot += x * y
-    squaresA += x * x
-    squaresB += y * y
+  const x = n & 1 ? load<f64>(end) * scaleA : 0
+  const y = n & 1 ? load<f64>(b) * scaleB : 0
+  add(row, DifferenceRow.dot, sumAcross<f64>(dots) + x * y)
+  add(row, DifferenceRow.squaresA, sumAcross<f64>(squaresA) + x * x)
+  add(row, DifferenceRow.squaresB, sumAcross<f64>(squaresB) + y * y)
+}
+
+/**
+ * Counts the distances of floats of one type in units of the last place by their numbers of bits: 0, 1, 2 to 3, 4 to 7 and so on. Pairs
+ * with a NaN are left aside.
+ * @param counts 65 uint32
+ */
+export function countUlps(dtype: i32, a: usize, b: usize, n: u32, counts: usize): void {
+  if (dtype == DTypeNumber.float32) ulpBits<i32>(a, b, n, 0x7f800000, counts)
+  else if (dtype == DTypeNumber.float64) ulpBits<i64>(a, b, n, 0x7ff0000000000000, counts)
+  else if (dtype == DTypeNumber.float16) ulpBits<i16>(a, b, n, 0x7c00, counts)
+  else if (dtype == DTypeNumber.bfloat16) ulpBits<i16>(a, b, n, 0x7f80, counts)
+}
+
+function ulpBits<T>(a: usize, b: usize, n: u32, infinity: i64, counts: usize): void {
+  for (let i: u32 = 0; i < n; i++) {
+    const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), i64.MAX_VALUE >> (64 - 8 * sizeof<T>()), infinity)
+    if (apart == u64.MAX_VALUE) continue
+    const count = counts + ((64 - <usize>clz(apart)) << 2)
+    store<u32>(count, load<u32>(count) + 1)
   }
-  set(row, DifferenceRow.dot, get(row, DifferenceRow.dot) + dot)
-  set(row, DifferenceRow.squaresA, get(row, DifferenceRow.squaresA) + squaresA)
-  set(row, DifferenceRow.squaresB, get(row, DifferenceRow.squaresB) + squaresB)
+}
+
+/** The place of the first of `length` bytes that differs; -1: none does. */
+export function differAt(a: usize, b: usize, length: i32): i32 {
+  let i = 0
+  for (; i <= length - 16; i += 16) {
+    if (!i8x16.all_true(i8x16.eq(v128.load(a + i), v128.load(b + i)))) break
+  }
+  for (; i < length; i++) if (load<u8>(a + i) != load<u8>(b + i)) return i
+  return -1
 }

@@ -1,9 +1,9 @@
 // Counts of elements that meet a condition, compared as float64.
 
-import { DTypeNumber } from '../../src/engine/border/abi'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { loadPair } from './lanes'
-import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
+import { widened, widenToFloat64 } from './widen'
 
 /**
  * Adds to each column's u32 the number of rows of a matrix with lo < x < hi in that column. If `hi` is NaN there is no

@@ -1,9 +1,9 @@
 // The distance between two tensors: Σ|a − b|, in float64 for all types.
 
-import { DTypeNumber } from '../../src/engine/border/abi'
+import { DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
 import { loadPair, sum4, sumAcross } from './lanes'
-import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
+import { widened, widenToFloat64 } from './widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
 

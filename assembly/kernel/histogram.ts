@@ -1,7 +1,8 @@
 // Elements counted in bins, as numpy.histogram counts them.
 
+import { WIDENED_ELEMENTS } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
-import { WIDENED_ELEMENTS, widened, widenToFloat64 } from './widen'
+import { widened, widenToFloat64 } from './widen'
 
 /**
  * Extends a range, two float64, to the finite elements.

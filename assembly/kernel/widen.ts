@@ -6,10 +6,7 @@ import { DTypeNumber } from '../../src/engine/border/abi'
 
 const INFINITY_BITS: i32 = 0x7f800000
 
-/** Elements that the small kernels widen at once; they fit into the L1 cache, even complex ones. */
-export const WIDENED_ELEMENTS: u32 = 1024
-
-/** One such block, widened. */
+/** A block of WIDENED_ELEMENTS, widened. */
 export const widened: usize = memory.data(1024 * 16, 16)
 
 /** The last elements of a run. */

@@ -121,9 +121,10 @@ export function processContender(
   command: Command,
   wrong: LateJudge<Run>,
   value: (run: Run) => number = ({ elapsedMs }) => elapsedMs,
+  found = 0,
 ): Contender {
   const turn = async () => {
-    const answer = await runProcess(command)
+    const answer = await runProcess(command, found)
     return { median: value(answer), answer }
   }
   return selfTimed(engine, turn, wrong)

@@ -1,4 +1,4 @@
-/** numpy, in a Python of its own (bench/peers/kernels.py, reductions.py). */
+/** numpy, in a Python of its own (bench/peers/kernels.py, reductions.py, differences.py). */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Contender, Judge } from '../definition.js'
@@ -37,6 +37,11 @@ export function contenders(
 /** The script over a whole trial. */
 export function script(dir: string, out: string, processes: number): Command | undefined {
   return found && [found.python, peer('reductions.py'), dir, out, '--processes', `${processes}`]
+}
+
+/** The script over two trials. */
+export function differences(a: string, b: string, out: string, processes: number): Command | undefined {
+  return found && [found.python, peer('differences.py'), a, b, out, '--processes', `${processes}`]
 }
 
 function peer(name: string): string {

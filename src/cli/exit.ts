@@ -23,8 +23,8 @@ export function heavier(one: number, other: number): number {
 
 export const EXIT_HELP = `
 Exit codes:
-  0    all is well; for check and rule-invoker: the rules found nothing
-  1    check and rule-invoker: a rule has fired (not with --no-fail-on-finding)
+  0    all is well: no rule has fired (check, rule-invoker), all is finite (nan), nothing differs (diff)
+  1    a rule has fired (not with --no-fail-on-finding), there are NaN or infinities (nan), the runs differ (diff)
   2    the command line is wrong: unknown option or rule, bad pattern, bad range
   3    bytes could not be had or written: no such path, permission denied, disk full; or no address space (ulimit -v)
   4    some bytes are not what they claim to be, or a rule has failed; everything else was printed, findings too

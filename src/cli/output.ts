@@ -116,8 +116,9 @@ export class Output implements LineSink {
   async flush(): Promise<void> {
     const lines = this.#lines
     this.#lines = ''
-    if (lines !== '') await this.#put(lines)
+    // What comes while this is written waits for the next time.
     this.#flushedAt = performance.now()
+    if (lines !== '') await this.#put(lines)
   }
 
   /** The error of a write. Null: none has failed. */
@@ -200,19 +201,12 @@ function* wholeLines(bytes: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-/** A file. If the process ends early, nothing is left of it, unless the process is killed. */
+// If the process ends early, nothing is left of any file, unless it is killed.
+process.on('exit', () => OutputFile.removeAll())
+
 async function fileTarget(path: string, options: OutputFileOptions | undefined): Promise<Target> {
   const file = await OutputFile.create(path, options)
-  const remove = (): void => file.remove()
-  process.once('exit', remove)
-  return {
-    write: chunk => file.write(chunk),
-    commit: async () => {
-      await file.commit()
-      process.removeListener('exit', remove)
-    },
-    discard: () => file.discard(),
-  }
+  return { write: chunk => file.write(chunk), commit: () => file.commit(), discard: () => file.discard() }
 }
 
 function stdoutError(cause: NodeJS.ErrnoException): StoreError {

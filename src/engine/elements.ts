@@ -51,6 +51,11 @@ export class ElementKernels {
     return this.#core.absDifference(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count)
   }
 
+  /** The place of the first byte that differs; -1: none does. */
+  differAt(a: Address, b: Address, length: number): number {
+    return this.#core.differAt(a, b, length)
+  }
+
   /** Reserves a row for `compare`. */
   reserveDifference(): Address {
     const row = this.#memory.reserveBytes(DifferenceRow.size)

@@ -12,6 +12,7 @@ export interface Task {
     | 'value'
     | 'allclose'
     | 'change'
+    | 'difference'
     | 'activity'
     | 'count'
     | 'channels'

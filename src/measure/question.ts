@@ -182,6 +182,38 @@ export interface ChannelSums {
   readonly samples: number
 }
 
+/** How two tensors of one shape differ. Two NaN are equal. */
+export interface TensorDifference {
+  /** Elements of each. */
+  readonly count: number
+  /** Of each; null where the bits are equal. */
+  readonly shape: readonly number[] | null
+  /** Whether they are the same bit by bit; false for two dtypes. */
+  readonly hasEqualBits: boolean
+  /** The first element that differs, as an index in C order; null: none does. */
+  readonly first: number | null
+  readonly unequalCount: number
+  /** Elements that are not close: |a − b| > atol + rtol·|b|. */
+  readonly beyondCount: number
+  /** The largest |a − b| and |a − b| / |b|; NaN where a NaN stands against a number. */
+  readonly maxAbsolute: number
+  readonly maxRelative: number
+  /** The mean |a − b|; null if it is not finite. */
+  readonly meanAbsolute: number | null
+  /** Where |a − b| is largest, as an index in C order; null: nowhere. */
+  readonly largest: number | null
+  /** The largest distance in units of the last place; null unless both are of one float type. */
+  readonly maxUlps: number | null
+  /** What a half, 90 % and 99 % of the elements are apart at most, in units of the last place, rounded up to 0, 1, 3, 7 and so on, or to the largest. */
+  readonly ulps: { readonly p50: number; readonly p90: number; readonly p99: number } | null
+  /** Σab / √(Σa²·Σb²); null if one is all zeros, or not finite. */
+  readonly cosine: number | null
+  /** √Σa² / √Σb²; null if it is not finite. */
+  readonly normRatio: number | null
+  /** Which of the two has NaN or infinities. */
+  readonly notFinite: 'neither' | 'a' | 'b' | 'both'
+}
+
 /** How many elements are equal to a number, out of how many. */
 export interface Count {
   readonly equal: number

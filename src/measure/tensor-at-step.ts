@@ -32,6 +32,7 @@ import type {
   Worker,
 } from '../types.js'
 import type { RecordRef, StepOfTrial, TaskAnswer } from './answers.js'
+import { DIFFERENCE_TOLERANCE, type DifferenceTolerance, readDifference, toleranceNumbers } from './difference.js'
 import {
   type Activity,
   type AnyQuestion,
@@ -53,6 +54,7 @@ import {
   readSaved,
   readValue,
   TaskQuestion,
+  type TensorDifference,
   Unanswerable,
 } from './question.js'
 
@@ -193,6 +195,12 @@ export class TensorAtStep {
     if (options !== checkedTolerance) checkedTolerance = checkOptions('tensorAtStep.allclose', TOLERANCE, options)
     const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options ?? {}
     return this.#task('allclose', [rtol, atol, equalNan ? 1 : 0], other, readAllclose)
+  }
+
+  /** How it differs from another tensor; null if the shapes differ. */
+  difference(other: TensorAtStep, options?: DifferenceTolerance): Question<TensorDifference | null> {
+    const tolerance = toleranceNumbers(checkOptions('tensorAtStep.difference', DIFFERENCE_TOLERANCE, options))
+    return this.#task('difference', tolerance, other, readDifference)
   }
 
   /** The mean of |this − older|; null if the shapes differ. */

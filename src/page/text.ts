@@ -69,6 +69,10 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   inf_count: 'How many elements are infinite.',
   zero_count: 'How many elements are 0.',
   count: 'How many elements there are.',
+  difference:
+    'By how much the elements of A differ from those of B, beside their size: mean |A − B| / mean |A|. 0 where all are equal.',
+  update_ratio:
+    'By how much a weight W changed since the step W₀ of the same mode before it: mean |W − W₀| / mean |W₀|.',
 }
 
 export const KIND_NAMES: Readonly<Record<string, string>> = {

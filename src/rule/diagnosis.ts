@@ -1,6 +1,7 @@
 /** Which findings are causes, and which follow from one (docs/rules.md, "The cause first"). */
 
-import { NO_WORKER_STEPS, type WorkerStep, type WorkerSteps } from '../catalog/worker-steps.js'
+import { recordsInOrder } from '../catalog/record-order.js'
+import { NO_WORKER_STEPS, type WorkerSteps } from '../catalog/worker-steps.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding } from './finding.js'
 
@@ -56,6 +57,7 @@ const ASPECTS: readonly Aspect[] = [
   { name: 'ClassImbalance' },
   { name: 'Confusion' },
   { name: 'SimilarAcrossRuns' },
+  { name: 'DivergesFrom' },
   { name: 'PoorWeightInitialization (gradients)', is: ({ tensor }) => tensor !== null, isLast: true },
   { name: 'WeightUpdateRatio (large)', is: finding => !isSmall(finding), isLast: true },
   { name: 'WeightUpdateRatio (small)', isLast: true },
@@ -98,6 +100,7 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
       'ClassImbalance',
       'Confusion',
       'SimilarAcrossRuns',
+      'DivergesFrom',
     ],
   ],
   [
@@ -184,7 +187,8 @@ export const CONSEQUENCES: readonly (readonly [cause: string, link: Link, follow
   ['LossNotDecreasing', 'any', ['UnchangedTensor (loss)', 'PoorWeightInitialization (loss)', 'Overtraining']],
   ['Overtraining', 'any', ['UnchangedTensor (loss)', 'LossNotDecreasing']],
   ['ClassImbalance', 'any', ['Confusion']],
-  ['SimilarAcrossRuns', 'any', ['SimilarAcrossRuns']],
+  ['SimilarAcrossRuns', 'any', ['SimilarAcrossRuns', 'DivergesFrom']],
+  ['DivergesFrom', 'any', ['DivergesFrom', 'SimilarAcrossRuns']],
 ]
 
 function ruleOf(aspect: string): string {
@@ -377,30 +381,6 @@ function rankOf({ aspect }: { readonly aspect: Aspect }): number {
 /** A difference of two infinities would be NaN. */
 function compareNumbers(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0
-}
-
-/** By `tensors`, which steps share if their index files have the same payload. */
-const inOrder = new WeakMap<WorkerStep['tensors'], ReadonlyMap<string, number>>()
-
-/** The tensors that a worker saved at a step, each with the rank of its first record. */
-function recordsInOrder({ tensors, eventFile }: WorkerStep): ReadonlyMap<string, number> {
-  const cached = inOrder.get(tensors)
-  if (cached) return cached
-  const files = new Map<string, number>()
-  const records = [...tensors].flatMap(([name, { value, reductions }]) => {
-    const locations = value === null ? [...reductions.values()] : [value, ...reductions.values()]
-    return locations.map(location => {
-      const path = location.eventFile ?? eventFile
-      const file = files.get(path) ?? files.size
-      files.set(path, file)
-      return { name, file, startByte: location.startByte }
-    })
-  })
-  records.sort((a, b) => a.file - b.file || a.startByte - b.startByte)
-  const places = new Map<string, number>()
-  for (const { name } of records) if (!places.has(name)) places.set(name, places.size)
-  inOrder.set(tensors, places)
-  return places
 }
 
 /** @param saved ascending by step */

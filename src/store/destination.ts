@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { StoreError } from '../errors.js'
-import { OutputFile } from './local/output.js'
+import { type CommitOptions, makeDurable, OutputFile } from './local/output.js'
 import { openStore, storeSpec } from './open.js'
 import { S3Requests } from './s3/requests.js'
 import type { S3Options } from './s3/spec.js'
@@ -47,8 +47,28 @@ export class Destination {
   async create(
     path: string,
     chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+    options?: CommitOptions,
   ): Promise<number | null> {
-    return this.#spec.kind === 's3' ? this.#put(path, chunks, true) : this.#writeFile(path, chunks)
+    return this.#spec.kind === 's3' ? this.#put(path, chunks, true) : this.#writeFile(path, chunks, options)
+  }
+
+  /** Writes a file, unless there is one. @returns whether there was none: of several who try at once, one has it */
+  async claim(path: string, text: string): Promise<boolean> {
+    if (this.#spec.kind === 's3') return (await this.#put(path, [text], true)) !== null
+    const file = await OutputFile.create(this.#localPath(path), { makesDirectory: true })
+    try {
+      await file.write(text)
+      return await file.commitNew()
+    } catch (error) {
+      await file.discard()
+      throw error
+    }
+  }
+
+  /** Returns once files would be there after a power failure, too. */
+  async makeDurable(paths: readonly string[]): Promise<void> {
+    if (this.#spec.kind === 's3') return
+    for (const path of paths) await makeDurable(this.#localPath(path))
   }
 
   /** Writes a file in place of the one that is there. */
@@ -63,9 +83,9 @@ export class Destination {
   async #writeFile(
     path: string,
     chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+    options?: CommitOptions,
   ): Promise<number> {
-    const root = (this.#spec as { readonly root: string }).root
-    const file = await OutputFile.create(join(root, path), { makesDirectory: true })
+    const file = await OutputFile.create(this.#localPath(path), { makesDirectory: true })
     let byteLength = 0
     try {
       for await (const chunk of chunks) {
@@ -73,12 +93,16 @@ export class Destination {
         await file.write(bytes)
         byteLength += bytes.length
       }
-      await file.commit()
+      await file.commit(options)
       return byteLength
     } catch (error) {
       await file.discard()
       throw error
     }
+  }
+
+  #localPath(path: string): string {
+    return join((this.#spec as { readonly root: string }).root, path)
   }
 
   async #put(

@@ -41,12 +41,21 @@ export class StatisticTable {
   /** @param step the index of the row's step */
   add(series: number, step: number, { reductions }: ScanRow): void {
     for (const [i, { name, every }] of this.#plans.entries()) {
-      const value = reductions[name]
-      if (typeof value !== 'number' || step % every !== 0) continue
-      const column = this.#numbers[i]!
-      column[series] ??= []
-      column[series][step / every] = value
+      const value = name === 'update_ratio' || name === 'difference' ? undefined : reductions[name]
+      if (typeof value === 'number' && step % every === 0) this.#put(i, series, step / every, value)
     }
+  }
+
+  set(name: ShownStatistic, series: number, step: number, value: number): void {
+    const i = SHOWN_STATISTICS.indexOf(name)
+    const { every } = this.#plans[i]!
+    if (step % every === 0) this.#put(i, series, step / every, value)
+  }
+
+  #put(statistic: number, series: number, at: number, value: number): void {
+    const column = this.#numbers[statistic]!
+    column[series] ??= []
+    column[series][at] = value
   }
 
   /** @param seriesCount how many series there are */

@@ -1,9 +1,10 @@
 /** What a report's page is given: plain JSON. The page knows nothing else (src/page). */
 
+import type { Kind } from '../diff/kinds.js'
 import type { Mode, StatisticName } from '../types.js'
 
-/** What a report shows of a tensor at a step. */
-export const SHOWN_STATISTICS = [
+/** What a report shows of a tensor at a step, as a scan tells it. */
+export const SCANNED_STATISTICS = [
   'abs_mean',
   'mean',
   'std',
@@ -28,6 +29,14 @@ export const SHOWN_STATISTICS = [
   'count',
 ] as const satisfies readonly StatisticName[]
 
+/** What a server shows, too; `update_ratio`: by how much a weight changed since the step before, beside its size. */
+export const SERVED_STATISTICS = [...SCANNED_STATISTICS, 'update_ratio'] as const
+
+export type ServedStatistic = (typeof SERVED_STATISTICS)[number]
+
+/** All that a report shows; `difference`: by how much it differs from another run, beside its size. */
+export const SHOWN_STATISTICS = [...SERVED_STATISTICS, 'difference'] as const
+
 export type ShownStatistic = (typeof SHOWN_STATISTICS)[number]
 
 /** Numbers, by their bytes: all first ones, all second ones, …, compressed by deflate (RFC 1951), in base64. */
@@ -50,10 +59,6 @@ export interface PackedColumn {
 
 /** What is known of a series at a step. */
 export const STATES = ['missing', 'present', 'failed'] as const
-
-/** What kind of tensor it is, as far as collections and names tell. */
-export const KINDS = ['losses', 'metrics', 'gradients', 'weights', 'biases', 'outputs', 'inputs', 'other'] as const
-export type Kind = (typeof KINDS)[number]
 
 export interface TensorView {
   readonly name: string
@@ -96,6 +101,68 @@ export interface FindingView {
   readonly cause: number | null
 }
 
+/** All elements of a small tensor at a step. */
+export interface ValueView {
+  readonly series: number
+  /** Index into the steps. */
+  readonly step: number
+  readonly shape: readonly number[]
+  readonly numbers: PackedNumbers
+}
+
+/** How labels were predicted. */
+export interface ClassesView {
+  /** Names of tensors. */
+  readonly labels: string
+  readonly predictions: string
+  /** The classes there are, ascending; null: labels are no classes but numbers. */
+  readonly classes: readonly number[] | null
+  readonly steps: readonly ClassesStep[]
+}
+
+export interface ClassesStep {
+  /** Index into the steps. */
+  readonly step: number
+  /** Of classes: how many of each were predicted as each, a row for each label. */
+  readonly counts: readonly number[]
+  /** Of numbers: those that were predicted less the labels, and the labels. */
+  readonly residuals: readonly number[]
+  readonly labels: readonly number[]
+}
+
+export const EMBEDDING_METHODS = ['tsne', 'umap', 'pca'] as const
+export type EmbeddingMethod = (typeof EMBEDDING_METHODS)[number]
+
+/** Samples as points of a plane, by the elements that a tensor has for each. */
+export interface EmbeddingView {
+  readonly tensor: string
+  readonly labels: string | null
+  /** What the model was given, and what it made of it, sample by sample. */
+  readonly images: string | null
+  readonly reconstructions: string | null
+  readonly steps: readonly EmbeddingStep[]
+}
+
+export interface EmbeddingStep {
+  /** Index into the steps. */
+  readonly step: number
+  /** x and y of each sample. */
+  readonly points: Readonly<Record<EmbeddingMethod, readonly (readonly [x: number, y: number])[]>>
+  /** Of each sample; empty where there are none. */
+  readonly labels: readonly number[]
+  /** Of the first samples; null where there are none. */
+  readonly images: ImagesView | null
+  readonly reconstructions: ImagesView | null
+}
+
+/** Grey images of one size, from 0 to 255. */
+export interface ImagesView {
+  readonly count: number
+  readonly height: number
+  readonly width: number
+  readonly pixels: PackedNumbers
+}
+
 export interface TrialView {
   readonly name: string
   readonly path: string
@@ -114,6 +181,12 @@ export interface TrialView {
   readonly states: PackedNumbers
   readonly columns: readonly PackedColumn[]
   readonly ridges: readonly RidgeView[]
+  readonly elements: readonly ValueView[]
+  /** Null: there are no labels and predictions, or nobody has looked yet. */
+  readonly classes: ClassesView | null
+  /** Whether there are labels and predictions. */
+  readonly hasClasses: boolean
+  readonly embedding: EmbeddingView | null
   /** In the order of their steps. */
   readonly findings: readonly FindingView[]
   /** How many there are; more than are listed where they are very many. */
@@ -131,4 +204,6 @@ export interface ReportData {
   readonly title: string
   /** One, or two that are compared. */
   readonly trials: readonly TrialView[]
+  /** Where these two first differ, in a sentence; null: there is one. */
+  readonly comparison?: { readonly verdict: string; readonly differ: boolean } | null
 }

@@ -1,12 +1,15 @@
 /** One or two trials as a page: a single file that needs nothing else, no network either. */
 
 import { createHash } from 'node:crypto'
+import { isTensorMap, namesInFirst, type TensorMap } from '../diff/tensor-map.js'
 import { quote, UsageError } from '../errors.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { Trial } from '../trial/trial.js'
 import { collect } from './collect.js'
-import type { ReportData } from './data.js'
+import type { ReportData, TrialView } from './data.js'
+import { differencesOf } from './differences.js'
+import { pageHtml } from './page-html.js'
 
 /** What of the trials is shown, and how it is read. Default: all tensors at all steps. */
 export interface ReportOptions extends ScanSelection {
@@ -14,6 +17,16 @@ export interface ReportOptions extends ScanSelection {
   readonly title?: string
   /** Of trialscan, for the foot of the page. Default: none is told. */
   readonly version?: string
+  /** Of two trials: which tensor of the first is which of the second. Default: those of the same name. */
+  readonly map?: TensorMap
+  /** A tensor whose first axis is that of samples, to be shown as points of a plane: its name, or a part that no other has. */
+  readonly embed?: string
+  /** What colours the points. Default: labels by the hooks' names. */
+  readonly labels?: string
+  /** What the model was given, as images beside the points. Default: its input. */
+  readonly images?: string
+  /** What it made of that. Default: its output, if that has the shape of the images. */
+  readonly reconstructions?: string
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
 }
 
@@ -21,6 +34,11 @@ const REPORT_OPTIONS = optionsOf<ReportOptions>({
   ...SELECTION_KINDS,
   title: kinds.text,
   version: kinds.text,
+  map: kinds.that<TensorMap>('an object of names', isTensorMap),
+  embed: kinds.text,
+  labels: kinds.text,
+  images: kinds.text,
+  reconstructions: kinds.text,
   onProgress: kinds.callback(),
 })
 
@@ -44,10 +62,56 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
   if (all.length < 1 || all.length > 2) throw new UsageError(`reportHtml: expected one trial or two, got ${all.length}`)
   const other = all.find(trial => !(trial instanceof Trial))
   if (other !== undefined) throw new UsageError(`reportHtml: expected trials, got ${quote(String(other))}`)
-  const { title, version = '', ...selection } = checkOptions('reportHtml', REPORT_OPTIONS, options)
-  const views: ReportData['trials'][number][] = []
-  for (const trial of all) views.push(await collect(trial, selection))
-  const data = { version, title: title ?? all.map(({ name }) => name).join(' and '), trials: views }
+  const {
+    title,
+    version = '',
+    map,
+    embed,
+    labels,
+    images,
+    reconstructions,
+    onProgress,
+    ...selection
+  } = checkOptions('reportHtml', REPORT_OPTIONS, options)
+  const beside = Object.entries({ labels, images, reconstructions }).find(([, name]) => name !== undefined)
+  if (beside && embed === undefined)
+    throw new UsageError(`reportHtml: expected embed beside ${beside[0]}`, { option: beside[0] })
+  if (map !== undefined && all.length === 1)
+    throw new UsageError('reportHtml: expected map beside two trials, got one', { option: 'map' })
+  const embedding =
+    embed === undefined
+      ? null
+      : {
+          embed,
+          ...(labels !== undefined && { labels }),
+          ...(images !== undefined && { images }),
+          ...(reconstructions !== undefined && { reconstructions }),
+        }
+  const [a, b] = all
+  const comparison = b === undefined ? null : await differencesOf(a!, b, map ?? {}, selection)
+  const views: TrialView[] = []
+  for (const trial of all) {
+    const differences = trial === a ? comparison : null
+    const view = await collect(trial, { ...selection, embedding, differences, ...(onProgress && { onProgress }) })
+    const [first] = views
+    views.push(
+      map && first
+        ? renamed(
+            view,
+            namesInFirst(
+              map,
+              first.tensors.map(({ name }) => name),
+            ),
+          )
+        : view,
+    )
+  }
+  const data = {
+    version,
+    title: title ?? all.map(({ name }) => name).join(' and '),
+    trials: views,
+    comparison: comparison && { verdict: comparison.verdict, differ: comparison.differ },
+  }
   return {
     html: await pageOf(data),
     values: views.reduce((sum, { values }) => sum + values, 0),
@@ -55,39 +119,23 @@ export async function reportHtml(trials: Trial | readonly Trial[], options?: Rep
   }
 }
 
+/** A view whose tensors have the names that they have in another trial. */
+function renamed(view: TrialView, names: ReadonlyMap<string, string>): TrialView {
+  return { ...view, tensors: view.tensors.map(tensor => ({ ...tensor, name: names.get(tensor.name) ?? tensor.name })) }
+}
+
 async function pageOf(data: ReportData): Promise<string> {
   const { SCRIPT, STYLE, LICENSES } = await import('./page-source.js')
-  // Names come from the trial: no text of theirs can end the element, and none is run.
-  const json = JSON.stringify(data).replaceAll('<', '\\u003c')
   const policy = `default-src 'none'; script-src 'sha256-${digest(SCRIPT)}'; style-src 'unsafe-inline'; img-src data: blob:`
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${escaped(data.title)} – trialscan</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<noscript>This report needs JavaScript, all of which is in this file.</noscript>
-<main id="report" aria-busy="true"></main>
-<script id="data" type="application/json">${json}</script>
-<script>${SCRIPT}</script>
-</body>
-</html>
-<!-- In this file are parts of these packages:
-
-${LICENSES}
--->
-`
+  const html = pageHtml({
+    title: data.title,
+    data,
+    head: `<meta http-equiv="Content-Security-Policy" content="${policy}">\n<style>${STYLE}</style>`,
+    script: `<script>${SCRIPT}</script>`,
+  })
+  return `${html}<!-- In this file are parts of these packages:\n\n${LICENSES}\n-->\n`
 }
 
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64')
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 }

@@ -1,7 +1,6 @@
 /**
  * Answers what rules ask about tensors, in the thread that reads the bytes: moments, and tasks on the elements of one
- * record or of two. A record that is compared with a later one is held until then, as a copy of its elements; nothing
- * else is.
+ * record or of two. The elements of a record that is compared with a later one are held until then; nothing else is.
  */
 
 import { BLOCK_ELEMENTS } from '../engine/border/abi.js'
@@ -14,12 +13,13 @@ import type { MeasureJob, MeasureReply, TaskNumbers, TaskValue } from '../job/me
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
 import type { Store } from '../store/store.js'
-import { copyIn, ElementReader, isShort } from './elements.js'
 import { rawValue } from './raw-value.js'
 import { openLarge } from './records/large.js'
 import { Failures, histogramResult, RecordTable } from './records/record.js'
 import { type DecodedBatch, readRecords } from './records/records.js'
-import { type Asking, answerAlone, compare, type Elements, type Pair } from './tasks.js'
+import { copyIn, ElementReader, type Elements, isShort } from './task/elements.js'
+import { HeldElements } from './task/held.js'
+import { type Asking, answerAlone, compare, type Pair } from './task/tasks.js'
 
 export async function measure(job: MeasureJob, engine: Engine, stores: readonly Store[]): Promise<MeasureReply> {
   const measurement = new Measurement(job, engine, stores)
@@ -28,15 +28,6 @@ export async function measure(job: MeasureJob, engine: Engine, stores: readonly 
   return measurement.finish()
 }
 
-/** A copy of elements, for the tasks that still wait for it. */
-interface Held extends Elements {
-  readonly bytes: Uint8Array
-  /** Where it was last copied into the core; undefined once that scope has ended. */
-  address: Address
-}
-
-/** The most copies that are kept for reuse: the tensors of a lane have the same lengths at every step. */
-const MAX_SPARE = 16
 /** For records about which nothing but moments is asked. */
 const NO_TASKS: number[] = []
 
@@ -54,9 +45,7 @@ class Measurement {
   readonly #tasksOf: readonly (readonly number[])[]
   /** How many tasks wait for a later record, by record. */
   readonly #waiting: Int32Array
-  readonly #held = new Map<number, Held>()
-  /** Buffers of former copies. */
-  readonly #spare: Uint8Array[] = []
+  readonly #held: HeldElements
   /** The limit on what short records unfold to: copies that are held, and values for rules. */
   readonly #unfoldBudget: UnfoldBudget
   readonly #reader: ElementReader
@@ -69,6 +58,7 @@ class Measurement {
     this.#engine = engine
     this.#sourceOf = file => stores[job.storeOf[file]!]!
     this.#unfoldBudget = new UnfoldBudget(job.windowByteLength)
+    this.#held = new HeldElements(engine, this.#unfoldBudget)
     this.#reader = new ElementReader(engine, job.windowByteLength)
     this.#table = new RecordTable(total)
     this.#failures = new Failures(job, this.#sourceOf)
@@ -90,7 +80,9 @@ class Measurement {
 
   async readBatches(): Promise<void> {
     const engine = this.#engine
-    const { known } = this.#job
+    // Where nothing but tasks is asked, there is nothing to reduce.
+    const known = this.#job.known === 0 ? null : this.#job.known
+    const keepsOne = this.#job.tasks.second.some(record => record >= 0)
     engine.reset()
     const read = await readRecords(
       this.#job,
@@ -103,10 +95,11 @@ class Measurement {
           const [found, content] = [slots.found(i), slots.dataAddress(i)]
           return () => this.#work(record, found, content, batch, i)
         },
-        endBatch: ({ first, rows }) => this.#table.reduce(first, rows),
+        ...(known !== null && { endBatch: ({ first, rows }) => this.#table.reduce(first, rows) }),
         fail: (record, error) => this.#fail(record, error),
+        ...(keepsOne && { beginBatch: () => this.#held.leaveWindow() }),
       },
-      { sourceOf: this.#sourceOf, known },
+      { sourceOf: this.#sourceOf, known, keepsOne },
     )
     this.#readBytes += read.readBytes
     this.#reads += read.reads
@@ -120,7 +113,9 @@ class Measurement {
       this.#takeStrings(record, found, () => values.copyStrings(decoded.batch, i, found, this.#unfoldBudget))
       return
     }
-    this.#reader.with(found, content, decoded, i, elements => this.#runTasks(record, elements))
+    this.#reader.with(found, content, decoded, i, elements => {
+      this.#runTasks(record, elements, found.kind === 'content')
+    })
   }
 
   /** A record that is in memory one part at a time, or is so large that it has a read to itself. */
@@ -176,22 +171,22 @@ class Measurement {
     }
   }
 
-  #runTasks(record: number, elements: Elements): void {
+  /** @param isInWindow whether they lie where the batch was read, and so outlast it */
+  #runTasks(record: number, elements: Elements, isInWindow = false): void {
     const engine = this.#engine
     const { first, second } = this.#job.tasks
     engine.scoped(() => {
-      let copied = -1
+      // Tasks that share the other record are adjacent, so it is copied in once.
+      let [at, held]: [number, Elements | undefined] = [-1, undefined]
       for (const task of this.#tasksOf[record]!) {
         const asked = this.#askedBy(task)
         const other = Math.min(first[task]!, second[task]!)
         if (other < 0) this.#alone(task, asked, elements)
         else if (other === record) this.#answer(task, compare(engine, asked, elements, elements))
         else {
-          const held = this.#held.get(other)
+          if (at !== other) held = this.#held.get(other)
+          at = other
           if (held !== undefined) {
-            // Tasks that share the other record are adjacent, so it is copied in once.
-            if (copied !== other) held.address = copyIn(engine, held.bytes)
-            copied = other
             const isFirst = first[task] === record
             this.#answer(task, compare(engine, asked, isFirst ? elements : held, isFirst ? held : elements))
           }
@@ -199,7 +194,7 @@ class Measurement {
         }
       }
     })
-    if (this.#waiting[record]! > 0) this.#hold(record, elements)
+    if (this.#waiting[record]! > 0) this.#held.hold(record, elements, isInWindow)
   }
 
   #alone(task: number, asked: Asking, elements: Elements): void {
@@ -207,12 +202,15 @@ class Measurement {
       this.#values.push({ task, value: this.#value(elements) })
       return
     }
-    const answer = answerAlone(this.#engine, asked, elements)
-    if ('list' in answer) this.#lists.push({ task, numbers: answer.list })
-    else this.#answer(task, answer)
+    this.#answer(task, answerAlone(this.#engine, asked, elements))
   }
 
-  #answer(task: number, [a, b]: Pair): void {
+  #answer(task: number, answer: Pair | { list: readonly number[] }): void {
+    if ('list' in answer) {
+      this.#lists.push({ task, numbers: answer.list })
+      return
+    }
+    const [a, b] = answer
     this.#answers[2 * task] = a
     this.#answers[2 * task + 1] = b
   }
@@ -232,25 +230,11 @@ class Measurement {
     return asked[what[task]!]!
   }
 
-  #hold(record: number, elements: Elements): void {
-    const byteLength = elements.count * elementByteLength(elements.dtype)
-    if (elements.isUnfolded) this.#unfoldBudget.take(byteLength)
-    const spare = this.#spare.findIndex(bytes => bytes.length === byteLength)
-    const bytes = spare < 0 ? new Uint8Array(byteLength) : this.#spare.splice(spare, 1)[0]!
-    bytes.set(this.#engine.view(elements.address, byteLength))
-    this.#held.set(record, { ...elements, bytes })
-  }
-
   /** One task fewer waits for a record. */
   #release(record: number): void {
     this.#waiting[record]!--
     if (this.#waiting[record]! > 0) return
-    const held = this.#held.get(record)
-    if (held === undefined) return
-    this.#held.delete(record)
-    if (held.isUnfolded) this.#unfoldBudget.give(held.bytes.length)
-    this.#spare.push(held.bytes)
-    if (this.#spare.length > MAX_SPARE) this.#spare.shift()
+    this.#held.release(record)
   }
 
   #fail(record: number, error: unknown): void {

@@ -413,11 +413,3 @@ describe('show', () => {
     expect(dtypes).toEqual(names.map(name => name.split('/')[0]!.replace('strings', 'str160')))
   })
 })
-
-it.each(whenLong)('runs the demo on what it is given (%s)', () => {
-  const demo = join(ROOT, 'dist/cli/demo.js')
-  const stdout = execFileSync(process.execPath, [demo, join(ROOT, 'fixtures/trials/workers-4')], { encoding: 'utf8' })
-  expect(stdout).toMatch(/loss {2}.*[▁-█]{6}/)
-  expect(stdout).toMatch(/loss fell by [\d.]+ %/)
-  expect(execFileSync(process.execPath, [demo], { encoding: 'utf8' })).toMatch(/GB\/s/)
-})

@@ -7,7 +7,6 @@ import { blocks, histogram, sparkline } from '#dist/cli/format/bars.js'
 import { excerpt } from '#dist/cli/format/excerpt.js'
 import { rowLines } from '#dist/cli/format/lines.js'
 import { bytesText, complexText, jsonNumber, plainNumber, shortNumber } from '#dist/cli/format/number.js'
-import { npyChunks, npyHeader } from '#dist/cli/format/numpy/npy.js'
 import { tableFormat } from '#dist/cli/format/table.js'
 import { colorsFor, columns, safe, safeJson, widthOf } from '#dist/cli/terminal.js'
 import {
@@ -21,6 +20,7 @@ import {
   type TensorData,
   type ValueRow,
 } from '#dist/index.js'
+import { npyChunks, npyHeader } from '#dist/table/npy.js'
 
 const ROW: ValueRow = {
   tensor: 'fc.weight',

@@ -111,7 +111,7 @@ const PARAMETERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 }
 
 const rulesOf = (trial: Trial): Rule[] =>
-  BUILTIN_RULES.filter(({ name }) => !['SimilarAcrossRuns', 'StalledTrainingRule'].includes(name)).map(
+  BUILTIN_RULES.filter(({ name }) => !['SimilarAcrossRuns', 'DivergesFrom', 'StalledTrainingRule'].includes(name)).map(
     RuleClass => new RuleClass(trial, PARAMETERS[RuleClass.name]),
   )
 

@@ -8,13 +8,16 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import {
   AllZero,
   createTrial,
+  createWriter,
   evaluate,
   findTrials,
   SimilarAcrossRuns,
   type Trial,
   type TrialOptions,
+  type TrialWriter,
   UnchangedTensor,
   VanishingGradient,
+  verifyTrial,
 } from '#dist/index.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
 import { CLI } from '../cli/run.js'
@@ -497,5 +500,29 @@ describe.runIf(HAS_S3)('several trials', () => {
     const index = readdirSync(join(fixture, 'index/000000000'))[0]!
     await put(bucket, `runs/c/index/000000000/${index}`, readFileSync(join(fixture, 'index/000000000', index)))
     expect((await scan()).stderr).toContain('2 of 3 trials had been scanned before')
+  })
+})
+
+describe.runIf(HAS_S3)('a trial written to S3', () => {
+  it('is what it is on disk, and its worker has it alone', async () => {
+    const place = `s3://${bucket}/written/one`
+    const options = { s3: OPTIONS, saveConfig: { saveInterval: 1 }, checksums: true, fsync: 'step' } as const
+    const tries = await Promise.allSettled([createWriter(place, options), createWriter(place, options)])
+    const writers = tries.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+    expect(writers.length).toBe(1)
+    const [writer] = writers as [TrialWriter]
+    for (let step = 0; step < 3; step++) {
+      await writer.step()
+      await writer.save('long', new Float32Array(1 << 20).fill(step))
+      await writer.save('short', step, { collection: 'mine' })
+    }
+    await writer.close()
+    const trial = await createTrial(place, { s3: OPTIONS })
+    expect(trial.steps()).toEqual([0, 1, 2])
+    expect(trial.loadedAllSteps).toBe(true)
+    expect(trial.collection('mine').members).toEqual(['short'])
+    expect(await trial.tensor('long').reductionValue(2, 'max')).toBe(2)
+    expect((await verifyTrial(place, { s3: OPTIONS, deep: true })).problems).toEqual([])
+    await expect(createWriter(place, options)).rejects.toThrow(/expected no part of worker_0 yet/)
   })
 })

@@ -9,15 +9,24 @@ export interface Locator {
   getAttribute(name: string): Promise<string | null>
   allTextContents(): Promise<string[]>
   all(): Promise<Locator[]>
+  first(): Locator
+  locator(selector: string): Locator
+  click(): Promise<void>
 }
 
 export interface Page {
-  readonly keyboard: { press(key: string): Promise<void> }
+  readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
   goto(url: string): Promise<unknown>
   goBack(): Promise<unknown>
   title(): Promise<string>
   locator(selector: string): Locator
-  waitForSelector(selector: string): Promise<unknown>
+  waitForSelector(selector: string, options?: { timeout: number }): Promise<unknown>
+  waitForEvent(event: 'download'): Promise<{ suggestedFilename(): string; path(): Promise<string | null> }>
+  getAttribute(selector: string, name: string): Promise<string | null>
+  fill(selector: string, text: string): Promise<void>
+  focus(selector: string): Promise<void>
+  inputValue(selector: string): Promise<string>
+  check(selector: string): Promise<void>
   textContent(selector: string): Promise<string | null>
   click(selector: string): Promise<void>
   selectOption(selector: string, value: string): Promise<unknown>

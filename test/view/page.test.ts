@@ -1,17 +1,31 @@
 /** Reports in a browser: every view of each golden trial and of a hostile one, by pointer and by keyboard. */
 
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTrial, reportHtml, type Trial } from '#dist/index.js'
 import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
-import { isRequired, ROOT } from '../support/golden.js'
+import { isRequired, ROOT, sharedTrials } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
 import { writeHostile } from './hostile.js'
+import { writeSamples } from './samples.js'
 
 const TRIALS = join(ROOT, 'fixtures/trials')
 const VIEWS = ['overview', 'layers', 'tensor'] as const
+const TABS = {
+  overview: 'Overview',
+  layers: 'Layers × steps',
+  tensor: 'Tensors',
+  classes: 'Classes',
+  boosting: 'Features',
+  embedding: 'Embedding',
+} as const
+/** Those of the project, and the golden ones where they are. */
+const PLACES = [
+  ...readdirSync(TRIALS).map(name => join(TRIALS, name)),
+  ...sharedTrials().flatMap(({ name, directory }) => (readdirSync(TRIALS).includes(name) ? [] : [directory])),
+]
 const scratch = scratchDirectory('page')
 let browser: Browser
 let page: Page
@@ -51,17 +65,22 @@ async function open(url: string, view: string): Promise<void> {
 const close = (trials: readonly Trial[]) => Promise.all(trials.map(trial => trial.close()))
 
 describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
-  it.each(readdirSync(TRIALS))('of %s shows every view, and nothing goes wrong', async name => {
-    const { url, trials } = await write(join(TRIALS, name))
-    for (const view of VIEWS) {
+  it.each(PLACES)('of %s shows every view, and nothing goes wrong', async path => {
+    const { url, trials } = await write(path)
+    await open(url, 'overview')
+    const tabs = await page.locator('nav a').allTextContents()
+    const views = Object.entries(TABS).filter(([, text]) => tabs.includes(text))
+    expect(views.length).toBe(tabs.length)
+    for (const [view, text] of views) {
       await open(url, view)
       expect(wrong, view).toEqual([])
-      expect(await page.textContent('nav a[aria-current]')).toBe(
-        { overview: 'Overview', layers: 'Layers × steps', tensor: 'Tensors' }[view],
-      )
+      expect(await page.textContent('nav a[aria-current]')).toBe(text)
       // Each picture is told to those who don't see it.
-      const pictures = await page.locator('#view figure > svg, #view canvas, #view figure div > svg').all()
+      const pictures = await page
+        .locator('#view figure > svg, #view figure div > svg, #view [role=img], #view canvas[tabindex]')
+        .all()
       for (const picture of pictures) expect((await picture.getAttribute('aria-label'))!.length).toBeGreaterThan(10)
+      expect(await page.locator('#view canvas:not([tabindex]):not([role=img] canvas)').count()).toBe(0)
       if (view === 'layers') expect(await page.locator('#view canvas').count()).toBeGreaterThan(0)
     }
     await close(trials)
@@ -139,7 +158,87 @@ describe.runIf(hasChromium || isRequired('chromium'))('a page', () => {
       expect(wrong, view).toEqual([])
     }
     await open(url, 'overview')
-    expect(await page.locator('article h2 .badge').allTextContents()).toEqual(['A', 'B'])
+    expect(await page.locator('article h2 .badge').allTextContents()).toEqual(['A', 'B', 'A', 'B'])
+    expect((await page.locator('article .verdict').allTextContents())[0]).toMatch(
+      /^The runs first differ at step 0, in /,
+    )
+    await page.click('text=How much, layer by layer')
+    await page.waitForSelector('text=mean |A − B| / mean |A|')
+    expect(await page.locator('figure figcaption').allTextContents()).toEqual(['ABHow far they are apart'])
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('shows classes as they were counted, where samples lie, and elements as they are', async () => {
+    writeSamples(join(scratch, 'samples'))
+    const { url, trials } = await write(join(scratch, 'samples'))
+    await open(url, 'classes')
+    const cells = await page.locator('.confusion tbody tr').first().locator('td').allTextContents()
+    // Of two samples of class 0 one was predicted to be 2.
+    expect(cells).toEqual(['1', '', '1', '2', '50 %', '100 %'])
+    await open(url, `tensor=${encodeURIComponent('Net_input_0')}`)
+    expect(await page.locator('.images canvas').count()).toBe(4)
+    await page.click('.elements summary')
+    await page.waitForSelector('.elements td')
+    expect((await page.locator('.elements td').allTextContents()).slice(0, 4)).toEqual(['0', '1', '2', '3'])
+    expect(wrong).toEqual([])
+    const file = join(scratch, 'embedded.html')
+    writeFileSync(file, (await reportHtml(trials, { embed: 'bottleneck' })).html)
+    await open(pathToFileURL(file).href, 'embedding')
+    for (const method of ['pca', 'umap', 'tsne']) {
+      await page.selectOption('.controls select', method)
+      await page.waitForSelector(`.embedding svg[aria-label^="${{ pca: 'PCA', umap: 'UMAP', tsne: 't-SNE' }[method]}"]`)
+      expect(await page.locator('.embedding svg circle').count()).toBe(4)
+    }
+    // Four of what was given, four of what was made of it.
+    expect(await page.locator('.pairs canvas').count()).toBe(8)
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('has the importance of features of a boosted training, as the scan has it', async () => {
+    const { url, trials } = await write(join(TRIALS, 'xgb-cancer'))
+    await open(url, 'boosting')
+    const label = (await page.getAttribute('.card svg', 'aria-label'))!
+    const importance = new Map<string, number>()
+    const last = trials[0]!.steps().at(-1)!
+    for await (const { tensor, reductions } of trials[0]!.scan({
+      regex: 'feature_importance/gain/',
+      steps: [last, last + 1],
+    }))
+      importance.set(tensor!.split('/').at(-1)!, reductions.mean as number)
+    const [[feature, most]] = [...importance].sort(([, a], [, b]) => b - a) as [[string, number]]
+    expect(label).toMatch(new RegExp(`by gain at step ${last}: ${feature} ${String(most).slice(0, 6)}`))
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it('shows distributions as ridges or as a heat map', async () => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'tensor')
+    const { length } = trials[0]!.tensor((await page.textContent('h2.name'))!).steps()
+    await page.selectOption('.distribution select', 'heat map')
+    const cells = await page.locator('.distribution svg').first().locator('rect').count()
+    expect([cells % length, cells > 5 * length]).toEqual([0, true])
+    expect(wrong).toEqual([])
+    await close(trials)
+  })
+
+  it.each([
+    ['GIF', 'distribution.gif', 'GIF89a'],
+    ['PNG', 'picture.png', '\u0089PNG'],
+    ['SVG', 'picture.svg', '<svg'],
+  ])('saves %s files', async (name, file, magic) => {
+    const { url, trials } = await write(join(TRIALS, 'mlp-vanishing'))
+    await open(url, 'tensor')
+    const download = page.waitForEvent('download')
+    await page.locator(`.distribution button:text-is("${name}")`).first().click()
+    const saved = await download
+    expect(saved.suggestedFilename()).toBe(file)
+    const bytes = readFileSync((await saved.path())!)
+    expect(bytes.subarray(0, magic.length).toString('latin1')).toBe(magic)
+    expect(bytes.length).toBeGreaterThan(1000)
+    expect(wrong).toEqual([])
     await close(trials)
   })
 

@@ -112,6 +112,41 @@ describe('a report', () => {
     expect(html).toContain('<title>a &lt;b> &amp; &quot;c&quot; – trialscan</title>')
   })
 
+  it('of two trials has how far they are apart, tensor by tensor and step by step', async () => {
+    const [a, b] = [await open(join(TRIALS, 'mlp-vanishing')), await open(join(TRIALS, 'mlp-all-zero'))]
+    opened.push(a, b)
+    const { html } = await reportHtml([a, b])
+    const [shown, other] = dataOf(html).trials
+    expect(other!.columns.map(({ name }) => name)).not.toContain('difference')
+    const { numbers, isThere } = unpacked(shown!.columns.find(({ name }) => name === 'difference')!.numbers)
+    let compared = 0
+    for (const [i, { tensor }] of shown!.series.entries()) {
+      const { name } = shown!.tensors[tensor]!
+      for (const [j, step] of shown!.steps.entries()) {
+        const at = i * shown!.steps.length + j
+        const isInBoth = [a, b].every(
+          trial =>
+            trial.tensorNames().includes(name) &&
+            trial
+              .tensor(name)
+              .steps()
+              .includes(step as never),
+        )
+        expect(isThere[at], `${name} at ${step}`).toBe(isInBoth)
+        if (!isInBoth) continue
+        const [x, y] = [await a.tensor(name).value(step), await b.tensor(name).value(step)]
+        const [p, q] = [Array.from(x.data as Float32Array, Number), Array.from(y.data as Float32Array, Number)]
+        const apart = p.reduce((sum, one, k) => sum + Math.abs(one - q[k]!), 0)
+        const size = p.reduce((sum, one) => sum + Math.abs(one), 0)
+        const expected = apart === 0 ? 0 : apart / size
+        if (expected === Number.POSITIVE_INFINITY) expect(numbers[at]).toBe(expected)
+        else expect(Math.abs(numbers[at]! - expected)).toBeLessThanOrEqual(1e-9 * expected)
+        compared++
+      }
+    }
+    expect(compared).toBeGreaterThan(10)
+  })
+
   it('takes what a scan takes, and shows that alone', async () => {
     const { data } = await reportOf(join(TRIALS, 'mlp-vanishing'), {
       collection: 'gradients',

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import {
   type CheckLevel,
   createTrial,
+  npyChunks,
   OutputFile,
   readValues,
   type SavedValue,
@@ -13,8 +14,7 @@ import {
 } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { bytesText, counted, countText } from '../format/number.js'
-import { npyChunks } from '../format/numpy/npy.js'
-import { ZipWriter } from '../format/numpy/zip.js'
+import { ZipWriter } from '../format/zip.js'
 import type { S3Flags } from '../options/s3.js'
 import { type Output, writeTo } from '../output.js'
 import { Progress } from '../progress.js'

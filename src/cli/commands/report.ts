@@ -8,6 +8,7 @@ import { writeTo } from '../output.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { tensorMapIn } from '../scan/tensor-map.js'
 import { openOptions } from '../scan/trials.js'
 import { note } from '../terminal.js'
 import { VERSION } from '../version.js'
@@ -15,6 +16,11 @@ import { VERSION } from '../version.js'
 export interface ReportFlags extends SelectionFlags, S3Flags {
   readonly out: string
   readonly title?: string
+  readonly map?: string
+  readonly embed?: string
+  readonly labels?: string
+  readonly images?: string
+  readonly reconstructions?: string
   readonly checkLevel?: CheckLevel
   readonly threads?: number
   readonly memory?: number
@@ -22,9 +28,10 @@ export interface ReportFlags extends SelectionFlags, S3Flags {
 
 /** @returns the exit code */
 export async function report(paths: readonly string[], flags: ReportFlags, signal: AbortSignal): Promise<number> {
-  const { out, title, checkLevel, threads, memory } = flags
+  const { out, title, map, embed, labels, images, reconstructions, checkLevel, threads, memory } = flags
   if (paths.length > 2) throw new UsageError(`expected one trial or two that are compared, got ${paths.length}`)
   expectS3(flags, paths)
+  const names = map === undefined ? undefined : await tensorMapIn(map)
   if (out !== '-') await expectReplaceableIn(paths, out)
   const trials: Trial[] = []
   const progress = new Progress(false, 'rows')
@@ -33,6 +40,11 @@ export async function report(paths: readonly string[], flags: ReportFlags, signa
     const page = await reportHtml(trials, {
       ...selectionOf(flags),
       ...(title !== undefined && { title }),
+      ...(names && { map: names }),
+      ...(embed !== undefined && { embed }),
+      ...(labels !== undefined && { labels }),
+      ...(images !== undefined && { images }),
+      ...(reconstructions !== undefined && { reconstructions }),
       ...(checkLevel && { checkLevel }),
       ...(threads !== undefined && { threads }),
       ...(memory !== undefined && { memory: memory * 2 ** 20 }),

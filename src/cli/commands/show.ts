@@ -4,6 +4,7 @@ import {
   createTrial,
   type Mode,
   type Moments,
+  npyChunks,
   QueryError,
   REDUCTIONS,
   type ScanRow,
@@ -29,7 +30,8 @@ import {
   shapeText,
   shortNumber,
 } from '../format/number.js'
-import { npyChunks } from '../format/numpy/npy.js'
+import type { PictureName } from '../format/view/picture.js'
+import type { StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
 import { type S3Flags, s3OptionsFor } from '../options/s3.js'
 import { writeTo } from '../output.js'
@@ -42,16 +44,23 @@ export interface ShowFlags extends S3Flags {
   readonly mode?: Mode
   readonly worker?: string
   readonly npy?: string
+  readonly picture?: PictureName
+  readonly steps?: StepsText
   readonly format?: FormatOf<'show'>
   readonly out?: string
 }
 
 const HISTOGRAM_BINS = 40
+const DEFAULT_COLUMNS = 80
 
 /** @returns the exit code */
 export async function runShow(path: string, name: string, given: ShowFlags): Promise<number> {
   const flags = settle('show', path, given)
-  const { npy, format, onTerminal, out } = flags
+  const { npy, format, onTerminal, out, steps } = flags
+  if (steps !== undefined) {
+    const { showRidge } = await import('./show-ridge.js')
+    return showRidge(path, name, { ...flags, steps })
+  }
   if (npy !== undefined) await expectReplaceable(path, npy, '--npy')
   if (out !== undefined) await expectReplaceable(path, out)
   const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
@@ -69,7 +78,8 @@ export async function runShow(path: string, name: string, given: ShowFlags): Pro
       tellNpy(npy, value)
     }
     const shape = value === null ? await tensor.shape(step, options).catch(() => null) : value.shape
-    await writeTo(out, output => output.writeAll(printedChunks(row, value, shape, format, onTerminal)))
+    const picture = await pictureOf(value, flags)
+    await writeTo(out, output => output.writeAll(printedChunks(row, value, shape, format, onTerminal, picture)))
     if (format === 'npy' && value !== null && out !== undefined) tellNpy(out, value)
     return EXIT.ok
   } finally {
@@ -177,6 +187,7 @@ function printedChunks(
   shape: readonly number[] | null,
   format: FormatOf<'show'>,
   onTerminal: boolean,
+  picture: string,
 ): Iterable<string | Uint8Array> {
   switch (format) {
     case 'table': {
@@ -186,6 +197,7 @@ function printedChunks(
         value === null
           ? savedText(row, shape)
           : valueText(value, row.moments, onTerminal ? process.stdout.columns : undefined),
+        picture,
       ]
     }
     case 'json':
@@ -195,6 +207,32 @@ function printedChunks(
     default:
       return elementLines(value!, format, onTerminal)
   }
+}
+
+/** A heat map or images: on a terminal, and where one is asked for. */
+async function pictureOf(
+  value: TensorValue | null,
+  { picture, format, onTerminal }: ShowFlags & { readonly onTerminal: boolean },
+): Promise<string> {
+  const how = picture ?? (onTerminal ? 'auto' : 'none')
+  if (how === 'none' || value === null || format !== 'table') return ''
+  const { gridOf, pictureFor, pictureText } = await import('../format/view/picture.js')
+  const grid = gridOf(value)
+  if (grid === null) return ''
+  const { isColorSupported } = colorsFor(onTerminal ? process.stdout : null)
+  const columns = process.stdout.columns ?? Number(process.env.COLUMNS || DEFAULT_COLUMNS)
+  const drawn = pictureText(
+    grid,
+    how === 'auto' ? pictureFor(process.env) : how,
+    columns,
+    isColorSupported || picture === 'blocks',
+  )
+  const { images } = grid
+  const note =
+    images === null || images.shown === images.all
+      ? ''
+      : `the first ${images.shown} of ${countText(images.all)} images\n`
+  return `\n${drawn}${note}`
 }
 
 function headText({ tensor, step, mode, modeStep, worker }: ScanRow, colors: Colors): string {

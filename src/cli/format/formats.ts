@@ -5,12 +5,15 @@ export type FormatName = 'table' | 'jsonl' | 'csv' | 'json' | 'npy' | 'parquet' 
 /** The formats of each command, the default on a terminal first. `piped` is the default elsewhere. */
 export const FORMATS = {
   ls: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
+  summary: { names: ['table', 'json'], piped: 'table' },
   scan: { names: ['table', 'jsonl', 'csv', 'parquet', 'arrow'], piped: 'jsonl' },
   sql: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   top: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   show: { names: ['table', 'json', 'jsonl', 'csv', 'npy'], piped: 'table' },
   check: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   'rule-invoker': { names: ['table', 'jsonl', 'csv'], piped: 'table' },
+  diff: { names: ['table', 'jsonl', 'csv', 'parquet', 'arrow'], piped: 'jsonl' },
+  nan: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   verify: { names: ['table', 'jsonl', 'csv'], piped: 'jsonl' },
   reindex: { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },
   'fleet status': { names: ['table', 'json', 'jsonl', 'csv'], piped: 'table' },

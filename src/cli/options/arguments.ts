@@ -1,7 +1,7 @@
 /** Parsers of command line arguments. */
 
 import { InvalidArgumentError } from 'commander'
-import type { StepSlice } from '../../index.js'
+import { parseSteps, type StepSlice } from '../../index.js'
 import { type Command, FORMATS, type FormatName, formatNames } from '../format/formats.js'
 
 /** Gathers the values of a repeatable option. */
@@ -33,27 +33,15 @@ export interface StepsText {
   readonly selection: { readonly only: readonly (number | StepSlice)[] }
 }
 
-/** `A:B`, `A:B:N`, `A`, `last`, several separated by commas; negative numbers count from the end. */
+/** As `parseSteps` reads it. */
 export function stepsText(text: string): StepsText {
-  return { text, selection: { only: text.split(',').map(one => oneOrSlice(one.trim())) } }
-}
-
-function oneOrSlice(text: string): number | StepSlice {
-  if (text === 'last') return -1
-  const [begin, end, stride, ...rest] = text.split(':').map(number => (number === '' ? null : Number(number)))
-  const isNumber = /^-?\d+$/.test(text)
-  const numbers = [begin, end, stride].filter(number => number != null)
-  const isSlice = /^(-?\d+)?:(-?\d+)?(:\d*)?$/.test(text) && rest.length === 0 && stride !== 0
-  if (!(isNumber || isSlice) || !numbers.every(Number.isSafeInteger)) {
+  const selection = parseSteps(text)
+  if (selection === null) {
     throw new InvalidArgumentError(
-      'Expected A:B (from A up to, but not including, B), A:, :B, A:B:N (every N), A or last; negative numbers count from the end, commas separate several.',
+      'Expected A:B (from A up to, but not including, B, which comes later), A:, :B, A:B:N (every N), A or last; negative numbers count from the end, commas separate several.',
     )
   }
-  if (isNumber) return begin!
-  if (begin != null && end != null && begin >= end && begin < 0 === end < 0) {
-    throw new InvalidArgumentError('Expected the end to be after the beginning: the end itself is not included.')
-  }
-  return { begin: begin ?? null, end: end ?? null, ...(stride != null && { stride }) }
+  return { text, selection }
 }
 
 /** One step: its number, `last`, or negative, counted from the end. */
@@ -100,6 +88,13 @@ export function commaSeparated(text: string): readonly string[] {
 export function rate(text: string): number {
   const number = Number(text)
   if (!/^\d*\.?\d+$/.test(text) || number === 0) throw new InvalidArgumentError('Expected a number of GB/s above 0.')
+  return number
+}
+
+/** A number from 0 on. */
+export function tolerance(text: string): number {
+  const number = Number(text)
+  if (text.trim() === '' || !(number >= 0)) throw new InvalidArgumentError('Expected a number from 0 on.')
   return number
 }
 

@@ -1,15 +1,30 @@
-/** The commands that judge a training: check and rule-invoker. */
+/** The commands that judge a training: diff, nan, check and rule-invoker. */
 
-import type { Command } from 'commander'
-import { commaSeparated, paths, pathText, ruleTexts, seconds, stepsText, wholeNumberArgument } from './arguments.js'
+import { type Command, Option } from 'commander'
 import {
+  commaSeparated,
+  paths,
+  pathText,
+  ruleTexts,
+  seconds,
+  stepsText,
+  tolerance,
+  wholeNumberArgument,
+} from './arguments.js'
+import {
+  CHECK_LEVEL,
+  COLLECTION,
   completed,
   FAIL_FAST,
   formatOption,
+  MEMORY,
+  MODE,
+  MODE_STEPS,
   OUT,
   type RunCommand,
   STEPS,
   STEPS_HELP,
+  TENSOR,
   THREADS,
   TRIAL,
   TRIALS,
@@ -18,6 +33,108 @@ import {
 
 /** Adds them to the command line. @returns rule-invoker, whose options can be written with underscores */
 export function addRuleCommands(program: Command, run: RunCommand): Command {
+  completed(
+    program
+      .command('diff')
+      .description('Where two runs of a training first differ, and how: step by step, in the order of execution.')
+      .argument('<TRIALS...>', 'two trials: directories, or s3://bucket/prefix; with --workers one', paths)
+      .addOption(
+        new Option(
+          '--tolerance <WHICH>',
+          'what is close: exact (default), dtype (as torch.testing.assert_close), or numpy (as allclose)',
+        ).choices(['exact', 'dtype', 'numpy']),
+      )
+      .addOption(new Option('--rtol <R>', 'what is close: |a − b| ≤ atol + rtol·|b| (default: 0)').argParser(tolerance))
+      .addOption(
+        new Option('--atol <A>', 'see --rtol (default: 0, so that any difference counts)').argParser(tolerance),
+      )
+      .option('--map <FILE>', 'JSON that says which tensor of the first run is which of the second', pathText)
+      .addOption(
+        new Option(
+          '--noise <TRIAL>',
+          'another run of the configuration of the first: what these two differ by is noise; repeatable',
+        ).argParser(paths),
+      )
+      .option(
+        '--workers',
+        'compare the workers of one trial with each other: weights and biases, or what --tensor selects',
+      )
+      .option(
+        '--unify <FILE>',
+        'JSON that says along which axis tensors are split among workers: puts them together',
+        pathText,
+      )
+      .option('--bisect', 'find the first step that differs by halving, as if what differs once differs from then on')
+      .option('--follow', 'go on with each step that the first run completes, until it ends')
+      .option(
+        '--timeout <SECONDS>',
+        'with --follow: how long to wait for a step that does not come (default: 600)',
+        seconds,
+      )
+      .option(
+        '--poll <SECONDS>',
+        'with --follow: how often to look for new steps where there are no file events (default: 2; on S3 5)',
+        seconds,
+      )
+      .option('--first', 'end at the first step that differs')
+      .option('--all', 'every difference in the table, not just the first')
+      .addOption(TENSOR)
+      .addOption(COLLECTION)
+      .addOption(STEPS)
+      .addOption(MODE_STEPS)
+      .addOption(MODE)
+      .addOption(WORKER)
+      .addOption(CHECK_LEVEL)
+      .addOption(THREADS)
+      .addOption(MEMORY)
+      .addOption(formatOption('diff'))
+      .addOption(OUT),
+    `Examples:
+  $ trialscan diff ./run-1 ./run-2
+  $ trialscan diff ./run-1 ./run-2 --rtol 1e-5 --atol 1e-8 --first
+  $ trialscan diff ./run-1 ./run-2 --noise ./run-1-again
+  $ trialscan diff ./run-1 ./run-2 --map map.json --format jsonl --out differences.jsonl
+  $ trialscan diff ./four-ranks ./one-rank --unify axes.json
+  $ trialscan diff ./my-training --workers
+
+Tensors are matched by name, steps by number, workers by name or where each run has one. Two NaN are equal. Of what is equal bit by bit
+nothing more is computed. Where only reductions were saved, these are compared.
+jsonl: first { "divergence": null or an object }, then a line for each tensor, step and worker that differs. The exit code is 1 if
+there is a divergence. A map holds names or patterns of whole names, each with the name in the second run.
+${STEPS_HELP}`,
+  ).action((trials: string[], options) =>
+    run('diff', async signal => (await import('../commands/diff.js')).runDiff(trials, options, signal)),
+  )
+  completed(
+    program
+      .command('nan')
+      .description(
+        'Where NaN and infinities come from: the first record that has any, and how they spread to the loss.',
+      )
+      .argument('<TRIAL>', TRIAL, pathText)
+      .option('--all', 'every tensor that they spread to, not just the first')
+      .addOption(TENSOR)
+      .addOption(COLLECTION)
+      .addOption(STEPS)
+      .addOption(MODE_STEPS)
+      .addOption(MODE)
+      .addOption(WORKER)
+      .addOption(CHECK_LEVEL)
+      .addOption(THREADS)
+      .addOption(MEMORY)
+      .addOption(formatOption('nan'))
+      .addOption(OUT),
+    `Examples:
+  $ trialscan nan ./my-training
+  $ trialscan nan ./my-training --steps 1000: --format jsonl
+
+Records are looked at in the order in which they were computed, over all workers. Each later tensor is a producer (its inputs were finite),
+a propagator (one was not), or unknown (its inputs were not saved), as far as names and collections tell.
+jsonl: first { "origin": null or an object, … }, then a line for each other tensor. The exit code is 1 if there is an origin.
+${STEPS_HELP}`,
+  ).action((trial: string, options) =>
+    run('nan', async signal => (await import('../commands/nan.js')).nan(trial, options, signal)),
+  )
   completed(
     program
       .command('check')
@@ -41,7 +158,7 @@ export function addRuleCommands(program: Command, run: RunCommand): Command {
       .addOption(WORKER)
       .option(
         '--other-trials <PATHS>',
-        'trials to compare with (SimilarAcrossRuns), separated by commas',
+        'trials to compare with (SimilarAcrossRuns, DivergesFrom), separated by commas',
         commaSeparated,
       )
       .option('--follow', 'keep judging as the job completes steps, until it ends')
@@ -73,8 +190,8 @@ ${STEPS_HELP}
 Steps that are left out are not judged; a rule that compares a tensor with earlier ones, such as UnchangedTensor, looks back at
 them all the same. With --follow of a job that runs, steps cannot count from the end.
 
-Rules: AllZero, CheckInputImages, ClassImbalance, Confusion, DeadRelu, ExplodingTensor, FeatureImportanceOverweight,
-LossNotDecreasing, NLPSequenceRatio, Overfit, Overtraining, PoorWeightInitialization, SaturatedActivation,
+Rules: AllZero, CheckInputImages, ClassImbalance, Confusion, DeadRelu, DivergesFrom, ExplodingTensor,
+FeatureImportanceOverweight, LossNotDecreasing, NLPSequenceRatio, Overfit, Overtraining, PoorWeightInitialization, SaturatedActivation,
 SimilarAcrossRuns, StalledTrainingRule, TensorVariance, TreeDepth, UnchangedTensor, VanishingGradient, WeightUpdateRatio.
 
 --rule NAME,k=v,k=v: a piece without a k= of its own goes on with the value before it, so that values may hold commas:

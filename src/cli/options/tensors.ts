@@ -1,7 +1,7 @@
 /** The commands that show what was saved: ls, scan and show. */
 
-import type { Command } from 'commander'
-import { oneStep, paths, pathText, reductionList, upperCase } from './arguments.js'
+import { type Command, Option } from 'commander'
+import { oneStep, paths, pathText, reductionList, stepsText, upperCase } from './arguments.js'
 import {
   CHECK_LEVEL,
   COLLECTION,
@@ -22,6 +22,9 @@ import {
   WHERE,
   WORKER,
 } from './options.js'
+
+/** As format/picture.ts has them, which is loaded when there is a picture. */
+const PICTURE_NAMES = ['auto', 'kitty', 'sixel', 'blocks', 'none']
 
 /** Adds them to the command line. */
 export function addTensorCommands(program: Command, run: RunCommand): void {
@@ -123,14 +126,29 @@ when all are there; --resume leaves out those that are there, of the same files 
         upperCase,
       )
       .option('--worker <NAME>', 'the worker (default: the first that has any data)')
+      .addOption(
+        new Option(
+          '--steps <STEPS>',
+          'at these steps, such as 0:100: a histogram a line in place of the values',
+        ).argParser(stepsText),
+      )
+      .addOption(
+        new Option(
+          '--picture <HOW>',
+          'the values as a heat map or images (default: auto on a terminal, else none)',
+        ).choices(PICTURE_NAMES),
+      )
       .option('--npy <FILE>', 'also write the values to a .npy file for numpy', pathText)
       .addOption(formatOption('show'))
       .addOption(OUT),
     `Examples:
   $ trialscan show ./my-training fc.weight
   $ trialscan show ./my-training CrossEntropyLoss_output_0 --mode EVAL --mode-step 3
+  $ trialscan show ./my-training fc.weight --steps :
   $ trialscan show ./my-training fc.weight --step 100 --out fc.npy && python3 -c 'import numpy; print(numpy.load("fc.npy").shape)'
 
+Pictures are of the last two axes, of tensors of more axes the first images; kitty and sixel are protocols of terminals, which auto
+finds by the environment. NaN and infinities are pink, or ! without colours.
 json: one object as of scan --format jsonl, with all values as nested arrays in values (null where only reductions were saved).
 jsonl, csv: an element a line: {"index":[0,2],"value":1.5}; index_0,index_1,value.
 npy: a file for numpy. bfloat16, which numpy does not have, becomes float32 (nothing is lost), strings become unicode strings.`,

@@ -73,8 +73,6 @@ export class Partitions {
     const folder = this.#folder(trial)
     await rm(join(folder, STATE), { force: true })
     const file = await OutputFile.create(join(folder, PART), { makesDirectory: true })
-    const remove = (): void => file.remove()
-    process.once('exit', remove)
     try {
       const state = await work(file)
       await file.commit()
@@ -82,8 +80,6 @@ export class Partitions {
     } catch (error) {
       await file.discard()
       throw error
-    } finally {
-      process.removeListener('exit', remove)
     }
   }
 

@@ -7,6 +7,9 @@
 /** Elements the core reduces as one block: cutting a tensor at multiples of this changes no bit of its moments. */
 export const BLOCK_ELEMENTS = 4096
 
+/** Elements that the small kernels widen at once; they fit into the L1 cache, even complex ones. */
+export const WIDENED_ELEMENTS = 1024
+
 /** TensorFlow allows no more dimensions. */
 export const MAX_DIMENSIONS = 254
 
@@ -319,7 +322,11 @@ export enum DifferenceRow {
   dot = 48,
   squaresA = 56,
   squaresB = 64,
-  size = 72,
+  /** Σ|a − b| */
+  sumAbsolute = 72,
+  /** Index of the first pair of the block of WIDENED_ELEMENTS in which maxAbsolute is; without meaning where that is 0. */
+  largestBlock = 80,
+  size = 88,
 }
 
 /** What the elements of a line are added up to (assembly/kernel/along.ts). */

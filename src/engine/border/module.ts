@@ -58,6 +58,8 @@ export interface Core {
     accumulators: number,
   ): void
   alongFinish(lines: number, accumulators: number, divisor: number): void
+  differAt(a: number, b: number, length: number): number
+  countUlps(dtype: number, a: number, b: number, count: number, counts: number): void
   compare(
     dtypeA: number,
     a: number,
@@ -126,13 +128,12 @@ function instantiate() {
     return loader().instantiateSync(module, {}).instance
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
-    const needed =
-      'expected 10 GiB of address space (not of memory) for each thread, and up to 20 GiB for the calling thread'
+    const needed = 'expected 10 GiB of address space (not memory) for each thread, up to 20 for the calling one'
     const limit = addressSpaceLimit()
     const got = limit === null ? 'no more' : `a limit of ${(limit / 2 ** 30).toFixed(1)} GiB (ulimit -v)`
     const hint =
-      'raise the limit (ulimit -v unlimited), ask for no threads (`threads: 0`, --threads 0), or have Node.js reserve none, ' +
-      'which is slower (NODE_OPTIONS=--disable-wasm-trap-handler)'
+      'raise the limit (ulimit -v unlimited), use no threads (`threads: 0`, --threads 0), or have Node.js reserve none ' +
+      '(slower: NODE_OPTIONS=--disable-wasm-trap-handler)'
     throw new EngineError(`${needed}, got ${got}: ${hint}`, { limit }, cause, 'NoAddressSpace')
   }
 }

@@ -30,7 +30,7 @@ const LANE_BYTES = 64 << 10
 
 /**
  * Cuts records, and what is asked about them, into jobs that read each byte once. Where records are compared over the
- * steps, a job is a lane: neighbouring tensors over all steps, so that only the last values of one lane are held.
+ * steps, a job is a lane, or several short ones: neighbouring tensors over all steps, so that only the last values of one lane are held.
  * @param records no two at the same place
  * @param series if any are compared: for each a number that the records of its tensor share
  */
@@ -53,18 +53,16 @@ export function* planMeasures(
   const shape = requestShape(context.stores, context.memory)
   // Where every read is a request, there are as few lanes as possible.
   const lanesAtOnce = shape === null ? 4 * Math.max(1, context.threads) : 1
-  const longestLane = shape?.batchByteLength ?? LOCAL_SHAPE.batchByteLength
+  // Batches of two steps, or runs, that are compared lie in a cache together.
+  const longestLane = (shape?.batchByteLength ?? LOCAL_SHAPE.batchByteLength) / (shape === null ? 2 : 1)
   const laneBytes = Math.max(LANE_BYTES, Math.min(longestLane, total / steps / lanesAtOnce))
-  const jobBytes = series ? laneBytes * steps : JOB_BYTES
+  const wholeLaneBytes = series ? laneBytes * steps : JOB_BYTES
+  const jobBytes = series ? Math.max(wholeLaneBytes, Math.min(JOB_BYTES, total / lanesAtOnce)) : JOB_BYTES
   const tasksOf = tasksByRecord(records.length, tasks)
   /** The index of each record in its job. */
   const local = new Int32Array(records.length)
-  const build = (members: readonly number[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
-    const ranks = new Int32Array(members.length)
-    members.forEach((record, i) => {
-      ranks[i] = rank[record]!
-    })
-    ranks.sort()
+  const build = (lanes: readonly (readonly number[])[], isWhole: boolean, part = 0, parts = 1): PlannedMeasure => {
+    const ranks = lanes.flatMap(lane => [...Int32Array.from(lane, record => rank[record]!).sort()])
     const own: number[] = []
     const ownTasks: number[] = []
     for (const at of ranks) {
@@ -96,8 +94,10 @@ export function* planMeasures(
       },
     }
   }
-  let open: number[] = []
-  let openBytes = 0
+  /** The lanes of a job. */
+  let open: number[][] = []
+  let lane: number[] = []
+  let [jobLength, jobRecords, laneLength] = [0, 0, 0]
   for (const group of groupsOf(series, tasks, order)) {
     let [bytes, largest] = [0, 0]
     for (const record of group) {
@@ -108,18 +108,26 @@ export function* planMeasures(
     if (largest > 0) {
       const isMergeable = group.every(record => tasksOf(record, []).every(task => MERGEABLE.has(tasks[task]!.kind)))
       const parts = isMergeable ? Math.ceil(largest / PART_BYTES) : 1
-      for (let part = 0; part < parts; part++) yield build(group, false, part, parts)
+      for (let part = 0; part < parts; part++) yield build([group], false, part, parts)
       continue
     }
-    if (open.length > 0 && (openBytes + bytes > jobBytes || open.length + group.length > JOB_RECORDS)) {
+    if (jobRecords > 0 && (jobLength + bytes > jobBytes || jobRecords + group.length > JOB_RECORDS)) {
       yield build(open, true)
       open = []
-      openBytes = 0
+      jobLength = 0
+      jobRecords = 0
     }
-    for (const record of group) open.push(record)
-    openBytes += bytes
+    if (open.length === 0 || laneLength + bytes > wholeLaneBytes) {
+      lane = []
+      laneLength = 0
+      open.push(lane)
+    }
+    for (const record of group) lane.push(record)
+    laneLength += bytes
+    jobLength += bytes
+    jobRecords += group.length
   }
-  if (open.length > 0) yield build(open, true)
+  if (jobRecords > 0) yield build(open, true)
 }
 
 /** @returns a function that appends the tasks with a given first record to a list, in order */

@@ -6,6 +6,7 @@ import { AllZero } from './all-zero.js'
 import { CheckInputImages } from './check-input-images.js'
 import { ClassImbalance } from './class-imbalance.js'
 import { DeadRelu } from './dead-relu.js'
+import { DivergesFrom } from './diverges-from.js'
 import { ExplodingTensor } from './exploding-tensor.js'
 import { FeatureImportanceOverweight } from './feature-importance-overweight.js'
 import { LossNotDecreasing } from './loss-not-decreasing.js'
@@ -35,6 +36,7 @@ export const BUILTIN_RULES: readonly BuiltinClass[] = [
   Overfit,
   Overtraining,
   SimilarAcrossRuns,
+  DivergesFrom,
   StalledTrainingRule,
   TensorVariance,
   UnchangedTensor,
@@ -51,6 +53,7 @@ export {
   ClassImbalance,
   Confusion,
   DeadRelu,
+  DivergesFrom,
   ExplodingTensor,
   FeatureImportanceOverweight,
   LossNotDecreasing,

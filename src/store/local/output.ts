@@ -11,7 +11,7 @@ import { StoreError, UsageError } from '../../errors.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { isInside } from './local-store.js'
 
-const { chmod, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+const { chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
 /** A name for what is to have this path once it is whole: hidden, in the same directory, as long as a name can be. */
 function temporaryPath(path: string): string {
@@ -55,10 +55,32 @@ export function writeAsideSync(path: string, bytes: Uint8Array): void {
   }
 }
 
+/** Files under way, by their temporary paths. */
+const underWay = new Set<string>()
+
+/** Makes an empty file that is there and known within one turn of the event loop: nothing ends the process in between. */
+function beginAside(aside: string, mode: number): void {
+  closeSync(openSync(aside, 'wx', mode))
+  underWay.add(aside)
+}
+
+/** Removes it, unless it has its name by now. */
+function endAside(aside: string): void {
+  rmSync(aside, { force: true })
+  underWay.delete(aside)
+}
+
 export interface OutputFileOptions {
   /** Make the directory that the file is to lie in, and those above it. Default: false, so that it has to be there. */
   readonly makesDirectory?: boolean
 }
+
+export interface CommitOptions {
+  /** Return only once it would be there after a power failure, too. Default: false. */
+  readonly isDurable?: boolean
+}
+
+const COMMIT_OPTIONS = optionsOf<CommitOptions>({ isDurable: kinds.flag })
 
 const OUTPUT_FILE_OPTIONS = optionsOf<OutputFileOptions>({ makesDirectory: kinds.flag })
 
@@ -80,6 +102,11 @@ export class OutputFile {
     this.#aside = aside
   }
 
+  /** Removes what is there of all files under way, at once: for a process that ends without waiting. */
+  static removeAll(): void {
+    for (const aside of underWay) endAside(aside)
+  }
+
   /** Begins a file. @throws StoreError */
   static async create(path: string, options?: OutputFileOptions): Promise<OutputFile> {
     const { makesDirectory = false } = checkOptions('OutputFile.create', OUTPUT_FILE_OPTIONS, options)
@@ -89,8 +116,17 @@ export class OutputFile {
       const there = await stat(target).catch(() => null)
       const isSpecial = there !== null && !there.isFile()
       const aside = isSpecial ? null : temporaryPath(target)
-      const handle = aside === null ? await open(target, 'w') : await open(aside, 'wx', there?.mode ?? 0o666)
-      return new OutputFile(path, handle, target, aside)
+      if (aside === null) return new OutputFile(path, await open(target, 'w'), target, null)
+      // What may not be written is replaced as well.
+      beginAside(aside, there === null ? 0o666 : 0o600)
+      try {
+        const handle = await open(aside, 'r+')
+        if (there !== null) await handle.chmod(there.mode)
+        return new OutputFile(path, handle, target, aside)
+      } catch (error) {
+        endAside(aside)
+        throw error
+      }
     })
   }
 
@@ -103,22 +139,39 @@ export class OutputFile {
   }
 
   /** All is written: gives it its name. @throws StoreError */
-  async commit(): Promise<void> {
+  async commit(options?: CommitOptions): Promise<void> {
+    const { isDurable = false } = checkOptions('outputFile.commit', COMMIT_OPTIONS, options)
     await written(this.#path, async () => {
+      if (isDurable) await this.#handle.sync()
       await this.#handle.close()
-      if (this.#aside !== null) await rename(this.#aside, this.#target)
+      if (this.#aside === null) return
+      await rename(this.#aside, this.#target)
+      endAside(this.#aside)
+      if (isDurable) await syncFile(dirname(this.#target))
+    })
+  }
+
+  /** As `commit`, if there is no such file. @returns whether there was none */
+  async commitNew(): Promise<boolean> {
+    return written(this.#path, async () => {
+      await this.#handle.close()
+      if (this.#aside === null) return false
+      try {
+        await link(this.#aside, this.#target)
+        return true
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+        throw error
+      } finally {
+        endAside(this.#aside)
+      }
     })
   }
 
   /** Something went wrong: leaves nothing behind. */
   async discard(): Promise<void> {
     await this.#handle.close().catch(() => {})
-    this.remove()
-  }
-
-  /** Removes what is there of it, at once: for a process that ends without waiting. After `commit` it does nothing. */
-  remove(): void {
-    if (this.#aside !== null) rmSync(this.#aside, { force: true })
+    if (this.#aside !== null) endAside(this.#aside)
   }
 }
 
@@ -264,6 +317,24 @@ function outputPath(out: string): string {
 
 function usage(out: string, expected: string, got: string): UsageError {
   return new UsageError(`${out}: expected a directory ${expected}, got ${got}`, { out })
+}
+
+/** Brings what the system holds of a file, or of a directory, to the disk. */
+async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** @throws StoreError */
+export async function makeDurable(path: string): Promise<void> {
+  await written(path, async () => {
+    await syncFile(path)
+    await syncFile(dirname(path))
+  })
 }
 
 async function written<T>(path: string, action: () => Promise<T>): Promise<T> {

@@ -167,7 +167,7 @@ export class LargeRecord {
     for (let at = from; at < end; at = endOf(at)) {
       planned.push({ store, path, startByte: startByte + at, byteLength: endOf(at) - at })
     }
-    const reads = new ReadAhead(this.#engine, planned, aheadByteLength)
+    const reads = new ReadAhead(this.#engine, planned, { byteLength: aheadByteLength })
     try {
       for (const read of planned) {
         const { window, available } = reads.next()

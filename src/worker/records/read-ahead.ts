@@ -1,6 +1,6 @@
 /**
  * The reads of a job, in order. If the store answers at once, each read is made when it is its turn, into the only
- * window. If it makes requests, several are under way, each into a window of its own.
+ * window, or into one of two by turns. If it makes requests, several are under way, each into a window of its own.
  */
 
 import type { Address } from '../../engine/border/memory.js'
@@ -22,6 +22,13 @@ export interface Arrival {
   readonly available: number | Promise<number>
 }
 
+export interface ReadAheadOptions {
+  /** Bytes of all windows together, if several reads are under way; there is always room for what is in use. */
+  readonly byteLength: number
+  /** Whether a window is valid until the next but one read is asked for, not just the next. Default: false. */
+  readonly keepsOne?: boolean
+}
+
 export class ReadAhead {
   readonly #engine: Engine
   readonly #reads: readonly JobRead[]
@@ -31,25 +38,32 @@ export class ReadAhead {
   readonly #arrivals: Arrival[] = []
   /** Where in the region the windows lie of reads that were made and are still in use, the oldest first. */
   readonly #taken: { readonly start: number; readonly end: number }[] = []
+  /** How many windows stay valid after their read. */
+  readonly #kept: number
+  /** Where the read after one that is kept begins, if each is made when it is its turn. */
+  readonly #half: number | null
   #asked = 0
   #answered = 0
   #isOver = false
 
-  /** @param byteLength of all windows together, if several reads are under way; there is always room for one */
-  constructor(engine: Engine, reads: readonly JobRead[], byteLength: number) {
+  constructor(engine: Engine, reads: readonly JobRead[], { byteLength, keepsOne = false }: ReadAheadOptions) {
     this.#engine = engine
     this.#reads = reads
     const longest = reads.reduce((most, read) => Math.max(most, read.byteLength), 0)
     const isAnyRemote = reads.some(({ store }) => isRemote(store))
     const all = isAnyRemote ? reads.reduce((sum, read) => sum + read.byteLength, 0) : 0
-    this.#byteLength = Math.max(longest, Math.min(all, byteLength))
+    this.#kept = keepsOne ? 1 : 0
+    this.#half = isAnyRemote ? null : this.#kept * longest
+    // Around one that lies anywhere in three times the longest there is room for another.
+    const atLeast = keepsOne ? (isAnyRemote ? 3 : 2) * longest : longest
+    this.#byteLength = Math.max(atLeast, Math.min(all, byteLength))
     this.#region = engine.reserveBytes(this.#byteLength)
   }
 
-  /** The next read. Its window is valid until the read after it is asked for. Throws what a store throws at once. */
+  /** The next read. Its window is valid until the read after it, or after one that is kept, is asked for. Throws what a store throws at once. */
   next(): Arrival {
     const at = this.#answered++
-    if (at > 0) this.#taken.shift()
+    if (at > this.#kept) this.#taken.shift()
     // Reads that have no room yet are made later.
     while (this.#asked < this.#reads.length && (this.#asked <= at || isRemote(this.#reads[this.#asked]!.store))) {
       const window = this.#place(this.#reads[this.#asked]!.byteLength)
@@ -80,6 +94,7 @@ export class ReadAhead {
 
   /** A window after the newest one, or at the start of the region if there is no room; null: not yet. */
   #place(byteLength: number): Address | null {
+    if (this.#half !== null) return (this.#region + (this.#asked & 1) * this.#half) as Address
     const eldest = this.#taken[0]
     const youngest = this.#taken.at(-1)
     let start = youngest?.end ?? 0

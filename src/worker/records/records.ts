@@ -33,6 +33,8 @@ export interface RecordVisitor {
    *   throws, the record has failed.
    */
   record(record: number, i: number, batch: DecodedBatch): (() => void) | undefined
+  /** Called before the bytes of the next batch are read, if those of the batch before are kept: of that one nothing is valid any more. */
+  beginBatch?(): void
   /** Called after the last record of a batch, while its rows are in memory. */
   endBatch?(batch: DecodedBatch): void
   fail(record: number, error: unknown): void
@@ -44,6 +46,8 @@ export interface ReadRecordsOptions {
   readonly known: KnownMoments | null
   /** The order in which the batches have the records. Default: as they are. */
   readonly order?: Int32Array
+  /** Whether the bytes of a batch stay until those of the next but one are read. Default: false, until the next. */
+  readonly keepsOne?: boolean
   readonly clock?: Clock
 }
 
@@ -52,7 +56,7 @@ export async function readRecords(
   job: BatchedRecords,
   engine: Engine,
   visitor: RecordVisitor,
-  { sourceOf, known, order, clock = new Clock(false) }: ReadRecordsOptions,
+  { sourceOf, known, order, keepsOne = false, clock = new Clock(false) }: ReadRecordsOptions,
 ): Promise<{ readonly readBytes: number; readonly reads: number }> {
   const { batches, records, checkLevel } = job
   const tags = engine.writeTexts(job.tags)
@@ -62,7 +66,7 @@ export async function readRecords(
     batches.map(({ file, startByte, endByte }) => {
       return { store: sourceOf(file), path: job.files[file]!, startByte, byteLength: endByte - startByte }
     }),
-    job.aheadByteLength,
+    { byteLength: job.aheadByteLength, keepsOne },
   )
   let readBytes = 0
   try {
@@ -71,6 +75,7 @@ export async function readRecords(
       let window: Address
       let available: number
       clock.lap('writeMs')
+      visitor.beginBatch?.()
       try {
         const arrival = reads.next()
         window = arrival.window

@@ -1,0 +1,85 @@
+/** A trial written, beside the same bytes written as they are. */
+
+import { closeSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { createWriter, verifyTrial } from '#dist/index.js'
+import { type Case, type Contender, type Definition, type Options, WrongAnswer } from '../definition.js'
+import * as ours from '../engines/ours.js'
+import { scratchPath } from '../scratch.js'
+
+const TENSORS = 25
+
+export const write: Definition = {
+  name: 'write',
+  measures:
+    'steps of tensors saved from memory into the page cache; the files of the run before are removed between two runs',
+  *cases({ quick }: Options): Generator<Case> {
+    yield writeCase('4 MiB', 1 << 20, quick ? 1 : 10)
+    yield writeCase('40 KB', 10_000, quick ? 4 : 100)
+  },
+}
+
+function writeCase(size: string, elements: number, steps: number): Case {
+  const data = Float32Array.from({ length: elements }, (_, i) => i / 3)
+  const bytes = new Uint8Array(data.buffer)
+  const byteLength = steps * TENSORS * bytes.length
+  const place = scratchPath('written')
+  const save = (checksums: boolean) => async () => {
+    const writer = await createWriter(place, { saveConfig: { saveInterval: 1 }, checksums })
+    for (let step = 0; step < steps; step++) {
+      await writer.step()
+      for (let i = 0; i < TENSORS; i++) await writer.save(`tensor${i}`, data)
+    }
+    await writer.close()
+  }
+  const wrongTrial = async () => {
+    const { ok, stats } = await verifyTrial(place, { deep: true })
+    return ok && stats.tensors === steps * TENSORS ? undefined : `${stats.tensors} tensors, ${ok ? 'sound' : 'damaged'}`
+  }
+  const plain = async () => {
+    mkdirSync(place, { recursive: true })
+    for (let step = 0; step < steps; step++) {
+      const file = openSync(join(place, `${step}`), 'w')
+      for (let i = 0; i < TENSORS; i++) writeSync(file, bytes)
+      closeSync(file)
+    }
+  }
+  const wrongFiles = async () => {
+    const total = readdirSync(place).reduce((sum, name) => sum + statSync(join(place, name)).size, 0)
+    return total === byteLength ? undefined : `${total} bytes`
+  }
+  return {
+    size: `${steps} steps of ${TENSORS} tensors of ${size}`,
+    byteLength,
+    rounds: 5,
+    contenders: [
+      writing(`${ours.NAME}, true checksums`, place, save(true), wrongTrial),
+      writing(`${ours.NAME}, smdebug's constant`, place, save(false), wrongTrial),
+      writing('fs.writeSync', place, plain, wrongFiles),
+    ],
+  }
+}
+
+/** Somebody who writes to an empty place, which takes as long as it takes. */
+function writing(
+  engine: string,
+  place: string,
+  work: () => Promise<void>,
+  wrong: () => Promise<string | undefined>,
+): Contender {
+  const run = async () => {
+    rmSync(place, { recursive: true, force: true })
+    const start = performance.now()
+    await work()
+    return performance.now() - start
+  }
+  return {
+    engine,
+    turn: run,
+    check: async () => {
+      await run()
+      const got = await wrong()
+      if (got !== undefined) throw new WrongAnswer(`${engine}: expected all that was written, got ${got}`)
+    },
+  }
+}

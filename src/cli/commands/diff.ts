@@ -1,0 +1,261 @@
+/** `trialscan diff`: where two runs of a training first differ. */
+
+import {
+  type CheckLevel,
+  createTrial,
+  DIFFERENCE_COLUMNS,
+  type DifferenceAt,
+  DifferenceTable,
+  type DiffWorkersOptions,
+  diff,
+  diffWorkers,
+  type Trial,
+  type TrialDiff,
+  UsageError,
+} from '../../index.js'
+import { EXIT } from '../exit.js'
+import type { FormatOf } from '../format/formats.js'
+import { csvLine } from '../format/lines.js'
+import { jsonNumber } from '../format/number.js'
+import { differenceTable, mapText } from '../format/view/difference.js'
+import { settle } from '../options/given.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
+import { Lines, type Output, writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectReplaceableIn } from '../real-path.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { partitionIn, tensorMapIn } from '../scan/tensor-map.js'
+import { openOptions } from '../scan/trials.js'
+import { colorsFor, note, safeJson } from '../terminal.js'
+
+export interface DiffFlags extends SelectionFlags, S3Flags {
+  readonly map?: string
+  readonly rtol?: number
+  readonly atol?: number
+  readonly tolerance?: 'exact' | 'dtype' | 'numpy'
+  readonly noise?: readonly string[]
+  readonly workers?: boolean
+  readonly unify?: string
+  readonly bisect?: boolean
+  readonly follow?: boolean
+  readonly timeout?: number
+  readonly poll?: number
+  readonly first?: boolean
+  readonly all?: boolean
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+  readonly format?: FormatOf<'diff'>
+  readonly out?: string
+}
+
+/** @returns the exit code */
+export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
+  expectUse(paths, given)
+  const flags = settle('diff', paths[0]!, given)
+  const { out, onTerminal, format, first, all, noise = [] } = flags
+  const places = [...paths, ...noise]
+  expectS3(flags, places)
+  if (out !== undefined) await expectReplaceableIn(places, out)
+  const names = {
+    ...(flags.map !== undefined && { map: await tensorMapIn(flags.map) }),
+    ...(flags.unify !== undefined && { unify: await partitionIn(flags.unify) }),
+  }
+  const trials: Trial[] = []
+  const progress = new Progress(onTerminal)
+  try {
+    for (const path of places) trials.push(await createTrial(path, openOptions(path, flags)))
+    const [a, b] = trials as [Trial, Trial]
+    const found = await writeTo(
+      out,
+      async output => {
+        const writer = writerOf(output, format, onTerminal, flags.follow === true)
+        const common: DiffWorkersOptions = {
+          ...selectionOf(flags),
+          ...toleranceOf(flags),
+          ...(first && { stopAtFirst: true }),
+          ...readingOf(flags),
+          keepDifferences: format === 'table',
+          onDifference: difference => writer.add(difference),
+          signal,
+          onProgress: done => progress.update(done),
+        }
+        const result = flags.workers
+          ? await diffWorkers(a, common)
+          : await diff(a, b, { ...common, ...names, ...waysOf(flags, trials.slice(2)) })
+        progress.stop()
+        await writer.end()
+        if (format === 'table') {
+          const columns = process.stdout.columns ?? Number(process.env.COLUMNS || 0)
+          const colors = colorsFor(onTerminal ? process.stdout : null)
+          const runs = flags.workers ? ([a.name] as const) : ([a.name, b.name] as const)
+          await output.write(
+            differenceTable(runs, result, { columns, colors, isFull: all === true, isFirst: first === true }),
+          )
+        }
+        return result
+      },
+      { signal },
+    )
+    for (const message of unscannedSteps(a, flags, found.compared > 0)) note(message)
+    if (found.compared === 0) {
+      note(nothingCompared(a, flags, found))
+      return EXIT.query
+    }
+    return found.divergence === null ? EXIT.ok : EXIT.findings
+  } finally {
+    progress.stop()
+    for (const trial of trials) await trial.close()
+  }
+}
+
+/** @throws UsageError for options that don't go together */
+function expectUse(paths: readonly string[], { workers, follow, timeout, poll, ...flags }: DiffFlags): void {
+  const expected = workers ? 1 : 2
+  if (paths.length !== expected) {
+    throw new UsageError(`expected ${workers ? 'one trial beside --workers' : 'two trials'}, got ${paths.length}`)
+  }
+  const others = (['map', 'noise', 'unify', 'bisect'] as const).filter(name => flags[name] !== undefined)
+  if (workers && (follow || others.length > 0)) {
+    throw new UsageError(`expected --workers without --${follow ? 'follow' : others[0]}, which is about two runs`)
+  }
+  if ((timeout !== undefined || poll !== undefined) && !follow) {
+    throw new UsageError(`expected --follow beside --${timeout === undefined ? 'poll' : 'timeout'}: nothing else waits`)
+  }
+  if (flags.tolerance !== undefined && (flags.rtol ?? flags.atol) !== undefined) {
+    throw new UsageError('expected either --tolerance, or --rtol and --atol, got both')
+  }
+}
+
+function toleranceOf({ rtol, atol, tolerance }: DiffFlags) {
+  return { ...(rtol !== undefined && { rtol }), ...(atol !== undefined && { atol }), ...(tolerance && { tolerance }) }
+}
+
+function readingOf({ checkLevel, threads, memory }: DiffFlags) {
+  return {
+    ...(checkLevel && { checkLevel }),
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+  }
+}
+
+function waysOf({ bisect, follow, timeout, poll }: DiffFlags, noise: readonly Trial[]) {
+  return {
+    ...(noise.length > 0 && { noise }),
+    ...(bisect && { bisect }),
+    ...(follow && { follow }),
+    ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
+    ...(poll !== undefined && { pollMs: poll * 1000 }),
+  }
+}
+
+function nothingCompared(a: Trial, flags: DiffFlags, { suggestions }: TrialDiff): string {
+  if (isSelective(flags)) return nothingSelected(a, flags)
+  if (flags.workers) return 'no two workers have a tensor in common'
+  const hint = suggestions.length === 0 ? '' : `, such as ${mapText(suggestions.slice(0, 3))}`
+  return `the trials have no tensor at a step in common: is --map needed?${hint}`
+}
+
+function writerOf(
+  output: Output,
+  format: FormatOf<'diff'>,
+  onTerminal: boolean,
+  isPrompt: boolean,
+): Writer | TableWriter {
+  if (format === 'parquet' || format === 'arrow') return new TableWriter(output, format)
+  return new Writer(output, format, onTerminal, isPrompt)
+}
+
+/** Differences as a table, written while they are found. */
+class TableWriter {
+  readonly #table = new DifferenceTable()
+  readonly #written: Promise<void>
+
+  constructor(output: Output, format: 'parquet' | 'arrow') {
+    const write = async () => {
+      for await (const bytes of this.#table.bytes(format)) await output.writeBytes(bytes)
+    }
+    this.#written = write()
+    this.#written.catch(() => {})
+  }
+
+  add(difference: DifferenceAt): void {
+    this.#table.add(difference)
+  }
+
+  end(): Promise<void> {
+    this.#table.end()
+    return this.#written
+  }
+}
+
+/** Differences as they come: the first is the divergence. */
+class Writer {
+  readonly #lines: Lines
+  readonly #format: FormatOf<'diff'>
+  readonly #onTerminal: boolean
+  #isBegun = false
+
+  constructor(output: Output, format: FormatOf<'diff'>, onTerminal: boolean, isPrompt: boolean) {
+    this.#lines = new Lines(output, isPrompt)
+    this.#format = format
+    this.#onTerminal = onTerminal
+  }
+
+  add(difference: DifferenceAt): void {
+    if (this.#format === 'table') return
+    this.#begin(difference)
+    this.#write(
+      this.#format === 'csv' ? csvLine(cellsOf(difference), this.#onTerminal) : this.#json(objectOf(difference)),
+    )
+  }
+
+  async end(): Promise<void> {
+    if (this.#format !== 'table') this.#begin(null)
+    await this.#lines.done()
+  }
+
+  #begin(divergence: DifferenceAt | null): void {
+    if (this.#isBegun) return
+    this.#isBegun = true
+    this.#write(
+      this.#format === 'csv'
+        ? csvLine(
+            DIFFERENCE_COLUMNS.map(({ name }) => name),
+            this.#onTerminal,
+          )
+        : this.#json(`{"divergence":${divergence ? objectOf(divergence) : 'null'}}`),
+    )
+  }
+
+  #json(json: string): string {
+    return `${this.#onTerminal ? safeJson(json) : json}\n`
+  }
+
+  #write(text: string): void {
+    // An error is that of the end.
+    this.#lines.write(text).catch(() => {})
+  }
+}
+
+/** JSON, with NaN and the infinities as texts. */
+function objectOf(found: DifferenceAt): string {
+  let json = ''
+  for (const { name, of } of DIFFERENCE_COLUMNS) {
+    const cell = of(found)
+    const isSame =
+      (name === 'other_tensor' && cell === found.tensor) || (name === 'other_worker' && cell === found.worker)
+    // Where it is alone of a kind, the place of an element is there as null, so that the first line always has it.
+    const isLeftOut = isSame || (cell === null && (name === 'noise' || found.difference === null) && name !== 'element')
+    if (isLeftOut) continue
+    json += `${json === '' ? '{' : ','}"${name}":${typeof cell === 'number' ? jsonNumber(cell) : JSON.stringify(cell)}`
+  }
+  return `${json}}`
+}
+
+function cellsOf(found: DifferenceAt): string[] {
+  return DIFFERENCE_COLUMNS.map(({ of }) => {
+    const cell = of(found)
+    return cell === null ? '' : typeof cell === 'object' ? cell.join('x') : String(cell)
+  })
+}

@@ -1,0 +1,107 @@
+/** `trialscan nan`: where NaN and infinities come from. */
+
+import { type CheckLevel, createTrial, type NonFiniteTrace, traceNonFinite } from '../../index.js'
+import { EXIT, heavier } from '../exit.js'
+import type { FormatOf } from '../format/formats.js'
+import { csvLine } from '../format/lines.js'
+import { nonFiniteTable } from '../format/view/non-finite.js'
+import { settle } from '../options/given.js'
+import { expectS3, type S3Flags } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { Progress } from '../progress.js'
+import { expectReplaceable } from '../real-path.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { openOptions } from '../scan/trials.js'
+import { colorsFor, note, safeJson } from '../terminal.js'
+
+export interface NanFlags extends SelectionFlags, S3Flags {
+  readonly all?: boolean
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+  readonly format?: FormatOf<'nan'>
+  readonly out?: string
+}
+
+/** @returns the exit code */
+export async function nan(path: string, given: NanFlags, signal: AbortSignal): Promise<number> {
+  const flags = settle('nan', path, given)
+  const { out, onTerminal, format, checkLevel, threads, memory, all } = flags
+  expectS3(flags, [path])
+  if (out !== undefined) await expectReplaceable(path, out)
+  const trial = await createTrial(path, openOptions(path, flags))
+  const progress = new Progress(onTerminal)
+  try {
+    const trace = await traceNonFinite(trial, {
+      ...selectionOf(flags),
+      ...(checkLevel && { checkLevel }),
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      signal,
+      onProgress: done => progress.update(done),
+    })
+    progress.stop()
+    for (const message of unscannedSteps(trial, flags, trace.records > 0)) note(message)
+    if (trace.records === 0 && isSelective(flags)) {
+      note(nothingSelected(trial, flags))
+      return EXIT.query
+    }
+    const columns = process.stdout.columns ?? Number(process.env.COLUMNS || 0)
+    const lines =
+      format === 'jsonl'
+        ? jsonLines(trace, onTerminal)
+        : format === 'csv'
+          ? csvLines(trace, onTerminal)
+          : [
+              nonFiniteTable(trial.name, trace, {
+                columns,
+                colors: colorsFor(onTerminal ? process.stdout : null),
+                isFull: all === true,
+              }),
+            ]
+    await writeTo(out, output => output.writeAll(lines))
+    for (const problem of trace.problems) note(problem)
+    const code = trace.origin === null ? EXIT.ok : EXIT.findings
+    return trace.problems.length > 0 ? heavier(code, EXIT.format) : code
+  } finally {
+    progress.stop()
+    await trial.close()
+  }
+}
+
+/** First what it all comes from, then a line for each other tensor of a worker. */
+function* jsonLines(
+  { origin, warning, later, chain, isUncertain }: NonFiniteTrace,
+  onTerminal: boolean,
+): Generator<string> {
+  const shown = (value: object) => {
+    const json = JSON.stringify(value)
+    return `${onTerminal ? safeJson(json) : json}\n`
+  }
+  const placed = <P extends { readonly modeStep: number }>({ modeStep, ...place }: P) => ({
+    ...place,
+    mode_step: modeStep,
+  })
+  yield shown({
+    origin:
+      origin === null
+        ? null
+        : (({ class: own, from: _, modeStep, ...rest }) => ({ ...rest, mode_step: modeStep, class: own }))(origin),
+    warning: warning && placed(warning),
+    chain: chain.map(({ tensor }) => tensor),
+    uncertain: isUncertain,
+  })
+  for (const record of later) yield shown(placed(record))
+}
+
+function* csvLines({ origin, later }: NonFiniteTrace, onTerminal: boolean): Generator<string> {
+  yield csvLine(['tensor', 'step', 'mode', 'mode_step', 'worker', 'class', 'from', 'nan', 'infinite'], onTerminal)
+  for (const { tensor, step, mode, modeStep, worker, class: own, from, nan, infinite } of origin
+    ? [origin, ...later]
+    : []) {
+    yield csvLine(
+      [tensor, step, mode, modeStep, worker, own, from ?? '', nan ?? '', infinite ?? ''].map(String),
+      onTerminal,
+    )
+  }
+}

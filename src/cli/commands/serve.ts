@@ -1,0 +1,46 @@
+/** `trialscan serve`: trainings over HTTP. */
+
+import { serveTrials } from '../../index.js'
+import { EXIT } from '../exit.js'
+import { counted } from '../format/number.js'
+import { expectS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { trialsAt } from '../scan/trials.js'
+import { note } from '../terminal.js'
+import { VERSION } from '../version.js'
+
+export interface ServeFlags extends S3Flags {
+  readonly port?: number
+  readonly host?: string
+  readonly token?: string
+  readonly cors?: readonly string[]
+  readonly rules: boolean
+  readonly maxWork?: number
+  readonly threads?: number
+  readonly memory?: number
+}
+
+/** Serves until it is interrupted. @returns the exit code */
+export async function serve(places: readonly string[], flags: ServeFlags, signal: AbortSignal): Promise<number> {
+  const { port, host, token, cors, rules, maxWork, threads, memory } = flags
+  expectS3(flags, places)
+  const paths = await trialsAt(places, flags)
+  const server = await serveTrials(paths, {
+    ...(port !== undefined && { port }),
+    ...(host !== undefined && { host }),
+    ...(token !== undefined && { token }),
+    ...(cors && { cors }),
+    ...(maxWork !== undefined && { maxWork }),
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+    ...s3OptionsOf(flags),
+    rules,
+    version: VERSION,
+  })
+  note(`serving ${counted(paths.length, 'trial')} at ${server.url}/; Ctrl-C ends it`)
+  await new Promise<void>(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await server.close()
+  return EXIT.ok
+}

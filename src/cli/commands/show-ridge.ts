@@ -1,0 +1,100 @@
+/** `trialscan show --steps`: how the elements of a tensor are distributed, a line a step. */
+
+import { createTrial, Distribution, type Mode, type ScanRow, UsageError } from '../../index.js'
+import { EXIT } from '../exit.js'
+import { blocks } from '../format/bars.js'
+import type { FormatOf } from '../format/formats.js'
+import { counted, shortNumber } from '../format/number.js'
+import type { StepsText } from '../options/arguments.js'
+import { type S3Flags, s3OptionsFor } from '../options/s3.js'
+import { writeTo } from '../output.js'
+import { colorsFor, columns, note, safe, safeName } from '../terminal.js'
+
+const BINS = 48
+/** Lines; of more steps some are shown, evenly chosen. */
+const MAX_LINES = 60
+/** The outermost elements, which may lie far away from all others, widen no bin. */
+const TAIL = 0.001
+
+export interface RidgeFlags extends S3Flags {
+  readonly step?: number
+  readonly modeStep?: number
+  readonly mode?: Mode
+  readonly worker?: string
+  readonly npy?: string
+  readonly out?: string
+  readonly steps: StepsText
+  readonly format: FormatOf<'show'>
+  readonly onTerminal: boolean
+}
+
+/** @returns the exit code */
+export async function showRidge(path: string, name: string, flags: RidgeFlags): Promise<number> {
+  const { steps, step, modeStep, mode, worker, npy, format, out, onTerminal } = flags
+  const other = Object.entries({ '--step': step, '--mode-step': modeStep, '--npy': npy }).find(
+    ([, given]) => given !== undefined,
+  )
+  if (other) throw new UsageError(`expected --steps or ${other[0]}, got both`)
+  if (format !== 'table')
+    throw new UsageError(
+      `expected --steps with --format table, got ${format}: trialscan scan --reductions sketch has the numbers`,
+    )
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual', ...s3OptionsFor(path, flags) })
+  try {
+    const { name: tensor } = trial.tensor(name)
+    const scan = trial.scan({
+      tensors: tensor,
+      steps: steps.selection,
+      reductions: ['sketch'],
+      ...(mode !== undefined && { mode }),
+      ...(worker !== undefined && { workers: worker }),
+    })
+    const rows: ScanRow[] = []
+    let failed: string | null = null
+    for await (const row of scan) {
+      if (row.reductions.sketch instanceof Distribution) rows.push(row)
+      else failed ??= row.error?.message ?? `only reductions of ${tensor} were saved`
+    }
+    if (rows.length === 0) {
+      note(failed ?? `${tensor} was saved at none of the steps ${steps.text}`)
+      return failed === null ? EXIT.query : EXIT.format
+    }
+    const shown =
+      rows.length <= MAX_LINES
+        ? rows
+        : Array.from({ length: MAX_LINES }, (_, i) => rows[Math.round((i * (rows.length - 1)) / (MAX_LINES - 1))]!)
+    const colors = colorsFor(onTerminal ? process.stdout : null)
+    const head = `${colors.bold(safeName(tensor))} at ${counted(rows.length, 'step')}${shown.length < rows.length ? `, of which ${shown.length} are shown` : ''}\n`
+    await writeTo(out, output => output.writeAll([head, ridgeText(shown, trial.workers().length > 1)]))
+    if (failed !== null) note(failed)
+    return failed === null ? EXIT.ok : EXIT.format
+  } finally {
+    await trial.close()
+  }
+}
+
+function ridgeText(rows: readonly ScanRow[], hasWorkers: boolean): string {
+  const finite = rows.map(row => {
+    const sketch = row.reductions.sketch as Distribution
+    const data = sketch.toJSON()
+    const count = data.counts.reduce((sum, some) => sum + some, 0)
+    const others = { nan_count: 0, positive_infinity_count: 0, negative_infinity_count: 0 }
+    return { row, lost: sketch.count - count, of: Distribution.from({ ...data, ...others, count }) }
+  })
+  const some = finite.filter(({ of }) => of.count > 0)
+  const low = some.reduce((least, { of }) => Math.min(least, of.quantile(TAIL)), Number.POSITIVE_INFINITY)
+  const high = some.reduce((most, { of }) => Math.max(most, of.quantile(1 - TAIL)), Number.NEGATIVE_INFINITY)
+  const [from, to] = low < high ? [low, high] : [low - 1, low + 1]
+  const edges = Array.from({ length: BINS + 1 }, (_, i) => from * (1 - i / BINS) + to * (i / BINS))
+  const lines = finite.map(({ row, lost, of }) => {
+    const { step, mode, modeStep, worker } = row
+    return [
+      `  ${step}`,
+      ...(mode === 'GLOBAL' ? [] : [`${mode} ${modeStep}`]),
+      ...(hasWorkers ? [safe(worker)] : []),
+      `▕${of.count === 0 ? ' '.repeat(BINS) : blocks(of.histogram(edges).counts)}▏`,
+      lost > 0 ? `${counted(lost, 'element')} NaN or infinite` : '',
+    ]
+  })
+  return `${columns(lines, [0])}  from ${shortNumber(from)} to ${shortNumber(to)}\n`
+}

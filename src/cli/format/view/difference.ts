@@ -1,0 +1,181 @@
+/** Where two runs differ, for people: the first line is the answer. */
+
+import type { DifferenceAt, TrialDiff } from '../../../index.js'
+import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
+import { counted, countText, shortNumber } from '../number.js'
+
+const MAX_WIDTH = 100
+const LEAST_WIDTH = 60
+const MAX_LINES = 16
+const MAX_SUGGESTIONS = 6
+
+export interface DifferenceTableOptions {
+  readonly columns: number
+  readonly colors: Colors
+  /** All differences, not just the first. */
+  readonly isFull: boolean
+  /** Whether later steps were not compared. */
+  readonly isFirst: boolean
+}
+
+/** @param runs their names; one, where workers of a run were compared */
+export function differenceTable(
+  runs: readonly [string, string?],
+  result: TrialDiff,
+  { columns: given, colors, isFull, isFirst }: DifferenceTableOptions,
+): string {
+  const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
+  const paragraph: Paragraph = (text, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
+  const blocks: string[] = []
+  const [a, b] = runs.map(name => safeName(name!))
+  const subject = b === undefined ? `The workers of ${a}` : `${a} and ${b}`
+  const { divergence, close, noisy } = result
+  const tally = tallyOf(result)
+  if (divergence === null) {
+    const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
+    blocks.push(colors.green(paragraph(`${subject}: no difference${beyond}. ${tally}.`)))
+  } else {
+    const later = isFirst ? '; later steps were not compared' : ''
+    blocks.push(
+      colors.bold(
+        colors.red(
+          paragraph(`${subject} first differ at ${placeText(divergence, b === undefined)}: ${divergence.message}.`),
+        ),
+      ) +
+        detailText(divergence, paragraph) +
+        paragraph(`${untilText(result)}. ${tally}${later}.`, '  '),
+    )
+    blocks.push(...restBlock(result, isFull, colors))
+  }
+  return [...blocks, ...wayBlocks(result, paragraph, colors), ...lackBlocks([a!, b ?? ''], result, paragraph)].join(
+    '\n',
+  )
+}
+
+type Paragraph = (text: string, indent?: string) => string
+
+function tallyOf({ compared, steps, equal, close, noisy, bisection }: TrialDiff): string {
+  const at = bisection
+    ? `${countText(bisection.steps.length)} of ${counted(steps.both, 'step')}`
+    : counted(steps.both, 'step')
+  const parts = [
+    `${countText(equal)} equal`,
+    ...(close > 0 ? [`${countText(close)} close`] : []),
+    ...(noisy > 0 ? [`${countText(noisy)} within noise`] : []),
+  ]
+  return `${counted(compared, 'tensor value')} at ${at} compared: ${parts.join(', ')}`
+}
+
+function untilText({ equalUntil, close, noisy }: TrialDiff): string {
+  if (equalUntil === null) return 'Nothing was equal before: it is the first step'
+  return `Until step ${equalUntil} all was equal${close > 0 ? ' or close' : ''}${noisy > 0 ? ' or within noise' : ''}`
+}
+
+/** What differs after the divergence. */
+function restBlock({ differences }: TrialDiff, isFull: boolean, colors: Colors): string[] {
+  const rest = differences.slice(1)
+  if (rest.length === 0) return []
+  const shown = isFull ? rest : rest.slice(0, MAX_LINES)
+  const tensors = new Set(rest.map(({ tensor }) => tensor)).size
+  const more = rest.length - shown.length
+  const hint = more > 0 ? colors.dim(`  and ${countText(more)} more: --all shows each\n`) : ''
+  const title = colors.bold(`Then ${counted(rest.length, 'difference')} in ${counted(tensors, 'tensor')}`)
+  return [`${title}\n${columns(shown.map(rowOf), [0])}${hint}`]
+}
+
+/** How differences grow, and how they were found. */
+function wayBlocks({ departure, bisection }: TrialDiff, paragraph: Paragraph, colors: Colors): string[] {
+  const blocks: string[] = []
+  if (departure !== null) {
+    const { step, tensor, worker, meanAbsolute, expected } = departure
+    const grown = `differences grow as rounding does, until at step ${step} that of ${safeName(tensor)} of ${worker} leaves its trend`
+    const told = `${shortNumber(meanAbsolute)} on average, where the steps before let expect ${shortNumber(expected)}`
+    blocks.push(colors.yellow(paragraph(`Up to there ${grown}: ${told}. Something else may begin there.`)))
+  }
+  if (bisection !== null) {
+    const { contradiction } = bisection
+    const read = `Found by halving, as if what differs once differs from then on`
+    blocks.push(
+      contradiction === null
+        ? colors.dim(paragraph(`${read}; the steps that were looked at agree with that.`))
+        : colors.yellow(
+            paragraph(
+              `${read}, but step ${contradiction} does not agree with that: an earlier step may differ, too. Leave out --bisect to be sure.`,
+            ),
+          ),
+    )
+  }
+  return blocks
+}
+
+/** What was not compared, and what may have other names. */
+function lackBlocks(
+  [a, b]: readonly [string, string],
+  { missing, steps, suggestions }: TrialDiff,
+  paragraph: Paragraph,
+): string[] {
+  const blocks: string[] = []
+  if (missing > 0) {
+    const are = missing === 1 ? 'is' : 'are'
+    blocks.push(paragraph(`${counted(missing, 'tensor value')} at these steps ${are} in one of the runs alone.`))
+  }
+  if (suggestions.length > 0) {
+    const shown = suggestions.slice(0, MAX_SUGGESTIONS)
+    const more = suggestions.length > shown.length ? `, and ${countText(suggestions.length - shown.length)} more` : ''
+    blocks.push(
+      paragraph(
+        `Perhaps these are the same, by their shapes and neighbours: ${mapText(shown)}${more}. --map takes such names.`,
+      ),
+    )
+  }
+  const { onlyA, onlyB } = steps
+  if (b !== '' && onlyA.length + onlyB.length > 0) {
+    blocks.push(
+      paragraph(`Steps of one run alone: ${countText(onlyA.length)} of ${a}, ${countText(onlyB.length)} of ${b}.`),
+    )
+  }
+  return blocks
+}
+
+/** As a map says it. */
+export function mapText(suggestions: TrialDiff['suggestions']): string {
+  return `{ ${suggestions.map(({ tensor, otherTensor }) => `${JSON.stringify(tensor)}: ${JSON.stringify(otherTensor)}`).join(', ')} }`
+}
+
+function placeText(
+  { step, mode, modeStep, tensor, worker, element, otherTensor, otherWorker }: DifferenceAt,
+  isOfWorkers: boolean,
+): string {
+  const at = `step ${step}${mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`}`
+  const name = otherTensor === tensor ? tensor : `${tensor} (${otherTensor})`
+  const beside = isOfWorkers ? `, beside ${otherWorker}` : ''
+  return `${at} in ${name} of ${worker}${beside}${element === null ? '' : `, element [${element.join(', ')}]`}`
+}
+
+function detailText({ difference, largest }: DifferenceAt, paragraph: Paragraph): string {
+  if (difference === null) return ''
+  const { maxAbsolute, maxRelative, meanAbsolute, maxUlps, ulps, cosine, normRatio } = difference
+  const units = maxUlps === 1 ? '1 unit' : `${countText(maxUlps ?? 0)} units`
+  const parts = [
+    `largest difference ${shortNumber(maxAbsolute)}${largest === null ? '' : ` at [${largest.join(', ')}]`}`,
+    `relative ${shortNumber(maxRelative)}`,
+    ...(meanAbsolute === null ? [] : [`mean ${shortNumber(meanAbsolute)}`]),
+    ...(maxUlps === null ? [] : [`up to ${units} of the last place (99 % within ${countText(ulps?.p99 ?? maxUlps)})`]),
+    ...(cosine === null ? [] : [`cosine ${shortNumber(cosine)}`]),
+    ...(normRatio === null ? [] : [`ratio of norms ${shortNumber(normRatio)}`]),
+  ]
+  return paragraph(`${parts.join(', ')}.`, '  ')
+}
+
+function rowOf({ step, tensor, worker, kind, difference, message }: DifferenceAt): string[] {
+  if (difference === null) return [`  ${step}`, safeName(tensor), safe(worker), kind, safe(message)]
+  const { unequalCount, count, maxAbsolute } = difference
+  return [
+    `  ${step}`,
+    safeName(tensor),
+    safe(worker),
+    kind,
+    `${countText(unequalCount)} of ${countText(count)}`,
+    `up to ${shortNumber(maxAbsolute)}`,
+  ]
+}

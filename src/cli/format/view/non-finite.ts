@@ -1,0 +1,114 @@
+/** Where NaN and infinities come from, for people. */
+
+import type { NonFiniteOrigin, NonFiniteRecord, NonFiniteTrace, RecordPlaceInTime } from '../../../index.js'
+import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
+import { counted, countText, shortNumber } from '../number.js'
+
+const MAX_WIDTH = 100
+const LEAST_WIDTH = 60
+const MAX_LATER = 12
+
+export interface NonFiniteTableOptions {
+  readonly columns: number
+  readonly colors: Colors
+  /** All later records, not just the first. */
+  readonly isFull: boolean
+}
+
+export function nonFiniteTable(
+  trial: string,
+  trace: NonFiniteTrace,
+  { columns: given, colors, isFull }: NonFiniteTableOptions,
+): string {
+  const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
+  const { origin, warning, later, chain, isUncertain, records } = trace
+  const paragraph = (text: string, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
+  const blocks: string[] = []
+  const head = `${safeName(trial)}: `
+  if (origin === null) {
+    blocks.push(colors.green(paragraph(`${head}no NaN and no infinity in ${counted(records, 'tensor value')}`)))
+  } else {
+    const text = paragraph(`${head}${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}`)
+    blocks.push(colors.bold(colors.red(text)) + elementText(origin, paragraph))
+  }
+  if (warning !== null) {
+    const { tensor, absMax, limit } = warning
+    blocks.push(
+      colors.yellow(
+        paragraph(
+          `Before that, ${tensor} was near to overflow ${placeText(warning)}: its largest magnitude was ${shortNumber(absMax)}, above ${shortNumber(limit)}.`,
+        ),
+      ),
+    )
+  }
+  if (chain.length > 1) {
+    blocks.push(
+      `${colors.bold('From there to the loss')}\n${chain.map((place, i) => paragraph(`${i === 0 ? '' : '→ '}${place.tensor}, ${placeText(place)}`, '  ')).join('')}`,
+    )
+  }
+  if (later.length > 0) {
+    const shown = isFull ? later : later.slice(0, MAX_LATER)
+    const rest = later.length - shown.length
+    const more = rest > 0 ? colors.dim(`  and ${countText(rest)} more: --all shows each\n`) : ''
+    blocks.push(
+      `${colors.bold(`Then in ${counted(later.length, 'more tensor')}`)}\n${columns(shown.map(rowOf))}${more}`,
+    )
+  }
+  if (isUncertain)
+    blocks.push(paragraph('Of some tensors only reductions were saved: which elements, and how many, is not known.'))
+  return blocks.join('\n')
+}
+
+function whatText({ kind }: NonFiniteOrigin): string {
+  return kind === 'nan' ? 'NaN' : kind === 'inf' ? '+∞' : '−∞'
+}
+
+function placeText({ step, mode, modeStep, worker }: RecordPlaceInTime): string {
+  return `at step ${step}${mode === 'GLOBAL' ? '' : ` (${mode} ${modeStep})`} of ${worker}`
+}
+
+/** Which elements, and what that says. */
+function elementText(
+  { element, nan, infinite, slices, shape, workers, class: own }: NonFiniteOrigin,
+  paragraph: (text: string, indent?: string) => string,
+): string {
+  const lines: string[] = []
+  if (nan !== null && infinite !== null) {
+    const counts = [
+      ...(nan > 0 ? [`${countText(nan)} NaN`] : []),
+      ...(infinite > 0 ? [`${countText(infinite)} infinite`] : []),
+    ]
+    const size = shape?.reduce((product, length) => product * length, 1)
+    const first = element === null ? '' : `, the first at [${element.join(', ')}]`
+    lines.push(`${counts.join(' and ')}${size === undefined ? '' : ` of ${counted(size, 'element')}`}${first}.`)
+  }
+  for (const { axis, length, indices, count, isWhole } of slices) {
+    const some = count <= 8 ? indices.join(', ') : `${indices.slice(0, 8).join(', ')} and ${countText(count - 8)} more`
+    lines.push(
+      `Axis ${axis}: ${isWhole ? 'all of' : 'within'} ${count === 1 ? 'index' : 'indices'} ${some} of ${countText(length)}.`,
+    )
+  }
+  if (workers.length > 1)
+    lines.push(`At that step it is so in ${counted(workers.length, 'worker')}: ${workers.join(', ')}.`)
+  lines.push(CLASSES[own])
+  return lines.map(line => paragraph(line, '  ')).join('')
+}
+
+const CLASSES = {
+  producer: 'What it was computed from was finite, as far as it was saved: it arose here.',
+  propagator: 'What it was computed from was not finite.',
+  unknown: 'What it was computed from was not saved: it arose here or just before.',
+} as const
+
+function rowOf(record: NonFiniteRecord): string[] {
+  const { tensor, step, worker, class: own, from, nan, infinite } = record
+  const counts = nan === null ? 'by its reductions' : counted(nan + (infinite ?? 0), 'element')
+  return [
+    `  ${safeName(tensor)}`,
+    `step ${step}`,
+    safe(worker),
+    own,
+    counts,
+    from === null ? '' : `from ${safeName(from)}`,
+  ]
+}

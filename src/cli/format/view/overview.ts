@@ -1,0 +1,255 @@
+/** A training at a glance, as text: as wide as the terminal, and 80 columns at least. */
+
+import type { OverviewLine, TrialOverview } from '../../../index.js'
+import { type Colors, columns, padEnd, safe, safeName, widthOf, wrapped } from '../../terminal.js'
+import { sparkline } from '../bars.js'
+import { bytesText, counted, countText, shortNumber } from '../number.js'
+
+/** A loss that changes by less than this fraction stands still. */
+const STANDSTILL = 0.01
+const LEAST_WIDTH = 80
+/** Of the width, what a name may take. */
+const NAME_SHARE = 0.4
+const LEAST_SPARKS = 10
+const MAX_CAUSES = 5
+const MAX_PROBLEMS = 5
+
+export interface OverviewOptions {
+  readonly width: number | undefined
+  readonly colors: Colors
+  /** How many lines a section has. */
+  readonly maxLines: number
+}
+
+export function overviewText(overview: TrialOverview, options: OverviewOptions): string {
+  const { colors, maxLines } = options
+  const width = Math.max(LEAST_WIDTH, options.width ?? LEAST_WIDTH)
+  const title = (text: string) => `\n${colors.bold(text)}\n`
+  const paragraph = (text: string) => `${wrapped(safe(text), width, '  ', '    ')}\n`
+  const section = (name: string, lines: readonly OverviewLine[], isLog: boolean) => {
+    if (lines.length === 0) return ''
+    const shown = spread(lines, maxLines)
+    const rest =
+      shown.length < lines.length
+        ? colors.dim(`  (${shown.length} of ${countText(lines.length)}, evenly chosen; --all shows each)\n`)
+        : ''
+    return title(name) + linesText(shown, width, isLog ? scaleOf(lines) : null) + rest
+  }
+  const { losses, metrics, gradients, weights, updates } = overview
+  const { first, last } = span(overview)
+  const marks = [...losses, ...metrics, ...gradients, ...weights, ...updates].flatMap(({ values }) => values)
+  const legend = [
+    ...([...gradients, ...weights, ...updates].some(({ values }) => values.includes(0)) ? ['· is exactly zero'] : []),
+    ...(marks.every(Number.isFinite) ? [] : ['! is not finite']),
+  ]
+  return [
+    headText(overview, width, colors),
+    title('What the rules say'),
+    ...rulesText(overview, colors, paragraph),
+    section(`Losses, step ${first} to ${last}`, losses, false),
+    section('Metrics', metrics, false),
+    section('Mean |gradient| of each layer, all on one logarithmic scale', gradients, true),
+    section('Mean |weight| of each layer', weights, true),
+    section('Updates: mean change of each weight from step to step, beside its size', updates, true),
+    legend.length > 0 ? colors.dim(`  (${legend.join(', ')})\n`) : '',
+    ...notFiniteText(overview, title, paragraph),
+    ...remarks(overview).map((text, i) => (i === 0 ? title('What this says') : '') + paragraph(text)),
+    ...problemsText(overview, title, paragraph),
+    tookText(overview, colors),
+  ].join('')
+}
+
+function span({ steps }: TrialOverview) {
+  return { first: steps[0] ?? 0, last: steps.at(-1) ?? 0 }
+}
+
+function headText(overview: TrialOverview, width: number, colors: Colors): string {
+  const { name, tensors, isEnded, steps, modes, workers, collections } = overview
+  const { first, last } = span(overview)
+  const byMode = modes.map(({ mode, steps }) => `${mode} ${steps}`).join(', ')
+  const facts: readonly (readonly [string, string])[] = [
+    ['steps', steps.length === 0 ? 'none' : `${countText(steps.length)} (${byMode}), ${first} to ${last}`],
+    ['workers', enumeration(workers)],
+    ['collections', collections.map(({ name, size }) => `${safeName(name)} ${size}`).join(', ') || 'none'],
+  ]
+  const state = isEnded ? 'the training has ended' : 'the training may still run'
+  return [
+    `${colors.bold(safeName(name))}: ${counted(tensors, 'tensor')}, ${state}\n`,
+    ...facts.map(([term, text]) => `${wrapped(text, width, `  ${padEnd(term, 13)}`, ' '.repeat(15))}\n`),
+  ].join('')
+}
+
+function enumeration(names: readonly string[]): string {
+  const rest = names.length - 4
+  return rest > 1
+    ? `${names.slice(0, 4).map(safeName).join(', ')} and ${countText(rest)} more`
+    : names.map(safeName).join(', ') || 'none'
+}
+
+/** The causes, the earliest first. */
+function rulesText(
+  { findings, rules, steps }: TrialOverview,
+  colors: Colors,
+  paragraph: (text: string) => string,
+): readonly string[] {
+  const causes = findings.filter(({ cause }) => cause === null)
+  const byRule = new Map<string, (typeof causes)[number][]>()
+  for (const cause of causes) byRule.set(cause.name, [...(byRule.get(cause.name) ?? []), cause])
+  if (byRule.size === 0) {
+    const judged = `${counted(rules.length, 'rule')} judged ${counted(steps.length, 'step')}`
+    return [
+      rules.length === 0
+        ? paragraph('no rule had anything to judge')
+        : colors.green(paragraph(`${judged}: nothing was found`)),
+    ]
+  }
+  const shown = [...byRule].slice(0, MAX_CAUSES)
+  const lines = shown.map(([name, of]) => {
+    const first = of[0]!
+    const mode = first.mode === 'GLOBAL' ? '' : ` (${first.mode} ${first.modeStep})`
+    const text = paragraph(`${name} from step ${first.step}${mode}: ${first.message}`)
+    return text.replace(safe(name), colors.bold(colors.red(safe(name))))
+  })
+  const hidden = byRule.size - shown.length
+  const follow = findings.length - causes.length
+  const rest = [
+    ...(hidden > 0 ? [`${counted(hidden, 'more rule')} fired`] : []),
+    ...(follow > 0 ? [`${counted(follow, 'finding')} ${follow === 1 ? 'follows' : 'follow'} from these`] : []),
+  ]
+  return [...lines, colors.dim(`  ${[...rest, 'trialscan check tells all'].join('; ')}\n`)]
+}
+
+/** Lines with their first and last values, and how they went. @param scale of logarithms; null: each has its own */
+function linesText(lines: readonly OverviewLine[], width: number, scale: readonly [number, number] | null): string {
+  const hasModes = new Set(lines.map(({ mode }) => mode)).size > 1
+  const longest = Math.max(...lines.map(({ tensor }) => widthOf(safe(tensor))))
+  const nameWidth = Math.min(longest, Math.floor(width * NAME_SHARE))
+  const cells = lines.map(({ tensor, mode, values }) => [
+    `  ${fitted(safe(tensor), nameWidth)}`,
+    ...(hasModes ? [mode] : []),
+    numberText(values[0]!),
+    '→',
+    numberText(values.at(-1)!),
+  ])
+  const taken = cells[0]!.reduce((sum, _, i) => sum + 2 + Math.max(...cells.map(row => widthOf(row[i]!))), 0)
+  const sparks = Math.max(LEAST_SPARKS, width - taken)
+  return columns(
+    cells.map((row, i) => {
+      const values = resampled(lines[i]!.values, sparks)
+      if (scale === null) return [...row, sparkline(values)]
+      // Zero has no logarithm. It is shown as a dot, not as the `!` of values that are not finite.
+      return [
+        ...row,
+        sparkline(
+          values.map(value => (value === 0 ? undefined : Math.log10(value))),
+          scale,
+        ),
+      ]
+    }),
+  )
+}
+
+/** Four significant digits tell enough. */
+function numberText(value: number): string {
+  return shortNumber(Number.isFinite(value) ? Number(value.toPrecision(4)) : value)
+}
+
+function scaleOf(lines: readonly OverviewLine[]): readonly [number, number] {
+  const logs = lines.flatMap(({ values }) => values.map(Math.log10)).filter(Number.isFinite)
+  return [
+    logs.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY),
+    logs.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY),
+  ]
+}
+
+/** At most so many values: means of neighbours, which are not finite where one of them isn't. */
+function resampled(values: readonly number[], most: number): readonly number[] {
+  if (values.length <= most) return values
+  return Array.from({ length: most }, (_, i) => {
+    const part = values.slice(Math.floor((i * values.length) / most), Math.floor(((i + 1) * values.length) / most))
+    return part.reduce((sum, value) => sum + value, 0) / part.length
+  })
+}
+
+/** Some of many, the first and the last among them. */
+function spread<T>(all: readonly T[], most: number): readonly T[] {
+  if (all.length <= most) return all
+  return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))]!)
+}
+
+/** A name that is cut in its middle, since its ends tell most. */
+function fitted(name: string, width: number): string {
+  const characters = [...name]
+  if (widthOf(name) <= width) return name
+  const head = Math.ceil((width - 1) / 2)
+  return `${characters.slice(0, head).join('')}…${characters.slice(characters.length - (width - 1 - head)).join('')}`
+}
+
+function notFiniteText(
+  { notFinite }: TrialOverview,
+  title: (text: string) => string,
+  paragraph: (text: string) => string,
+): readonly string[] {
+  const [first] = notFinite
+  if (first === undefined) return []
+  const { tensor, step, worker, nan, infinite } = first
+  const counts = [
+    ...(nan > 0 ? [`${countText(nan)} NaN`] : []),
+    ...(infinite > 0 ? [`${countText(infinite)} infinite`] : []),
+  ]
+  const rest = notFinite.length - 1
+  const more =
+    rest > 0 ? `, then ${counted(rest, 'more tensor')} (${enumeration(notFinite.slice(1).map(one => one.tensor))})` : ''
+  return [
+    title('NaN and infinities'),
+    paragraph(`first in ${tensor} at step ${step} of ${worker}: ${counts.join(', ')} of its elements${more}`),
+  ]
+}
+
+/** Plain sentences, each with its figures. */
+function remarks({ losses, gradients }: TrialOverview): readonly string[] {
+  const sentences = losses.flatMap(lossRemarks)
+  const alive = gradients
+    .map(({ tensor, values }) => ({ tensor, mean: values.reduce((sum, value) => sum + value, 0) / values.length }))
+    .filter(({ mean }) => mean > 0 && Number.isFinite(mean))
+    .sort((a, b) => a.mean - b.mean)
+  const [least, most] = [alive[0], alive.at(-1)]
+  if (least && most && least !== most) {
+    const times = countText(Number((most.mean / least.mean).toPrecision(2)))
+    sentences.push(`${most.tensor} gets ${times} times the gradient that ${least.tensor} gets.`)
+  }
+  return sentences
+}
+
+function lossRemarks({ tensor, mode, steps, values }: OverviewLine): readonly string[] {
+  const name = mode === 'GLOBAL' ? tensor : `${tensor} of ${mode}`
+  const broken = values.findIndex(value => !Number.isFinite(value))
+  if (broken >= 0) return [`${name} is not a number from step ${steps[broken]} on.`]
+  const [first, last] = [values[0]!, values.at(-1)!]
+  if (values.length < 2 || first === 0) return []
+  const change = (last - first) / Math.abs(first)
+  const percent = `${(100 * Math.abs(change)).toFixed(1)} %`
+  if (Math.abs(change) < STANDSTILL)
+    return [`${name} stands still: ${numberText(last)} is within ${percent} of where it began.`]
+  return [`${name} ${change < 0 ? 'fell' : 'rose'} by ${percent}, from ${numberText(first)} to ${numberText(last)}.`]
+}
+
+function problemsText(
+  { problems }: TrialOverview,
+  title: (text: string) => string,
+  paragraph: (text: string) => string,
+): readonly string[] {
+  if (problems.length === 0) return []
+  const rest = problems.length - MAX_PROBLEMS
+  return [
+    title('Could not be read'),
+    ...problems.slice(0, MAX_PROBLEMS).map(paragraph),
+    ...(rest > 0 ? [paragraph(`and ${counted(rest, 'problem')} more`)] : []),
+  ]
+}
+
+function tookText({ values, readBytes, elapsedMs }: TrialOverview, colors: Colors): string {
+  return colors.dim(
+    `\n${counted(values, 'tensor value')}, ${bytesText(readBytes)}, looked through in ${elapsedMs.toFixed(0)} ms\n`,
+  )
+}

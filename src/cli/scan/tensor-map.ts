@@ -1,0 +1,27 @@
+/** What belongs together in two trials, from files. */
+
+import { readFile } from 'node:fs/promises'
+import { type Partition, StoreError, type TensorMap, UsageError } from '../../index.js'
+
+/** @throws StoreError, UsageError for anything but an object */
+export async function tensorMapIn(file: string): Promise<TensorMap> {
+  return (await objectIn(file, 'names, { "name or pattern": "name" }')) as TensorMap
+}
+
+/** @throws StoreError, UsageError for anything but an object */
+export async function partitionIn(file: string): Promise<Partition> {
+  return (await objectIn(file, 'axes, { "name or pattern": 0 }')) as Partition
+}
+
+async function objectIn(file: string, expected: string): Promise<object> {
+  const text = await readFile(file, 'utf8').catch(error => {
+    throw new StoreError('NotFound', `can't read ${file}: ${error.message}`, { url: file }, error)
+  })
+  try {
+    const found = JSON.parse(text) as unknown
+    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found
+  } catch {
+    // Told below.
+  }
+  throw new UsageError(`expected ${file} to hold a JSON object of ${expected}`)
+}

@@ -1,0 +1,332 @@
+/** Steps of two runs compared, in the order of execution. */
+
+import { QueryError, TrialscanError } from '../errors.js'
+import type { DifferenceTolerance } from '../measure/difference.js'
+import { Inquiry } from '../measure/measure.js'
+import type { Question, TensorDifference } from '../measure/question.js'
+import type { ScanSelection } from '../trial/scan-selection.js'
+import { REDUCTIONS, type ReductionName } from '../types.js'
+import { differenceOfWhole, joined } from './joined.js'
+import type { NoiseFloor } from './noise.js'
+import type { Paired, Pairing, WantedTensors } from './pairing.js'
+import type { RecordPlaceInTime } from './records.js'
+import { Trend } from './trend.js'
+
+/**
+ * - values: elements differ
+ * - reductions: values were not saved, and saved reductions differ
+ * - shape: they can't be compared
+ * - unreadable: one of them can't be read
+ */
+export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'unreadable'
+
+/** A tensor of a worker that differs at a step. Names are those of the first run. */
+export interface DifferenceAt extends RecordPlaceInTime {
+  readonly kind: DifferenceKind
+  /** What it is called in the second run, and whose it is there. */
+  readonly otherTensor: string
+  readonly otherWorker: string
+  /** Of values; null otherwise. */
+  readonly difference: TensorDifference | null
+  /** The first element that differs; null where it is not known, and of a scalar. */
+  readonly element: readonly number[] | null
+  /** The element that differs most. */
+  readonly largest: readonly number[] | null
+  /** How far apart runs of the same configuration are, as a mean |a − b|; null: no such runs were given, or they don't tell. */
+  readonly noise: number | null
+  /** What is wrong, in a sentence. */
+  readonly message: string
+}
+
+/** What of a comparison is handed on. */
+export interface ComparisonOptions extends ScanSelection, DifferenceTolerance {
+  readonly noise?: NoiseFloor
+  readonly onDifference?: (difference: DifferenceAt) => void
+  readonly keepDifferences?: boolean
+  /** Called with how far each pair of tensors of numbers is apart, equal ones included. */
+  readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number) => void
+  /** Whether the first difference is all that is wanted. */
+  readonly isFirstAll?: boolean
+  /** Whether what only the second run has counts as missing. */
+  readonly countsAll?: boolean
+}
+
+/** Questions that are asked at once. */
+const WINDOW_QUESTIONS = 1 << 14
+/** Bytes of records that are asked about at once: fewer where the first difference is all that is wanted, so that it is known soon. */
+const WINDOW_BYTES = 2 ** 32
+const FIRST_BYTES = 256 << 20
+
+/** What inexact arithmetic may change, in units of the last place. */
+const LAST_ULPS = 4
+
+/** A pair, and what was asked about it. */
+interface Asked extends Paired {
+  readonly values: Question<TensorDifference | null> | null
+  readonly wholes: readonly (readonly Question<Parameters<typeof joined>[0][number]>[])[]
+  readonly reductions: readonly (readonly [ReductionName, Question<unknown>, Question<unknown>])[]
+}
+
+export class Comparison {
+  readonly #pairing: Pairing
+  readonly #options: ComparisonOptions
+  readonly #trend = new Trend()
+  readonly stats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
+  readonly differences: DifferenceAt[] = []
+  divergence: DifferenceAt | null = null
+  compared = 0
+  equal = 0
+  close = 0
+  missing = 0
+  /** Those that differ by no more than runs of the same configuration. */
+  noisy = 0
+
+  constructor(pairing: Pairing, options: ComparisonOptions) {
+    this.#pairing = pairing
+    this.#options = options
+  }
+
+  /** Adds what another has counted. */
+  count({ compared, equal, close, noisy, missing, stats }: Comparison): void {
+    this.compared += compared
+    this.equal += equal
+    this.close += close
+    this.noisy += noisy
+    this.missing += missing
+    this.stats.readBytes += stats.readBytes
+  }
+
+  /** Where differences leave the trend of the steps before. */
+  get departure() {
+    return this.#trend.departure
+  }
+
+  /**
+   * Compares steps, ascending.
+   * @param isEnough asked after some steps, whether those that are left can be left out
+   */
+  async steps(
+    steps: readonly number[],
+    wanted: ReadonlyMap<number, WantedTensors>,
+    isEnough: (done: number) => boolean,
+  ): Promise<void> {
+    const windowBytes = this.#options.isFirstAll ? FIRST_BYTES : WINDOW_BYTES
+    for (let at = 0; at < steps.length; ) {
+      this.#options.signal?.throwIfAborted()
+      const inquiry = new Inquiry()
+      const pairs: Asked[] = []
+      let bytes = 0
+      while (at < steps.length && inquiry.questionCount < WINDOW_QUESTIONS && bytes < windowBytes) {
+        const step = steps[at++]!
+        const found = this.#pairing.pairsAt(inquiry, step, wanted.get(step)!)
+        if (this.#options.countsAll) this.missing += this.#pairing.onlyInB(step, found)
+        for (const pair of found) {
+          bytes += byteLengthOf(pair)
+          pairs.push({ ...pair, ...this.#ask(pair) })
+        }
+      }
+      await inquiry.run(this.#options, this.stats)
+      for (const pair of pairs) await this.#judge(pair)
+      if (isEnough(at)) return
+    }
+  }
+
+  #ask({ a, b }: Paired): Pick<Asked, 'values' | 'wholes' | 'reductions'> {
+    if (a === undefined || b === undefined) return { values: null, wholes: [], reductions: [] }
+    const all = [...a.shards, ...b.shards]
+    const { rtol, atol, tolerance } = this.#options
+    const [one, other] = [a.shards[0]!, b.shards[0]!]
+    if (all.every(({ hasValue }) => hasValue)) {
+      if (all.length > 2)
+        return { values: null, wholes: [a, b].map(({ shards }) => shards.map(shard => shard.value())), reductions: [] }
+      const close = {
+        ...(rtol !== undefined && { rtol }),
+        ...(atol !== undefined && { atol }),
+        ...(tolerance && { tolerance }),
+      }
+      return { values: one.difference(other, close), wholes: [], reductions: [] }
+    }
+    if (all.length > 2) return { values: null, wholes: [], reductions: [] }
+    // What one has as a value, the other as reductions: these are computed.
+    const saved = one.hasValue ? other.savedReductions : one.savedReductions
+    const common = REDUCTIONS.filter(
+      name => saved.includes(name) && (one.hasValue || other.hasValue || other.savedReductions.includes(name)),
+    )
+    const reductions = common.map(name => [name, one.reduction(name), other.reduction(name)] as const)
+    return { values: null, wholes: [], reductions }
+  }
+
+  async #judge(pair: Asked): Promise<void> {
+    const { values, wholes, reductions } = pair
+    if (pair.a === undefined || pair.b === undefined || (values === null && wholes.length + reductions.length === 0)) {
+      this.missing++
+      return
+    }
+    this.compared++
+    try {
+      if (values !== null) await this.#values(pair, values.value)
+      else if (reductions.length > 0) this.#reductions(pair)
+      else {
+        const [a, b] = wholes.map((shards, i) =>
+          joined(
+            shards.map(({ value }) => value),
+            (i === 0 ? pair.a : pair.b)!.axis,
+          ),
+        )
+        await this.#values(pair, differenceOfWhole(a!, b!, this.#options), [a!.shape, b!.shape])
+      }
+    } catch (error) {
+      if (!(error instanceof TrialscanError)) throw error
+      // Texts are no numbers: they are the same or they are not.
+      if (error instanceof QueryError && error.code === 'NotNumeric') return this.#texts(pair)
+      this.#found(pair, 'unreadable', error.message)
+    }
+  }
+
+  /** @param known their shapes, if these are known */
+  async #values(
+    pair: Asked,
+    difference: TensorDifference | null,
+    known?: readonly (readonly number[])[],
+  ): Promise<void> {
+    const { rtol = 0, atol = 0, tolerance = 'exact', noise, onApart } = this.#options
+    if (difference === null) {
+      const [of, other] = known ?? [await this.#shapeOf(pair, 'a'), await this.#shapeOf(pair, 'b')]
+      this.#found(pair, 'shape', `its shape is [${of}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
+      return
+    }
+    const { hasEqualBits, unequalCount, beyondCount, count, first, largest, meanAbsolute, maxUlps } = difference
+    const isEqual = hasEqualBits || (unequalCount === 0 && first === null)
+    onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY))
+    if (isEqual) {
+      this.equal++
+      return
+    }
+    const isExact = rtol === 0 && atol === 0 && tolerance === 'exact'
+    if (!isExact && beyondCount === 0) {
+      this.close++
+      return
+    }
+    const limit = noise?.limit(pair.place, count)
+    const isLastBits = noise?.isNoisy === true && (maxUlps ?? Number.POSITIVE_INFINITY) <= LAST_ULPS
+    if (isLastBits || (limit !== undefined && meanAbsolute !== null && meanAbsolute <= limit)) {
+      this.noisy++
+      return
+    }
+    if (meanAbsolute !== null) this.#trend.add(pair.place, pair.rank, meanAbsolute)
+    const shape = difference.shape ?? []
+    const at = (place: number | null) => (place === null || shape.length === 0 ? null : unravelled(place, shape))
+    this.#found(pair, 'values', messageOf(difference, isExact, limit), {
+      difference,
+      element: at(first),
+      largest: at(largest),
+      noise: limit ?? null,
+    })
+  }
+
+  #reductions(pair: Asked): void {
+    const { rtol = 0, atol = 0, tolerance = 'exact' } = this.#options
+    const [near, least] = tolerance === 'exact' ? [rtol, atol] : [1e-5, 1e-8]
+    const apart = pair.reductions.filter(([, x, y]) => {
+      const [p, q] = [x.value, y.value]
+      if (typeof p !== 'number' || typeof q !== 'number') return JSON.stringify(p) !== JSON.stringify(q)
+      return !(Object.is(p, q) || Math.abs(p - q) <= least + near * Math.abs(q))
+    })
+    const { noise, onApart } = this.#options
+    const mean = apart.reduce((sum, [, x, y]) => sum + relative(x.value, y.value), 0) / pair.reductions.length
+    onApart?.(pair.place, mean)
+    if (apart.length === 0) this.equal++
+    else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.noisy++
+    else {
+      const told = apart.map(([name, x, y]) => `${name} is ${x.value} and ${y.value}`)
+      this.#found(pair, 'reductions', `only reductions were saved, and ${told.join(', ')}`)
+    }
+  }
+
+  async #texts(pair: Asked): Promise<void> {
+    const { place, otherTensor, otherWorker } = pair
+    const [x, y] = await Promise.all([
+      this.#pairing.a.tensor(place.tensor).value(place.step, { worker: place.worker }),
+      this.#pairing.b.tensor(otherTensor).value(place.step, { worker: otherWorker }),
+    ])
+    const [p, q] = [x.data as ArrayLike<unknown>, y.data as ArrayLike<unknown>]
+    const first = Array.from(p).findIndex((one, i) => one !== q[i])
+    if (first < 0 && p.length === q.length) this.equal++
+    else {
+      const element = first < 0 || x.shape.length === 0 ? null : unravelled(first, x.shape)
+      this.#found(pair, 'values', 'its texts differ', { element })
+    }
+  }
+
+  #found(
+    { place, otherTensor, otherWorker }: Asked,
+    kind: DifferenceKind,
+    message: string,
+    found: Partial<Pick<DifferenceAt, 'difference' | 'element' | 'largest' | 'noise'>> = {},
+  ): void {
+    const { difference = null, element = null, largest = null, noise = null } = found
+    const at = { ...place, kind, otherTensor, otherWorker, difference, element, largest, noise, message }
+    this.divergence ??= at
+    this.#options.onDifference?.(at)
+    if (this.#options.keepDifferences !== false) this.differences.push(at)
+  }
+
+  /** What the two sides are, for messages. */
+  get #runs(): readonly [string, string] {
+    return this.#pairing.a === this.#pairing.b ? ['this worker', 'the other'] : ['the first run', 'the second']
+  }
+
+  #shapeOf({ place, otherTensor, otherWorker }: Asked, side: 'a' | 'b'): Promise<readonly number[]> {
+    const [tensor, worker] = side === 'a' ? [place.tensor, place.worker] : [otherTensor, otherWorker]
+    return this.#pairing[side]
+      .tensor(tensor)
+      .shape(place.step, { worker })
+      .catch(() => [])
+  }
+}
+
+function byteLengthOf({ a, b }: Paired): number {
+  const tensors = [...(a?.shards ?? []), ...(b?.shards ?? [])]
+  return tensors.reduce((sum, tensor) => sum + (tensor.hasValue ? tensor.valueRecord.byteLength : 0), 0)
+}
+
+function messageOf(difference: TensorDifference, isExact: boolean, limit: number | undefined): string {
+  const { unequalCount, beyondCount, count, maxAbsolute, meanAbsolute, notFinite } = difference
+  const many = isExact ? unequalCount : beyondCount
+  if (many === 0) return 'its numbers are equal, its bits are not (the sign of a zero, or a NaN)'
+  const side = {
+    neither: '',
+    a: '; only here are NaN or infinities',
+    b: '; only there are NaN or infinities',
+    both: '',
+  }[notFinite]
+  const beyond =
+    limit === undefined || meanAbsolute === null || limit === 0
+      ? ''
+      : `, ${short(meanAbsolute)} on average, where runs of the same configuration stay within ${short(limit)}`
+  const what =
+    count === 1
+      ? `it ${isExact ? 'differs' : 'is not close'}, by ${short(maxAbsolute)}`
+      : `${many === count ? `all ${count} of its` : `${many} of its ${count}`} elements ${isExact ? 'differ' : 'are not close'}, by up to ${short(maxAbsolute)}`
+  return `${what}${beyond}${side}`
+}
+
+function relative(p: unknown, q: unknown): number {
+  if (typeof p !== 'number' || typeof q !== 'number') return Number.POSITIVE_INFINITY
+  const apart = Math.abs(p - q) / Math.max(Math.abs(p), Math.abs(q))
+  return Number.isFinite(apart) ? apart : Number.POSITIVE_INFINITY
+}
+
+function unravelled(at: number, shape: readonly number[]): readonly number[] {
+  const index: number[] = []
+  let rest = at
+  for (const length of [...shape].reverse()) {
+    index.unshift(rest % length)
+    rest = Math.floor(rest / length)
+  }
+  return index
+}
+
+function short(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value)
+}

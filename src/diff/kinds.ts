@@ -1,0 +1,42 @@
+/** What kind of tensor each is: by the collections that it is in, and if those don't tell by its name (../rule: the names smdebug gives). */
+
+import type { Trial } from '../trial/trial.js'
+
+/** What kind of tensor it is, as far as collections and names tell. */
+export const KINDS = ['losses', 'metrics', 'gradients', 'weights', 'biases', 'outputs', 'inputs', 'other'] as const
+export type Kind = (typeof KINDS)[number]
+
+/** The collections of smdebug whose members are of one kind. */
+const COLLECTIONS: readonly (readonly [string, Kind])[] = [
+  ['losses', 'losses'],
+  ['metrics', 'metrics'],
+  ['sm_metrics', 'metrics'],
+  ['gradients', 'gradients'],
+  ['weights', 'weights'],
+  ['biases', 'biases'],
+]
+
+/** In order: the first that matches. */
+const NAMES: readonly (readonly [RegExp, Kind])[] = [
+  // What smdebug saves of XGBoost.
+  [/^(hyperparameters|feature_importance|average_shap|full_shap|trees?)\b/, 'other'],
+  [/^gradients?\/|\/gradients?\/|Grad\b/i, 'gradients'],
+  [/_input(_\d+)?$/i, 'inputs'],
+  [/loss(?!.*_input)/i, 'losses'],
+  [/acc(uracy)?\b|error$|auc|logloss|rmse|^eval_|metric/i, 'metrics'],
+  [/bias(:\d+)?$|beta(:\d+)?$/i, 'biases'],
+  [/weights?(:\d+)?$|kernel(:\d+)?$|gamma(:\d+)?$/i, 'weights'],
+  [/_output(_\d+)?$|relu|sigmoid|softmax|tanh|activation/i, 'outputs'],
+]
+
+export function kindsOf(trial: Trial): (name: string) => Kind {
+  const collections = trial.collections()
+  const members = COLLECTIONS.map(([name, kind]) => [new Set(collections.get(name)?.members ?? []), kind] as const)
+  const byCollection = (name: string): Kind | undefined => members.find(([names]) => names.has(name))?.[1]
+  return name => {
+    const kind = byCollection(name)
+    // A loss module's inputs are in its collection, too.
+    if (kind !== undefined && !(kind === 'losses' && /_input(_\d+)?$/i.test(name))) return kind
+    return NAMES.find(([pattern]) => pattern.test(name))?.[1] ?? 'other'
+  }
+}

@@ -1,0 +1,170 @@
+/** Where NaN and infinities come from: the first record that has any, in the order of execution, and how they spread from there. */
+
+import { recordsInOrder } from '../../catalog/record-order.js'
+import { ReductionUndefined } from '../../errors.js'
+import type { ScanRow } from '../../job/row.js'
+import { checkOptions, kinds, optionsOf } from '../../options.js'
+import { type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
+import {
+  type AffectedSlices,
+  isEarlier,
+  type NonFiniteKind,
+  type NonFiniteRecord,
+  type RecordPlaceInTime,
+} from '../records.js'
+import { elementsAt } from './elements.js'
+import { Spread } from './spread.js'
+
+export interface NonFiniteOrigin extends NonFiniteRecord {
+  /** The first element that is not finite; null where only reductions were saved, and of a scalar. */
+  readonly element: readonly number[] | null
+  readonly kind: NonFiniteKind
+  readonly shape: readonly number[] | null
+  /** Of each axis where it is not all of it. */
+  readonly slices: readonly AffectedSlices[]
+  /** All workers whose record of the tensor at the step has any. */
+  readonly workers: readonly Worker[]
+}
+
+/** A record whose magnitudes are close to the end of what its type holds, though all are finite. */
+export interface NearOverflow extends RecordPlaceInTime {
+  readonly absMax: number
+  readonly limit: number
+}
+
+export interface NonFiniteTrace {
+  /** The earliest record with NaN or infinities; null: all is finite. */
+  readonly origin: NonFiniteOrigin | null
+  /** The first record that was near to overflow, before the origin; null: there is none. */
+  readonly warning: NearOverflow | null
+  /** The first record of each other tensor of a worker that has any, in the order of execution. */
+  readonly later: readonly NonFiniteRecord[]
+  /** From the origin to the loss, as far as names tell; empty if it did not come there. */
+  readonly chain: readonly RecordPlaceInTime[]
+  /** Whether some of it is known by saved reductions alone. */
+  readonly isUncertain: boolean
+  /** What could not be read, in a sentence each. */
+  readonly problems: readonly string[]
+  readonly records: number
+}
+
+export interface TraceOptions extends ScanSelection {
+  readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
+}
+
+const TRACE_OPTIONS = optionsOf<TraceOptions>({ ...SELECTION_KINDS, onProgress: kinds.callback() })
+
+const ASKED: readonly StatisticName[] = [...REDUCTIONS, 'nan_count', 'inf_count']
+
+/** Magnitudes from which a step more is an overflow: of half precision its largest number, of wider types far below theirs. */
+const LIMITS: Readonly<Record<string, number>> = { float16: 65_504 / 2, bfloat16: 1e30, float32: 1e30, float64: 1e300 }
+
+/**
+ * Finds where NaN and infinities come from, in one scan.
+ * @param options which part of the trial. Default: all tensors at all steps
+ * @throws what a scan throws; what can't be read is told in `problems`
+ */
+export async function traceNonFinite(trial: Trial, options?: TraceOptions): Promise<NonFiniteTrace> {
+  const { onProgress, ...selection } = checkOptions('traceNonFinite', TRACE_OPTIONS, options)
+  const spread = new Spread(trial)
+  const problems = new Set<string>()
+  let warning: (NearOverflow & { readonly rank: number }) | null = null
+  let isUncertain = false
+  let records = 0
+  const scan = trial.scan({ ...selection, reductions: ASKED, ...(onProgress && { onProgress }) })
+  for await (const row of scan) {
+    const { tensor, error } = row
+    // Nothing is wrong with a dtype that lacks some reductions, nor with one that the hook did not save.
+    if (error && !(error instanceof ReductionUndefined) && row.dtype === null && !row.saved) problems.add(error.message)
+    // Trees of XGBoost have NaN for whatever a leaf lacks.
+    if (tensor === null || tensor.startsWith('trees/')) continue
+    records++
+    const place = placeOf(row, tensor)
+    const found = foundIn(row)
+    if (found !== null) {
+      const rank = rankOf(trial, row, tensor)
+      isUncertain ||= found.nan === null
+      spread.add({ ...place, rank, ...found })
+      continue
+    }
+    const { abs_max: absMax } = row.reductions
+    const limit = LIMITS[row.dtype ?? 'float32']
+    if (
+      typeof absMax !== 'number' ||
+      limit === undefined ||
+      absMax < limit ||
+      (warning !== null && warning.step < row.step)
+    )
+      continue
+    const rank = rankOf(trial, row, tensor)
+    if (warning === null || isEarlier({ ...place, rank }, warning)) warning = { ...place, rank, absMax, limit }
+  }
+  for (const { message } of [...trial.problems, ...scan.problems]) problems.add(message)
+  const { first, later, chain } = spread.trace()
+  const before = warning !== null && (first === null || isEarlier(warning, first)) ? warning : null
+  return {
+    origin: first === null ? null : await originOf(trial, first, spread.workersOf(first)),
+    warning: before && withoutRank(before),
+    later: later.map(withoutRank),
+    chain: chain.map(({ step, mode, modeStep, tensor, worker }) => ({ step, mode, modeStep, tensor, worker })),
+    isUncertain,
+    problems: [...problems],
+    records,
+  }
+}
+
+function placeOf({ step, mode, modeStep, worker }: ScanRow, tensor: string): RecordPlaceInTime {
+  return { step, mode, modeStep, tensor, worker }
+}
+
+/** Its place among what its worker computed at the step. */
+function rankOf(trial: Trial, { step, worker }: ScanRow, tensor: string): number {
+  const workerStep = stateOf(trial)
+    .catalog.atStep(step)
+    .find(saved => saved.worker === worker)
+  return (workerStep && recordsInOrder(workerStep).get(tensor)) ?? Number.POSITIVE_INFINITY
+}
+
+/** What of a record is not finite; null: all of it is. */
+function foundIn({
+  reductions,
+  saved,
+}: ScanRow): { nan: number | null; infinite: number | null; kind: NonFiniteKind } | null {
+  const { nan_count: nan, inf_count: infinite } = reductions
+  if (typeof nan === 'number' && typeof infinite === 'number' && !saved) {
+    if (nan + infinite === 0) return null
+    return { nan, infinite, kind: nan > 0 ? 'nan' : reductions.max === Number.POSITIVE_INFINITY ? 'inf' : '-inf' }
+  }
+  // Of values that are finite no reduction is NaN; sums and squares of large ones can be infinite, extremes not.
+  const numbers = Object.entries(reductions).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+  if (numbers.some(([, value]) => Number.isNaN(value))) return { nan: null, infinite: null, kind: 'nan' }
+  const extreme = numbers.find(([name, value]) => /^(abs_)?(min|max)$/.test(name) && !Number.isFinite(value))
+  if (extreme === undefined) return null
+  return { nan: null, infinite: null, kind: extreme[1] > 0 ? 'inf' : '-inf' }
+}
+
+async function originOf(
+  trial: Trial,
+  { rank: _rank, kind, ...first }: NonFiniteRecord & { readonly rank: number; readonly kind: NonFiniteKind },
+  workers: readonly Worker[],
+): Promise<NonFiniteOrigin> {
+  const found = first.nan === null ? null : await elementsAt(trial, first)
+  return {
+    ...first,
+    workers,
+    kind: found?.kind ?? kind,
+    element: found?.element ?? null,
+    shape: found?.shape ?? null,
+    slices: found?.slices ?? [],
+  }
+}
+
+function withoutRank<R extends { readonly rank: number; readonly kind?: NonFiniteKind }>({
+  rank: _,
+  kind: _kind,
+  ...record
+}: R): Omit<R, 'rank' | 'kind'> {
+  return record
+}

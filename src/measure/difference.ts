@@ -1,0 +1,101 @@
+/** The answer to how two tensors differ, of the numbers that a thread found (worker/task/difference.ts). */
+
+import { DifferenceRow } from '../engine/border/abi.js'
+import { type Kinds, kinds, optionsOf } from '../options.js'
+import type { TaskAnswer } from './answers.js'
+import { numbersOf, type QuestionSubject, type TensorDifference } from './question.js'
+
+/** What is close: |a − b| ≤ atol + rtol·|b|. */
+export interface DifferenceTolerance {
+  /** Default: 0. */
+  readonly rtol?: number
+  readonly atol?: number
+  /**
+   * In place of numbers:
+   * - exact: any difference counts (default)
+   * - dtype: what torch.testing.assert_close takes for the dtype: float16 1e-3 and 1e-5, bfloat16 1.6e-2 and 1e-5, float32 1.3e-6 and 1e-5,
+   *   float64 1e-7 and 1e-7; integers exactly; of two dtypes the wider
+   * - numpy: 1e-5 and 1e-8, as numpy's allclose
+   */
+  readonly tolerance?: (typeof TOLERANCES)[number]
+}
+
+export const TOLERANCES = ['exact', 'dtype', 'numpy'] as const
+
+export const DIFFERENCE_TOLERANCE_KINDS: Kinds<DifferenceTolerance> = {
+  rtol: kinds.tolerance,
+  atol: kinds.tolerance,
+  tolerance: kinds.oneOf(TOLERANCES),
+}
+
+export const DIFFERENCE_TOLERANCE = optionsOf<DifferenceTolerance>(DIFFERENCE_TOLERANCE_KINDS)
+
+/** rtol and atol; NaN: those of the dtypes. */
+export function toleranceNumbers({
+  rtol = 0,
+  atol = 0,
+  tolerance = 'exact',
+}: DifferenceTolerance): readonly [rtol: number, atol: number] {
+  if (tolerance === 'dtype') return [Number.NaN, Number.NaN]
+  return tolerance === 'numpy' ? [1e-5, 1e-8] : [rtol, atol]
+}
+
+const SIDES = ['neither', 'a', 'b', 'both'] as const
+
+/** Null if the shapes differ. */
+export function readDifference(result: TaskAnswer, tensor: QuestionSubject): TensorDifference | null {
+  const numbers = numbersOf(result, tensor)
+  return numbers.length === 0 ? null : differenceIn(numbers)
+}
+
+/** Numbers as `differenceOf` lists them. */
+export function differenceIn(numbers: readonly number[]): TensorDifference {
+  const [bits, firstBits, beyondCount, largest, side, p50, p90, p99, scaleA, scaleB, ...slots] = numbers
+  const slot = (at: DifferenceRow) => slots[at / 8] ?? 0
+  const count = slot(DifferenceRow.count)
+  if (bits === 1) {
+    return {
+      count,
+      shape: null,
+      hasEqualBits: true,
+      first: null,
+      unequalCount: 0,
+      beyondCount: 0,
+      maxAbsolute: 0,
+      maxRelative: 0,
+      meanAbsolute: 0,
+      largest: null,
+      maxUlps: null,
+      ulps: null,
+      cosine: null,
+      normRatio: null,
+      notFinite: 'neither',
+    }
+  }
+  const [normA, normB] = [Math.sqrt(slot(DifferenceRow.squaresA)), Math.sqrt(slot(DifferenceRow.squaresB))]
+  const firstUnequal = slot(DifferenceRow.firstUnequal)
+  const first = firstUnequal >= 0 ? firstUnequal : firstBits!
+  const hasUlps = !Number.isNaN(p50)
+  const maxUlps = slot(DifferenceRow.maxUlps)
+  return {
+    count,
+    shape: slots.slice(DifferenceRow.size / 8),
+    hasEqualBits: false,
+    first: first >= 0 ? first : null,
+    unequalCount: slot(DifferenceRow.unequalCount),
+    beyondCount: beyondCount!,
+    maxAbsolute: slot(DifferenceRow.maxAbsolute),
+    maxRelative: slot(DifferenceRow.maxRelative),
+    meanAbsolute: ifFinite(slot(DifferenceRow.sumAbsolute) / count),
+    largest: largest! >= 0 ? largest! : null,
+    maxUlps: hasUlps ? maxUlps : null,
+    ulps: hasUlps ? { p50: Math.min(p50!, maxUlps), p90: Math.min(p90!, maxUlps), p99: Math.min(p99!, maxUlps) } : null,
+    cosine: ifFinite(Math.max(-1, Math.min(1, slot(DifferenceRow.dot) / (normA * normB)))),
+    normRatio: ifFinite(normA / scaleA! / (normB / scaleB!)),
+    notFinite: SIDES[side!]!,
+  }
+}
+
+function ifFinite(value: number): number | null {
+  return Number.isFinite(value) ? value : null
+}

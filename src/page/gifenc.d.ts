@@ -1,0 +1,15 @@
+/** What is used of gifenc, which has no types of its own. */
+declare module 'gifenc' {
+  export function quantize(rgba: Uint8ClampedArray, colors: number): number[][]
+  export function applyPalette(rgba: Uint8ClampedArray, palette: number[][]): Uint8Array
+  export function GIFEncoder(): {
+    writeFrame(
+      indices: Uint8Array,
+      width: number,
+      height: number,
+      options: { palette: number[][]; delay: number },
+    ): void
+    finish(): void
+    bytes(): Uint8Array
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * Numbers of many rows at many steps, as colours. Drawn here and not by a library: those that draw a mark for each cell take seconds for
+ * two million. Cells become the pixels of an image once, and moving about draws that image.
+ */
+
+import { h } from '../dom.js'
+import type { Shading } from './shading.js'
+
+export interface HeatMapOptions {
+  readonly rows: number
+  readonly steps: number
+  /** The number of a cell; NaN can be one. */
+  readonly value: (row: number, step: number) => number
+  /** Whether there is one. */
+  readonly isThere: (row: number, step: number) => boolean
+  readonly shading: Shading
+  readonly rowText: (row: number) => string
+  /** What is said of a cell. */
+  readonly cellText: (row: number, step: number) => string
+  readonly stepText: (step: number) => string
+  readonly onOpen: (row: number, step: number) => void
+  /** What Enter and a click open; null: nothing. Default: the tensor. */
+  readonly opens?: string | null
+  /** What the picture shows, for those who don't see it. */
+  readonly label: string
+}
+
+const LABELS = 260
+const AXIS = 26
+const MIN_HEIGHT = 120
+const MAX_HEIGHT = 620
+const ROW_HEIGHT = 18
+
+/** Which part of all cells is seen. */
+interface View {
+  row: number
+  step: number
+  /** Cells that fit. */
+  rows: number
+  steps: number
+}
+
+export class HeatMap {
+  readonly element: HTMLElement
+  readonly #options: HeatMapOptions
+  readonly #canvas: HTMLCanvasElement
+  readonly #readout: HTMLElement
+  readonly #image: HTMLCanvasElement
+  readonly #view: View
+  readonly #hint: string
+  #cursor: { row: number; step: number } | null = null
+  #isDue = false
+  #width = 0
+  #height = 0
+
+  constructor(options: HeatMapOptions) {
+    this.#options = options
+    this.#image = imageOf(options)
+    this.#view = { row: 0, step: 0, rows: options.rows, steps: options.steps }
+    const { opens = 'the tensor' } = options
+    this.#hint = `Point at a cell to read it${opens === null ? '' : `, click it to open ${opens}`}. Drag to move; Ctrl or Shift and the wheel zoom; a double click shows all.`
+    this.#canvas = h('canvas', {
+      tabindex: 0,
+      role: 'application',
+      'aria-roledescription': 'heat map',
+      'aria-label': `${options.label}. Arrow keys move from cell to cell, ${opens === null ? '' : `Enter opens ${opens}, `}plus and minus zoom, 0 shows all.`,
+    })
+    this.#readout = h('p', { class: 'readout', 'aria-live': 'polite' }, this.#hint)
+    this.element = h('div', { class: 'heat-map' }, this.#readout, this.#canvas)
+    this.#height = Math.max(MIN_HEIGHT, Math.min(MAX_HEIGHT, options.rows * ROW_HEIGHT)) + AXIS
+    this.#canvas.style.height = `${this.#height}px`
+    this.#listen()
+    new ResizeObserver(() => this.#resize()).observe(this.#canvas)
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw())
+  }
+
+  /** Shows the part that another one showed, which had the same rows and steps or fewer. */
+  takeOver(other: HeatMap | undefined): void {
+    if (other === undefined || other.#options.rows !== this.#options.rows) return
+    const { rows, steps } = other.#options
+    const { row, step, ...size } = other.#view
+    if (size.rows < rows || size.steps < steps) Object.assign(this.#view, other.#view)
+    if (other.#cursor !== null) this.#point(other.#cursor)
+    this.#clamp()
+  }
+
+  focus(): void {
+    this.#canvas.focus({ preventScroll: true })
+  }
+
+  #listen(): void {
+    const canvas = this.#canvas
+    let held: { x: number; y: number; view: View; isMoved: boolean } | null = null
+    canvas.addEventListener('pointerdown', event => {
+      canvas.setPointerCapture(event.pointerId)
+      held = { x: event.offsetX, y: event.offsetY, view: { ...this.#view }, isMoved: false }
+    })
+    canvas.addEventListener('pointermove', event => {
+      if (held === null) {
+        this.#point(this.#cellAt(event.offsetX, event.offsetY))
+        return
+      }
+      const [dx, dy] = [event.offsetX - held.x, event.offsetY - held.y]
+      if (!held.isMoved && Math.hypot(dx, dy) < 4) return
+      held.isMoved = true
+      this.#view.step = held.view.step - (dx * held.view.steps) / this.#plotWidth
+      this.#view.row = held.view.row - (dy * held.view.rows) / this.#plotHeight
+      this.#clamp()
+    })
+    canvas.addEventListener('pointerup', event => {
+      const cell = this.#cellAt(event.offsetX, event.offsetY)
+      if (held && !held.isMoved && cell !== null) this.#options.onOpen(cell.row, cell.step)
+      held = null
+    })
+    canvas.addEventListener('pointerleave', () => this.#point(null))
+    canvas.addEventListener(
+      'wheel',
+      event => {
+        // Without a key the page scrolls, as it does everywhere else.
+        if (!event.ctrlKey && !event.shiftKey && !event.metaKey) return
+        event.preventDefault()
+        this.#zoom(Math.exp((event.deltaY || event.deltaX) / 300), event.offsetX, event.offsetY)
+      },
+      { passive: false },
+    )
+    canvas.addEventListener('dblclick', () => this.#reset())
+    canvas.addEventListener('keydown', event => this.#press(event))
+  }
+
+  #press(event: KeyboardEvent): void {
+    const { rows, steps, onOpen } = this.#options
+    const at = this.#cursor ?? { row: 0, step: 0 }
+    const moves: Readonly<Record<string, readonly [number, number]>> = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      PageUp: [-10, 0],
+      PageDown: [10, 0],
+      Home: [0, -steps],
+      End: [0, steps],
+    }
+    const move = moves[event.key]
+    if (move) {
+      const first = this.#cursor === null
+      const [down, right] = first ? [0, 0] : move
+      const row = Math.max(0, Math.min(rows - 1, at.row + down))
+      const step = Math.max(0, Math.min(steps - 1, at.step + right))
+      this.#show(row, step)
+      this.#point({ row, step })
+    } else if (event.key === 'Enter') onOpen(at.row, at.step)
+    else if (event.key === '+' || event.key === '=') this.#zoom(0.7)
+    else if (event.key === '-') this.#zoom(1 / 0.7)
+    else if (event.key === '0' || event.key === 'Escape') this.#reset()
+    else return
+    event.preventDefault()
+  }
+
+  /** Scrolls so that a cell is seen. */
+  #show(row: number, step: number): void {
+    const view = this.#view
+    view.row = Math.min(row, Math.max(view.row, row + 1 - view.rows))
+    view.step = Math.min(step, Math.max(view.step, step + 1 - view.steps))
+    this.#clamp()
+  }
+
+  #reset(): void {
+    Object.assign(this.#view, { row: 0, step: 0, rows: this.#options.rows, steps: this.#options.steps })
+    this.#due()
+  }
+
+  #zoom(factor: number, x = LABELS + this.#plotWidth / 2, y = this.#plotHeight / 2): void {
+    const view = this.#view
+    const [fx, fy] = [(x - LABELS) / this.#plotWidth, y / this.#plotHeight]
+    const [step, row] = [view.step + fx * view.steps, view.row + fy * view.rows]
+    view.steps = Math.min(this.#options.steps, Math.max(4, view.steps * factor))
+    view.rows = Math.min(this.#options.rows, Math.max(Math.min(4, this.#options.rows), view.rows * factor))
+    view.step = step - fx * view.steps
+    view.row = row - fy * view.rows
+    this.#clamp()
+  }
+
+  #clamp(): void {
+    const view = this.#view
+    view.step = Math.max(0, Math.min(this.#options.steps - view.steps, view.step))
+    view.row = Math.max(0, Math.min(this.#options.rows - view.rows, view.row))
+    this.#due()
+  }
+
+  get #plotWidth(): number {
+    return Math.max(1, this.#width - LABELS)
+  }
+
+  get #plotHeight(): number {
+    return this.#height - AXIS
+  }
+
+  #cellAt(x: number, y: number): { row: number; step: number } | null {
+    const { row, step, rows, steps } = this.#view
+    const at = {
+      row: Math.floor(row + (y / this.#plotHeight) * rows),
+      step: Math.floor(step + (Math.max(0, x - LABELS) / this.#plotWidth) * steps),
+    }
+    return at.row < this.#options.rows && at.step < this.#options.steps && y < this.#plotHeight ? at : null
+  }
+
+  #point(cell: { row: number; step: number } | null): void {
+    if (cell?.row === this.#cursor?.row && cell?.step === this.#cursor?.step) return
+    this.#cursor = cell
+    this.#readout.textContent = cell === null ? this.#hint : this.#options.cellText(cell.row, cell.step)
+    this.#due()
+  }
+
+  #resize(): void {
+    const ratio = devicePixelRatio || 1
+    this.#width = this.#canvas.clientWidth
+    this.#canvas.width = Math.round(this.#width * ratio)
+    this.#canvas.height = Math.round(this.#height * ratio)
+    this.#draw()
+  }
+
+  /** Draws before the next frame, once. */
+  #due(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    requestAnimationFrame(() => {
+      this.#isDue = false
+      this.#draw()
+    })
+  }
+
+  #draw(): void {
+    const context = this.#canvas.getContext('2d')!
+    const ratio = devicePixelRatio || 1
+    context.setTransform(ratio, 0, 0, ratio, 0, 0)
+    context.clearRect(0, 0, this.#width, this.#height)
+    const { row, step, rows, steps } = this.#view
+    // Where there is less than a pixel for a cell the browser averages, else each cell is a sharp box.
+    context.imageSmoothingEnabled = steps > this.#plotWidth * ratio || rows > this.#plotHeight * ratio
+    context.drawImage(this.#image, step, row, steps, rows, LABELS, 0, this.#plotWidth, this.#plotHeight)
+    this.#drawText(context)
+    if (this.#cursor === null) return
+    const [w, t] = [this.#plotWidth / steps, this.#plotHeight / rows]
+    const [x, y] = [LABELS + (this.#cursor.step - step) * w, (this.#cursor.row - row) * t]
+    context.strokeStyle = getComputedStyle(this.#canvas).color
+    context.lineWidth = 1.5
+    context.strokeRect(x, y, Math.max(2, w), Math.max(2, t))
+  }
+
+  #drawText(context: CanvasRenderingContext2D): void {
+    const { row, step, rows, steps } = this.#view
+    const { rowText, stepText } = this.#options
+    context.fillStyle = getComputedStyle(this.#canvas).color
+    context.font = '12px system-ui, sans-serif'
+    context.textBaseline = 'middle'
+    context.textAlign = 'right'
+    const height = this.#plotHeight / rows
+    const everyRow = Math.max(1, Math.ceil(14 / height))
+    for (let i = Math.ceil(row / everyRow) * everyRow; i < row + rows; i += everyRow) {
+      const y = Math.max(7, (i + 0.5 - row) * height)
+      if (i < this.#options.rows && y < this.#plotHeight) context.fillText(rowText(i), LABELS - 8, y, LABELS - 12)
+    }
+    context.textBaseline = 'top'
+    context.textAlign = 'center'
+    const width = this.#plotWidth / steps
+    const everyStep = Math.max(1, Math.ceil(64 / width))
+    for (let i = Math.ceil(step / everyStep) * everyStep; i < step + steps && i < this.#options.steps; i += everyStep) {
+      const x = LABELS + (i + 0.5 - step) * width
+      context.fillText(stepText(i), Math.min(x, this.#width - 16), this.#plotHeight + 8)
+    }
+  }
+}
+
+/** A pixel for each cell; none where nothing was saved. */
+function imageOf({ rows, steps, value, isThere, shading }: HeatMapOptions): HTMLCanvasElement {
+  const canvas = h('canvas', { width: Math.max(1, steps), height: Math.max(1, rows) })
+  const image = new ImageData(canvas.width, canvas.height)
+  const pixels = new Uint32Array(image.data.buffer)
+  for (let row = 0; row < rows; row++) {
+    for (let step = 0; step < steps; step++) {
+      if (isThere(row, step)) pixels[row * steps + step] = shading.pixel(value(row, step))
+    }
+  }
+  canvas.getContext('2d')!.putImageData(image, 0, 0)
+  return canvas
+}

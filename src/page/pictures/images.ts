@@ -1,0 +1,40 @@
+/** Small images beside each other, pixel by pixel. */
+
+import { h } from '../dom.js'
+
+export interface ImagesOptions {
+  readonly count: number
+  readonly height: number
+  readonly width: number
+  /** The colour of the i-th pixel of all. */
+  readonly pixel: (i: number) => number
+  /** Below an image. */
+  readonly text: (image: number) => string
+  readonly label: string
+}
+
+/** Pixels of the longer side, about. */
+const SIDE = 72
+
+export function images({ count, height, width, pixel, text, label }: ImagesOptions): HTMLElement {
+  const all = Array.from({ length: count }, (_, image) =>
+    h(
+      'figure',
+      {},
+      imageOf(height, width, i => pixel(image * height * width + i)),
+      h('figcaption', {}, text(image)),
+    ),
+  )
+  return h('div', { class: 'images', role: 'img', 'aria-label': `${label}: ${count} images` }, ...all)
+}
+
+/** @param pixel the colour of its i-th pixel */
+export function imageOf(height: number, width: number, pixel: (i: number) => number, side = SIDE): HTMLCanvasElement {
+  const scale = Math.max(1, Math.floor(side / Math.max(height, width)))
+  const canvas = h('canvas', { width, height, style: `width: ${width * scale}px; height: ${height * scale}px` })
+  const image = new ImageData(width, height)
+  const pixels = new Uint32Array(image.data.buffer)
+  for (let i = 0; i < pixels.length; i++) pixels[i] = pixel(i)
+  canvas.getContext('2d')!.putImageData(image, 0, 0)
+  return canvas
+}

@@ -1,0 +1,31 @@
+/** The HTTP library: the one module that knows it. It is bundled with it, and loaded when something is served. */
+
+import type { Server } from 'node:http'
+import { serve } from '@hono/node-server'
+import { type Context, Hono, type Next } from 'hono'
+import { compress } from 'hono/compress'
+import { streamSSE } from 'hono/streaming'
+
+export type { Context, Next }
+export { compress, streamSSE }
+
+export function newApp(): Hono {
+  return new Hono()
+}
+
+export type App = Hono
+
+/** Listens. @throws what the system says, such as EADDRINUSE */
+export function listen(
+  app: App,
+  host: string,
+  port: number,
+): Promise<{ readonly server: Server; readonly port: number }> {
+  return new Promise((resolve, reject) => {
+    const server = serve({ fetch: app.fetch, hostname: host, port }, ({ port }) => {
+      server.off('error', reject)
+      resolve({ server: server as Server, port })
+    })
+    server.on('error', reject)
+  })
+}

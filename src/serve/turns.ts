@@ -1,0 +1,44 @@
+/** How much is done at once: a server that takes all that is asked of it ends by doing nothing. */
+
+/** Requests that wait, at most: what is more is told to come again. */
+const MAX_WAITING = 64
+
+export class Busy extends Error {}
+
+export class Turns {
+  readonly #most: number
+  #busy = 0
+  readonly #waiting: (() => void)[] = []
+
+  /** @param most pieces of work at once */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** Waits for a turn. @returns how to end it. @throws Busy if too many wait already; the signal's reason */
+  async take(signal: AbortSignal): Promise<() => void> {
+    if (this.#busy >= this.#most) {
+      if (this.#waiting.length >= MAX_WAITING) throw new Busy(`expected at most ${MAX_WAITING} requests to wait`)
+      await new Promise<void>((resolve, reject) => {
+        const begin = () => {
+          signal.removeEventListener('abort', leave)
+          resolve()
+        }
+        const leave = () => {
+          this.#waiting.splice(this.#waiting.indexOf(begin), 1)
+          reject(signal.reason)
+        }
+        this.#waiting.push(begin)
+        signal.addEventListener('abort', leave, { once: true })
+      })
+    } else this.#busy++
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#busy--
+    }
+  }
+}

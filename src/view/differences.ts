@@ -1,0 +1,51 @@
+/** How far the tensors of two runs are apart, as a page shows it. */
+
+import { Comparison } from '../diff/comparison.js'
+import { RunPairing, wantedOf } from '../diff/pairing.js'
+import type { TensorMap } from '../diff/tensor-map.js'
+import type { ScanSelection } from '../trial/scan-selection.js'
+import type { Trial } from '../trial/trial.js'
+
+export interface RunDifferences {
+  /** Where they first differ, in a sentence. */
+  readonly verdict: string
+  /** Whether they do. */
+  readonly differ: boolean
+  /** The mean |a − b| of a tensor of a worker of the first run at a step; undefined where it was not compared. */
+  apartAt(worker: string, tensor: string, step: number): number | undefined
+}
+
+/** @throws what a scan throws */
+export async function differencesOf(
+  a: Trial,
+  b: Trial,
+  map: TensorMap,
+  selection: ScanSelection,
+): Promise<RunDifferences> {
+  const apart = new Map<string, Map<number, number>>()
+  const comparison = new Comparison(new RunPairing(a, b, map), {
+    ...selection,
+    keepDifferences: false,
+    onApart: ({ worker, tensor, step }, mean) => {
+      const key = `${worker}\n${tensor}`
+      const ofTensor = apart.get(key) ?? new Map<number, number>()
+      apart.set(key, ofTensor.set(step, mean))
+    },
+  })
+  const wanted = wantedOf(a, selection)
+  const others = new Set<number>(b.steps({ showIncompleteSteps: true }))
+  const steps = [...wanted.keys()].filter(step => others.has(step)).sort((x, y) => x - y)
+  await comparison.steps(steps, wanted, () => false)
+  const { divergence, compared } = comparison
+  const verdict =
+    compared === 0
+      ? 'The runs have no tensor at a step in common.'
+      : divergence === null
+        ? `The runs do not differ: ${compared} tensor values were compared, and each is equal in both.`
+        : `The runs first differ at step ${divergence.step}, in ${divergence.tensor} of ${divergence.worker}: ${divergence.message}.`
+  return {
+    verdict,
+    differ: divergence !== null,
+    apartAt: (worker, tensor, step) => apart.get(`${worker}\n${tensor}`)?.get(step),
+  }
+}

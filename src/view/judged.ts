@@ -1,0 +1,129 @@
+/** What rules find in a trial, and by how much its weights are updated: one evaluation tells both. */
+
+import { kindsOf } from '../diff/kinds.js'
+import type { ReductionValue } from '../engine/moments.js'
+import type { Question } from '../measure/question.js'
+import { positionOf, stepsOfWorkers } from '../rule/base/moment.js'
+import { type DiagnosedFinding, diagnose } from '../rule/diagnosis.js'
+import { type EvaluateOptions, evaluate } from '../rule/evaluate.js'
+import type { Finding } from '../rule/finding.js'
+import { RuleRegistry } from '../rule/registry.js'
+import { Rule } from '../rule/rule.js'
+import type { ScanSelection } from '../trial/scan-selection.js'
+import { stateOf, type Trial } from '../trial/trial.js'
+
+/** Mean |W − W₀| / mean |W₀| of a weight, where W₀ is what its worker saved of it before in the same mode. */
+export interface Update {
+  readonly tensor: string
+  readonly worker: string
+  readonly step: number
+  readonly ratio: number
+}
+
+/** Rules that judge a trial, and what they have found so far. */
+export class Judging {
+  /** The rules that judge. */
+  readonly rules: readonly string[]
+  /** What could not be read. */
+  readonly problems = new Set<string>()
+  readonly #trial: Trial
+  readonly #rules: readonly Rule[]
+  readonly #updates: UpdateRatios
+  readonly #findings: Finding[] = []
+  #diagnosed: readonly DiagnosedFinding[] = []
+
+  /** Of all rules those that the data allow. */
+  constructor(trial: Trial) {
+    this.#trial = trial
+    this.#rules = new RuleRegistry().all(trial, { logger: SILENT }).rules
+    this.#updates = new UpdateRatios(trial)
+    this.rules = this.#rules.map(({ ruleName }) => ruleName)
+  }
+
+  /** In the order of steps, each with its cause. */
+  get findings(): readonly DiagnosedFinding[] {
+    if (this.#diagnosed.length < this.#findings.length) this.#diagnosed = diagnose(this.#trial, this.#findings)
+    return this.#diagnosed
+  }
+
+  get findingCount(): number {
+    return this.#findings.length
+  }
+
+  /** In the order of steps. */
+  get updates(): readonly Update[] {
+    return this.#updates.updates
+  }
+
+  async run(options: Omit<EvaluateOptions, 'onFinding' | 'keepFindings'>): Promise<void> {
+    const { problems } = await evaluate([...this.#rules, this.#updates], {
+      ...options,
+      onFinding: finding => this.#findings.push(finding),
+      keepFindings: false,
+    })
+    for (const { error } of problems) this.problems.add(error.message)
+  }
+}
+
+const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+/** All rules that the data allow, over the steps that are there. */
+export async function judged(trial: Trial, options: ScanSelection): Promise<Judging> {
+  const { threads, signal, memory, checkLevel, steps, modeSteps } = options
+  const judging = new Judging(trial)
+  await judging.run({
+    follow: false,
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory }),
+    ...(checkLevel && { checkLevel }),
+    ...(steps !== undefined && { steps }),
+    ...(modeSteps !== undefined && { modeSteps }),
+    ...(signal && { signal }),
+  })
+  return judging
+}
+
+/** Fires never: it only looks. Asked beside the rules, so that each weight is read once. */
+class UpdateRatios extends Rule {
+  readonly updates: Update[] = []
+  readonly #weights: readonly string[]
+  readonly #asked = new Map<number, Asked[]>()
+
+  constructor(trial: Trial) {
+    super(trial, { logger: SILENT })
+    const kindOf = kindsOf(trial)
+    this.#weights = stateOf(trial).catalog.names.filter(name => kindOf(name) === 'weights')
+  }
+
+  override setRequiredTensors(step: number): void {
+    if (this.#weights.length === 0) return
+    const { byTensor } = stateOf(this.baseTrial).catalog
+    const asked: Asked[] = []
+    for (const { worker, mode } of stateOf(this.baseTrial).catalog.atStep(step)) {
+      for (const newer of this.reqTensors.select(this.#weights, step, null, worker)) {
+        const steps = stepsOfWorkers(byTensor.get(newer.name)!).get(worker)?.get(mode)
+        const before = steps?.stepAt(positionOf(step, steps) - 1)
+        const older = before === undefined ? undefined : this.reqTensors.find(newer.name, before, null, worker)
+        if (!older?.hasValue || !newer.hasValue) continue
+        const place = { tensor: newer.name, worker, step }
+        asked.push({ ...place, change: newer.meanAbsChange(older), size: older.reduction('abs_mean') })
+      }
+    }
+    this.#asked.set(step, asked)
+  }
+
+  override invokeAtStep(step: number): boolean {
+    for (const { change, size, ...place } of this.#asked.get(step) ?? []) {
+      const [by, of] = [change.answer, size.answer]
+      if (typeof by === 'number' && typeof of === 'number') this.updates.push({ ...place, ratio: by / of })
+    }
+    this.#asked.delete(step)
+    return false
+  }
+}
+
+/** What was asked about a weight. */
+interface Asked extends Omit<Update, 'ratio'> {
+  readonly change: Question<number | null>
+  readonly size: Question<ReductionValue>
+}

@@ -1,0 +1,169 @@
+/** A training at a glance: its losses, its layers, its updates, and what is wrong with it. */
+
+import type { Kind } from '../diff/kinds.js'
+import { kindsOf } from '../diff/kinds.js'
+import { ReductionUndefined } from '../errors.js'
+import { checkOptions, optionsOf } from '../options.js'
+import type { DiagnosedFinding } from '../rule/diagnosis.js'
+import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
+import type { Trial } from '../trial/trial.js'
+import type { GlobalStep, Mode, StatisticName, Worker } from '../types.js'
+import { judged } from './judged.js'
+
+/** One number of a tensor over the steps of a mode; of several workers their mean. */
+export interface OverviewLine {
+  readonly tensor: string
+  readonly mode: Mode
+  /** Ascending. */
+  readonly steps: readonly GlobalStep[]
+  /** One for each of the steps. */
+  readonly values: readonly number[]
+}
+
+/** Where a tensor first had elements that are not finite. */
+export interface NotFinite {
+  readonly tensor: string
+  readonly step: GlobalStep
+  readonly worker: Worker
+  readonly nan: number
+  readonly infinite: number
+}
+
+export interface TrialOverview {
+  readonly name: string
+  readonly path: string
+  /** Whether the job has said that it ended. */
+  readonly isEnded: boolean
+  /** Global steps that were looked at, ascending. */
+  readonly steps: readonly GlobalStep[]
+  /** The modes, and how many of the steps each has. */
+  readonly modes: readonly { readonly mode: Mode; readonly steps: number }[]
+  readonly workers: readonly Worker[]
+  readonly collections: readonly { readonly name: string; readonly size: number }[]
+  /** How many tensors were looked at. */
+  readonly tensors: number
+  /** Means, by mode. */
+  readonly losses: readonly OverviewLine[]
+  readonly metrics: readonly OverviewLine[]
+  /** Mean magnitudes (`abs_mean`), in training. */
+  readonly gradients: readonly OverviewLine[]
+  readonly weights: readonly OverviewLine[]
+  /** Mean |W − W₀| / mean |W₀| of each weight, where W₀ is the weight at the step before, in training. */
+  readonly updates: readonly OverviewLine[]
+  /** In the order of steps: where each tensor first had NaN or infinities. */
+  readonly notFinite: readonly NotFinite[]
+  /** What the rules found, each with its cause, in the order of steps. */
+  readonly findings: readonly DiagnosedFinding[]
+  /** The rules that judged. */
+  readonly rules: readonly string[]
+  /** What could not be read, in a sentence each. */
+  readonly problems: readonly string[]
+  /** Values of tensors that were read, and their bytes. */
+  readonly values: number
+  readonly readBytes: number
+  readonly elapsedMs: number
+}
+
+const OVERVIEW_OPTIONS = optionsOf<ScanSelection>(SELECTION_KINDS)
+const ASKED = ['mean', 'abs_mean', 'nan_count', 'inf_count'] as const satisfies readonly StatisticName[]
+
+/**
+ * A training at a glance, from one scan and one evaluation of the rules.
+ * @param options which part of it. Default: all tensors at all steps
+ * @throws what a scan throws; what can't be read is told in `problems`
+ */
+export async function trialOverview(trial: Trial, options?: ScanSelection): Promise<TrialOverview> {
+  const startedAt = performance.now()
+  const selection = checkOptions('trialOverview', OVERVIEW_OPTIONS, options)
+  const { findings, rules, updates, problems } = await judged(trial, selection)
+  const kindOf = kindsOf(trial)
+  const lines = new Lines()
+  const notFinite = new Map<string, NotFinite>()
+  const steps = new Map<GlobalStep, Mode>()
+  const tensors = new Set<string>()
+  const told = new Set(problems)
+  let values = 0
+  const scan = trial.scan({ ...selection, reductions: ASKED })
+  for await (const { tensor, step, mode, worker, reductions, error } of scan) {
+    if (error && !(error instanceof ReductionUndefined)) told.add(error.message)
+    if (tensor === null) continue
+    steps.set(step, mode)
+    tensors.add(tensor)
+    values++
+    const kind = kindOf(tensor)
+    const { mean, abs_mean, nan_count: nan = 0, inf_count: infinite = 0 } = reductions
+    const number = kind === 'losses' || kind === 'metrics' ? mean : abs_mean
+    if (typeof number === 'number') lines.add(kind, { tensor, mode, step, number })
+    if (typeof nan !== 'number' || typeof infinite !== 'number' || nan + infinite === 0) continue
+    // Trees of XGBoost have NaN for whatever a leaf lacks.
+    if (!notFinite.has(tensor) && !tensor.startsWith('trees/')) {
+      notFinite.set(tensor, { tensor, step, worker, nan, infinite })
+    }
+  }
+  for (const { tensor, step, ratio } of updates) {
+    const at = step as GlobalStep
+    const mode = steps.get(at)
+    if (mode !== undefined && tensors.has(tensor)) lines.add('updates', { tensor, mode, step: at, number: ratio })
+  }
+  for (const { message } of [...trial.problems, ...scan.problems]) told.add(message)
+  const modes = new Map<Mode, number>()
+  for (const mode of steps.values()) modes.set(mode, (modes.get(mode) ?? 0) + 1)
+  // A job that set no mode saved all its steps as GLOBAL ones.
+  const training = (kind: Kind | 'updates') =>
+    lines.of(kind).filter(({ mode }) => mode === (modes.has('TRAIN') ? 'TRAIN' : 'GLOBAL'))
+  return {
+    name: trial.name,
+    path: trial.path,
+    isEnded: trial.loadedAllSteps,
+    steps: [...steps.keys()],
+    modes: [...modes].map(([mode, steps]) => ({ mode, steps })),
+    workers: trial.workers(),
+    collections: [...trial.collections().values()]
+      .filter(({ members }) => members.length > 0)
+      .map(({ name, members }) => ({ name, size: members.length })),
+    tensors: tensors.size,
+    losses: lines.of('losses'),
+    metrics: lines.of('metrics'),
+    gradients: training('gradients'),
+    weights: training('weights'),
+    updates: training('updates'),
+    notFinite: [...notFinite.values()],
+    findings,
+    rules,
+    problems: [...told],
+    values,
+    readBytes: scan.stats.readBytes,
+    elapsedMs: performance.now() - startedAt,
+  }
+}
+
+/** Numbers by kind, tensor and mode. Rows come in the order of steps. */
+class Lines {
+  readonly #lines = new Map<string, { tensor: string; mode: Mode; steps: GlobalStep[]; values: number[] }>()
+  readonly #counts = new Map<string, number>()
+
+  add(
+    kind: Kind | 'updates',
+    { tensor, mode, step, number }: { tensor: string; mode: Mode; step: GlobalStep; number: number },
+  ): void {
+    const key = `${kind}\n${mode}\n${tensor}`
+    const line = this.#lines.get(key) ?? { tensor, mode, steps: [], values: [] }
+    this.#lines.set(key, line)
+    if (line.steps.at(-1) !== step) {
+      line.steps.push(step)
+      line.values.push(number)
+      this.#counts.set(key, 1)
+      return
+    }
+    // Another worker's.
+    const count = this.#counts.get(key)! + 1
+    this.#counts.set(key, count)
+    const at = line.values.length - 1
+    line.values[at]! += (number - line.values[at]!) / count
+  }
+
+  /** In the order in which the tensors were saved. */
+  of(kind: Kind | 'updates'): OverviewLine[] {
+    return [...this.#lines].filter(([key]) => key.startsWith(`${kind}\n`)).map(([, line]) => line)
+  }
+}

@@ -1,0 +1,100 @@
+/** Labels and predictions of a classifier, or of a regression, step by step. */
+
+import { compileOwnPattern } from '../../format/regex/pattern.js'
+import type { TensorValue } from '../../job/tensor-value.js'
+import { areIntegers, argmax, elements, predictedClasses } from '../../rule/base/labels.js'
+import { LABELS, PREDICTIONS } from '../../rule/base/names.js'
+import type { ScanSelection } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { readValues } from '../../trial/values.js'
+import type { ClassesStep, ClassesView } from '../data.js'
+
+/** More are not told apart in a table. */
+const MAX_CLASSES = 100
+const MAX_STEPS = 60
+/** Samples of a step, of a regression. */
+const MAX_SAMPLES = 2000
+
+/** What the labels and the predictions are called, in this order of trust: an exact name, a collection, the hooks' names. */
+export function labelNames(trial: Trial): { readonly labels: string; readonly predictions: string } | null {
+  const labels = placeOf(trial, 'labels', LABELS)
+  const predictions = placeOf(trial, 'predictions', PREDICTIONS)
+  return labels === undefined || predictions === undefined ? null : { labels, predictions }
+}
+
+export function placeOf(trial: Trial, name: 'labels' | 'predictions', hookNames: string): string | undefined {
+  if (trial.hasTensor(name)) return name
+  const members = trial.collections().get(name)?.members ?? []
+  if (members.length === 1 && trial.hasTensor(members[0]!)) return members[0]
+  const { matches } = compileOwnPattern(hookNames)
+  return stateOf(trial).catalog.names.find(matches)
+}
+
+/** How labels were predicted at some of the steps. Null: there are no labels, or no predictions. */
+export async function classesOf(
+  trial: Trial,
+  selection: ScanSelection,
+  stepAt: (step: number) => number | undefined,
+): Promise<ClassesView | null> {
+  const names = labelNames(trial)
+  if (names === null) return null
+  const { labels, predictions } = names
+  const both = trial
+    .tensor(labels)
+    .steps({ showIncompleteSteps: true })
+    .filter(step => stepAt(step) !== undefined)
+  const only = both.filter((_, i) => i % Math.ceil(both.length / MAX_STEPS) === 0 || i === both.length - 1)
+  if (only.length === 0) return null
+  const { threads, memory, signal, checkLevel } = selection
+  const pairs = new Map<string, { step: number; labels?: TensorValue; predictions?: TensorValue }>()
+  const values = readValues(trial, {
+    tensors: [labels, predictions],
+    steps: { only },
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory }),
+    ...(checkLevel && { checkLevel }),
+    ...(signal && { signal }),
+  })
+  for await (const { tensor, step, worker, value } of values) {
+    if (value === null || value.dtype === 'string') continue
+    const key = `${step} ${worker}`
+    const pair = pairs.get(key) ?? { step }
+    pairs.set(key, { ...pair, [tensor === labels ? 'labels' : 'predictions']: value })
+  }
+  const read = [...pairs.values()].flatMap(({ step, labels, predictions }) =>
+    labels && predictions ? [samplesOf(step, labels, predictions)] : [],
+  )
+  if (read.length === 0) return null
+  const isClasses = read.every(({ labels }) => areIntegers(labels))
+  const classes = isClasses
+    ? [...new Set(read.flatMap(({ labels, classes }) => [...labels, ...classes]))].sort((a, b) => a - b)
+    : null
+  if (classes !== null && classes.length > MAX_CLASSES) return null
+  const steps = new Map<number, { counts: number[]; residuals: number[]; labels: number[] }>()
+  for (const { step, labels, classes: predicted, numbers } of read) {
+    const index = stepAt(step)!
+    const own = steps.get(index) ?? {
+      counts: classes === null ? [] : new Array<number>(classes.length ** 2).fill(0),
+      residuals: [],
+      labels: [],
+    }
+    steps.set(index, own)
+    for (const [i, label] of labels.entries()) {
+      if (classes !== null) {
+        if (i < predicted.length)
+          own.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
+      } else if (own.labels.length < MAX_SAMPLES && i < numbers.length) {
+        own.labels.push(label)
+        own.residuals.push(numbers[i]! - label)
+      }
+    }
+  }
+  return { labels, predictions, classes, steps: [...steps].map(([step, own]): ClassesStep => ({ step, ...own })) }
+}
+
+function samplesOf(step: number, labels: TensorValue, predictions: TensorValue) {
+  const isOneHot = labels.shape.length === 2 && labels.shape[1]! > 1
+  const asked = isOneHot ? argmax(labels) : Array.from(elements(labels))
+  const classes = Array.from(predictedClasses(predictions, asked.length))
+  return { step, labels: asked, classes, numbers: Array.from(elements(predictions)) }
+}

@@ -1,0 +1,199 @@
+/** Samples as points of a plane, step by step, beside what the model was given and what it made of it. */
+
+import { nearestNames, QueryError, quote } from '../../errors.js'
+import { compileOwnPattern } from '../../format/regex/pattern.js'
+import type { TensorValue } from '../../job/tensor-value.js'
+import { argmax, elements } from '../../rule/base/labels.js'
+import { LABELS, MODEL_INPUTS } from '../../rule/base/names.js'
+import type { ScanSelection } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { type ReadValuesOptions, readValues } from '../../trial/values.js'
+import type { EmbeddingStep, EmbeddingView, ImagesView } from '../data.js'
+import { packed } from '../packing.js'
+import { placeOf } from './classes.js'
+import { pca, seeded, tsne } from './projections.js'
+
+export interface EmbeddingOptions {
+  /** The tensor whose first axis is that of the samples. */
+  readonly embed: string
+  /** Default: labels by the hooks' names, where they fit. */
+  readonly labels?: string
+  /** What the model was given. Default: its input, where that is images. */
+  readonly images?: string
+  /** What the model made of it. Default: its output, where that has the shape of the images. */
+  readonly reconstructions?: string
+}
+
+const MAX_POINTS = 400
+const MAX_STEPS = 24
+const MAX_IMAGES = 64
+const MAX_SIDE = 64
+const SEED = 20_201
+
+/** @throws QueryError for tensors that the trial does not have, or that have no samples */
+export async function embeddingOf(
+  trial: Trial,
+  { embed, ...named }: EmbeddingOptions,
+  selection: ScanSelection,
+  stepAt: (step: number) => number | undefined,
+): Promise<EmbeddingView> {
+  const tensor = nameFor(trial, embed)
+  const images = named.images === undefined ? imagesOf(trial) : nameFor(trial, named.images)
+  const labels = named.labels === undefined ? placeOf(trial, 'labels', LABELS) : nameFor(trial, named.labels)
+  const reconstructions =
+    named.reconstructions === undefined ? outputOf(trial, images) : nameFor(trial, named.reconstructions)
+  const all = trial
+    .tensor(tensor)
+    .steps({ showIncompleteSteps: true })
+    .filter(step => stepAt(step) !== undefined)
+  // Steps with labels tell more.
+  const labelled =
+    labels === undefined
+      ? all
+      : all.filter(step =>
+          stateOf(trial)
+            .catalog.atStep(step)
+            .some(({ tensors }) => tensors.has(labels)),
+        )
+  const those = labelled.length > 0 ? labelled : all
+  const only = those.filter((_, i) => i % Math.ceil(those.length / MAX_STEPS) === 0 || i === those.length - 1)
+  const names = [tensor, labels, images, reconstructions].filter(name => name !== undefined)
+  const steps: EmbeddingStep[] = []
+  const found = new Set<string>()
+  for (const step of only) {
+    const values = await valuesAt(trial, names, step, selection)
+    const value = values.get(tensor)
+    if (value === undefined) continue
+    const rows = rowsOf(value)
+    if (rows === null) {
+      const message = `${quote(tensor)} has no samples to show as points: its shape is [${value.shape.join(', ')}]`
+      throw new QueryError('NotSamples', message, { tensor, shape: value.shape })
+    }
+    const count = value.shape[0]!
+    const of = (name: string | undefined) => (name === undefined ? undefined : values.get(name))
+    const [asked, given, made] = [of(labels), of(images), of(reconstructions)]
+    const classes = asked?.shape[0] === count && asked.dtype !== 'string' ? labelsOf(asked).slice(0, rows.length) : []
+    const shownImages = given && grey(given, count)
+    const shownMade = made && grey(made, count)
+    if (classes.length > 0) found.add(labels!)
+    if (shownImages) found.add(images!)
+    if (shownMade) found.add(reconstructions!)
+    const { umap } = await import('./umap.js')
+    steps.push({
+      step: stepAt(step)!,
+      points: {
+        tsne: rounded(tsne(rows)),
+        umap: rounded(
+          rows.length < 4
+            ? pca(rows)
+            : umap(
+                rows.map(row => Array.from(row)),
+                seeded(SEED),
+              ),
+        ),
+        pca: rounded(pca(rows)),
+      },
+      labels: classes,
+      images: shownImages ?? null,
+      reconstructions: shownMade ?? null,
+    })
+  }
+  const ifFound = (name: string | undefined) => (name !== undefined && found.has(name) ? name : null)
+  return { tensor, labels: ifFound(labels), images: ifFound(images), reconstructions: ifFound(reconstructions), steps }
+}
+
+/** The tensor of that name, or the only one whose name begins so. @throws QueryError */
+function nameFor(trial: Trial, given: string): string {
+  if (trial.hasTensor(given)) return given
+  const names = stateOf(trial).catalog.names
+  const begun = names.filter(name => name.includes(given))
+  if (begun.length === 1) return begun[0]!
+  const near = begun.length > 1 ? begun.slice(0, 5) : nearestNames(given, names)
+  const hint =
+    near.length > 0
+      ? `; ${begun.length > 1 ? 'there are' : 'did you mean'} ${near.map(quote).join(', ')}${begun.length > 1 ? '' : '?'}`
+      : ''
+  throw new QueryError('TensorUnavailable', `${trial.name}: no tensor is called ${quote(given)}${hint}`, {
+    tensor: given,
+    nearest: near,
+  })
+}
+
+/** What the model is given, by the hooks' names. */
+function imagesOf(trial: Trial): string | undefined {
+  return stateOf(trial).catalog.names.find(compileOwnPattern(MODEL_INPUTS).matches)
+}
+
+/** The output beside an input: `AutoEncoder_input_0`, `AutoEncoder_output_0`. */
+function outputOf(trial: Trial, input: string | undefined): string | undefined {
+  const output = input?.replace(/input(?=(_\d+)?$)/, 'output')
+  return output !== undefined && output !== input && trial.hasTensor(output) ? output : undefined
+}
+
+async function valuesAt(trial: Trial, tensors: readonly string[], step: number, selection: ScanSelection) {
+  const { threads, memory, signal, checkLevel, workers } = selection
+  const options: ReadValuesOptions = {
+    tensors,
+    steps: [step, step + 1],
+    ...(workers !== undefined && { workers }),
+    ...(threads !== undefined && { threads }),
+    ...(memory !== undefined && { memory }),
+    ...(checkLevel && { checkLevel }),
+    ...(signal && { signal }),
+  }
+  const found = new Map<string, TensorValue>()
+  // Of several workers the first.
+  for await (const { tensor, value } of readValues(trial, options)) {
+    if (tensor !== null && value !== null && !found.has(tensor)) found.set(tensor, value)
+  }
+  return found
+}
+
+/** A row for each sample; null: there are none. Where one has elements that are not finite, they are 0. */
+function rowsOf(value: TensorValue): readonly Float64Array[] | null {
+  const { shape, dtype } = value
+  const count = shape[0] ?? 0
+  if (shape.length < 2 || count < 2 || dtype === 'string' || dtype.startsWith('complex')) return null
+  const data = elements(value)
+  const width = data.length / count
+  if (width === 0) return null
+  return Array.from({ length: Math.min(MAX_POINTS, count) }, (_, row) =>
+    Float64Array.from({ length: width }, (_, i) => {
+      const x = data[row * width + i]!
+      return Number.isFinite(x) ? x : 0
+    }),
+  )
+}
+
+function labelsOf(value: TensorValue): readonly number[] {
+  return value.shape.length === 2 && value.shape[1]! > 1 ? argmax(value) : Array.from(elements(value))
+}
+
+/** The first samples as grey images, from their own least element to their largest; null: they are none. */
+function grey(value: TensorValue, count: number): ImagesView | null {
+  const { shape, dtype } = value
+  // N×H×W, or N×C×H×W, of which the first channel is shown.
+  const [height, width] = shape.slice(-2)
+  const isImages = shape.length === 3 || (shape.length === 4 && shape[1]! <= 4)
+  if (!isImages || shape[0] !== count || dtype === 'string' || dtype.startsWith('complex')) return null
+  if (height! < 2 || width! < 2 || height! > MAX_SIDE || width! > MAX_SIDE) return null
+  const data = elements(value)
+  const [size, stride, some] = [height! * width!, data.length / count, Math.min(MAX_IMAGES, count)]
+  const pixels = new Uint8Array(size * some)
+  for (let image = 0; image < some; image++) {
+    let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    for (let i = 0; i < size; i++) {
+      const x = data[image * stride + i]!
+      if (x < low) low = x
+      if (x > high) high = x
+    }
+    for (let i = 0; i < size; i++)
+      pixels[image * size + i] = high > low ? (255 * (data[image * stride + i]! - low)) / (high - low) : 0
+  }
+  return { count: some, height: height!, width: width!, pixels: packed(pixels) }
+}
+
+/** Four digits are more than a screen has. */
+function rounded(points: readonly (readonly [number, number])[]): readonly (readonly [number, number])[] {
+  return points.map(([x, y]) => [Number(x.toPrecision(4)), Number(y.toPrecision(4))])
+}

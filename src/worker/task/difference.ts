@@ -1,0 +1,142 @@
+/** How two tensors in the core's memory differ, number by number. */
+
+import { DifferenceRow, WIDENED_ELEMENTS } from '../../engine/border/abi.js'
+import type { Address } from '../../engine/border/memory.js'
+import { elementByteLength } from '../../engine/dtype.js'
+import type { Engine } from '../../engine/engine.js'
+import { UlpCounts } from '../../engine/ulps.js'
+import type { DType } from '../../types.js'
+import type { Elements } from './elements.js'
+
+/** Elements that are looked at by one kernel after the other: those of both tensors stay in a cache. */
+const BLOCK_ELEMENTS = 1 << 14
+const UNEQUAL_COUNT = DifferenceRow.unequalCount / 8
+const LARGEST_BLOCK = DifferenceRow.largestBlock / 8
+const MAX_ABSOLUTE = DifferenceRow.maxAbsolute / 8
+const SQUARES_A = DifferenceRow.squaresA / 8
+const SQUARES_B = DifferenceRow.squaresB / 8
+/** Elements of a tensor of which distances in units of the last place are counted. */
+const ULP_ELEMENTS = 1 << 13
+const FLOATS: readonly DType[] = ['float64', 'float32', 'bfloat16', 'float16']
+
+/** What elements of a dtype are close within: what torch.testing.assert_close takes by default, for elements that are no floats exactly. */
+const TOLERANCES: Partial<Record<DType, readonly [rtol: number, atol: number]>> = {
+  float16: [1e-3, 1e-5],
+  bfloat16: [1.6e-2, 1e-5],
+  float32: [1.3e-6, 1e-5],
+  float64: [1e-7, 1e-7],
+  complex64: [1.3e-6, 1e-5],
+  complex128: [1e-7, 1e-7],
+}
+
+/**
+ * The numbers of a DifferenceRow, the shape behind them, and before them:
+ * - whether the bits are equal, 1 or 0: tensors of equal bits are read no further, and their list ends after `count`
+ * - the index of the first element whose bits are not (-1: none, or the dtypes differ)
+ * - how many elements are not close
+ * - the index of the largest |a − b| (-1: none)
+ * - whether there are NaN or infinities, of either: 1 in the first, 2 in the second
+ * - what a half, 90 % and 99 % of the distances in units of the last place are at most, of about 8,192 elements of a larger tensor (NaN: of
+ *   floats of one type alone)
+ * - what the elements were scaled by before they were squared
+ * @param tolerance rtol and atol; NaN: those of the dtypes
+ */
+export function differenceOf(
+  engine: Engine,
+  a: Elements,
+  b: Elements,
+  tolerance: readonly number[],
+): readonly number[] {
+  const isSameType = a.dtype === b.dtype
+  const first = isSameType ? firstUnequalBits(engine, a, b) : -1
+  if (isSameType && first < 0) return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, a.count]
+  return engine.scoped(() => {
+    const { elements } = engine
+    const [rtol, atol] = tolerance.some(Number.isNaN) ? toleranceOf(a.dtype, b.dtype) : tolerance
+    const closeness = rtol === 0 && atol === 0 ? null : { rtol: rtol!, atol: atol!, equalNan: true }
+    const hasUlps = isSameType && FLOATS.includes(a.dtype)
+    // Of each block the first ones, since counting takes longer than all else.
+    const sampled = Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / BLOCK_ELEMENTS))
+    const ulps = new UlpCounts(engine)
+    const row = elements.reserveDifference()
+    let beyond = 0
+    for (const [x, y, count] of blocks(a, b)) {
+      elements.compare(a.dtype, x, b.dtype, y, count, { a: 1, b: 1 }, row)
+      if (closeness) beyond += elements.countNotCloseAt(a.dtype, x, b.dtype, y, count, closeness)
+      if (hasUlps) ulps.add(a.dtype, x, y, Math.min(count, sampled))
+    }
+    let slots = elements.difference(row)
+    if (closeness === null) beyond = slots[UNEQUAL_COUNT]!
+    let scales = { a: 1, b: 1 }
+    let notFinite = 0
+    if (!isOrdinary(slots[SQUARES_A]!) || !isOrdinary(slots[SQUARES_B]!)) {
+      const [largestA, largestB] = [largestOf(engine, a), largestOf(engine, b)]
+      notFinite = (Number.isFinite(largestA) ? 0 : 1) + (Number.isFinite(largestB) ? 0 : 2)
+      scales = { a: scaleOf(largestA), b: scaleOf(largestB) }
+      const again = elements.reserveDifference()
+      elements.compare(a.dtype, a.address, b.dtype, b.address, a.count, scales, again)
+      slots = elements.difference(again)
+    }
+    const most = slots[MAX_ABSOLUTE]!
+    const mostAt = most === 0 ? -1 : placeOf(engine, a, b, slots[LARGEST_BLOCK]!, most)
+    const shares = hasUlps ? ulps.atMost([0.5, 0.9, 0.99]) : [Number.NaN, Number.NaN, Number.NaN]
+    return [0, first, beyond, mostAt, notFinite, ...shares, scales.a, scales.b, ...slots, ...a.shape]
+  })
+}
+
+/** A block of both at a time, which stays in the cache. */
+function* blocks(a: Elements, b: Elements): Generator<readonly [x: Address, y: Address, count: number]> {
+  for (let at = 0; at < a.count; at += BLOCK_ELEMENTS) {
+    yield [addressOf(a, at), addressOf(b, at), Math.min(BLOCK_ELEMENTS, a.count - at)]
+  }
+}
+
+function addressOf({ address, dtype }: Elements, at: number): Address {
+  return (address + at * elementByteLength(dtype)) as Address
+}
+
+/** The first element of a block that is that far apart, by halving the block. */
+function placeOf(engine: Engine, a: Elements, b: Elements, block: number, apart: number): number {
+  let [from, count] = [block, Math.min(WIDENED_ELEMENTS, a.count - block)]
+  while (count > 1) {
+    const half = count >> 1
+    const largest = engine.scoped(() => {
+      const row = engine.elements.reserveDifference()
+      const one = { a: 1, b: 1 }
+      engine.elements.compare(a.dtype, addressOf(a, from), b.dtype, addressOf(b, from), half, one, row)
+      return engine.elements.difference(row)[MAX_ABSOLUTE]!
+    })
+    if (Object.is(largest, apart)) count = half
+    else [from, count] = [from + half, count - half]
+  }
+  return from
+}
+
+function firstUnequalBits(engine: Engine, a: Elements, b: Elements): number {
+  const size = elementByteLength(a.dtype)
+  const byte = engine.elements.differAt(a.address, b.address, a.count * size)
+  return byte < 0 ? -1 : Math.floor(byte / size)
+}
+
+/** Of two dtypes the wider of the two tolerances. */
+function toleranceOf(a: DType, b: DType): readonly [rtol: number, atol: number] {
+  const [[rtolA, atolA], [rtolB, atolB]] = [TOLERANCES[a] ?? [0, 0], TOLERANCES[b] ?? [0, 0]]
+  return [Math.max(rtolA, rtolB), Math.max(atolA, atolB)]
+}
+
+/** Whether a sum of squares is far from both ends of the range, or there is nothing but zeros. */
+function isOrdinary(squares: number): boolean {
+  return squares === 0 || (squares > 1e-250 && squares < 1e290)
+}
+
+/** The largest magnitude; NaN of complex numbers, which have no order, and where there is a NaN. */
+function largestOf(engine: Engine, { dtype, address, count }: Elements): number {
+  const [least = Number.NaN, most = Number.NaN] = engine.elements.percentiles(dtype, address, count, [0, 100])
+  return Math.max(Math.abs(least), Math.abs(most))
+}
+
+/** A power of two that brings such a magnitude near 1; 1 for one that has none. */
+function scaleOf(largest: number): number {
+  if (!(largest > 0 && Number.isFinite(largest))) return 1
+  return 2 ** Math.max(-1000, Math.min(1000, -Math.floor(Math.log2(largest))))
+}

@@ -1,0 +1,240 @@
+/** Which tensors belong to which collection of a trial that is written, and which of these are saved. */
+
+import { UsageError } from '../errors.js'
+import { pythonJson } from '../format/json.js'
+import { compileOwnPattern, compilePattern, type Pattern } from '../format/regex/pattern.js'
+import { type Kinds, kinds, optionsOf } from '../options.js'
+import type { Mode } from '../types.js'
+import {
+  REDUCTION_CONFIG,
+  type ReductionConfigOptions,
+  reductionConfigJson,
+  SAVE_CONFIG,
+  type SaveConfigOptions,
+  type SaveConfigs,
+  type Saved,
+  saveConfigJson,
+  saveConfigsOf,
+  savedOf,
+  savesAt,
+} from './save-config.js'
+
+/** What a collection is configured to be. */
+export interface CollectionOptions {
+  /** Python regular expressions, searched for anywhere in the names of tensors: those that match belong to it. */
+  readonly includeRegex?: readonly string[]
+  readonly tensorNames?: readonly string[]
+  /** Default: that of the writer. */
+  readonly saveConfig?: SaveConfigOptions
+  readonly reductionConfig?: ReductionConfigOptions
+  /** Whether TensorBoard is to have histograms of it. Default: true. */
+  readonly saveHistogram?: boolean
+}
+
+const COLLECTION_KINDS: Kinds<CollectionOptions> = {
+  includeRegex: kinds.listOf('patterns', kinds.text),
+  tensorNames: kinds.listOf('names', kinds.text),
+  saveConfig: SAVE_CONFIG,
+  reductionConfig: REDUCTION_CONFIG,
+  saveHistogram: kinds.flag,
+}
+
+export const COLLECTION = optionsOf<CollectionOptions>(COLLECTION_KINDS)
+
+/** The frameworks whose tensors have names of their own. */
+export const FRAMEWORKS = ['pytorch', 'tensorflow', 'mxnet', 'xgboost'] as const
+export type Framework = (typeof FRAMEWORKS)[number]
+
+/** Collections that each trial has, with the patterns of their names (smdebug's collection managers). */
+const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly string[]>>>> = {
+  pytorch: {
+    weights: ['^(?!gradient).*weight'],
+    biases: ['^(?!gradient).*bias'],
+    gradients: ['^gradient'],
+    losses: ['[Ll]oss_(?!input).*output'],
+  },
+  // TensorFlow's hook knows what a variable is; what is not known here goes by the names that Keras gives.
+  tensorflow: {
+    weights: ['^(?!gradient).*(weight|kernel)'],
+    biases: ['^(?!gradient).*bias'],
+    gradients: ['^gradient'],
+    losses: ['^(?!gradient).*[Ll]oss'],
+    metrics: [],
+    inputs: [],
+    outputs: [],
+    labels: [],
+    layers: [],
+    sm_metrics: [],
+    optimizer_variables: [],
+  },
+  mxnet: {
+    weights: ['^(?!gradient).*weight'],
+    biases: ['^(?!gradient).*bias'],
+    gradients: ['^gradient'],
+    losses: ['.*loss._(?!input).*output'],
+  },
+  xgboost: {
+    hyperparameters: ['^hyperparameters/.*$'],
+    metrics: ['^[a-zA-z]+-[a-zA-z0-9]+$'],
+    losses: ['^[a-zA-z]+-.+(?<!(auc|map))$'],
+    predictions: ['^predictions$'],
+    labels: ['^labels$'],
+    feature_importance: ['^feature_importance/.*'],
+    average_shap: ['^average_shap/.*[^/bias]$'],
+    full_shap: ['^full_shap/.*[^/bias]$'],
+    trees: ['^trees/.*'],
+  },
+}
+
+/** Of these there is nothing to reduce, and no histogram. */
+const SCALARS: ReadonlySet<string> = new Set([
+  'losses',
+  'metrics',
+  'sm_metrics',
+  'feature_importance',
+  'average_shap',
+  'scalars',
+])
+/** They exist only while a model is trained. */
+const OF_TRAINING: ReadonlySet<string> = new Set(['gradients', 'optimizer_variables'])
+export const SCALAR_PREFIX = 'scalar/'
+
+interface Collection {
+  readonly name: string
+  readonly includeRegex: readonly string[]
+  readonly patterns: readonly Pattern[]
+  readonly tensorNames: Set<string>
+  readonly saveConfigs: SaveConfigs
+  readonly saved: Saved
+  readonly saveHistogram: boolean
+  isIncluded: boolean
+}
+
+export interface CollectionsOptions {
+  readonly framework?: Framework
+  readonly collections?: Readonly<Record<string, CollectionOptions>>
+  readonly includeCollections?: readonly string[]
+  readonly includeRegex?: readonly string[]
+  readonly saveAll?: boolean
+  readonly saveConfig?: SaveConfigOptions
+  readonly reductionConfig?: ReductionConfigOptions
+}
+
+/** Where in a training a tensor is saved. */
+export interface Moment {
+  readonly mode: Mode
+  readonly modeStep: number
+}
+
+export class SavedCollections {
+  readonly #collections = new Map<string, Collection>()
+  readonly #saveConfigs: SaveConfigs
+  readonly #saved: Saved
+  /** By the name of a tensor. */
+  readonly #ofTensor = new Map<string, readonly Collection[]>()
+
+  /** @throws UsageError for a pattern that is none, and for a collection to include that is not there */
+  constructor({ framework = 'pytorch', ...options }: CollectionsOptions) {
+    const { collections = {}, includeCollections = [], includeRegex = [], saveAll = false } = options
+    this.#saveConfigs = saveConfigsOf(options.saveConfig)
+    this.#saved = savedOf(options.reductionConfig)
+    const predefined: Readonly<Record<string, readonly string[]>> = {
+      all: saveAll ? ['.*'] : [],
+      default: includeRegex,
+      ...PREDEFINED[framework],
+      scalars: [`^${SCALAR_PREFIX}`],
+    }
+    for (const [name, patterns] of Object.entries(predefined)) {
+      const { includeRegex: more = [], ...given } = collections[name] ?? {}
+      this.#add(name, { ...given, includeRegex: [...patterns, ...more] }, name === 'default' ? [] : patterns)
+    }
+    for (const [name, given] of Object.entries(collections)) if (!this.#collections.has(name)) this.#add(name, given)
+    const included = new Set(['losses', 'default', ...includeCollections, ...Object.keys(collections)])
+    for (const name of included) {
+      const collection = this.#collections.get(name)
+      if (collection) collection.isIncluded = true
+      else if (includeCollections.includes(name)) {
+        const known = [...this.#collections.keys()].join(', ')
+        throw new UsageError(`expected a collection of ${known} to include, got ${JSON.stringify(name)}`, { name })
+      }
+    }
+    // With `all`, every collection is saved.
+    if (saveAll || included.has('all')) for (const one of this.#collections.values()) one.isIncluded = true
+  }
+
+  /**
+   * The collections as part of which a tensor is saved; none: it is not saved now.
+   * @param named the collections that the caller says it belongs to; a new one is made, and saved. Without, it is saved as
+   *   part of `default` if of no other.
+   * @param at null: whichever steps are saved
+   */
+  savedOf(tensor: string, named: readonly string[], at: Moment | null): readonly Saved[] {
+    return this.#saving(tensor, named, at).map(({ saved }) => saved)
+  }
+
+  /** Notes that a tensor was saved. @returns whether the collections file has to say so */
+  note(tensor: string, named: readonly string[], at: Moment | null): boolean {
+    const fresh = this.#saving(tensor, named, at).filter(({ tensorNames }) => !tensorNames.has(tensor))
+    for (const { tensorNames } of fresh) tensorNames.add(tensor)
+    return fresh.length > 0
+  }
+
+  #saving(tensor: string, named: readonly string[], at: Moment | null): readonly Collection[] {
+    const collections = new Set(this.#matching(tensor))
+    for (const name of named) {
+      const known = this.#collections.get(name)
+      collections.add(known ?? this.#add(name, {}, undefined, true))
+    }
+    const included = [...collections].filter(({ isIncluded }) => isIncluded)
+    if (included.length === 0 && named.length === 0) included.push(this.#collections.get('default')!)
+    if (at === null) return included
+    const { mode, modeStep } = at
+    return included.filter(({ name, saveConfigs }) => {
+      if ((mode === 'EVAL' || mode === 'PREDICT') && OF_TRAINING.has(name)) return false
+      return savesAt(saveConfigs[mode], modeStep)
+    })
+  }
+
+  #matching(tensor: string): readonly Collection[] {
+    const known = this.#ofTensor.get(tensor)
+    if (known) return known
+    const found = [...this.#collections.values()].filter(({ patterns, tensorNames }) => {
+      return tensorNames.has(tensor) || patterns.some(pattern => pattern.matches(tensor))
+    })
+    this.#ofTensor.set(tensor, found)
+    return found
+  }
+
+  #add(name: string, given: CollectionOptions, own: readonly string[] = [], isIncluded = false): Collection {
+    const { includeRegex = [], tensorNames = [], saveConfig, reductionConfig, saveHistogram = true } = given
+    const isScalar = SCALARS.has(name)
+    const collection: Collection = {
+      name,
+      includeRegex,
+      patterns: includeRegex.map(source => (own.includes(source) ? compileOwnPattern(source) : compilePattern(source))),
+      tensorNames: new Set(tensorNames),
+      saveConfigs: saveConfig === undefined ? this.#saveConfigs : saveConfigsOf(saveConfig, this.#saveConfigs),
+      saved: isScalar ? savedOf() : reductionConfig === undefined ? this.#saved : savedOf(reductionConfig),
+      saveHistogram: saveHistogram && !isScalar,
+      isIncluded,
+    }
+    this.#collections.set(name, collection)
+    return collection
+  }
+
+  /** The text of a collections file (format.md "Collections file"). */
+  text(numWorkers: number): string {
+    const entries = [...this.#collections.values()].map(one => [
+      one.name,
+      {
+        name: one.name,
+        include_regex: [...one.includeRegex],
+        tensor_names: [...one.tensorNames].sort(),
+        reduction_config: reductionConfigJson(one.saved),
+        save_config: saveConfigJson(one.saveConfigs),
+        save_histogram: one.saveHistogram,
+      },
+    ])
+    return pythonJson({ collections: Object.fromEntries(entries), _meta: { num_workers: numWorkers } })
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * The configuration that SageMaker hands to a training job for smdebug's hook: where to save, and what. Each parameter means what
+ * it means there (smdebug's `json_config.py`); wrong ones are told, where smdebug takes what it can.
+ */
+
+import { basename, dirname, resolve } from 'node:path'
+import type { FormatError } from '../errors.js'
+import {
+  expectObject,
+  inside,
+  type JsonObject,
+  type JsonPlace,
+  jsonExcerpt,
+  jsonFault,
+  parseJsonObject,
+} from '../format/json.js'
+import { checkOptions } from '../options.js'
+import { openStore } from '../store/open.js'
+import { MODES, type Mode } from '../types.js'
+import type { CollectionOptions } from './collections.js'
+import { WRITER_OPTIONS, type WriterOptions } from './options.js'
+import { type ReductionConfigOptions, reductionNamed, type SaveConfigOptions, type SaveSteps } from './save-config.js'
+import { createWriter, type TrialWriter } from './writer.js'
+
+/** Where SageMaker puts it. */
+const CONFIG_PATH = '/opt/ml/input/config/debughookconfig.json'
+/** Where SageMaker's jobs save, if nothing else is said. */
+const TENSORS_PATH = '/opt/ml/output/tensors'
+const MAX_CONFIG_BYTES = 16 << 20
+const CODE = 'BadHookConfig'
+
+/** What a configuration says. */
+export interface HookConfig {
+  /** `LocalPath`; without it `/opt/ml/output/tensors`. SageMaker itself copies from there to `S3OutputPath`. */
+  readonly path: string
+  /** `S3OutputPath`; null: none is given. */
+  readonly s3OutputPath: string | null
+  readonly options: WriterOptions
+}
+
+/**
+ * Begins a trial as a configuration of SageMaker says.
+ * @param configPath Default: `/opt/ml/input/config/debughookconfig.json`
+ * @param options what is said here goes before what the configuration says
+ * @throws FormatError `BadHookConfig`; what `createWriter` throws
+ */
+export async function createWriterFromJson(configPath = CONFIG_PATH, options?: WriterOptions): Promise<TrialWriter> {
+  checkOptions('createWriterFromJson', WRITER_OPTIONS, options)
+  const store = openStore({ kind: 'local', root: dirname(resolve(configPath)) })
+  try {
+    const file = basename(configPath)
+    const bytes = await store.read(file, { maxByteLength: MAX_CONFIG_BYTES, isText: true })
+    const config = parseHookConfig(new TextDecoder().decode(bytes), store.url(file))
+    return await createWriter(config.path, { ...config.options, ...options })
+  } finally {
+    await store.close()
+  }
+}
+
+/**
+ * @param text the file's
+ * @param name what errors call it
+ * @throws FormatError `BadHookConfig`
+ */
+export function parseHookConfig(text: string, name = 'the configuration'): HookConfig {
+  const json = parseJsonObject(text, name, CODE)
+  const place: JsonPlace = { url: name, code: CODE, at: '' }
+  const given = parametersIn(json, 'HookParameters', place)
+  const params = new Parameters(given, inside(place, 'HookParameters'))
+  const collections: Record<string, CollectionOptions> = {}
+  const list = json.CollectionConfigurations ?? []
+  if (!Array.isArray(list)) throw fault(inside(place, 'CollectionConfigurations'), 'an array', list)
+  for (const [i, one] of list.entries()) {
+    const at = inside(inside(place, 'CollectionConfigurations'), i)
+    const entry = expectObject(one, at)
+    const collection = entry.CollectionName
+    if (typeof collection !== 'string' || collection === '') {
+      throw fault(inside(at, 'CollectionName'), 'the name of a collection', collection)
+    }
+    const of = new Parameters(parametersIn(entry, 'CollectionParameters', at), inside(at, 'CollectionParameters'))
+    collections[collection] = {
+      ...of.includeRegex(),
+      saveConfig: of.saveConfig(),
+      ...of.reductionConfig(),
+      ...of.flag('save_histogram', 'saveHistogram'),
+    }
+  }
+  const saveAll = params.flag('save_all', 'saveAll')
+  return {
+    path: textIn(json, 'LocalPath', place) ?? TENSORS_PATH,
+    s3OutputPath: textIn(json, 'S3OutputPath', place),
+    options: {
+      ...params.includeRegex(),
+      ...saveAll,
+      saveConfig: params.saveConfig(),
+      ...params.reductionConfig(),
+      ...(list.length > 0 && { collections, includeCollections: Object.keys(collections) }),
+    },
+  }
+}
+
+/** Parameters, whose values may all be texts. */
+class Parameters {
+  readonly #given: JsonObject
+  readonly #place: JsonPlace
+
+  constructor(given: JsonObject, place: JsonPlace) {
+    this.#given = given
+    this.#place = place
+  }
+
+  includeRegex(): { readonly includeRegex?: readonly string[] } {
+    const patterns = this.#list('include_regex')
+    return patterns === null ? {} : { includeRegex: patterns }
+  }
+
+  flag<N extends string>(name: string, as: N): { readonly [K in N]?: boolean } {
+    const value = this.#given[name]
+    if (value === undefined || value === null) return {}
+    const word = String(value).toLowerCase()
+    // What smdebug takes for true and false.
+    if (!['true', '1', 'false', '0'].includes(word)) throw fault(inside(this.#place, name), 'true or false', value)
+    return { [as]: word === 'true' || word === '1' } as { readonly [K in N]?: boolean }
+  }
+
+  saveConfig(): SaveConfigOptions {
+    const ofModes = MODES.flatMap(mode => {
+      const steps = this.#saveSteps(`${mode.toLowerCase()}.`)
+      return Object.keys(steps).length === 0 ? [] : [[mode, steps] as const]
+    })
+    return { ...this.#saveSteps(''), ...(Object.fromEntries(ofModes) as Partial<Record<Mode, SaveSteps>>) }
+  }
+
+  reductionConfig(): { readonly reductionConfig?: ReductionConfigOptions } {
+    const names = this.#list('reductions')
+    if (names === null) return {}
+    const reductions = names.map(name => {
+      const known = reductionNamed(name)
+      if (known === undefined) throw fault(inside(this.#place, 'reductions'), 'names of reductions', name)
+      return known
+    })
+    const { saveRawTensor = false } = this.flag('save_raw_tensor', 'saveRawTensor')
+    return { reductionConfig: { reductions, saveRawTensor, ...this.flag('save_shape', 'saveShape') } }
+  }
+
+  #saveSteps(prefix: string): SaveSteps {
+    const interval = this.#number(`${prefix}save_interval`, 1)
+    const [start, end] = [this.#number(`${prefix}start_step`), this.#number(`${prefix}end_step`)]
+    const steps = this.#list(`${prefix}save_steps`)?.map(step => this.#stepOf(step, `${prefix}save_steps`))
+    return {
+      ...(interval !== null && { saveInterval: interval }),
+      ...(start !== null && { startStep: start }),
+      ...(end !== null && { endStep: end }),
+      ...(steps !== undefined && { saveSteps: steps }),
+    }
+  }
+
+  #number(name: string, least = 0): number | null {
+    const value = this.#given[name]
+    if (value === undefined || value === null) return null
+    return this.#stepOf(value, name, least)
+  }
+
+  #stepOf(value: unknown, name: string, least = 0): number {
+    const number = /^\s*\d+\s*$/.test(String(value)) ? Number(value) : Number.NaN
+    if (Number.isSafeInteger(number) && number >= least) return number
+    throw fault(inside(this.#place, name), `a whole number from ${least} on`, value)
+  }
+
+  /** Texts separated by commas, or an array of them. */
+  #list(name: string): readonly string[] | null {
+    const value = this.#given[name]
+    if (value === undefined || value === null) return null
+    const parts = Array.isArray(value) ? value.map(String) : String(value).split(',')
+    return parts.map(part => part.trim()).filter(part => part !== '')
+  }
+}
+
+/** `{"HookParameters": null}` is as good as none. */
+function parametersIn(json: JsonObject, key: string, place: JsonPlace): JsonObject {
+  const given = json[key]
+  return given === undefined || given === null ? {} : expectObject(given, inside(place, key))
+}
+
+function textIn(json: JsonObject, key: string, place: JsonPlace): string | null {
+  const value = json[key]
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'string' || value === '') throw fault(inside(place, key), 'a path', value)
+  return value
+}
+
+function fault(place: JsonPlace, expected: string, got: unknown): FormatError {
+  return jsonFault(place, expected, jsonExcerpt(got))
+}

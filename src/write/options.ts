@@ -1,0 +1,95 @@
+/** What a writer is told: at its beginning, and with each tensor. */
+
+import { kinds, optionsOf } from '../options.js'
+import { S3_OPTIONS } from '../store/s3/options.js'
+import type { S3Options } from '../store/s3/spec.js'
+import type { Mode, Worker } from '../types.js'
+import { type CollectionOptions, type CollectionsOptions, FRAMEWORKS } from './collections.js'
+import { REDUCTION_CONFIG, SAVE_CONFIG } from './save-config.js'
+import type { ElementOptions } from './values.js'
+
+export interface WriterOptions extends CollectionsOptions {
+  /** Whose tensors these are. Default: `worker_0`. */
+  readonly worker?: Worker
+  /** How many workers write this trial: a step is complete when it has come from all. Default: 1. */
+  readonly numWorkers?: number
+  /** Whether records have true checksums. Default: false, smdebug's constant. smdebug's own reader can't read true ones. */
+  readonly checksums?: boolean
+  /**
+   * When files are brought to the disk, so that they outlast a power failure: after each step, in the end, or when the system
+   * does it (default).
+   */
+  readonly fsync?: 'step' | 'end' | false
+  /** What `step` does while two steps are still being written: it waits (default), or drops the new step. */
+  readonly whenSlow?: 'wait' | 'drop'
+  /** What happens when the store fails, as a full disk does: the next call throws (default), or saving stops for good. */
+  readonly whenFailing?: 'throw' | 'stop'
+  /** Bytes of a step that may wait for the store before `save` waits. Default: 64 MiB. */
+  readonly queueByteLength?: number
+  /** The number of the first step. Default: 0. */
+  readonly startStep?: number
+  /** How to reach S3. */
+  readonly s3?: S3Options
+}
+
+export interface SaveOptions extends ElementOptions {
+  /** Which collections it belongs to, besides those whose patterns match its name. One that is new is made, and saved. */
+  readonly collection?: string | readonly string[]
+  /** What the framework calls it, for the shape that is saved. */
+  readonly originalName?: string
+}
+
+export interface ScalarOptions {
+  /** When it was measured, in seconds since 1970. Default: now. */
+  readonly timestamp?: number
+}
+
+export interface RecordOptions {
+  /** Default: GLOBAL. */
+  readonly mode?: Mode
+  /** Default: the step. */
+  readonly modeStep?: number
+}
+
+const NUMBER = kinds.that<number>('a number', given => typeof given === 'number' && Number.isFinite(given))
+const NAMES = kinds.listOf('names', kinds.text)
+
+export const WRITER_OPTIONS = optionsOf<WriterOptions>({
+  framework: kinds.oneOf(FRAMEWORKS),
+  collections: kinds.that<Readonly<Record<string, CollectionOptions>>>('an object of collections', isPlain),
+  includeCollections: NAMES,
+  includeRegex: kinds.listOf('patterns', kinds.text),
+  saveAll: kinds.flag,
+  saveConfig: SAVE_CONFIG,
+  reductionConfig: REDUCTION_CONFIG,
+  worker: kinds.that<Worker>('the name of a worker', isName),
+  numWorkers: kinds.wholeNumber(1, undefined, 'a number of workers from 1 on'),
+  checksums: kinds.flag,
+  fsync: kinds.that<'step' | 'end' | false>('step, end or false', given =>
+    ['step', 'end', false].includes(given as never),
+  ),
+  whenSlow: kinds.oneOf(['wait', 'drop'] as const),
+  whenFailing: kinds.oneOf(['throw', 'stop'] as const),
+  queueByteLength: kinds.wholeNumber(0, undefined, 'a number of bytes'),
+  startStep: kinds.step,
+  s3: S3_OPTIONS,
+})
+
+export const SAVE_OPTIONS = optionsOf<SaveOptions>({
+  shape: kinds.listOf('sizes', kinds.wholeNumber(0)),
+  dtype: kinds.text as never,
+  collection: kinds.oneOrMore('a name', 'names', kinds.text),
+  originalName: kinds.text,
+})
+
+export const SCALAR_OPTIONS = optionsOf<ScalarOptions>({ timestamp: NUMBER })
+export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
+
+/** Names are UTF-8 in the file, where a half of a surrogate pair has no place. */
+export function isName(given: unknown): boolean {
+  return typeof given === 'string' && given !== '' && !/\p{Surrogate}/u.test(given)
+}
+
+function isPlain(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && Object.getPrototypeOf(given) === Object.prototype
+}

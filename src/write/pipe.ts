@@ -1,0 +1,114 @@
+/** Bytes on their way to a store, which takes them when it can. */
+
+/** Pieces of this length are handed on as they are, and shorter ones are gathered. */
+const LONG_BYTES = 256 << 10
+
+/** Buffers that what was gathered in has left: making one takes longer than filling it. */
+const SPARE: Uint8Array[] = []
+const MOST_SPARE = 4
+
+interface Chunk {
+  readonly bytes: Uint8Array
+  /** Called when the store has it. */
+  readonly written: () => void
+}
+
+export class Pipe implements AsyncIterable<Uint8Array> {
+  readonly #limit: number
+  readonly #chunks: Chunk[] = []
+  #byteLength = 0
+  #gathered: Uint8Array | null = null
+  #gatheredLength = 0
+  #isEnded = false
+  #failure: unknown = null
+  /** Those that wait for a chunk, or for room. */
+  #waiting: (() => void)[] = []
+
+  /** @param limit bytes in it, beyond which `write` waits */
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /**
+   * Takes bytes over: once the promise is resolved they may change.
+   * @throws what the store has failed with
+   */
+  async write(pieces: readonly Uint8Array[]): Promise<void> {
+    // Short ones are taken over before anything else can happen.
+    let left = 0
+    for (const bytes of pieces) {
+      if (bytes.length >= LONG_BYTES) {
+        left++
+        this.#flush()
+        this.#push({ bytes, written: () => left-- })
+      } else this.#gather(bytes)
+    }
+    while ((left > 0 || this.#byteLength > this.#limit) && this.#failure === null) await this.#change()
+    if (this.#failure !== null) throw this.#failure
+  }
+
+  end(): void {
+    this.#flush()
+    this.#isEnded = true
+    this.#changed()
+  }
+
+  /** The store takes no more. */
+  fail(error: unknown): void {
+    this.#failure ??= error
+    this.#chunks.length = 0
+    this.#changed()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    for (;;) {
+      const chunk = this.#chunks.shift()
+      if (chunk === undefined) {
+        if (this.#isEnded) return
+        await this.#change()
+        continue
+      }
+      yield chunk.bytes
+      this.#byteLength -= chunk.bytes.length
+      chunk.written()
+      this.#changed()
+    }
+  }
+
+  #gather(bytes: Uint8Array): void {
+    if (this.#gathered !== null && this.#gatheredLength + bytes.length > this.#gathered.length) this.#flush()
+    this.#gathered ??= SPARE.pop() ?? new Uint8Array(LONG_BYTES)
+    this.#gathered.set(bytes, this.#gatheredLength)
+    this.#gatheredLength += bytes.length
+  }
+
+  #flush(): void {
+    if (this.#gathered === null) return
+    const buffer = this.#gathered
+    const bytes = buffer.subarray(0, this.#gatheredLength)
+    this.#gathered = null
+    this.#gatheredLength = 0
+    this.#push({
+      bytes,
+      written: () => {
+        if (SPARE.length < MOST_SPARE) SPARE.push(buffer)
+      },
+    })
+  }
+
+  #push(chunk: Chunk): void {
+    this.#chunks.push(chunk)
+    this.#byteLength += chunk.bytes.length
+    this.#changed()
+  }
+
+  #change(): Promise<void> {
+    return new Promise(resolve => this.#waiting.push(resolve))
+  }
+
+  #changed(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const one of waiting) one()
+  }
+}

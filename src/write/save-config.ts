@@ -1,0 +1,113 @@
+/** At which steps tensors are saved, and what of them: smdebug's SaveConfig and ReductionConfig. */
+
+import type { ReductionConfig, SaveConfig } from '../format/collections.js'
+import { type Kinds, kinds, optionsOf } from '../options.js'
+import { MODES, type Mode, REDUCTIONS, type ReductionName } from '../types.js'
+
+/** At which steps of a mode tensors are saved. */
+export interface SaveSteps {
+  /** Every so many steps of the mode. Default: 500, as smdebug has it. */
+  readonly saveInterval?: number
+  /** These steps as well. */
+  readonly saveSteps?: readonly number[]
+  /** Steps before it are not saved, unless `saveSteps` has them. Default: 0. */
+  readonly startStep?: number
+  /** Nor is this one, or any after it. Default: null, no end. */
+  readonly endStep?: number | null
+}
+
+/** For all modes, and for one of them what is different there. */
+export interface SaveConfigOptions extends SaveSteps {
+  readonly TRAIN?: SaveSteps
+  readonly EVAL?: SaveSteps
+  readonly PREDICT?: SaveSteps
+  readonly GLOBAL?: SaveSteps
+}
+
+/** What is saved of a tensor. */
+export interface ReductionConfigOptions {
+  /** Also as smdebug writes norms: `l2_norm`, `abs_l1_norm`. Default: none. */
+  readonly reductions?: readonly (ReductionName | `${'l' | 'abs_l'}${1 | 2}_norm`)[]
+  /** Whether the value is saved. Default: only if no reductions are given. */
+  readonly saveRawTensor?: boolean
+  /** Whether the shape is written into the index, where it is read without the value. Default: false. */
+  readonly saveShape?: boolean
+}
+
+const SAVE_STEPS: Kinds<SaveSteps> = {
+  saveInterval: kinds.wholeNumber(1, undefined, 'a number of steps from 1 on'),
+  saveSteps: kinds.listOf('steps', kinds.step),
+  startStep: kinds.step,
+  endStep: kinds.orNull(kinds.step),
+}
+
+const OF_MODE = optionsOf<SaveSteps>(SAVE_STEPS)
+
+export const SAVE_CONFIG = optionsOf<SaveConfigOptions>({
+  ...SAVE_STEPS,
+  TRAIN: OF_MODE,
+  EVAL: OF_MODE,
+  PREDICT: OF_MODE,
+  GLOBAL: OF_MODE,
+})
+
+export const REDUCTION_CONFIG = optionsOf<ReductionConfigOptions>({
+  reductions: kinds.that('an array of reductions', isReductions),
+  saveRawTensor: kinds.flag,
+  saveShape: kinds.flag,
+})
+
+/** By mode: what a writer, or a collection, was told. */
+export type SaveConfigs = Readonly<Record<Mode, SaveConfig>>
+
+/** @param base what holds where nothing else is said */
+export function saveConfigsOf(options: SaveConfigOptions = {}, base?: SaveConfigs): SaveConfigs {
+  const { TRAIN: _t, EVAL: _e, PREDICT: _p, GLOBAL: _g, ...all } = options
+  const of = (mode: Mode): SaveConfig => {
+    const before = base?.[mode] ?? { saveInterval: 500, saveSteps: [], startStep: 0, endStep: null }
+    return { ...before, ...all, ...options[mode] }
+  }
+  return { TRAIN: of('TRAIN'), EVAL: of('EVAL'), PREDICT: of('PREDICT'), GLOBAL: of('GLOBAL') }
+}
+
+/** Whether a step of a mode is one at which tensors are saved. */
+export function savesAt({ saveInterval, saveSteps, startStep, endStep }: SaveConfig, modeStep: number): boolean {
+  if (saveSteps.includes(modeStep)) return true
+  return modeStep >= startStep && modeStep < (endStep ?? Number.POSITIVE_INFINITY) && modeStep % saveInterval === 0
+}
+
+/** What is to be saved, and the reductions as they are called here. */
+export interface Saved extends ReductionConfig {
+  readonly names: readonly ReductionName[]
+}
+
+export function savedOf({ reductions = [], saveRawTensor, saveShape = false }: ReductionConfigOptions = {}): Saved {
+  const names = reductions.map(name => reductionNamed(name)!)
+  return {
+    saveRawTensor: saveRawTensor ?? reductions.length === 0,
+    saveShape,
+    reductions: names.map(name => (/l[12]$/.test(name) ? `${name}_norm` : name)),
+    names,
+  }
+}
+
+/** `abs_l2_norm` is `abs_l2`. */
+export function reductionNamed(name: unknown): ReductionName | undefined {
+  return typeof name === 'string' ? REDUCTIONS.find(one => one === name.replace(/_norm$/, '')) : undefined
+}
+
+function isReductions(given: unknown): boolean {
+  return Array.isArray(given) && given.every(name => reductionNamed(name) !== undefined)
+}
+
+/** As a collections file has it. */
+export function saveConfigJson(configs: SaveConfigs): Record<Mode, object> {
+  const of = ({ saveInterval, saveSteps, startStep, endStep }: SaveConfig) => {
+    return { save_interval: saveInterval, save_steps: [...saveSteps], start_step: startStep, end_step: endStep }
+  }
+  return Object.fromEntries(MODES.map(mode => [mode, of(configs[mode])])) as Record<Mode, object>
+}
+
+export function reductionConfigJson({ saveRawTensor, reductions, saveShape }: ReductionConfig): object {
+  return { save_raw_tensor: saveRawTensor, reductions: reductions.join(','), save_shape: saveShape }
+}

@@ -1,0 +1,119 @@
+/** The files of a step: records in an event file, and then an index file that tells where they lie. */
+
+import { type IndexFile, indexFileText, type TensorLocation } from '../format/index-file.js'
+import { eventFilePath, indexFilePath } from '../format/paths.js'
+import { reductionTensorName } from '../format/reduction-name.js'
+import { moments } from '../kernels/moments.js'
+import type { Destination } from '../store/destination.js'
+import type { Mode, ReductionName, Worker } from '../types.js'
+import { framedRecord, type TensorRecord } from './event.js'
+import { Pipe } from './pipe.js'
+import type { Saved } from './save-config.js'
+import type { TakenValue } from './values.js'
+
+export interface StepFilesOptions {
+  readonly worker: Worker
+  readonly checksums: boolean
+  /** Whether each file is to be there after a power failure before the next is written. */
+  readonly isDurable: boolean
+  /** Bytes that may wait for the store. */
+  readonly queueByteLength: number
+}
+
+/** Where in a training a step is. */
+export interface StepOfTraining {
+  readonly step: number
+  readonly mode: Mode
+  readonly modeStep: number
+}
+
+export class StepFiles {
+  readonly at: StepOfTraining
+  readonly #destination: Destination
+  readonly #options: StepFilesOptions
+  readonly #pipe: Pipe
+  readonly #tensors: TensorLocation[] = []
+  readonly #shapes: IndexFile['shapes'][number][] = []
+  #eventFile: Promise<unknown> | null = null
+  #byteLength = 0
+
+  constructor(destination: Destination, at: StepOfTraining, options: StepFilesOptions) {
+    this.#destination = destination
+    this.at = at
+    this.#options = options
+    this.#pipe = new Pipe(options.queueByteLength)
+  }
+
+  /** Whether there is nothing in it. */
+  get isEmpty(): boolean {
+    return this.#tensors.length + this.#shapes.length === 0
+  }
+
+  /** Adds a record. Once the promise is resolved its bytes may change. @throws what the store has failed with */
+  add(record: Omit<TensorRecord, keyof StepOfTraining>): Promise<void> {
+    const { head, content, tail, byteLength } = framedRecord({ ...record, ...this.at }, this.#options.checksums)
+    this.#tensors.push({ name: record.tag, startByte: this.#byteLength, byteLength })
+    this.#byteLength += byteLength
+    this.#begin()
+    return this.#pipe.write([head, content, tail])
+  }
+
+  /** Adds what is to be saved of a tensor, in the order in which smdebug's hook does. @throws what the store has failed with */
+  async addTensor(name: string, originalName: string, taken: TakenValue, saved: readonly Saved[]): Promise<void> {
+    const wallTime = Date.now() / 1000
+    const writes: Promise<void>[] = []
+    if (saved.some(({ saveShape }) => saveShape)) this.#shapes.push({ name, originalName, shape: taken.shape })
+    const names = new Set(saved.flatMap(one => one.names))
+    if ('bytes' in taken && taken.count > 0 && names.size > 0) {
+      for (const [reduction, number] of reductionsOf(taken, [...names])) {
+        const bytes = new Uint8Array(Float64Array.of(number).buffer)
+        const tag = reductionTensorName(reduction, name)
+        writes.push(this.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } }))
+      }
+    }
+    if (saved.some(({ saveRawTensor }) => saveRawTensor)) {
+      const value = 'bytes' in taken ? taken : taken.texts
+      writes.push(this.add({ wallTime, tag: name, shape: taken.shape, value }))
+    }
+    await Promise.all(writes)
+  }
+
+  /** Writes what is left, and then the index file. @returns the paths of the files @throws StoreError */
+  async finish(): Promise<readonly string[]> {
+    if (this.isEmpty) return []
+    const { step, mode, modeStep } = this.at
+    const { worker, isDurable } = this.#options
+    this.#pipe.end()
+    await this.#eventFile
+    const [events, index] = [eventFilePath(step, worker), indexFilePath(step, worker)]
+    const eventFile = this.#eventFile === null ? null : events
+    const text = indexFileText({ mode, modeStep, eventFile, tensors: this.#tensors, shapes: this.#shapes })
+    await this.#destination.create(index, [text], { isDurable })
+    return eventFile === null ? [index] : [events, index]
+  }
+
+  #begin(): void {
+    if (this.#eventFile !== null) return
+    const { worker, isDurable } = this.#options
+    const path = eventFilePath(this.at.step, worker)
+    this.#eventFile = this.#destination.create(path, this.#pipe, { isDurable }).catch(error => {
+      this.#pipe.fail(error)
+      throw error
+    })
+    // It is told when the step is finished.
+    this.#eventFile.catch(() => {})
+  }
+}
+
+function reductionsOf(
+  taken: Extract<TakenValue, { readonly bytes: Uint8Array }>,
+  names: readonly ReductionName[],
+): readonly (readonly [ReductionName, number])[] {
+  const { dtype, shape, bytes } = taken
+  const found = moments({ data: bytes, dtype, shape }, names)
+  return names.flatMap(name => {
+    const value = found.reduction(name)
+    // Those of complex numbers are no numbers of a kind that could be saved.
+    return typeof value === 'number' || typeof value === 'bigint' ? [[name, Number(value)] as const] : []
+  })
+}

@@ -1,0 +1,144 @@
+/** What can be saved: arrays and tensors of any kind, numbers and texts, as little-endian elements in C order. */
+
+import { elementByteLength } from '../engine/dtype.js'
+import { UsageError } from '../errors.js'
+import { type ArrayInput, elementsOf } from '../kernels/elements.js'
+import { isObject, shown } from '../options.js'
+import type { DType } from '../types.js'
+import { copyElements } from '../worker/arrays.js'
+
+/** A tensor of TensorFlow.js, or what is like one: its elements come when they are asked for. */
+export interface RemoteTensor {
+  readonly shape: readonly number[]
+  readonly dtype: string
+  data(): Promise<ArrayLike<number> | readonly string[]>
+}
+
+type Element = number | bigint | boolean | string
+/** Arrays of arrays, to any depth, all of one length at each. */
+export type NestedElements = Element | readonly NestedElements[]
+
+/** Numbers in one array are float64, bigints int64, booleans bool; texts are strings. */
+export type SavableValue = ArrayInput | RemoteTensor | NestedElements
+
+/** What is saved of a value. */
+export type TakenValue =
+  | { readonly dtype: DType; readonly shape: readonly number[]; readonly count: number; readonly bytes: Uint8Array }
+  | { readonly shape: readonly number[]; readonly texts: readonly string[] }
+
+export interface ElementOptions {
+  /** Of a typed array of a shape that it does not tell. Default: one dimension. */
+  readonly shape?: readonly number[]
+  /** Of elements whose type the array does not tell: float16 and bfloat16 in a Uint16Array, complex numbers, bytes; or what numbers become. */
+  readonly dtype?: DType
+}
+
+/** @throws UsageError for what can't be saved */
+export function takenValue(
+  call: string,
+  given: SavableValue,
+  options: ElementOptions,
+): TakenValue | Promise<TakenValue> {
+  if (isRemote(given)) {
+    const { shape, dtype } = given
+    return given.data().then(data => {
+      if (dtype === 'string') return textsOf(call, data as readonly string[], shape)
+      return elementsIn(call, { data: data as unknown as ArrayBufferView, shape, dtype: dtype as DType })
+    })
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    return nestedValue(call, given as NestedElements, options)
+  if (ArrayBuffer.isView(given)) return elementsIn(call, { data: given, ...options })
+  if (isObject(given) && 'bytes' in given) {
+    const { dtype, shape } = given
+    if (dtype === 'string') return textsOf(call, given.data as readonly string[], shape)
+    return elementsIn(call, given)
+  }
+  // What an ndarray calls its dtype is the type of its array, which tells it itself.
+  const { data, dtype, shape, stride, offset } = given as Exclude<ArrayInput, ArrayBufferView> & {
+    readonly stride?: readonly number[]
+    readonly offset?: number
+  }
+  const isOwn = 'pick' in given
+  return elementsIn(call, {
+    data: data as ArrayBufferView,
+    ...(dtype !== undefined && !isOwn && { dtype }),
+    ...(shape !== undefined && { shape: [...shape] }),
+    ...(stride !== undefined && { stride: [...stride] }),
+    ...(offset !== undefined && { offset }),
+    ...options,
+  })
+}
+
+function isRemote(given: unknown): given is RemoteTensor {
+  return typeof given === 'object' && given !== null && typeof (given as { data?: unknown }).data === 'function'
+}
+
+function elementsIn(call: string, given: ArrayInput): TakenValue {
+  const elements = elementsOf(call, given)
+  const { dtype, shape, count, layout } = elements
+  let { bytes } = elements
+  const byteLength = count * elementByteLength(dtype)
+  if (layout !== null) {
+    bytes = new Uint8Array(byteLength)
+    copyElements(elements, 0, count, bytes)
+  }
+  return { dtype, shape, count, bytes: bytes.subarray(0, byteLength) }
+}
+
+function textsOf(call: string, texts: readonly string[], shape: readonly number[]): TakenValue {
+  const count = shape.reduce((product, size) => product * size, 1)
+  if (texts.length !== count) throw wrongValue(call, `${count} texts, as the shape says`, `${texts.length}`)
+  return { shape, texts }
+}
+
+const MADE_OF: Partial<Record<DType, (numbers: readonly number[]) => ArrayBufferView>> = {
+  float32: numbers => Float32Array.from(numbers),
+  float64: numbers => Float64Array.from(numbers),
+  int8: numbers => Int8Array.from(numbers),
+  uint8: numbers => Uint8Array.from(numbers),
+  int16: numbers => Int16Array.from(numbers),
+  uint16: numbers => Uint16Array.from(numbers),
+  int32: numbers => Int32Array.from(numbers),
+  uint32: numbers => Uint32Array.from(numbers),
+  int64: numbers => BigInt64Array.from(numbers, number => BigInt(number)),
+  uint64: numbers => BigUint64Array.from(numbers, number => BigInt(number)),
+  bool: numbers => Uint8Array.from(numbers, number => Number(number !== 0)),
+}
+
+function nestedValue(call: string, given: NestedElements, options: ElementOptions): TakenValue {
+  const shape: number[] = []
+  for (let at = given; Array.isArray(at); at = at[0]) shape.push(at.length)
+  const flat: Element[] = []
+  flatten(call, given, shape, 0, flat)
+  const kinds = [...new Set(flat.map(element => typeof element))]
+  if (kinds.length > 1) throw wrongValue(call, 'elements of one type', kinds.join(' and '))
+  const size = options.shape ?? shape
+  if (kinds[0] === 'string') return textsOf(call, flat as string[], size)
+  const dtype = options.dtype ?? (kinds[0] === 'bigint' ? 'int64' : kinds[0] === 'boolean' ? 'bool' : 'float64')
+  const make = MADE_OF[dtype]
+  if (make === undefined) throw wrongValue(call, `${dtype} elements in a typed array`, 'numbers')
+  const isWhole = dtype !== 'float32' && dtype !== 'float64'
+  const odd = isWhole && flat.find(element => typeof element === 'number' && !Number.isSafeInteger(element))
+  if (odd !== false && odd !== undefined) throw wrongValue(call, `whole numbers for ${dtype}`, String(odd))
+  return elementsIn(call, { data: make(flat as readonly number[]), dtype, shape: size })
+}
+
+function flatten(call: string, given: NestedElements, shape: readonly number[], depth: number, into: Element[]): void {
+  if (depth === shape.length) {
+    if (!['number', 'bigint', 'boolean', 'string'].includes(typeof given)) {
+      throw wrongValue(call, 'a typed array, a tensor, numbers or texts, or arrays of these', shown(given))
+    }
+    into.push(given as Element)
+    return
+  }
+  if (!Array.isArray(given) || given.length !== shape[depth]) {
+    const got = Array.isArray(given) ? `one of ${given.length}` : shown(given)
+    throw wrongValue(call, `arrays of ${shape[depth]} elements at depth ${depth}, as the first`, got)
+  }
+  for (const one of given) flatten(call, one, shape, depth + 1, into)
+}
+
+function wrongValue(call: string, expected: string, got: string): UsageError {
+  return new UsageError(`${call}: expected ${expected}, got ${got}`, { call })
+}

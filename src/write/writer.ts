@@ -1,0 +1,318 @@
+/** A trial, written while a model is trained: what smdebug's hook writes, in its words. */
+
+import { StoreError, TrialscanError, UsageError } from '../errors.js'
+import { collectionsFilePath, END_MARKERS } from '../format/paths.js'
+import { checkOptions, shown } from '../options.js'
+import { Destination } from '../store/destination.js'
+import type { Mode, Worker } from '../types.js'
+import { COLLECTION, type Moment, SavedCollections, SCALAR_PREFIX } from './collections.js'
+import {
+  isName,
+  RECORD_OPTIONS,
+  type RecordOptions,
+  SAVE_OPTIONS,
+  type SaveOptions,
+  SCALAR_OPTIONS,
+  type ScalarOptions,
+  WRITER_OPTIONS,
+  type WriterOptions,
+} from './options.js'
+import type { Saved } from './save-config.js'
+import { StepFiles } from './step-files.js'
+import { type SavableValue, type TakenValue, takenValue } from './values.js'
+
+const DEFAULT_QUEUE_BYTES = 64 << 20
+/** Steps that are written while the training goes on. */
+const MOST_FINISHING = 1
+
+/**
+ * Begins a trial, or a worker's part of one.
+ * @param path a directory, or `s3://bucket/prefix`
+ * @throws UsageError if that worker's part is there
+ * @throws StoreError
+ */
+export async function createWriter(path: string, options?: WriterOptions): Promise<TrialWriter> {
+  const asked = checkOptions('createWriter', WRITER_OPTIONS, options)
+  for (const [name, given] of Object.entries(asked.collections ?? {})) {
+    checkOptions(`createWriter, collection ${name}`, COLLECTION, given)
+  }
+  const collections = new SavedCollections(asked)
+  const destination = Destination.at(path, asked.s3)
+  const { worker = 'worker_0', numWorkers = 1 } = asked
+  // Of two writers of one worker, one makes this file.
+  if (!(await destination.claim(collectionsFilePath(worker), collections.text(numWorkers)))) {
+    await destination.close()
+    const message = `${path}: expected no part of ${worker} yet, got one: write to another place, or as another worker`
+    throw new UsageError(message, { path, worker })
+  }
+  return new TrialWriter(destination, collections, asked)
+}
+
+/** Writes a trial step by step. `createWriter` makes it. */
+export class TrialWriter {
+  readonly worker: Worker
+  readonly #destination: Destination
+  readonly #collections: SavedCollections
+  readonly #options: WriterOptions
+  readonly #seen = new Set<number>()
+  readonly #modeSteps = new Map<Mode, number>()
+  readonly #dropped: number[] = []
+  /** For `fsync: 'end'`. */
+  readonly #written: string[] = []
+  #mode: Mode = 'GLOBAL'
+  #step: number
+  /** The files of the step under way; null: there is none, or it is not saved. */
+  #files: StepFiles | null = null
+  #names = new Set<string>()
+  /** Saves under way, in their order. */
+  #saving: Promise<void> = Promise.resolve()
+  /** Steps that have ended and are being written, the eldest first. */
+  readonly #finishing: Promise<void>[] = []
+  #hasNews = false
+  #failure: TrialscanError | null = null
+  #isClosed = false
+
+  /** @internal */
+  constructor(destination: Destination, collections: SavedCollections, options: WriterOptions) {
+    this.worker = options.worker ?? 'worker_0'
+    this.#destination = destination
+    this.#collections = collections
+    this.#options = options
+    this.#step = (options.startStep ?? 0) - 1
+  }
+
+  /** The mode of the step under way, or of the first. */
+  get mode(): Mode {
+    return this.#mode
+  }
+
+  /** The global step under way; one less than the first before there is one. */
+  get globalStep(): number {
+    return this.#step
+  }
+
+  /** Steps that were not saved because the one before was still being written. */
+  get droppedSteps(): readonly number[] {
+    return this.#dropped
+  }
+
+  /** Why nothing is saved any more, with `whenFailing: 'stop'`; null: nothing has failed. */
+  get failure(): TrialscanError | null {
+    return this.#failure
+  }
+
+  /** The mode of the steps to come. */
+  setMode(mode: Mode): void {
+    checkOptions('writer.setMode', RECORD_OPTIONS, { mode })
+    this.#mode = mode
+  }
+
+  /**
+   * Ends the step under way and begins the next. It waits while the step before the one that ends is still being written.
+   * @returns the number of the new step
+   * @throws StoreError what the store has failed with
+   */
+  async step(): Promise<number> {
+    this.#expectOpen('writer.step')
+    await this.#finish()
+    this.#step++
+    while (this.#seen.has(this.#step)) this.#step++
+    const modeStep = (this.#modeSteps.get(this.#mode) ?? -1) + 1
+    this.#modeSteps.set(this.#mode, modeStep)
+    await this.#begin({ mode: this.#mode, modeStep: this.#mode === 'GLOBAL' ? this.#step : modeStep })
+    return this.#step
+  }
+
+  /** Whether `save` would save a tensor now. */
+  shouldSave(name: string, options?: Pick<SaveOptions, 'collection'>): boolean {
+    const { collection } = checkOptions('writer.shouldSave', SAVE_OPTIONS, options)
+    if (this.#files === null || this.#failure !== null) return false
+    return this.#collections.savedOf(name, listOf(collection), this.#files.at).length > 0
+  }
+
+  /**
+   * Saves a tensor at the step under way, if one of its collections is saved then: its value, its reductions or its shape, as the
+   * collections say.
+   * @returns once the value may change; short ones may at once
+   * @throws UsageError for what can't be saved, and for a tensor that was saved at this step already; not as a rejection
+   */
+  save(name: string, value: SavableValue, options?: SaveOptions): Promise<void> {
+    const asked = checkOptions('writer.save', SAVE_OPTIONS, options)
+    this.#expectStep('writer.save')
+    const files = this.#files
+    if (files === null || this.#failure !== null) return Promise.resolve()
+    const named = listOf(asked.collection)
+    const saved = this.#collections.savedOf(name, named, files.at)
+    if (saved.length === 0) return Promise.resolve()
+    this.#expectNew(name)
+    this.#hasNews = this.#collections.note(name, named, files.at) || this.#hasNews
+    return this.#add(files, name, value, asked, saved)
+  }
+
+  /**
+   * Saves a number at the step under way, whichever steps are saved. Its name becomes `scalar/` and the name.
+   * @throws UsageError
+   */
+  saveScalar(name: string, value: number, options?: ScalarOptions): Promise<void> {
+    const { timestamp } = checkOptions('writer.saveScalar', SCALAR_OPTIONS, options)
+    this.#expectStep('writer.saveScalar')
+    if (typeof value !== 'number') {
+      throw new UsageError(`writer.saveScalar: expected a number, got ${shown(value)}`, { call: 'writer.saveScalar' })
+    }
+    const files = this.#files
+    if (files === null || this.#failure !== null) return Promise.resolve()
+    const tag = `${SCALAR_PREFIX}${name}`
+    this.#expectNew(tag)
+    const bytes = new Uint8Array(Float64Array.of(value).buffer)
+    const wallTime = timestamp ?? Date.now() / 1000
+    return this.#guarded(files.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } }))
+  }
+
+  /**
+   * Writes a step as a whole: all tensors that are given, whichever steps are saved. Steps may come in any order, each once.
+   * @throws UsageError, StoreError
+   */
+  async record(
+    step: number,
+    tensors: Readonly<Record<string, SavableValue>> | ReadonlyMap<string, SavableValue>,
+    options?: RecordOptions,
+  ): Promise<void> {
+    const { mode = 'GLOBAL', modeStep = step } = checkOptions('writer.record', RECORD_OPTIONS, options)
+    checkOptions('writer.record', RECORD_OPTIONS, { modeStep: step })
+    this.#expectOpen('writer.record')
+    await this.#finish()
+    if (this.#seen.has(step)) {
+      throw new UsageError(`writer.record: expected a step that was not written, got ${step}`, { step })
+    }
+    this.#step = step
+    await this.#begin({ mode, modeStep })
+    const files = this.#files
+    if (files === null) return
+    for (const [name, value] of tensors instanceof Map ? tensors : Object.entries(tensors)) {
+      this.#expectNew(name)
+      const saved = this.#collections.savedOf(name, [], null)
+      this.#hasNews = this.#collections.note(name, [], null) || this.#hasNews
+      await this.#add(files, name, value, {}, saved)
+    }
+    await this.#finish()
+  }
+
+  /** Ends the step under way, and the trial: readers no longer wait for steps. @throws StoreError */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    try {
+      await this.#finish()
+      await this.#finishing.at(-1)
+      this.#expectNoFailure()
+      if (this.#options.fsync === 'end') await this.#destination.makeDurable(this.#written)
+      await this.#destination.replace(END_MARKERS[0]!, '').catch(error => this.#fail(error))
+      this.#expectNoFailure()
+    } finally {
+      await this.#destination.close()
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  // ---------------------------------------------------------------------------------------------------- Steps
+
+  async #begin(at: Moment): Promise<void> {
+    this.#seen.add(this.#step)
+    this.#names = new Set()
+    if (this.#finishing.length > MOST_FINISHING) {
+      if (this.#options.whenSlow === 'drop') {
+        this.#dropped.push(this.#step)
+        return
+      }
+      await this.#finishing[0]
+    }
+    this.#expectNoFailure()
+    const { checksums = false, fsync = false, queueByteLength = DEFAULT_QUEUE_BYTES } = this.#options
+    const how = { worker: this.worker, checksums, isDurable: fsync === 'step', queueByteLength }
+    this.#files = new StepFiles(this.#destination, { step: this.#step, ...at }, how)
+  }
+
+  /** Ends the step under way. What is left of it is written while the training goes on. */
+  async #finish(): Promise<void> {
+    await this.#saving
+    this.#expectNoFailure()
+    const files = this.#files
+    this.#files = null
+    if (files === null || files.isEmpty) return
+    const before = this.#finishing.at(-1)
+    const [hasNews, numWorkers] = [this.#hasNews, this.#options.numWorkers ?? 1]
+    this.#hasNews = false
+    const write = async (): Promise<void> => {
+      await before
+      if (this.#failure !== null) return
+      // Readers that see a step know what belongs to what.
+      if (hasNews) await this.#destination.replace(collectionsFilePath(this.worker), this.#collections.text(numWorkers))
+      const paths = await files.finish()
+      if (this.#options.fsync === 'end') this.#written.push(...paths)
+    }
+    const finishing = write()
+      .catch(error => this.#fail(error))
+      .finally(() => {
+        this.#finishing.shift()
+      })
+    this.#finishing.push(finishing)
+  }
+
+  #add(
+    files: StepFiles,
+    name: string,
+    value: SavableValue,
+    { originalName = name, collection: _, ...options }: SaveOptions,
+    saved: readonly Saved[],
+  ): Promise<void> {
+    const write = (taken: TakenValue): Promise<void> => files.addTensor(name, originalName, taken, saved)
+    const taken = takenValue('writer.save', value, options)
+    // What has come already is taken over before this returns, unless the elements of another are still to come.
+    return this.#guarded(taken instanceof Promise ? taken.then(write) : write(taken))
+  }
+
+  /** Notes what is under way, and keeps what it fails with for the next call. */
+  #guarded(work: Promise<void>): Promise<void> {
+    const done = work.catch(error => this.#fail(error))
+    this.#saving = Promise.all([this.#saving, done]).then(() => {})
+    return done.then(() => this.#expectNoFailure())
+  }
+
+  // ---------------------------------------------------------------------------------------------------- Failures
+
+  #fail(error: unknown): void {
+    if (!(error instanceof TrialscanError)) throw error
+    this.#failure ??= error
+  }
+
+  #expectNoFailure(): void {
+    if (this.#failure === null) return
+    if (this.#options.whenFailing === 'stop' && this.#failure instanceof StoreError) return
+    throw this.#failure
+  }
+
+  #expectOpen(call: string): void {
+    if (this.#isClosed)
+      throw new UsageError(`${call}: expected a writer that is open, got one that was closed`, { call })
+  }
+
+  #expectStep(call: string): void {
+    this.#expectOpen(call)
+    if (this.#seen.size === 0) throw new UsageError(`${call}: expected a call of writer.step() before it`, { call })
+  }
+
+  #expectNew(name: string): void {
+    if (!isName(name)) throw new UsageError(`expected the name of a tensor, got ${shown(name)}`, { name })
+    if (this.#names.has(name)) {
+      throw new UsageError(`${name}: expected one value a step, got another at step ${this.#step}`, { tensor: name })
+    }
+    this.#names.add(name)
+  }
+}
+
+function listOf(names: string | readonly string[] | undefined): readonly string[] {
+  return names === undefined ? [] : typeof names === 'string' ? [names] : names
+}

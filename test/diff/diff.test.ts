@@ -1,0 +1,311 @@
+/** Two runs compared: each number held against plain loops over the elements. */
+
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { createTrial, type DifferenceAt, diff, type Trial } from '#dist/index.js'
+import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
+import { trialscan } from '../cli/run.js'
+import { isRequired, ROOT } from '../support/golden.js'
+import { rejectionOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
+
+const scratch = scratchDirectory('diff')
+const trials: Trial[] = []
+afterAll(() => Promise.all(trials.map(trial => trial.close())))
+let count = 0
+
+async function open(path: string): Promise<Trial> {
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual' })
+  trials.push(trial)
+  return trial
+}
+
+/** A run of steps, each with tensors. */
+function written(steps: readonly (readonly StepTensor[])[], workers = 1): string {
+  const path = join(scratch, String(count++))
+  const writer = new TrialWriter(path, { numWorkers: workers })
+  for (const [step, tensors] of steps.entries()) {
+    for (let worker = 0; worker < workers; worker++) writer.step({ step, worker, tensors })
+  }
+  writer.end()
+  return path
+}
+
+const f32 = (name: string, values: readonly number[], shape: readonly number[] = [values.length]): StepTensor => ({
+  name,
+  dtype: 'float32',
+  shape,
+  values,
+})
+
+async function compared(a: readonly (readonly StepTensor[])[], b: typeof a, options = {}) {
+  return diff(await open(written(a)), await open(written(b)), options)
+}
+
+const place = ({ step, tensor, worker, element, kind }: DifferenceAt) => ({ step, tensor, worker, element, kind })
+
+describe('two runs', () => {
+  it('that are the same do not differ', async () => {
+    const run = [[f32('w', [1, Number.NaN, -0]), f32('loss', [2], [])]]
+    expect(await compared(run, run)).toMatchObject({
+      divergence: null,
+      differences: [],
+      compared: 2,
+      equal: 2,
+      equalUntil: 0,
+      missing: 0,
+    })
+  })
+
+  it('first differ where the order of execution has it, at the very element', async () => {
+    const a = [0, 1, 2].map(step => [f32('late', [step, 1, 2, 3], [2, 2]), f32('early', [5, 6])])
+    const b = a.map((tensors, step) =>
+      tensors.map(tensor => (step === 1 ? { ...tensor, values: [...(tensor.values as number[])] } : tensor)),
+    )
+    ;(b[1]![0]!.values as number[])[2] = 2.5
+    ;(b[1]![1]!.values as number[])[1] = 7
+    const { divergence, differences, equalUntil, compared: pairs, equal } = await compared(a, b)
+    expect(place(divergence!)).toEqual({ step: 1, tensor: 'late', worker: 'worker_0', element: [1, 0], kind: 'values' })
+    expect(differences.map(({ tensor }) => tensor)).toEqual(['late', 'early'])
+    expect([equalUntil, pairs, equal]).toEqual([0, 6, 4])
+  })
+
+  it('tell how much they differ, as plain loops have it', async () => {
+    const [x, y] = [0, 1].map(run =>
+      Float32Array.from({ length: 10_000 }, (_, i) => Math.sin(i * 7 + 1) * 3 + (i % 10 === 3 ? run * 1e-4 : 0)),
+    )
+    const { divergence } = await compared([[f32('w', [...x!], [100, 100])]], [[f32('w', [...y!], [100, 100])]], {
+      rtol: 1e-5,
+      atol: 1e-8,
+    })
+    const pairs = Array.from(x!, (p, i) => [p, y![i]!] as const)
+    const unequal = pairs.filter(([p, q]) => p !== q)
+    const bits = (value: number) => {
+      const word = new Int32Array(Float32Array.of(value).buffer)[0]!
+      return word < 0 ? -(word & 0x7fffffff) : word
+    }
+    const { difference } = divergence!
+    expect(difference).toMatchObject({
+      count: 10_000,
+      hasEqualBits: false,
+      first: pairs.findIndex(([p, q]) => p !== q),
+      unequalCount: unequal.length,
+      maxUlps: Math.max(...unequal.map(([p, q]) => Math.abs(bits(p) - bits(q)))),
+    })
+    const close = ([p, q]: readonly [number, number]) =>
+      Math.abs(p - q) <= Math.fround(1e-8) + Math.fround(1e-5) * Math.abs(q)
+    expect(Math.abs(difference!.beyondCount - unequal.filter(pair => !close(pair)).length)).toBeLessThanOrEqual(2)
+    expect(difference!.maxAbsolute).toBeCloseTo(Math.max(...pairs.map(([p, q]) => Math.abs(p - q))), 12)
+    expect(difference!.maxRelative / Math.max(...pairs.map(([p, q]) => Math.abs(p - q) / Math.abs(q)))).toBeCloseTo(
+      1,
+      9,
+    )
+    const sum = (of: (p: number, q: number) => number) => pairs.reduce((total, [p, q]) => total + of(p, q), 0)
+    expect(difference!.cosine).toBeCloseTo(sum((p, q) => p * q) / Math.sqrt(sum(p => p * p) * sum((_, q) => q * q)), 12)
+    expect(difference!.normRatio).toBeCloseTo(Math.sqrt(sum(p => p * p) / sum((_, q) => q * q)), 12)
+  })
+
+  it.each([
+    ['the sign of a zero', [0, 0, 1], [0, -0, 1], [1]],
+    ['a NaN against a number', [1, 2, Number.NaN], [1, 2, 3], [2]],
+    ['an infinity', [Number.POSITIVE_INFINITY, 1], [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY], [1]],
+    ['the last bit', [1, 1, 1], [1, 1, 1 + 2 ** -23], [2]],
+  ])('differ by %s', async (_, x, y, element) => {
+    const { divergence } = await compared([[f32('w', x)]], [[f32('w', y)]])
+    expect(divergence).toMatchObject({ element, kind: 'values' })
+  })
+
+  it('are close within a tolerance, and diverge beyond it', async () => {
+    const [a, b] = [[[f32('w', [1, 100])]], [[f32('w', [1, 100.0005])]]]
+    expect(await compared(a, b, { rtol: 1e-5 })).toMatchObject({ divergence: null, close: 1, equal: 0 })
+    expect(await compared(a, b, { rtol: 1e-7 })).toMatchObject({
+      divergence: { difference: { beyondCount: 1 } },
+      close: 0,
+    })
+  })
+
+  it('of other types are compared after widening', async () => {
+    const wide = { ...f32('w', [1, 2.5, -3]) }
+    const narrow = { ...wide, dtype: 'bfloat16' as const }
+    expect(await compared([[wide]], [[narrow]])).toMatchObject({ divergence: null, equal: 1 })
+    const other = { ...narrow, values: [1, 2.5, -4] }
+    expect(await compared([[wide]], [[other]])).toMatchObject({
+      divergence: { element: [2], difference: { maxAbsolute: 1, maxUlps: null } },
+    })
+  })
+
+  it('of other shapes can not be compared', async () => {
+    const { divergence } = await compared([[f32('w', [1, 2, 3, 4], [2, 2])]], [[f32('w', [1, 2, 3, 4], [4])]])
+    expect(divergence).toMatchObject({
+      kind: 'shape',
+      message: 'its shape is [2,2] in the first run and [4] in the second',
+    })
+  })
+
+  it('of which only reductions were saved are compared by these', async () => {
+    const reduced = (mean: number): StepTensor => ({ name: 'w', reductions: { mean, max: 3 }, savedShape: [4] })
+    expect(await compared([[reduced(1)]], [[reduced(1)]])).toMatchObject({ divergence: null, equal: 1 })
+    const { divergence } = await compared([[reduced(1)]], [[reduced(1.5)]])
+    expect(divergence).toMatchObject({
+      kind: 'reductions',
+      message: 'only reductions were saved, and mean is 1 and 1.5',
+    })
+    // Of the values of the other run they are computed.
+    expect(await compared([[f32('w', [0, 1, 3, 0])]], [[reduced(1)]])).toMatchObject({ divergence: null, equal: 1 })
+  })
+
+  it('have texts, which are the same or not', async () => {
+    const text = (...values: string[]): StepTensor => ({
+      name: 't',
+      dtype: 'string',
+      shape: [values.length],
+      strings: values,
+    })
+    expect(await compared([[text('a', 'b')]], [[text('a', 'b')]])).toMatchObject({ divergence: null, equal: 1 })
+    expect(await compared([[text('a', 'b')]], [[text('a', 'c')]])).toMatchObject({
+      divergence: { element: [1], message: 'its texts differ' },
+    })
+  })
+
+  it('have tensors and steps that the other lacks', async () => {
+    const a = [[f32('x', [1]), f32('w', [1])], [f32('w', [1])], [f32('w', [1])]]
+    const b = [[f32('w', [1]), f32('y', [1]), f32('z', [1])], [f32('w', [1])]]
+    expect(await compared(a, b)).toMatchObject({
+      divergence: null,
+      compared: 2,
+      missing: 3,
+      steps: { both: 2, onlyA: [2], onlyB: [] },
+    })
+  })
+
+  it('have workers by name, or one each', async () => {
+    const [a, b] = [await open(written([[f32('w', [1])]], 3)), await open(written([[f32('w', [2])]], 3))]
+    const { differences } = await diff(a, b)
+    expect(differences.map(({ worker }) => worker)).toEqual(['worker_0', 'worker_1', 'worker_2'])
+    const { compared: pairs } = await diff(a, b, { workers: 'worker_1' })
+    expect(pairs).toBe(1)
+  })
+
+  it('have other names, by a map', async () => {
+    const [a, b] = [[[f32('module.fc.weight', [1])]], [[f32('fc.weight', [2])]]]
+    expect(await compared(a, b)).toMatchObject({ compared: 0, missing: 2 })
+    const { divergence } = await compared(a, b, { map: { 'module\\.(.*)': '$1' } })
+    expect(divergence).toMatchObject({ tensor: 'module.fc.weight', otherTensor: 'fc.weight' })
+  })
+
+  it('are read no further than the first step that differs, if that is all', async () => {
+    const a = Array.from({ length: 5 }, () => [f32('w', [1])])
+    const b = Array.from({ length: 5 }, (_, step) => [f32('w', [step < 2 ? 1 : 2])])
+    expect((await compared(a, b, { stopAtFirst: true })).divergence!.step).toBe(2)
+  })
+
+  it('must be two', async () => {
+    const trial = await open(written([[f32('w', [1])]]))
+    expect(await rejectionOf(diff(trial, 5 as never))).toHaveProperty('message', 'diff: expected two trials, got 5')
+  })
+})
+
+describe('records larger than a window', () => {
+  it('are compared to the last element', async () => {
+    const values = Array.from({ length: 5_000_000 }, (_, i) => i % 1000)
+    const other = [...values]
+    other[4_999_999] = -1
+    const { divergence } = await compared([[f32('w', values, [1000, 5000])]], [[f32('w', other, [1000, 5000])]], {
+      memory: 4 << 20,
+    })
+    expect(divergence).toMatchObject({ element: [999, 4999], difference: { unequalCount: 1, maxAbsolute: 1000 } })
+  })
+})
+
+describe('a real training', () => {
+  const source = join(ROOT, 'fixtures/trials/cnn-raw-and-reductions')
+
+  it('of which one bit is changed is found at that very element', async () => {
+    const copy = join(scratch, 'one-bit')
+    cpSync(source, copy, { recursive: true })
+    const trial = await open(source)
+    const [tensor, step, element] = ['CNN_fc0.weight', trial.steps()[2]!, [17, 91]] as const
+    const { bytes, shape } = await trial.tensor(tensor).value(step)
+    const needle = Buffer.from(bytes)
+    // The record holds the elements as they are.
+    const file = filesBelow(copy).find(path => readFileSync(path).includes(needle))!
+    const content = readFileSync(file)
+    const at = content.indexOf(needle) + 4 * (element[0] * shape[1]! + element[1])
+    content[at]! ^= 1
+    writeFileSync(file, content)
+    const { divergence, differences } = await diff(trial, await open(copy))
+    expect(place(divergence!)).toEqual({ step, tensor, worker: 'worker_0', element, kind: 'values' })
+    expect(divergence!.difference).toMatchObject({ unequalCount: 1, maxUlps: 1 })
+    expect(differences).toHaveLength(1)
+  })
+
+  it.runIf(isRequired('shared'))('badly initialised differs from the first step on', async () => {
+    const [good, bad] = ['cnn-good', 'cnn-bad-init'].map(name => join(ROOT, '../shared/trials', name))
+    const { divergence } = await diff(await open(good!), await open(bad!), { stopAtFirst: true })
+    expect(divergence).toMatchObject({ step: 0, tensor: 'CNN_conv0.weight', mode: 'TRAIN' })
+  })
+})
+
+/** Event files. */
+function filesBelow(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.tfevents'))
+    .map(name => join(directory, name))
+}
+
+describe('trialscan diff', () => {
+  const a = [0, 1].map(() => [f32('w', [1, 2])])
+  const b = [[f32('w', [1, 2])], [f32('w', [1, 3])]]
+
+  it('tells the divergence first, then each difference', async () => {
+    const { code, stdout } = await trialscan('diff', written(a), written(b), '--format', 'jsonl')
+    const [first, ...rest] = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(code).toBe(1)
+    expect(first.divergence).toMatchObject({
+      step: 1,
+      mode: 'GLOBAL',
+      mode_step: 1,
+      tensor: 'w',
+      worker: 'worker_0',
+      element: [1],
+      kind: 'values',
+      unequal: 1,
+      max_abs: 1,
+    })
+    expect(rest).toEqual([first.divergence])
+    const table = await trialscan('diff', written(a), written(b), '--format', 'table')
+    expect(table.stdout).toMatch(
+      /first differ at step 1 in w of worker_0, element \[1\]: 1 of its 2\s+elements differ, by up\s+to\s+1\./,
+    )
+    expect(table.stdout).toContain('Until step 0 all was equal.')
+    const csv = await trialscan('diff', written(a), written(b), '--format', 'csv')
+    expect(csv.stdout.split('\n')[1]).toMatch(
+      /^1,GLOBAL,1,w,worker_0,values,1,1,w,worker_0,1,1,2,1,0.3+,0.5,4194304,0,4194304,4194304,/,
+    )
+  })
+
+  it('says that there is none, with exit code 0', async () => {
+    const same = await trialscan('diff', written(a), written(a), '--format', 'jsonl')
+    expect([same.code, same.stdout]).toEqual([0, '{"divergence":null}\n'])
+    const close = await trialscan('diff', written(a), written(b), '--atol', '2', '--format', 'table')
+    expect([close.code, close.stdout]).toEqual([0, expect.stringContaining('no difference beyond the tolerance')])
+  })
+
+  it.each([
+    [['diff', '.'], 2, 'expected two trials, got 1'],
+    [['diff', '.', '.', '--rtol', 'x'], 2, 'a number from 0'],
+    [['diff', '/no/such', '/no/such'], 3, '/no/such'],
+  ])('%j is told in a line', async (args, code, message) => {
+    const outcome = await trialscan(...args)
+    expect([outcome.code, outcome.stderr]).toEqual([code, expect.stringContaining(message)])
+  })
+
+  it('ends with 5 where nothing can be compared', async () => {
+    const { code, stderr } = await trialscan('diff', written(a), written([[f32('other', [1])]]))
+    expect([code, stderr]).toEqual([5, expect.stringContaining('is --map needed?')])
+  })
+})

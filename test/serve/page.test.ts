@@ -1,0 +1,175 @@
+/** Pages of a server in a browser: live, listed, compared, and hostile. */
+
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { serveTrials, type TrialServer } from '#dist/index.js'
+import { type Browser, hasChromium, launch, type Page } from '../support/chromium.js'
+import { isRequired, ROOT } from '../support/golden.js'
+import { LiveWriter } from '../support/live-writer.js'
+import { scratchDirectory } from '../support/scratch.js'
+import { writeHostile } from '../view/hostile.js'
+import { writeSamples } from '../view/samples.js'
+
+const trialPath = (name: string) => join(ROOT, 'fixtures/trials', name)
+const scratch = scratchDirectory('serve-page')
+let browser: Browser
+let page: Page
+/** What went wrong in the page, and what it asked of others. */
+let wrong: string[] = []
+let server: TrialServer
+const writers: LiveWriter[] = []
+
+beforeAll(async () => {
+  if (!hasChromium && !isRequired('chromium')) return
+  browser = await launch()
+  page = await browser.newPage()
+  page.on('console', message => wrong.push(`console: ${message.text()}`))
+  page.on('pageerror', error => wrong.push(`error: ${error.message}`))
+  page.on('request', request => {
+    if (!request.url().startsWith(server.url) && !/^(blob|data|about):/.test(request.url()))
+      wrong.push(`request: ${request.url()}`)
+  })
+})
+afterAll(() => browser?.close())
+afterEach(async () => {
+  await page.goto('about:blank')
+  await server.close()
+  for (const writer of writers.splice(0)) writer.stop()
+})
+
+async function open(paths: readonly string[], path: string): Promise<void> {
+  wrong = []
+  server = await serveTrials(paths, { port: 0, version: '1' })
+  await go(path)
+}
+
+async function go(path: string): Promise<void> {
+  await page.goto('about:blank')
+  await page.goto(server.url + path)
+  await page.waitForSelector('#report:not([aria-busy])')
+}
+
+describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
+  it('sees each step of a growing training within a second, and its end', async () => {
+    const directory = join(scratch, 'live')
+    const writer = await LiveWriter.start(directory, 1)
+    writers.push(writer)
+    await writer.step(0, 0)
+    await open([directory], '/')
+    await page.waitForSelector('.live:text-is("live: 1 steps")')
+    for (let step = 1; step < 6; step++) {
+      await writer.step(step, 0)
+      const written = performance.now()
+      await page.waitForSelector(`.live:text-is("live: ${step + 1} steps")`, { timeout: 1000 })
+      // The chart has it, too: it was read.
+      await page.waitForSelector(`.facts dd:text-is("0 – ${step}")`, { timeout: 1000 - (performance.now() - written) })
+    }
+    // Nothing was asked anew but what is shown.
+    expect(await page.locator('.overview svg').count()).toBeGreaterThan(0)
+    await writer.end()
+    await page.waitForSelector('.live:text-is("ended after 6 steps")')
+    expect(wrong).toEqual([])
+  })
+
+  it('leaves alone what somebody looks at while it grows', async () => {
+    const directory = join(scratch, 'looked-at')
+    const writer = await LiveWriter.start(directory, 1)
+    writers.push(writer)
+    await writer.step(0, 0)
+    await open([directory], '/#layers')
+    await page.fill('input[type=search]', 'loss')
+    await page.focus('input[type=search]')
+    await writer.step(1, 0)
+    await page.waitForSelector('.live:text-is("live: 2 steps")')
+    await page.keyboard.type('x')
+    await expect.poll(() => page.inputValue('input[type=search]')).toBe('lossx')
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('INPUT')
+    expect(wrong).toEqual([])
+  })
+
+  it('has the numbers of the scan, read when they are looked at', async () => {
+    await open([trialPath('mlp-vanishing')], '/#layers')
+    await page.locator('#view canvas').focus()
+    await page.keyboard.press('ArrowRight')
+    const text = (await page.textContent('.readout'))!
+    const [, tensor, step, value] = /^(\S+) · step (\d+) \(TRAIN \d+\): abs_mean (\S+)$/.exec(text)!
+    const query = `tensor=${encodeURIComponent(`^${tensor}$`)}&steps=${step}&reductions=abs_mean&format=json`
+    const [row] = await (await fetch(`${server.url}/api/trials/mlp-vanishing/scan?${query}`)).json()
+    expect(Number(value)).toBe(row.abs_mean)
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('.distribution svg')
+    await page.waitForSelector('.elements')
+    expect(wrong).toEqual([])
+  })
+
+  it('shows findings as the rules come to them', async () => {
+    await open([trialPath('mlp-vanishing')], '/')
+    await page.waitForSelector('.verdict.bad:has-text("VanishingGradient at step 0")')
+    expect(wrong).toEqual([])
+  })
+
+  it('computes embeddings and classes when they are asked for', async () => {
+    const directory = join(scratch, 'samples')
+    writeSamples(directory)
+    await open([directory], '/#classes')
+    await page.waitForSelector('.confusion')
+    await go('/#embedding')
+    await page.fill('.controls input', 'bottleneck_output_0')
+    await page.keyboard.press('Tab')
+    await page.waitForSelector('.embedding svg circle')
+    expect(await page.locator('.pairs canvas').count()).toBe(8)
+    expect(wrong).toEqual([])
+  })
+
+  it('lists many trials: searched, sorted, compared', async () => {
+    const names = ['mlp-vanishing', 'mlp-all-zero', 'workers-4', 'dtypes']
+    await open([...names.map(trialPath), join(scratch, 'nothing-there')], '/')
+    await page.waitForSelector('tr:has-text("workers-4") >> text=ended')
+    const shown = () => page.locator('.trials tbody a').allTextContents()
+    expect(await shown()).toEqual(['dtypes', 'mlp-all-zero', 'mlp-vanishing', 'nothing-there', 'workers-4'])
+    await page.waitForSelector('tr:has-text("nothing-there") >> text=can’t be read')
+    await page.click('th button:text("Tensors")')
+    expect((await shown()).at(-1)).toBe('dtypes')
+    await page.fill('input[type=search]', 'mlp')
+    expect((await shown()).sort()).toEqual(['mlp-all-zero', 'mlp-vanishing'])
+    for (const name of ['mlp-vanishing', 'mlp-all-zero']) await page.check(`input[aria-label="Compare ${name}"]`)
+    await page.click('button:text-is("Compare")')
+    await page.waitForSelector('article h2 .badge')
+    expect(await page.locator('article h2 .badge').allTextContents()).toEqual(['A', 'B'])
+    await page.click('a.back')
+    await page.waitForSelector('.trials')
+    // What can't be opened is told.
+    expect(wrong.filter(one => !one.includes('502'))).toEqual([])
+  })
+
+  it('can be walked through by keys alone', async () => {
+    await open([trialPath('mlp-vanishing'), trialPath('workers-4')], '/')
+    await page.waitForSelector('tr:has-text("workers-4")')
+    await page.focus('input[type=search]')
+    for (let i = 0; i < 30; i++) {
+      await page.keyboard.press('Tab')
+      if ((await page.evaluate('document.activeElement.textContent')) === 'mlp-vanishing') break
+    }
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('section.overview')
+    expect(wrong).toEqual([])
+  })
+
+  it('runs nothing that a hostile trial is made of', async () => {
+    writeHostile(join(scratch, 'hostile'))
+    await open([join(scratch, 'hostile'), trialPath('dtypes')], '/')
+    await page.waitForSelector('tr:has-text("hostile") >> text=ended')
+    for (const view of [
+      'overview',
+      'layers',
+      'tensor',
+      'embedding',
+      `tensor=${encodeURIComponent('weight\u0000\u001b[31m\n\u2028')}`,
+    ]) {
+      await go(`/trials/hostile#${view}`)
+      expect(await page.title()).toBe('hostile – trialscan')
+      expect(await page.locator('img').count()).toBe(0)
+    }
+    expect(wrong).toEqual([])
+  })
+})

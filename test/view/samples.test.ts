@@ -1,0 +1,218 @@
+/** What a report tells of samples: their classes, where they lie, and the elements of small tensors. */
+
+import { join } from 'node:path'
+import { inflateRawSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { namesInFirst } from '#dist/diff/tensor-map.js'
+import { createTrial, reportHtml, type Trial } from '#dist/index.js'
+import { pca, seeded, tsne } from '#dist/view/samples/projections.js'
+import { umap } from '#dist/view/samples/umap.js'
+import { TrialWriter } from '../../fixtures/event-writer.js'
+import { ROOT } from '../support/golden.js'
+import { rejectionOf } from '../support/scanning.js'
+import { scratchDirectory } from '../support/scratch.js'
+import { writeSamples } from './samples.js'
+
+const scratch = scratchDirectory('samples')
+const xgb = join(ROOT, 'fixtures/trials/xgb-cancer')
+const trials: Trial[] = []
+afterAll(() => Promise.all(trials.map(trial => trial.close())))
+
+async function open(path: string): Promise<Trial> {
+  const trial = await createTrial(path, { requireCollections: false, refresh: 'manual' })
+  trials.push(trial)
+  return trial
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a page is given is JSON.
+type Data = any
+const dataOf = (html: string): Data =>
+  JSON.parse(/<script id="data" type="application\/json">(.*?)<\/script>/s.exec(html)![1]!)
+
+const ROWS = 3
+/** Two clusters far from each other, three samples each of a class, in ten dimensions. */
+const clusters = (each = 20) => {
+  const random = seeded(7)
+  return Array.from({ length: ROWS * each }, (_, i) =>
+    Array.from({ length: 10 }, (_, axis) => (axis === i % ROWS ? 20 : 0) + random()),
+  )
+}
+
+/** The share of points whose nearest neighbour is of the same cluster. */
+function purity(points: readonly (readonly [number, number])[]): number {
+  const same = points.filter(([x, y], i) => {
+    const others = points.map(([a, b], j) => (i === j ? Number.POSITIVE_INFINITY : Math.hypot(a - x, b - y)))
+    return others.indexOf(Math.min(...others)) % ROWS === i % ROWS
+  })
+  return same.length / points.length
+}
+
+describe('projections', () => {
+  it.each([
+    ['PCA', pca],
+    ['t-SNE', tsne],
+    ['UMAP', (rows: number[][]) => umap(rows, seeded(1))],
+  ] as const)('%s keeps clusters apart, and comes to the same each time', (_, project) => {
+    const rows = clusters()
+    const points = project(rows)
+    expect(points).toHaveLength(rows.length)
+    expect(points.flat().every(Number.isFinite)).toBe(true)
+    expect(purity(points)).toBe(1)
+    expect(project(rows)).toEqual(points)
+  })
+
+  it('PCA has the distances of the plane that points lie in', () => {
+    const random = seeded(3)
+    const plane = Array.from({ length: 30 }, () => [10 * random(), random()] as const)
+    // Turned into five dimensions, and moved.
+    const rows = plane.map(([a, b]) => [a * 0.6 + 5, a * 0.8 - 2, b * 0.8, -b * 0.6 + 1, 3])
+    const points = pca(rows)
+    for (const i of [0, 7, 12]) {
+      for (const j of [3, 20]) {
+        const [p, q] = [points[i]!, points[j]!]
+        const distance = Math.hypot(p[0] - q[0], p[1] - q[1])
+        expect(distance).toBeCloseTo(Math.hypot(plane[i]![0] - plane[j]![0], plane[i]![1] - plane[j]![1]), 6)
+      }
+    }
+  })
+
+  it.each([2, 3, 4])('of %i points are points', count => {
+    const rows = clusters().slice(0, count)
+    for (const points of [pca(rows), tsne(rows)]) {
+      expect(points).toHaveLength(count)
+      expect(points.flat().every(Number.isFinite)).toBe(true)
+    }
+  })
+
+  it('of the same point many times are finite', () => {
+    const rows = Array.from({ length: 12 }, () => [1, 2, 3])
+    expect(tsne(rows).flat().every(Number.isFinite)).toBe(true)
+  })
+})
+
+describe('classes', () => {
+  it('count how each label was predicted, at each step', async () => {
+    const trial = await open(xgb)
+    const [{ classes, steps }] = dataOf((await reportHtml(trial)).html).trials
+    expect(classes).toMatchObject({ labels: 'labels', predictions: 'predictions', classes: [0, 1] })
+    expect(classes.steps.map(({ step }: Data) => steps[step])).toEqual(trial.steps())
+    for (const { step, counts } of classes.steps) {
+      const [labels, predictions] = await Promise.all(
+        ['labels', 'predictions'].map(async name =>
+          Array.from((await trial.tensor(name).value(steps[step])).data as Float32Array, Math.round),
+        ),
+      )
+      const expected = [0, 0, 0, 0]
+      for (const [i, label] of labels!.entries()) expected[label * 2 + predictions![i]!]!++
+      expect(counts).toEqual(expected)
+    }
+  })
+
+  it('are those of the largest of several numbers, of each label', async () => {
+    const directory = join(scratch, 'classes')
+    writeSamples(directory)
+    const [{ classes }] = dataOf((await reportHtml(await open(directory))).html).trials
+    // Labels 0, 1, 2, 0; predicted 0, 1, 1, 2.
+    expect(classes.classes).toEqual([0, 1, 2])
+    expect(classes.steps[0].counts).toEqual([1, 0, 1, 0, 1, 0, 0, 1, 0])
+  })
+
+  it('of a regression are residuals', async () => {
+    const directory = join(scratch, 'regression')
+    writeSamples(directory, { labels: [0.5, 1.25, 2], predictions: [1, 1, 2.5] })
+    const [{ classes }] = dataOf((await reportHtml(await open(directory))).html).trials
+    expect(classes.classes).toBeNull()
+    expect(classes.steps[0]).toMatchObject({ labels: [0.5, 1.25, 2], residuals: [0.5, -0.25, 0.5] })
+  })
+})
+
+describe('an embedding', () => {
+  let embedding: Data
+  let directory: string
+  beforeAll(async () => {
+    directory = join(scratch, 'embedding')
+    writeSamples(directory)
+    const { html } = await reportHtml(await open(directory), { embed: 'bottleneck' })
+    embedding = dataOf(html).trials[0].embedding
+  })
+
+  it('has the samples of each step, their labels, and images beside reconstructions', () => {
+    expect(embedding).toMatchObject({
+      tensor: 'bottleneck_output_0',
+      labels: 'labels',
+      images: 'Net_input_0',
+      reconstructions: 'Net_output_0',
+    })
+    expect(embedding.steps).toHaveLength(2)
+    for (const { points, labels, images, reconstructions } of embedding.steps) {
+      for (const method of ['tsne', 'umap', 'pca']) expect(points[method]).toHaveLength(4)
+      expect(labels).toEqual([0, 1, 2, 0])
+      expect(images).toMatchObject({ count: 4, height: 2, width: 3 })
+      // From each image's least element to its largest.
+      expect([...inflateRawSync(Buffer.from(images.pixels.base64, 'base64')).subarray(0, 6)]).toEqual([
+        0, 51, 102, 153, 204, 255,
+      ])
+      expect(reconstructions.count).toBe(4)
+    }
+  })
+
+  it.each([
+    [{ embed: 'nosuch' }, /no tensor is called "nosuch"/],
+    [{ embed: 'Net_' }, /there are "Net_input_0", "Net_output_0"/],
+    [{ embed: 'loss' }, /has no samples to show as points: its shape is \[1\]/],
+    [{ labels: 'labels' }, /expected embed beside labels/],
+  ])('of %j is refused', async (options, message) => {
+    const trial = await open(directory)
+    expect(((await rejectionOf(reportHtml(trial, options))) as Error).message).toMatch(message)
+  })
+})
+
+describe('the elements of small tensors', () => {
+  it('are there to the last bit, at the last step among others', async () => {
+    const trial = await open(join(ROOT, 'fixtures/trials/cnn-raw-and-reductions'))
+    const [view] = dataOf((await reportHtml(trial)).html).trials
+    const ofWeight = view.elements.filter(
+      ({ series }: Data) => view.tensors[view.series[series].tensor].name === 'CNN_fc1.weight',
+    )
+    expect(ofWeight.map(({ step }: Data) => view.steps[step])).toContain(trial.steps().at(-1))
+    for (const { step, shape, numbers } of ofWeight) {
+      const value = await trial.tensor('CNN_fc1.weight').value(view.steps[step])
+      expect(shape).toEqual(value.shape)
+      const bytes = inflateRawSync(Buffer.from(numbers.base64, 'base64'))
+      const joined = Buffer.alloc(bytes.length)
+      for (let i = 0; i < numbers.length; i++)
+        for (let b = 0; b < 4; b++) joined[i * 4 + b] = bytes[b * numbers.length + i]!
+      expect(joined).toEqual(Buffer.from(value.bytes))
+    }
+  })
+})
+
+describe('a map of tensors', () => {
+  it('has names, and patterns with groups', () => {
+    const first = ['module.fc.weight', 'module.fc.bias', 'loss', 'other']
+    const names = namesInFirst({ 'module\\.(.*)': 'net/$1', loss: 'Loss:0' }, first)
+    expect([...names]).toEqual([
+      ['net/fc.weight', 'module.fc.weight'],
+      ['net/fc.bias', 'module.fc.bias'],
+      ['Loss:0', 'loss'],
+    ])
+    expect(() => namesInFirst({ '(': 'x' }, first)).toThrow(/expected a name or a pattern in the map, got "\("/)
+  })
+
+  it('gives the tensors of the second trial the names of the first', async () => {
+    const [one, other] = ['one', 'other'].map(name => join(scratch, name))
+    for (const [path, prefix] of [
+      [one!, 'module.'],
+      [other!, 'net.'],
+    ] as const) {
+      const writer = new TrialWriter(path)
+      writer.step({ step: 0, tensors: [{ name: `${prefix}fc.weight`, dtype: 'float32', shape: [2], values: [1, 2] }] })
+      writer.end()
+    }
+    const { html } = await reportHtml([await open(one!), await open(other!)], { map: { 'module\\.(.*)': 'net.$1' } })
+    expect(dataOf(html).trials.map(({ tensors }: Data) => tensors[0].name)).toEqual([
+      'module.fc.weight',
+      'module.fc.weight',
+    ])
+  })
+})

@@ -1,0 +1,113 @@
+/** SageMaker's configuration of smdebug's hook. */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createTrial, createWriterFromJson, FormatError, parseHookConfig } from '#dist/index.js'
+import { scratchDirectory } from '../support/scratch.js'
+
+const scratch = scratchDirectory('hook-config')
+const parse = (config: unknown) => parseHookConfig(JSON.stringify(config), 'hook.json')
+
+describe('a configuration', () => {
+  it('means what it means to smdebug', () => {
+    const config = parse({
+      S3OutputPath: 's3://bucket/prefix',
+      LocalPath: '/tmp/tensors',
+      HookParameters: {
+        save_all: 'false',
+        include_regex: 'regexe1, regexe2',
+        save_interval: '100',
+        save_steps: '1,2,3,4',
+        start_step: 1,
+        'eval.save_interval': '5',
+        'eval.end_step': 50,
+        reductions: 'min,max,abs_variance,l2_norm,abs_l2_norm',
+        save_shape: true,
+      },
+      CollectionConfigurations: [
+        { CollectionName: 'weights' },
+        {
+          CollectionName: 'mine',
+          CollectionParameters: { include_regex: 'relu', 'train.save_interval': 7, save_histogram: 'False' },
+        },
+        { CollectionName: 'gradients', CollectionParameters: null },
+      ],
+    })
+    expect(config).toEqual({
+      path: '/tmp/tensors',
+      s3OutputPath: 's3://bucket/prefix',
+      options: {
+        includeRegex: ['regexe1', 'regexe2'],
+        saveAll: false,
+        saveConfig: {
+          saveInterval: 100,
+          saveSteps: [1, 2, 3, 4],
+          startStep: 1,
+          EVAL: { saveInterval: 5, endStep: 50 },
+        },
+        reductionConfig: {
+          reductions: ['min', 'max', 'abs_variance', 'l2', 'abs_l2'],
+          saveRawTensor: false,
+          saveShape: true,
+        },
+        includeCollections: ['weights', 'mine', 'gradients'],
+        collections: {
+          weights: { saveConfig: {} },
+          mine: { includeRegex: ['relu'], saveConfig: { TRAIN: { saveInterval: 7 } }, saveHistogram: false },
+          gradients: { saveConfig: {} },
+        },
+      },
+    })
+    expect(parse({ HookParameters: null, CollectionConfigurations: null })).toEqual({
+      path: '/opt/ml/output/tensors',
+      s3OutputPath: null,
+      options: { saveConfig: {} },
+    })
+  })
+
+  it.each([
+    [
+      { HookParameters: { save_interval: 'often' } },
+      /HookParameters.save_interval: expected a whole number from 1 on, got "often"/,
+    ],
+    [{ HookParameters: { save_interval: 0 } }, /save_interval: expected a whole number from 1 on, got 0/],
+    [{ HookParameters: { 'eval.save_steps': '1,x' } }, /eval.save_steps: expected a whole number from 0 on, got "x"/],
+    [{ HookParameters: { reductions: 'mean,median' } }, /reductions: expected names of reductions, got "median"/],
+    [{ HookParameters: { save_all: 'perhaps' } }, /save_all: expected true or false, got "perhaps"/],
+    [{ HookParameters: [] }, /HookParameters: expected an object, got a list of 0/],
+    [{ CollectionConfigurations: {} }, /CollectionConfigurations: expected an array, got an object/],
+    [
+      { CollectionConfigurations: [{}] },
+      /CollectionConfigurations\[0\].CollectionName: expected the name of a collection, got nothing/,
+    ],
+    [{ LocalPath: 3 }, /LocalPath: expected a path, got 3/],
+  ])('that is wrong is told: %j', (config, message) => {
+    expect(() => parse(config)).toThrow(message)
+    expect(() => parse(config)).toThrow(FormatError)
+  })
+
+  it('begins a trial', async () => {
+    const [file, path] = [join(scratch, 'hook.json'), join(scratch, 'trial')]
+    const config = {
+      LocalPath: path,
+      HookParameters: { save_interval: '2', 'eval.save_interval': '1' },
+      CollectionConfigurations: [{ CollectionName: 'biases', CollectionParameters: { reductions: 'mean,l2_norm' } }],
+    }
+    writeFileSync(file, JSON.stringify(config))
+    const writer = await createWriterFromJson(file, { worker: 'worker_3' })
+    for (const mode of ['TRAIN', 'TRAIN', 'TRAIN', 'EVAL', 'EVAL'] as const) {
+      writer.setMode(mode)
+      await writer.step()
+      await writer.save('fc.bias', Float32Array.of(1, 3), { collection: 'biases' })
+      await writer.save('fc.weight', Float32Array.of(2), { collection: 'weights' })
+    }
+    await writer.close()
+    const trial = await createTrial(path)
+    expect(trial.tensorNames()).toEqual(['fc.bias'])
+    expect(trial.steps()).toEqual([0, 2, 3, 4])
+    expect(await trial.tensor('fc.bias').reductionValue(2, 'mean')).toBe(2)
+    expect(await trial.tensor('fc.bias').reductionValue(2, 'l2')).toBe(Math.sqrt(10))
+    await expect(createWriterFromJson(join(scratch, 'none.json'))).rejects.toThrow(/none.json/)
+  })
+})

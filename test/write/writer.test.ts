@@ -1,0 +1,470 @@
+/** Trials that `createWriter` writes, read back by our readers and held against a writer that shares no code with it. */
+
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import fc from 'fast-check'
+import ndarray from 'ndarray'
+import { describe, expect, it } from 'vitest'
+import {
+  createTrial,
+  createWriter,
+  type DType,
+  type ReductionName,
+  type SavableValue,
+  type TensorData,
+  UsageError,
+  verifyTrial,
+  type WriterOptions,
+} from '#dist/index.js'
+import { framedRecord } from '#dist/write/event.js'
+import { DTYPES, type DTypeName, elementBytes, encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
+import { reductionsOf } from '../oracle/moments.js'
+import { scratchDirectory } from '../support/scratch.js'
+
+const scratch = scratchDirectory('writer')
+let count = 0
+const place = () => join(scratch, `${count++}`)
+const EVERY: WriterOptions = { saveConfig: { saveInterval: 1 } }
+
+/** Writes one step. */
+async function written(tensors: Record<string, SavableValue>, options: WriterOptions = EVERY): Promise<string> {
+  const path = place()
+  await using writer = await createWriter(path, options)
+  await writer.step()
+  for (const [name, value] of Object.entries(tensors)) await writer.save(name, value)
+  return path
+}
+
+async function expectSound(path: string): Promise<void> {
+  const report = await verifyTrial(path, { deep: true })
+  expect(report.problems.filter(({ severity }) => severity !== 'note')).toEqual([])
+}
+
+function plain(value: TensorData): readonly unknown[] {
+  return [value.dtype, [...value.shape], Array.from(value.bytes ?? (value.data as ArrayLike<unknown>))]
+}
+
+const NUMERIC = (Object.keys(DTYPES) as DTypeName[]).filter(dtype => dtype !== 'string')
+const SHAPES: readonly (readonly number[])[] = [[], [0], [1], [5], [2, 0, 3], [2, 3], [2, 1, 3, 2]]
+
+describe('what is written', () => {
+  it.each(NUMERIC)('is read back: %s, of every shape', async dtype => {
+    const { byteLength, parts } = DTYPES[dtype]
+    const is64 = dtype === 'int64' || dtype === 'uint64'
+    const tensors = SHAPES.map(shape => {
+      const count = shape.reduce((product, size) => product * size, 1)
+      const numbers = Array.from({ length: count * parts }, (_, i) => {
+        const number = dtype === 'bool' ? i % 2 : i + 1
+        return is64 ? BigInt(number) : number
+      })
+      return { shape, data: elementBytes(dtype, numbers) }
+    })
+    const values = tensors.map(({ shape, data }, i) => [`t${i}`, { data, dtype: dtype as DType, shape }] as const)
+    const path = await written(Object.fromEntries(values), { ...EVERY, checksums: true })
+    await expectSound(path)
+    const trial = await createTrial(path)
+    for (const [i, { shape, data }] of tensors.entries()) {
+      const value = await trial.tensor(`t${i}`).value(0)
+      expect(plain(value as unknown as TensorData)).toEqual([dtype, [...shape], [...data]])
+      expect(data.length).toBe(shape.reduce((product, size) => product * size, 1) * byteLength)
+    }
+  })
+
+  it('is read back: texts, numbers, and arrays of all kinds', async () => {
+    const column = ndarray(Float32Array.from([1, 2, 3, 4, 5, 6]), [2, 3]).transpose(1, 0)
+    const remote = {
+      shape: [2, 2],
+      dtype: 'int32',
+      data: async () => Int32Array.of(1, 2, 3, 4),
+    }
+    const texts = { shape: [2], dtype: 'string', data: async () => ['x', 'y'] }
+    const path = await written({
+      text: 'ß𝄞',
+      texts: [
+        ['a', ''],
+        ['c', 'd'],
+      ],
+      number: 0.1,
+      whole: 2n ** 62n,
+      flags: [true, false],
+      nested: [
+        [1, 2, 3],
+        [4, 5, 6],
+      ],
+      clamped: Uint8ClampedArray.of(7, 8),
+      column,
+      remote,
+      remoteTexts: texts,
+    })
+    await expectSound(path)
+    const trial = await createTrial(path)
+    const of = async (name: string) => {
+      const { dtype, shape, data } = await trial.tensor(name).value(0)
+      return [dtype, [...shape], Array.from(data as ArrayLike<unknown>)]
+    }
+    expect(await of('text')).toEqual(['string', [], ['ß𝄞']])
+    expect(await of('texts')).toEqual(['string', [2, 2], ['a', '', 'c', 'd']])
+    expect(await of('number')).toEqual(['float64', [], [0.1]])
+    expect(await of('whole')).toEqual(['int64', [], [2n ** 62n]])
+    expect((await of('flags')).slice(0, 2)).toEqual(['bool', [2]])
+    expect(await of('nested')).toEqual(['float64', [2, 3], [1, 2, 3, 4, 5, 6]])
+    expect(await of('clamped')).toEqual(['uint8', [2], [7, 8]])
+    expect(await of('column')).toEqual(['float32', [3, 2], [1, 4, 2, 5, 3, 6]])
+    expect(await of('remote')).toEqual(['int32', [2, 2], [1, 2, 3, 4]])
+    expect(await of('remoteTexts')).toEqual(['string', [2], ['x', 'y']])
+    const saved = await written({
+      again: await trial.tensor('column').value(0),
+      copy: await trial.tensor('texts').value(0),
+    })
+    const again = await createTrial(saved)
+    expect(Array.from((await again.tensor('again').value(0)).data as Float32Array)).toEqual([1, 4, 2, 5, 3, 6])
+    expect((await again.tensor('copy').value(0)).shape).toEqual([2, 2])
+  })
+
+  it('is read back, whatever the name', async () => {
+    const names = [
+      'ünïcode/名前',
+      'x'.repeat(4096),
+      '../../escape',
+      'a\nb\t"c"\\',
+      ' ',
+      '\u0000',
+      '__proto__',
+      'constructor',
+    ]
+    const path = place()
+    await using writer = await createWriter(path, EVERY)
+    await writer.step()
+    for (const [i, name] of names.entries()) await writer.save(name, i)
+    await writer.close()
+    await expectSound(path)
+    const trial = await createTrial(path)
+    expect([...trial.tensorNames()].sort()).toEqual([...names].sort())
+    for (const [i, name] of names.entries()) expect(Number((await trial.tensor(name).value(0)).data[0])).toBe(i)
+    expect(readdirSync(scratch)).not.toContain('escape')
+  })
+
+  it('is byte for byte what the independent writer writes', () => {
+    const tag = fc.string({ unit: 'grapheme', minLength: 1 }).filter(name => !/\p{Surrogate}/u.test(name))
+    const shape = fc.array(fc.nat(4), { maxLength: 3 })
+    const step = fc.maxSafeNat()
+    const mode = fc.constantFrom('TRAIN', 'EVAL', 'PREDICT', 'GLOBAL' as const)
+    fc.assert(
+      fc.property(
+        tag,
+        shape,
+        step,
+        fc.nat(),
+        mode,
+        fc.double({ noNaN: true }),
+        fc.boolean(),
+        (tag, shape, step, modeStep, mode, wallTime, isTrue) => {
+          const count = shape.reduce((product, size) => product * size, 1)
+          const bytes = elementBytes(
+            'float32',
+            Array.from({ length: count }, (_, i) => i / 3),
+          )
+          const value = { dtype: 'float32' as const, bytes }
+          const { head, content, tail, byteLength } = framedRecord(
+            { wallTime, step, mode, modeStep, tag, shape, value },
+            isTrue,
+          )
+          const tensor = { dtype: 'float32' as const, shape, content: bytes }
+          const expected = frameRecord(encodeEvent({ wallTime, step, tag, mode, modeStep, tensor }), {
+            checksum: isTrue ? 'true' : 'constant',
+          })
+          expect(Buffer.concat([head, content, tail])).toEqual(Buffer.from(expected))
+          expect(byteLength).toBe(expected.length)
+        },
+      ),
+    )
+  })
+
+  it('has reductions that an oracle has, and shapes', async () => {
+    const names: ReductionName[] = [
+      'min',
+      'max',
+      'mean',
+      'std',
+      'variance',
+      'sum',
+      'prod',
+      'l1',
+      'l2',
+      'abs_mean',
+      'abs_l2',
+    ]
+    const data = Float32Array.from({ length: 1000 }, (_, i) => Math.sin(i) + 1.5)
+    const path = await written(
+      { x: { data, shape: [10, 100] }, text: 'no numbers' },
+      { ...EVERY, reductionConfig: { reductions: names, saveShape: true } },
+    )
+    await expectSound(path)
+    const trial = await createTrial(path)
+    const expected = reductionsOf([...data])
+    for (const name of names) {
+      const [base, abs] = [name.replace('abs_', '') as 'mean', name.startsWith('abs_')]
+      const got = await trial.tensor('x').reductionValue(0, base, { abs })
+      expect(Math.abs(Number(got) - expected[name]) / Math.abs(expected[name])).toBeLessThan(1e-12)
+    }
+    expect(await trial.tensor('x').shape(0)).toEqual([10, 100])
+    await expect(trial.tensor('x').value(0)).rejects.toThrow('value')
+    const index = JSON.parse(readFileSync(join(path, 'index/000000000/000000000000_worker_0.json'), 'utf8'))
+    expect(index.shape_payload).toEqual([
+      { tensorname: 'x', originalname: 'x', shape: [10, 100] },
+      { tensorname: 'text', originalname: 'text', shape: [] },
+    ])
+  })
+})
+
+describe('steps', () => {
+  it('are saved as SaveConfig says, by mode', async () => {
+    const path = place()
+    const saveConfig = {
+      saveInterval: 3,
+      startStep: 2,
+      endStep: 9,
+      saveSteps: [1],
+      EVAL: { saveInterval: 1, startStep: 0 },
+    }
+    const writer = await createWriter(path, { saveConfig })
+    const said: string[] = []
+    for (let i = 0; i < 24; i++) {
+      writer.setMode(i % 4 === 3 ? 'EVAL' : 'TRAIN')
+      await writer.step()
+      if (writer.shouldSave('x')) said.push(`${writer.mode} ${writer.globalStep}`)
+      await writer.save('x', i)
+    }
+    await writer.close()
+    const trial = await createTrial(path)
+    const train = trial.tensor('x').steps({ mode: 'TRAIN' })
+    expect(train).toEqual([1, 3, 6])
+    expect(trial.tensor('x').steps({ mode: 'EVAL' })).toEqual([0, 1, 2, 3, 4, 5])
+    expect(trial.tensor('x').steps()).toEqual(said.map(one => Number(one.split(' ')[1])))
+    await expectSound(path)
+  })
+
+  it('are every 500th by default, and scalars are saved at all', async () => {
+    const path = place()
+    const writer = await createWriter(path)
+    for (let i = 0; i < 1001; i++) {
+      await writer.step()
+      await writer.save('x', i)
+      if (i % 250 === 0) await writer.saveScalar('lr', 1 / (i + 1), { timestamp: 1234.5 })
+    }
+    await writer.close()
+    const trial = await createTrial(path)
+    expect(trial.tensor('x').steps()).toEqual([0, 500, 1000])
+    expect(trial.tensor('scalar/lr').steps()).toEqual([0, 250, 500, 750, 1000])
+    expect(trial.collection('scalars').members).toEqual(['scalar/lr'])
+  })
+
+  it('can be recorded in any order, each once', async () => {
+    const path = place()
+    const writer = await createWriter(path)
+    await writer.record(700, { x: 7 }, { mode: 'EVAL', modeStep: 3 })
+    await writer.record(20, new Map([['x', 2]]))
+    await expect(writer.record(700, { x: 8 })).rejects.toThrow(/step that was not written, got 700/)
+    expect(await writer.step()).toBe(21)
+    await writer.close()
+    const trial = await createTrial(path)
+    expect(trial.steps()).toEqual([20, 700])
+    expect(trial.tensor('x').steps({ mode: 'EVAL' })).toEqual([3])
+  })
+})
+
+describe('collections', () => {
+  it('decide what is saved', async () => {
+    const path = place()
+    const options: WriterOptions = {
+      saveConfig: { saveInterval: 1 },
+      includeCollections: ['gradients'],
+      collections: {
+        relu: {
+          includeRegex: ['relu_\\d+$'],
+          saveConfig: { saveInterval: 2 },
+          reductionConfig: { reductions: ['abs_max'] },
+        },
+      },
+    }
+    const writer = await createWriter(path, options)
+    writer.setMode('TRAIN')
+    const save = async () => {
+      await writer.step()
+      // Named as what is not included: not saved.
+      await writer.save('fc.weight', 1, { collection: 'weights' })
+      await writer.save('gradient/fc.weight', 2)
+      await writer.save('relu_1', 3)
+      await writer.save('mine', 4, { collection: ['mine', 'yours'] })
+      await writer.save('CrossEntropyLoss_output_0', 5)
+      await writer.save('anything', 6)
+    }
+    await save()
+    await save()
+    writer.setMode('EVAL')
+    await save()
+    await writer.close()
+    const trial = await createTrial(path)
+    const at = (step: number) => trial.tensorNames({ step }).toSorted?.() ?? [...trial.tensorNames({ step })].sort()
+    const always = ['CrossEntropyLoss_output_0', 'anything', 'mine']
+    expect(at(0)).toEqual([...always, 'gradient/fc.weight', 'relu_1'].sort())
+    expect(at(1)).toEqual([...always, 'gradient/fc.weight'].sort())
+    // No gradients are evaluated.
+    expect(at(2)).toEqual([...always, 'relu_1'].sort())
+    expect(trial.collection('yours').members).toEqual(['mine'])
+    expect(trial.collection('default').members).toEqual(['anything'])
+    expect(await trial.tensor('relu_1').reductionValue(0, 'max', { abs: true })).toBe(3)
+    const text = JSON.parse(readFileSync(join(path, 'collections/000000000/worker_0_collections.json'), 'utf8'))
+    expect(text._meta.num_workers).toBe(1)
+    expect(text.collections.relu).toEqual({
+      name: 'relu',
+      include_regex: ['relu_\\d+$'],
+      tensor_names: ['relu_1'],
+      reduction_config: { save_raw_tensor: false, reductions: 'abs_max', save_shape: false },
+      save_config: Object.fromEntries(
+        ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL'].map(mode => [
+          mode,
+          { save_interval: 2, save_steps: [], start_step: 0, end_step: null },
+        ]),
+      ),
+      save_histogram: true,
+    })
+  })
+
+  it('are told when their names or patterns are wrong', async () => {
+    await expect(createWriter(place(), { includeCollections: ['wieghts'] })).rejects.toThrow(
+      /expected a collection of all, default, weights.*got "wieghts"/,
+    )
+    await expect(createWriter(place(), { includeRegex: ['('] })).rejects.toThrow(UsageError)
+    await expect(createWriter(place(), { collections: { a: { inculdeRegex: [] } as never } })).rejects.toThrow(
+      /inculdeRegex.*did you mean/,
+    )
+    await expect(createWriter(place(), { reductionConfig: { reductions: ['median' as never] } })).rejects.toThrow(
+      /reductions/,
+    )
+  })
+})
+
+describe('workers', () => {
+  it('write one trial together, each its part once', async () => {
+    const path = place()
+    const tries = await Promise.allSettled(
+      Array.from({ length: 8 }, () => createWriter(path, { ...EVERY, numWorkers: 2 })),
+    )
+    const first = tries.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+    expect(first.length).toBe(1)
+    for (const one of tries)
+      if (one.status === 'rejected') expect(one.reason.message).toMatch(/expected no part of worker_0 yet, got one/)
+    const second = await createWriter(path, { ...EVERY, numWorkers: 2, worker: '/replica:0/task:1' })
+    for (const writer of [first[0]!, second]) {
+      await writer.step()
+      await writer.save('x', 1)
+    }
+    await first[0]!.close()
+    await second.close()
+    const trial = await createTrial(path)
+    expect(trial.steps()).toEqual([0])
+    expect([...trial.tensor('x').workers(0)].sort()).toEqual(['/replica:0/task:1', 'worker_0'])
+    await expectSound(path)
+  })
+})
+
+describe('what goes wrong', () => {
+  it('is said, with what was expected', async () => {
+    const writer = await createWriter(place(), EVERY)
+    expect(() => writer.save('x', 1)).toThrow(/expected a call of writer.step\(\)/)
+    await writer.step()
+    expect(() => writer.save('', 1)).toThrow(/name of a tensor/)
+    expect(() => writer.save('\ud800', 1)).toThrow(/name of a tensor/)
+    expect(() => writer.save('ragged', [[1, 2], [3]])).toThrow(
+      /expected arrays of 2 elements at depth 1, as the first, got one of 1/,
+    )
+    expect(() => writer.save('mixed', [1, 'a'])).toThrow(/elements of one type, got number and string/)
+    expect(() => writer.save('nothing', null as never)).toThrow(UsageError)
+    expect(() => writer.save('shape', Float32Array.of(1, 2, 3), { shape: [2] })).toThrow(/2 elements, as the shape/)
+    expect(() => writer.save('odd', [0.5], { dtype: 'int32' })).toThrow(/whole numbers for int32, got 0.5/)
+    await writer.save('x', 1)
+    expect(() => writer.save('x', 2)).toThrow(/x: expected one value a step/)
+    await writer.close()
+    await writer.close()
+    expect(() => writer.save('y', 1)).toThrow(/was closed/)
+    await expect(writer.step()).rejects.toThrow(/was closed/)
+  })
+
+  it('a store that fails ends the training, or only the saving', async () => {
+    const broken = async (options: WriterOptions) => {
+      const path = place()
+      const writer = await createWriter(path, { ...EVERY, ...options })
+      // Where the events would lie is a file.
+      writeFileSync(join(path, 'events'), '')
+      await writer.step()
+      await writer.save('x', Float32Array.of(3, 4)).catch(() => {})
+      return { path, writer }
+    }
+    const { writer } = await broken({})
+    const goOn = async () => {
+      for (let i = 0; i < 3; i++) await writer.step()
+      await writer.close()
+    }
+    await expect(goOn()).rejects.toThrow(/cannot write .*events/)
+    const stopped = await broken({ whenFailing: 'stop' })
+    for (let i = 0; i < 3; i++) {
+      await stopped.writer.step()
+      await stopped.writer.save('x', 1)
+    }
+    expect(stopped.writer.shouldSave('x')).toBe(false)
+    expect(stopped.writer.failure?.message).toMatch(/cannot write .*events/)
+    await stopped.writer.close()
+    expect(readdirSync(stopped.path)).toContain('training_job_end.ts')
+  })
+})
+
+describe.runIf(process.platform !== 'win32')('a store that is slower than the training', () => {
+  /** A writer whose first step is only written once somebody reads a pipe. */
+  const stalled = async (options: WriterOptions) => {
+    const path = place()
+    const writer = await createWriter(path, { ...EVERY, ...options })
+    const file = join(path, 'events/000000000000/000000000000_worker_0.tfevents')
+    mkdirSync(dirname(file), { recursive: true })
+    execFileSync('mkfifo', [file])
+    for (let i = 0; i < 2; i++) {
+      await writer.step()
+      await writer.save('x', i)
+    }
+    return { path, writer, release: () => readFile(file) }
+  }
+
+  it('is waited for', async () => {
+    const { writer, release } = await stalled({})
+    const step = writer.step()
+    const soon = new Promise(resolve => setTimeout(resolve, 50, 'still waiting'))
+    expect(await Promise.race([step, soon])).toBe('still waiting')
+    const read = release()
+    expect(await step).toBe(2)
+    await read
+    await writer.close()
+  })
+
+  it('makes it drop steps, if it is told so, and say which', async () => {
+    const { path, writer, release } = await stalled({ whenSlow: 'drop' })
+    for (let i = 2; i < 5; i++) {
+      expect(await writer.step()).toBe(i)
+      expect(writer.shouldSave('x')).toBe(false)
+      await writer.save('x', i)
+      await writer.saveScalar('y', i)
+    }
+    expect(writer.droppedSteps).toEqual([2, 3, 4])
+    await release()
+    while (!existsSync(join(path, 'index/000000000/000000000001_worker_0.json'))) {
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(await writer.step()).toBe(5)
+    await writer.save('x', 5)
+    await writer.close()
+    expect(writer.droppedSteps).toEqual([2, 3, 4])
+    expect((await createTrial(path)).tensor('x').steps()).toEqual([0, 1, 5])
+  })
+})

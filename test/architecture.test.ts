@@ -60,8 +60,8 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^@duckdb\//, /^cli\/sql\/database\.ts$/],
   [/^(bullmq|ioredis)$/, /^cli\/fleet\/queue\.ts$/],
   [/^tinybench$/, /^cli\/bench\//],
-  // The environment names proxies, to libraries as to commands.
-  [/^node:process$/, /^cli\/|^store\/s3\/proxy\.ts$/],
+  // The environment names proxies, to libraries as to commands, and where SageMaker reads metrics.
+  [/^node:process$/, /^cli\/|^store\/s3\/proxy\.ts$|^write\/sagemaker\.ts$/],
   [/^node:(tty|readline)/, /^cli\//],
 ]
 

@@ -95,6 +95,9 @@ const SCALARS: ReadonlySet<string> = new Set([
   'average_shap',
   'scalars',
 ])
+const METRICS = 'sm_metrics'
+/** What SageMaker shows of a job: the means of their tensors. */
+const OF_SAGEMAKER: ReadonlySet<string> = new Set(['losses', 'metrics', METRICS])
 /** They exist only while a model is trained. */
 const OF_TRAINING: ReadonlySet<string> = new Set(['gradients', 'optimizer_variables'])
 export const SCALAR_PREFIX = 'scalar/'
@@ -179,6 +182,14 @@ export class SavedCollections {
     return fresh.length > 0
   }
 
+  /** Makes a scalar a member of `sm_metrics`. @returns whether the collections file has to say so */
+  noteMetric(tensor: string): boolean {
+    const { tensorNames } = this.#collections.get(METRICS) ?? this.#add(METRICS, {}, undefined, true)
+    const isNew = !tensorNames.has(tensor)
+    tensorNames.add(tensor)
+    return isNew
+  }
+
   #saving(tensor: string, named: readonly string[], at: Moment | null): readonly Collection[] {
     const collections = new Set(this.#matching(tensor))
     for (const name of named) {
@@ -208,13 +219,14 @@ export class SavedCollections {
   #add(name: string, given: CollectionOptions, own: readonly string[] = [], isIncluded = false): Collection {
     const { includeRegex = [], tensorNames = [], saveConfig, reductionConfig, saveHistogram = true } = given
     const isScalar = SCALARS.has(name)
+    const ofTensors = reductionConfig === undefined ? this.#saved : savedOf(reductionConfig)
     const collection: Collection = {
       name,
       includeRegex,
       patterns: includeRegex.map(source => (own.includes(source) ? compileOwnPattern(source) : compilePattern(source))),
       tensorNames: new Set(tensorNames),
       saveConfigs: saveConfig === undefined ? this.#saveConfigs : saveConfigsOf(saveConfig, this.#saveConfigs),
-      saved: isScalar ? savedOf() : reductionConfig === undefined ? this.#saved : savedOf(reductionConfig),
+      saved: isScalar ? savedOf({}, OF_SAGEMAKER.has(name)) : ofTensors,
       saveHistogram: saveHistogram && !isScalar,
       isIncluded,
     }

@@ -42,6 +42,11 @@ export interface SaveOptions extends ElementOptions {
 export interface ScalarOptions {
   /** When it was measured, in seconds since 1970. Default: now. */
   readonly timestamp?: number
+  /**
+   * Whether it is a metric of the training job: a member of the collection `sm_metrics`, and in a job of SageMaker a metric there, as
+   * `scalar/NAME_MODE`. Default: false.
+   */
+  readonly sagemakerMetric?: boolean
 }
 
 export interface RecordOptions {
@@ -82,7 +87,7 @@ export const SAVE_OPTIONS = optionsOf<SaveOptions>({
   originalName: kinds.text,
 })
 
-export const SCALAR_OPTIONS = optionsOf<ScalarOptions>({ timestamp: NUMBER })
+export const SCALAR_OPTIONS = optionsOf<ScalarOptions>({ timestamp: NUMBER, sagemakerMetric: kinds.flag })
 export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
 
 /** Names are UTF-8 in the file, where a half of a surrogate pair has no place. */

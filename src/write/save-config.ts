@@ -79,15 +79,21 @@ export function savesAt({ saveInterval, saveSteps, startStep, endStep }: SaveCon
 /** What is to be saved, and the reductions as they are called here. */
 export interface Saved extends ReductionConfig {
   readonly names: readonly ReductionName[]
+  /** Whether its mean is a metric of the training job. */
+  readonly isMetric: boolean
 }
 
-export function savedOf({ reductions = [], saveRawTensor, saveShape = false }: ReductionConfigOptions = {}): Saved {
+export function savedOf(
+  { reductions = [], saveRawTensor, saveShape = false }: ReductionConfigOptions = {},
+  isMetric = false,
+): Saved {
   const names = reductions.map(name => reductionNamed(name)!)
   return {
     saveRawTensor: saveRawTensor ?? reductions.length === 0,
     saveShape,
     reductions: names.map(name => (/l[12]$/.test(name) ? `${name}_norm` : name)),
     names,
+    isMetric,
   }
 }
 

@@ -105,7 +105,8 @@ export class StepFiles {
   }
 }
 
-function reductionsOf(
+/** Those of its elements that are numbers. */
+export function reductionsOf(
   taken: Extract<TakenValue, { readonly bytes: Uint8Array }>,
   names: readonly ReductionName[],
 ): readonly (readonly [ReductionName, number])[] {

@@ -17,8 +17,9 @@ import {
   WRITER_OPTIONS,
   type WriterOptions,
 } from './options.js'
+import { checkMetricTime, SageMakerMetrics } from './sagemaker.js'
 import type { Saved } from './save-config.js'
-import { StepFiles } from './step-files.js'
+import { reductionsOf, StepFiles } from './step-files.js'
 import { type SavableValue, type TakenValue, takenValue } from './values.js'
 
 const DEFAULT_QUEUE_BYTES = 64 << 20
@@ -57,10 +58,12 @@ export class TrialWriter {
   readonly #seen = new Set<number>()
   readonly #modeSteps = new Map<Mode, number>()
   readonly #dropped: number[] = []
+  readonly #metrics = SageMakerMetrics.ofJob()
   /** For `fsync: 'end'`. */
   readonly #written: string[] = []
   #mode: Mode = 'GLOBAL'
   #step: number
+  #at: Moment = { mode: 'GLOBAL', modeStep: 0 }
   /** The files of the step under way; null: there is none, or it is not saved. */
   #files: StepFiles | null = null
   #names = new Set<string>()
@@ -154,17 +157,21 @@ export class TrialWriter {
    * @throws UsageError
    */
   saveScalar(name: string, value: number, options?: ScalarOptions): Promise<void> {
-    const { timestamp } = checkOptions('writer.saveScalar', SCALAR_OPTIONS, options)
+    const asked = checkOptions('writer.saveScalar', SCALAR_OPTIONS, options)
+    const { timestamp: wallTime = Date.now() / 1000, sagemakerMetric = false } = asked
     this.#expectStep('writer.saveScalar')
     if (typeof value !== 'number') {
       throw new UsageError(`writer.saveScalar: expected a number, got ${shown(value)}`, { call: 'writer.saveScalar' })
     }
-    const files = this.#files
-    if (files === null || this.#failure !== null) return Promise.resolve()
+    if (sagemakerMetric) checkMetricTime(wallTime)
     const tag = `${SCALAR_PREFIX}${name}`
     this.#expectNew(tag)
+    // It does not go where the trial goes.
+    if (sagemakerMetric) this.#metrics?.add(tag, value, wallTime, this.#at)
+    const files = this.#files
+    if (files === null || this.#failure !== null) return Promise.resolve()
+    if (sagemakerMetric) this.#hasNews = this.#collections.noteMetric(tag) || this.#hasNews
     const bytes = new Uint8Array(Float64Array.of(value).buffer)
-    const wallTime = timestamp ?? Date.now() / 1000
     return this.#guarded(files.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } }))
   }
 
@@ -220,6 +227,7 @@ export class TrialWriter {
   // ---------------------------------------------------------------------------------------------------- Steps
 
   async #begin(at: Moment): Promise<void> {
+    this.#at = at
     this.#seen.add(this.#step)
     this.#names = new Set()
     if (this.#finishing.length > MOST_FINISHING) {
@@ -238,6 +246,7 @@ export class TrialWriter {
   /** Ends the step under way. What is left of it is written while the training goes on. */
   async #finish(): Promise<void> {
     await this.#saving
+    await this.#metrics?.flush().catch(error => this.#fail(error))
     this.#expectNoFailure()
     const files = this.#files
     this.#files = null
@@ -268,10 +277,18 @@ export class TrialWriter {
     { originalName = name, collection: _, ...options }: SaveOptions,
     saved: readonly Saved[],
   ): Promise<void> {
-    const write = (taken: TakenValue): Promise<void> => files.addTensor(name, originalName, taken, saved)
+    const write = (taken: TakenValue): Promise<void> => {
+      if (saved.some(({ isMetric }) => isMetric)) this.#addMetric(name, taken, files.at)
+      return files.addTensor(name, originalName, taken, saved)
+    }
     const taken = takenValue('writer.save', value, options)
     // What has come already is taken over before this returns, unless the elements of another are still to come.
     return this.#guarded(taken instanceof Promise ? taken.then(write) : write(taken))
+  }
+
+  #addMetric(name: string, taken: TakenValue, at: Moment): void {
+    if (this.#metrics === null || !('bytes' in taken) || taken.count === 0) return
+    for (const [, mean] of reductionsOf(taken, ['mean'])) this.#metrics.add(name, mean, Date.now() / 1000, at)
   }
 
   /** Notes what is under way, and keeps what it fails with for the next call. */

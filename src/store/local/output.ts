@@ -11,7 +11,7 @@ import { StoreError, UsageError } from '../../errors.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { isInside } from './local-store.js'
 
-const { chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+const { appendFile, chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
 /** A name for what is to have this path once it is whole: hidden, in the same directory, as long as a name can be. */
 function temporaryPath(path: string): string {
@@ -327,6 +327,14 @@ async function syncFile(path: string): Promise<void> {
   } finally {
     await handle.close()
   }
+}
+
+/** Adds to the end of a file, which may not be there yet; nor its directory. @throws StoreError */
+export async function appendToFile(path: string, text: string): Promise<void> {
+  await written(path, async () => {
+    await mkdir(dirname(path), { recursive: true })
+    await appendFile(path, text)
+  })
 }
 
 /** @throws StoreError */

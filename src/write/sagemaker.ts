@@ -1,0 +1,51 @@
+/**
+ * Metrics of a job of SageMaker, which reads them from files in a directory that it names: as lines of JSON, in the form that
+ * `smexperiments`, and by it smdebug, writes.
+ */
+
+import { join } from 'node:path'
+import { env, pid } from 'node:process'
+import { UsageError } from '../errors.js'
+import { appendToFile } from '../store/local/output.js'
+import type { Moment } from './collections.js'
+
+/** SageMaker takes no others: two weeks back, two hours ahead. */
+const [OLDEST_SECONDS, NEWEST_SECONDS] = [14 * 24 * 3600, 2 * 3600]
+
+export class SageMakerMetrics {
+  readonly #path: string
+  #lines: string[] = []
+
+  private constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Null outside of a job. */
+  static ofJob(): SageMakerMetrics | null {
+    const directory = env.SAGEMAKER_METRICS_DIRECTORY
+    return directory ? new SageMakerMetrics(join(directory, `${pid}.json`)) : null
+  }
+
+  /** Takes a metric. One that is not finite is left out: neither JSON nor SageMaker has such numbers. */
+  add(name: string, value: number, timestamp: number, { mode, modeStep }: Moment): void {
+    if (!Number.isFinite(value)) return
+    const metric = { MetricName: `${name}_${mode}`, Value: value, Timestamp: timestamp, IterationNumber: modeStep }
+    this.#lines.push(`${JSON.stringify(metric)}\n`)
+  }
+
+  /** Writes what was taken. @throws StoreError */
+  async flush(): Promise<void> {
+    if (this.#lines.length === 0) return
+    const text = this.#lines.join('')
+    this.#lines = []
+    await appendToFile(this.#path, text)
+  }
+}
+
+/** @throws UsageError for a time that SageMaker does not take */
+export function checkMetricTime(timestamp: number): void {
+  const now = Date.now() / 1000
+  if (timestamp >= now - OLDEST_SECONDS && timestamp <= now + NEWEST_SECONDS) return
+  const expected = 'a time between two weeks ago and in two hours, as SageMaker takes it'
+  throw new UsageError(`writer.saveScalar, timestamp: expected ${expected}, got ${timestamp}`, { timestamp })
+}

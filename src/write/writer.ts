@@ -1,11 +1,12 @@
 /** A trial, written while a model is trained: what smdebug's hook writes, in its words. */
 
-import { StoreError, TrialscanError, UsageError } from '../errors.js'
-import { collectionsFilePath, END_MARKERS } from '../format/paths.js'
+import { type TrialscanError, UsageError } from '../errors.js'
+import { collectionsFilePath } from '../format/paths.js'
 import { checkOptions, shown } from '../options.js'
 import { Destination } from '../store/destination.js'
 import type { Mode, Worker } from '../types.js'
 import { COLLECTION, type Moment, SavedCollections, SCALAR_PREFIX } from './collections.js'
+import { EndedSteps } from './ended-steps.js'
 import {
   isName,
   RECORD_OPTIONS,
@@ -23,8 +24,6 @@ import { reductionsOf, StepFiles } from './step-files.js'
 import { type SavableValue, type TakenValue, takenValue } from './values.js'
 
 const DEFAULT_QUEUE_BYTES = 64 << 20
-/** Steps that are written while the training goes on. */
-const MOST_FINISHING = 1
 
 /**
  * Begins a trial, or a worker's part of one.
@@ -59,8 +58,7 @@ export class TrialWriter {
   readonly #modeSteps = new Map<Mode, number>()
   readonly #dropped: number[] = []
   readonly #metrics = SageMakerMetrics.ofJob()
-  /** For `fsync: 'end'`. */
-  readonly #written: string[] = []
+  readonly #ended: EndedSteps
   #mode: Mode = 'GLOBAL'
   #step: number
   #at: Moment = { mode: 'GLOBAL', modeStep: 0 }
@@ -69,10 +67,7 @@ export class TrialWriter {
   #names = new Set<string>()
   /** Saves under way, in their order. */
   #saving: Promise<void> = Promise.resolve()
-  /** Steps that have ended and are being written, the eldest first. */
-  readonly #finishing: Promise<void>[] = []
   #hasNews = false
-  #failure: TrialscanError | null = null
   #isClosed = false
 
   /** @internal */
@@ -81,6 +76,7 @@ export class TrialWriter {
     this.#destination = destination
     this.#collections = collections
     this.#options = options
+    this.#ended = new EndedSteps(destination, collections, options)
     this.#step = (options.startStep ?? 0) - 1
   }
 
@@ -101,7 +97,7 @@ export class TrialWriter {
 
   /** Why nothing is saved any more, with `whenFailing: 'stop'`; null: nothing has failed. */
   get failure(): TrialscanError | null {
-    return this.#failure
+    return this.#ended.failure
   }
 
   /** The mode of the steps to come. */
@@ -129,7 +125,7 @@ export class TrialWriter {
   /** Whether `save` would save a tensor now. */
   shouldSave(name: string, options?: Pick<SaveOptions, 'collection'>): boolean {
     const { collection } = checkOptions('writer.shouldSave', SAVE_OPTIONS, options)
-    if (this.#files === null || this.#failure !== null) return false
+    if (this.#files === null || this.failure !== null) return false
     return this.#collections.savedOf(name, listOf(collection), this.#files.at).length > 0
   }
 
@@ -143,7 +139,7 @@ export class TrialWriter {
     const asked = checkOptions('writer.save', SAVE_OPTIONS, options)
     this.#expectStep('writer.save')
     const files = this.#files
-    if (files === null || this.#failure !== null) return Promise.resolve()
+    if (files === null || this.failure !== null) return Promise.resolve()
     const named = listOf(asked.collection)
     const saved = this.#collections.savedOf(name, named, files.at)
     if (saved.length === 0) return Promise.resolve()
@@ -169,7 +165,7 @@ export class TrialWriter {
     // It does not go where the trial goes.
     if (sagemakerMetric) this.#metrics?.add(tag, value, wallTime, this.#at)
     const files = this.#files
-    if (files === null || this.#failure !== null) return Promise.resolve()
+    if (files === null || this.failure !== null) return Promise.resolve()
     if (sagemakerMetric) this.#hasNews = this.#collections.noteMetric(tag) || this.#hasNews
     const bytes = new Uint8Array(Float64Array.of(value).buffer)
     return this.#guarded(files.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } }))
@@ -210,11 +206,7 @@ export class TrialWriter {
     this.#isClosed = true
     try {
       await this.#finish()
-      await this.#finishing.at(-1)
-      this.#expectNoFailure()
-      if (this.#options.fsync === 'end') await this.#destination.makeDurable(this.#written)
-      await this.#destination.replace(END_MARKERS[0]!, '').catch(error => this.#fail(error))
-      this.#expectNoFailure()
+      await this.#ended.end()
     } finally {
       await this.#destination.close()
     }
@@ -230,14 +222,15 @@ export class TrialWriter {
     this.#at = at
     this.#seen.add(this.#step)
     this.#names = new Set()
-    if (this.#finishing.length > MOST_FINISHING) {
+    const { room } = this.#ended
+    if (room !== null) {
       if (this.#options.whenSlow === 'drop') {
         this.#dropped.push(this.#step)
         return
       }
-      await this.#finishing[0]
+      await room
     }
-    this.#expectNoFailure()
+    this.#ended.expectNoFailure()
     const { checksums = false, fsync = false, queueByteLength = DEFAULT_QUEUE_BYTES } = this.#options
     const how = { worker: this.worker, checksums, isDurable: fsync === 'step', queueByteLength }
     this.#files = new StepFiles(this.#destination, { step: this.#step, ...at }, how)
@@ -246,28 +239,13 @@ export class TrialWriter {
   /** Ends the step under way. What is left of it is written while the training goes on. */
   async #finish(): Promise<void> {
     await this.#saving
-    await this.#metrics?.flush().catch(error => this.#fail(error))
-    this.#expectNoFailure()
+    await this.#metrics?.flush().catch(error => this.#ended.fail(error))
+    this.#ended.expectNoFailure()
     const files = this.#files
     this.#files = null
     if (files === null || files.isEmpty) return
-    const before = this.#finishing.at(-1)
-    const [hasNews, numWorkers] = [this.#hasNews, this.#options.numWorkers ?? 1]
+    this.#ended.add(files, this.#hasNews)
     this.#hasNews = false
-    const write = async (): Promise<void> => {
-      await before
-      if (this.#failure !== null) return
-      // Readers that see a step know what belongs to what.
-      if (hasNews) await this.#destination.replace(collectionsFilePath(this.worker), this.#collections.text(numWorkers))
-      const paths = await files.finish()
-      if (this.#options.fsync === 'end') this.#written.push(...paths)
-    }
-    const finishing = write()
-      .catch(error => this.#fail(error))
-      .finally(() => {
-        this.#finishing.shift()
-      })
-    this.#finishing.push(finishing)
   }
 
   #add(
@@ -293,23 +271,12 @@ export class TrialWriter {
 
   /** Notes what is under way, and keeps what it fails with for the next call. */
   #guarded(work: Promise<void>): Promise<void> {
-    const done = work.catch(error => this.#fail(error))
+    const done = work.catch(error => this.#ended.fail(error))
     this.#saving = Promise.all([this.#saving, done]).then(() => {})
-    return done.then(() => this.#expectNoFailure())
+    return done.then(() => this.#ended.expectNoFailure())
   }
 
-  // ---------------------------------------------------------------------------------------------------- Failures
-
-  #fail(error: unknown): void {
-    if (!(error instanceof TrialscanError)) throw error
-    this.#failure ??= error
-  }
-
-  #expectNoFailure(): void {
-    if (this.#failure === null) return
-    if (this.#options.whenFailing === 'stop' && this.#failure instanceof StoreError) return
-    throw this.#failure
-  }
+  // ---------------------------------------------------------------------------------------------------- Misuse
 
   #expectOpen(call: string): void {
     if (this.#isClosed)

@@ -1,0 +1,84 @@
+/** Steps that have ended: written in their order while the training goes on, and what came of it. */
+
+import { StoreError, TrialscanError } from '../errors.js'
+import { collectionsFilePath, END_MARKERS } from '../format/paths.js'
+import type { Destination } from '../store/destination.js'
+import type { SavedCollections } from './collections.js'
+import type { WriterOptions } from './options.js'
+import type { StepFiles } from './step-files.js'
+
+/** Steps that are written while the training goes on. */
+const MOST_WRITING = 1
+
+export class EndedSteps {
+  readonly #destination: Destination
+  readonly #collections: SavedCollections
+  readonly #options: WriterOptions
+  readonly #collectionsFile: string
+  /** The eldest first. */
+  readonly #writing: Promise<void>[] = []
+  /** For `fsync: 'end'`. */
+  readonly #written: string[] = []
+  #failure: TrialscanError | null = null
+
+  constructor(destination: Destination, collections: SavedCollections, options: WriterOptions) {
+    this.#destination = destination
+    this.#collections = collections
+    this.#options = options
+    this.#collectionsFile = collectionsFilePath(options.worker ?? 'worker_0')
+  }
+
+  /** What has failed first: nothing is written any more. */
+  get failure(): TrialscanError | null {
+    return this.#failure
+  }
+
+  /** Resolved when one of them is written; null: another step can begin. */
+  get room(): Promise<void> | null {
+    return this.#writing.length > MOST_WRITING ? this.#writing[0]! : null
+  }
+
+  /** @param hasNews whether the collections file must be written anew before it */
+  add(files: StepFiles, hasNews: boolean): void {
+    const writing = this.#write(files, hasNews, this.#writing.at(-1))
+      .catch(error => this.fail(error))
+      .finally(() => {
+        this.#writing.shift()
+      })
+    this.#writing.push(writing)
+  }
+
+  /** Writes what is left, and that there will be no more. @throws StoreError */
+  async end(): Promise<void> {
+    await this.#writing.at(-1)
+    this.expectNoFailure()
+    if (this.#options.fsync === 'end') await this.#destination.makeDurable(this.#written)
+    await this.#destination.replace(END_MARKERS[0]!, '').catch(error => this.fail(error))
+    this.expectNoFailure()
+  }
+
+  /** Keeps what something has failed with for the next call. @throws what is a fault of ours */
+  fail(error: unknown): void {
+    if (!(error instanceof TrialscanError)) throw error
+    this.#failure ??= error
+  }
+
+  /** @throws what has failed, unless the training is to go on */
+  expectNoFailure(): void {
+    if (this.#failure === null) return
+    if (this.#options.whenFailing === 'stop' && this.#failure instanceof StoreError) return
+    throw this.#failure
+  }
+
+  async #write(files: StepFiles, hasNews: boolean, before: Promise<void> | undefined): Promise<void> {
+    await before
+    if (this.#failure !== null) return
+    // Readers that see a step know what belongs to what.
+    if (hasNews) {
+      const text = this.#collections.text(this.#options.numWorkers ?? 1)
+      await this.#destination.replace(this.#collectionsFile, text)
+    }
+    const paths = await files.finish()
+    if (this.#options.fsync === 'end') this.#written.push(...paths)
+  }
+}

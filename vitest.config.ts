@@ -7,7 +7,7 @@ const LONG = 'test/**/*.long.test.ts'
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
   'test/{background,deploy,examples,fixtures,large,modes-apart,same-answers,walk}.test.ts',
-  'test/cli/{dump,formats,picture,report,sql,steps,summary,top,trials}.test.ts',
+  'test/cli/{bench,dump,formats,picture,report,sql,steps,summary,top,trials}.test.ts',
   'test/diff/noise.test.ts',
   'test/fleet/**/*.test.ts',
   'test/kernels/{array-engine,compare}.test.ts',
@@ -15,8 +15,9 @@ const THOROUGH = [
   'test/rule/choice.test.ts',
   'test/store/s3-faults.test.ts',
   'test/verify/behind-damage.test.ts',
-  'test/view/page.test.ts',
-  'test/serve/page.test.ts',
+  'test/{serve,view}/page.test.ts',
+  'test/table/table.test.ts',
+  'test/view/report.test.ts',
   'test/web/{bundlers,chromium}.test.ts',
   'test/write/crash.test.ts',
 ]

@@ -130,7 +130,7 @@ describe.each(whenLong)('the package', () => {
     ].map(name => `dist/bundle/${name}`)
     const browser = paths.filter(path => path.startsWith('dist/browser/'))
     expect(paths).toEqual([...written, ...built, ...others, ...browser, 'build/release.wasm'].sort())
-    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.js']))
+    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.cjs']))
     const pages = ['index.js', 'inline.js', 'worker.js', 'trialscan.wasm', 'LICENSES.txt'].map(
       name => `dist/browser/${name}`,
     )
@@ -150,7 +150,7 @@ describe.each(whenLong)('the package', () => {
     for (const path of found) {
       const text = readFileSync(join(installed, path), 'utf8')
       // Also by URL: the file of a thread.
-      for (const [, target] of text.matchAll(/(?:from|import|import\(|URL\()\s*["'](\.{1,2}\/[^"']+)["']/g)) {
+      for (const [, target] of text.matchAll(/(?:from|import|import\(|require\(|URL\()\s*["'](\.{1,2}\/[^"']+)["']/g)) {
         const place = posix.join(posix.dirname(path), target!)
         if (place.startsWith('dist/')) found.add(place)
       }

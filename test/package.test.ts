@@ -125,6 +125,7 @@ describe.each(whenLong)('the package', () => {
       'kernels.d.cts',
       'types.d.ts',
       'types2.d.ts',
+      'types3.d.ts',
       'web.d.ts',
       'LICENSES.txt',
     ].map(name => `dist/bundle/${name}`)

@@ -20,13 +20,13 @@ const COLLECTIONS: readonly (readonly [string, Kind])[] = [
 const NAMES: readonly (readonly [RegExp, Kind])[] = [
   // What smdebug saves of XGBoost.
   [/^(hyperparameters|feature_importance|average_shap|full_shap|trees?)\b/, 'other'],
-  [/^gradients?\/|\/gradients?\/|Grad\b/i, 'gradients'],
-  [/_input(_\d+)?$/i, 'inputs'],
+  [/^grad(ient)?s?[/._]|\/gradients?\/|Grad\b|\.grad$/i, 'gradients'],
+  [/[_/.]inputs?([_:]\d+)?$/i, 'inputs'],
   [/loss(?!.*_input)/i, 'losses'],
   [/acc(uracy)?\b|error$|auc|logloss|rmse|^eval_|metric/i, 'metrics'],
   [/bias(:\d+)?$|beta(:\d+)?$/i, 'biases'],
   [/weights?(:\d+)?$|kernel(:\d+)?$|gamma(:\d+)?$/i, 'weights'],
-  [/_output(_\d+)?$|relu|sigmoid|softmax|tanh|activation/i, 'outputs'],
+  [/[_/.]outputs?([_:]\d+)?$|relu|sigmoid|softmax|tanh|activation/i, 'outputs'],
 ]
 
 export function kindsOf(trial: Trial): (name: string) => Kind {

@@ -25,6 +25,8 @@ export interface NonFiniteRecord extends RecordPlaceInTime {
   readonly class: NonFiniteClass
   /** The tensor that it has them from; null: none that was saved. */
   readonly from: string | null
+  /** The worker that it has them from, which may be another; null: none. */
+  readonly fromWorker: Worker | null
   /** How many elements are NaN, and how many infinite; null where only reductions were saved. */
   readonly nan: number | null
   readonly infinite: number | null

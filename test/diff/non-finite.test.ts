@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { isOfLayer, roleOf } from '#dist/diff/non-finite/roles.js'
+import { isGradientOf, layersOf, roleOf } from '#dist/diff/non-finite/roles.js'
 import { createTrial, type NonFiniteTrace, type Trial, traceNonFinite } from '#dist/index.js'
 import { type StepTensor, TrialWriter } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
@@ -256,24 +256,125 @@ describe('what follows', () => {
   })
 })
 
+describe('several workers', () => {
+  const gradient = 'gradient/Net_fc1.weight'
+  const at = (worker: number, step: number, tensor: string): Spoilt => ({
+    worker,
+    step,
+    tensor,
+    element: SHAPES[tensor]!.map(() => 0),
+    value: Number.NaN,
+  })
+
+  it('have it from each other where they add up gradients', async () => {
+    const spoilt = [at(1, 2, 'fc1_output_0'), ...[0, 1, 2].map(worker => at(worker, 2, gradient))]
+    const { later } = await traced({ spoilt, workers: 3 })
+    expect(later.map(({ worker, class: own, from, fromWorker }) => [worker, own, from, fromWorker])).toEqual([
+      ['worker_0', 'propagator', gradient, 'worker_1'],
+      ['worker_1', 'propagator', 'fc1_output_0', 'worker_1'],
+      ['worker_2', 'propagator', gradient, 'worker_1'],
+    ])
+  })
+
+  it('have it from the gradient of another, which was saved before', async () => {
+    const spoilt = [at(1, 2, gradient), at(0, 3, 'Net_fc1.weight'), at(0, 3, 'CrossEntropyLoss_output_0')]
+    const path = write({ spoilt, workers: 2 })
+    const { stdout } = await trialscan('nan', path, '--format', 'jsonl')
+    const [first, weight] = stdout.split('\n').map(line => JSON.parse(line || 'null'))
+    expect(first.origin).toMatchObject({ tensor: gradient, worker: 'worker_1', step: 2 })
+    expect(weight).toMatchObject({ worker: 'worker_0', class: 'propagator', from: gradient, from_worker: 'worker_1' })
+  })
+})
+
+describe('other hooks', () => {
+  /** @returns the class of each tensor, and what it is from */
+  async function tracedOf(tensors: readonly StepTensor[]) {
+    const path = join(scratch, String(count++))
+    const writer = new TrialWriter(path)
+    writer.step({ step: 0, tensors })
+    writer.end()
+    const trial = await createTrial(path, { refresh: 'manual' })
+    trials.push(trial)
+    return traceNonFinite(trial)
+  }
+  const [good, bad] = [
+    [1, 2],
+    [1, Number.NaN],
+  ]
+  const tensor = (name: string, values: readonly number[]): StepTensor => ({ name, shape: [2], values })
+
+  it('of MXNet: parameters belong to layers by their ends', async () => {
+    const trace = await tracedOf([
+      tensor('conv0_weight', bad!),
+      tensor('conv0_input_0', good!),
+      tensor('conv0_output_0', bad!),
+      tensor('conv0_relu_output_0', bad!),
+    ])
+    expect(classes(trace)).toEqual({
+      conv0_output_0: ['propagator', 'conv0_weight'],
+      conv0_relu_output_0: ['propagator', 'conv0_output_0'],
+    })
+  })
+
+  it('of Keras: losses come from outputs, and gradients from losses', async () => {
+    const trace = await tracedOf([
+      tensor('dense/outputs', bad!),
+      tensor('loss', bad!),
+      tensor('gradients/dense/kernelGrad', bad!),
+    ])
+    expect(trace.chain.map(({ tensor }) => tensor)).toEqual(['dense/outputs', 'loss'])
+    expect(classes(trace)).toEqual({
+      loss: ['propagator', 'dense/outputs'],
+      'gradients/dense/kernelGrad': ['propagator', 'loss'],
+    })
+    expect(isGradientOf('dense/kernel', 'dense/weights/dense/kernel:0')).toBe(true)
+    const other = await tracedOf([tensor('dense/outputs', good!), tensor('loss', bad!), tensor('grad/w', bad!)])
+    expect(other.origin).toMatchObject({ tensor: 'loss', class: 'producer' })
+    expect(classes(other)).toEqual({ 'grad/w': ['propagator', 'loss'] })
+  })
+
+  it('the inputs of a loss alone are no cause', async () => {
+    const trace = await tracedOf([tensor('Net_fc.weight', bad!), tensor('CrossEntropyLoss_input_0', bad!)])
+    expect(classes(trace)).toEqual({ CrossEntropyLoss_input_0: ['propagator', 'Net_fc.weight'] })
+  })
+
+  it('complex numbers have elements, too', async () => {
+    const values = [0, 0, 1, Number.NEGATIVE_INFINITY]
+    const { origin } = await tracedOf([{ name: 'c', dtype: 'complex64', shape: [2], values }])
+    expect(origin).toMatchObject({ element: [1], kind: '-inf' })
+  })
+
+  it.each([
+    ['the spread of a single element is no NaN', { mean: 1, std: Number.NaN }, [1], null],
+    ['nor is it alone', { std: Number.NaN }, [1], null],
+    ['of several it is', { std: Number.NaN }, [2], 'nan'],
+    ['a norm tells where no extreme does', { l2: Number.POSITIVE_INFINITY }, [2], 'inf'],
+    ['extremes tell better', { l2: Number.POSITIVE_INFINITY, max: 1e30 }, [2], null],
+  ])('of reductions: %s', async (_, reductions, savedShape, kind) => {
+    const { origin } = await tracedOf([{ name: 'gradient/w', reductions, savedShape }])
+    expect(origin?.kind ?? null).toBe(kind)
+  })
+})
+
 describe('names', () => {
   it.each([
-    ['conv0_output_0', 'output', 'conv0'],
-    ['CrossEntropyLoss_input_1', 'input', 'CrossEntropyLoss'],
-    ['dense/outputs', 'output', 'dense'],
-    ['gradient/CNN_fc1.weight', 'gradient', 'CNN_fc1.weight'],
-    ['CNN_fc1.weight', 'parameter', 'CNN_fc1.weight'],
-    ['scalar/lr', 'other', 'scalar/lr'],
-  ])('%s is an %s of %s', (name, kind, of) => {
-    expect(roleOf(name, name => /weight/.test(name))).toEqual({ kind, of })
+    ['conv0_output_0', 'outputs', 'output', 'conv0'],
+    ['CrossEntropyLoss_input_1', 'inputs', 'input', 'CrossEntropyLoss'],
+    ['dense/outputs', 'outputs', 'output', 'dense'],
+    ['gradient/CNN_fc1.weight', 'gradients', 'gradient', 'CNN_fc1.weight'],
+    ['fc1.weight.grad', 'gradients', 'gradient', 'fc1.weight'],
+    ['CNN_fc1.weight', 'weights', 'parameter', 'CNN_fc1.weight'],
+    ['total_loss', 'losses', 'loss', 'total_loss'],
+    ['scalar/lr', 'other', 'other', 'scalar/lr'],
+  ] as const)('%s, of %s, is an %s of %s', (name, of, kind, layer) => {
+    expect(roleOf(name, of)).toEqual({ kind, of: layer })
   })
 
   it('of parameters tell their layers', () => {
-    expect(isOfLayer('CNN_fc1.weight', 'fc1')).toBe(true)
-    expect(isOfLayer('Net_block.fc1.weight', 'fc1')).toBe(true)
-    expect(isOfLayer('fc1/kernel:0', 'fc1')).toBe(true)
-    expect(isOfLayer('CNN_fc11.weight', 'fc1')).toBe(false)
-    expect(isOfLayer('CNN_fc1.weight', 'CNN')).toBe(false)
+    expect(layersOf('Net_block.fc1.weight')).toEqual(['Net_block.fc1', 'block.fc1', 'fc1'])
+    expect(layersOf('fc1/kernel:0')).toEqual(['fc1'])
+    expect(layersOf('net0_conv0_weight')).toEqual(['net0_conv0', 'conv0'])
+    expect(layersOf('lr')).toEqual([])
   })
 })
 
@@ -304,7 +405,7 @@ describe('trialscan nan', () => {
       /NaN first in fc0_output_0, at step 2 \(TRAIN 2\) of worker_0\n {2}1 NaN of 20 elements, the first at \[0, 0\]\./,
     )
     const csv = await trialscan('nan', path, '--format', 'csv')
-    expect(csv.stdout.split('\n')[1]).toBe('fc0_output_0,2,TRAIN,2,worker_0,producer,,1,0')
+    expect(csv.stdout.split('\n')[1]).toBe('fc0_output_0,2,TRAIN,2,worker_0,producer,,,1,0')
   })
 
   it('says that all is finite, with exit code 0', async () => {

@@ -1,6 +1,6 @@
 /** `trialscan nan`: where NaN and infinities come from. */
 
-import { type CheckLevel, createTrial, type NonFiniteTrace, traceNonFinite } from '../../index.js'
+import { type CheckLevel, createTrial, type NonFiniteRecord, type NonFiniteTrace, traceNonFinite } from '../../index.js'
 import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
@@ -82,25 +82,29 @@ function* jsonLines(
     ...place,
     mode_step: modeStep,
   })
+  const recordOf = ({ fromWorker, ...record }: NonFiniteRecord) => ({
+    ...placed(record),
+    ...(fromWorker !== null && fromWorker !== record.worker && { from_worker: fromWorker }),
+  })
   yield shown({
     origin:
       origin === null
         ? null
-        : (({ class: own, from: _, modeStep, ...rest }) => ({ ...rest, mode_step: modeStep, class: own }))(origin),
+        : (({ class: own, from: _, fromWorker: _w, ...rest }) => ({ ...placed(rest), class: own }))(origin),
     warning: warning && placed(warning),
     chain: chain.map(({ tensor }) => tensor),
     uncertain: isUncertain,
   })
-  for (const record of later) yield shown(placed(record))
+  for (const record of later) yield shown(recordOf(record))
 }
 
 function* csvLines({ origin, later }: NonFiniteTrace, onTerminal: boolean): Generator<string> {
-  yield csvLine(['tensor', 'step', 'mode', 'mode_step', 'worker', 'class', 'from', 'nan', 'infinite'], onTerminal)
-  for (const { tensor, step, mode, modeStep, worker, class: own, from, nan, infinite } of origin
+  yield csvLine(['tensor', 'step', 'mode', 'mode_step', 'worker', 'class', 'from', 'from_worker', 'nan', 'infinite'], onTerminal)
+  for (const { tensor, step, mode, modeStep, worker, class: own, from, fromWorker, nan, infinite } of origin
     ? [origin, ...later]
     : []) {
     yield csvLine(
-      [tensor, step, mode, modeStep, worker, own, from ?? '', nan ?? '', infinite ?? ''].map(String),
+      [tensor, step, mode, modeStep, worker, own, from ?? '', fromWorker ?? '', nan ?? '', infinite ?? ''].map(String),
       onTerminal,
     )
   }

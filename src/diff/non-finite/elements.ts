@@ -13,7 +13,7 @@ export interface FoundElements {
   readonly slices: readonly AffectedSlices[]
 }
 
-/** Null if the value can't be read, or is of complex numbers, whose parts are no elements. */
+/** Null if the value can't be read. */
 export async function elementsAt(
   trial: Trial,
   { tensor, step, worker }: RecordPlaceInTime,
@@ -22,15 +22,19 @@ export async function elementsAt(
     .tensor(tensor)
     .value(step, { worker })
     .catch(() => null)
-  if (value === null || value.dtype === 'string' || value.dtype.startsWith('complex')) return null
+  if (value === null || value.dtype === 'string') return null
   const { shape } = value
   const data = elements(value)
+  // A complex number is its real part, then its imaginary part.
+  const parts = value.dtype.startsWith('complex') ? 2 : 1
+  const size = data.length / parts
   /** Of each axis: how many elements at each index are not finite. */
   const counts = shape.map(length => new Float64Array(length))
   const index = shape.map(() => 0)
   let first: { readonly element: readonly number[]; readonly kind: NonFiniteKind } | null = null
-  for (let i = 0; i < data.length; i++) {
-    const x = data[i]!
+  for (let i = 0; i < size; i++) {
+    const real = data[parts * i]!
+    const x = Number.isFinite(real) ? data[parts * (i + 1) - 1]! : real
     if (!Number.isFinite(x)) {
       first ??= { element: [...index], kind: Number.isNaN(x) ? 'nan' : x > 0 ? 'inf' : '-inf' }
       for (const [axis, at] of index.entries()) counts[axis]![at]!++
@@ -42,7 +46,7 @@ export async function elementsAt(
     const indices = [...count.keys()].filter(at => count[at]! > 0)
     const length = shape[axis]!
     if (indices.length === length) return []
-    const perSlice = data.length / length
+    const perSlice = size / length
     const isWhole = indices.every(at => count[at] === perSlice)
     return [{ axis, length, indices: indices.slice(0, MAX_INDICES), count: indices.length, isWhole }]
   })

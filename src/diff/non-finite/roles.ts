@@ -1,23 +1,53 @@
-/** What computes what, as far as the names that smdebug's hooks give tell: layers, their inputs and outputs, weights and gradients. */
+/** What computes what, as far as names and collections tell: layers, their inputs and outputs, losses, weights and gradients. */
 
-/** The parts of a name that tell what it is. */
+import type { Kind } from '../kinds.js'
+
+/** What a tensor is among those that compute each other. */
 export interface Role {
-  readonly kind: 'input' | 'output' | 'gradient' | 'parameter' | 'other'
-  /** Of inputs and outputs: the layer. Of a gradient: the parameter. */
+  readonly kind: 'input' | 'output' | 'loss' | 'gradient' | 'parameter' | 'other'
+  /** Of inputs and outputs: the layer. Of a gradient: the parameter. Otherwise the tensor itself. */
   readonly of: string
 }
 
-/** @param isParameter whether a tensor is a weight, a bias or another parameter, as collections and names tell */
-export function roleOf(name: string, isParameter: (name: string) => boolean): Role {
-  const gradient = /^gradients?\/(.*)$/.exec(name)
-  if (gradient) return { kind: 'gradient', of: gradient[1]!.replace(/Grad$/, '') }
-  const layer = /^(.*?)[_/](input|output)s?(?:[_:]\d+)*$/.exec(name)
+const GRADIENT = /^grad(ient)?s?[/._](?<of>.*)$/
+const PLACE_OF_LAYER = /^(.*?)[_/.](input|output)s?(?:[_:/.]\d+)*$/
+/** How MXNet's hook ends the names of parameters. PyTorch and Keras have a point or a slash there. */
+const PARAMETER_END = /_(weight|bias|gamma|beta|kernel|running_mean|running_var|moving_mean|moving_variance)(:\d+)?$/
+
+export function roleOf(name: string, kind: Kind): Role {
+  const gradient = GRADIENT.exec(name)?.groups?.of ?? (kind === 'gradients' ? name : null)
+  if (gradient !== null) return { kind: 'gradient', of: gradient.replace(/([./_]grad|Grad)$/, '') }
+  const layer = PLACE_OF_LAYER.exec(name)
   if (layer) return { kind: layer[2] === 'input' ? 'input' : 'output', of: layer[1]! }
-  return isParameter(name) ? { kind: 'parameter', of: name } : { kind: 'other', of: name }
+  switch (kind) {
+    case 'losses':
+      return { kind: 'loss', of: name }
+    case 'outputs':
+      return { kind: 'output', of: name }
+    case 'inputs':
+      return { kind: 'input', of: name }
+    case 'weights':
+    case 'biases':
+      return { kind: 'parameter', of: name }
+    default:
+      return { kind: 'other', of: name }
+  }
 }
 
-/** Whether a parameter belongs to a layer: `CNN_fc1.weight` and `fc1`, `fc1/kernel:0` and `fc1`, `acts.0` and `Net_acts.0.weight`. */
-export function isOfLayer(parameter: string, layer: string): boolean {
-  const owner = parameter.replace(/[./][^./]*$/, '')
-  return owner === layer || owner.endsWith(`_${layer}`) || owner.endsWith(`/${layer}`) || owner.endsWith(`.${layer}`)
+/**
+ * The names of layers that a parameter may belong to: of `Net_block.fc1.weight` they are `Net_block.fc1`, `block.fc1` and `fc1`; of
+ * `fc1/kernel:0`, `fc1`; of MXNet's `net0_conv0_weight`, `net0_conv0` and `conv0`.
+ */
+export function layersOf(parameter: string): readonly string[] {
+  const isSplit = /[./]/.test(parameter)
+  const owner = parameter.replace(isSplit ? /[./][^./]*$/ : PARAMETER_END, '')
+  if (owner === parameter) return []
+  const starts = [...owner.matchAll(/[_/.]/g)].map(({ index }) => index + 1)
+  return [0, ...starts].map(start => owner.slice(start)).filter(layer => layer !== '')
+}
+
+/** Whether a gradient, as its role names it, is that of a parameter: Keras leaves out the layer and the number of the output. */
+export function isGradientOf(gradient: string, parameter: string): boolean {
+  const short = (name: string) => name.replace(/^.*\/weights\//, '').replace(/:\d+$/, '')
+  return gradient === parameter || short(gradient) === short(parameter)
 }

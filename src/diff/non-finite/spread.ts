@@ -2,8 +2,8 @@
 
 import { recordsInOrder } from '../../catalog/record-order.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import type { Worker } from '../../types.js'
-import { kindsOf } from '../kinds.js'
+import type { GlobalStep, Worker } from '../../types.js'
+import { type Kind, kindsOf } from '../kinds.js'
 import {
   isEarlier,
   type NonFiniteClass,
@@ -11,7 +11,7 @@ import {
   type NonFiniteRecord,
   type RecordPlaceInTime,
 } from '../records.js'
-import { isOfLayer, type Role, roleOf } from './roles.js'
+import { isGradientOf, layersOf, type Role, roleOf } from './roles.js'
 
 type Found = RecordPlaceInTime & {
   readonly rank: number
@@ -21,36 +21,60 @@ type Found = RecordPlaceInTime & {
 }
 type Classified = NonFiniteRecord & { readonly rank: number; readonly kind: NonFiniteKind }
 
-/** Whether the inputs of a record were finite: with the input that was not, if one was not. */
-type Cause = { readonly class: NonFiniteClass; readonly from: string | null }
+/** A tensor of a worker at a step, and its place in the order of execution. */
+type At = Pick<Found, 'tensor' | 'worker' | 'step' | 'rank'>
 
-const UNKNOWN: Cause = { class: 'unknown', from: null }
+/** Whether the inputs of a record were finite: with the input that was not, if one was not. */
+interface Cause {
+  readonly class: NonFiniteClass
+  readonly from: string | null
+  readonly fromWorker: Worker | null
+}
+
+const UNKNOWN: Cause = { class: 'unknown', from: null, fromWorker: null }
+const PRODUCER: Cause = { class: 'producer', from: null, fromWorker: null }
+
+/** What a worker computed at a step, ascending, by kind. */
+type Order = ReadonlyMap<Role['kind'], readonly (readonly [name: string, rank: number])[]>
 
 export class Spread {
   readonly #trial: Trial
+  readonly #kindOf: (name: string) => Kind
   /** The first record of each tensor of a worker. */
   readonly #first = new Map<string, Found>()
   /** Of each tensor of a worker, the steps at which it has any. */
-  readonly #steps = new Map<string, Map<number, number>>()
+  readonly #steps = new Map<string, Set<number>>()
   readonly #roles = new Map<string, Role>()
+  /** By layer: its inputs, and its parameters. */
+  readonly #inputs = new Map<string, string[]>()
+  readonly #parameters = new Map<string, string[]>()
+  readonly #gradients: (readonly [name: string, of: string])[] = []
+  /** Of the step that was looked at last, by worker. */
+  readonly #orders = new Map<Worker, Order>()
+  #ordersStep = -1
 
   constructor(trial: Trial) {
     this.#trial = trial
-    const kindOf = kindsOf(trial)
-    const isParameter = (name: string) => kindOf(name) === 'weights' || kindOf(name) === 'biases'
-    for (const name of stateOf(trial).catalog.names) this.#roles.set(name, roleOf(name, isParameter))
+    this.#kindOf = kindsOf(trial)
+    for (const name of stateOf(trial).catalog.names) {
+      const role = roleOf(name, this.#kindOf(name))
+      this.#roles.set(name, role)
+      if (role.kind === 'input') listed(this.#inputs, role.of).push(name)
+      if (role.kind === 'gradient') this.#gradients.push([name, role.of])
+      if (role.kind === 'parameter') for (const layer of layersOf(name)) listed(this.#parameters, layer).push(name)
+    }
   }
 
   /** A record that has any. Rows come in the order of steps. */
   add(found: Found): void {
     const key = keyOf(found)
     if (!this.#first.has(key)) this.#first.set(key, found)
-    const steps = this.#steps.get(key) ?? new Map<number, number>()
-    this.#steps.set(key, steps.set(found.step, found.rank))
+    const steps = this.#steps.get(key) ?? new Set<number>()
+    this.#steps.set(key, steps.add(found.step))
   }
 
   /** The workers whose record of a tensor at a step has any, sorted. */
-  workersOf({ tensor, step }: RecordPlaceInTime): readonly Worker[] {
+  workersOf({ tensor, step }: Pick<Found, 'tensor' | 'step'>): readonly Worker[] {
     return this.#trial.workersWithData().filter(worker => this.#has(tensor, worker, step))
   }
 
@@ -62,15 +86,11 @@ export class Spread {
     const all = [...this.#first.values()].sort((a, b) => (isEarlier(a, b) ? -1 : 1))
     const classified = all.map((found): Classified => ({ ...found, ...this.#causeOf(found) }))
     const [first = null, ...later] = classified
-    return { first, later, chain: chainOf(classified, name => this.#isLoss(name)) }
+    return { first, later, chain: chainOf(classified, name => this.#kindOf(name) === 'losses') }
   }
 
-  #has(tensor: string, worker: string, step: number): boolean {
+  #has(tensor: string, worker: Worker, step: number): boolean {
     return this.#steps.get(keyOf({ tensor, worker }))?.has(step) ?? false
-  }
-
-  #isLoss(name: string): boolean {
-    return kindsOf(this.#trial)(name) === 'losses'
   }
 
   #causeOf(found: Found): Cause {
@@ -79,7 +99,9 @@ export class Spread {
       case 'output':
         return this.#ofOutput(found, role.of)
       case 'input':
-        return this.#ofInput(found)
+        return this.#ofInput(found, role.of)
+      case 'loss':
+        return this.#ofLoss(found)
       case 'gradient':
         return this.#ofGradient(found)
       case 'parameter':
@@ -89,97 +111,142 @@ export class Spread {
     }
   }
 
-  /** From the layer's inputs and its parameters, as they were at the step; of a model or a block, from the layers in it. */
+  /**
+   * From the layer's inputs and its parameters, as they were at the step; of a model or a block, from the layers in it. Where none was saved, the
+   * output just before it may be what it was given.
+   */
   #ofOutput(found: Found, layer: string): Cause {
     const { worker, step } = found
-    const inputs = [...this.#roles].filter(([, { kind, of }]) =>
-      kind === 'input' ? of === layer : kind === 'parameter' && isOfLayer(of, layer),
-    )
-    const saved = inputs.filter(([name]) => this.#wasSaved(name, worker, step))
-    const from = saved.map(([name]) => name).find(name => this.#has(name, worker, step))
-    if (from !== undefined) return { class: 'propagator', from }
-    const inside = this.#isBlock(layer) ? this.#before(found, 'output') : []
-    const part = inside.find(name => this.#has(name, worker, step))
-    if (part !== undefined) return { class: 'propagator', from: part }
-    return saved.some(([, { kind }]) => kind === 'input') ? { class: 'producer', from: null } : UNKNOWN
+    const inputs = (this.#inputs.get(layer) ?? []).filter(name => this.#wasSaved(name, worker, step))
+    const from = [...inputs, ...(this.#parameters.get(layer) ?? [])].find(name => this.#has(name, worker, step))
+    if (from !== undefined) return propagator(from, worker)
+    const [nearest, ...others] = this.#before(found, 'output')
+    const outputs = this.#isBlock(layer) ? [nearest, ...others] : inputs.length === 0 ? [nearest] : []
+    const output = outputs.find(name => name !== undefined && this.#has(name, worker, step))
+    if (output !== undefined) return propagator(output, worker)
+    return inputs.length > 0 ? PRODUCER : UNKNOWN
   }
 
   /** Whether it has layers in it: parameters of theirs begin with its name. */
   #isBlock(layer: string): boolean {
+    const own = new Set(this.#parameters.get(layer))
     return [...this.#roles].some(
-      ([, { kind, of }]) =>
-        kind === 'parameter' && /^[._/]/.test(of.slice(layer.length)) && of.startsWith(layer) && !isOfLayer(of, layer),
+      ([name, { kind }]) =>
+        kind === 'parameter' && name.startsWith(layer) && /^[._/]/.test(name.slice(layer.length)) && !own.has(name),
     )
   }
 
   /** From the outputs before it: the nearest is what is given to a layer. */
-  #ofInput(found: Found): Cause {
+  #ofInput(found: Found, layer: string): Cause {
     const outputs = this.#before(found, 'output')
-    const from = outputs.find(name => this.#has(name, found.worker, found.step))
-    if (from !== undefined) return { class: 'propagator', from }
+    const from = this.#firstOf(found, outputs)
+    if (from !== undefined) return propagator(from, found.worker)
+    if (outputs.length > 0) return UNKNOWN
+    // Only parameters, or other inputs, were saved of what a loss is given.
+    const isOfLoss = /loss/i.test(layer)
+    const others = this.#before(found, 'input')
+    const other = this.#firstOf(found, isOfLoss ? this.#before(found, 'parameter') : others)
+    if (other !== undefined) return propagator(other, found.worker)
     // What the model itself is given comes from outside.
-    return outputs.length === 0 ? { class: 'producer', from: null } : UNKNOWN
+    return isOfLoss || others.length > 0 ? UNKNOWN : PRODUCER
   }
 
-  /** From the loss and the activations of its step, and from gradients that were computed before it. */
+  /** From what the model puts out, which is nearest. */
+  #ofLoss(found: Found): Cause {
+    const [outputs, parameters] = [this.#before(found, 'output'), this.#before(found, 'parameter')]
+    const from = this.#firstOf(found, [...outputs, ...this.#before(found, 'input'), ...parameters])
+    if (from !== undefined) return propagator(from, found.worker)
+    return outputs.length > 0 ? PRODUCER : UNKNOWN
+  }
+
+  /** From the loss and the activations of its step, and from gradients that were computed before it; or from another worker. */
   #ofGradient(found: Found): Cause {
-    const gradients = this.#before(found, 'gradient')
-    const from = [...gradients, ...this.#before(found, 'output'), ...this.#before(found, 'input')].find(name =>
-      this.#has(name, found.worker, found.step),
-    )
-    if (from !== undefined) return { class: 'propagator', from }
-    const parameter = this.#parametersAt(found).find(name => this.#has(name, found.worker, found.step))
-    if (parameter !== undefined) return { class: 'propagator', from: parameter }
-    return this.#before(found, 'output').length + gradients.length > 0 ? { class: 'producer', from: null } : UNKNOWN
+    const own = this.#ofOwnGradient(found)
+    if (own.class === 'propagator') return own
+    // Workers add up their gradients: one that has a cause of its own gives it to all, or else the first does.
+    const others = this.workersOf(found).filter(worker => worker !== found.worker)
+    const cause =
+      others.find(worker => this.#ofOwnGradient({ ...found, worker }).class === 'propagator') ??
+      others.find(worker => worker < found.worker)
+    return cause === undefined ? own : propagator(found.tensor, cause)
   }
 
-  /** From itself and its gradient at the step before, if there was none between that was not saved. */
+  #ofOwnGradient(found: At): Cause {
+    const gradients = this.#before(found, 'gradient')
+    const outputs = [...this.#before(found, 'loss'), ...this.#before(found, 'output')]
+    const others = [...this.#before(found, 'input'), ...this.#before({ ...found, rank: Infinity }, 'parameter')]
+    const from = this.#firstOf(found, [...gradients, ...outputs, ...others])
+    if (from !== undefined) return propagator(from, found.worker)
+    return outputs.length + gradients.length > 0 ? PRODUCER : UNKNOWN
+  }
+
+  /**
+   * From itself and its gradient at the step before, if there was none between that was not saved; of another worker, too, since workers add
+   * up their gradients.
+   */
   #ofParameter(found: Found): Cause {
     const { tensor, worker, step, mode, modeStep } = found
-    const own = stateOf(this.#trial).catalog.byTensor.get(tensor)
-    const at = own === undefined ? -1 : own.before(step) - 1
-    const before = [...Array(Math.max(0, at + 1)).keys()]
-      .reverse()
-      .map(i => own!.at(i)!)
-      .find(saved => saved.worker === worker)
-    if (before === undefined) return { class: 'producer', from: null }
-    const gradients = [...this.#roles]
-      .filter(([, { kind, of }]) => kind === 'gradient' && of === tensor)
-      .map(([name]) => name)
-    const from = [tensor, ...gradients].find(name => this.#has(name, worker, before.step))
-    if (from !== undefined) return { class: 'propagator', from }
+    const before = this.#savedBefore(tensor, worker, step)
+    if (before === undefined) return PRODUCER
+    const gradients = this.#gradients.filter(([, of]) => isGradientOf(of, tensor)).map(([name]) => name)
+    const others = this.#trial.workersWithData().filter(other => other !== worker)
+    for (const other of [worker, ...others]) {
+      const from = [tensor, ...gradients].find(name => this.#has(name, other, before.step))
+      if (from !== undefined) return propagator(from, other)
+    }
     const isNext = before.step === step - 1 || (before.mode === mode && before.modeStep === modeStep - 1)
     const isKnown = gradients.some(name => this.#wasSaved(name, worker, before.step))
-    return isNext && isKnown ? { class: 'producer', from: null } : UNKNOWN
+    return isNext && isKnown ? PRODUCER : UNKNOWN
+  }
+
+  #savedBefore(tensor: string, worker: Worker, step: GlobalStep) {
+    const own = stateOf(this.#trial).catalog.byTensor.get(tensor)
+    for (let at = own === undefined ? -1 : own.before(step) - 1; at >= 0; at--) {
+      const saved = own!.at(at)!
+      if (saved.worker === worker) return saved
+    }
+    return undefined
+  }
+
+  #firstOf({ worker, step }: At, names: readonly string[]): string | undefined {
+    return names.find(name => this.#has(name, worker, step))
   }
 
   /** The tensors of a kind that were saved before a record at its step, the nearest first. */
-  #before({ worker, step, rank }: Found, kind: Role['kind']): readonly string[] {
-    return this.#ranked(worker, step)
-      .filter(([name, at]) => at < rank && this.#roles.get(name)?.kind === kind)
-      .sort(([, a], [, b]) => b - a)
+  #before({ worker, step, rank }: At, kind: Role['kind']): readonly string[] {
+    const ordered = this.#orderOf(worker, step).get(kind) ?? []
+    return ordered
+      .filter(([, at]) => at < rank)
       .map(([name]) => name)
+      .reverse()
   }
 
-  #parametersAt({ worker, step }: Found): readonly string[] {
-    return this.#ranked(worker, step)
-      .map(([name]) => name)
-      .filter(name => this.#roles.get(name)?.kind === 'parameter')
+  #orderOf(worker: Worker, step: GlobalStep): Order {
+    if (step !== this.#ordersStep) this.#orders.clear()
+    this.#ordersStep = step
+    const known = this.#orders.get(worker)
+    if (known) return known
+    const saved = this.#savedAt(worker, step)
+    const order = new Map<Role['kind'], (readonly [string, number])[]>()
+    // Their places ascend.
+    for (const entry of saved ? recordsInOrder(saved) : []) listed(order, this.#roles.get(entry[0])!.kind).push(entry)
+    this.#orders.set(worker, order)
+    return order
   }
 
-  #ranked(worker: string, step: number): readonly (readonly [string, number])[] {
-    const saved = stateOf(this.#trial)
+  #savedAt(worker: Worker, step: GlobalStep) {
+    return stateOf(this.#trial)
       .catalog.atStep(step)
       .find(one => one.worker === worker)
-    return saved === undefined ? [] : [...recordsInOrder(saved)]
   }
 
-  #wasSaved(name: string, worker: string, step: number): boolean {
-    const saved = stateOf(this.#trial)
-      .catalog.atStep(step)
-      .find(one => one.worker === worker)
-    return saved?.tensors.has(name) ?? false
+  #wasSaved(name: string, worker: Worker, step: GlobalStep): boolean {
+    return this.#savedAt(worker, step)?.tensors.has(name) ?? false
   }
+}
+
+function propagator(from: string, fromWorker: Worker): Cause {
+  return { class: 'propagator', from, fromWorker }
 }
 
 /** From the first to the first loss, following what each has its from. */
@@ -187,14 +254,22 @@ function chainOf(all: readonly Classified[], isLoss: (name: string) => boolean):
   const [origin] = all
   const loss = all.find(({ tensor }) => isLoss(tensor) && !/_input(_\d+)?$/.test(tensor))
   if (origin === undefined || loss === undefined) return []
-  const chain = [loss]
+  const byKey = new Map(all.map(found => [keyOf(found), found]))
+  const chain = new Set([loss])
   for (let at = loss; at !== origin && at.from !== null; ) {
-    const next = all.find(({ tensor, worker }) => tensor === at.from && worker === at.worker)
-    if (next === undefined || chain.includes(next)) break
-    chain.unshift(next)
+    const next = byKey.get(keyOf({ tensor: at.from, worker: at.fromWorker! }))
+    if (next === undefined || chain.has(next)) break
+    chain.add(next)
     at = next
   }
-  return chain[0] === origin ? chain : [origin, ...chain]
+  const found = [...chain].reverse()
+  return found[0] === origin ? found : [origin, ...found]
+}
+
+function listed<K, V>(map: Map<K, V[]>, key: K): V[] {
+  const list = map.get(key) ?? []
+  map.set(key, list)
+  return list
 }
 
 function keyOf({ tensor, worker }: { readonly tensor: string; readonly worker: string }): string {

@@ -131,18 +131,29 @@ function rankOf(trial: Trial, { step, worker }: ScanRow, tensor: string): number
 function foundIn({
   reductions,
   saved,
+  shape,
 }: ScanRow): { nan: number | null; infinite: number | null; kind: NonFiniteKind } | null {
-  const { nan_count: nan, inf_count: infinite } = reductions
-  if (typeof nan === 'number' && typeof infinite === 'number' && !saved) {
-    if (nan + infinite === 0) return null
-    return { nan, infinite, kind: nan > 0 ? 'nan' : reductions.max === Number.POSITIVE_INFINITY ? 'inf' : '-inf' }
+  const { nan_count: nan, inf_count: inf } = reductions
+  if (typeof nan === 'number' && typeof inf === 'number' && !saved) {
+    if (nan + inf === 0) return null
+    return { nan, infinite: inf, kind: nan > 0 ? 'nan' : reductions.max === Number.POSITIVE_INFINITY ? 'inf' : '-inf' }
   }
-  // Of values that are finite no reduction is NaN; sums and squares of large ones can be infinite, extremes not.
-  const numbers = Object.entries(reductions).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+  const all = Object.entries(reductions).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+  // The spread of a single element is NaN, as PyTorch computes it, and so is a product that overflows before a zero.
+  const others = all.filter(([name]) => !/(std|variance|prod)$/.test(name))
+  const numbers = others.length > 0 || elementCount(shape) === 1 ? others : all
+  // Of values that are finite none of these is NaN.
   if (numbers.some(([, value]) => Number.isNaN(value))) return { nan: null, infinite: null, kind: 'nan' }
-  const extreme = numbers.find(([name, value]) => /^(abs_)?(min|max)$/.test(name) && !Number.isFinite(value))
-  if (extreme === undefined) return null
-  return { nan: null, infinite: null, kind: extreme[1] > 0 ? 'inf' : '-inf' }
+  // Sums of large ones can be infinite, and squares all the more: where extremes were saved, they tell.
+  const extremes = numbers.filter(([name]) => /^(abs_)?(min|max)$/.test(name))
+  const telling = extremes.length > 0 ? extremes : numbers.filter(([name]) => /(mean|sum|l1|l2)$/.test(name))
+  const infinite = telling.find(([, value]) => !Number.isFinite(value))
+  if (infinite === undefined) return null
+  return { nan: null, infinite: null, kind: infinite[1] > 0 ? 'inf' : '-inf' }
+}
+
+function elementCount(shape: readonly number[] | null): number | null {
+  return shape && shape.reduce((product, length) => product * length, 1)
 }
 
 async function originOf(

@@ -7,6 +7,7 @@ import { counted, countText, shortNumber } from '../number.js'
 const MAX_WIDTH = 100
 const LEAST_WIDTH = 60
 const MAX_LATER = 12
+const MAX_CHAIN = 8
 
 export interface NonFiniteTableOptions {
   readonly columns: number
@@ -43,7 +44,9 @@ export function nonFiniteTable(
   }
   if (chain.length > 1) {
     blocks.push(
-      `${colors.bold('From there to the loss')}\n${chain.map((place, i) => paragraph(`${i === 0 ? '' : '→ '}${place.tensor}, ${placeText(place)}`, '  ')).join('')}`,
+      `${colors.bold('From there to the loss')}\n${chainLines(chain, isFull)
+        .map((line, i) => paragraph(`${i === 0 ? '' : '→ '}${line}`, '  '))
+        .join('')}`,
     )
   }
   if (later.length > 0) {
@@ -57,6 +60,14 @@ export function nonFiniteTable(
   if (isUncertain)
     blocks.push(paragraph('Of some tensors only reductions were saved: which elements, and how many, is not known.'))
   return blocks.join('\n')
+}
+
+/** What lies between its two ends is left out, if it is long. */
+function chainLines(chain: readonly RecordPlaceInTime[], isFull: boolean): string[] {
+  const lines = chain.map(place => `${place.tensor}, ${placeText(place)}`)
+  if (isFull || lines.length <= MAX_CHAIN) return lines
+  const [begin, end] = [lines.slice(0, MAX_CHAIN / 2), lines.slice(-MAX_CHAIN / 2)]
+  return [...begin, `${countText(lines.length - begin.length - end.length)} more: --all shows each`, ...end]
 }
 
 function whatText({ kind }: NonFiniteOrigin): string {
@@ -101,7 +112,7 @@ const CLASSES = {
 } as const
 
 function rowOf(record: NonFiniteRecord): string[] {
-  const { tensor, step, worker, class: own, from, nan, infinite } = record
+  const { tensor, step, worker, class: own, from, fromWorker, nan, infinite } = record
   const counts = nan === null ? 'by its reductions' : counted(nan + (infinite ?? 0), 'element')
   return [
     `  ${safeName(tensor)}`,
@@ -109,6 +120,6 @@ function rowOf(record: NonFiniteRecord): string[] {
     safe(worker),
     own,
     counts,
-    from === null ? '' : `from ${safeName(from)}`,
+    from === null ? '' : `from ${safeName(from)}${fromWorker === worker ? '' : ` of ${safe(fromWorker!)}`}`,
   ]
 }

@@ -17,8 +17,9 @@ import { Trend } from './trend.js'
  * - reductions: values were not saved, and saved reductions differ
  * - shape: they can't be compared
  * - unreadable: one of them can't be read
+ * - missing: only one run has it at the step; this is told, and is no divergence
  */
-export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'unreadable'
+export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'unreadable' | 'missing'
 
 /** A tensor of a worker that differs at a step. Names are those of the first run. */
 export interface DifferenceAt extends RecordPlaceInTime {
@@ -42,6 +43,8 @@ export interface DifferenceAt extends RecordPlaceInTime {
 export interface ComparisonOptions extends ScanSelection, DifferenceTolerance {
   readonly noise?: NoiseFloor
   readonly onDifference?: (difference: DifferenceAt) => void
+  /** Called with each tensor of a worker that only one of the runs has at a step that both have. */
+  readonly onMissing?: (missing: DifferenceAt) => void
   readonly keepDifferences?: boolean
   /** Called with how far each pair of tensors of numbers is apart, equal ones included. */
   readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number) => void
@@ -59,6 +62,9 @@ const FIRST_BYTES = 256 << 20
 
 /** What inexact arithmetic may change, in units of the last place. */
 const LAST_ULPS = 4
+
+/** What is close of a saved reduction and a computed one: rtol and atol. */
+const COMPUTED = [1e-5, 1e-7] as const
 
 /** A pair, and what was asked about it. */
 interface Asked extends Paired {
@@ -119,14 +125,19 @@ export class Comparison {
       while (at < steps.length && inquiry.questionCount < WINDOW_QUESTIONS && bytes < windowBytes) {
         const step = steps[at++]!
         const found = this.#pairing.pairsAt(inquiry, step, wanted.get(step)!)
-        if (this.#options.countsAll) this.missing += this.#pairing.onlyInB(step, found)
+        if (this.#options.countsAll)
+          for (const place of this.#pairing.onlyInB(step, found)) this.#missing(place, 'second')
         for (const pair of found) {
           bytes += byteLengthOf(pair)
           pairs.push({ ...pair, ...this.#ask(pair) })
         }
       }
       await inquiry.run(this.#options, this.stats)
-      for (const pair of pairs) await this.#judge(pair)
+      for (const pair of pairs) {
+        const isLater = this.divergence !== null && pair.place.step > this.divergence.step
+        if (this.#options.isFirstAll && isLater) return
+        await this.#judge(pair)
+      }
       if (isEnough(at)) return
     }
   }
@@ -149,8 +160,10 @@ export class Comparison {
     if (all.length > 2) return { values: null, wholes: [], reductions: [] }
     // What one has as a value, the other as reductions: these are computed.
     const saved = one.hasValue ? other.savedReductions : one.savedReductions
+    const isComputed = one.hasValue || other.hasValue
+    // Frameworks divide spreads by n or by n - 1.
     const common = REDUCTIONS.filter(
-      name => saved.includes(name) && (one.hasValue || other.hasValue || other.savedReductions.includes(name)),
+      name => saved.includes(name) && (isComputed ? !/std|variance/.test(name) : other.savedReductions.includes(name)),
     )
     const reductions = common.map(name => [name, one.reduction(name), other.reduction(name)] as const)
     return { values: null, wholes: [], reductions }
@@ -158,10 +171,8 @@ export class Comparison {
 
   async #judge(pair: Asked): Promise<void> {
     const { values, wholes, reductions } = pair
-    if (pair.a === undefined || pair.b === undefined || (values === null && wholes.length + reductions.length === 0)) {
-      this.missing++
-      return
-    }
+    if (pair.a === undefined || pair.b === undefined) return this.#missing(pair.place, pair.b ? 'second' : 'first')
+    if (values === null && wholes.length + reductions.length === 0) return this.#missing(pair.place, null)
     this.compared++
     try {
       if (values !== null) await this.#values(pair, values.value)
@@ -226,11 +237,14 @@ export class Comparison {
 
   #reductions(pair: Asked): void {
     const { rtol = 0, atol = 0, tolerance = 'exact' } = this.#options
-    const [near, least] = tolerance === 'exact' ? [rtol, atol] : [1e-5, 1e-8]
+    // What the hook saved is rounded to float32, and so were its sums: what is computed of values is not the same to the last digit.
+    const isComputed = pair.a!.shards[0]!.hasValue || pair.b!.shards[0]!.hasValue
+    const exact = isComputed ? COMPUTED : [rtol, atol]
+    const [near, least] = tolerance === 'exact' ? exact.map((one, i) => Math.max(one, [rtol, atol][i]!)) : [1e-5, 1e-8]
     const apart = pair.reductions.filter(([, x, y]) => {
       const [p, q] = [x.value, y.value]
       if (typeof p !== 'number' || typeof q !== 'number') return JSON.stringify(p) !== JSON.stringify(q)
-      return !(Object.is(p, q) || Math.abs(p - q) <= least + near * Math.abs(q))
+      return !(Object.is(p, q) || Math.abs(p - q) <= least! + near! * Math.abs(q))
     })
     const { noise, onApart } = this.#options
     const mean = apart.reduce((sum, [, x, y]) => sum + relative(x.value, y.value), 0) / pair.reductions.length
@@ -238,8 +252,9 @@ export class Comparison {
     if (apart.length === 0) this.equal++
     else if (noise !== undefined && mean <= noise.limit(pair.place, 1)) this.noisy++
     else {
-      const told = apart.map(([name, x, y]) => `${name} is ${x.value} and ${y.value}`)
-      this.#found(pair, 'reductions', `only reductions were saved, and ${told.join(', ')}`)
+      const told = apart.map(([name, x, y]) => `${name} is ${shown(x.value)} and ${shown(y.value)}`)
+      const saved = isComputed ? 'of one only reductions were saved' : 'only reductions were saved'
+      this.#found(pair, 'reductions', `${saved}: ${told.join(', ')}`)
     }
   }
 
@@ -271,6 +286,16 @@ export class Comparison {
     if (this.#options.keepDifferences !== false) this.differences.push(at)
   }
 
+  /** @param only which run has it; null: both, but of neither is it known what the other's can be compared with */
+  #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): void {
+    this.missing++
+    const message =
+      only === null ? 'values and reductions of the two have nothing in common' : `only in the ${only} run`
+    const { tensor: otherTensor, worker: otherWorker } = place
+    const nothing = { difference: null, element: null, largest: null, noise: null }
+    this.#options.onMissing?.({ ...place, kind: 'missing', otherTensor, otherWorker, ...nothing, message })
+  }
+
   /** What the two sides are, for messages. */
   get #runs(): readonly [string, string] {
     return this.#pairing.a === this.#pairing.b ? ['this worker', 'the other'] : ['the first run', 'the second']
@@ -296,8 +321,8 @@ function messageOf(difference: TensorDifference, isExact: boolean, limit: number
   if (many === 0) return 'its numbers are equal, its bits are not (the sign of a zero, or a NaN)'
   const side = {
     neither: '',
-    a: '; only here are NaN or infinities',
-    b: '; only there are NaN or infinities',
+    a: '; only the first has NaN or infinities',
+    b: '; only the second has NaN or infinities',
     both: '',
   }[notFinite]
   const beyond =
@@ -309,6 +334,10 @@ function messageOf(difference: TensorDifference, isExact: boolean, limit: number
       ? `it ${isExact ? 'differs' : 'is not close'}, by ${short(maxAbsolute)}`
       : `${many === count ? `all ${count} of its` : `${many} of its ${count}`} elements ${isExact ? 'differ' : 'are not close'}, by up to ${short(maxAbsolute)}`
   return `${what}${beyond}${side}`
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'number' ? String(Number(value.toPrecision(9))) : String(value)
 }
 
 function relative(p: unknown, q: unknown): number {

@@ -27,6 +27,8 @@ interface CommonOptions extends ScanSelection, DifferenceTolerance {
   readonly stopAtFirst?: boolean
   /** Called with each difference, in the order of execution. */
   readonly onDifference?: (difference: DifferenceAt) => void
+  /** Called with each tensor of a worker that only one of the runs has at a step that both have; its kind is `missing`. */
+  readonly onMissing?: (missing: DifferenceAt) => void
   /** Whether the result lists all differences (default): there may be millions. */
   readonly keepDifferences?: boolean
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
@@ -58,6 +60,7 @@ const COMMON_KINDS: Kinds<CommonOptions> = {
   ...DIFFERENCE_TOLERANCE_KINDS,
   stopAtFirst: kinds.flag,
   onDifference: kinds.callback(),
+  onMissing: kinds.callback(),
   keepDifferences: kinds.flag,
   onProgress: kinds.callback(),
 }
@@ -154,7 +157,7 @@ export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): P
 /** How far runs of the same configuration are apart. */
 async function noiseOf(
   pairings: readonly Pairing[],
-  { onDifference: _, ...common }: CommonOptions,
+  { onDifference: _, onMissing: _m, ...common }: CommonOptions,
 ): Promise<NoiseFloor> {
   const floor = new NoiseFloor()
   const options = { ...common, stopAtFirst: false, keepDifferences: false }
@@ -173,7 +176,7 @@ async function compared(
   { isBisected = false, waiting }: { readonly isBisected?: boolean; readonly waiting?: WaitOptions } = {},
 ): Promise<Omit<TrialDiff, 'suggestions'>> {
   const { a, b } = pairing
-  const { onDifference, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
+  const { onDifference, onMissing, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
   // Of a part it is unknown what else the second run would have in it.
   const isAll = SELECTING.every(name => selection[name] === undefined)
   const wanted = wantedOf(a, selection)
@@ -189,6 +192,7 @@ async function compared(
         ...options,
         keepDifferences: false,
         onDifference: () => {},
+        onMissing: () => {},
       })
       await probe.steps([step], wanted, () => true)
       const differs = probe.divergence !== null

@@ -39,8 +39,8 @@ export interface Pairing {
   readonly b: Trial
   /** In the order of execution: by their places in it, then by workers. */
   pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[]
-  /** How many tensors of workers the second run has at a step besides. */
-  onlyInB(step: number, pairs: readonly Paired[]): number
+  /** The tensors of workers that the second run has at a step besides. */
+  onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[]
 }
 
 /** What a selection has of a run, by its steps. */
@@ -78,9 +78,11 @@ export class NamePairs {
     const key = `${ofA.length} ${ofB.length}`
     if (key !== this.#key) {
       this.#key = key
-      const backwards = namesInFirst(this.#map, ofB)
-      const forwards = namesInFirst(this.#map, ofA)
-      this.#inB = new Map([...backwards, ...[...forwards].map(([inB, inA]) => [inA, inB] as const)])
+      const [areA, areB] = [new Set(ofA), new Set(ofB)]
+      // A pattern of one direction may match names of the other run, too: what leads to no name means nothing.
+      const backwards = [...namesInFirst(this.#map, ofB)].filter(([inA]) => areA.has(inA))
+      const forwards = [...namesInFirst(this.#map, ofA)].filter(([inB]) => areB.has(inB))
+      this.#inB = new Map([...backwards, ...forwards.map(([inB, inA]) => [inA, inB] as const)])
     }
     return this.#inB.get(name) ?? name
   }
@@ -116,13 +118,9 @@ export class RunPairing implements Pairing {
     return inOrder(pairs)
   }
 
-  onlyInB(step: number, pairs: readonly Paired[]): number {
+  onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
     const paired = new Set(pairs.map(({ otherWorker, otherTensor }) => `${otherWorker}\n${otherTensor}`))
-    return stateOf(this.b)
-      .catalog.atStep(step)
-      .reduce((sum, { worker, tensors }) => {
-        return sum + [...tensors.keys()].filter(name => !paired.has(`${worker}\n${name}`)).length
-      }, 0)
+    return placesAt(this.b, step).filter(({ worker, tensor }) => !paired.has(`${worker}\n${tensor}`))
   }
 }
 
@@ -155,8 +153,8 @@ export class WorkerPairing implements Pairing {
     return inOrder(pairs)
   }
 
-  onlyInB(): number {
-    return 0
+  onlyInB(): readonly RecordPlaceInTime[] {
+    return []
   }
 }
 
@@ -203,13 +201,15 @@ export class UnifiedPairing implements Pairing {
     return inOrder(pairs)
   }
 
-  onlyInB(step: number, pairs: readonly Paired[]): number {
-    const paired = new Set(pairs.map(({ otherTensor }) => otherTensor))
-    const names = stateOf(this.b)
-      .catalog.atStep(step)
-      .flatMap(({ tensors }) => [...tensors.keys()])
-    return [...new Set(names)].filter(name => !paired.has(name)).length
+  onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
+    const seen = new Set(pairs.map(({ otherTensor }) => otherTensor))
+    return placesAt(this.b, step).filter(({ tensor }) => !seen.has(tensor) && seen.add(tensor))
   }
+}
+
+function placesAt(trial: Trial, step: number): readonly RecordPlaceInTime[] {
+  const saved = stateOf(trial).catalog.atStep(step)
+  return saved.flatMap(workerStep => [...workerStep.tensors.keys()].map(name => placeOf(workerStep, name).place))
 }
 
 function placeOf(workerStep: WorkerStep, tensor: string): Pick<Paired, 'place' | 'rank'> {

@@ -149,10 +149,13 @@ describe('two runs', () => {
     const { divergence } = await compared([[reduced(1)]], [[reduced(1.5)]])
     expect(divergence).toMatchObject({
       kind: 'reductions',
-      message: 'only reductions were saved, and mean is 1 and 1.5',
+      message: 'only reductions were saved: mean is 1 and 1.5',
     })
     // Of the values of the other run they are computed.
     expect(await compared([[f32('w', [0, 1, 3, 0])]], [[reduced(1)]])).toMatchObject({ divergence: null, equal: 1 })
+    // As float32 holds them.
+    const thirds: StepTensor = { name: 'w', reductions: { mean: 4 / 3, std: 1.53 }, savedShape: [3] }
+    expect(await compared([[f32('w', [0, 1, 3])]], [[thirds]])).toMatchObject({ divergence: null, equal: 1 })
   })
 
   it('have texts, which are the same or not', async () => {
@@ -295,6 +298,34 @@ describe('trialscan diff', () => {
     expect([close.code, close.stdout]).toEqual([0, expect.stringContaining('no difference beyond the tolerance')])
   })
 
+  it('tells what only one run has, and that it is no divergence', async () => {
+    const more = [[...a[0]!, f32('x', [1])], [...a[1]!]]
+    const { code, stdout, stderr } = await trialscan('diff', written(more), written(b), '--format', 'jsonl')
+    const [first, ...rest] = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect([code, first.divergence.step]).toEqual([1, 1])
+    expect(rest.map(({ step, tensor, kind, message }) => [step, tensor, kind, message])).toEqual([
+      [1, 'w', 'values', first.divergence.message],
+      [0, 'x', 'missing', 'only in the first run'],
+    ])
+    expect(stderr).toContain('1 tensor value was not compared (kind: missing)')
+    const table = await trialscan('diff', written(a), written(more), '--format', 'table')
+    expect([table.code, table.stdout]).toEqual([0, expect.stringContaining('Only in the second run: x.')])
+  })
+
+  it('--first ends with the step that differs', async () => {
+    const all = [0, 1, 2, 3].map(step => [f32('w', [step]), f32('x', [step])])
+    const off = all.map((tensors, step) => (step === 0 ? tensors : [f32('w', [9]), f32('x', [9])]))
+    const { stdout } = await trialscan('diff', written(all), written(off), '--first', '--format', 'jsonl')
+    const [, ...rest] = stdout.trim().split('\n')
+    expect(rest.map(line => JSON.parse(line)).map(({ step, tensor }) => [step, tensor])).toEqual([
+      [1, 'w'],
+      [1, 'x'],
+    ])
+  })
+
   it.each([
     [['diff', '.'], 2, 'expected two trials, got 1'],
     [['diff', '.', '.', '--rtol', 'x'], 2, 'a number from 0'],
@@ -306,6 +337,6 @@ describe('trialscan diff', () => {
 
   it('ends with 5 where nothing can be compared', async () => {
     const { code, stderr } = await trialscan('diff', written(a), written([[f32('other', [1])]]))
-    expect([code, stderr]).toEqual([5, expect.stringContaining('is --map needed?')])
+    expect([code, stderr]).toEqual([5, expect.stringContaining('If names differ, use --map')])
   })
 })

@@ -16,8 +16,8 @@ import {
 import { EXIT } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
-import { jsonNumber } from '../format/number.js'
-import { differenceTable, mapText } from '../format/view/difference.js'
+import { counted, countText, jsonNumber } from '../format/number.js'
+import { differenceTable, halvingText, mapText } from '../format/view/difference.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
@@ -49,6 +49,9 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
   readonly out?: string
 }
 
+/** What only one of the runs has is told of so many at most. */
+const MOST_MISSING = 100_000
+
 /** @returns the exit code */
 export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
   expectUse(paths, given)
@@ -70,6 +73,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
       out,
       async output => {
         const writer = writerOf(output, format, onTerminal, flags.follow === true)
+        const lacking: DifferenceAt[] = []
         const common: DiffWorkersOptions = {
           ...selectionOf(flags),
           ...toleranceOf(flags),
@@ -77,6 +81,10 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
           ...readingOf(flags),
           keepDifferences: format === 'table',
           onDifference: difference => writer.add(difference),
+          onMissing: missing => {
+            if (format !== 'table') writer.addMissing(missing)
+            else if (lacking.length < MOST_MISSING) lacking.push(missing)
+          },
           signal,
           onProgress: done => progress.update(done),
         }
@@ -90,9 +98,9 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
           const colors = colorsFor(onTerminal ? process.stdout : null)
           const runs = flags.workers ? ([a.name] as const) : ([a.name, b.name] as const)
           await output.write(
-            differenceTable(runs, result, { columns, colors, isFull: all === true, isFirst: first === true }),
+            differenceTable(runs, result, lacking, { columns, colors, isFull: all === true, isFirst: first === true }),
           )
-        }
+        } else if (result.compared > 0) for (const message of lackNotes(result)) note(message)
         return result
       },
       { signal },
@@ -153,7 +161,20 @@ function nothingCompared(a: Trial, flags: DiffFlags, { suggestions }: TrialDiff)
   if (isSelective(flags)) return nothingSelected(a, flags)
   if (flags.workers) return 'no two workers have a tensor in common'
   const hint = suggestions.length === 0 ? '' : `, such as ${mapText(suggestions.slice(0, 3))}`
-  return `the trials have no tensor at a step in common: is --map needed?${hint}`
+  return `the trials have no tensor at a step in common. If names differ, use --map${hint}.`
+}
+
+/** What lines and columns of differences do not tell. */
+function* lackNotes({ missing, steps, bisection }: TrialDiff): Generator<string> {
+  if (missing > 0) {
+    const rest = missing - MOST_MISSING
+    const more = rest > 0 ? `; ${countText(rest)} of them are not listed` : ''
+    yield `${counted(missing, 'tensor value')} ${missing === 1 ? 'was' : 'were'} not compared (kind: missing)${more}`
+  }
+  const { onlyA, onlyB } = steps
+  if (onlyA.length > 0) yield `only the first run has ${counted(onlyA.length, 'more step')}`
+  if (onlyB.length > 0) yield `only the second run has ${counted(onlyB.length, 'more step')}`
+  if (bisection !== null) yield halvingText(bisection)
 }
 
 function writerOf(
@@ -168,6 +189,7 @@ function writerOf(
 
 /** Differences as a table, written while they are found. */
 class TableWriter {
+  #missing = 0
   readonly #table = new DifferenceTable()
   readonly #written: Promise<void>
 
@@ -183,6 +205,10 @@ class TableWriter {
     this.#table.add(difference)
   }
 
+  addMissing(missing: DifferenceAt): void {
+    if (this.#missing++ < MOST_MISSING) this.#table.add(missing)
+  }
+
   end(): Promise<void> {
     this.#table.end()
     return this.#written
@@ -195,6 +221,9 @@ class Writer {
   readonly #format: FormatOf<'diff'>
   readonly #onTerminal: boolean
   #isBegun = false
+  /** What came before the divergence, and is written after it. */
+  readonly #held: DifferenceAt[] = []
+  #missing = 0
 
   constructor(output: Output, format: FormatOf<'diff'>, onTerminal: boolean, isPrompt: boolean) {
     this.#lines = new Lines(output, isPrompt)
@@ -205,6 +234,17 @@ class Writer {
   add(difference: DifferenceAt): void {
     if (this.#format === 'table') return
     this.#begin(difference)
+    this.#line(difference)
+    for (const missing of this.#held.splice(0)) this.#line(missing)
+  }
+
+  addMissing(missing: DifferenceAt): void {
+    if (this.#missing++ >= MOST_MISSING) return
+    if (this.#isBegun) this.#line(missing)
+    else this.#held.push(missing)
+  }
+
+  #line(difference: DifferenceAt): void {
     this.#write(
       this.#format === 'csv' ? csvLine(cellsOf(difference), this.#onTerminal) : this.#json(objectOf(difference)),
     )
@@ -212,6 +252,7 @@ class Writer {
 
   async end(): Promise<void> {
     if (this.#format !== 'table') this.#begin(null)
+    for (const missing of this.#held.splice(0)) this.#line(missing)
     await this.#lines.done()
   }
 

@@ -99,7 +99,10 @@ function* jsonLines(
 }
 
 function* csvLines({ origin, later }: NonFiniteTrace, onTerminal: boolean): Generator<string> {
-  yield csvLine(['tensor', 'step', 'mode', 'mode_step', 'worker', 'class', 'from', 'from_worker', 'nan', 'infinite'], onTerminal)
+  yield csvLine(
+    ['tensor', 'step', 'mode', 'mode_step', 'worker', 'class', 'from', 'from_worker', 'nan', 'infinite'],
+    onTerminal,
+  )
   for (const { tensor, step, mode, modeStep, worker, class: own, from, fromWorker, nan, infinite } of origin
     ? [origin, ...later]
     : []) {

@@ -8,6 +8,7 @@ const MAX_WIDTH = 100
 const LEAST_WIDTH = 60
 const MAX_LINES = 16
 const MAX_SUGGESTIONS = 6
+const MAX_LACKING = 6
 
 export interface DifferenceTableOptions {
   readonly columns: number
@@ -18,10 +19,14 @@ export interface DifferenceTableOptions {
   readonly isFirst: boolean
 }
 
-/** @param runs their names; one, where workers of a run were compared */
+/**
+ * @param runs their names; one, where workers of a run were compared
+ * @param lacking what only one of them has
+ */
 export function differenceTable(
   runs: readonly [string, string?],
   result: TrialDiff,
+  lacking: readonly DifferenceAt[],
   { columns: given, colors, isFull, isFirst }: DifferenceTableOptions,
 ): string {
   const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
@@ -47,9 +52,11 @@ export function differenceTable(
     )
     blocks.push(...restBlock(result, isFull, colors))
   }
-  return [...blocks, ...wayBlocks(result, paragraph, colors), ...lackBlocks([a!, b ?? ''], result, paragraph)].join(
-    '\n',
-  )
+  return [
+    ...blocks,
+    ...wayBlocks(result, paragraph, colors),
+    ...lackBlocks([a!, b ?? ''], result, lacking, paragraph),
+  ].join('\n')
 }
 
 type Paragraph = (text: string, indent?: string) => string
@@ -93,31 +100,37 @@ function wayBlocks({ departure, bisection }: TrialDiff, paragraph: Paragraph, co
     blocks.push(colors.yellow(paragraph(`Up to there ${grown}: ${told}. Something else may begin there.`)))
   }
   if (bisection !== null) {
-    const { contradiction } = bisection
-    const read = `Found by halving, as if what differs once differs from then on`
-    blocks.push(
-      contradiction === null
-        ? colors.dim(paragraph(`${read}; the steps that were looked at agree with that.`))
-        : colors.yellow(
-            paragraph(
-              `${read}, but step ${contradiction} does not agree with that: an earlier step may differ, too. Leave out --bisect to be sure.`,
-            ),
-          ),
-    )
+    const color = bisection.contradiction === null ? colors.dim : colors.yellow
+    blocks.push(color(paragraph(halvingText(bisection))))
   }
   return blocks
+}
+
+/** What halving takes for granted, and whether it was so. */
+export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection']>): string {
+  const read = 'Found by halving, as if what differs once differs from then on'
+  return contradiction === null
+    ? `${read}; the steps that were looked at agree with that.`
+    : `${read}, but step ${contradiction} does not agree with that: an earlier step may differ, too. Leave out --bisect to be sure.`
 }
 
 /** What was not compared, and what may have other names. */
 function lackBlocks(
   [a, b]: readonly [string, string],
   { missing, steps, suggestions }: TrialDiff,
+  lacking: readonly DifferenceAt[],
   paragraph: Paragraph,
 ): string[] {
   const blocks: string[] = []
   if (missing > 0) {
-    const are = missing === 1 ? 'is' : 'are'
-    blocks.push(paragraph(`${counted(missing, 'tensor value')} at these steps ${are} in one of the runs alone.`))
+    const told = [...new Set(lacking.map(({ message }) => message))].map(message => {
+      const alike = lacking.filter(one => one.message === message)
+      const names = [...new Set(alike.map(({ tensor }) => safeName(tensor)))]
+      const more = names.length > MAX_LACKING ? ` and ${countText(names.length - MAX_LACKING)} more` : ''
+      return `${message[0]!.toUpperCase()}${message.slice(1)}: ${names.slice(0, MAX_LACKING).join(', ')}${more}`
+    })
+    const were = missing === 1 ? 'was' : 'were'
+    blocks.push(paragraph(`${counted(missing, 'tensor value')} ${were} not compared. ${told.join('. ')}.`))
   }
   if (suggestions.length > 0) {
     const shown = suggestions.slice(0, MAX_SUGGESTIONS)

@@ -15,9 +15,11 @@ import { Trend } from './trend.js'
 /**
  * - values: elements differ
  * - reductions: values were not saved, and saved reductions differ
- * - shape: they can't be compared
+ * - shape: shapes differ, or shards that don't fit together
+ *
+ * These are told, and are no divergence:
  * - unreadable: one of them can't be read
- * - missing: only one run has it at the step; this is told, and is no divergence
+ * - missing: only one run has it at the step
  */
 export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'unreadable' | 'missing'
 
@@ -43,8 +45,8 @@ export interface DifferenceAt extends RecordPlaceInTime {
 export interface ComparisonOptions extends ScanSelection, DifferenceTolerance {
   readonly noise?: NoiseFloor
   readonly onDifference?: (difference: DifferenceAt) => void
-  /** Called with each tensor of a worker that only one of the runs has at a step that both have. */
-  readonly onMissing?: (missing: DifferenceAt) => void
+  /** Called with what could not be compared: of the kinds `missing` and `unreadable`. */
+  readonly onNotCompared?: (notCompared: DifferenceAt) => void
   readonly keepDifferences?: boolean
   /** Called with how far each pair of tensors of numbers is apart, equal ones included. */
   readonly onApart?: (place: RecordPlaceInTime, meanAbsolute: number) => void
@@ -62,6 +64,8 @@ const FIRST_BYTES = 256 << 20
 
 /** What inexact arithmetic may change, in units of the last place. */
 const LAST_ULPS = 4
+
+const MOST_PROBLEMS = 10_000
 
 /** What is close of a saved reduction and a computed one: rtol and atol. */
 const COMPUTED = [1e-5, 1e-7] as const
@@ -84,6 +88,8 @@ export class Comparison {
   equal = 0
   close = 0
   missing = 0
+  /** What could not be read, in a sentence each. */
+  readonly problems = new Set<string>()
   /** Those that differ by no more than runs of the same configuration. */
   noisy = 0
 
@@ -93,12 +99,13 @@ export class Comparison {
   }
 
   /** Adds what another has counted. */
-  count({ compared, equal, close, noisy, missing, stats }: Comparison): void {
+  count({ compared, equal, close, noisy, missing, problems, stats }: Comparison): void {
     this.compared += compared
     this.equal += equal
     this.close += close
     this.noisy += noisy
     this.missing += missing
+    for (const problem of problems) this.#hasProblem(problem)
     this.stats.readBytes += stats.readBytes
   }
 
@@ -175,23 +182,42 @@ export class Comparison {
     if (values === null && wholes.length + reductions.length === 0) return this.#missing(pair.place, null)
     this.compared++
     try {
-      if (values !== null) await this.#values(pair, values.value)
-      else if (reductions.length > 0) this.#reductions(pair)
-      else {
-        const [a, b] = wholes.map((shards, i) =>
-          joined(
-            shards.map(({ value }) => value),
-            (i === 0 ? pair.a : pair.b)!.axis,
-          ),
-        )
-        await this.#values(pair, differenceOfWhole(a!, b!, this.#options), [a!.shape, b!.shape])
-      }
+      await this.#compare(pair)
     } catch (error) {
       if (!(error instanceof TrialscanError)) throw error
+      const { code, message } = error
+      if (code === 'NotComparable') return this.#found(pair, 'shape', message)
+      this.compared--
+      if (error instanceof QueryError) {
+        this.missing++
+        return this.#notCompared(pair.place, 'missing', message)
+      }
+      this.#hasProblem(message)
+      this.#notCompared(pair.place, 'unreadable', message)
+    }
+  }
+
+  async #compare(pair: Asked): Promise<void> {
+    const { values, wholes, reductions } = pair
+    if (values === null && reductions.length > 0) return this.#reductions(pair)
+    if (values === null) {
+      const [a, b] = [pair.a!, pair.b!].map(({ axis }, i) =>
+        joined(
+          wholes[i]!.map(({ value }) => value),
+          axis,
+        ),
+      )
+      return this.#values(pair, differenceOfWhole(a!, b!, this.#options), [a!.shape, b!.shape])
+    }
+    let difference: TensorDifference | null
+    try {
+      difference = values.value
+    } catch (error) {
       // Texts are no numbers: they are the same or they are not.
       if (error instanceof QueryError && error.code === 'NotNumeric') return this.#texts(pair)
-      this.#found(pair, 'unreadable', error.message)
+      throw error
     }
+    await this.#values(pair, difference)
   }
 
   /** @param known their shapes, if these are known */
@@ -286,14 +312,21 @@ export class Comparison {
     if (this.#options.keepDifferences !== false) this.differences.push(at)
   }
 
-  /** @param only which run has it; null: both, but of neither is it known what the other's can be compared with */
+  /** @param only which run has it; null: both, but neither has what the other has of it */
   #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): void {
     this.missing++
-    const message =
-      only === null ? 'values and reductions of the two have nothing in common' : `only in the ${only} run`
+    const none = 'values and reductions of the two have nothing in common'
+    this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run`)
+  }
+
+  #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {
     const { tensor: otherTensor, worker: otherWorker } = place
     const nothing = { difference: null, element: null, largest: null, noise: null }
-    this.#options.onMissing?.({ ...place, kind: 'missing', otherTensor, otherWorker, ...nothing, message })
+    this.#options.onNotCompared?.({ ...place, kind, otherTensor, otherWorker, ...nothing, message })
+  }
+
+  #hasProblem(message: string): void {
+    if (this.problems.size < MOST_PROBLEMS) this.problems.add(message)
   }
 
   /** What the two sides are, for messages. */

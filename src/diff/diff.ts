@@ -27,8 +27,11 @@ interface CommonOptions extends ScanSelection, DifferenceTolerance {
   readonly stopAtFirst?: boolean
   /** Called with each difference, in the order of execution. */
   readonly onDifference?: (difference: DifferenceAt) => void
-  /** Called with each tensor of a worker that only one of the runs has at a step that both have; its kind is `missing`. */
-  readonly onMissing?: (missing: DifferenceAt) => void
+  /**
+   * Called with each tensor of a worker that could not be compared at a step that both have: its kind is `missing` where only one of the runs has it,
+   * and `unreadable` where it can't be read.
+   */
+  readonly onNotCompared?: (notCompared: DifferenceAt) => void
   /** Whether the result lists all differences (default): there may be millions. */
   readonly keepDifferences?: boolean
   readonly onProgress?: (progress: { readonly doneRows: number; readonly totalRows: number }) => void
@@ -60,7 +63,7 @@ const COMMON_KINDS: Kinds<CommonOptions> = {
   ...DIFFERENCE_TOLERANCE_KINDS,
   stopAtFirst: kinds.flag,
   onDifference: kinds.callback(),
-  onMissing: kinds.callback(),
+  onNotCompared: kinds.callback(),
   keepDifferences: kinds.flag,
   onProgress: kinds.callback(),
 }
@@ -90,6 +93,8 @@ export interface TrialDiff {
   readonly noisy: number
   /** That only one of the runs has at a step that both have. */
   readonly missing: number
+  /** What could not be read, in a sentence each: records and index files. These are no divergence. */
+  readonly problems: readonly string[]
   /** Steps of both, of the first alone, and of the second alone. */
   readonly steps: { readonly both: number; readonly onlyA: readonly number[]; readonly onlyB: readonly number[] }
   /** The last step before the divergence at which all that was compared was equal, close or within noise; null: there is none. */
@@ -157,7 +162,7 @@ export async function diffWorkers(trial: Trial, options?: DiffWorkersOptions): P
 /** How far runs of the same configuration are apart. */
 async function noiseOf(
   pairings: readonly Pairing[],
-  { onDifference: _, onMissing: _m, ...common }: CommonOptions,
+  { onDifference: _, onNotCompared: _n, ...common }: CommonOptions,
 ): Promise<NoiseFloor> {
   const floor = new NoiseFloor()
   const options = { ...common, stopAtFirst: false, keepDifferences: false }
@@ -176,7 +181,7 @@ async function compared(
   { isBisected = false, waiting }: { readonly isBisected?: boolean; readonly waiting?: WaitOptions } = {},
 ): Promise<Omit<TrialDiff, 'suggestions'>> {
   const { a, b } = pairing
-  const { onDifference, onMissing, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
+  const { onDifference, onNotCompared, keepDifferences, rtol, atol, tolerance, noise, onApart, ...selection } = options
   // Of a part it is unknown what else the second run would have in it.
   const isAll = SELECTING.every(name => selection[name] === undefined)
   const wanted = wantedOf(a, selection)
@@ -192,7 +197,7 @@ async function compared(
         ...options,
         keepDifferences: false,
         onDifference: () => {},
-        onMissing: () => {},
+        onNotCompared: () => {},
       })
       await probe.steps([step], wanted, () => true)
       const differs = probe.divergence !== null
@@ -228,6 +233,7 @@ async function compared(
     close,
     noisy,
     missing,
+    problems: [...new Set([...[...a.problems, ...b.problems].map(({ message }) => message), ...comparison.problems])],
     steps: {
       both: both.length,
       onlyA: [...stepsA].filter(step => !stepsB.has(step)),

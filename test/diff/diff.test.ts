@@ -315,6 +315,28 @@ describe('trialscan diff', () => {
     expect([table.code, table.stdout]).toEqual([0, expect.stringContaining('Only in the second run: x.')])
   })
 
+  it('tells what can not be read, and that it is no divergence', async () => {
+    const [whole, damaged] = [written(a), written(b)]
+    const [file] = filesBelow(damaged)
+    const bytes = readFileSync(file!)
+    bytes[3]! ^= 1
+    writeFileSync(file!, bytes)
+    const { code, stdout, stderr } = await trialscan('diff', whole, damaged, '--format', 'jsonl')
+    const [first, , unreadable] = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect([code, first.divergence.step, stderr]).toEqual([4, 1, expect.stringContaining('offset 8')])
+    expect(unreadable).toMatchObject({ step: 0, tensor: 'w', kind: 'unreadable' })
+    // Beside itself it does not differ.
+    const same = await trialscan('diff', damaged, damaged, '--format', 'jsonl')
+    expect([same.code, same.stdout.split('\n')[0]]).toEqual([4, '{"divergence":null}'])
+    const [index] = readdirSync(join(damaged, 'index/000000000'))
+    writeFileSync(join(damaged, 'index/000000000', index!), '{')
+    const lost = await trialscan('diff', whole, damaged, '--format', 'jsonl')
+    expect([lost.code, lost.stderr]).toEqual([4, expect.stringContaining(index!)])
+  })
+
   it('--first ends with the step that differs', async () => {
     const all = [0, 1, 2, 3].map(step => [f32('w', [step]), f32('x', [step])])
     const off = all.map((tensors, step) => (step === 0 ? tensors : [f32('w', [9]), f32('x', [9])]))

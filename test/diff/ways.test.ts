@@ -218,7 +218,7 @@ describe('layouts', () => {
     const odd = written([[[f32('w', [1, 2], [1, 2])], [f32('w', [1, 2, 3], [1, 3])]]])
     const found = await compared(odd, odd, { unify: { w: 0 } })
     expect(found.divergence).toMatchObject({
-      kind: 'unreadable',
+      kind: 'shape',
       message: 'expected shards of one dtype that differ along axis 0 alone, got float32 [1,2], float32 [1,3]',
     })
   })

@@ -13,7 +13,7 @@ import {
   type TrialDiff,
   UsageError,
 } from '../../index.js'
-import { EXIT } from '../exit.js'
+import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber } from '../format/number.js'
@@ -51,6 +51,7 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
 
 /** What only one of the runs has is told of so many at most. */
 const MOST_MISSING = 100_000
+const MOST_PROBLEMS = 8
 
 /** @returns the exit code */
 export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
@@ -81,9 +82,9 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
           ...readingOf(flags),
           keepDifferences: format === 'table',
           onDifference: difference => writer.add(difference),
-          onMissing: missing => {
+          onNotCompared: missing => {
             if (format !== 'table') writer.addMissing(missing)
-            else if (lacking.length < MOST_MISSING) lacking.push(missing)
+            else if (missing.kind === 'missing' && lacking.length < MOST_MISSING) lacking.push(missing)
           },
           signal,
           onProgress: done => progress.update(done),
@@ -106,11 +107,16 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
       { signal },
     )
     for (const message of unscannedSteps(a, flags, found.compared > 0)) note(message)
-    if (found.compared === 0) {
+    const { problems } = found
+    for (const problem of problems.slice(0, MOST_PROBLEMS)) note(problem)
+    if (problems.length > MOST_PROBLEMS)
+      note(`and ${countText(problems.length - MOST_PROBLEMS)} more that could not be read`)
+    if (found.compared === 0 && problems.length === 0) {
       note(nothingCompared(a, flags, found))
       return EXIT.query
     }
-    return found.divergence === null ? EXIT.ok : EXIT.findings
+    const code = found.divergence === null ? EXIT.ok : EXIT.findings
+    return problems.length > 0 ? heavier(code, EXIT.format) : code
   } finally {
     progress.stop()
     for (const trial of trials) await trial.close()

@@ -153,7 +153,7 @@ function foundIn({
 }
 
 function elementCount(shape: readonly number[] | null): number | null {
-  return shape && shape.reduce((product, length) => product * length, 1)
+  return shape === null ? null : shape.reduce((product, length) => product * length, 1)
 }
 
 async function originOf(

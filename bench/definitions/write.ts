@@ -1,7 +1,7 @@
 /** A trial written, beside the same bytes written as they are. */
 
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { createWriter, verifyTrial } from '#dist/index.js'
 import { type Case, type Contender, type Definition, type Options, WrongAnswer } from '../definition.js'
 import * as ours from '../engines/ours.js'
@@ -36,16 +36,29 @@ function writeCase(size: string, elements: number, steps: number): Case {
     const { ok, stats } = await verifyTrial(place, { deep: true })
     return ok && stats.tensors === steps * TENSORS ? undefined : `${stats.tensors} tensors, ${ok ? 'sound' : 'damaged'}`
   }
+  const writeTensors = (path: string) => {
+    const file = openSync(path, 'wx')
+    for (let i = 0; i < TENSORS; i++) writeSync(file, bytes)
+    closeSync(file)
+  }
   const plain = async () => {
     mkdirSync(place, { recursive: true })
+    for (let step = 0; step < steps; step++) writeTensors(join(place, `${step}`))
+  }
+  // What the format asks for: a directory a step, a second file, and that each is there as a whole or not at all.
+  const renamed = async () => {
     for (let step = 0; step < steps; step++) {
-      const file = openSync(join(place, `${step}`), 'w')
-      for (let i = 0; i < TENSORS; i++) writeSync(file, bytes)
-      closeSync(file)
+      const [events, index] = [join(place, `${step}`, 'events'), join(place, `index${step}`)]
+      mkdirSync(dirname(events), { recursive: true })
+      writeTensors(`${events}.tmp`)
+      renameSync(`${events}.tmp`, events)
+      closeSync(openSync(`${index}.tmp`, 'wx'))
+      renameSync(`${index}.tmp`, index)
     }
   }
   const wrongFiles = async () => {
-    const total = readdirSync(place).reduce((sum, name) => sum + statSync(join(place, name)).size, 0)
+    const paths = readdirSync(place, { recursive: true, encoding: 'utf8' }).map(name => statSync(join(place, name)))
+    const total = paths.reduce((sum, stats) => sum + (stats.isFile() ? stats.size : 0), 0)
     return total === byteLength ? undefined : `${total} bytes`
   }
   return {
@@ -56,6 +69,7 @@ function writeCase(size: string, elements: number, steps: number): Case {
       writing(`${ours.NAME}, true checksums`, place, save(true), wrongTrial),
       writing(`${ours.NAME}, smdebug's constant`, place, save(false), wrongTrial),
       writing('fs.writeSync', place, plain, wrongFiles),
+      writing('fs.writeSync, into two files a step, renamed', place, renamed, wrongFiles),
     ],
   }
 }

@@ -1,8 +1,8 @@
 /** Where results are written to: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
 
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { StoreError } from '../errors.js'
-import { type CommitOptions, makeDurable, OutputFile } from './local/output.js'
+import { type CommitOptions, makeDirectory, makeDurable, OutputFile, writeAtOnce } from './local/output.js'
 import { openStore, storeSpec } from './open.js'
 import { S3Requests } from './s3/requests.js'
 import type { S3Options } from './s3/spec.js'
@@ -11,10 +11,18 @@ import type { Store, StoreSpec } from './store.js'
 /** An object is written in one request, out of memory. */
 export const MAX_OBJECT_BYTES = 512 << 20
 
+/** A disk that has taken longer than this for a short file is given time. */
+const SLOW_WRITE_MS = 20
+const PAUSE_MS = 1000
+
 /** @throws StoreError in all it does */
 export class Destination {
   readonly #spec: Exclude<StoreSpec, { readonly kind: 'web' }>
   #store: Store
+  /** When files may be written at once again. */
+  #atOnceFrom = 0
+  /** Where such files were written last. */
+  readonly #madeDirectories = new Set<string>()
 
   private constructor(spec: Exclude<StoreSpec, { readonly kind: 'web' }>) {
     this.#spec = spec
@@ -50,6 +58,22 @@ export class Destination {
     options?: CommitOptions,
   ): Promise<number | null> {
     return this.#spec.kind === 's3' ? this.#put(path, chunks, true) : this.#writeFile(path, chunks, options)
+  }
+
+  /**
+   * Writes a short file, in place of one that is there, before it returns: on a local disk that has not been slow just now.
+   * @returns false: it did not, and `create` or `replace` can
+   */
+  writeAtOnce(path: string, chunks: readonly Uint8Array[]): boolean {
+    if (this.#spec.kind === 's3') return false
+    const start = performance.now()
+    if (start < this.#atOnceFrom) return false
+    const local = this.#localPath(path)
+    this.#makeDirectory(dirname(local))
+    const isWritten = writeAtOnce(local, chunks)
+    const end = performance.now()
+    if (end - start > SLOW_WRITE_MS) this.#atOnceFrom = end + PAUSE_MS
+    return isWritten
   }
 
   /** Writes a file, unless there is one. @returns whether there was none: of several who try at once, one has it */
@@ -99,6 +123,13 @@ export class Destination {
       await file.discard()
       throw error
     }
+  }
+
+  #makeDirectory(directory: string): void {
+    if (this.#madeDirectories.has(directory)) return
+    makeDirectory(directory)
+    if (this.#madeDirectories.size > 100) this.#madeDirectories.clear()
+    this.#madeDirectories.add(directory)
   }
 
   #localPath(path: string): string {

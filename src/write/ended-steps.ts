@@ -71,12 +71,13 @@ export class EndedSteps {
   }
 
   async #write(files: StepFiles, hasNews: boolean, before: Promise<void> | undefined): Promise<void> {
-    await before
+    if (before !== undefined) await before
     if (this.#failure !== null) return
     // Readers that see a step know what belongs to what.
     if (hasNews) {
       const text = this.#collections.text(this.#options.numWorkers ?? 1)
-      await this.#destination.replace(this.#collectionsFile, text)
+      const isWritten = this.#destination.writeAtOnce(this.#collectionsFile, [Buffer.from(text)])
+      if (!isWritten) await this.#destination.replace(this.#collectionsFile, text)
     }
     const paths = await files.finish()
     if (this.#options.fsync === 'end') this.#written.push(...paths)

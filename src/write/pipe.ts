@@ -5,7 +5,7 @@ const LONG_BYTES = 256 << 10
 
 /** Buffers that what was gathered in has left: making one takes longer than filling it. */
 const SPARE: Uint8Array[] = []
-const MOST_SPARE = 4
+const MOST_SPARE = 8
 
 interface Chunk {
   readonly bytes: Uint8Array
@@ -30,10 +30,11 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Takes bytes over: once the promise is resolved they may change.
-   * @throws what the store has failed with
+   * Takes bytes over.
+   * @returns once they may change; null: now
+   * @throws what the store has failed with, as a rejection
    */
-  async write(pieces: readonly Uint8Array[]): Promise<void> {
+  write(pieces: readonly Uint8Array[]): Promise<void> | null {
     // Short ones are taken over before anything else can happen.
     let left = 0
     for (const bytes of pieces) {
@@ -43,8 +44,26 @@ export class Pipe implements AsyncIterable<Uint8Array> {
         this.#push({ bytes, written: () => left-- })
       } else this.#gather(bytes)
     }
-    while ((left > 0 || this.#byteLength > this.#limit) && this.#failure === null) await this.#change()
+    if (left === 0 && this.#byteLength <= this.#limit && this.#failure === null) return null
+    return this.#written(() => left > 0)
+  }
+
+  async #written(isLeft: () => boolean): Promise<void> {
+    while ((isLeft() || this.#byteLength > this.#limit) && this.#failure === null) await this.#change()
     if (this.#failure !== null) throw this.#failure
+  }
+
+  /**
+   * Has all that is in it taken, if nobody reads it yet.
+   * @param take whether it was; else it stays
+   */
+  takeAll(take: (chunks: readonly Uint8Array[]) => boolean): boolean {
+    this.#flush()
+    if (!take(this.#chunks.map(({ bytes }) => bytes))) return false
+    for (const { written } of this.#chunks) written()
+    this.#chunks.length = 0
+    this.#byteLength = 0
+    return true
   }
 
   end(): void {

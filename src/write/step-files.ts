@@ -11,6 +11,9 @@ import { Pipe } from './pipe.js'
 import type { Saved } from './save-config.js'
 import type { TakenValue } from './values.js'
 
+/** A step of so many bytes, all of them short tensors, is written when it has ended, before anything else happens. */
+const SHORT_STEP_BYTES = 2 << 20
+
 export interface StepFilesOptions {
   readonly worker: Worker
   readonly checksums: boolean
@@ -49,19 +52,21 @@ export class StepFiles {
     return this.#tensors.length + this.#shapes.length === 0
   }
 
-  /** Adds a record. Once the promise is resolved its bytes may change. @throws what the store has failed with */
-  add(record: Omit<TensorRecord, keyof StepOfTraining>): Promise<void> {
+  /** Adds a record. @returns once its bytes may change; null: now @throws what the store has failed with */
+  add(record: Omit<TensorRecord, keyof StepOfTraining>): Promise<void> | null {
     const { head, content, tail, byteLength } = framedRecord({ ...record, ...this.at }, this.#options.checksums)
     this.#tensors.push({ name: record.tag, startByte: this.#byteLength, byteLength })
     this.#byteLength += byteLength
-    this.#begin()
-    return this.#pipe.write([head, content, tail])
+    const written = this.#pipe.write([head, content, tail])
+    const { isDurable, queueByteLength } = this.#options
+    if (written !== null || isDurable || this.#byteLength > Math.min(SHORT_STEP_BYTES, queueByteLength)) this.#begin()
+    return written
   }
 
   /** Adds what is to be saved of a tensor, in the order in which smdebug's hook does. @throws what the store has failed with */
-  async addTensor(name: string, originalName: string, taken: TakenValue, saved: readonly Saved[]): Promise<void> {
+  addTensor(name: string, originalName: string, taken: TakenValue, saved: readonly Saved[]): Promise<unknown> | null {
     const wallTime = Date.now() / 1000
-    const writes: Promise<void>[] = []
+    const writes: (Promise<void> | null)[] = []
     if (saved.some(({ saveShape }) => saveShape)) this.#shapes.push({ name, originalName, shape: taken.shape })
     const names = new Set(saved.flatMap(one => one.names))
     if ('bytes' in taken && taken.count > 0 && names.size > 0) {
@@ -75,7 +80,7 @@ export class StepFiles {
       const value = 'bytes' in taken ? taken : taken.texts
       writes.push(this.add({ wallTime, tag: name, shape: taken.shape, value }))
     }
-    await Promise.all(writes)
+    return writes.every(write => write === null) ? null : Promise.all(writes)
   }
 
   /** Writes what is left, and then the index file. @returns the paths of the files @throws StoreError */
@@ -83,12 +88,19 @@ export class StepFiles {
     if (this.isEmpty) return []
     const { step, mode, modeStep } = this.at
     const { worker, isDurable } = this.#options
+    const [events, index] = [eventFilePath(step, worker), indexFilePath(step, worker)]
+    const hasEvents = this.#tensors.length > 0
+    const atOnce = this.#eventFile === null && !isDurable
+    const destination = this.#destination
+    const isWritten = hasEvents && atOnce && this.#pipe.takeAll(chunks => destination.writeAtOnce(events, chunks))
+    if (hasEvents && !isWritten) this.#begin()
     this.#pipe.end()
     await this.#eventFile
-    const [events, index] = [eventFilePath(step, worker), indexFilePath(step, worker)]
-    const eventFile = this.#eventFile === null ? null : events
+    const eventFile = hasEvents ? events : null
     const text = indexFileText({ mode, modeStep, eventFile, tensors: this.#tensors, shapes: this.#shapes })
-    await this.#destination.create(index, [text], { isDurable })
+    if (!atOnce || !destination.writeAtOnce(index, [Buffer.from(text)])) {
+      await destination.create(index, [text], { isDurable })
+    }
     return eventFile === null ? [index] : [events, index]
   }
 

@@ -24,6 +24,7 @@ import { reductionsOf, StepFiles } from './step-files.js'
 import { type SavableValue, type TakenValue, takenValue } from './values.js'
 
 const DEFAULT_QUEUE_BYTES = 64 << 20
+const NOTHING_TO_DO = Promise.resolve()
 
 /**
  * Begins a trial, or a worker's part of one.
@@ -255,7 +256,7 @@ export class TrialWriter {
     { originalName = name, collection: _, ...options }: SaveOptions,
     saved: readonly Saved[],
   ): Promise<void> {
-    const write = (taken: TakenValue): Promise<void> => {
+    const write = (taken: TakenValue): Promise<unknown> | null => {
       if (saved.some(({ isMetric }) => isMetric)) this.#addMetric(name, taken, files.at)
       return files.addTensor(name, originalName, taken, saved)
     }
@@ -270,8 +271,9 @@ export class TrialWriter {
   }
 
   /** Notes what is under way, and keeps what it fails with for the next call. */
-  #guarded(work: Promise<void>): Promise<void> {
-    const done = work.catch(error => this.#ended.fail(error))
+  #guarded(work: Promise<unknown> | null): Promise<void> {
+    if (work === null) return NOTHING_TO_DO
+    const done = work.then(() => {}).catch(error => this.#ended.fail(error))
     this.#saving = Promise.all([this.#saving, done]).then(() => {})
     return done.then(() => this.#ended.expectNoFailure())
   }

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import ndarray from 'ndarray'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   createTrial,
   createWriter,
@@ -18,6 +18,7 @@ import {
   verifyTrial,
   type WriterOptions,
 } from '#dist/index.js'
+import { Destination } from '#dist/store/destination.js'
 import { framedRecord } from '#dist/write/event.js'
 import { DTYPES, type DTypeName, elementBytes, encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 import { reductionsOf } from '../oracle/moments.js'
@@ -146,6 +147,21 @@ describe('what is written', () => {
     expect(readdirSync(scratch)).not.toContain('escape')
   })
 
+  it('is read back, with texts of any length beside each other', async () => {
+    const texts = {
+      long: 'ä'.repeat(200_000),
+      longer: 'x'.repeat(300_000),
+      short: 'y',
+      many: Array(5000).fill('0123456789'),
+    }
+    const path = await written({ ...texts, number: 1 }, { ...EVERY, queueByteLength: 0, checksums: true })
+    await expectSound(path)
+    const trial = await createTrial(path)
+    for (const [name, text] of Object.entries(texts)) {
+      expect((await trial.tensor(name).value(0)).data).toEqual(typeof text === 'string' ? [text] : text)
+    }
+  })
+
   it('is byte for byte what the independent writer writes', () => {
     const tag = fc.string({ unit: 'grapheme', minLength: 1 }).filter(name => !/\p{Surrogate}/u.test(name))
     const shape = fc.array(fc.nat(4), { maxLength: 3 })
@@ -272,6 +288,41 @@ describe('steps', () => {
     const trial = await createTrial(path)
     expect(trial.steps()).toEqual([20, 700])
     expect(trial.tensor('x').steps({ mode: 'EVAL' })).toEqual([3])
+  })
+})
+
+describe('short steps', () => {
+  it('are on the disk when the call that ends them returns', async () => {
+    const path = place()
+    const writer = await createWriter(path, EVERY)
+    for (let i = 0; i < 3; i++) {
+      await writer.step()
+      expect(existsSync(path) && (await createTrial(path)).steps().length).toBe(i)
+      await writer.save('x', Float32Array.of(i))
+    }
+    await writer.close()
+  })
+
+  it('are written beside the training where the disk is slow', async () => {
+    const destination = Destination.at(place())
+    const clock = vi.spyOn(performance, 'now')
+    const at = (...times: number[]) => {
+      for (const time of times) clock.mockReturnValueOnce(time)
+    }
+    const create = (name: string) => destination.writeAtOnce(name, [Uint8Array.of(1)])
+    try {
+      at(0, 15)
+      expect(create('a')).toBe(true)
+      at(100, 121)
+      expect(create('b')).toBe(true)
+      at(1100)
+      expect(create('c')).toBe(false)
+      at(1122, 1123)
+      expect(create('d')).toBe(true)
+    } finally {
+      clock.mockRestore()
+      await destination.close()
+    }
   })
 })
 

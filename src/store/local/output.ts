@@ -4,7 +4,18 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { closeSync, lstatSync, openSync, promises, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fchmodSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  promises,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../errors.js'
@@ -53,6 +64,44 @@ export function writeAsideSync(path: string, bytes: Uint8Array): void {
     rmSync(aside, { force: true })
     throw error
   }
+}
+
+/**
+ * As `OutputFile`, without a turn of the event loop: ten times as fast for a short file, while nothing else happens.
+ * @returns false: nothing is written, since what is there is no regular file, which may take its time
+ * @throws StoreError
+ */
+export function writeAtOnce(path: string, chunks: readonly Uint8Array[]): boolean {
+  const aside = temporaryPath(path)
+  try {
+    const there = lstatSync(path, { throwIfNoEntry: false })
+    if (there !== undefined && !there.isFile()) return false
+    const file = openSync(aside, 'wx')
+    try {
+      for (const bytes of chunks) writeAll(file, bytes)
+      if (there !== undefined) fchmodSync(file, there.mode)
+    } finally {
+      closeSync(file)
+    }
+    renameSync(aside, path)
+    return true
+  } catch (error) {
+    rmSync(aside, { force: true })
+    throw writeError(path, error)
+  }
+}
+
+/** Makes a directory, and those above it. @throws StoreError */
+export function makeDirectory(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true })
+  } catch (error) {
+    throw writeError(path, error)
+  }
+}
+
+function writeAll(file: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at)
 }
 
 /** Files under way, by their temporary paths. */
@@ -289,9 +338,7 @@ export class PieceWriter {
   }
 
   write(bytes: Uint8Array): void {
-    this.#written(() => {
-      for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at, bytes.length - at)
-    })
+    this.#written(() => writeAll(this.#file, bytes))
   }
 
   close(): void {

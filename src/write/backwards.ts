@@ -1,0 +1,114 @@
+/** Protobuf messages, written from their end to their beginning: so the length of each is known when it is written before it. */
+
+const SHORT_BYTES = 4096
+/** A buffer that has grown beyond this is not used for another message. */
+const KEPT_BYTES = 64 << 10
+/** Wire types. */
+const [VARINT, FIXED_64, BYTES] = [0, 1, 2]
+const utf8 = new TextEncoder()
+
+/** Fields are as proto3 has them, which leaves out a number that is 0. */
+export class Backwards {
+  #bytes = new Uint8Array(SHORT_BYTES)
+  #view = new DataView(this.#bytes.buffer)
+  #at = SHORT_BYTES
+  /** Of what was left out. */
+  #elsewhere = 0
+
+  /** Of what is written, and left out. */
+  get byteLength(): number {
+    return this.#bytes.length - this.#at + this.#elsewhere
+  }
+
+  /** Begins anew. What was written before is overwritten, unless it was long. */
+  reset(): void {
+    if (this.#bytes.length > KEPT_BYTES) this.#use(new Uint8Array(SHORT_BYTES))
+    this.#at = this.#bytes.length
+    this.#elsewhere = 0
+  }
+
+  /** What is written, up to so many bytes before its end. */
+  written(before = 0): Uint8Array {
+    return this.#bytes.subarray(this.#at, this.#bytes.length - before)
+  }
+
+  /** The last bytes of it. */
+  end(byteLength: number): Uint8Array {
+    return this.#bytes.subarray(this.#bytes.length - byteLength)
+  }
+
+  varint(field: number, value: number): void {
+    if (value === 0) return
+    this.#number(value)
+    this.#number(field * 8 + VARINT)
+  }
+
+  double(field: number, value: number): void {
+    if (Object.is(value, 0)) return
+    this.room(8)
+    this.#view.setFloat64(this.#at, value, true)
+    this.#number(field * 8 + FIXED_64)
+  }
+
+  text(field: number, value: string): void {
+    const end = this.byteLength
+    const { length } = value
+    this.room(length * 3)
+    const start = this.#at + length * 2
+    let i = 0
+    for (; i < length; i++) {
+      const code = value.charCodeAt(i)
+      if (code >= 0x80) break
+      this.#bytes[start + i] = code
+    }
+    if (i === length) this.#at = start
+    else {
+      const { written } = utf8.encodeInto(value, this.#bytes.subarray(this.#at))
+      const from = this.#at
+      this.#at += length * 3 - written
+      this.#bytes.copyWithin(this.#at, from, from + written)
+    }
+    this.message(field, end)
+  }
+
+  /** Makes a field of what is there. @param end how much of it stands behind that field */
+  message(field: number, end: number): void {
+    this.#number(this.byteLength - end)
+    this.#number(field * 8 + BYTES)
+  }
+
+  /** Room for bytes that are not written by this. */
+  room(byteLength: number): void {
+    if (byteLength > this.#at) {
+      const held = this.#bytes.length - this.#at
+      const longer = new Uint8Array(2 * (held + byteLength))
+      longer.set(this.#bytes.subarray(this.#at), longer.length - held)
+      this.#use(longer)
+      this.#at = longer.length - held
+    }
+    this.#at -= byteLength
+  }
+
+  /** Leaves out bytes that stand here. */
+  leaveOut(byteLength: number): void {
+    this.#elsewhere += byteLength
+  }
+
+  /** Base 128, the lowest digit first. Numbers up to 2^53. */
+  #number(value: number): void {
+    let digits = 1
+    for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) digits++
+    this.room(digits)
+    let rest = value
+    for (let i = 0; i < digits - 1; i++) {
+      this.#bytes[this.#at + i] = (rest % 128) + 128
+      rest = Math.floor(rest / 128)
+    }
+    this.#bytes[this.#at + digits - 1] = rest
+  }
+
+  #use(bytes: Uint8Array<ArrayBuffer>): void {
+    this.#bytes = bytes
+    this.#view = new DataView(bytes.buffer)
+  }
+}

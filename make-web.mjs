@@ -23,6 +23,7 @@ const REPLACED = new Map([
   ['runner/threads.js', 'web/threads.js'],
   ['store/open.js', 'store/web/open.js'],
   ['store/local/file.js', 'web/no-disk.js'],
+  ['store/local/aside.js', 'web/no-disk.js'],
   ['store/local/output.js', 'web/no-disk.js'],
   ['catalog/load/index-cache.js', 'web/no-disk.js'],
   ['worker/copy.js', 'web/no-disk.js'],

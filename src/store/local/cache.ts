@@ -9,8 +9,8 @@ import { promises, readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.js'
+import { isTemporaryName, writeAside } from './aside.js'
 import { readFileIfThere } from './file.js'
-import { isTemporaryName, writeAside } from './output.js'
 
 const CHECKSUM_LENGTH = 4
 /** The share of the limit that is still used after entries were removed. */

@@ -100,6 +100,8 @@ const { output } = await shared.write({
   experimentalMinChunkSize: 8_000,
 })
 chmodSync(`${OUT}/main.cjs`, 0o755)
+// Scripts that name the file by its former name still find it.
+writeFileSync(`${OUT}/main.js`, "#!/usr/bin/env node\nimport './main.cjs'\n", { mode: 0o755 })
 // The same for those who import it: one of each class, whoever loads them.
 const { exports } = output.find(({ name, isEntry }) => isEntry && name === 'index')
 writeFileSync(`${OUT}/index.js`, `export {\n${exports.map(name => `  ${name},\n`).join('')}} from './index.cjs'\n`)

@@ -131,7 +131,7 @@ describe.each(whenLong)('the package', () => {
     ].map(name => `dist/bundle/${name}`)
     const browser = paths.filter(path => path.startsWith('dist/browser/'))
     expect(paths).toEqual([...written, ...built, ...others, ...browser, 'build/release.wasm'].sort())
-    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.cjs']))
+    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.js']))
     const pages = ['index.js', 'inline.js', 'worker.js', 'trialscan.wasm', 'LICENSES.txt'].map(
       name => `dist/browser/${name}`,
     )

@@ -17,6 +17,7 @@ import { type Made, makeLarge, makeMany } from '../fixtures/make.js'
 import { CLI } from './cli/run.js'
 import { fixtureTrial, ROOT } from './support/golden.js'
 import { scratchDirectory } from './support/scratch.js'
+import { WholeFiles } from './support/whole-files.js'
 
 const scratch = scratchDirectory('cost')
 const run = promisify(execFile)
@@ -98,12 +99,12 @@ describe('a scan', () => {
 
 describe('opening', () => {
   it('reads every index file once, and no event file', async () => {
-    const read = vi.spyOn(LocalStore.prototype, 'read')
+    const files = new WholeFiles()
     const cost = await counted(() => createTrial(manyDirectory))
-    expect(read.mock.calls.map(([path]) => path).filter(path => path.startsWith('index/'))).toHaveLength(20)
-    expect(read.mock.calls).toHaveLength(21)
+    expect(files.paths.filter(path => path.startsWith('index/'))).toHaveLength(20)
+    expect(files.paths).toHaveLength(21)
     expect(cost).toEqual({ reads: 0, bytes: 0, crossings: 0 })
-    read.mockRestore()
+    files.stop()
   })
 
   it('of many steps lets others on the thread have their turns', async () => {
@@ -140,10 +141,10 @@ describe('opening', () => {
 
   it('reads again nothing but what is new', async () => {
     const trial = await createTrial(fixtureTrial('workers-running').directory)
-    const read = vi.spyOn(LocalStore.prototype, 'read')
+    const files = new WholeFiles()
     await trial.refresh()
-    expect(read).not.toHaveBeenCalled()
-    read.mockRestore()
+    expect(files.paths).toEqual([])
+    files.stop()
   })
 })
 

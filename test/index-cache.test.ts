@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cache.js'
 import { createTrial, type Trial } from '#dist/index.js'
-import { LocalStore } from '#dist/store/local/local-store.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
 import { fixtureTrials } from './support/golden.js'
 import { plainRows, rowsOf } from './support/scanning.js'
 import { scratchDirectory } from './support/scratch.js'
+import { WholeFiles } from './support/whole-files.js'
 
 const scratch = scratchDirectory('cache')
 afterEach(() => vi.restoreAllMocks())
@@ -29,10 +29,10 @@ async function cached(name = 'plain'): Promise<{ trial: string; cache: string }>
 
 /** Opens a trial and tells which index files were read. */
 async function open(trial: string, cache: string): Promise<{ opened: Trial; read: string[] }> {
-  const spy = vi.spyOn(LocalStore.prototype, 'read')
+  const files = new WholeFiles()
   const opened = await createTrial(trial, { indexCache: cache })
-  const read = spy.mock.calls.map(([path]) => path).filter(path => path.startsWith('index/'))
-  spy.mockRestore()
+  const read = files.paths.filter(path => path.startsWith('index/'))
+  files.stop()
   return { opened, read }
 }
 

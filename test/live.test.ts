@@ -35,13 +35,21 @@ async function start(numWorkers = 1): Promise<{ writer: LiveWriter; directory: s
   return { writer, directory }
 }
 
-/** Whole files that are read from now on, the index files of them. */
+/** Index files that are read from now on; empty it to go on. */
 function indexReads(): string[] {
   const paths: string[] = []
-  const read = LocalStore.prototype.read
-  vi.spyOn(LocalStore.prototype, 'read').mockImplementation(function (this: LocalStore, path, options) {
+  const { read, readSmall } = LocalStore.prototype
+  const note = (path: string) => {
     if (path.startsWith('index/')) paths.push(path)
+  }
+  vi.spyOn(LocalStore.prototype, 'read').mockImplementation(function (this: LocalStore, path, options) {
+    note(path)
     return read.call(this, path, options)
+  })
+  vi.spyOn(LocalStore.prototype, 'readSmall').mockImplementation(function (this: LocalStore, path, buffer) {
+    const length = readSmall.call(this, path, buffer)
+    if (length >= 0) note(path)
+    return length
   })
   return paths
 }

@@ -2,6 +2,7 @@
 
 import { FormatError } from '../errors.js'
 import { MODES, type Mode } from '../types.js'
+import { IndexHead } from './index-head.js'
 import {
   expectInteger,
   expectList,
@@ -41,7 +42,13 @@ export function isSameShape(a: readonly number[], b: readonly number[]): boolean
   return a.length === b.length && a.every((size, axis) => size === b[axis])
 }
 
-export interface IndexFile {
+/** What an index file lists, after its head. */
+export interface Listed {
+  readonly tensors: readonly TensorLocation[]
+  readonly shapes: readonly SavedShape[]
+}
+
+export interface IndexFile extends Listed {
   readonly mode: Mode
   /**
    * Counts within the mode; for GLOBAL it is the global step. -1: only scalars were saved, before the first step of the
@@ -50,8 +57,6 @@ export interface IndexFile {
   readonly modeStep: number
   /** Relative to the trial and checked to lie in it; null if only shapes were saved. */
   readonly eventFile: string | null
-  readonly tensors: readonly TensorLocation[]
-  readonly shapes: readonly SavedShape[]
 }
 
 /**
@@ -131,7 +136,7 @@ function indexFile(
 }
 
 /** What an index file holds after its head, as bytes and parsed. */
-interface Payload extends Pick<IndexFile, 'tensors' | 'shapes'> {
+interface Payload extends Listed {
   readonly bytes: Uint8Array
   /** The whole file, parsed, if `bytes` are all of it because its layout is not the hook's. */
   readonly whole: IndexFile | null
@@ -153,6 +158,31 @@ export class IndexFileReader {
   readonly #payloads: Payload[] = []
   #keptBytes = 0
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
+  readonly #head = new IndexHead()
+
+  /**
+   * What an index file says of which nothing is new but the numbers in its head, and that names the event file which the hook
+   * writes at the step. Null: any other, which `read` reads.
+   * @param bytes begins with the file
+   * @param length of the file
+   * @param step and `worker`: those in its name
+   */
+  readUsual(
+    bytes: Buffer,
+    length: number,
+    step: number,
+    worker: string,
+  ): { readonly mode: number; readonly modeStep: number; readonly listed: Listed } | null {
+    const end = this.#head.read(bytes, step, worker)
+    if (end < 0 || end > length) return null
+    for (const payload of this.#payloads) {
+      const { bytes: rest, whole } = payload
+      if (whole !== null || rest.length !== length - end || bytes.compare(rest, 0, rest.length, end, length) !== 0)
+        continue
+      return { mode: this.#head.mode, modeStep: this.#head.modeStep, listed: payload }
+    }
+    return null
+  }
 
   /** Like `parseIndexFile`, from the bytes of the file. Index files with the same payload share its lists. */
   read(bytes: Uint8Array, url: string): IndexFile {

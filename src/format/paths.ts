@@ -60,9 +60,50 @@ export function collectionsFilePath(worker: Worker): string {
 
 /** What an index file's name says; null if it is not one (a temporary file, another extension, no step). */
 export function parseIndexFileName(path: string): IndexFileName | null {
+  const usual = usualIndexFile(path)
+  if (usual !== null) return { ...usual, kind: 'json' }
   const match = /^(\d+)_(.+)\.(json|csv)$/s.exec(baseName(path))
   const step = match && parseStep(match[1]!)
   return match && step !== null ? { step, worker: unescapeWorker(match[2]!), kind: match[3] as 'json' | 'csv' } : null
+}
+
+/** Where the step and the worker stand in the usual path of an index file. */
+const STEP_AT = `${INDEX_DIRECTORY}/000000000/`.length
+const WORKER_AT = STEP_AT + '000000000000_'.length
+
+/**
+ * What the path of an index file says if it is the one that the hook writes, of fewer than 10^12 steps, by a worker whose name
+ * stands in it as it is; else null. There may be a million, so that no pattern is matched and no path made to compare with.
+ */
+export function usualIndexFile(path: string): EventFileName | null {
+  const end = path.length - '.json'.length
+  const isUsual =
+    end > WORKER_AT &&
+    3 * (path.length - STEP_AT) <= MAX_NAME_BYTES &&
+    path.startsWith(INDEX_DIRECTORY) &&
+    path[INDEX_DIRECTORY.length] === '/' &&
+    path[STEP_AT - 1] === '/' &&
+    path[WORKER_AT - 1] === '_' &&
+    // Devices of TensorFlow are spelled otherwise.
+    path[WORKER_AT] !== '_' &&
+    path.indexOf('/', WORKER_AT) < 0 &&
+    path.endsWith('.json')
+  if (!isUsual) return null
+  const part = digitsAt(path, INDEX_DIRECTORY.length + 1, STEP_AT - 1)
+  const step = digitsAt(path, STEP_AT, WORKER_AT - 1)
+  if (step < 0 || part !== Math.floor(step / 1000)) return null
+  return { step: step as GlobalStep, worker: path.slice(WORKER_AT, end) }
+}
+
+/** The number whose decimal digits are those of a text from one place up to another; -1 if there are others among them. */
+function digitsAt(text: string, start: number, end: number): number {
+  let number = 0
+  for (let at = start; at < end; at++) {
+    const digit = text.charCodeAt(at) - 0x30
+    if (digit < 0 || digit > 9) return -1
+    number = number * 10 + digit
+  }
+  return number
 }
 
 /** What an event file's name says; null if it is not one. */

@@ -18,6 +18,7 @@ import {
   parseIndexFileName,
   TORNASOLE_COLLECTIONS_FILE,
   TORNASOLE_END_MARKER,
+  usualIndexFile,
 } from './paths.js'
 
 /**
@@ -72,9 +73,8 @@ export class TrialFiles {
 
   /** What the name of an index file says; null for one that is not finished or is superseded, and for other files. */
   indexName(path: string): IndexFileName | null {
-    return !isBelow(INDEX_DIRECTORY, path) || isTemporary(path) || this.superseded.has(path)
-      ? null
-      : parseIndexFileName(path)
+    const isOther = !isBelow(INDEX_DIRECTORY, path) || isTemporary(path)
+    return isOther || (this.superseded.size > 0 && this.superseded.has(path)) ? null : parseIndexFileName(path)
   }
 
   /** Tornasole's index files with one of smdebug's beside them, made by `reindexTrial`, which counts instead. */
@@ -200,6 +200,7 @@ function duplicatesAmong(paths: readonly string[]): ReadonlyMap<string, string> 
 
 /** Whether a path is what the hook calls the file of that step and worker. Tornasole's hook counts, too. */
 export function isCanonicalPath(path: string): boolean {
+  if (usualIndexFile(path) !== null) return true
   return canonicalPath(path) === path.replace(/csv$/, 'json')
 }
 

@@ -2,7 +2,7 @@
 
 import type { TrialscanError } from '../errors.js'
 import type { IndexFile } from '../format/index-file.js'
-import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES } from '../job/index-files.js'
+import { filesOf, INDEX_FILES_PER_JOB, indexFileOf, MANY_INDEX_FILES, type ReadIndexFile } from '../job/index-files.js'
 import type { Access } from './access.js'
 import { runOnFiles } from './failed-job.js'
 import { chunksOf, pumpAll } from './pump.js'
@@ -26,12 +26,14 @@ export async function* readIndexFiles(
 ): AsyncGenerator<readonly (IndexFile | TrialscanError)[]> {
   const runner = await access.runner(threads, paths.length < MANY_INDEX_FILES ? 0 : Number.POSITIVE_INFINITY, memory)
   const job = { kind: 'index', store: access.spec, readsModes: false } as const
-  const read = (some: readonly string[]) =>
-    runOnFiles(
+  const read = async (some: readonly string[]) => {
+    const files = await runOnFiles<string, ReadIndexFile>(
       some,
-      paths => runTwice(runner, { ...job, paths }, signal),
+      async paths => ({ files: filesOf(await runTwice(runner, { ...job, paths }, signal)) }),
       path => access.store.url(path),
     )
+    return files.map((file, i) => (file instanceof Error ? file : indexFileOf(file, some[i]!)))
+  }
   const options = { ahead: runner.ahead, signal, settles: true }
   yield* pumpAll(chunksOf(paths, INDEX_FILES_PER_JOB), read, options)
 }

@@ -109,6 +109,12 @@ export interface Store {
   read(path: string, options: { readonly maxByteLength: number; readonly isText?: boolean }): Promise<Uint8Array>
 
   /**
+   * Fills the beginning of `buffer` with a file shorter than it, at once and with nothing but what reading takes. Returns its
+   * length, or -1 for any file that `read` can say more about, and if it can't be read. Only the local disk has it.
+   */
+  readSmall?(path: string, buffer: Uint8Array): number
+
+  /**
    * Fills `view` with the bytes from `startByte` on. Returns the number of bytes read, which is less than asked for
    * only at the end of the file. A store that is able to answers at once, without a promise: a view over WASM memory
    * must not wait for long.
@@ -170,20 +176,22 @@ export function storeName(spec: StoreSpec): string {
 export async function eachFile<T>(
   store: Store,
   paths: readonly string[],
-  work: (path: string) => Promise<T>,
+  work: (path: string, i: number) => Promise<T>,
 ): Promise<T[]> {
   const results: T[] = []
   if (!isRemote(store)) {
-    for (const path of paths) results.push(await work(path))
+    for (const [i, path] of paths.entries()) results.push(await work(path, i))
     return results
   }
   const lengths = await Promise.all(paths.map(path => store.byteLength(path).catch(() => 0)))
   for (let first = 0; first < paths.length; ) {
     let end = first
+    const from = first
     for (let bytes = 0; end < paths.length && (end === first || bytes + lengths[end]! <= PARALLEL_BYTES); end++) {
       bytes += lengths[end]!
     }
-    for (const result of await Promise.all(paths.slice(first, end).map(work))) results.push(result)
+    for (const result of await Promise.all(paths.slice(first, end).map((path, i) => work(path, from + i))))
+      results.push(result)
     first = end
   }
   return results

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { IndexFileReader, parseIndexFile } from '#dist/format/index-file.js'
+import { type IndexFile, IndexFileReader, indexFileText, parseIndexFile } from '#dist/format/index-file.js'
+import { eventFilePath } from '#dist/format/paths.js'
+import { MODES } from '#dist/types.js'
 
 const URL = 'file:///trial/index/000000000/000000000000_worker_0.json'
 const META = { mode: 'TRAIN', mode_step: 0, event_file_name: 'events/0/0_worker_0.tfevents' }
@@ -139,5 +141,57 @@ describe('a reader of many', () => {
 
   it('names a file that is no UTF-8', () => {
     expect(() => new IndexFileReader().read(Uint8Array.of(0x7b, 0xff), URL)).toThrow('expected UTF-8')
+  })
+})
+
+describe('what is like the file before', () => {
+  const worker = 'worker_0'
+  const fileOf = (step: number): IndexFile => ({
+    mode: 'EVAL',
+    modeStep: step + 7,
+    eventFile: eventFilePath(step, worker),
+    tensors: [{ name: 'fc.weight', startByte: 0, byteLength: 728 }],
+    shapes: [SHAPE].map(({ shape }) => ({ name: 'fc.weight', originalName: 'fc/kernel', shape })),
+  })
+  const first = Buffer.from(indexFileText(fileOf(41)))
+  const next = Buffer.from(indexFileText(fileOf(42)))
+  const reader = new IndexFileReader()
+  const { tensors, shapes } = reader.read(first, URL)
+
+  /** As a file longer than what the buffer holds of it would end. */
+  const usual = (bytes: Buffer, step = 42, name = worker) =>
+    reader.readUsual(Buffer.concat([bytes, next]), bytes.length, step, name)
+
+  it('is read from its head', () => {
+    const said = usual(next)!
+    expect([said.mode, said.modeStep]).toEqual([1, 49])
+    expect(said.listed.tensors).toBe(tensors)
+    expect(said.listed.shapes).toBe(shapes)
+  })
+
+  it('is of the step and the worker of its name', () => {
+    for (const [step, name] of [
+      [41, worker],
+      [42, 'worker_1'],
+      [42, 'worker_'],
+      [42, 'worker_00'],
+    ] as const)
+      expect(usual(next, step, name)).toBeNull()
+  })
+
+  it('is never anything else: a changed byte makes it another, or a file that says the same', () => {
+    for (let at = 0; at < next.length; at++) {
+      for (const byte of [0x20, 0x22, 0x2d, 0x2e, 0x30, 0x39, 0x5c, 0x65, next[at]! ^ 1]) {
+        const bytes = Buffer.from(next)
+        bytes[at] = byte
+        const said = usual(bytes)
+        if (said === null) continue
+        const { mode, modeStep, listed } = { ...said, mode: MODES[said.mode]! }
+        const eventFile = eventFilePath(42, worker)
+        const { tensors, shapes } = listed
+        expect(parseIndexFile(bytes.toString(), URL)).toEqual({ mode, modeStep, eventFile, tensors, shapes })
+      }
+    }
+    for (let length = 0; length < next.length; length++) expect(usual(next.subarray(0, length))).toBeNull()
   })
 })

@@ -3,11 +3,13 @@ import {
   checkEventFileName,
   END_MARKERS,
   escapeWorker,
+  indexFilePath,
   isTemporary,
   parseCollectionsFileName,
   parseEventFileName,
   parseIndexFileName,
   unescapeWorker,
+  usualIndexFile,
 } from '#dist/format/paths.js'
 
 describe('index file names', () => {
@@ -116,5 +118,38 @@ describe('checkEventFileName', () => {
 
   it('shows no more of a long name than a line', () => {
     expect(() => checkEventFileName(`/${'x'.repeat(1e6)}`, 'u')).toThrow(/^.{0,300}$/)
+  })
+})
+
+describe('the usual path of an index file', () => {
+  it.each([
+    [42, 'worker_0'],
+    [0, 'w'],
+    [999_999_999_999, 'algo-1'],
+    [1_234_567, 'a.b.json'],
+    [1000, 'über 1'],
+  ])('says what its name says: step %i of %s', (step, worker) => {
+    expect(usualIndexFile(indexFilePath(step, worker))).toEqual({ step, worker })
+  })
+
+  it.each([
+    'index/000000001/000000000042_worker_0.json',
+    'index/00000000/000000000042_worker_0.json',
+    'index/000000000/00000000042_worker_0.json',
+    'index/000000000/0000000000042_worker_0.json',
+    'index/000000000/00000000004x_worker_0.json',
+    'index/000000000/000000000042-worker_0.json',
+    'index/000000000/000000000042_.json',
+    'index/000000000/000000000042_worker_0.csv',
+    'index/000000000/000000000042_worker_0.json.tmp',
+    'index/000000000/000000000042_worker/0.json',
+    'index/000000000/000000000042__replica-0_task-0.json',
+    'index/000000000x000000000042_worker_0.json',
+    'index2000000000/000000000042_worker_0.json',
+    'events/00000000/000000000042_worker_0.json',
+    `index/000000000/000000000042_${'w'.repeat(200)}.json`,
+    '',
+  ])('is no other: %s', path => {
+    expect(usualIndexFile(path)).toBeNull()
   })
 })

@@ -1,8 +1,9 @@
 /** What the index files of a trial say, in columns. Rows are only appended, so that what is known of earlier ones remains true. */
 
 import { TrialscanError } from '../../errors.js'
-import type { IndexFile } from '../../format/index-file.js'
+import type { IndexFile, Listed } from '../../format/index-file.js'
 import { eventFilePath } from '../../format/paths.js'
+import type { ReadIndexFile } from '../../job/index-files.js'
 import { Interner } from '../../job/plan/interner.js'
 import { type GlobalStep, MODES, type Worker } from '../../types.js'
 import { float64Column, int32Column, uint8Column } from './column.js'
@@ -27,6 +28,9 @@ export class IndexColumns {
   /** The last that was looked at: of each record of an event file, its index file is. */
   #last: { readonly row: number; readonly content: IndexFile } | undefined
 
+  /** What came last, of which there is one for all index files that list the same. */
+  #lastListed: { readonly listed: Listed; readonly list: number } | undefined
+
   get length(): number {
     return this.#step.length
   }
@@ -38,25 +42,48 @@ export class IndexColumns {
 
   /** @returns the number of the row */
   add(step: GlobalStep, worker: Worker, content: IndexFile | TrialscanError): number {
+    if (content instanceof TrialscanError) {
+      this.#errors.set(this.length, content)
+      return this.#append(step, worker, 0, 0, NONE, NO_LIST)
+    }
+    const { mode, modeStep, eventFile, tensors, shapes } = content
+    const isUsual = eventFile !== null && eventFile === eventFilePath(step, worker)
+    const list = this.lists.add(tensors, shapes)
+    return this.#append(
+      step,
+      worker,
+      MODES.indexOf(mode),
+      modeStep,
+      this.#fileNumber(isUsual ? undefined : eventFile),
+      list,
+    )
+  }
+
+  /** As `add`, of what a job has read. @returns the number of the row */
+  addRead(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, listed }: ReadIndexFile): number {
+    if (this.#lastListed?.listed !== listed) {
+      const list = this.lists.add(listed.tensors, listed.shapes)
+      this.#lastListed = { listed, list }
+    }
+    const { list } = this.#lastListed
+    return this.#append(step, worker, MODES.indexOf(mode), modeStep, this.#fileNumber(eventFile), list)
+  }
+
+  #append(step: GlobalStep, worker: Worker, mode: number, modeStep: number, eventFile: number, list: number): number {
     const row = this.length
     this.#step.push(step)
     this.#worker.push(this.#workers.number(worker))
-    if (content instanceof TrialscanError) {
-      this.#errors.set(row, content)
-      this.#mode.push(0)
-      this.#modeStep.push(0)
-      this.#eventFile.push(NONE)
-      this.#list.push(NO_LIST)
-      return row
-    }
-    const { mode, modeStep, eventFile, tensors, shapes } = content
-    this.#mode.push(MODES.indexOf(mode))
+    this.#mode.push(mode)
     this.#modeStep.push(modeStep)
-    if (eventFile === null) this.#eventFile.push(NONE)
-    else
-      this.#eventFile.push(eventFile === eventFilePath(step, worker) ? CANONICAL : this.#eventFiles.number(eventFile))
-    this.#list.push(this.lists.add(tensors, shapes))
+    this.#eventFile.push(eventFile)
+    this.#list.push(list)
     return row
+  }
+
+  /** @param eventFile undefined: the one that the hook writes */
+  #fileNumber(eventFile: string | null | undefined): number {
+    if (eventFile === undefined) return CANONICAL
+    return eventFile === null ? NONE : this.#eventFiles.number(eventFile)
   }
 
   step(row: number): GlobalStep {

@@ -10,9 +10,9 @@ import {
   otherWorkerError,
   otherWorkerOf,
 } from '../../format/index-owner.js'
-import { INDEX_DIRECTORY, parseIndexFileName } from '../../format/paths.js'
+import { INDEX_DIRECTORY, parseIndexFileName, usualIndexFile } from '../../format/paths.js'
 import { duplicateError, isCanonicalPath, isIndexFile, type TrialFiles } from '../../format/trial-files.js'
-import { INDEX_FILES_PER_JOB, MANY_INDEX_FILES } from '../../job/index-files.js'
+import { filesOf, INDEX_FILES_PER_JOB, MANY_INDEX_FILES, type ReadIndexFile } from '../../job/index-files.js'
 import type { Access } from '../../runner/access.js'
 import { runOnFiles } from '../../runner/failed-job.js'
 import { chunksOf, pumpAll } from '../../runner/pump.js'
@@ -27,17 +27,20 @@ import { isInRange, type StepRange } from '../step-selection.js'
 import { countInTurns, inTurns } from '../turns.js'
 import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
 import { listParts } from './no-trial.js'
+import { RowsByPath } from './rows-by-path.js'
 
 /** An index file by its name. */
 interface UnreadFile {
   readonly path: string
   readonly step: GlobalStep
   readonly worker: Worker
+  /** Whether it was read before, in vain. */
+  readonly wasRead: boolean
 }
 
-/** An index file, as it was read. */
-interface IndexEntry extends UnreadFile {
-  readonly content: IndexFile | TrialscanError
+/** An index file that the cache knows. */
+interface CachedEntry extends UnreadFile {
+  readonly content: IndexFile
 }
 
 export interface IndexedOptions {
@@ -58,7 +61,7 @@ export class IndexedFiles {
   readonly #options: IndexedOptions
   #columns = new IndexColumns()
   /** Of those that were read and count, by path: their rows. */
-  readonly #rows = new Map<string, number>()
+  readonly #rows = new RowsByPath()
   /** Of index files, when they were read; kept only for the cache. */
   readonly #stamps = new Map<string, Float64Array>()
   /** Index files, in order; kept only where they are not listed again every time. */
@@ -87,7 +90,7 @@ export class IndexedFiles {
   /** Those that were read and count. */
   async rows(): Promise<IndexRows> {
     const columns = this.#columns
-    const rows = Int32Array.from(this.#rows.values())
+    const { rows } = this.#rows
     const others = await otherWorkersIn(columns, rows)
     const faults = new Map<number, TrialscanError>()
     for (const [path, row] of others.size > 0 ? this.#rows : []) {
@@ -129,6 +132,7 @@ export class IndexedFiles {
     const after = isRemote && !ended ? this.#settledUpTo(catalog) : null
     const { paths: listed, problems } = await listParts(store, INDEX_DIRECTORY, isIndexFile, after)
     this.#places = problems
+    this.#startThreads(listed.length)
     if (!isRemote) return listed
     this.#listed = after === null ? listed : [...new Set([...this.#listed, ...listed])].sort()
     return this.#listed
@@ -168,15 +172,18 @@ export class IndexedFiles {
     for (const path of duplicates.keys()) this.#rows.delete(path)
     const unread = found.filter(({ path }) => !duplicates.has(path))
     const cached = await this.#fromCache(unread, isFirst)
-    await inTurns(cached, ({ content, ...file }) => this.#add(file, content))
+    await inTurns(cached, ({ content, ...file }) => {
+      this.#add(file, this.#columns.add(file.step, file.worker, content))
+    })
     const readCount = await this.#read(unread.filter(({ path }) => !this.#isRead(path)))
     if (readCount > 0) this.#writeCache()
     return isChanged || readCount + cached.length > 0
   }
 
-  #add({ path, step, worker }: UnreadFile, content: IndexEntry['content']): void {
+  #add({ path, wasRead }: UnreadFile, row: number): void {
     this.#hasCSV ||= path.endsWith('.csv')
-    this.#rows.set(path, this.#columns.add(step, worker, content))
+    if (wasRead) this.#rows.set(path, row)
+    else this.#rows.add(path, row)
   }
 
   #isRead(path: string): boolean {
@@ -188,7 +195,7 @@ export class IndexedFiles {
    * Index files that the cache knows and that have not changed since. Stamps are taken before a file is read, so that one
    * that changes meanwhile is read again the next time.
    */
-  async #fromCache(files: readonly UnreadFile[], isFirst: boolean): Promise<IndexEntry[]> {
+  async #fromCache(files: readonly UnreadFile[], isFirst: boolean): Promise<CachedEntry[]> {
     const { indexCache } = this.#options
     if (indexCache === null) return []
     const { store } = this.#access
@@ -199,10 +206,10 @@ export class IndexedFiles {
     const bytes = isFirst ? readFileIfThere(indexCache) : null
     const known = bytes && decodeIndexCache(store.url(''), bytes)
     if (!known) return []
-    return files.flatMap(({ path, step, worker }) => {
-      const file = known.get(path)
-      const isSame = file?.stamp.every((number, i) => number === this.#stamps.get(path)![i])
-      return file && isSame ? [{ path, step, worker, content: file.content }] : []
+    return files.flatMap(file => {
+      const { stamp, content } = known.get(file.path) ?? {}
+      const isSame = stamp?.every((number, i) => number === this.#stamps.get(file.path)![i])
+      return content && isSame ? [{ ...file, content }] : []
     })
   }
 
@@ -233,16 +240,29 @@ export class IndexedFiles {
     const unread: UnreadFile[] = []
     // A string for each worker, and not for each file.
     const workers = new Map<Worker, Worker>()
+    let last = ''
     await inTurns(paths, path => {
-      if (this.#isRead(path)) return
-      const name = files.indexName(path)
+      const row = this.#rows.get(path)
+      if (row !== undefined && this.#columns.error(row) === null) return
+      const usual = usualIndexFile(path)
+      const name = usual ?? files.indexName(path)
       if (name === null || !isInRange(name.step, this.#options.rangeSteps)) return
-      this.#hasOdd ||= !isCanonicalPath(path)
-      const worker = workers.get(name.worker) ?? name.worker
-      workers.set(worker, worker)
-      unread.push({ path, step: name.step, worker })
+      this.#hasOdd ||= usual === null && !isCanonicalPath(path)
+      if (name.worker !== last) {
+        last = workers.get(name.worker) ?? name.worker
+        workers.set(last, last)
+      }
+      unread.push({ path, step: name.step, worker: last, wasRead: row !== undefined })
     })
     return unread
+  }
+
+  /** Has threads start, if there will be work for them, while it is found out what is to be read. */
+  #startThreads(fileCount: number): void {
+    if (!this.isEmpty || this.#options.indexCache !== null || fileCount < MANY_INDEX_FILES || this.#access.isRemote)
+      return
+    // Whatever is wrong is told when there is work.
+    this.#access.runner(this.#options.threads, Number.POSITIVE_INFINITY).catch(() => {})
   }
 
   /** @returns how many have told something new */
@@ -253,9 +273,9 @@ export class IndexedFiles {
     const isInline = !many || this.#access.isRemote
     const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
     const read = async (some: typeof files) => {
-      const contents = await runOnFiles(
+      const contents = await runOnFiles<string, ReadIndexFile>(
         some.map(({ path }) => path),
-        paths => runTwice(runner, { kind: 'index', store: this.#access.spec, paths }),
+        async paths => ({ files: filesOf(await runTwice(runner, { kind: 'index', store: this.#access.spec, paths })) }),
         path => this.#access.store.url(path),
       )
       return { some, contents }
@@ -264,9 +284,14 @@ export class IndexedFiles {
     for await (const { some, contents } of pumpAll(chunksOf(files, INDEX_FILES_PER_JOB), read, runner)) {
       for (const [i, file] of some.entries()) {
         const content = contents[i]!
-        if (content instanceof Error && this.#rows.has(file.path)) continue
+        if (content instanceof Error && file.wasRead) continue
         if (this.#hasCSV && file.path.endsWith('.json')) this.#rows.delete(file.path.replace(/json$/, 'csv'))
-        this.#add(file, content)
+        const { step, worker } = file
+        const row =
+          content instanceof Error
+            ? this.#columns.add(step, worker, content)
+            : this.#columns.addRead(step, worker, content)
+        this.#add(file, row)
         count++
       }
     }

@@ -55,6 +55,7 @@ export class LocalStore implements Store {
   readonly #files = new Map<string, number>()
   /** Directories whose real paths lie in the real root. */
   readonly #knownDirectories = new Set<string>()
+  #last: { readonly directory: string; readonly absolute: string } | undefined
   /** How long to wait for a descriptor. After waiting in vain the limit is short, until there is a descriptor again. */
   #maxPauseMs = MAX_PAUSE_MS
 
@@ -171,6 +172,24 @@ export class LocalStore implements Store {
     }
   }
 
+  readSmall(path: string, buffer: Uint8Array): number {
+    const slash = path.lastIndexOf('/')
+    const name = path.slice(slash + 1)
+    // Whatever is out of the ordinary is for `read`.
+    if (sep !== '/' || slash < 1 || name === '' || name === '.' || name === '..' || name.includes('\0')) return -1
+    let file: number | undefined
+    try {
+      const absolute = `${this.#directoryOf(path.slice(0, slash))}/${name}`
+      file = openSync(absolute, this.spec.allowSymlinks ? OPEN_FLAGS : OPEN_FLAGS | NO_FOLLOW)
+      const length = readSync(file, buffer, 0, buffer.length, 0)
+      return length > 0 && length < buffer.length ? length : -1
+    } catch {
+      return -1
+    } finally {
+      if (file !== undefined) closeSync(file)
+    }
+  }
+
   async stamps(paths: readonly string[]): Promise<Float64Array> {
     const stamps = new Float64Array(paths.length * 3).fill(Number.NaN)
     for (const [i, path] of paths.entries()) {
@@ -218,6 +237,7 @@ export class LocalStore implements Store {
   async close(): Promise<void> {
     this.release()
     this.#knownDirectories.clear()
+    this.#last = undefined
   }
 
   /** Reads until the view is full or the file ends. */
@@ -293,6 +313,16 @@ export class LocalStore implements Store {
       if (this.spec.allowSymlinks) return statSync(absolute)
       return statSync(this.#realInside(path, absolute))
     })
+  }
+
+  /** The absolute path of a directory that lies in the root: of the last one it is remembered. */
+  #directoryOf(directory: string): string {
+    if (this.#last?.directory !== directory) {
+      const absolute = this.#resolve(directory)
+      if (!this.spec.allowSymlinks) this.#checkDirectory(directory, absolute)
+      this.#last = { directory, absolute }
+    }
+    return this.#last.absolute
   }
 
   /**

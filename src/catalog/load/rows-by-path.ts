@@ -1,0 +1,60 @@
+/** The rows of index files by their paths. There may be a million: of those that came at once, the first to be asked for costs a map. */
+
+export class RowsByPath {
+  /** In the order in which they were added. */
+  #paths: string[] = []
+  #rows: number[] = []
+  /** Null while none was asked for. */
+  #byPath: Map<string, number> | null = null
+
+  get size(): number {
+    return this.#byPath?.size ?? this.#paths.length
+  }
+
+  /** A file that is not there yet. */
+  add(path: string, row: number): void {
+    if (this.#byPath !== null) this.#byPath.set(path, row)
+    else {
+      this.#paths.push(path)
+      this.#rows.push(row)
+    }
+  }
+
+  /** A file that may be there. */
+  set(path: string, row: number): void {
+    this.#map.set(path, row)
+  }
+
+  get(path: string): number | undefined {
+    return this.size === 0 ? undefined : this.#map.get(path)
+  }
+
+  delete(path: string): void {
+    if (this.size > 0) this.#map.delete(path)
+  }
+
+  clear(): void {
+    this.#paths = []
+    this.#rows = []
+    this.#byPath = null
+  }
+
+  /** In the order in which they were added. */
+  get rows(): Int32Array {
+    return Int32Array.from(this.#byPath?.values() ?? this.#rows)
+  }
+
+  *[Symbol.iterator](): Generator<readonly [string, number]> {
+    if (this.#byPath !== null) yield* this.#byPath
+    else for (const [i, path] of this.#paths.entries()) yield [path, this.#rows[i]!]
+  }
+
+  get #map(): Map<string, number> {
+    if (this.#byPath === null) {
+      this.#byPath = new Map(this)
+      this.#paths = []
+      this.#rows = []
+    }
+    return this.#byPath
+  }
+}

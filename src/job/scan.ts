@@ -15,8 +15,8 @@ import {
 import { Interner } from './plan/interner.js'
 import {
   aheadByteLength,
-  JOB_BYTES,
   JOB_RECORDS,
+  jobByteLength,
   PART_BYTES,
   partsAtOnce,
   RECORD_LIMIT,
@@ -101,6 +101,8 @@ export interface PlanContext {
   readonly memory: number
   /** How threads write the rows that they make. Default: they don't. */
   readonly lines?: LinesRequest | undefined
+  /** How much is to be read by all jobs, and by how many threads. Default: not known, so that jobs are short. */
+  readonly work?: { readonly byteLength: number; readonly threads: number } | undefined
   /** What threads make of rows for a table. Default: nothing. */
   readonly columns?: ColumnsRequest | undefined
   /** Whether jobs report where their time goes. */
@@ -176,6 +178,8 @@ export interface PlannedJob {
  */
 export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanContext): Generator<PlannedJob> {
   const limit = windowByteLength(context.memory)
+  const { byteLength: total, threads } = context.work ?? { byteLength: 0, threads: 0 }
+  let planned = 0
   let first = 0
   let open: RecordPlace[] = []
   let bytes = 0
@@ -185,6 +189,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
     const at = first
     first += places.length
     open = []
+    planned += bytes
     bytes = 0
     yield { job: planScan(places, context), places, first: at, count: places.length }
   }
@@ -196,6 +201,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
     const { byteLength } = record
     if (byteLength > limit && byteLength <= RECORD_LIMIT) {
       yield* close()
+      planned += byteLength
       yield* planParts(record, first, context)
       first++
       continue
@@ -203,7 +209,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
     open.push(record)
     // An impossible length is not read either.
     bytes += byteLength > limit ? 0 : byteLength
-    if (open.length === JOB_RECORDS || bytes >= JOB_BYTES) yield* close()
+    if (open.length === JOB_RECORDS || bytes >= jobByteLength(total - planned, threads)) yield* close()
   }
   yield* close()
 }

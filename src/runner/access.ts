@@ -88,11 +88,19 @@ export class Access {
    * (110 ms) and fetch credentials of its own. 307 MB over a link of 30 ms: 1.07 s here, 3.90 on one thread, 2.28 on
    * two, 1.22 on four; without delay 0.41, 0.50, 0.47, 0.57 s (best of three, two cores, Node.js 20).
    */
-  async runner(asked: number | undefined, totalBytes: number, memory = DEFAULT_MEMORY): Promise<Runner> {
+  async runner(
+    asked: number | undefined,
+    totalBytes: number,
+    memory = DEFAULT_MEMORY,
+    callerWorks = false,
+  ): Promise<Runner> {
     const wanted = asked ?? (totalBytes < INLINE_BYTES || this.isRemote ? 0 : availableParallelism())
     if (wanted === 0) return this.inlineRunner(memory)
     threads ??= import('./threads.js')
-    return this.#counting((await threads).threadRunner(Math.min(wanted, threadLimit(this.isRemote))))
+    const count = Math.min(wanted, threadLimit(this.isRemote))
+    const { threadRunner, withCaller } = await threads
+    if (callerWorks && !this.isRemote) return withCaller(count, this.inlineRunner(memory))
+    return this.#counting(threadRunner(count))
   }
 
   /** A runner on the calling thread. */

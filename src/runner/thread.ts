@@ -1,6 +1,7 @@
 /** The body of a pool's thread: adopts the compiled core and runs jobs. */
 
-import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { workerData } from 'node:worker_threads'
+import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { adoptModule } from '../engine/border/module.js'
 import type { CompiledCore } from '../engine/host.js'
 import { type ErrorData, errorToData } from '../errors.js'
@@ -27,7 +28,16 @@ const MAX_STORES = 4
 
 const stores = new Map<string, Store>()
 
+/** The job that came last. */
+let last: Promise<unknown> = Promise.resolve()
+
+/** A job that comes while another runs waits for it, since each would take an engine. */
 export default async function run(job: Job | Ping): Promise<unknown> {
+  last = last.then(() => answer(job))
+  return last
+}
+
+async function answer(job: Job | Ping): Promise<unknown> {
   if (job.kind === 'ping') return job
   for (const [key, store] of [...stores].slice(0, -MAX_STORES)) {
     stores.delete(key)

@@ -4,23 +4,27 @@ import { Piscina } from 'piscina'
 import { coreModule } from '../engine/border/module.js'
 import { EngineError, errorFromData, ThreadError } from '../errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
+import { CallerRunner, JOBS_A_THREAD, type StartingThreads } from './caller.js'
 import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
 
 /** A pool that loses its threads this many times without finishing a job in between is given up. */
 const MAX_STARTS = 5
 
-export class ThreadRunner implements Runner {
+export class ThreadRunner implements StartingThreads {
   readonly threads: number
   readonly ahead: number
+  readonly #jobsAThread: number
   /** The pool that gets the jobs. */
   #pool: Promise<Piscina>
   #starts = 0
   #isClosed = false
 
-  constructor(threads: number) {
+  /** @param jobsAThread how many jobs a thread has at once, of which it does one after the other */
+  constructor(threads: number, jobsAThread = 1) {
     this.threads = threads
     this.ahead = threads * 2 + 1
+    this.#jobsAThread = jobsAThread
     this.#pool = this.#start()
   }
 
@@ -49,6 +53,10 @@ export class ThreadRunner implements Runner {
       if (reply.kind === 'failure') throw errorFromData((reply as ThreadFailure).error)
       return reply as ReplyTo<J>
     }
+  }
+
+  get started(): Promise<unknown> {
+    return this.#pool
   }
 
   /** Ends the threads; jobs that are still running are rejected. */
@@ -93,6 +101,7 @@ export class ThreadRunner implements Runner {
       filename: new URL('./thread-entry.cjs', import.meta.url).href,
       minThreads: this.threads,
       maxThreads: this.threads,
+      concurrentTasksPerWorker: this.#jobsAThread,
       workerData: coreModule(),
     })
     // Errors of threads that die while they are idle. Such threads are replaced.
@@ -135,16 +144,22 @@ function reasonOf(cause: unknown): string {
   return (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0]!
 }
 
-const runners = new Map<number, ThreadRunner>()
+const runners = new Map<string, ThreadRunner>()
 
 /** The pool of that many threads, kept for the next scan. An idle pool does not keep the process alive. */
-export function threadRunner(threads: number): ThreadRunner {
-  let runner = runners.get(threads)
+export function threadRunner(threads: number, jobsAThread = 1): ThreadRunner {
+  const key = `${threads} ${jobsAThread}`
+  let runner = runners.get(key)
   if (runner === undefined) {
-    runner = new ThreadRunner(threads)
-    runners.set(threads, runner)
+    runner = new ThreadRunner(threads, jobsAThread)
+    runners.set(key, runner)
   }
   return runner
+}
+
+/** The same with the calling thread as one of them. @param caller runs jobs there */
+export function withCaller(threads: number, caller: Runner): Runner {
+  return new CallerRunner(threads === 1 ? null : threadRunner(threads - 1, JOBS_A_THREAD), caller)
 }
 
 /** Ends every pool of this process. Scans that are still running are rejected. */
@@ -153,5 +168,5 @@ export async function closeThreadPools(): Promise<void> {
 }
 
 function forget(runner: ThreadRunner): void {
-  if (runners.get(runner.threads) === runner) runners.delete(runner.threads)
+  for (const [key, known] of runners) if (known === runner) runners.delete(key)
 }

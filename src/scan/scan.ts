@@ -3,7 +3,7 @@
 import type { KnownMoments } from '../engine/border/abi.js'
 import { isMomentName } from '../engine/statistics/statistic.js'
 import { errorToData, type TrialscanError, UsageError } from '../errors.js'
-import { columnsOf, type JobRecords, type RecordPlace } from '../job/plan/coalesce.js'
+import { columnsOf, type JobRecords, type RecordPlace, requestShape } from '../job/plan/coalesce.js'
 import { type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
 import {
   type ColumnsRequest,
@@ -212,7 +212,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     const rows: PlannedRow[] = []
     const results: (RecordResult | ManyRows)[] = []
     let doneRows = 0
-    const finished = this.#results(planRecords(this.#request, rows), runner, as)
+    const finished = this.#results(planRecords(this.#request, rows), runner, totalBytes, as)
     for (;;) {
       const next = await finished.next()
       if (!next.done) results.push(...next.value)
@@ -253,11 +253,15 @@ export class Scan implements AsyncIterable<ScanRow> {
   async *#results(
     records: Iterable<RecordPlace | null>,
     runner: Runner,
+    totalBytes: number,
     as: Made,
   ): AsyncGenerator<readonly (RecordResult | ManyRows)[]> {
-    const { ahead } = runner
+    const { ahead, threads } = runner
+    // Of a store that makes requests, several jobs are under way on each thread, and share its memory.
+    const work =
+      requestShape([this.#request.context.store], 0) === null ? { byteLength: totalBytes, threads } : undefined
     let parts: (PartReply | TrialscanError)[] = []
-    const jobs = planJobs(records, { ...this.#context, ...as })
+    const jobs = planJobs(records, { ...this.#context, ...as, work })
     for await (const pumped of this.#pump(jobs, runner, ahead)) {
       const { plan, reply, error, waitMs } = pumped
       const { job, places, count } = plan

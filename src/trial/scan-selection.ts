@@ -35,13 +35,18 @@ export interface ScanOptions extends ReadOptions {
   readonly reductions?: readonly StatisticName[] | 'all'
   /** Whether `stats.spent` reports where the time went. This takes a second walk over the records. Default: false. */
   readonly timed?: boolean
+  /**
+   * Whether the calling thread is one of `threads`. A scan is done sooner, since a thread less has to start; until it ends, the calling
+   * thread works for some milliseconds at a time, and does all else in between. Local trials alone. Default: false.
+   */
+  readonly callerWorks?: boolean
   /** Aborts the scan: the loop over it then throws the signal's reason. */
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: ScanProgress) => void
 }
 
 /** What of a trial is read, and how. */
-export type ScanSelection = Omit<ScanOptions, 'reductions' | 'timed' | 'onProgress'>
+export type ScanSelection = Omit<ScanOptions, 'reductions' | 'timed' | 'callerWorks' | 'onProgress'>
 
 /** Which of a tensor's values are put together. */
 export type DistributionOptions = ReadOptions & Pick<ScanOptions, 'steps' | 'modeSteps' | 'mode' | 'workers' | 'signal'>
@@ -68,6 +73,7 @@ export const SCAN_OPTIONS = optionsOf<ScanOptions>({
   ...SELECTION_KINDS,
   reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
   timed: kinds.flag,
+  callerWorks: kinds.flag,
   onProgress: kinds.callback(),
 })
 

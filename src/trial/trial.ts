@@ -252,7 +252,7 @@ export class Trial extends TornasoleNames {
         statistics: elementStatistics(names),
         sketched: names.some(isSketchName),
       },
-      runner: totalBytes => access.runner(threads, totalBytes, memory),
+      runner: totalBytes => access.runner(threads, totalBytes, memory, asked.callerWorks),
       url: path => access.store.url(path),
       signal: asked.signal,
       onProgress: asked.onProgress,

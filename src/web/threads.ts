@@ -219,6 +219,11 @@ export function threadRunner(threads: number): Runner {
   return runner
 }
 
+/** A page has better to do than to work on jobs. */
+export function withCaller(threads: number): Runner {
+  return threadRunner(threads)
+}
+
 /** Ends every thread of this page. Scans that are still running are rejected. */
 export async function closeThreadPools(): Promise<void> {
   for (const runner of [...runners.values()]) runner.close()

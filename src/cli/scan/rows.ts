@@ -50,6 +50,7 @@ export function scanOptions(flags: SettledScan, filter: RowFilter | null): ScanO
     reductions: filter === null ? (named ?? 'all') : [...(named ?? REDUCTIONS), ...filter.reductions],
     ...(checkLevel && { checkLevel }),
     timed: flags.stats === true,
+    callerWorks: true,
   }
 }
 

@@ -1,0 +1,126 @@
+/** The calling thread as one of those that work: jobs are done while the others start, and where they can't. */
+
+import { join } from 'node:path'
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { FormatError, ThreadError } from '#dist/errors.js'
+import { createTrial, type ScanOptions } from '#dist/index.js'
+import type { Job, ReplyTo } from '#dist/job/job.js'
+import { jobByteLength } from '#dist/job/plan/memory.js'
+import { CallerRunner, JOBS_A_THREAD } from '#dist/runner/caller.js'
+import type { Runner } from '#dist/runner/runner.js'
+import { makeLarge } from '../fixtures/make.js'
+import { scratchDirectory } from './support/scratch.js'
+
+const directory = join(scratchDirectory('caller'), 'large')
+
+beforeAll(() => {
+  makeLarge(directory, { steps: 3, scale: 0.1 })
+})
+
+/** Says who did which job, as soon as it is told to. */
+class Works implements Runner {
+  readonly threads: number
+  readonly ahead = 1
+  readonly done: number[] = []
+  most = 0
+  #underWay = 0
+  readonly #work: (job: number) => Promise<unknown>
+
+  constructor(threads: number, work: (job: number) => Promise<unknown> = () => setImmediate()) {
+    this.threads = threads
+    this.#work = work
+  }
+
+  async run<J extends Job>(job: J): Promise<ReplyTo<J>> {
+    this.most = Math.max(this.most, ++this.#underWay)
+    try {
+      await this.#work(job as unknown as number)
+    } finally {
+      this.#underWay--
+    }
+    this.done.push(job as unknown as number)
+    return job as unknown as ReplyTo<J>
+  }
+}
+
+const runAll = (runner: Runner, count: number): Promise<unknown[]> =>
+  Promise.all(Array.from({ length: count }, (_, i) => runner.run(i as unknown as Job)))
+
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
+
+describe('the calling thread', () => {
+  it('works while the others start, and shares with them once they have', async () => {
+    let start = (): void => {}
+    const others = Object.assign(new Works(2), { started: new Promise<void>(resolve => (start = resolve)) })
+    const caller = new Works(0, async job => {
+      if (job === 3) start()
+      await setTimeout(5)
+    })
+    expect(await runAll(new CallerRunner(others, caller), 20)).toEqual(numbers(20))
+    expect(caller.done.slice(0, 4)).toEqual([0, 1, 2, 3])
+    expect(caller.most).toBe(1)
+    expect(others.most).toBe(2 * JOBS_A_THREAD)
+    expect([...caller.done, ...others.done].sort((a, b) => a - b)).toEqual(numbers(20))
+  })
+
+  it('does all of it where no other can start, at first or later', async () => {
+    const lost = new ThreadError('ThreadsNotStarted', 'no threads')
+    const rejected = Promise.reject(lost)
+    rejected.catch(() => {})
+    const never = Object.assign(new Works(2), { started: rejected })
+    const caller = new Works(0)
+    await runAll(new CallerRunner(never, caller), 5)
+    expect(caller.done).toEqual(numbers(5))
+    const given = Object.assign(new Works(2, () => Promise.reject(lost)), { started: Promise.resolve() })
+    const again = new Works(0)
+    expect(await runAll(new CallerRunner(given, again), 9)).toEqual(numbers(9))
+    expect([...again.done].sort((a, b) => a - b)).toEqual(numbers(9))
+  })
+
+  it('tells the failure of a job to who asked for it, and goes on', async () => {
+    const failure = new FormatError('BadShape', 'wrong', { url: 'file:///trial/a' })
+    const caller = new Works(0, async job => {
+      if (job === 1) throw failure
+    })
+    const runner = new CallerRunner(null, caller)
+    const settled = await Promise.allSettled(numbers(3).map(i => runner.run(i as unknown as Job)))
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(settled[1]).toMatchObject({ reason: failure })
+  })
+})
+
+describe('callerWorks', () => {
+  const text = async (options: ScanOptions): Promise<{ text: string; threads: number }> => {
+    const trial = await createTrial(directory)
+    const scan = trial.scan(options)
+    let text = ''
+    for await (const lines of scan.lines('csv')) text += Buffer.from(lines)
+    return { text, threads: scan.stats.threads }
+  }
+
+  it('changes no byte of a scan', async () => {
+    const expected = await text({ threads: 0 })
+    for (const threads of [1, 2, 3]) {
+      expect(await text({ threads, callerWorks: true })).toEqual({ text: expected.text, threads })
+    }
+  })
+
+  it('ends with the signal', async () => {
+    const trial = await createTrial(directory)
+    const stop = new AbortController()
+    const rows = async (): Promise<void> => {
+      for await (const _ of trial.scan({ threads: 2, callerWorks: true, signal: stop.signal }))
+        stop.abort(new Error('enough'))
+    }
+    await expect(rows()).rejects.toThrow('enough')
+  })
+})
+
+describe('jobs', () => {
+  it('are long while much is left, and short in the end, and on the calling thread alone', () => {
+    const mib = 2 ** 20
+    expect([0, 100, 512, 4000].map(left => jobByteLength(left * mib, 2) / mib)).toEqual([8, 8, 32, 64])
+    expect(jobByteLength(4000 * mib, 0)).toBe(8 * mib)
+  })
+})

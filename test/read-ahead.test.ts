@@ -56,7 +56,11 @@ it('gives every read its own bytes', async () => {
   )
 })
 
-it.each([true, false])('keeps the bytes of the read before, if it is asked to; at once: %s', async isAtOnce => {
+it.each([
+  [true, 1],
+  [false, 1],
+  [true, 4],
+])('keeps the bytes of reads before, if it is asked to; at once: %s, how many: %i', async (isAtOnce, kept) => {
   const lengths = fc.array(fc.nat(300), { minLength: 2, maxLength: 40 })
   const turns = fc.infiniteStream(fc.nat(9))
   await fc.assert(
@@ -64,13 +68,13 @@ it.each([true, false])('keeps the bytes of the read before, if it is asked to; a
       const engine = new Engine()
       const store = isAtOnce ? atOnce() : later({ now: 0, most: 0 }, () => delays.next().value)
       const planned = lengths.map((byteLength, i) => ({ store, path: 'x', startByte: i * 7, byteLength }))
-      const reads = new ReadAhead(engine, planned, { byteLength: room, keepsOne: true })
+      const reads = new ReadAhead(engine, planned, { byteLength: room, kept })
       const windows = []
       for (const [i, { startByte, byteLength }] of planned.entries()) {
         const { window, available } = reads.next()
         expect(await available).toBe(byteLength)
         windows.push({ window, startByte, byteLength })
-        for (const one of windows.slice(Math.max(0, i - 1))) {
+        for (const one of windows.slice(Math.max(0, i - kept))) {
           const expected = new Uint8Array(one.byteLength)
           fill(expected, one.startByte)
           expect(engine.view(one.window, one.byteLength)).toEqual(expected)

@@ -12,7 +12,7 @@ import { UnfoldBudget } from '../engine/values.js'
 import type { MeasureJob, MeasureReply, TaskNumbers, TaskValue } from '../job/measure.js'
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
-import type { Store } from '../store/store.js'
+import { isRemote, type Store } from '../store/store.js'
 import { rawValue } from './raw-value.js'
 import { openLarge } from './records/large.js'
 import { Failures, histogramResult, RecordTable } from './records/record.js'
@@ -26,6 +26,23 @@ export async function measure(job: MeasureJob, engine: Engine, stores: readonly 
   if (job.batches.length > 0) await measurement.readBatches()
   else for (let record = 0; record < job.records.file.length; record++) await measurement.readLarge(record)
   return measurement.finish()
+}
+
+/**
+ * How many batches have to stay so that every record is in memory when a later one is compared with it, as far as there is room: what
+ * doesn't stay is copied.
+ */
+function keptBatches({ batches, records, tasks, windowByteLength }: MeasureJob, isAnyRemote: boolean): number {
+  const { first, second } = tasks
+  if (!second.some(record => record >= 0)) return 0
+  if (isAnyRemote) return 1
+  const batchOf = new Int32Array(records.file.length)
+  for (const [batch, { first, count }] of batches.entries()) batchOf.fill(batch, first, first + count)
+  const most = second.reduce((most, record, task) => {
+    return record < 0 ? most : Math.max(most, Math.abs(batchOf[record]! - batchOf[first[task]!]!))
+  }, 1)
+  const longest = batches.reduce((longest, { startByte, endByte }) => Math.max(longest, endByte - startByte), 1)
+  return Math.max(1, Math.min(most, Math.floor((2 * windowByteLength) / longest) - 1))
 }
 
 /** For records about which nothing but moments is asked. */
@@ -45,6 +62,8 @@ class Measurement {
   readonly #tasksOf: readonly (readonly number[])[]
   /** How many tasks wait for a later record, by record. */
   readonly #waiting: Int32Array
+  /** How many batches stay in memory for records of later ones, besides the present one. */
+  readonly #kept: number
   readonly #held: HeldElements
   /** The limit on what short records unfold to: copies that are held, and values for rules. */
   readonly #unfoldBudget: UnfoldBudget
@@ -58,7 +77,11 @@ class Measurement {
     this.#engine = engine
     this.#sourceOf = file => stores[job.storeOf[file]!]!
     this.#unfoldBudget = new UnfoldBudget(job.windowByteLength)
-    this.#held = new HeldElements(engine, this.#unfoldBudget)
+    this.#kept = keptBatches(
+      job,
+      job.storeOf.some(store => isRemote(stores[store]!)),
+    )
+    this.#held = new HeldElements(engine, this.#unfoldBudget, this.#kept)
     this.#reader = new ElementReader(engine, job.windowByteLength)
     this.#table = new RecordTable(total)
     this.#failures = new Failures(job, this.#sourceOf)
@@ -82,7 +105,6 @@ class Measurement {
     const engine = this.#engine
     // Where nothing but tasks is asked, there is nothing to reduce.
     const known = this.#job.known === 0 ? null : this.#job.known
-    const keepsOne = this.#job.tasks.second.some(record => record >= 0)
     engine.reset()
     const read = await readRecords(
       this.#job,
@@ -97,9 +119,9 @@ class Measurement {
         },
         ...(known !== null && { endBatch: ({ first, rows }) => this.#table.reduce(first, rows) }),
         fail: (record, error) => this.#fail(record, error),
-        ...(keepsOne && { beginBatch: () => this.#held.leaveWindow() }),
+        ...(this.#kept > 0 && { beginBatch: () => this.#held.leaveWindow() }),
       },
-      { sourceOf: this.#sourceOf, known, keepsOne },
+      { sourceOf: this.#sourceOf, known, kept: this.#kept },
     )
     this.#readBytes += read.readBytes
     this.#reads += read.reads

@@ -1,6 +1,6 @@
 /**
  * The reads of a job, in order. If the store answers at once, each read is made when it is its turn, into the only
- * window, or into one of two by turns. If it makes requests, several are under way, each into a window of its own.
+ * window, or into one of several by turns. If it makes requests, several are under way, each into a window of its own.
  */
 
 import type { Address } from '../../engine/border/memory.js'
@@ -25,8 +25,8 @@ export interface Arrival {
 export interface ReadAheadOptions {
   /** Bytes of all windows together, if several reads are under way; there is always room for what is in use. */
   readonly byteLength: number
-  /** Whether a window is valid until the next but one read is asked for, not just the next. Default: false. */
-  readonly keepsOne?: boolean
+  /** How many reads more than the next are asked for before a window is no longer valid; no more than 1 if reads are requests. Default: 0. */
+  readonly kept?: number
 }
 
 export class ReadAhead {
@@ -40,22 +40,22 @@ export class ReadAhead {
   readonly #taken: { readonly start: number; readonly end: number }[] = []
   /** How many windows stay valid after their read. */
   readonly #kept: number
-  /** Where the read after one that is kept begins, if each is made when it is its turn. */
-  readonly #half: number | null
+  /** How far apart windows are, if each read is made when it is its turn. */
+  readonly #apart: number | null
   #asked = 0
   #answered = 0
   #isOver = false
 
-  constructor(engine: Engine, reads: readonly JobRead[], { byteLength, keepsOne = false }: ReadAheadOptions) {
+  constructor(engine: Engine, reads: readonly JobRead[], { byteLength, kept = 0 }: ReadAheadOptions) {
     this.#engine = engine
     this.#reads = reads
     const longest = reads.reduce((most, read) => Math.max(most, read.byteLength), 0)
     const isAnyRemote = reads.some(({ store }) => isRemote(store))
     const all = isAnyRemote ? reads.reduce((sum, read) => sum + read.byteLength, 0) : 0
-    this.#kept = keepsOne ? 1 : 0
-    this.#half = isAnyRemote ? null : this.#kept * longest
+    this.#kept = kept
+    this.#apart = isAnyRemote ? null : longest
     // Around one that lies anywhere in three times the longest there is room for another.
-    const atLeast = keepsOne ? (isAnyRemote ? 3 : 2) * longest : longest
+    const atLeast = (kept + (isAnyRemote && kept > 0 ? 2 : 1)) * longest
     this.#byteLength = Math.max(atLeast, Math.min(all, byteLength))
     this.#region = engine.reserveBytes(this.#byteLength)
   }
@@ -94,7 +94,7 @@ export class ReadAhead {
 
   /** A window after the newest one, or at the start of the region if there is no room; null: not yet. */
   #place(byteLength: number): Address | null {
-    if (this.#half !== null) return (this.#region + (this.#asked & 1) * this.#half) as Address
+    if (this.#apart !== null) return (this.#region + (this.#asked % (this.#kept + 1)) * this.#apart) as Address
     const eldest = this.#taken[0]
     const youngest = this.#taken.at(-1)
     let start = youngest?.end ?? 0

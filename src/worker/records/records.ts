@@ -46,8 +46,8 @@ export interface ReadRecordsOptions {
   readonly known: KnownMoments | null
   /** The order in which the batches have the records. Default: as they are. */
   readonly order?: Int32Array
-  /** Whether the bytes of a batch stay until those of the next but one are read. Default: false, until the next. */
-  readonly keepsOne?: boolean
+  /** How many batches more are read before the bytes of one are gone; see ReadAheadOptions. Default: 0. */
+  readonly kept?: number
   readonly clock?: Clock
 }
 
@@ -56,7 +56,7 @@ export async function readRecords(
   job: BatchedRecords,
   engine: Engine,
   visitor: RecordVisitor,
-  { sourceOf, known, order, keepsOne = false, clock = new Clock(false) }: ReadRecordsOptions,
+  { sourceOf, known, order, kept = 0, clock = new Clock(false) }: ReadRecordsOptions,
 ): Promise<{ readonly readBytes: number; readonly reads: number }> {
   const { batches, records, checkLevel } = job
   const tags = engine.writeTexts(job.tags)
@@ -66,7 +66,7 @@ export async function readRecords(
     batches.map(({ file, startByte, endByte }) => {
       return { store: sourceOf(file), path: job.files[file]!, startByte, byteLength: endByte - startByte }
     }),
-    { byteLength: job.aheadByteLength, keepsOne },
+    { byteLength: job.aheadByteLength, kept },
   )
   let readBytes = 0
   try {

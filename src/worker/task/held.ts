@@ -21,20 +21,24 @@ export class HeldElements {
   readonly #engine: Engine
   readonly #unfoldBudget: UnfoldBudget
   readonly #held = new Map<number, Held>()
-  /** Records of the batch before and of this one that are held where they were read. */
-  #inWindows: [before: number[], now: number[]] = [[], []]
+  /** Records that are held where they were read, by batch: the oldest that stays first, the present one last. */
+  readonly #inWindows: number[][]
   /** Buffers of former copies. */
   readonly #spare: Uint8Array[] = []
 
-  /** @param unfoldBudget the limit on what short records unfold to */
-  constructor(engine: Engine, unfoldBudget: UnfoldBudget) {
+  /**
+   * @param unfoldBudget the limit on what short records unfold to
+   * @param kept how many batches stay where they were read, besides the present one
+   */
+  constructor(engine: Engine, unfoldBudget: UnfoldBudget, kept: number) {
     this.#engine = engine
+    this.#inWindows = Array.from({ length: kept + 1 }, () => [])
     this.#unfoldBudget = unfoldBudget
   }
 
   /** @param isInWindow whether they lie where the batch was read, and so outlast it */
   hold(record: number, elements: Elements, isInWindow: boolean): void {
-    if (isInWindow) this.#inWindows[1].push(record)
+    if (isInWindow) this.#inWindows.at(-1)!.push(record)
     else if (elements.isUnfolded) this.#unfoldBudget.take(byteLengthOf(elements))
     this.#held.set(record, { elements, bytes: isInWindow ? null : this.#copyOf(elements) })
   }
@@ -48,12 +52,11 @@ export class HeldElements {
 
   /** What is held where the next batch will be read has to be copied. */
   leaveWindow(): void {
-    const [before, now] = this.#inWindows
-    for (const record of before) {
+    for (const record of this.#inWindows.shift()!) {
       const held = this.#held.get(record)
       if (held !== undefined) held.bytes = this.#copyOf(held.elements)
     }
-    this.#inWindows = [now, []]
+    this.#inWindows.push([])
   }
 
   release(record: number): void {

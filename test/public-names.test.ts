@@ -97,6 +97,7 @@ it('exports these names', () => {
       "planFleet",
       "postAction",
       "readValues",
+      "recordStream",
       "refresh",
       "reindexTrial",
       "repairTrial",

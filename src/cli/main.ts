@@ -9,6 +9,7 @@ import { EXIT, EXIT_HELP } from './exit.js'
 import { addBenchCommand } from './options/bench.js'
 import { addFileCommands } from './options/files.js'
 import { addFleetCommands } from './options/fleet.js'
+import { addRecordCommand } from './options/record.js'
 import { addRuleCommands } from './options/rules.js'
 import { addTableCommands } from './options/tables.js'
 import { addTensorCommands } from './options/tensors.js'
@@ -151,6 +152,7 @@ const invoker = addRuleCommands(program, runCommand)
 addTableCommands(program, runCommand)
 addViewCommands(program, runCommand)
 addFileCommands(program, runCommand)
+addRecordCommand(program, runCommand)
 addFleetCommands(program, runCommand)
 addBenchCommand(program, runCommand, VERSION)
 

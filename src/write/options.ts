@@ -1,6 +1,6 @@
 /** What a writer is told: at its beginning, and with each tensor. */
 
-import { kinds, optionsOf } from '../options.js'
+import { type Kinds, kinds, optionsOf } from '../options.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import type { Mode, Worker } from '../types.js'
@@ -56,10 +56,19 @@ export interface RecordOptions {
   readonly modeStep?: number
 }
 
+export interface StepOptions {
+  /** The global step. Default: the next. */
+  readonly step?: number
+  /** Its number within its mode. Default: the step that is given; else the next of the mode. */
+  readonly modeStep?: number
+  /** Whether all is saved that this step is given, whatever the configuration says. Default: false. */
+  readonly saveAll?: boolean
+}
+
 const NUMBER = kinds.that<number>('a number', given => typeof given === 'number' && Number.isFinite(given))
 const NAMES = kinds.listOf('names', kinds.text)
 
-export const WRITER_OPTIONS = optionsOf<WriterOptions>({
+export const WRITER_KINDS: Kinds<WriterOptions> = {
   framework: kinds.oneOf(FRAMEWORKS),
   collections: kinds.that<Readonly<Record<string, CollectionOptions>>>('an object of collections', isPlain),
   includeCollections: NAMES,
@@ -78,7 +87,8 @@ export const WRITER_OPTIONS = optionsOf<WriterOptions>({
   queueByteLength: kinds.wholeNumber(0, undefined, 'a number of bytes'),
   startStep: kinds.step,
   s3: S3_OPTIONS,
-})
+}
+export const WRITER_OPTIONS = optionsOf<WriterOptions>(WRITER_KINDS)
 
 export const SAVE_OPTIONS = optionsOf<SaveOptions>({
   shape: kinds.listOf('sizes', kinds.wholeNumber(0)),
@@ -88,6 +98,7 @@ export const SAVE_OPTIONS = optionsOf<SaveOptions>({
 })
 
 export const SCALAR_OPTIONS = optionsOf<ScalarOptions>({ timestamp: NUMBER, sagemakerMetric: kinds.flag })
+export const STEP_OPTIONS = optionsOf<StepOptions>({ step: kinds.step, modeStep: kinds.step, saveAll: kinds.flag })
 export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
 
 /** Names are UTF-8 in the file, where a half of a surrogate pair has no place. */

@@ -72,7 +72,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
     this.#changed()
   }
 
-  /** The store takes no more. */
+  /** The store takes no more, or is given no more. */
   fail(error: unknown): void {
     this.#failure ??= error
     this.#chunks.length = 0
@@ -83,6 +83,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
     for (;;) {
       const chunk = this.#chunks.shift()
       if (chunk === undefined) {
+        if (this.#failure !== null) throw this.#failure
         if (this.#isEnded) return
         await this.#change()
         continue

@@ -1,5 +1,6 @@
 /** The files of a step: records in an event file, and then an index file that tells where they lie. */
 
+import { UsageError } from '../errors.js'
 import { type IndexFile, indexFileText, type TensorLocation } from '../format/index-file.js'
 import { eventFilePath, indexFilePath } from '../format/paths.js'
 import { reductionTensorName } from '../format/reduction-name.js'
@@ -102,6 +103,12 @@ export class StepFiles {
       await destination.create(index, [text], { isDurable })
     }
     return eventFile === null ? [index] : [events, index]
+  }
+
+  /** Leaves nothing of it. What else went wrong has been told. */
+  async abandon(): Promise<void> {
+    this.#pipe.fail(new UsageError(`step ${this.at.step} was given up`))
+    await this.#eventFile?.catch(() => {})
   }
 
   #begin(): void {

@@ -103,7 +103,7 @@ const MADE_OF: Partial<Record<DType, (numbers: readonly number[]) => ArrayBuffer
   uint32: numbers => Uint32Array.from(numbers),
   int64: numbers => BigInt64Array.from(numbers, number => BigInt(number)),
   uint64: numbers => BigUint64Array.from(numbers, number => BigInt(number)),
-  bool: numbers => Uint8Array.from(numbers, number => Number(number !== 0)),
+  bool: numbers => Uint8Array.from(numbers, number => Number(Boolean(number))),
 }
 
 function nestedValue(call: string, given: NestedElements, options: ElementOptions): TakenValue {
@@ -114,14 +114,21 @@ function nestedValue(call: string, given: NestedElements, options: ElementOption
   const kinds = [...new Set(flat.map(element => typeof element))]
   if (kinds.length > 1) throw wrongValue(call, 'elements of one type', kinds.join(' and '))
   const size = options.shape ?? shape
-  if (kinds[0] === 'string') return textsOf(call, flat as string[], size)
+  const isText = kinds[0] === 'string' || (flat.length === 0 && options.dtype === 'string')
+  if (isText) return textsOf(call, flat as string[], size)
   const dtype = options.dtype ?? (kinds[0] === 'bigint' ? 'int64' : kinds[0] === 'boolean' ? 'bool' : 'float64')
   const make = MADE_OF[dtype]
   if (make === undefined) throw wrongValue(call, `${dtype} elements in a typed array`, 'numbers')
   const isWhole = dtype !== 'float32' && dtype !== 'float64'
   const odd = isWhole && flat.find(element => typeof element === 'number' && !Number.isSafeInteger(element))
   if (odd !== false && odd !== undefined) throw wrongValue(call, `whole numbers for ${dtype}`, String(odd))
-  return elementsIn(call, { data: make(flat as readonly number[]), dtype, shape: size })
+  const data = make(flat as readonly number[])
+  if (isWhole && dtype !== 'bool') {
+    const held = data as unknown as ArrayLike<number | bigint>
+    const beyond = flat.find((element, i) => BigInt(element) !== BigInt(held[i]!))
+    if (beyond !== undefined) throw wrongValue(call, `numbers that fit ${dtype}`, String(beyond))
+  }
+  return elementsIn(call, { data, dtype, shape: size })
 }
 
 function flatten(call: string, given: NestedElements, shape: readonly number[], depth: number, into: Element[]): void {

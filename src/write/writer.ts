@@ -15,6 +15,8 @@ import {
   type SaveOptions,
   SCALAR_OPTIONS,
   type ScalarOptions,
+  STEP_OPTIONS,
+  type StepOptions,
   WRITER_OPTIONS,
   type WriterOptions,
 } from './options.js'
@@ -63,6 +65,8 @@ export class TrialWriter {
   #mode: Mode = 'GLOBAL'
   #step: number
   #at: Moment = { mode: 'GLOBAL', modeStep: 0 }
+  /** For what is saved now; null: all is. */
+  #savedAt: Moment | null = null
   /** The files of the step under way; null: there is none, or it is not saved. */
   #files: StepFiles | null = null
   #names = new Set<string>()
@@ -110,24 +114,40 @@ export class TrialWriter {
   /**
    * Ends the step under way and begins the next. It waits while the step before the one that ends is still being written.
    * @returns the number of the new step
-   * @throws StoreError what the store has failed with
+   * @throws StoreError what the store has failed with; UsageError for a step that was begun before
    */
-  async step(): Promise<number> {
+  async step(options?: StepOptions): Promise<number> {
+    const { step, saveAll = false, ...given } = checkOptions('writer.step', STEP_OPTIONS, options)
     this.#expectOpen('writer.step')
     await this.#finish()
-    this.#step++
-    while (this.#seen.has(this.#step)) this.#step++
-    const modeStep = (this.#modeSteps.get(this.#mode) ?? -1) + 1
-    this.#modeSteps.set(this.#mode, modeStep)
-    await this.#begin({ mode: this.#mode, modeStep: this.#mode === 'GLOBAL' ? this.#step : modeStep })
+    const mode = this.#mode
+    if (step === undefined) {
+      this.#step++
+      while (this.#seen.has(this.#step)) this.#step++
+    } else {
+      this.#expectNewStep('writer.step', step)
+      this.#step = step
+    }
+    const next = step ?? (this.#modeSteps.get(mode) ?? -1) + 1
+    const modeStep = given.modeStep ?? (mode === 'GLOBAL' ? this.#step : next)
+    this.#modeSteps.set(mode, modeStep)
+    await this.#begin({ mode, modeStep }, saveAll)
     return this.#step
+  }
+
+  /** Gives up the step under way: nothing of it is saved, and it can't be begun again. */
+  async giveUpStep(): Promise<void> {
+    await this.#saving
+    const files = this.#files
+    this.#files = null
+    await files?.abandon()
   }
 
   /** Whether `save` would save a tensor now. */
   shouldSave(name: string, options?: Pick<SaveOptions, 'collection'>): boolean {
     const { collection } = checkOptions('writer.shouldSave', SAVE_OPTIONS, options)
     if (this.#files === null || this.failure !== null) return false
-    return this.#collections.savedOf(name, listOf(collection), this.#files.at).length > 0
+    return this.#collections.savedOf(name, listOf(collection), this.#savedAt).length > 0
   }
 
   /**
@@ -142,11 +162,13 @@ export class TrialWriter {
     const files = this.#files
     if (files === null || this.failure !== null) return Promise.resolve()
     const named = listOf(asked.collection)
-    const saved = this.#collections.savedOf(name, named, files.at)
+    const saved = this.#collections.savedOf(name, named, this.#savedAt)
     if (saved.length === 0) return Promise.resolve()
     this.#expectNew(name)
-    this.#hasNews = this.#collections.note(name, named, files.at) || this.#hasNews
-    return this.#add(files, name, value, asked, saved)
+    const adding = this.#add(files, name, value, asked, saved)
+    this.#names.add(name)
+    this.#hasNews = this.#collections.note(name, named, this.#savedAt) || this.#hasNews
+    return adding
   }
 
   /**
@@ -163,6 +185,7 @@ export class TrialWriter {
     if (sagemakerMetric) checkMetricTime(wallTime)
     const tag = `${SCALAR_PREFIX}${name}`
     this.#expectNew(tag)
+    this.#names.add(tag)
     // It does not go where the trial goes.
     if (sagemakerMetric) this.#metrics?.add(tag, value, wallTime, this.#at)
     const files = this.#files
@@ -185,15 +208,14 @@ export class TrialWriter {
     checkOptions('writer.record', RECORD_OPTIONS, { modeStep: step })
     this.#expectOpen('writer.record')
     await this.#finish()
-    if (this.#seen.has(step)) {
-      throw new UsageError(`writer.record: expected a step that was not written, got ${step}`, { step })
-    }
+    this.#expectNewStep('writer.record', step)
     this.#step = step
-    await this.#begin({ mode, modeStep })
+    await this.#begin({ mode, modeStep }, true)
     const files = this.#files
     if (files === null) return
     for (const [name, value] of tensors instanceof Map ? tensors : Object.entries(tensors)) {
       this.#expectNew(name)
+      this.#names.add(name)
       const saved = this.#collections.savedOf(name, [], null)
       this.#hasNews = this.#collections.note(name, [], null) || this.#hasNews
       await this.#add(files, name, value, {}, saved)
@@ -219,8 +241,9 @@ export class TrialWriter {
 
   // ---------------------------------------------------------------------------------------------------- Steps
 
-  async #begin(at: Moment): Promise<void> {
+  async #begin(at: Moment, savesAll: boolean): Promise<void> {
     this.#at = at
+    this.#savedAt = savesAll ? null : at
     this.#seen.add(this.#step)
     this.#names = new Set()
     const { room } = this.#ended
@@ -295,7 +318,11 @@ export class TrialWriter {
     if (this.#names.has(name)) {
       throw new UsageError(`${name}: expected one value a step, got another at step ${this.#step}`, { tensor: name })
     }
-    this.#names.add(name)
+  }
+
+  #expectNewStep(call: string, step: number): void {
+    if (!this.#seen.has(step)) return
+    throw new UsageError(`${call}: expected a step that was not written, got ${step}`, { step })
   }
 }
 

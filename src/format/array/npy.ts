@@ -1,0 +1,195 @@
+/** numpy's .npy files (numpy.lib.format): magic, version, a header in Python's syntax, the elements. */
+
+import type { DType } from '../../types.js'
+import { type ArraySource, arrayFault, bytesShown, countOf, type FileArray, MAX_ARRAY_BYTES } from './source.js'
+
+const MAGIC = '\x93NUMPY'
+const PREFIX_BYTES = 12
+/** numpy writes about a hundred bytes, and reads ten thousand. */
+const MAX_HEADER_BYTES = 1 << 16
+/** numpy itself has no more. */
+const MAX_DIMENSIONS = 64
+
+const KINDS: Readonly<Record<string, DType>> = {
+  b1: 'bool',
+  i1: 'int8',
+  u1: 'uint8',
+  i2: 'int16',
+  u2: 'uint16',
+  i4: 'int32',
+  u4: 'uint32',
+  i8: 'int64',
+  u8: 'uint64',
+  f2: 'float16',
+  f4: 'float32',
+  f8: 'float64',
+  c8: 'complex64',
+  c16: 'complex128',
+}
+
+interface Header {
+  /** numpy's name for the elements, without the byte order. */
+  readonly kind: string
+  readonly isBigEndian: boolean
+  readonly isFortran: boolean
+  readonly shape: readonly number[]
+  /** Where the elements begin. */
+  readonly start: number
+}
+
+/** Whether a file begins as one of numpy's. */
+export function isNpy(head: Uint8Array): boolean {
+  return head.length >= 6 && [...MAGIC].every((char, i) => head[i] === char.charCodeAt(0))
+}
+
+/**
+ * @param as what its elements are where numpy has no name for them: bfloat16, whose bits it has as `V2` or `u2`
+ * @throws FormatError `BadArrayFile` for all that does not fit together; StoreError
+ */
+export function readNpy(source: ArraySource, as?: DType): FileArray {
+  const { kind, isBigEndian, isFortran, shape, start } = headerOf(source)
+  const { url, byteLength } = source
+  const textLength = /^[US](\d{1,9})$/.exec(kind)
+  const isBfloat16 = as === 'bfloat16' && (kind === 'V2' || kind === 'u2')
+  const dtype = isBfloat16 ? 'bfloat16' : textLength ? 'string' : KINDS[kind]
+  if (dtype === undefined) {
+    const hint = kind === 'V2' ? '; with dtype bfloat16 said beside it, it is read as that' : ''
+    throw arrayFault(url, 0, `elements of ${Object.keys(KINDS).join(', ')}, U or S`, `${JSON.stringify(kind)}${hint}`)
+  }
+  const size = textLength ? Number(textLength[1]) * (kind[0] === 'U' ? 4 : 1) : Number(kind.slice(1))
+  const count = countOf(shape)
+  const length = count === null ? Number.NaN : count * size
+  if (!(length === byteLength - start)) {
+    const wanted = `${Number.isNaN(length) ? 'elements that can be counted' : `${length} bytes of elements`}, as shape [${shape}] and ${kind} say`
+    throw arrayFault(url, start, wanted, `${byteLength - start}`)
+  }
+  if (length > MAX_ARRAY_BYTES) {
+    throw arrayFault(url, start, `at most ${MAX_ARRAY_BYTES} bytes of elements`, `${length}`)
+  }
+  const stride = isFortran && shape.length > 1 ? { stride: fortranStride(shape) } : {}
+  const bytes = source.read(start, length)
+  if (textLength) {
+    // As many texts as that would be made of no bytes.
+    if (size === 0 && count! > MAX_ARRAY_BYTES / 64) {
+      throw arrayFault(url, start, `at most ${MAX_ARRAY_BYTES / 64} empty texts`, `${count}`)
+    }
+    const texts = textsOf(url, start, bytes, size, count!, kind[0] === 'U', isBigEndian)
+    return { dtype, shape, data: isFortran ? inCOrder(texts, shape) : texts }
+  }
+  const part = dtype.startsWith('complex') ? size / 2 : size
+  return { dtype, shape, data: isBigEndian ? swapped(bytes, part) : bytes, ...stride }
+}
+
+function headerOf({ url, byteLength, read }: ArraySource): Header {
+  const prefix = read(0, Math.min(PREFIX_BYTES, byteLength))
+  if (!isNpy(prefix)) throw arrayFault(url, 0, 'a .npy file, which begins with \\x93NUMPY', bytesShown(prefix))
+  const version = prefix[6] ?? 0
+  if (version < 1 || version > 3) throw arrayFault(url, 6, 'version 1, 2 or 3', `${version}`)
+  const start = version === 1 ? 10 : 12
+  if (byteLength < start) throw arrayFault(url, byteLength, 'the length of the header', 'the end of the file')
+  const view = new DataView(prefix.buffer, prefix.byteOffset, prefix.length)
+  const length = version === 1 ? view.getUint16(8, true) : view.getUint32(8, true)
+  if (length > MAX_HEADER_BYTES) throw arrayFault(url, 8, `a header of at most ${MAX_HEADER_BYTES} bytes`, `${length}`)
+  if (start + length > byteLength) {
+    throw arrayFault(url, 8, `a header within the ${byteLength} bytes of the file`, `one of ${length}`)
+  }
+  const text = Buffer.from(read(start, length)).toString(version === 3 ? 'utf8' : 'latin1')
+  return { ...parsedHeader(url, start, text), start: start + length }
+}
+
+const ENTRY =
+  /\s*(['"])(descr|fortran_order|shape)\1\s*:\s*(?:(['"])([^'"\\]*)\3|(True|False)|\(([\d\sL,]*)\))\s*(,|(?=\}))/y
+
+/** The dictionary that Python writes; nothing else is understood, and nothing is evaluated. */
+function parsedHeader(url: string, start: number, text: string): Omit<Header, 'start'> {
+  const wrong = (at: number): never => {
+    const expected = "{'descr': …, 'fortran_order': …, 'shape': …} of plain elements, not of records or objects"
+    throw arrayFault(url, start + at, expected, JSON.stringify(text.slice(at, at + 60)))
+  }
+  const opening = /^\s*\{/.exec(text)
+  if (opening === null) return wrong(0)
+  const found = new Map<string, string>()
+  let at = opening[0].length
+  while (!/^\s*\}\s*$/.test(text.slice(at))) {
+    ENTRY.lastIndex = at
+    const entry = ENTRY.exec(text)
+    if (entry === null || found.has(entry[2]!)) return wrong(at)
+    const value = { descr: entry[4], fortran_order: entry[5], shape: entry[6] }[entry[2]!]
+    if (value === undefined) return wrong(at)
+    found.set(entry[2]!, value)
+    at = ENTRY.lastIndex
+  }
+  if (found.size < 3) return wrong(0)
+  const descr = /^([<>=|]?)([a-zA-Z]\d*)$/.exec(found.get('descr')!)
+  const shape = /^\s*(?:\d+L?\s*,\s*)*(?:\d+L?\s*)?$/.test(found.get('shape')!)
+    ? (found.get('shape')!.match(/\d+/g) ?? []).map(Number)
+    : null
+  if (descr === null || shape === null || shape.length > MAX_DIMENSIONS || !shape.every(Number.isSafeInteger)) {
+    return wrong(0)
+  }
+  return {
+    kind: descr[2]!,
+    isBigEndian: descr[1] === '>',
+    isFortran: found.get('fortran_order') === 'True',
+    shape,
+  }
+}
+
+function fortranStride(shape: readonly number[]): readonly number[] {
+  let stride = 1
+  return shape.map(size => {
+    const own = stride
+    stride *= size
+    return own
+  })
+}
+
+function inCOrder(texts: readonly string[], shape: readonly number[]): readonly string[] {
+  const stride = fortranStride(shape)
+  return texts.map((_, i) => {
+    let rest = i
+    let at = 0
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      at += (rest % shape[axis]!) * stride[axis]!
+      rest = Math.floor(rest / shape[axis]!)
+    }
+    return texts[at]!
+  })
+}
+
+/** A copy with the bytes of each number the other way round. */
+function swapped(bytes: Uint8Array, size: number): Uint8Array {
+  const copy = Buffer.from(bytes)
+  if (size === 2) copy.swap16()
+  else if (size === 4) copy.swap32()
+  else if (size === 8) copy.swap64()
+  return new Uint8Array(copy.buffer, copy.byteOffset, copy.length)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Texts of one length, filled up with zeros. */
+function textsOf(
+  url: string,
+  start: number,
+  bytes: Uint8Array,
+  size: number,
+  count: number,
+  isUnicode: boolean,
+  isBigEndian: boolean,
+): readonly string[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  return Array.from({ length: count }, (_, i) => {
+    const from = i * size
+    try {
+      if (!isUnicode) return utf8.decode(bytes.subarray(from, from + size)).replace(/\0+$/, '')
+      let text = ''
+      for (let at = from; at < from + size; at += 4) text += String.fromCodePoint(view.getUint32(at, !isBigEndian))
+      const trimmed = text.replace(/\0+$/, '')
+      if (/\p{Surrogate}/u.test(trimmed)) throw new RangeError()
+      return trimmed
+    } catch {
+      throw arrayFault(url, start + from, isUnicode ? 'a text in UTF-32' : 'a text in UTF-8', 'other bytes')
+    }
+  })
+}

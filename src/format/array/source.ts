@@ -1,0 +1,52 @@
+/** Files of arrays, as numpy and others write them: where their bytes are had, and how a fault in them is told. */
+
+import { FormatError } from '../../errors.js'
+import type { DType } from '../../types.js'
+
+/** A file, or what is like one in memory. */
+export interface ArraySource {
+  /** What errors call it. */
+  readonly url: string
+  readonly byteLength: number
+  /** Exactly these bytes, which the caller may change. @throws StoreError */
+  read(startByte: number, byteLength: number): Uint8Array
+}
+
+/** An array of a file: its elements as little-endian bytes, or its texts. */
+export interface FileArray {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly data: Uint8Array | readonly string[]
+  /** How far apart neighbours are along each axis, in elements. Default: C order. */
+  readonly stride?: readonly number[]
+}
+
+/** No array of a file is longer: it is in memory as a whole. */
+export const MAX_ARRAY_BYTES = 2 ** 30
+
+/** @param offset of the fault in the file */
+export function arrayFault(url: string, offset: number, expected: string, got: string): FormatError {
+  const message = `${url}, byte ${offset}: expected ${expected}, got ${got}`
+  return new FormatError('BadArrayFile', message, { url, offset, expected, got })
+}
+
+/** Bytes in memory as a file. They are not copied. */
+export function sourceOf(url: string, bytes: Uint8Array): ArraySource {
+  return {
+    url,
+    byteLength: bytes.length,
+    read: (startByte, byteLength) => bytes.subarray(startByte, startByte + byteLength),
+  }
+}
+
+/** How many elements a shape has; null: more than can be. */
+export function countOf(shape: readonly number[]): number | null {
+  const count = shape.reduce((product, size) => product * size, 1)
+  // A product of safe factors that passes 2^53 on its way may be safe again only if a factor is 0.
+  return Number.isSafeInteger(count) ? count : null
+}
+
+/** Bytes of a file in a text of an error: no more of them than can be read. */
+export function bytesShown(bytes: Uint8Array): string {
+  return JSON.stringify(Buffer.from(bytes.subarray(0, 40)).toString('latin1'))
+}

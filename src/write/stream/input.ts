@@ -1,0 +1,89 @@
+/** A stream of bytes, taken line by line or by number. */
+
+/** What waits to be read: a file, a pipe, a socket, an array of pieces. */
+export type ByteInput = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>
+
+const NEWLINE = 0x0a
+
+/** Takes bytes from an input, and from it no more than are asked for and what came with them. */
+export class InputReader {
+  readonly #pieces: AsyncIterator<Uint8Array | string> | Iterator<Uint8Array | string>
+  readonly #aborted: Promise<null>
+  /** What has come and was not taken. */
+  #rest: Uint8Array = new Uint8Array(0)
+  #isEnded = false
+
+  /** @param signal ends the input where it is */
+  constructor(input: ByteInput, signal?: AbortSignal) {
+    this.#pieces = Symbol.asyncIterator in input ? input[Symbol.asyncIterator]() : input[Symbol.iterator]()
+    this.#aborted = new Promise(resolve => {
+      if (signal?.aborted) resolve(null)
+      signal?.addEventListener('abort', () => resolve(null), { once: true })
+    })
+  }
+
+  /**
+   * The next line, without its end.
+   * @returns null: there is no more; undefined: it is longer than that
+   */
+  async line(maxByteLength: number): Promise<Uint8Array | null | undefined> {
+    const parts: Uint8Array[] = []
+    let byteLength = 0
+    for (;;) {
+      const end = this.#rest.indexOf(NEWLINE)
+      const part = end < 0 ? this.#rest : this.#rest.subarray(0, end)
+      byteLength += part.length
+      if (byteLength > maxByteLength) return undefined
+      parts.push(part)
+      if (end >= 0) {
+        this.#rest = this.#rest.subarray(end + 1)
+        break
+      }
+      if (await this.#more()) continue
+      if (byteLength === 0) return null
+      this.#rest = new Uint8Array(0)
+      break
+    }
+    return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+  }
+
+  /** That many bytes, fewer only at the end of the input. They are the caller's. */
+  async bytes(byteLength: number): Promise<Uint8Array> {
+    const bytes = new Uint8Array(byteLength)
+    let filled = 0
+    for (;;) {
+      const part = this.#rest.subarray(0, byteLength - filled)
+      bytes.set(part, filled)
+      filled += part.length
+      this.#rest = this.#rest.subarray(part.length)
+      if (filled === byteLength || !(await this.#more())) return bytes.subarray(0, filled)
+    }
+  }
+
+  /** Passes over that many bytes. */
+  async skip(byteLength: number): Promise<void> {
+    for (let left = byteLength; ; ) {
+      const part = Math.min(left, this.#rest.length)
+      this.#rest = this.#rest.subarray(part)
+      left -= part
+      if (left === 0 || !(await this.#more())) return
+    }
+  }
+
+  /** Lets whoever writes know that no more is wanted. */
+  close(): void {
+    // An input that waits for its next piece would only answer when that has come.
+    Promise.resolve(this.#pieces.return?.()).catch(() => {})
+  }
+
+  async #more(): Promise<boolean> {
+    if (this.#isEnded) return false
+    const piece = await Promise.race([this.#pieces.next(), this.#aborted])
+    if (piece === null || piece.done === true) {
+      this.#isEnded = true
+      return false
+    }
+    this.#rest = typeof piece.value === 'string' ? Buffer.from(piece.value) : piece.value
+    return true
+  }
+}

@@ -1,0 +1,281 @@
+/** A trial out of a stream: lines of JSON, with bytes between them. docs/record.md describes the stream. */
+
+import { basename, dirname, resolve } from 'node:path'
+import { FormatError, TrialscanError } from '../../errors.js'
+import { isNpy, readNpy } from '../../format/array/npy.js'
+import { readSafetensors } from '../../format/array/safetensors.js'
+import { type ArraySource, arrayFault, type FileArray, MAX_ARRAY_BYTES, sourceOf } from '../../format/array/source.js'
+import { isZip, readNpz } from '../../format/array/zip.js'
+import { checkOptions, kinds, optionsOf } from '../../options.js'
+import { LocalStore } from '../../store/local/local-store.js'
+import type { Mode } from '../../types.js'
+import { WRITER_KINDS, type WriterOptions } from '../options.js'
+import type { SavableValue } from '../values.js'
+import { createWriter, type TrialWriter } from '../writer.js'
+import { type ByteInput, InputReader } from './input.js'
+import { followingByteLength, type Line, lineFault, parseLine, readLine, type TensorEntry } from './line.js'
+
+/** A longer line is no line. */
+const MAX_LINE_BYTES = 64 << 20
+/** Problems that a report holds; all are counted. */
+const MAX_PROBLEMS = 100
+
+export interface RecordStreamOptions extends WriterOptions {
+  /** Where files with relative paths lie. Default: the working directory. */
+  readonly directory?: string
+  /** Ends the trial: the step under way is given up. */
+  readonly signal?: AbortSignal
+  /** Called with each tensor that could not be saved. What it throws ends the trial, with what came before. */
+  readonly onProblem?: (problem: FormatError) => void
+}
+
+/** What came of a stream. */
+export interface RecordedStream {
+  /** How many steps and tensors there were; with a configuration, saved or not. */
+  readonly steps: number
+  readonly tensors: number
+  /** The first hundred tensors, or lines, that could not be saved, and why. */
+  readonly problems: readonly FormatError[]
+  readonly problemCount: number
+  /** Whether the signal ended it. */
+  readonly isAborted: boolean
+}
+
+const STREAM_OPTIONS = optionsOf<RecordStreamOptions>({
+  ...WRITER_KINDS,
+  directory: kinds.text,
+  signal: kinds.that('an AbortSignal', given => given instanceof AbortSignal),
+  onProblem: kinds.that('a function', given => typeof given === 'function'),
+})
+
+/** What says which steps or tensors are saved. */
+const CONFIGURATION = ['saveConfig', 'collections', 'includeCollections', 'includeRegex', 'saveAll'] as const
+
+/**
+ * Writes a trial from a stream of tensors, in the order in which they come and no faster than they can be written. If no
+ * configuration is given, all of them are saved. A tensor that is wrong is left out and told; all others are saved.
+ * @param input bytes, such as `process.stdin`
+ * @param path a directory, or `s3://bucket/prefix`
+ * @throws what `createWriter` throws; StoreError what the store has failed with; FormatError `BadTensorLine` for a line of
+ *   more than 64 MiB. What came before is a whole trial
+ */
+export async function recordStream(
+  input: ByteInput,
+  path: string,
+  options?: RecordStreamOptions,
+): Promise<RecordedStream> {
+  const { directory = '.', signal, onProblem, ...given } = checkOptions('recordStream', STREAM_OPTIONS, options)
+  const isConfigured = CONFIGURATION.some(name => given[name] !== undefined)
+  const writer = await createWriter(path, isConfigured ? given : { ...given, saveAll: true })
+  const reader = new InputReader(input, signal)
+  const recorder = new Recorder(writer, reader, directory, !isConfigured)
+  const problems: FormatError[] = []
+  let problemCount = 0
+  try {
+    for (;;) {
+      const found = await recorder.line()
+      if (found === null || signal?.aborted) break
+      for (const problem of found) {
+        problemCount++
+        if (problems.length < MAX_PROBLEMS) problems.push(problem)
+        onProblem?.(problem)
+      }
+    }
+    const isAborted = signal?.aborted === true
+    if (isAborted) await writer.giveUpStep()
+    await writer.close()
+    return { ...recorder.counts(isAborted), problems, problemCount, isAborted }
+  } catch (error) {
+    // What came before is a trial; what closing it fails with is no news.
+    await writer.close().catch(() => {})
+    throw error
+  } finally {
+    reader.close()
+  }
+}
+
+class Recorder {
+  readonly #writer: TrialWriter
+  readonly #reader: InputReader
+  readonly #directory: string
+  readonly #savesAll: boolean
+  #lineNumber = 0
+  #steps = 0
+  #tensors = 0
+  /** The mode of the step under way; null: there was none yet. */
+  #stepMode: Mode | null = null
+  #isStepWrong = false
+
+  constructor(writer: TrialWriter, reader: InputReader, directory: string, savesAll: boolean) {
+    this.#writer = writer
+    this.#reader = reader
+    this.#directory = directory
+    this.#savesAll = savesAll
+  }
+
+  counts(isAborted: boolean): Pick<RecordedStream, 'steps' | 'tensors'> {
+    return { steps: this.#steps - Number(isAborted && this.#steps > 0), tensors: this.#tensors }
+  }
+
+  /** Takes a line, and the bytes that follow it. @returns what is wrong with it; null: there is none */
+  async line(): Promise<readonly FormatError[] | null> {
+    const bytes = await this.#reader.line(MAX_LINE_BYTES)
+    if (bytes === null) return null
+    this.#lineNumber++
+    if (bytes === undefined) throw this.#problem(lineFault(`a line of at most ${MAX_LINE_BYTES} bytes`, 'a longer one'))
+    const problems: FormatError[] = []
+    let json: ReturnType<typeof parseLine> = null
+    let following = 0
+    try {
+      json = parseLine(bytes)
+      if (json === null) return problems
+      following = followingByteLength(json)
+      const line = readLine(json)
+      await this.#beginStep(line)
+      for (const entry of line.tensors) {
+        try {
+          if (entry.source.kind === 'bytes' && following <= MAX_ARRAY_BYTES) {
+            const content = await this.#reader.bytes(following)
+            const isWhole = content.length === following
+            const got = `${content.length} up to the end of the input`
+            const wanted = `${following} bytes after the line`
+            following = 0
+            if (!isWhole) throw lineFault(wanted, got)
+            await this.#saveFollowing(entry, entry.source.prefix, content)
+          } else await this.#saveEntry(entry)
+        } catch (error) {
+          problems.push(this.#problem(error))
+        }
+      }
+    } catch (error) {
+      problems.push(this.#problem(error))
+      // What belongs to that step must not go into another.
+      if (json !== null && 'step' in json) this.#isStepWrong = true
+    }
+    // They are no lines.
+    if (following > 0) await this.#reader.skip(following)
+    return problems
+  }
+
+  async #beginStep({ step, mode, modeStep, tensors }: Line): Promise<void> {
+    const writer = this.#writer
+    if (step === undefined && tensors.length > 0 && (this.#stepMode === null || this.#isStepWrong)) {
+      throw lineFault('a step', this.#isStepWrong ? 'none since that of an earlier line was wrong' : 'none yet')
+    }
+    const isCurrent =
+      this.#stepMode !== null && (step === writer.globalStep || (step === undefined && tensors.length > 0))
+    if (isCurrent && mode !== undefined && mode !== this.#stepMode) {
+      throw lineFault(`mode ${this.#stepMode}, as step ${writer.globalStep} has begun`, mode)
+    }
+    if (mode !== undefined) writer.setMode(mode)
+    if (step === undefined) return
+    if (!isCurrent) {
+      await writer.step({ step, ...(modeStep !== undefined && { modeStep }), saveAll: this.#savesAll })
+      this.#stepMode = writer.mode
+      this.#steps++
+    }
+    this.#isStepWrong = false
+  }
+
+  async #saveEntry(entry: TensorEntry): Promise<void> {
+    const { name, dtype, shape, source } = entry
+    switch (source.kind) {
+      case 'value':
+        await this.#save(name!, source.value, entry, { ...(dtype && { dtype }), ...(shape && { shape }) })
+        return
+      case 'base64':
+        await this.#save(name!, { data: source.bytes, dtype: dtype!, ...(shape && { shape }) }, entry)
+        return
+      case 'file': {
+        const path = resolve(this.#directory, source.path)
+        const store = new LocalStore({ kind: 'local', root: dirname(path), allowSymlinks: true })
+        try {
+          await this.#saveFile(await fileSource(store, basename(path)), entry, source.prefix)
+        } finally {
+          await store.close()
+        }
+        return
+      }
+      case 'bytes':
+        throw lineFault(`at most ${MAX_ARRAY_BYTES} bytes after a line`, `${source.byteLength}`)
+    }
+  }
+
+  /** Elements as they are, if the line has their dtype; else a file. */
+  async #saveFollowing(entry: TensorEntry, prefix: string, content: Uint8Array): Promise<void> {
+    const { name, dtype, shape } = entry
+    if (dtype !== undefined) {
+      if (name === null) throw lineFault('a name beside a dtype', 'none')
+      await this.#save(name, { data: content, dtype, ...(shape && { shape }) }, entry)
+    } else await this.#saveFile(sourceOf(`the bytes after line ${this.#lineNumber}`, content), entry, prefix)
+  }
+
+  async #saveFile(file: ArraySource, entry: TensorEntry, prefix: string): Promise<void> {
+    const { name, dtype } = entry
+    const head = file.read(0, Math.min(8, file.byteLength))
+    // A file for one name has no names of its own.
+    if (isNpy(head) || (name !== null && !isZip(head))) {
+      if (name === null) throw lineFault('a name for the array of a .npy file', 'none')
+      await this.#saveArray(name, readNpy(file, dtype), entry)
+      return
+    }
+    if (name !== null)
+      throw lineFault('a prefix in place of a name: the file has names of its own', JSON.stringify(name))
+    const arrays = isZip(head) ? readNpz(file) : readSafetensors(file)
+    for await (const [own, array] of arrays) await this.#saveArray(`${prefix}${own}`, array, entry)
+  }
+
+  #saveArray(name: string, { dtype, shape, data, stride }: FileArray, entry: TensorEntry): Promise<void> {
+    if (data instanceof Uint8Array) return this.#save(name, { data, dtype, shape, ...(stride && { stride }) }, entry)
+    return this.#save(name, { shape, dtype, data: async () => data }, entry)
+  }
+
+  async #save(
+    name: string,
+    value: SavableValue,
+    { collection }: TensorEntry,
+    options: Parameters<TrialWriter['save']>[2] = {},
+  ): Promise<void> {
+    await this.#writer.save(name, value, { ...options, ...(collection !== undefined && { collection }) })
+    this.#tensors++
+  }
+
+  /** What goes wrong with a line alone, with its place. @throws everything else */
+  #problem(error: unknown): FormatError {
+    if (!(error instanceof TrialscanError) || error === this.#writer.failure) throw error
+    const line = this.#lineNumber
+    const {
+      url = '',
+      expected,
+      got,
+      ...fields
+    } = error.fields as { readonly url?: string; readonly expected?: string; readonly got?: string }
+    return new FormatError(
+      'BadTensorLine',
+      `line ${line}: ${error.message.replace(/^writer\.\w+: /, '')}`,
+      {
+        ...fields,
+        url,
+        line,
+        ...(expected !== undefined && { expected }),
+        ...(got !== undefined && { got }),
+      },
+      error,
+    )
+  }
+}
+
+async function fileSource(store: LocalStore, path: string): Promise<ArraySource> {
+  const byteLength = await store.byteLength(path)
+  const url = store.url(path)
+  return {
+    url,
+    byteLength,
+    read: (startByte, length) => {
+      const bytes = new Uint8Array(length)
+      const filled = store.readInto(path, startByte, bytes)
+      if (filled < length) throw arrayFault(url, startByte, `${length} bytes`, `${filled}`)
+      return bytes
+    },
+  }
+}

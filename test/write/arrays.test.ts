@@ -1,0 +1,236 @@
+/** Files of arrays: read as numpy and safetensors write them, and refused, without harm, if they are anything else. */
+
+import { crc32, deflateRawSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { FormatError } from '#dist/errors.js'
+import { readNpy } from '#dist/format/array/npy.js'
+import { readSafetensors } from '#dist/format/array/safetensors.js'
+import { type FileArray, sourceOf } from '#dist/format/array/source.js'
+import { readNpz } from '#dist/format/array/zip.js'
+
+/** A .npy file, as numpy's format says. */
+function npy(header: string, content: Uint8Array, version = 1): Buffer {
+  const prefix = Buffer.from([0x93, ...Buffer.from('NUMPY'), version, 0])
+  const length = Buffer.alloc(version === 1 ? 2 : 4)
+  if (version === 1) length.writeUInt16LE(header.length)
+  else length.writeUInt32LE(header.length)
+  return Buffer.concat([prefix, length, Buffer.from(header, 'latin1'), content])
+}
+
+const of = (descr: string, shape: string, fortran = 'False') =>
+  `{'descr': '${descr}', 'fortran_order': ${fortran}, 'shape': ${shape}, }   \n`
+
+interface Entry {
+  readonly name: string
+  readonly content: Uint8Array
+  readonly isDeflated?: boolean
+  readonly claims?: { readonly byteLength?: number; readonly crc?: number; readonly offset?: number }
+}
+
+function zip(entries: readonly Entry[]): Buffer {
+  const parts: Buffer[] = []
+  const directory: Buffer[] = []
+  let at = 0
+  for (const { name, content, isDeflated = false, claims = {} } of entries) {
+    const packed = isDeflated ? deflateRawSync(content) : Buffer.from(content)
+    const local = Buffer.alloc(30)
+    local.writeUInt32LE(0x04034b50)
+    local.writeUInt16LE(name.length, 26)
+    const central = Buffer.alloc(46)
+    central.writeUInt32LE(0x02014b50)
+    central.writeUInt16LE(isDeflated ? 8 : 0, 10)
+    central.writeUInt32LE(claims.crc ?? crc32(content), 16)
+    central.writeUInt32LE(packed.length, 20)
+    central.writeUInt32LE(claims.byteLength ?? content.length, 24)
+    central.writeUInt16LE(name.length, 28)
+    central.writeUInt32LE(claims.offset ?? at, 42)
+    parts.push(local, Buffer.from(name), packed)
+    directory.push(central, Buffer.from(name))
+    at += 30 + name.length + packed.length
+  }
+  const listed = Buffer.concat(directory)
+  const end = Buffer.alloc(22)
+  end.writeUInt32LE(0x06054b50)
+  end.writeUInt16LE(entries.length, 10)
+  end.writeUInt32LE(listed.length, 12)
+  end.writeUInt32LE(at, 16)
+  return Buffer.concat([...parts, listed, end])
+}
+
+function safetensors(header: string, content = new Uint8Array(0)): Buffer {
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64LE(BigInt(Buffer.byteLength(header)))
+  return Buffer.concat([length, Buffer.from(header), content])
+}
+
+const readOne = (bytes: Uint8Array) => readNpy(sourceOf('x.npy', bytes))
+
+async function readZip(bytes: Uint8Array): Promise<(readonly [string, FileArray])[]> {
+  const arrays: (readonly [string, FileArray])[] = []
+  for await (const one of readNpz(sourceOf('x.npz', bytes))) arrays.push(one)
+  return arrays
+}
+
+describe('.npy', () => {
+  it.each([1, 2, 3])('is read: version %i', version => {
+    const { dtype, shape, data } = readOne(npy(of('<i2', '(3,)'), Uint8Array.of(1, 0, 2, 0, 3, 0), version))
+    expect([dtype, shape, [...(data as Uint8Array)]]).toEqual(['int16', [3], [1, 0, 2, 0, 3, 0]])
+  })
+
+  it('is read: big-endian numbers, of each part of a complex one', () => {
+    const bytes = Buffer.alloc(16)
+    bytes.writeDoubleBE(1.5, 0)
+    bytes.writeDoubleBE(-2, 8)
+    for (const [descr, dtype] of [
+      ['>c16', 'complex128'],
+      ['>f8', 'float64'],
+    ]) {
+      const array = readOne(npy(of(descr!, descr === '>f8' ? '(2,)' : '()'), bytes))
+      expect(array.dtype).toBe(dtype)
+      expect([...new Float64Array(new Uint8Array(array.data as Uint8Array).buffer)]).toEqual([1.5, -2])
+    }
+  })
+
+  it('is read: Fortran order, texts, bfloat16 by another name', () => {
+    expect(readOne(npy(of('|u1', '(2, 3)', 'True'), Uint8Array.of(1, 4, 2, 5, 3, 6)))).toMatchObject({ stride: [1, 2] })
+    const texts = Buffer.alloc(4 * 4)
+    texts.writeUInt32LE(0x1d11e, 0)
+    texts.writeUInt32LE(97, 8)
+    texts.writeUInt32LE(98, 12)
+    expect(readOne(npy(of('<U2', '(2,)'), texts)).data).toEqual(['𝄞', 'ab'])
+    expect(readOne(npy(of('|S2', '(2, 2)', 'True'), Buffer.from('a\0bbc\0d\0'))).data).toEqual(['a', 'c', 'bb', 'd'])
+    expect(readNpy(sourceOf('x', npy(of('|V2', '(1,)'), Uint8Array.of(128, 63))), 'bfloat16').dtype).toBe('bfloat16')
+  })
+
+  it.each([
+    ['an object', npy(of('|O', '()'), new Uint8Array(8)), /expected elements of b1.*got "O"/],
+    [
+      'records',
+      npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", new Uint8Array(4)),
+      /plain elements/,
+    ],
+    ['code', npy("{'descr': '<f4', 'fortran_order': exit(), 'shape': ()}", new Uint8Array(4)), /plain elements/],
+    [
+      'a shape that lies',
+      npy(of('<f4', '(1000000000000,)'), new Uint8Array(4)),
+      /expected 4000000000000 bytes.*got 4$/,
+    ],
+    [
+      'a shape beyond counting',
+      npy(of('<f4', '(9007199254740991, 9007199254740991)'), new Uint8Array(4)),
+      /can be counted/,
+    ],
+    ['empty texts', npy(of('<U0', '(9007199254740991,)'), new Uint8Array(0)), /empty texts/],
+    ['a header that lies', Buffer.from('\x93NUMPY\x02\0\xff\xff\xff\x7f{', 'latin1'), /header of at most 65536 bytes/],
+    ['half a header', npy(of('<f4', '(1,)'), new Uint8Array(4)).subarray(0, 40), /byte 8: expected a header within/],
+    ['something else', Buffer.from('hello'), /byte 0: expected a .npy file/],
+    ['halves of surrogate pairs', npy(of('<U1', '()'), Uint8Array.of(0, 0xd8, 0, 0)), /UTF-32/],
+  ])('is refused: %s', (_, bytes, message) => {
+    expect(() => readOne(bytes)).toThrow(message)
+  })
+})
+
+describe('.npz', () => {
+  const a = npy(of('|u1', '(100,)'), new Uint8Array(100))
+  it('is read, stored and deflated', async () => {
+    const arrays = await readZip(
+      zip([
+        { name: 'a.npy', content: a },
+        { name: 'b/c.npy', content: a, isDeflated: true },
+      ]),
+    )
+    expect(arrays.map(([name, { shape }]) => [name, shape])).toEqual([
+      ['a', [100]],
+      ['b/c', [100]],
+    ])
+  })
+
+  it.each([
+    [
+      'a bomb',
+      [{ name: 'a.npy', content: new Uint8Array(1 << 20), isDeflated: true, claims: { byteLength: 1000 } }],
+      /expected 1000 bytes .*got more/,
+    ],
+    [
+      'a length that lies',
+      [{ name: 'a.npy', content: a, isDeflated: true, claims: { byteLength: 1 << 29 } }],
+      /length that \d+ bytes can have/,
+    ],
+    ['a wrong checksum', [{ name: 'a.npy', content: a, claims: { crc: 1 } }], /checksum 00000001 .*got/],
+    ['a place outside', [{ name: 'a.npy', content: a, claims: { offset: 1 << 30 } }], /member within/],
+    ['a place of something else', [{ name: 'a.npy', content: a, claims: { offset: 3 } }], /header of a member/],
+    [
+      'a name twice',
+      [
+        { name: 'a.npy', content: a },
+        { name: 'a.npy', content: a },
+      ],
+      /each name once/,
+    ],
+    ['another file', [{ name: 'a.txt', content: a }], /member named ….npy/],
+  ] as const)('is refused: %s', async (_, entries, message) => {
+    await expect(readZip(zip(entries as readonly Entry[]))).rejects.toThrow(message)
+  })
+})
+
+describe('.safetensors', () => {
+  it('is read, in the order of its bytes', () => {
+    const header =
+      '{"__metadata__":{"a":"b"},"y":{"dtype":"BF16","shape":[1],"data_offsets":[4,6]},"x":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}'
+    const arrays = [...readSafetensors(sourceOf('x', safetensors(header, Uint8Array.of(0, 0, 128, 63, 1, 2))))]
+    expect(arrays.map(([name, { dtype, shape }]) => [name, dtype, shape])).toEqual([
+      ['x', 'float32', []],
+      ['y', 'bfloat16', [1]],
+    ])
+  })
+
+  it.each([
+    [
+      'a hole',
+      '{"x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
+      /expected bytes from 0 on, got bytes from 1 on/,
+    ],
+    [
+      'an overlap',
+      '{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}',
+      /bytes from 2 on/,
+    ],
+    ['a shape that lies', '{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,2]}}', /expected 36 bytes/],
+    ['bytes left over', '{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', /fill 2 bytes, got 1/],
+    ['an unknown dtype', '{"x":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}', /expected one of BOOL.*F8_E4M3/],
+    ['no JSON', '{"x"', /expected JSON/],
+  ])('is refused: %s', (_, header, message) => {
+    expect(() => [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]).toThrow(message)
+  })
+})
+
+it('any damage is told, or changes values alone', async () => {
+  const array = npy(of('<f4', '(2, 2)'), new Uint8Array(16))
+  const files = [
+    [array, async (bytes: Uint8Array) => void readOne(bytes)],
+    [
+      zip([{ name: 'a.npy', content: array, isDeflated: true }]),
+      async (bytes: Uint8Array) => void (await readZip(bytes)),
+    ],
+    [
+      safetensors('{"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', new Uint8Array(4)),
+      async (bytes: Uint8Array) => void [...readSafetensors(sourceOf('x', bytes))],
+    ],
+  ] as const
+  const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...files),
+      damage,
+      fc.nat(),
+      fc.boolean(),
+      async ([file, read], at, end, isCut) => {
+        const bytes = Uint8Array.from(isCut ? file.subarray(0, end % file.length) : file)
+        for (const [place, byte] of at) if (bytes.length > 0) bytes[place % bytes.length] = byte
+        await read(bytes).catch(error => expect(error).toBeInstanceOf(FormatError))
+      },
+    ),
+    { numRuns: 500 },
+  )
+})

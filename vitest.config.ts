@@ -13,7 +13,7 @@ const THOROUGH = [
   'test/kernels/{array-engine,compare}.test.ts',
   'test/repair/{fuzz,repair}.test.ts',
   'test/rule/choice.test.ts',
-  'test/store/s3-faults.test.ts',
+  'test/store/{s3-faults,s3-upload}.test.ts',
   'test/verify/behind-damage.test.ts',
   'test/{serve,view}/page.test.ts',
   'test/table/table.test.ts',

@@ -5,7 +5,6 @@ import { QueryError, UsageError } from '../errors.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import { WORK_OPTIONS } from '../runner/access.js'
 import type { Scan } from '../scan/scan.js'
-import { MAX_OBJECT_BYTES } from '../store/destination.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { type TableSource, tableBytes } from '../table/table.js'
@@ -132,8 +131,10 @@ class ShardRun {
   async #there(): Promise<Pick<ShardReport, 'bytes' | 'sha256'>> {
     const store = await this.#place.destination.look()
     const path = this.#place.tablePath(this.#shard)
-    const bytes = await store.read(path, { maxByteLength: MAX_OBJECT_BYTES })
-    return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+    const hash = createHash('sha256')
+    // Only a store that makes requests leaves what is there as it is.
+    const bytes = await store.stream!(path, 0, await store.byteLength(path), chunk => hash.update(chunk))
+    return { bytes, sha256: hash.digest('hex') }
   }
 
   #parquet(): AsyncGenerator<Uint8Array> {

@@ -1,16 +1,13 @@
 /** Where results are written to: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
 
 import { dirname, join } from 'node:path'
-import { StoreError } from '../errors.js'
 import { makeDirectory, writeAtOnce } from './local/aside.js'
 import { type CommitOptions, makeDurable, OutputFile } from './local/output.js'
 import { openStore, storeSpec } from './open.js'
 import { S3Requests } from './s3/requests.js'
 import type { S3Options } from './s3/spec.js'
+import { upload } from './s3/upload.js'
 import type { Store, StoreSpec } from './store.js'
-
-/** An object is written in one request, out of memory. */
-export const MAX_OBJECT_BYTES = 512 << 20
 
 /** A disk that has taken longer than this for a short file is given time. */
 const SLOW_WRITE_MS = 20
@@ -20,6 +17,7 @@ const PAUSE_MS = 1000
 export class Destination {
   readonly #spec: Exclude<StoreSpec, { readonly kind: 'web' }>
   #store: Store
+  #requests: S3Requests | undefined
   /** When files may be written at once again. */
   #atOnceFrom = 0
   /** Where such files were written last. */
@@ -137,25 +135,13 @@ export class Destination {
     return join((this.#spec as { readonly root: string }).root, path)
   }
 
-  async #put(
+  #put(
     path: string,
     chunks: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
     isNew: boolean,
   ): Promise<number | null> {
     const spec = this.#spec as Extract<StoreSpec, { readonly kind: 's3' }>
-    const all: Buffer[] = []
-    let byteLength = 0
-    for await (const chunk of chunks) {
-      const bytes = Buffer.from(chunk as Uint8Array)
-      all.push(bytes)
-      byteLength += bytes.length
-      if (byteLength > MAX_OBJECT_BYTES) {
-        const url = this.#store.url(path)
-        const message = `${url}: expected at most ${MAX_OBJECT_BYTES >> 20} MiB in an object, got more: plan more shards`
-        throw new StoreError('TooLarge', message, { url })
-      }
-    }
-    const isWritten = await new S3Requests(spec).put(`${spec.prefix}${path}`, Buffer.concat(all), isNew)
-    return isWritten ? byteLength : null
+    this.#requests ??= new S3Requests(spec)
+    return upload(this.#requests, `${spec.prefix}${path}`, chunks, isNew)
   }
 }

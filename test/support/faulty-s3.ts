@@ -20,6 +20,8 @@ export interface SeenRequest {
 export class FaultyS3 {
   readonly objects = new Map<string, Buffer>()
   readonly seen: SeenRequest[] = []
+  /** What `writeFaultOf` was asked for. */
+  readonly written: string[] = []
   /** One for each GET of an object to come, in order; then all is well. */
   readonly faults: Fault[] = []
   readonly listFaults: Fault[] = []
@@ -27,6 +29,12 @@ export class FaultyS3 {
   pageKeys = 1000
   /** Whether keys are spelled as `encoding-type` asks for it; there are servers that know nothing of it. */
   encodes = true
+  /** Uploads in parts that are under way, by their ids: parts by their numbers. */
+  readonly uploads = new Map<string, Map<number, Buffer>>()
+  /** Whether it knows If-None-Match where an upload is completed; there are servers that don't. */
+  completesIfNew = true
+  /** Asked for requests that write: `PUT`, `POST uploads` (begins), `PUT part 1`, `POST upload` (completes), `DELETE upload`. */
+  writeFaultOf: ((what: string) => Fault | undefined) | undefined
   /** Asked before these, for every request of either kind, with its number from 1 on. */
   faultOf: ((number: number) => Fault | undefined) | undefined
   /** Before every answer. */
@@ -85,6 +93,19 @@ export class FaultyS3 {
     this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
     answer.on('close', () => this.inFlight--)
     if (this.latencyMs > 0) await sleep(this.latencyMs)
+    if (request.method !== 'GET') {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const part = url.searchParams.get('partNumber')
+      const upload = url.searchParams.has('uploads') ? ' uploads' : url.searchParams.has('uploadId') ? ' upload' : ''
+      const what = `${request.method}${part === null ? upload : ` part ${part}`}`
+      this.written.push(what)
+      const write = (): void => void this.#write(key, url.searchParams, request, Buffer.concat(chunks), answer)
+      const fault = this.writeFaultOf?.(what)
+      if (fault) fault(answer, write, request)
+      else write()
+      return
+    }
     const fault = this.faultOf?.(this.seen.length) ?? (isList ? this.listFaults : this.faults).shift()
     const serve = (): void => {
       if (isList) this.#list(bucket, url.searchParams, answer)
@@ -138,6 +159,42 @@ export class FaultyS3 {
         ...[...folders].map(name => element('CommonPrefixes', element('Prefix', spelled(`${prefix}${name}`)))),
       ].join('')}</ListBucketResult>`,
     )
+  }
+
+  #write(key: string, query: URLSearchParams, request: IncomingMessage, body: Buffer, answer: ServerResponse): unknown {
+    const [id, number] = [query.get('uploadId'), query.get('partNumber')]
+    const isConditional = request.headers['if-none-match'] === '*' && (id === null || this.completesIfNew)
+    const xml = (name: string, content: string): unknown => {
+      answer.setHeader('content-type', 'application/xml')
+      return answer.end(`<${name}>${content}</${name}>`)
+    }
+    const parts = this.uploads.get(id ?? '')
+    if (query.has('uploads')) {
+      const fresh = `upload-${this.written.length}`
+      this.uploads.set(fresh, new Map())
+      return xml('InitiateMultipartUploadResult', `<Key>${xmlSpelled(key)}</Key><UploadId>${fresh}</UploadId>`)
+    }
+    if (id !== null && parts === undefined) return failWith(404, 'NoSuchUpload')(answer)
+    if (request.method === 'DELETE') {
+      this.uploads.delete(id!)
+      answer.statusCode = 204
+      return answer.end()
+    }
+    if (parts !== undefined && number !== null) {
+      parts.set(Number(number), body)
+      answer.setHeader('etag', `"${etagOf(body)}"`)
+      return answer.end()
+    }
+    if (isConditional && this.objects.has(key)) return failWith(412, 'PreconditionFailed')(answer)
+    if (parts === undefined) {
+      this.objects.set(key, body)
+      answer.setHeader('etag', `"${etagOf(body)}"`)
+      return answer.end()
+    }
+    const named = [...body.toString().matchAll(/<PartNumber>(\d+)<\/PartNumber>/g)].map(([, part]) => Number(part))
+    this.objects.set(key, Buffer.concat(named.map(part => parts.get(part)!)))
+    this.uploads.delete(id!)
+    return xml('CompleteMultipartUploadResult', `<Key>${xmlSpelled(key)}</Key>`)
   }
 
   #get(key: string, range: string | undefined, ifMatch: string | undefined, answer: ServerResponse): void {

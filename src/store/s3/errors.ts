@@ -1,5 +1,6 @@
 /** What S3 and the way to it answer, as errors: which are worth another try, and what to do about the others. */
 
+import type { IncomingHttpHeaders } from 'node:http'
 import { FormatError, StoreError, type TrialscanError } from '../../errors.js'
 
 /** A request that failed, in the words of whoever failed it. */
@@ -80,6 +81,33 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'ServiceUnavailable',
   'ProxyUnavailable',
 ])
+
+/** What the SDK tells of an error, by status and code: its names are not always S3's. */
+export function failureOf(error: unknown): S3Failure {
+  if (error instanceof S3Failure) return error
+  const known = error as {
+    readonly name?: string
+    readonly code?: string
+    readonly message?: string
+    readonly $metadata?: { readonly httpStatusCode?: number }
+    readonly $response?: { readonly statusCode?: number; readonly headers?: IncomingHttpHeaders }
+  }
+  const status = known.$metadata?.httpStatusCode ?? known.$response?.statusCode
+  const region = known.$response?.headers?.['x-amz-bucket-region']
+  const date = known.$response?.headers?.date
+  const retryAfter = Number(known.$response?.headers?.['retry-after'])
+  return new S3Failure(
+    (known.message ?? String(error)).split('\n')[0]!,
+    {
+      ...(status !== undefined && { status }),
+      code: known.code ?? known.name ?? 'Unknown',
+      ...(typeof region === 'string' && { region }),
+      ...(date !== undefined && { date }),
+      ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
+    },
+    error,
+  )
+}
 
 /** What a request was about, and how often it was tried. */
 export interface S3Request {

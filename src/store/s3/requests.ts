@@ -4,9 +4,10 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { StoreError } from '../../errors.js'
 import type { ReadContext } from '../store.js'
 import { type Pace, paceOf, readBody } from './body.js'
-import { S3Failure, s3Error } from './errors.js'
+import { S3Failure, type S3Request, s3Error } from './errors.js'
 import type { ListingWatch, ListPage, ListQuery } from './listing.js'
 import type { ObjectAnswer, S3Connection } from './sdk.js'
 import { S3_DEFAULTS, type S3StoreSpec } from './spec.js'
@@ -39,6 +40,9 @@ export interface ObjectRange {
   /** Null where the object ends before the range begins. */
   readonly etag: string | null
 }
+
+/** What is written is not counted. */
+const NOBODY: ReadContext = { traffic: [] }
 
 /** Thrown by whoever takes the bytes: another attempt would not help. */
 class Refusal extends Error {}
@@ -74,9 +78,64 @@ export class S3Requests {
    * @returns whether it was written: if not, the one that is there can also be from an attempt that seemed to fail
    * @throws StoreError
    */
-  put(key: string, bytes: Uint8Array, isNew: boolean, context: ReadContext = { traffic: [] }): Promise<boolean> {
+  put(key: string, bytes: Uint8Array, isNew: boolean, context: ReadContext = NOBODY): Promise<boolean> {
     const { bucket } = this.#spec
     return this.#attempts({ key }, context, connection => connection.put(bucket, key, bytes, isNew, context.signal))
+  }
+
+  /** Begins an object that comes in parts. @returns what the upload is called @throws StoreError */
+  beginUpload(key: string): Promise<string> {
+    return this.#attempts({ key }, NOBODY, connection => connection.beginUpload(this.#spec.bucket, key))
+  }
+
+  /** @param number from 1 on @returns its ETag @throws StoreError */
+  putPart(key: string, upload: string, number: number, bytes: Uint8Array): Promise<string> {
+    return this.#attempts({ key }, NOBODY, connection =>
+      connection.putPart(this.#spec.bucket, key, upload, number, bytes),
+    )
+  }
+
+  /**
+   * Makes an object of parts. @param etags of all of them, in their order; isNew: an object that is there stays as it is
+   * @returns whether it was made
+   * @throws StoreError
+   */
+  async completeUpload(key: string, upload: string, etags: readonly string[], isNew: boolean): Promise<boolean> {
+    let tries = 0
+    const isMade = await this.#attempts({ key }, NOBODY, async connection => {
+      tries++
+      try {
+        return await connection.completeUpload(this.#spec.bucket, key, upload, etags, isNew)
+      } catch (error) {
+        // The attempt before can have made it, and only its answer was lost: then there is no such upload any more.
+        if (tries > 1 && error instanceof S3Failure && error.code === 'NoSuchUpload') return null
+        throw error
+      }
+    })
+    if (isMade !== null) return isMade
+    if (await this.exists(key)) return true
+    throw s3Error(new S3Failure('no such upload', { code: 'NoSuchUpload' }), this.#about(key, tries))
+  }
+
+  /** @throws StoreError */
+  abortUpload(key: string, upload: string): Promise<void> {
+    return this.#attempts({ key }, NOBODY, connection => connection.abortUpload(this.#spec.bucket, key, upload))
+  }
+
+  /** @throws StoreError where that can't be found out */
+  async exists(key: string): Promise<boolean> {
+    try {
+      await this.get({ key, startByte: 0, endByte: 1, take: () => {} }, NOBODY)
+      return true
+    } catch (error) {
+      if (error instanceof StoreError && error.code === 'NotFound') return false
+      throw error
+    }
+  }
+
+  /** How errors name an object. */
+  url(key: string): string {
+    return `s3://${this.#spec.bucket}/${key}`
   }
 
   /** @throws StoreError, FormatError if the object is not the one it was */
@@ -150,12 +209,15 @@ export class S3Requests {
     return this.#connection
   }
 
+  #about(key: string, attempts: number): S3Request {
+    return { url: this.url(key), bucket: this.#spec.bucket, attempts }
+  }
+
   async #attempts<T>(
     { key, range }: { readonly key: string; readonly range?: string | undefined },
     { signal, traffic }: ReadContext,
     attempt: (connection: S3Connection) => Promise<T>,
   ): Promise<T> {
-    const { bucket } = this.#spec
     for (let attempts = 1; ; attempts++) {
       await this.#slots.take(signal)
       let failure: S3Failure
@@ -171,7 +233,7 @@ export class S3Requests {
         failure = error
         if (failure.isThrottling) this.#slots.throttled()
         if (!failure.isRetryable || attempts >= this.#maxAttempts) {
-          throw s3Error(failure, { url: `s3://${bucket}/${key}`, bucket, range, attempts })
+          throw s3Error(failure, { ...this.#about(key, attempts), range })
         }
       } finally {
         this.#slots.give()

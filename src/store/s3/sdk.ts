@@ -3,13 +3,21 @@
  * Attempts are counted and repeated elsewhere (s3-requests.ts), where it is known what has come already.
  */
 
-import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
-import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3'
 import { UsageError } from '../../errors.js'
 import { type Pace, paceOf, readStart } from './body.js'
 import { ANONYMOUS, type ConnectionOptions, clientOf, withRegion } from './client.js'
-import { S3Failure } from './errors.js'
+import { failureOf, S3Failure } from './errors.js'
 import { badListing, type ListPage, type ListQuery, parseListing } from './listing.js'
 import { proxySettings } from './proxy.js'
 import { S3_DEFAULTS, type S3Options } from './spec.js'
@@ -139,9 +147,7 @@ export class S3Connection {
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     const command = new PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes, ...(isNew && { IfNoneMatch: '*' }) })
-    // The time of a request is until its answer, and so with all that is sent.
-    const { requestTimeoutMs = S3_DEFAULTS.requestTimeoutMs } = this.#options
-    const requestTimeout = requestTimeoutMs + bytes.length / SLOWEST_BYTES_PER_MS
+    const requestTimeout = this.#timeoutFor(bytes)
     try {
       await this.#send(client => client.send(command, { requestTimeout, ...(signal && { abortSignal: signal }) }))
       return true
@@ -149,6 +155,54 @@ export class S3Connection {
       if (isNew && error instanceof S3Failure && error.status === 412) return false
       throw error
     }
+  }
+
+  /** Begins an object that comes in parts. @returns what the upload is called */
+  async beginUpload(bucket: string, key: string): Promise<string> {
+    const command = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key })
+    const { UploadId } = await this.#send(client => client.send(command))
+    if (!UploadId) throw new S3Failure('expected an upload with its id, got none', { code: 'NoUploadId' })
+    return UploadId
+  }
+
+  /** @param number from 1 on @returns its ETag */
+  async putPart(bucket: string, key: string, upload: string, number: number, bytes: Uint8Array): Promise<string> {
+    const part = { Bucket: bucket, Key: key, UploadId: upload, PartNumber: number, Body: bytes }
+    const requestTimeout = this.#timeoutFor(bytes)
+    const { ETag } = await this.#send(client => client.send(new UploadPartCommand(part), { requestTimeout }))
+    if (!ETag) throw new S3Failure('expected a part with its ETag, got none', { code: 'NoETag' })
+    return ETag
+  }
+
+  /** Makes an object of parts. @param isNew one that is there stays as it is @returns whether it was made */
+  async completeUpload(
+    bucket: string,
+    key: string,
+    upload: string,
+    etags: readonly string[],
+    isNew: boolean,
+  ): Promise<boolean> {
+    const Parts = etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 }))
+    const object = { Bucket: bucket, Key: key, UploadId: upload, MultipartUpload: { Parts } }
+    const command = new CompleteMultipartUploadCommand({ ...object, ...(isNew && { IfNoneMatch: '*' }) })
+    try {
+      await this.#send(client => client.send(command))
+      return true
+    } catch (error) {
+      if (isNew && error instanceof S3Failure && error.status === 412) return false
+      throw error
+    }
+  }
+
+  async abortUpload(bucket: string, key: string, upload: string): Promise<void> {
+    const command = new AbortMultipartUploadCommand({ Bucket: bucket, Key: key, UploadId: upload })
+    await this.#send(client => client.send(command))
+  }
+
+  /** The time of a request is until its answer, and so with all that is sent. */
+  #timeoutFor(bytes: Uint8Array): number {
+    const { requestTimeoutMs = S3_DEFAULTS.requestTimeoutMs } = this.#options
+    return requestTimeoutMs + bytes.length / SLOWEST_BYTES_PER_MS
   }
 
   /** What went wrong, read here: the SDK would wait for the end of it without end. */
@@ -353,33 +407,6 @@ export function connect(options: S3Options): S3Connection {
     connections.set(key, connection)
   }
   return connection
-}
-
-/** What the SDK tells of an error, by status and code: its names are not always S3's. */
-function failureOf(error: unknown): S3Failure {
-  if (error instanceof S3Failure) return error
-  const known = error as {
-    readonly name?: string
-    readonly code?: string
-    readonly message?: string
-    readonly $metadata?: { readonly httpStatusCode?: number }
-    readonly $response?: { readonly statusCode?: number; readonly headers?: IncomingHttpHeaders }
-  }
-  const status = known.$metadata?.httpStatusCode ?? known.$response?.statusCode
-  const region = known.$response?.headers?.['x-amz-bucket-region']
-  const date = known.$response?.headers?.date
-  const retryAfter = Number(known.$response?.headers?.['retry-after'])
-  return new S3Failure(
-    (known.message ?? String(error)).split('\n')[0]!,
-    {
-      ...(status !== undefined && { status }),
-      code: known.code ?? known.name ?? 'Unknown',
-      ...(typeof region === 'string' && { region }),
-      ...(date !== undefined && { date }),
-      ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
-    },
-    error,
-  )
 }
 
 function utf8(bytes: Uint8Array): string {

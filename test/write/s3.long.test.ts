@@ -1,0 +1,79 @@
+/** Trials that are written to a real S3 server. */
+
+import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createTrial, createWriter } from '#dist/index.js'
+import { Destination } from '#dist/store/destination.js'
+import { PART_BYTES } from '#dist/store/s3/upload.js'
+import { client, ENDPOINT, HAS_S3, makeBucket, OPTIONS } from '../support/s3.js'
+
+let bucket = ''
+beforeAll(async () => {
+  if (!HAS_S3) return
+  if (ENDPOINT === undefined) throw new Error('expected an S3 server at TRIALSCAN_S3, which TRIALSCAN_REQUIRE asks for')
+  bucket = await makeBucket()
+}, 60_000)
+
+async function uploadsUnderWay(): Promise<number> {
+  const s3 = client()
+  const { Uploads = [] } = await s3.send(new ListMultipartUploadsCommand({ Bucket: bucket }))
+  s3.destroy()
+  return Uploads.length
+}
+
+describe.runIf(HAS_S3)('a trial on S3', () => {
+  it('has steps of more than 512 MiB, which memory never holds', async () => {
+    const path = `s3://${bucket}/long`
+    const writer = await createWriter(path, {
+      saveConfig: { saveInterval: 1 },
+      checksums: true,
+      queueByteLength: 16 << 20,
+      s3: OPTIONS,
+    })
+    const [elements, count] = [5 << 20, 28]
+    const data = Float32Array.from({ length: elements }, (_, i) => i)
+    const before = process.memoryUsage().arrayBuffers
+    let most = 0
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+    }, 5)
+    await writer.step()
+    for (let i = 0; i < count; i++) {
+      data[0] = i
+      await writer.save(`t${i}`, data)
+    }
+    await writer.close()
+    clearInterval(watch)
+    // Three parts and the queue, and what waits to be collected.
+    expect(most).toBeLessThan(300 << 20)
+    const trial = await createTrial(path, { s3: OPTIONS })
+    expect(trial.steps()).toEqual([0])
+    const scanned = new Map<string | null, unknown>()
+    for await (const { tensor, reductions, error } of trial.scan({ reductions: ['min', 'max'], checkLevel: 'full' })) {
+      expect(error).toBe(undefined)
+      scanned.set(tensor, [reductions?.min, reductions?.max])
+    }
+    const expected = Array.from({ length: count }, (_, i) => [`t${i}`, [Math.min(i, 1), elements - 1]] as const)
+    expect(scanned).toEqual(new Map(expected))
+    await trial.close()
+    expect(await uploadsUnderWay()).toBe(0)
+  })
+
+  it('has objects in parts that are there as they are, or not at all', async () => {
+    const destination = Destination.at(`s3://${bucket}/objects`, OPTIONS)
+    const parts = function* (byte: number, isBroken = false) {
+      for (let i = 0; i < 3; i++) yield Buffer.alloc(PART_BYTES - 1, byte)
+      if (isBroken) throw new Error('no more')
+    }
+    await expect(destination.create('x', parts(1, true))).rejects.toThrow('no more')
+    expect(await (await destination.look()).exists('x')).toBe(false)
+    expect(await destination.create('x', parts(2))).toBe(3 * PART_BYTES - 3)
+    expect(await destination.create('x', parts(3))).toBe(null)
+    const view = new Uint8Array(3 * PART_BYTES)
+    const read = (await destination.look()).readLater!('x', 0, view.length, () => view)
+    expect(await read).toBe(3 * PART_BYTES - 3)
+    expect(view.subarray(0, -3).every(byte => byte === 2)).toBe(true)
+    expect(await uploadsUnderWay()).toBe(0)
+    await destination.close()
+  })
+})

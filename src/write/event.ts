@@ -79,7 +79,8 @@ export function framedRecord(record: TensorRecord, isChecked: boolean): FramedRe
   out.double(1, wallTime)
   const payloadLength = out.byteLength - FOOTER_LENGTH
   if (payloadLength + FRAMING_LENGTH > RECORD_LIMIT) {
-    const message = `${tag}: expected at most ${RECORD_LIMIT - FRAMING_LENGTH} bytes in a record, got ${payloadLength}`
+    const most = `at most ${RECORD_LIMIT - FRAMING_LENGTH} bytes in a record`
+    const message = `${tag}: expected ${most}, got ${payloadLength}: save it in pieces, each a tensor of its own`
     throw new UsageError(message, { tensor: tag })
   }
   out.room(HEADER_LENGTH)

@@ -28,6 +28,9 @@ function endAside(aside: string): void {
   underWay.delete(aside)
 }
 
+/** Bytes of one call: Node.js counts them in 31 bits. */
+const MOST_WRITTEN = 1 << 30
+
 export interface OutputFileOptions {
   /** Make the directory that the file is to lie in, and those above it. Default: false, so that it has to be there. */
   readonly makesDirectory?: boolean
@@ -92,7 +95,9 @@ export class OutputFile {
   async write(chunk: string | Uint8Array): Promise<void> {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     await written(this.#path, async () => {
-      for (let at = 0; at < bytes.length; ) at += (await this.#handle.write(bytes, at)).bytesWritten
+      for (let at = 0; at < bytes.length; ) {
+        at += (await this.#handle.write(bytes, at, Math.min(MOST_WRITTEN, bytes.length - at))).bytesWritten
+      }
     })
   }
 

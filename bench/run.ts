@@ -16,6 +16,7 @@ import { cli } from './definitions/cli.js'
 import { crc32c } from './definitions/crc32c.js'
 import { decode } from './definitions/decode.js'
 import { diff } from './definitions/diff.js'
+import { floor } from './definitions/floor.js'
 import { kernels } from './definitions/kernels.js'
 import { moments } from './definitions/moments.js'
 import { open } from './definitions/open.js'
@@ -48,6 +49,7 @@ const DEFINITIONS: readonly Definition[] = [
   verify,
   rules,
   cli,
+  floor,
   several,
   table,
   diff,

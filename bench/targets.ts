@@ -150,6 +150,18 @@ export function targetsOf(record: Record): Target[] {
     below('— from the cache', 200, 'open', /^steps/, /from the cache/),
     below('`--help`, first byte', 80, 'cli', /^--help/, /^ours$/),
     below('`scan` of a 1 MB trial, whole process', 150, 'cli', /^scan of small/, /^ours$/),
+    atMost('`scan large`, whole process', 'the floor', 1.4, 'floor', /^scan of large/, /^the floor$/),
+    atMost('— eight times as large', 'the floor', 1.25, 'floor', /^scan of eightfold/, /^the floor$/),
+    checkedAtMost('— with payload checksums', 1.25, all('floor', /^scan of eightfold/)[0]),
+    secondThread(all('floor', /^threads/)[0]),
+    atMost(
+      '20 rules in one pass, `large`, CPU',
+      'reading once, and the kernels',
+      1.3,
+      'floor',
+      /^CPU of 20 rules/,
+      /^the floor$/,
+    ),
     twentyRules('`large`', all('rules', /^large/)[0]),
     twentyRules('`many`', all('rules', /^many/)[0]),
     below('`scan large`, peak memory', 300, 'cli', /^peak memory.* large/, /^ours/, megabytes),
@@ -162,6 +174,29 @@ function recordRate(result: Result | undefined): Target {
   const rate = result?.records === undefined || best === undefined ? undefined : result.records / best.median / 1e3
   const outcome = rate === undefined ? undefined : { ours: millions(rate), measured: '', isMet: rate >= 30 }
   return { what: 'CRC-32C, records of 100 B', beside: '', limit: `≥ ${millions(30)}`, outcome }
+}
+
+/** The first contender without checksums, another with them. */
+function checkedAtMost(what: string, limit: number, result: Result | undefined): Target {
+  const checked = result?.engines.find(({ engine }) => engine.endsWith('check full'))
+  const outcome = checked && {
+    ours: duration(checked.median),
+    measured: `${digits(checked.ratio)}×`,
+    isMet: checked.ratio <= limit,
+  }
+  return { what, beside: 'without', limit: `≤ ${limit}×`, outcome }
+}
+
+/** What a second thread is worth to us, over what it is worth in C. */
+function secondThread(result: Result | undefined): Target {
+  const of = (name: RegExp) => result?.engines.find(({ engine }) => name.test(engine))
+  const [oursOnOne, two, one] = [of(/^ours, threads 1$/), of(/^C, .*threads 2$/), of(/^C, .*threads 1$/)]
+  const ratio = oursOnOne && two && one && oursOnOne.ratio / (one.ratio / two.ratio)
+  const outcome =
+    ratio === undefined
+      ? undefined
+      : { ours: `${digits(oursOnOne!.ratio)}×`, measured: `${digits(ratio)}×`, isMet: ratio >= 0.95 }
+  return { what: '— a second thread', beside: 'one in C', limit: '≥ 0.95×', outcome }
 }
 
 /** Twenty rules in one pass are the first contender; each of the others that runs one rule is that rule alone. */

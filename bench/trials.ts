@@ -2,6 +2,7 @@
 import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expectedReductions } from '#dist/cli/bench/reference.js'
+import { REDUCTIONS } from '#dist/types.js'
 import { DTYPES, eventFilePath, indexFilePath } from '../fixtures/event-writer.js'
 import { type Made, makeHuge, makeLarge, makeMany, makeSteps } from '../fixtures/make.js'
 import { decodeEvent } from '../test/support/event-schema.js'
@@ -9,7 +10,7 @@ import { FLOAT16 } from './engines/plain-js.js'
 import { scratchPath } from './scratch.js'
 
 /**
- * large, many, steps, huge: as fixtures/make.ts tells; large again and otherwise: the same bytes, and other numbers; small: 1 MB; tiny: 2,500 steps as in steps; tenfold: large as if ten workers had saved it; the others:
+ * large, many, steps, huge: as fixtures/make.ts tells; large again and otherwise: the same bytes, and other numbers; small: 1 MB; tiny: 2,500 steps as in steps; tenfold, eightfold: large as if ten or eight workers had saved it; the others:
  * a part of large, by eight workers, without payload checksums, or of another dtype.
  */
 export type TrialName =
@@ -22,6 +23,7 @@ export type TrialName =
   | 'small'
   | 'tiny'
   | 'tenfold'
+  | 'eightfold'
   | 'eight workers'
   | 'unchecked'
   | OtherDtype
@@ -45,7 +47,7 @@ export function trial(name: TrialName, quick: boolean): Trial {
   if (known !== undefined) return known
   const dir = scratchPath(name)
   const made = make(name, dir, quick)
-  const workers = name === 'tenfold' ? 10 : name === 'eight workers' ? 8 : 1
+  const workers = name === 'tenfold' ? 10 : name === 'eight workers' || name === 'eightfold' ? 8 : 1
   const tensorCount = made.tensors.length * made.steps.length * workers
   const files = filesUnder(join(dir, 'events'))
   const byteLength = files.reduce((sum, path) => sum + statSync(join(dir, 'events', path)).size, 0)
@@ -77,6 +79,8 @@ function make(name: TrialName, dir: string, quick: boolean): Made {
       return makeMany(dir, { steps: 5, checksum })
     case 'tenfold':
       return repeatWorker(trial('large', quick), dir, 10)
+    case 'eightfold':
+      return repeatWorker(trial('large', quick), dir, 8)
     case 'eight workers':
       return makeLarge(dir, { steps: 1, scale: 1 / 8, workers: 8, checksum })
     case 'unchecked':
@@ -115,10 +119,15 @@ const expectations = new Map<Trial, Float64Array>()
 export function expectedOf(trial: Trial): Float64Array {
   const known = expectations.get(trial)
   if (known !== undefined) return known
-  const { dir, steps, workers } = trial
+  const { dir, steps, workers, tensors } = trial
   const numbers: number[] = []
+  const isRepeated = dir === scratchPath('eightfold') || dir === scratchPath('tenfold')
   for (const step of steps) {
     for (let i = 0; i < workers; i++) {
+      if (isRepeated && i > 0) {
+        for (const number of numbers.slice(-tensors.length * REDUCTIONS.length)) numbers.push(number)
+        continue
+      }
       const worker = `worker_${i}`
       const file = readFileSync(join(dir, eventFilePath(step, worker)))
       const index = JSON.parse(readFileSync(join(dir, indexFilePath(step, worker)), 'utf8')) as {

@@ -35,7 +35,7 @@ export const cli: Definition = {
   },
 }
 
-function scanCommand(dir: string, out: string, ...more: string[]): Command {
+export function scanCommand(dir: string, out: string, ...more: string[]): Command {
   return [NODE, COMMAND, 'scan', dir, '--reductions', 'all', '--format', 'csv', '--out', out, ...more]
 }
 
@@ -143,7 +143,8 @@ export function wrongTable(path: string, trial: Trial, expectAlike = expectReduc
   const all = expectedOf(trial)
   for (const [row, line] of lines.entries()) {
     const cells = line.split(',')
-    const [name, step] = [tensors[row % tensors.length]!.name, steps[Math.floor(row / tensors.length)]!]
+    const step = steps[Math.floor(row / (tensors.length * trial.workers))]!
+    const { name } = tensors[row % tensors.length]!
     if (cells[0] !== name || Number(cells[1]) !== step)
       return `row ${row}: expected ${name} at step ${step}, got ${line}`
     const expected = all.subarray(row * REDUCTIONS.length, (row + 1) * REDUCTIONS.length)

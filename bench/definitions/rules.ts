@@ -10,7 +10,7 @@ import { NAME } from '../engines/ours.js'
 type Choice = readonly [rule: string, parameters?: Readonly<Record<string, string>>]
 
 /** Twenty, the first five of which look at different things. */
-const RULES: readonly Choice[] = [
+export const RULES: readonly Choice[] = [
   ['VanishingGradient'],
   ['ExplodingTensor'],
   ['UnchangedTensor', { collection_names: 'weights', num_steps: '2' }],

@@ -68,7 +68,7 @@ function kindCase(trial: Trial): Case {
   }
 }
 
-function wrongReductions(trial: Trial): Judge<Float64Array> {
+export function wrongReductions(trial: Trial): Judge<Float64Array> {
   const { steps, tensors, workers } = trial
   return expectClose(expectedOf(trial), i => {
     const row = Math.floor(i / REDUCTIONS.length)

@@ -249,7 +249,9 @@ static void list(const char *dir) {
 
 static void *read_pieces(void *unused) {
   (void)unused;
-  uint8_t *buffer = malloc(READ_AT_ONCE);
+  /* Of a page: Linux copies up to five times as slowly to an address that lies a little above the source's, modulo 4 KiB. */
+  uint8_t *buffer = NULL;
+  if (posix_memalign((void **)&buffer, 4096, READ_AT_ONCE) != 0) return NULL;
   for (size_t i; (i = atomic_fetch_add(&next_piece, 1)) < piece_count;) {
     const int fd = open(pieces[i].path, O_RDONLY);
     for (off_t at = 0; at < PIECE;) {

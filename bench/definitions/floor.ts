@@ -1,0 +1,194 @@
+/** Beside the floor: what nobody who runs on Node.js, reads these bytes and has these kernels can do without. */
+
+import { openSync, readSync } from 'node:fs'
+import { ElementKernels } from '#dist/engine/elements.js'
+import { Engine } from '#dist/engine/engine.js'
+import { createTrial, evaluate, makeRules, RuleRegistry } from '#dist/index.js'
+import { normals } from '../../fixtures/random.js'
+import {
+  type Case,
+  type Contender,
+  contender,
+  type Definition,
+  expectSame,
+  type Options,
+  selfTimed,
+} from '../definition.js'
+import { single } from '../engines/answers.js'
+import * as native from '../engines/native.js'
+import * as ours from '../engines/ours.js'
+import { runProcess } from '../processes.js'
+import { scratchPath } from '../scratch.js'
+import { filesUnder, type Trial, type TrialName, trial } from '../trials.js'
+import { processContender, scanCommand, wrongTable } from './cli.js'
+import { RULES } from './rules.js'
+import { wrongReductions } from './scan.js'
+
+const MIB = 1 << 20
+const THREADS = 2
+
+export const floor: Definition = {
+  name: 'floor',
+  measures:
+    'what we add to `node -e 0`, reading in C and our own kernels in the cache, these two by all threads; files in the page cache',
+  *cases({ quick }: Options): Generator<Case> {
+    for (const name of ['large', 'eightfold'] satisfies TrialName[]) yield processCase(name, trial(name, quick))
+    yield threadsCase(trial('eightfold', quick))
+    yield rulesCase(trial('large', quick))
+  },
+}
+
+/** Whole processes: all 18 reductions of every tensor, as CSV. */
+function processCase(name: TrialName, trial: Trial): Case {
+  const { dir, title, byteLength } = trial
+  const scanning = (label: string, ...more: string[]) => {
+    const out = scratchPath(`floor-${name}.csv`)
+    return processContender(`${ours.NAME}${label}`, scanCommand(dir, out, '--threads', `${THREADS}`, ...more), () =>
+      wrongTable(out, trial),
+    )
+  }
+  return {
+    size: `scan of ${title}`,
+    byteLength,
+    rounds: 9,
+    contenders: [scanning(''), ...theFloor(trial), scanning(', check full', '--check-level', 'full')],
+  }
+}
+
+/** Nothing, reading, and the kernels, one after the other. */
+function theFloor({ dir, byteLength }: Trial): Contender[] {
+  const reading = native.reader(`${dir}/events`, THREADS)
+  if (reading === undefined) return []
+  const kernels = momentsMs()
+  const turn = async () => {
+    const bare = await runProcess([process.execPath, '-e', '0'])
+    const read = await runProcess(reading)
+    return { median: bare.elapsedMs + read.elapsedMs + (kernels() * byteLength) / THREADS, answer: read.stdout }
+  }
+  return [selfTimed('the floor', turn, expectSame(`${byteLength}\n`))]
+}
+
+/** Milliseconds that the moments of a byte take, in the cache. */
+function momentsMs(known?: number): () => number {
+  const elements = Float32Array.from(normals(MIB / 4, 1))
+  const row = ours.momentsRow('float32', new Uint8Array(elements.buffer), known)
+  return () => elapsed(64, row) / (64 * MIB)
+}
+
+function elapsed(times: number, run: () => unknown): number {
+  const start = performance.now()
+  for (let i = 0; i < times; i++) run()
+  return performance.now() - start
+}
+
+/** What a second thread is worth, to us and in C. */
+function threadsCase(trial: Trial): Case {
+  const { dir, title, byteLength } = trial
+  return {
+    size: `threads, ${title}`,
+    byteLength,
+    rounds: 9,
+    contenders: [
+      ...[2, 1].map(threads =>
+        contender(`${ours.NAME}, threads ${threads}`, ours.scan(dir, threads, 'minimal'), wrongReductions(trial)),
+      ),
+      ...[2, 1].flatMap(threads =>
+        native.contenders(
+          `only reading, threads ${threads}`,
+          ['read', `${dir}/events`, threads],
+          single(expectSame(byteLength)),
+        ),
+      ),
+    ],
+  }
+}
+
+/** CPU of 20 rules, beside one reading of the bytes and the kernels that take elements, as many as the rules make them take. */
+function rulesCase({ dir, title, byteLength }: Trial): Case {
+  const registry = new RuleRegistry()
+  const opened = createTrial(dir)
+  const judged = async (threads: number): Promise<number> => {
+    const baseTrial = await opened
+    const chosen = RULES.map(([rule, parameters = {}], i) => ({ name: `${i}`, rule, parameters }))
+    const made = await makeRules(chosen, { baseTrial, registry, openTrial: path => createTrial(path) })
+    return (await evaluate(made, { follow: false, threads })).findings.length
+  }
+  let findings: number | undefined
+  const rules = selfTimed(
+    `${ours.NAME}, 20 rules`,
+    () => cpuOf(() => judged(THREADS)),
+    async answer => {
+      findings ??= await judged(0)
+      return expectSame(findings)(answer)
+    },
+  )
+  let kernels: (() => number) | undefined
+  const least = selfTimed(
+    'the floor',
+    async () => {
+      kernels ??= await kernelsOf(() => judged(0))
+      const reading = await cpuOf(async () => readAll(dir))
+      return { median: reading.median + kernels(), answer: reading.answer }
+    },
+    expectSame(byteLength),
+  )
+  return { size: `CPU of 20 rules, ${title}`, byteLength, rounds: 9, contenders: [rules, least] }
+}
+
+async function cpuOf<A>(work: () => Promise<A>): Promise<{ readonly median: number; readonly answer: A }> {
+  const before = process.cpuUsage()
+  const answer = await work()
+  const { user, system } = process.cpuUsage(before)
+  return { median: (user + system) / 1000, answer }
+}
+
+/** The kernels that work calls on elements of float32, to be called again on as many elements that lie in the cache. */
+async function kernelsOf(work: () => Promise<unknown>): Promise<() => number> {
+  const { scan } = Engine.prototype
+  const { countNotCloseAt, sumAbsDifference } = ElementKernels.prototype
+  let known = 0
+  let [close, apart] = [0, 0]
+  let bytes = 0
+  Engine.prototype.scan = function (batch, count, level, asked) {
+    scan.call(this, batch, count, level, asked)
+    known |= asked ?? 0
+    const slots = this.slots(batch, count)
+    for (let i = 0; i < count; i++) bytes += slots.dataByteLength(i)
+  }
+  ElementKernels.prototype.countNotCloseAt = function (...args) {
+    close += args[4]
+    return countNotCloseAt.apply(this, args)
+  }
+  ElementKernels.prototype.sumAbsDifference = function (...args) {
+    apart += args[4]
+    return sumAbsDifference.apply(this, args)
+  }
+  try {
+    await work()
+  } finally {
+    Object.assign(Engine.prototype, { scan })
+    Object.assign(ElementKernels.prototype, { countNotCloseAt, sumAbsDifference })
+  }
+  const engine = new Engine()
+  const count = MIB / 16
+  const [a, b] = [engine.reserveBytes(count * 4), engine.reserveBytes(count * 4)]
+  const numbers = new Uint8Array(Float32Array.from(normals(count, 1)).buffer)
+  for (const address of [a, b]) engine.view(address, numbers.length).set(numbers)
+  const moments = momentsMs(known)
+  const tolerance = { rtol: 1e-5, atol: 1e-8, equalNan: false }
+  const closeness = () => engine.elements.countNotCloseAt('float32', a, 'float32', b, count, tolerance)
+  const distance = () => engine.elements.sumAbsDifference('float32', a, 'float32', b, count)
+  return () =>
+    moments() * bytes + (elapsed(64, closeness) / 64 / count) * close + (elapsed(64, distance) / 64 / count) * apart
+}
+
+/** Reads the event files into memory that stays. */
+function readAll(dir: string): number {
+  const buffer = new Uint8Array(new WebAssembly.Memory({ initial: 16 }).buffer)
+  let byteLength = 0
+  for (const path of filesUnder(`${dir}/events`)) {
+    const file = openSync(`${dir}/events/${path}`, 'r')
+    for (let got = -1; got !== 0; byteLength += got) got = readSync(file, buffer, 0, MIB, null)
+  }
+  return byteLength
+}

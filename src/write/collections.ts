@@ -86,6 +86,14 @@ const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly st
   },
 }
 
+/** Those that are saved whatever else is. */
+const INCLUDED: Readonly<Record<Framework, readonly string[]>> = {
+  pytorch: ['losses'],
+  tensorflow: ['losses', 'metrics', 'sm_metrics'],
+  mxnet: ['losses'],
+  xgboost: ['metrics'],
+}
+
 /** Of these there is nothing to reduce, and no histogram. */
 const SCALARS: ReadonlySet<string> = new Set([
   'losses',
@@ -152,7 +160,8 @@ export class SavedCollections {
       this.#add(name, { ...given, includeRegex: [...patterns, ...more] }, name === 'default' ? [] : patterns)
     }
     for (const [name, given] of Object.entries(collections)) if (!this.#collections.has(name)) this.#add(name, given)
-    const included = new Set(['losses', 'default', ...includeCollections, ...Object.keys(collections)])
+    const always = INCLUDED[framework]
+    const included = new Set([...always, 'default', ...includeCollections, ...Object.keys(collections)])
     for (const name of included) {
       const collection = this.#collections.get(name)
       if (collection) collection.isIncluded = true

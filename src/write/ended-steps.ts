@@ -4,7 +4,7 @@ import { StoreError, TrialscanError } from '../errors.js'
 import { collectionsFilePath, END_MARKERS } from '../format/paths.js'
 import type { Destination } from '../store/destination.js'
 import type { SavedCollections } from './collections.js'
-import type { WriterOptions } from './options.js'
+import { partOf, type WriterOptions } from './options.js'
 import type { StepFiles } from './step-files.js'
 
 /** Steps that are written while the training goes on. */
@@ -14,7 +14,7 @@ export class EndedSteps {
   readonly #destination: Destination
   readonly #collections: SavedCollections
   readonly #options: WriterOptions
-  readonly #collectionsFile: string
+  readonly #part: ReturnType<typeof partOf>
   /** The eldest first. */
   readonly #writing: Promise<void>[] = []
   /** For `fsync: 'end'`. */
@@ -25,7 +25,12 @@ export class EndedSteps {
     this.#destination = destination
     this.#collections = collections
     this.#options = options
-    this.#collectionsFile = collectionsFilePath(options.worker ?? 'worker_0')
+    this.#part = partOf(options)
+  }
+
+  /** Whether there are any. */
+  get isSaved(): boolean {
+    return this.#part.isSaved
   }
 
   /** What has failed first: nothing is written any more. */
@@ -52,6 +57,7 @@ export class EndedSteps {
   async end(): Promise<void> {
     await this.#writing.at(-1)
     this.expectNoFailure()
+    if (!this.isSaved) return
     if (this.#options.fsync === 'end') await this.#destination.makeDurable(this.#written)
     await this.#destination.replace(END_MARKERS[0]!, '').catch(error => this.fail(error))
     this.expectNoFailure()
@@ -75,9 +81,9 @@ export class EndedSteps {
     if (this.#failure !== null) return
     // Readers that see a step know what belongs to what.
     if (hasNews) {
-      const text = this.#collections.text(this.#options.numWorkers ?? 1)
-      const isWritten = this.#destination.writeAtOnce(this.#collectionsFile, [Buffer.from(text)])
-      if (!isWritten) await this.#destination.replace(this.#collectionsFile, text)
+      const path = collectionsFilePath(this.#part.worker)
+      const text = this.#collections.text(this.#part.numWorkers)
+      if (!this.#destination.writeAtOnce(path, [Buffer.from(text)])) await this.#destination.replace(path, text)
     }
     const paths = await files.finish()
     if (this.#options.fsync === 'end') this.#written.push(...paths)

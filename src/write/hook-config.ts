@@ -19,11 +19,10 @@ import { openStore } from '../store/open.js'
 import { MODES, type Mode } from '../types.js'
 import type { CollectionOptions } from './collections.js'
 import { WRITER_OPTIONS, type WriterOptions } from './options.js'
+import { hookConfigPath } from './sagemaker.js'
 import { type ReductionConfigOptions, reductionNamed, type SaveConfigOptions, type SaveSteps } from './save-config.js'
 import { createWriter, type TrialWriter } from './writer.js'
 
-/** Where SageMaker puts it. */
-const CONFIG_PATH = '/opt/ml/input/config/debughookconfig.json'
 /** Where SageMaker's jobs save, if nothing else is said. */
 const TENSORS_PATH = '/opt/ml/output/tensors'
 const MAX_CONFIG_BYTES = 16 << 20
@@ -40,11 +39,14 @@ export interface HookConfig {
 
 /**
  * Begins a trial as a configuration of SageMaker says.
- * @param configPath Default: `/opt/ml/input/config/debughookconfig.json`
+ * @param configPath Default: what SMDEBUG_CONFIG_FILE_PATH names, or `/opt/ml/input/config/debughookconfig.json`
  * @param options what is said here goes before what the configuration says
  * @throws FormatError `BadHookConfig`; what `createWriter` throws
  */
-export async function createWriterFromJson(configPath = CONFIG_PATH, options?: WriterOptions): Promise<TrialWriter> {
+export async function createWriterFromJson(
+  configPath = hookConfigPath(),
+  options?: WriterOptions,
+): Promise<TrialWriter> {
   checkOptions('createWriterFromJson', WRITER_OPTIONS, options)
   const store = openStore({ kind: 'local', root: dirname(resolve(configPath)) })
   try {
@@ -66,7 +68,7 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
   const json = parseJsonObject(text, name, CODE)
   const place: JsonPlace = { url: name, code: CODE, at: '' }
   const given = parametersIn(json, 'HookParameters', place)
-  const params = new Parameters(given, inside(place, 'HookParameters'))
+  const params = new Parameters(given, inside(place, 'HookParameters'), OF_HOOK)
   const collections: Record<string, CollectionOptions> = {}
   const list = json.CollectionConfigurations ?? []
   if (!Array.isArray(list)) throw fault(inside(place, 'CollectionConfigurations'), 'an array', list)
@@ -77,7 +79,8 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
     if (typeof collection !== 'string' || collection === '') {
       throw fault(inside(at, 'CollectionName'), 'the name of a collection', collection)
     }
-    const of = new Parameters(parametersIn(entry, 'CollectionParameters', at), inside(at, 'CollectionParameters'))
+    const ofCollection = parametersIn(entry, 'CollectionParameters', at)
+    const of = new Parameters(ofCollection, inside(at, 'CollectionParameters'), OF_COLLECTION)
     collections[collection] = {
       ...of.includeRegex(),
       saveConfig: of.saveConfig(),
@@ -92,6 +95,7 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
     options: {
       ...params.includeRegex(),
       ...saveAll,
+      ...params.includeWorkers(),
       saveConfig: params.saveConfig(),
       ...params.reductionConfig(),
       ...(list.length > 0 && { collections, includeCollections: Object.keys(collections) }),
@@ -99,14 +103,25 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
   }
 }
 
+const OF_STEPS = ['save_interval', 'save_steps', 'start_step', 'end_step']
+const OF_TENSORS = [...OF_STEPS, 'include_regex', 'reductions', 'save_raw_tensor', 'save_shape']
+const OF_COLLECTION = [...OF_TENSORS, 'save_histogram']
+const OF_HOOK = [...OF_TENSORS, 'save_all', 'include_workers', 'export_tensorboard', 'tensorboard_dir']
+
 /** Parameters, whose values may all be texts. */
 class Parameters {
   readonly #given: JsonObject
   readonly #place: JsonPlace
 
-  constructor(given: JsonObject, place: JsonPlace) {
+  /** @throws FormatError for a parameter that is not known: what is misspelled would have no effect */
+  constructor(given: JsonObject, place: JsonPlace, known: readonly string[]) {
     this.#given = given
     this.#place = place
+    for (const name of Object.keys(given)) {
+      const [, steps] = /^(?:train|eval|predict|global)\.(.+)$/.exec(name) ?? []
+      if (steps === undefined ? known.includes(name) : OF_STEPS.includes(steps)) continue
+      throw jsonFault(place, `parameters of ${known.join(', ')}`, jsonExcerpt(name))
+    }
   }
 
   includeRegex(): { readonly includeRegex?: readonly string[] } {
@@ -131,16 +146,29 @@ class Parameters {
     return { ...this.#saveSteps(''), ...(Object.fromEntries(ofModes) as Partial<Record<Mode, SaveSteps>>) }
   }
 
+  includeWorkers(): Pick<WriterOptions, 'includeWorkers'> {
+    const value = this.#given.include_workers
+    if (value === undefined || value === null) return {}
+    if (value !== 'one' && value !== 'all') throw fault(inside(this.#place, 'include_workers'), 'one or all', value)
+    return { includeWorkers: value }
+  }
+
   reductionConfig(): { readonly reductionConfig?: ReductionConfigOptions } {
-    const names = this.#list('reductions')
-    if (names === null) return {}
+    const names = this.#list('reductions') ?? []
+    const raw = this.flag('save_raw_tensor', 'saveRawTensor')
+    const shape = this.flag('save_shape', 'saveShape')
+    // smdebug reads the others only beside `reductions`.
+    if (names.length + Object.keys({ ...raw, ...shape }).length === 0) return {}
     const reductions = names.map(name => {
       const known = reductionNamed(name)
       if (known === undefined) throw fault(inside(this.#place, 'reductions'), 'names of reductions', name)
       return known
     })
-    const { saveRawTensor = false } = this.flag('save_raw_tensor', 'saveRawTensor')
-    return { reductionConfig: { reductions, saveRawTensor, ...this.flag('save_shape', 'saveShape') } }
+    const { saveRawTensor = names.length === 0 } = raw
+    if (!saveRawTensor && names.length === 0 && shape.saveShape !== true) {
+      throw fault(inside(this.#place, 'save_raw_tensor'), 'true where there are no reductions', false)
+    }
+    return { reductionConfig: { reductions, saveRawTensor, ...shape } }
   }
 
   #saveSteps(prefix: string): SaveSteps {

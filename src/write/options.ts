@@ -13,6 +13,8 @@ export interface WriterOptions extends CollectionsOptions {
   readonly worker?: Worker
   /** How many workers write this trial: a step is complete when it has come from all. Default: 1. */
   readonly numWorkers?: number
+  /** Which workers are saved: all (default), or `worker_0` alone. Then writers of others save nothing. */
+  readonly includeWorkers?: 'one' | 'all'
   /** Whether records have true checksums. Default: false, smdebug's constant. smdebug's own reader can't read true ones. */
   readonly checksums?: boolean
   /**
@@ -78,6 +80,7 @@ export const WRITER_KINDS: Kinds<WriterOptions> = {
   reductionConfig: REDUCTION_CONFIG,
   worker: kinds.that<Worker>('the name of a worker', isName),
   numWorkers: kinds.wholeNumber(1, undefined, 'a number of workers from 1 on'),
+  includeWorkers: kinds.oneOf(['one', 'all'] as const),
   checksums: kinds.flag,
   fsync: kinds.that<'step' | 'end' | false>('step, end or false', given =>
     ['step', 'end', false].includes(given as never),
@@ -100,6 +103,12 @@ export const SAVE_OPTIONS = optionsOf<SaveOptions>({
 export const SCALAR_OPTIONS = optionsOf<ScalarOptions>({ timestamp: NUMBER, sagemakerMetric: kinds.flag })
 export const STEP_OPTIONS = optionsOf<StepOptions>({ step: kinds.step, modeStep: kinds.step, saveAll: kinds.flag })
 export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
+
+/** Whose part of a trial a writer writes, of how many, and whether it is one that is saved. */
+export function partOf({ worker = 'worker_0', numWorkers = 1, includeWorkers = 'all' }: WriterOptions) {
+  if (includeWorkers === 'all') return { worker, numWorkers, isSaved: true }
+  return { worker, numWorkers: 1, isSaved: worker === 'worker_0' }
+}
 
 /** Names are UTF-8 in the file, where a half of a surrogate pair has no place. */
 export function isName(given: unknown): boolean {

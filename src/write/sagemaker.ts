@@ -1,6 +1,6 @@
 /**
- * Metrics of a job of SageMaker, which reads them from files in a directory that it names: as lines of JSON, in the form that
- * `smexperiments`, and by it smdebug, writes.
+ * What a job of SageMaker says in its environment, and its metrics: it reads them from files in a directory that it names, as lines
+ * of JSON in the form that `smexperiments`, and by it smdebug, writes.
  */
 
 import { join } from 'node:path'
@@ -8,9 +8,16 @@ import { env, pid } from 'node:process'
 import { UsageError } from '../errors.js'
 import { appendToFile } from '../store/local/output.js'
 import type { Moment } from './collections.js'
+import { reductionsOf } from './step-files.js'
+import type { TakenValue } from './values.js'
 
 /** SageMaker takes no others: two weeks back, two hours ahead. */
 const [OLDEST_SECONDS, NEWEST_SECONDS] = [14 * 24 * 3600, 2 * 3600]
+
+/** Where the configuration of the hook is, as a job says; else where SageMaker puts it. */
+export function hookConfigPath(): string {
+  return env.SMDEBUG_CONFIG_FILE_PATH || '/opt/ml/input/config/debughookconfig.json'
+}
 
 export class SageMakerMetrics {
   readonly #path: string
@@ -31,6 +38,12 @@ export class SageMakerMetrics {
     if (!Number.isFinite(value)) return
     const metric = { MetricName: `${name}_${mode}`, Value: value, Timestamp: timestamp, IterationNumber: modeStep }
     this.#lines.push(`${JSON.stringify(metric)}\n`)
+  }
+
+  /** Takes the mean of a tensor, if it has one. */
+  addMean(name: string, taken: TakenValue, at: Moment): void {
+    if (!('bytes' in taken) || taken.count === 0) return
+    for (const [, mean] of reductionsOf(taken, ['mean'])) this.add(name, mean, Date.now() / 1000, at)
   }
 
   /** Writes what was taken. @throws StoreError */

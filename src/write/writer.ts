@@ -9,6 +9,7 @@ import { COLLECTION, type Moment, SavedCollections, SCALAR_PREFIX } from './coll
 import { EndedSteps } from './ended-steps.js'
 import {
   isName,
+  partOf,
   RECORD_OPTIONS,
   type RecordOptions,
   SAVE_OPTIONS,
@@ -22,7 +23,7 @@ import {
 } from './options.js'
 import { checkMetricTime, SageMakerMetrics } from './sagemaker.js'
 import type { Saved } from './save-config.js'
-import { reductionsOf, StepFiles } from './step-files.js'
+import { StepFiles } from './step-files.js'
 import { type SavableValue, type TakenValue, takenValue } from './values.js'
 
 const DEFAULT_QUEUE_BYTES = 64 << 20
@@ -41,9 +42,9 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
   }
   const collections = new SavedCollections(asked)
   const destination = Destination.at(path, asked.s3)
-  const { worker = 'worker_0', numWorkers = 1 } = asked
+  const { worker, numWorkers, isSaved } = partOf(asked)
   // Of two writers of one worker, one makes this file.
-  if (!(await destination.claim(collectionsFilePath(worker), collections.text(numWorkers)))) {
+  if (isSaved && !(await destination.claim(collectionsFilePath(worker), collections.text(numWorkers)))) {
     await destination.close()
     const message = `${path}: expected no part of ${worker} yet, got one: write to another place, or as another worker`
     throw new UsageError(message, { path, worker })
@@ -246,6 +247,7 @@ export class TrialWriter {
     this.#savedAt = savesAll ? null : at
     this.#seen.add(this.#step)
     this.#names = new Set()
+    if (!this.#ended.isSaved) return
     const { room } = this.#ended
     if (room !== null) {
       if (this.#options.whenSlow === 'drop') {
@@ -280,17 +282,12 @@ export class TrialWriter {
     saved: readonly Saved[],
   ): Promise<void> {
     const write = (taken: TakenValue): Promise<unknown> | null => {
-      if (saved.some(({ isMetric }) => isMetric)) this.#addMetric(name, taken, files.at)
+      if (saved.some(({ isMetric }) => isMetric)) this.#metrics?.addMean(name, taken, files.at)
       return files.addTensor(name, originalName, taken, saved)
     }
     const taken = takenValue('writer.save', value, options)
     // What has come already is taken over before this returns, unless the elements of another are still to come.
     return this.#guarded(taken instanceof Promise ? taken.then(write) : write(taken))
-  }
-
-  #addMetric(name: string, taken: TakenValue, at: Moment): void {
-    if (this.#metrics === null || !('bytes' in taken) || taken.count === 0) return
-    for (const [, mean] of reductionsOf(taken, ['mean'])) this.#metrics.add(name, mean, Date.now() / 1000, at)
   }
 
   /** Notes what is under way, and keeps what it fails with for the next call. */

@@ -1,8 +1,8 @@
 /** SageMaker's configuration of smdebug's hook. */
 
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createTrial, createWriterFromJson, FormatError, parseHookConfig } from '#dist/index.js'
 import { scratchDirectory } from '../support/scratch.js'
 
@@ -22,6 +22,8 @@ describe('a configuration', () => {
         start_step: 1,
         'eval.save_interval': '5',
         'eval.end_step': 50,
+        include_workers: 'one',
+        export_tensorboard: false,
         reductions: 'min,max,abs_variance,l2_norm,abs_l2_norm',
         save_shape: true,
       },
@@ -40,6 +42,7 @@ describe('a configuration', () => {
       options: {
         includeRegex: ['regexe1', 'regexe2'],
         saveAll: false,
+        includeWorkers: 'one',
         saveConfig: {
           saveInterval: 100,
           saveSteps: [1, 2, 3, 4],
@@ -75,6 +78,18 @@ describe('a configuration', () => {
     [{ HookParameters: { 'eval.save_steps': '1,x' } }, /eval.save_steps: expected a whole number from 0 on, got "x"/],
     [{ HookParameters: { reductions: 'mean,median' } }, /reductions: expected names of reductions, got "median"/],
     [{ HookParameters: { save_all: 'perhaps' } }, /save_all: expected true or false, got "perhaps"/],
+    [{ HookParameters: { include_workers: 'two' } }, /include_workers: expected one or all, got "two"/],
+    [
+      { HookParameters: { save_intervall: 5 } },
+      /HookParameters: expected parameters of save_interval, .*, got "save_intervall"/,
+    ],
+    [{ HookParameters: { 'evaluate.save_interval': 5 } }, /got "evaluate.save_interval"/],
+    [{ HookParameters: { 'eval.reductions': 'min' } }, /got "eval.reductions"/],
+    [
+      { CollectionConfigurations: [{ CollectionName: 'a', CollectionParameters: { save_all: true } }] },
+      /CollectionParameters: expected parameters of .*, got "save_all"/,
+    ],
+    [{ HookParameters: { save_raw_tensor: false } }, /expected true where there are no reductions, got false/],
     [{ HookParameters: [] }, /HookParameters: expected an object, got a list of 0/],
     [{ CollectionConfigurations: {} }, /CollectionConfigurations: expected an array, got an object/],
     [
@@ -85,6 +100,38 @@ describe('a configuration', () => {
   ])('that is wrong is told: %j', (config, message) => {
     expect(() => parse(config)).toThrow(message)
     expect(() => parse(config)).toThrow(FormatError)
+  })
+
+  it('has shapes and values without reductions', () => {
+    const { options } = parse({ HookParameters: { save_shape: 'true', reductions: '' } })
+    expect(options.reductionConfig).toEqual({ reductions: [], saveRawTensor: true, saveShape: true })
+    const shapeAlone = parse({ HookParameters: { save_shape: 1, save_raw_tensor: 'False' } })
+    expect(shapeAlone.options.reductionConfig).toEqual({ reductions: [], saveRawTensor: false, saveShape: true })
+  })
+
+  it('that a job names begins a trial of one worker', async () => {
+    const [file, path] = [join(scratch, 'named.json'), join(scratch, 'one')]
+    writeFileSync(
+      file,
+      JSON.stringify({ LocalPath: path, HookParameters: { save_interval: 1, include_workers: 'one' } }),
+    )
+    vi.stubEnv('SMDEBUG_CONFIG_FILE_PATH', file)
+    try {
+      for (const worker of ['worker_1', 'worker_0']) {
+        const writer = await createWriterFromJson(undefined, { worker, numWorkers: 2 })
+        await writer.step()
+        expect(writer.shouldSave('x')).toBe(worker === 'worker_0')
+        await writer.save('x', new Float32Array(100_000))
+        await writer.saveScalar('y', 1)
+        await writer.close()
+        expect(existsSync(path)).toBe(worker === 'worker_0')
+      }
+    } finally {
+      vi.unstubAllEnvs()
+    }
+    const trial = await createTrial(path)
+    expect(trial.steps()).toEqual([0])
+    expect(trial.tensor('x').workers(0)).toEqual(['worker_0'])
   })
 
   it('begins a trial', async () => {

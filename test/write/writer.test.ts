@@ -384,6 +384,22 @@ describe('collections', () => {
     })
   })
 
+  it.each([
+    ['pytorch', ['losses']],
+    ['mxnet', ['losses']],
+    ['tensorflow', ['losses', 'metrics', 'sm_metrics']],
+    ['xgboost', ['metrics']],
+  ] as const)('are saved without a word as those of %s', async (framework, saved) => {
+    const writer = await createWriter(place(), { ...EVERY, framework })
+    await writer.step()
+    const known = ['weights', 'gradients', 'losses', 'metrics', 'sm_metrics', 'labels']
+    // One that nobody has heard of is made, and saved.
+    const predefined =
+      framework === 'tensorflow' ? known : framework === 'xgboost' ? ['losses', 'metrics', 'labels'] : known.slice(0, 3)
+    expect(predefined.filter(collection => writer.shouldSave('none', { collection }))).toEqual(saved)
+    await writer.close()
+  })
+
   it('are told when their names or patterns are wrong', async () => {
     await expect(createWriter(place(), { includeCollections: ['wieghts'] })).rejects.toThrow(
       /expected a collection of all, default, weights.*got "wieghts"/,

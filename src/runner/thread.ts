@@ -33,8 +33,10 @@ let last: Promise<unknown> = Promise.resolve()
 
 /** A job that comes while another runs waits for it, since each would take an engine. */
 export default async function run(job: Job | Ping): Promise<unknown> {
-  last = last.then(() => answer(job))
-  return last
+  const answered = last.then(() => answer(job))
+  // The next is not to fail with it.
+  last = answered.catch(() => {})
+  return answered
 }
 
 async function answer(job: Job | Ping): Promise<unknown> {

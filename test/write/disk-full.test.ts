@@ -1,4 +1,4 @@
-/** A disk that is full: a small file system in memory, which only root can mount. */
+/** A disk that is full: a small file system in memory, where this process may mount one (root, outside of most containers). */
 
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync } from 'node:fs'
@@ -11,14 +11,28 @@ const scratch = scratchDirectory('disk-full')
 const place = join(scratch, 'small')
 const STEPS = 12
 
-describe.runIf(process.platform === 'linux' && process.getuid?.() === 0)('a disk of 1 MB', () => {
-  beforeEach(() => {
-    mkdirSync(place, { recursive: true })
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'trialscan-test', place])
-  })
-  afterEach(() => {
-    execFileSync('umount', [place])
-  })
+const mount = (): void => {
+  mkdirSync(place, { recursive: true })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'trialscan-test', place], { stdio: 'pipe' })
+}
+const unmount = (): void => {
+  execFileSync('umount', [place])
+}
+
+function canMount(): boolean {
+  try {
+    mount()
+    unmount()
+    return true
+  } catch {
+    console.log('skipped: a full disk; no file system can be mounted here')
+    return false
+  }
+}
+
+describe.runIf(process.platform === 'linux' && canMount())('a disk of 1 MB', () => {
+  beforeEach(mount)
+  afterEach(unmount)
 
   /** A training that would need more. @returns how many steps it came to */
   async function train(path: string, options: WriterOptions, byteLength: number): Promise<number> {

@@ -20,6 +20,7 @@ import { floor } from './definitions/floor.js'
 import { kernels } from './definitions/kernels.js'
 import { moments } from './definitions/moments.js'
 import { open } from './definitions/open.js'
+import { rows } from './definitions/rows.js'
 import { rules } from './definitions/rules.js'
 import { s3 } from './definitions/s3.js'
 import { scan } from './definitions/scan.js'
@@ -45,6 +46,7 @@ const DEFINITIONS: readonly Definition[] = [
   allclose,
   open,
   scan,
+  rows,
   calls,
   verify,
   rules,

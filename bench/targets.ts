@@ -93,6 +93,16 @@ export function targetsOf(record: Record): Target[] {
     return { what, beside: 'Node.js alone', limit: `≤ ${say(limitMs)}`, outcome }
   }
 
+  /** The time of a call, of a case whose records are calls. */
+  const call = (what: string, limitUs: number, name: RegExp): Target => {
+    const result = all('calls', /^many/)[0]
+    const median = engine(result, name)?.median
+    const each = median === undefined || result?.records === undefined ? undefined : median / result.records
+    const outcome =
+      each === undefined ? undefined : { ours: duration(each), measured: '', isMet: each * 1e3 <= limitUs }
+    return { what, beside: '', limit: `≤ ${limitUs} µs`, outcome }
+  }
+
   const crc = (size: string, limit: number) =>
     atLeast(`CRC-32C, ${size}`, 'C, 3-way `crc32q`', limit, 'crc32c', RegExp(`^${size}$`), /^C$/)
   const kernel = (set: string, size: string, beside: string, limit: number, name: RegExp) =>
@@ -153,6 +163,13 @@ export function targetsOf(record: Record): Target[] {
       /^numpy.* 1 process$/,
     ),
     atLeast('a trial written, true checksums', '`fs.writeSync`', 0.6, 'write', /4 MiB$/, /^fs/),
+    atMost('`scan many` to CSV, whole process', 'the floor', 3, 'floor', /^many.*csv$/, /^the floor$/),
+    atMost('`scan many` to Parquet, whole process', 'the floor', 2, 'floor', /^many.*parquet$/, /^the floor$/),
+    below('`trial.scan` of `many`, CPU a row as an object', 2.5, 'rows', /^many/, /objects, threads 2/, microseconds),
+    call('`tensor.value` of 1 KB, one by one', 25, /^ours, value, and a loop over it$/),
+    call('— 100 at once', 5, /value, and a loop over it, 100 at once$/),
+    call('`tensor.reductionValue` of 1 KB, one by one', 25, /^ours, reductionValue$/),
+    call('— 100 at once', 5, /reductionValue, 100 at once$/),
     atLeast('`large`, two threads', 'one thread', 1.8, 'scan', /^large/, /^ours, threads 1$/),
     atMost('open `large`, whole process', 'plain JS', 0.8, 'open', /^large/, /^plain JS$/),
     atMost('open `many`, whole process', 'plain JS', 0.8, 'open', /^many/, /^plain JS$/),
@@ -230,6 +247,10 @@ function speed({ byteLength, engines, definition }: Result): string {
 
 function megabytes(value: number): string {
   return `${Math.round(value)} MB`
+}
+
+function microseconds(value: number): string {
+  return `${digits(value)} µs`
 }
 
 function millions(value: number): string {

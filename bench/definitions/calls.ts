@@ -7,6 +7,8 @@ import { expectedOf, type TrialName, trial } from '../trials.js'
 
 /** So many calls are a run, at most one for each tensor at each step. */
 const CALLS = 1000
+/** So many are made before the first is awaited. */
+const AT_ONCE = 100
 
 export const calls: Definition = {
   name: 'calls',
@@ -69,6 +71,20 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
       },
       wrong,
     )
+  const together = (engine: string, call: (tensor: Tensor, step: number) => Promise<number>): Contender =>
+    contender(
+      `${engine}, ${AT_ONCE} at once`,
+      async () => {
+        await opened.close()
+        const numbers: number[] = []
+        for (let first = 0; first < asked.length; first += AT_ONCE) {
+          const some = asked.slice(first, first + AT_ONCE)
+          numbers.push(...(await Promise.all(some.map(([tensor, step]) => call(tensor, step)))))
+        }
+        return numbers
+      },
+      wrong,
+    )
   const byStep = new Map<number, string[]>()
   for (const [{ name }, step] of asked) byStep.set(step, [...(byStep.get(step) ?? []), name])
   const endStep = asked.at(-1)![1] + 1
@@ -84,12 +100,16 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
     )
   const meanOf = async (tensor: Tensor, step: number): Promise<number> =>
     (await tensor.reductionValue(step, 'mean')) as number
+  const meanOfRead = async (tensor: Tensor, step: number): Promise<number> => meanOfValue(await tensor.value(step))
   return {
     size: `${title}, ${asked.length} calls`,
+    records: asked.length,
     contenders: [
       loop(`${NAME}, reductionValue`, meanOf, true),
       loop(`${NAME}, reductionValue, remembered`, meanOf),
-      loop(`${NAME}, value, and a loop over it`, async (tensor, step) => meanOfValue(await tensor.value(step))),
+      loop(`${NAME}, value, and a loop over it`, meanOfRead),
+      together(`${NAME}, reductionValue`, meanOf),
+      together(`${NAME}, value, and a loop over it`, meanOfRead),
       judged(`${NAME}, a rule's values, evaluate`, rule => evaluate(rule, { endStep })),
       judged(`${NAME}, a rule's values, invokeRule`, rule => invokeRule(rule, { endStep })),
     ],

@@ -23,6 +23,7 @@ import { filesUnder, type Trial, type TrialName, trial } from '../trials.js'
 import { processContender, scanCommand, wrongTable } from './cli.js'
 import { RULES } from './rules.js'
 import { wrongReductions } from './scan.js'
+import { wrongFile } from './table.js'
 
 const MIB = 1 << 20
 const THREADS = 2
@@ -33,6 +34,7 @@ export const floor: Definition = {
     'what we add to `node -e 0`, reading in C and our own kernels in the cache, these two by all threads; files in the page cache',
   *cases({ quick }: Options): Generator<Case> {
     for (const name of ['large', 'eightfold'] satisfies TrialName[]) yield processCase(name, trial(name, quick))
+    yield* tableCases(trial('many', quick))
     yield threadsCase(trial('eightfold', quick))
     yield rulesCase(trial('large', quick))
   },
@@ -52,6 +54,26 @@ function processCase(name: TrialName, trial: Trial): Case {
     byteLength,
     rounds: 9,
     contenders: [scanning(''), ...theFloor(trial), scanning(', check full', '--check-level', 'full')],
+  }
+}
+
+/** Tables of very many small tensors; what writing them takes is not in the floor. */
+function* tableCases(many: Trial): Generator<Case> {
+  const { dir, title, byteLength } = many
+  const csv = scratchPath('floor-many.csv')
+  const parquet = scratchPath('floor-many.parquet')
+  for (const [format, out] of [
+    ['csv', csv],
+    ['parquet', parquet],
+  ] as const) {
+    const command = scanCommand(dir, out, '--threads', `${THREADS}`, '--format', format)
+    const wrong = () => wrongFile(format, many, { csv, parquet })
+    yield {
+      size: `${title}, to ${format}`,
+      byteLength,
+      rounds: 9,
+      contenders: [processContender(ours.NAME, command, wrong), ...theFloor(many)],
+    }
   }
 }
 

@@ -68,11 +68,16 @@ function commandOf(format: Format, dir: string) {
 }
 
 /** The fault of a file: CSV is held against what is expected, and the others against CSV, number by number. */
-async function wrongFile(format: Format, trial: Trial): Promise<string | undefined> {
-  if (format === 'csv') return wrongTable(fileOf('csv'), trial)
-  const [head, ...lines] = readFileSync(fileOf('csv'), 'utf8').trimEnd().split('\n')
+export async function wrongFile(
+  format: Format,
+  trial: Trial,
+  files: Readonly<Partial<Record<Format, string>>> = {},
+): Promise<string | undefined> {
+  const csv = files.csv ?? fileOf('csv')
+  if (format === 'csv') return wrongTable(csv, trial)
+  const [head, ...lines] = readFileSync(csv, 'utf8').trimEnd().split('\n')
   const names = head!.split(',')
-  const rows = await rowsOf(format)
+  const rows = await rowsOf(format, files[format] ?? fileOf(format))
   if (rows.length !== lines.length) return `expected ${lines.length} rows, got ${rows.length}`
   const columns = [...REDUCTIONS, 'tensor', 'step'].map(name => [name, names.indexOf(name)] as const)
   for (const [i, line] of lines.entries()) {
@@ -86,8 +91,11 @@ async function wrongFile(format: Format, trial: Trial): Promise<string | undefin
   return undefined
 }
 
-async function rowsOf(format: Exclude<Format, 'csv'>): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  const bytes = readFileSync(fileOf(format))
+async function rowsOf(
+  format: Exclude<Format, 'csv'>,
+  path: string,
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const bytes = readFileSync(path)
   if (format === 'parquet') return parquetReadObjects({ file: Uint8Array.from(bytes).buffer, compressors })
   if (format === 'arrow') return tableFromIPC(bytes).toArray() as Readonly<Record<string, unknown>>[]
   return bytes

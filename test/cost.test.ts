@@ -178,6 +178,6 @@ describe('the package', () => {
     })
     const packages = new Set(loaded.flatMap(url => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []))
     for (const name of packages) expect(['@assemblyscript/loader', 're2js']).toContain(name)
-    expect(loaded.filter(url => !url.includes('node_modules')).length).toBeLessThanOrEqual(13)
+    expect(loaded.filter(url => !url.includes('node_modules')).length).toBeLessThanOrEqual(14)
   })
 })

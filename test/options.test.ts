@@ -65,6 +65,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     writeFileSync(file, JSON.stringify({ LocalPath: join(scratch, `writer-${writers++}`) }))
     return trialscan.createWriterFromJson(file, options)
   },
+  recordStream: options => trialscan.recordStream([new Uint8Array(0)], join(scratch, `writer-${writers++}`), options),
   createWriter: options => trialscan.createWriter(join(scratch, `writer-${writers++}`), options),
   'OutputFile.create': options => trialscan.OutputFile.create(join(scratch, 'output'), options),
   evaluate: options => trialscan.evaluate(rule, options),

@@ -12,7 +12,7 @@ import { guard, problem, SAFE_HEADERS } from './access.js'
 import { chunksOf, etag, failure, has, jsonText, listed, streamOf } from './answers.js'
 import { Asked, type Parameter, SCAN, type ScanFormat, SELECTION, VALUE, type ValueFormat } from './asked.js'
 import { changesOf } from './events.js'
-import { type App, type Context, compress, newApp } from './http.js'
+import { type App, type Context, compressed, newApp } from './http.js'
 import type { Scope } from './kept-columns.js'
 import { OPENAPI } from './openapi.js'
 import { addPages } from './pages.js'
@@ -96,7 +96,7 @@ class Routes {
         allow: 'GET, HEAD',
       })
     })
-    app.use(compress())
+    app.use(compressed([MEDIA_TYPES.jsonl]))
   }
 
   #api(): void {

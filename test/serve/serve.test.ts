@@ -149,6 +149,21 @@ describe('a scan', () => {
     expect((await get(`${path}&mode=TRAIN`, { 'if-none-match': tag })).status).toBe(200)
   })
 
+  it.each([
+    ['jsonl', 'gzip'],
+    ['csv', 'gzip'],
+    ['json', 'gzip'],
+    ['parquet', null],
+  ])('as %s has the encoding %s for whoever accepts it', async (format, encoding) => {
+    const path = `/api/trials/mlp-vanishing/scan?format=${format}`
+    const [packed, plain] = [
+      await get(path, { 'accept-encoding': 'gzip' }),
+      await get(path, { 'accept-encoding': 'identity' }),
+    ]
+    expect([packed.headers.get('content-encoding'), plain.headers.get('content-encoding')]).toEqual([encoding, null])
+    expect(Buffer.from(await packed.arrayBuffer()).equals(Buffer.from(await plain.arrayBuffer()))).toBe(true)
+  })
+
   it('that nobody reads to its end gives its turn to the next', async () => {
     const of = await start(VANISHING, { maxWork: 1 })
     for (let i = 0; i < 3; i++) {

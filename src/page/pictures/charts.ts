@@ -38,9 +38,10 @@ export function lineChart({
   isLog = false,
   yLabel,
   height = 240,
-  width = 640,
+  width: most = 640,
   mark,
 }: LineChartOptions): HTMLElement {
+  const width = fitting(most)
   const points: Point[] = lines.flatMap(({ name, points }) => points.map(({ x, y }) => ({ line: name, x, y })))
   const isDrawn = ({ y }: Point) => Number.isFinite(y) && (!isLog || y > 0)
   const drawn = points.filter(isDrawn)
@@ -49,7 +50,7 @@ export function lineChart({
   const svg = Plot.plot({
     width,
     height,
-    marginLeft: 64,
+    marginLeft: 76,
     marginTop: 26,
     marginBottom: 40,
     style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
@@ -99,6 +100,11 @@ export function lineChart({
     notes.length > 0 ? h('p', { class: 'note' }, notes.join(' ')) : null,
     numbersOf(label, lines, svg),
   )
+}
+
+/** As wide as the page at most, so that its texts stay as large as others on a narrow one. */
+export function fitting(width: number): number {
+  return Math.max(280, Math.min(width, document.documentElement.clientWidth - 58))
 }
 
 /** Steps are whole: no more marks than there are numbers between them. */
@@ -170,17 +176,13 @@ export interface TimelinePoint {
   readonly text: string
 }
 
-export function timeline(
-  points: readonly TimelinePoint[],
-  steps: readonly number[],
-  label: string,
-  width = 960,
-): HTMLElement {
+export function timeline(points: readonly TimelinePoint[], steps: readonly number[], label: string): HTMLElement {
+  const width = fitting(960)
   const rows = [...new Set(points.map(({ row }) => row))]
   const svg = Plot.plot({
     width,
     height: 62 + rows.length * 24,
-    marginLeft: 210,
+    marginLeft: Math.min(210, 20 + 7 * Math.max(...rows.map(row => row.length))),
     marginBottom: 40,
     style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
     x: {
@@ -188,7 +190,7 @@ export function timeline(
       labelOffset: 36,
       domain: [steps[0] ?? 0, Math.max(steps.at(-1) ?? 0, (steps[0] ?? 0) + 1)],
       tickFormat: 'd',
-      ticks: ticksFor(steps, 8),
+      ticks: ticksFor(steps, width / 110),
     },
     y: { label: null, domain: rows },
     marks: [

@@ -25,7 +25,7 @@ export interface HeatMapOptions {
   readonly label: string
 }
 
-const LABELS = 260
+const MOST_LABELS = 260
 const AXIS = 26
 const MIN_HEIGHT = 120
 const MAX_HEIGHT = 620
@@ -169,9 +169,9 @@ export class HeatMap {
     this.#due()
   }
 
-  #zoom(factor: number, x = LABELS + this.#plotWidth / 2, y = this.#plotHeight / 2): void {
+  #zoom(factor: number, x = this.#labels + this.#plotWidth / 2, y = this.#plotHeight / 2): void {
     const view = this.#view
-    const [fx, fy] = [(x - LABELS) / this.#plotWidth, y / this.#plotHeight]
+    const [fx, fy] = [(x - this.#labels) / this.#plotWidth, y / this.#plotHeight]
     const [step, row] = [view.step + fx * view.steps, view.row + fy * view.rows]
     view.steps = Math.min(this.#options.steps, Math.max(4, view.steps * factor))
     view.rows = Math.min(this.#options.rows, Math.max(Math.min(4, this.#options.rows), view.rows * factor))
@@ -187,8 +187,13 @@ export class HeatMap {
     this.#due()
   }
 
+  /** How wide the names of rows may be. */
+  get #labels(): number {
+    return Math.min(MOST_LABELS, Math.round(this.#width * 0.4))
+  }
+
   get #plotWidth(): number {
-    return Math.max(1, this.#width - LABELS)
+    return Math.max(1, this.#width - this.#labels)
   }
 
   get #plotHeight(): number {
@@ -199,7 +204,7 @@ export class HeatMap {
     const { row, step, rows, steps } = this.#view
     const at = {
       row: Math.floor(row + (y / this.#plotHeight) * rows),
-      step: Math.floor(step + (Math.max(0, x - LABELS) / this.#plotWidth) * steps),
+      step: Math.floor(step + (Math.max(0, x - this.#labels) / this.#plotWidth) * steps),
     }
     return at.row < this.#options.rows && at.step < this.#options.steps && y < this.#plotHeight ? at : null
   }
@@ -237,11 +242,11 @@ export class HeatMap {
     const { row, step, rows, steps } = this.#view
     // Where there is less than a pixel for a cell the browser averages, else each cell is a sharp box.
     context.imageSmoothingEnabled = steps > this.#plotWidth * ratio || rows > this.#plotHeight * ratio
-    context.drawImage(this.#image, step, row, steps, rows, LABELS, 0, this.#plotWidth, this.#plotHeight)
+    context.drawImage(this.#image, step, row, steps, rows, this.#labels, 0, this.#plotWidth, this.#plotHeight)
     this.#drawText(context)
     if (this.#cursor === null) return
     const [w, t] = [this.#plotWidth / steps, this.#plotHeight / rows]
-    const [x, y] = [LABELS + (this.#cursor.step - step) * w, (this.#cursor.row - row) * t]
+    const [x, y] = [this.#labels + (this.#cursor.step - step) * w, (this.#cursor.row - row) * t]
     context.strokeStyle = getComputedStyle(this.#canvas).color
     context.lineWidth = 1.5
     context.strokeRect(x, y, Math.max(2, w), Math.max(2, t))
@@ -258,14 +263,15 @@ export class HeatMap {
     const everyRow = Math.max(1, Math.ceil(14 / height))
     for (let i = Math.ceil(row / everyRow) * everyRow; i < row + rows; i += everyRow) {
       const y = Math.max(7, (i + 0.5 - row) * height)
-      if (i < this.#options.rows && y < this.#plotHeight) context.fillText(rowText(i), LABELS - 8, y, LABELS - 12)
+      if (i < this.#options.rows && y < this.#plotHeight)
+        context.fillText(rowText(i), this.#labels - 8, y, this.#labels - 12)
     }
     context.textBaseline = 'top'
     context.textAlign = 'center'
     const width = this.#plotWidth / steps
     const everyStep = Math.max(1, Math.ceil(64 / width))
     for (let i = Math.ceil(step / everyStep) * everyStep; i < step + steps && i < this.#options.steps; i += everyStep) {
-      const x = LABELS + (i + 0.5 - step) * width
+      const x = this.#labels + (i + 0.5 - step) * width
       context.fillText(stepText(i), Math.min(x, this.#width - 16), this.#plotHeight + 8)
     }
   }

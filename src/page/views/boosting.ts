@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot'
 import { choice, h, term } from '../dom.js'
-import { actions, describe, type Line, lineChart } from '../pictures/charts.js'
+import { actions, describe, fitting, type Line, lineChart } from '../pictures/charts.js'
 import { lineColor } from '../pictures/colors.js'
 import { short, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
@@ -118,7 +118,7 @@ async function importance(trial: ShownTrial, measure: string): Promise<HTMLEleme
     .sort((a, b) => b.importance - a.importance)
   const shownBars = last.slice(0, MAX_FEATURES)
   const svg = Plot.plot({
-    width: 500,
+    width: fitting(500),
     height: 60 + shownBars.length * 18,
     marginLeft: 110,
     marginBottom: 40,
@@ -163,7 +163,7 @@ async function importance(trial: ShownTrial, measure: string): Promise<HTMLEleme
         lineChart({
           label: `The importance of ${[...most].join(', ')} by ${measure} over the steps`,
           lines,
-          width: 500,
+          width: fitting(500),
           height: 300,
           yLabel: measure,
         }),

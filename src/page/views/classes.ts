@@ -3,7 +3,7 @@
 import * as Plot from '@observablehq/plot'
 import type { ClassesStep, ClassesView } from '../../view/data.js'
 import { h, term } from '../dom.js'
-import { actions, describe, lineChart } from '../pictures/charts.js'
+import { actions, describe, fitting, lineChart } from '../pictures/charts.js'
 import { lineColor } from '../pictures/colors.js'
 import { short, shown } from '../text.js'
 import type { ShownTrial } from '../trials.js'
@@ -152,7 +152,7 @@ function residuals({ residuals, labels, step }: ClassesStep, trial: ShownTrial):
   const at = `step ${trial.stepText(step)}`
   const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
   const histogram = Plot.plot({
-    width: 500,
+    width: fitting(500),
     height: 260,
     marginLeft: 56,
     style: STYLE,
@@ -164,7 +164,7 @@ function residuals({ residuals, labels, step }: ClassesStep, trial: ShownTrial):
     ],
   })
   const scatter = Plot.plot({
-    width: 500,
+    width: fitting(500),
     height: 260,
     marginLeft: 56,
     style: STYLE,

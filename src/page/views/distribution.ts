@@ -3,7 +3,7 @@
 import * as Plot from '@observablehq/plot'
 import type { RidgeView } from '../../view/data.js'
 import { button, choice, h } from '../dom.js'
-import { actions, describe } from '../pictures/charts.js'
+import { actions, describe, fitting } from '../pictures/charts.js'
 import { lineColor } from '../pictures/colors.js'
 import { saveGif } from '../pictures/raster.js'
 import { short, shown } from '../text.js'
@@ -114,7 +114,7 @@ function ridges(rows: readonly Row[], { ridge, place, domain }: DistributionOpti
   )
   const everyStep = Math.max(1, Math.ceil(14 / gap))
   const svg = Plot.plot({
-    width: WIDTH,
+    width: fitting(WIDTH),
     height: rows.length * gap + LIFT + 48,
     marginLeft: 56,
     marginTop: LIFT + 8,
@@ -147,7 +147,7 @@ function heatMap(rows: readonly Row[], { ridge, domain }: DistributionOptions, l
   )
   const every = Math.max(1, Math.ceil(rows.length / 8))
   const svg = Plot.plot({
-    width: WIDTH,
+    width: fitting(WIDTH),
     height: 380,
     marginLeft: 64,
     marginBottom: 40,
@@ -187,7 +187,7 @@ function bars(
   const { low, high } = ridge
   const width = (high - low) / shares.length
   const svg = Plot.plot({
-    width: WIDTH,
+    width: fitting(WIDTH),
     height: 300,
     marginLeft: 56,
     marginRight: 24,

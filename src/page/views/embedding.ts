@@ -3,7 +3,7 @@
 import * as Plot from '@observablehq/plot'
 import { EMBEDDING_METHODS, type EmbeddingMethod, type EmbeddingView, type ImagesView } from '../../view/data.js'
 import { button, choice, h, term } from '../dom.js'
-import { actions, describe } from '../pictures/charts.js'
+import { actions, describe, fitting } from '../pictures/charts.js'
 import { pixel } from '../pictures/colors.js'
 import { imageOf } from '../pictures/images.js'
 import { saveGif } from '../pictures/raster.js'
@@ -230,7 +230,7 @@ function scatter(
   const samples = points.map(([x, y], sample) => ({ x, y, sample, label: labels[sample] ?? 0 }))
   const isClasses = all.length <= MAX_LABELS
   const svg = Plot.plot({
-    width: 620,
+    width: fitting(620),
     height: 480,
     style: { background: 'transparent', fontFamily: 'inherit', fontSize: '12px' },
     x: { axis: null, inset: 16 },

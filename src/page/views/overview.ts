@@ -177,20 +177,24 @@ function findings(trial: ShownTrial, open: OpenTensor): (HTMLElement | null)[] {
       { open: all.length <= 12 },
       h('summary', {}, `By rule and tensor (${all.length})`),
       h(
-        'table',
-        {},
+        'div',
+        { class: 'wide' },
         h(
-          'thead',
+          'table',
           {},
           h(
-            'tr',
+            'thead',
             {},
-            ...['', 'Rule', 'First step', 'Steps', 'Tensor, and the first finding'].map(text =>
-              h('th', { scope: 'col' }, text),
+            h(
+              'tr',
+              {},
+              ...['', 'Rule', 'First step', 'Steps', 'Tensor, and the first finding'].map(text =>
+                h('th', { scope: 'col' }, text),
+              ),
             ),
           ),
+          h('tbody', {}, ...all.slice(0, MAX_GROUPS).map(row)),
         ),
-        h('tbody', {}, ...all.slice(0, MAX_GROUPS).map(row)),
       ),
       rest > 0 ? h('p', { class: 'muted' }, `and ${rest} more: trialscan check tells all.`) : null,
       actions(

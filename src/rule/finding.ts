@@ -35,6 +35,12 @@ export interface Missing {
   readonly partial: boolean
 }
 
+/** A collection to save. All values of parameters are texts, as SageMaker's are. */
+export interface HookCollection {
+  readonly CollectionName: string
+  readonly CollectionParameters: Readonly<Record<string, string>>
+}
+
 /** A tensor that was not judged because its bytes could not be read or were not what they claim to be. */
 export interface Problem {
   readonly trial: string

@@ -8,7 +8,7 @@ import { checkOptions, type Kind, kinds, optionsOf, shown } from '../options.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import { type Action, type Actions, runActions } from './action/action.js'
 import { actionsOf } from './action/action-json.js'
-import { type Finding, isLogger, type Logger, type Problem, silent } from './finding.js'
+import { type Finding, type HookCollection, isLogger, type Logger, type Problem, silent } from './finding.js'
 import { type Parameters, splitList } from './parameters.js'
 import { READ_OPTIONS, RequiredTensors, trialKind } from './required.js'
 import { judgements } from './turns.js'
@@ -258,6 +258,14 @@ export abstract class Rule {
 
   /** Data that the rule wants and the trial lacks, one sentence each. */
   missing(): readonly string[] {
+    return []
+  }
+
+  /**
+   * What has to be saved for the rule to have data: collections as `CollectionConfigurations` of a hook's configuration lists
+   * them. None if it says nothing about that.
+   */
+  collectionConfigs(): readonly HookCollection[] {
     return []
   }
 

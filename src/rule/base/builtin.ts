@@ -6,7 +6,7 @@ import { InsufficientInformationForRuleInvocation, QueryError, TrialscanError } 
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { expectOptions } from '../../options.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import { type Problem, problemAt } from '../finding.js'
+import { type HookCollection, type Problem, problemAt } from '../finding.js'
 import {
   type Arguments,
   type mode as modeParameter,
@@ -15,6 +15,7 @@ import {
   type Values,
 } from '../parameters.js'
 import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
+import { collectionConfigsOf } from './collection-configs.js'
 import { hasTraining, type Moment, momentOf, type Sequence, stepsOfWorkers } from './moment.js'
 import { gradientNames, isGradientName } from './names.js'
 import { type Choice, Selection } from './selection.js'
@@ -264,6 +265,13 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     if (first === undefined) return this.report.datapoints > 0 ? this.#unjudged() : []
     const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
     return [`${first[1]}${more}`]
+  }
+
+  override collectionConfigs(): readonly HookCollection[] {
+    return collectionConfigsOf(
+      this.ruleName,
+      this.#selections.map(({ choice }) => choice),
+    )
   }
 
   override get hasJudged(): boolean {

@@ -33,13 +33,13 @@ export interface Choice {
 export class Selection {
   readonly isOptional: boolean
   readonly #rule: Rule
-  readonly #choice: Choice
+  readonly choice: Choice
   #contents: TrialContents | undefined
   #names: readonly string[] = []
 
   constructor(rule: Rule, choice: Choice) {
     this.#rule = rule
-    this.#choice = choice
+    this.choice = choice
     this.isOptional = choice.optional ?? false
     // Refuses an invalid pattern when the rule is made.
     for (const pattern of choice.regex ?? []) compilePattern(pattern)
@@ -54,7 +54,7 @@ export class Selection {
   get names(): readonly string[] {
     const { contents } = stateOf(this.#rule.baseTrial)
     if (this.#contents !== contents) {
-      this.#names = selectedNames(this.#rule.baseTrial, this.#choice)
+      this.#names = selectedNames(this.#rule.baseTrial, this.choice)
       this.#contents = contents
     }
     return this.#names
@@ -73,12 +73,12 @@ export class Selection {
 
   /** Whether there are no tensors, or none with the values that the rule needs. */
   get isEmpty(): boolean {
-    return this.#refusal !== null || this.names.length === 0 || (this.#choice.value === true && !this.#hasValues())
+    return this.#refusal !== null || this.names.length === 0 || (this.choice.value === true && !this.#hasValues())
   }
 
   /** What the rule wants and the trial lacks, one sentence each. */
   missing(): string[] {
-    const { collections = [], names = [], regex = [], value, quiet } = this.#choice
+    const { collections = [], names = [], regex = [], value, quiet } = this.choice
     if (quiet) return []
     const trial = this.#rule.baseTrial
     const refusal = this.#refusal

@@ -56,7 +56,7 @@ rmSync(OUT, { recursive: true, force: true })
 
 // By Rollup, which leaves out what a command doesn't use of the modules it imports from. With esbuild, `scan` loads all rules.
 const shared = await rollup({
-  input: { index: 'dist/index.js', main: 'dist/cli/main.js' },
+  input: { index: 'dist/index.js', tfjs: 'dist/tfjs.js', main: 'dist/cli/main.js' },
   external: id => id.startsWith('node:') || packages.some(name => `${id}/`.startsWith(`${name}/`)),
   // Packages that are loaded when they are needed stay in files of their own.
   treeshake: { moduleSideEffects: id => packages.includes(id) },
@@ -103,8 +103,10 @@ chmodSync(`${OUT}/main.cjs`, 0o755)
 // Scripts that name the file by its former name still find it.
 writeFileSync(`${OUT}/main.js`, "#!/usr/bin/env node\nimport './main.cjs'\n", { mode: 0o755 })
 // The same for those who import it: one of each class, whoever loads them.
-const { exports } = output.find(({ name, isEntry }) => isEntry && name === 'index')
-writeFileSync(`${OUT}/index.js`, `export {\n${exports.map(name => `  ${name},\n`).join('')}} from './index.cjs'\n`)
+for (const entry of ['index', 'tfjs']) {
+  const { exports } = output.find(({ name, isEntry }) => isEntry && name === entry)
+  writeFileSync(`${OUT}/${entry}.js`, `export {\n${exports.map(name => `  ${name},\n`).join('')}} from './${entry}.cjs'\n`)
+}
 const inPage = JSON.parse(readFileSync('dist/page/inputs.json', 'utf8'))
 writeLicenses(OUT, [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined, ...inPage])
 

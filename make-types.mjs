@@ -1,6 +1,6 @@
 /**
- * Writes the types that are published: index.d.ts, kernels.d.ts and web.d.ts in dist/bundle, with what they share in files beside
- * them, and a .d.cts of the first two for CommonJS. TypeScript's node16 takes no ES module's declarations in a CommonJS module as
+ * Writes the types that are published: index.d.ts, kernels.d.ts, tfjs.d.ts and web.d.ts in dist/bundle, with what they share in files beside
+ * them, and a .d.cts of the first three for CommonJS. TypeScript's node16 takes no ES module's declarations in a CommonJS module as
  * they are, so a .d.cts says of each name that it has the type it has in the .d.ts. What is marked as internal is left out, and so is
  * all that only it refers to.
  */
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
 
-const ENTRIES = ['index', 'kernels']
+const ENTRIES = ['index', 'kernels', 'tfjs']
 const DECLARATIONS = 'dist/types'
 
 rmSync(DECLARATIONS, { recursive: true, force: true })

@@ -68,7 +68,14 @@ export { type NotFinite, type OverviewLine, type TrialOverview, trialOverview } 
 export { type Report, type ReportOptions, reportHtml } from './view/report.js'
 export type { CollectionOptions, Framework } from './write/collections.js'
 export { createWriterFromJson, type HookConfig, parseHookConfig } from './write/hook-config.js'
-export type { RecordOptions, SaveOptions, ScalarOptions, StepOptions, WriterOptions } from './write/options.js'
+export type {
+  RecordOptions,
+  SaveOptions,
+  ScalarOptions,
+  ShouldSaveOptions,
+  StepOptions,
+  WriterOptions,
+} from './write/options.js'
 export type { ReductionConfigOptions, SaveConfigOptions, SaveSteps } from './write/save-config.js'
 export type { ByteInput } from './write/stream/input.js'
 export { type RecordedStream, type RecordStreamOptions, recordStream } from './write/stream/record.js'

@@ -123,15 +123,21 @@ describe.each(whenLong)('the package', () => {
       'index.d.cts',
       'kernels.d.ts',
       'kernels.d.cts',
+      'tfjs.d.ts',
+      'tfjs.d.cts',
       'types.d.ts',
       'types2.d.ts',
       'types3.d.ts',
+      'types4.d.ts',
+      'types5.d.ts',
       'web.d.ts',
       'LICENSES.txt',
     ].map(name => `dist/bundle/${name}`)
     const browser = paths.filter(path => path.startsWith('dist/browser/'))
     expect(paths).toEqual([...written, ...built, ...others, ...browser, 'build/release.wasm'].sort())
-    expect(built.sort()).toEqual(reachable(['dist/bundle/index.js', 'dist/bundle/kernels.js', 'dist/bundle/main.js']))
+    expect(built.sort()).toEqual(
+      reachable(['index.js', 'tfjs.js', 'kernels.js', 'main.js'].map(name => `dist/bundle/${name}`)),
+    )
     const pages = ['index.js', 'inline.js', 'worker.js', 'trialscan.wasm', 'LICENSES.txt'].map(
       name => `dist/browser/${name}`,
     )

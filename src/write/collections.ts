@@ -42,7 +42,7 @@ const COLLECTION_KINDS: Kinds<CollectionOptions> = {
 export const COLLECTION = optionsOf<CollectionOptions>(COLLECTION_KINDS)
 
 /** The frameworks whose tensors have names of their own. */
-export const FRAMEWORKS = ['pytorch', 'tensorflow', 'mxnet', 'xgboost'] as const
+export const FRAMEWORKS = ['pytorch', 'tensorflow', 'mxnet', 'xgboost', 'tfjs'] as const
 export type Framework = (typeof FRAMEWORKS)[number]
 
 /** Collections that each trial has, with the patterns of their names (smdebug's collection managers). */
@@ -59,6 +59,20 @@ const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly st
     biases: ['^(?!gradient).*bias'],
     gradients: ['^gradient'],
     losses: ['^(?!gradient).*[Ll]oss'],
+    metrics: [],
+    inputs: [],
+    outputs: [],
+    labels: [],
+    layers: [],
+    sm_metrics: [],
+    optimizer_variables: [],
+  },
+  // The hook of trialscan/tfjs says of each tensor where it belongs.
+  tfjs: {
+    weights: [],
+    biases: [],
+    gradients: [],
+    losses: [],
     metrics: [],
     inputs: [],
     outputs: [],
@@ -92,6 +106,7 @@ const INCLUDED: Readonly<Record<Framework, readonly string[]>> = {
   tensorflow: ['losses', 'metrics', 'sm_metrics'],
   mxnet: ['losses'],
   xgboost: ['metrics'],
+  tfjs: ['losses', 'metrics', 'sm_metrics'],
 }
 
 /** Of these there is nothing to reduce, and no histogram. */

@@ -53,10 +53,15 @@ export class EndedSteps {
     this.#writing.push(writing)
   }
 
-  /** Writes what is left, and that there will be no more. @throws StoreError */
-  async end(): Promise<void> {
+  /** Waits until all of them are written. @throws StoreError */
+  async written(): Promise<void> {
     await this.#writing.at(-1)
     this.expectNoFailure()
+  }
+
+  /** Writes what is left, and that there will be no more. @throws StoreError */
+  async end(): Promise<void> {
+    await this.written()
     if (!this.isSaved) return
     if (this.#options.fsync === 'end') await this.#destination.makeDurable(this.#written)
     await this.#destination.replace(END_MARKERS[0]!, '').catch(error => this.fail(error))

@@ -41,6 +41,8 @@ export interface SaveOptions extends ElementOptions {
   readonly originalName?: string
 }
 
+export interface ShouldSaveOptions extends Pick<SaveOptions, 'collection'>, RecordOptions {}
+
 export interface ScalarOptions {
   /** When it was measured, in seconds since 1970. Default: now. */
   readonly timestamp?: number
@@ -68,6 +70,7 @@ export interface StepOptions {
 }
 
 const NUMBER = kinds.that<number>('a number', given => typeof given === 'number' && Number.isFinite(given))
+const COLLECTION_NAMES = kinds.oneOrMore('a name', 'names', kinds.text)
 const NAMES = kinds.listOf('names', kinds.text)
 
 export const WRITER_KINDS: Kinds<WriterOptions> = {
@@ -96,8 +99,14 @@ export const WRITER_OPTIONS = optionsOf<WriterOptions>(WRITER_KINDS)
 export const SAVE_OPTIONS = optionsOf<SaveOptions>({
   shape: kinds.listOf('sizes', kinds.wholeNumber(0)),
   dtype: kinds.text as never,
-  collection: kinds.oneOrMore('a name', 'names', kinds.text),
+  collection: COLLECTION_NAMES,
   originalName: kinds.text,
+})
+
+export const SHOULD_SAVE_OPTIONS = optionsOf<ShouldSaveOptions>({
+  collection: COLLECTION_NAMES,
+  mode: kinds.mode,
+  modeStep: kinds.step,
 })
 
 export const SCALAR_OPTIONS = optionsOf<ScalarOptions>({ timestamp: NUMBER, sagemakerMetric: kinds.flag })

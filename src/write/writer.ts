@@ -16,6 +16,8 @@ import {
   type SaveOptions,
   SCALAR_OPTIONS,
   type ScalarOptions,
+  SHOULD_SAVE_OPTIONS,
+  type ShouldSaveOptions,
   STEP_OPTIONS,
   type StepOptions,
   WRITER_OPTIONS,
@@ -49,11 +51,13 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
     const message = `${path}: expected no part of ${worker} yet, got one: write to another place, or as another worker`
     throw new UsageError(message, { path, worker })
   }
-  return new TrialWriter(destination, collections, asked)
+  return new TrialWriter(path, destination, collections, asked)
 }
 
 /** Writes a trial step by step. `createWriter` makes it. */
 export class TrialWriter {
+  /** Where the trial is written, as it was given. */
+  readonly path: string
   readonly worker: Worker
   readonly #destination: Destination
   readonly #collections: SavedCollections
@@ -77,13 +81,19 @@ export class TrialWriter {
   #isClosed = false
 
   /** @internal */
-  constructor(destination: Destination, collections: SavedCollections, options: WriterOptions) {
+  constructor(path: string, destination: Destination, collections: SavedCollections, options: WriterOptions) {
     this.worker = options.worker ?? 'worker_0'
+    this.path = path
     this.#destination = destination
     this.#collections = collections
     this.#options = options
     this.#ended = new EndedSteps(destination, collections, options)
     this.#step = (options.startStep ?? 0) - 1
+  }
+
+  /** What it was made with. @internal */
+  get options(): WriterOptions {
+    return this.#options
   }
 
   /** The mode of the step under way, or of the first. */
@@ -144,11 +154,13 @@ export class TrialWriter {
     await files?.abandon()
   }
 
-  /** Whether `save` would save a tensor now. */
-  shouldSave(name: string, options?: Pick<SaveOptions, 'collection'>): boolean {
-    const { collection } = checkOptions('writer.shouldSave', SAVE_OPTIONS, options)
-    if (this.#files === null || this.failure !== null) return false
-    return this.#collections.savedOf(name, listOf(collection), this.#savedAt).length > 0
+  /** Whether `save` would save a tensor at the step under way, or at one of a mode, by its number there. */
+  shouldSave(name: string, options?: ShouldSaveOptions): boolean {
+    const { collection, mode = this.#mode, modeStep } = checkOptions('writer.shouldSave', SHOULD_SAVE_OPTIONS, options)
+    const isSaved = modeStep === undefined ? this.#files !== null : this.#ended.isSaved
+    if (!isSaved || this.failure !== null) return false
+    const at = modeStep === undefined ? this.#savedAt : { mode, modeStep }
+    return this.#collections.savedOf(name, listOf(collection), at).length > 0
   }
 
   /**
@@ -222,6 +234,13 @@ export class TrialWriter {
       await this.#add(files, name, value, {}, saved)
     }
     await this.#finish()
+  }
+
+  /** Ends the step under way, and waits until all that was saved can be read. @throws StoreError */
+  async flush(): Promise<void> {
+    this.#expectOpen('writer.flush')
+    await this.#finish()
+    await this.#ended.written()
   }
 
   /** Ends the step under way, and the trial: readers no longer wait for steps. @throws StoreError */

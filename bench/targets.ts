@@ -50,7 +50,7 @@ export function targetsOf(record: Record): Target[] {
       measured: `${digits(found.ratio)}×`,
       isMet: found.ratio >= limit,
     }
-    return { what, beside, limit: `≥ ${limit}×`, outcome }
+    return { what, beside, limit: `≥ ${Number(limit.toFixed(2))}×`, outcome }
   }
 
   /** We take at most so many times their time. */
@@ -66,7 +66,7 @@ export function targetsOf(record: Record): Target[] {
     const other = engine(result, name)
     const ratio = 1 / (other?.ratio ?? Number.NaN)
     const outcome = result && other && { ours: speed(result), measured: `${digits(ratio)}×`, isMet: ratio <= limit }
-    return { what, beside, limit: `≤ ${limit}×`, outcome }
+    return { what, beside, limit: `≤ ${Number(limit.toFixed(2))}×`, outcome }
   }
 
   const below = (

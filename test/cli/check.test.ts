@@ -16,6 +16,7 @@ import {
   FormatError,
   type GlobalStep,
   type ModeStep,
+  parseHookConfig,
   RuleRegistry,
   VanishingGradient,
 } from '#dist/index.js'
@@ -70,6 +71,7 @@ const judged = (given: Partial<JudgingReport> = {}): JudgingReport => ({
   rules: [rule('VanishingGradient')],
   findings: [],
   missing: [],
+  toSave: [],
   onlyByName: [],
   problems: [],
   steps: 15,
@@ -474,6 +476,21 @@ describe('check', () => {
     expect(table).not.toContain('Not judged')
     const short = (await trialscan('check', VANISHING, '--format', 'table')).stdout
     expect(table.startsWith(short.slice(0, short.indexOf('\nNot judged')))).toBe(true)
+  })
+
+  it('says what has to be saved for rules that were asked for and lack data', async () => {
+    const rules = ['--rule', 'DeadRelu', '--rule', 'DeadRelu,name=b,tensor_regex=nosuch', '--rule', 'VanishingGradient']
+    const { stdout } = await trialscan('check', VANISHING, ...rules, '--format', 'table')
+    const json = /\nWhat to save\n([\s\S]*?\n {2}\]\}\n)/.exec(stdout)![1]!
+    const { options } = parseHookConfig(json)
+    expect(Object.keys(options.collections!)).toEqual(['dead_relu_tensors'])
+    expect(options.collections!.dead_relu_tensors).toMatchObject({
+      includeRegex: ['.*relu_output', 'nosuch'],
+      saveConfig: { saveInterval: 500 },
+    })
+    const lines = objects((await trialscan('check', VANISHING, ...rules, '--explain', '--format', 'jsonl')).stdout)
+    expect(lines.filter(line => 'CollectionConfigurations' in line)).toEqual([JSON.parse(json)])
+    expect((await trialscan('check', VANISHING, '--explain', '--format', 'table')).stdout).not.toContain('What to save')
   })
 
   it('calls a rule by what was written where it is given more than once', async () => {

@@ -26,6 +26,7 @@ import {
   type JudgingReport,
   type JudgingRule,
 } from '../format/finding/format.js'
+import { collectionsToSave } from '../format/finding/to-save.js'
 import { countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
 import { expectS3, isOnS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
@@ -235,6 +236,7 @@ function judgedOf(
 ): JudgingReport {
   const { trial, rules, leftOut, signal } = judging
   const hasEnded = evaluation === null ? trial.loadedAllSteps : evaluation.complete
+  const missing = [...leftOut, ...(evaluation?.missing ?? [])]
   return {
     trial: trial.name,
     workers: trial.workers().length,
@@ -242,7 +244,8 @@ function judgedOf(
     rules: rules.map(rule => judgingRule(rule, judging.asked.has(rule))),
     findings,
     onlyByName: judging.onlyByName,
-    missing: [...leftOut, ...(evaluation?.missing ?? [])],
+    missing,
+    toSave: collectionsToSave(judging.asked, missing),
     problems: problemsOf(rules, evaluation),
     steps: evaluation?.stats.steps ?? null,
     state: signal.aborted ? 'interrupted' : hasEnded ? 'ended' : judging.follow ? 'left' : 'running',

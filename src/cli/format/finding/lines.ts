@@ -65,7 +65,7 @@ export function findingJsonl(onTerminal: boolean, isExplained = false, trial?: s
     line: finding => line(findingJson(finding)),
     end: (judged: JudgingReport) => {
       const { missing, problems } = judged
-      const explained = isExplained ? explanationsJson(judged) : []
+      const explained = isExplained ? [...explanationsJson(judged), ...toSaveJson(judged)] : []
       return [...missing.map(missingJson), ...explained, ...problems.map(problemJson)].map(line).join('')
     },
   }
@@ -95,6 +95,10 @@ function explanationsJson(judged: JudgingReport): readonly string[] {
   }))
   const others = judged.onlyByName.map(({ rule, reason }) => ({ rule, name: rule, judges: false, reason }))
   return [...judging, ...others].map(one => JSON.stringify(one))
+}
+
+function toSaveJson({ toSave }: JudgingReport): readonly string[] {
+  return toSave.length > 0 ? [JSON.stringify({ CollectionConfigurations: toSave })] : []
 }
 
 function problemJson({ step, tensor, error }: JudgingError): string {

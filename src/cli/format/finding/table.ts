@@ -14,6 +14,7 @@ import {
   judgingOf,
   stepsOfFindings,
 } from './format.js'
+import { toSaveText } from './to-save.js'
 
 /** Further problems are only counted. */
 const MAX_PROBLEM_LINES = 10
@@ -98,7 +99,7 @@ export function findingTable(
     tellsMissing: true,
     line: () => '',
     end(judged: JudgingReport): string {
-      const { rules, missing, onlyByName, problems } = judged
+      const { rules, missing, toSave, onlyByName, problems } = judged
       const sections = sectionsOf(judged)
       const firing = new Set(
         sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]),
@@ -129,6 +130,7 @@ export function findingTable(
       const isDetailed = (one: Missing) => isExplained || rules.some(rule => rule.isAsked && isFindingOf(rule)(one))
       const detailed = missing.filter(isDetailed)
       if (detailed.length > 0) blocks.push(listed('Data missing', missingLines(detailed)))
+      if (toSave.length > 0) blocks.push(`${colors.bold('What to save')}\n${toSaveText(toSave)}`)
       const notJudged = notJudgedLines(missing.filter(one => !isDetailed(one)))
       if (notJudged.length > 0) blocks.push(listed('Not judged', notJudged))
       if (isExplained && onlyByName.length > 0) {

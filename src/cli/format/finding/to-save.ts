@@ -1,0 +1,46 @@
+/** What would have to be saved for rules that lack data, as the configuration of SageMaker's hook says it. */
+
+import { type HookCollection, type Missing, type Rule, UsageError } from '../../../index.js'
+import { safeJson } from '../../terminal.js'
+import { isFindingOf } from './format.js'
+
+/** The collections of rules that lack data, each once, with the patterns of all of them. */
+export function collectionsToSave(rules: Iterable<Rule>, missing: readonly Missing[]): readonly HookCollection[] {
+  const merged = new Map<string, HookCollection>()
+  for (const rule of rules) {
+    if (!missing.some(isFindingOf(rule))) continue
+    for (const one of collectionsOf(rule)) {
+      const before = merged.get(one.CollectionName)
+      merged.set(one.CollectionName, before === undefined ? one : both(before, one))
+    }
+  }
+  return [...merged.values()]
+}
+
+/** One collection a line; whole, so that it can be copied. */
+export function toSaveText(collections: readonly HookCollection[]): string {
+  const lines = collections.map(one => `    ${safeJson(JSON.stringify(one))}`)
+  return `  {"CollectionConfigurations": [\n${lines.join(',\n')}\n  ]}\n`
+}
+
+function collectionsOf(rule: Rule): readonly HookCollection[] {
+  try {
+    return rule.collectionConfigs()
+  } catch (error) {
+    // A configuration can't hold every pattern that a rule can look for.
+    if (error instanceof UsageError) return []
+    throw error
+  }
+}
+
+function both(a: HookCollection, b: HookCollection): HookCollection {
+  const patterns = [a, b].flatMap(({ CollectionParameters }) => CollectionParameters.include_regex?.split(',') ?? [])
+  const merged = { ...a.CollectionParameters, ...b.CollectionParameters }
+  return {
+    CollectionName: a.CollectionName,
+    CollectionParameters: {
+      ...merged,
+      ...(patterns.length > 0 && { include_regex: [...new Set(patterns)].join(',') }),
+    },
+  }
+}

@@ -1,7 +1,7 @@
 /** Where results are written to: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
 
 import { dirname, join } from 'node:path'
-import { makeDirectory, writeAtOnce } from './local/aside.js'
+import { makeDirectory, removeFile, writeAtOnce } from './local/aside.js'
 import { type CommitOptions, makeDurable, OutputFile } from './local/output.js'
 import { openStore, storeSpec } from './open.js'
 import { S3Requests } from './s3/requests.js'
@@ -73,6 +73,11 @@ export class Destination {
     const end = performance.now()
     if (end - start > SLOW_WRITE_MS) this.#atOnceFrom = end + PAUSE_MS
     return isWritten
+  }
+
+  /** Takes back a file that was written, where another that belongs to it could not be: on disk alone, and as far as it can. */
+  takeBack(path: string): void {
+    if (this.#spec.kind === 'local') removeFile(this.#localPath(path))
   }
 
   /** Writes a file, unless there is one. @returns whether there was none: of several who try at once, one has it */

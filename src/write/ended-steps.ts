@@ -83,7 +83,7 @@ export class EndedSteps {
 
   async #write(files: StepFiles, hasNews: boolean, before: Promise<void> | undefined): Promise<void> {
     if (before !== undefined) await before
-    if (this.#failure !== null) return
+    if (this.#failure !== null) return files.abandon()
     // Readers that see a step know what belongs to what.
     if (hasNews) {
       const path = collectionsFilePath(this.#part.worker)

@@ -99,8 +99,14 @@ export class StepFiles {
     await this.#eventFile
     const eventFile = hasEvents ? events : null
     const text = indexFileText({ mode, modeStep, eventFile, tensors: this.#tensors, shapes: this.#shapes })
-    if (!atOnce || !destination.writeAtOnce(index, [Buffer.from(text)])) {
-      await destination.create(index, [text], { isDurable })
+    try {
+      if (!atOnce || !destination.writeAtOnce(index, [Buffer.from(text)])) {
+        await destination.create(index, [text], { isDurable })
+      }
+    } catch (error) {
+      // Records that no index file tells of are no step.
+      if (eventFile !== null) destination.takeBack(events)
+      throw error
     }
     return eventFile === null ? [index] : [events, index]
   }

@@ -1,7 +1,7 @@
 /** A disk that is full: a small file system in memory, where this process may mount one (root, outside of most containers). */
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createTrial, createWriter, verifyTrial, type WriterOptions } from '#dist/index.js'
@@ -77,6 +77,24 @@ describe.runIf(process.platform === 'linux' && canMount())('a disk of 1 MB', () 
     const path = join(place, name)
     expect(await train(path, { whenFailing: 'stop' }, byteLength)).toBe(STEPS)
     await expectStepsOf(path)
+  })
+
+  it('leaves no records of a step whose index file found no room', async () => {
+    const path = join(place, 'index')
+    const writer = await createWriter(path, { saveConfig: { saveInterval: 1 }, whenFailing: 'stop' })
+    await writer.step()
+    await writer.save('x', new Float32Array(1500))
+    await writer.step()
+    await writer.save('x', new Float32Array(1500).fill(1))
+    // What is left is room for its records, 6 kB, and for nothing else.
+    const { bavail, bsize } = statfsSync(place)
+    writeFileSync(join(place, 'others'), Buffer.alloc((bavail - 2) * bsize))
+    await writer.close()
+    expect(writer.failure?.message).toMatch(/index.*no space left/)
+    await expectStepsOf(path)
+    expect(readdirSync(join(path, 'events'), { recursive: true })).not.toContain(
+      '000000000001/000000000001_worker_0.tfevents',
+    )
   })
 
   it('ends any other, with the reason', async () => {

@@ -93,6 +93,15 @@ export function makeDirectory(path: string): void {
   }
 }
 
+/** Removes a file, if it is there and can be. */
+export function removeFile(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // What called for it is told.
+  }
+}
+
 /** Writes bytes where a file is at. @throws the system's error */
 export function writeAll(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at)

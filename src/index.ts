@@ -79,5 +79,11 @@ export type {
 export type { ReductionConfigOptions, SaveConfigOptions, SaveSteps } from './write/save-config.js'
 export type { ByteInput } from './write/stream/input.js'
 export { type RecordedStream, type RecordStreamOptions, recordStream } from './write/stream/record.js'
+export {
+  exportTensorBoard,
+  type TensorBoardExport,
+  type TensorBoardOptions,
+  type TensorBoardRun,
+} from './write/tensorboard/export.js'
 export type { ElementOptions, NestedElements, RemoteTensor, SavableValue } from './write/values.js'
 export { createWriter, TrialWriter } from './write/writer.js'

@@ -66,6 +66,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     return trialscan.createWriterFromJson(file, options)
   },
   recordStream: options => trialscan.recordStream([new Uint8Array(0)], join(scratch, `writer-${writers++}`), options),
+  exportTensorBoard: options => trialscan.exportTensorBoard(trial, join(scratch, `runs-${writers++}`), options),
   createWriter: options => trialscan.createWriter(join(scratch, `writer-${writers++}`), options),
   'OutputFile.create': options => trialscan.OutputFile.create(join(scratch, 'output'), options),
   evaluate: options => trialscan.evaluate(rule, options),

@@ -74,6 +74,7 @@ it('exports these names', () => {
       "diffWorkers",
       "estimateFleet",
       "evaluate",
+      "exportTensorBoard",
       "findTrials",
       "fleetStatus",
       "invokeRule",

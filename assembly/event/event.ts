@@ -15,6 +15,7 @@ const MAX_ELEMENTS: f64 = 9007199254740992
 const TOO_MANY: f64 = 2 * MAX_ELEMENTS
 
 /** Keys of the fields we read: number << 3 | wire type. */
+const EVENT_WALL_TIME: u32 = (1 << 3) | wire.FIXED64
 export const EVENT_STEP: u32 = (2 << 3) | wire.VARINT
 export const EVENT_SUMMARY: u32 = (5 << 3) | wire.LENGTH_DELIMITED
 export const SUMMARY_VALUE: u32 = (1 << 3) | wire.LENGTH_DELIMITED
@@ -64,6 +65,8 @@ function walkEvent(slot: usize, end: u32): bool {
       }
     } else if (key == EVENT_STEP) {
       store<f64>(slot, <f64>(<i64>wire.readVarint(end)), RecordSlot.eventStep)
+    } else if (key == EVENT_WALL_TIME) {
+      store<u64>(slot, wire.readFixed64(end), RecordSlot.wallTime)
     } else {
       wire.skip(key, end)
     }
@@ -88,7 +91,7 @@ export function walkValue(slot: usize, end: u32): bool {
   let hasHistogram = false
   store<i32>(slot, 0, RecordSlot.mode)
   store<f64>(slot, -1, RecordSlot.modeStep)
-  memory.fill(slot + RecordSlot.dims, 0, RecordSlot.size - RecordSlot.dims)
+  memory.fill(slot + RecordSlot.dims, 0, RecordSlot.wallTime - RecordSlot.dims)
   store<i32>(slot, NO_DTYPE, RecordSlot.dtype)
   store<f64>(slot, 1, RecordSlot.elementCount)
   store<u32>(slot, <u32>wire.address(start), RecordSlot.value)

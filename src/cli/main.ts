@@ -12,6 +12,7 @@ import { addFleetCommands } from './options/fleet.js'
 import { addRecordCommand } from './options/record.js'
 import { addRuleCommands } from './options/rules.js'
 import { addTableCommands } from './options/tables.js'
+import { addTensorBoardCommands } from './options/tensorboard.js'
 import { addTensorCommands } from './options/tensors.js'
 import { addTopCommand } from './options/top.js'
 import { addViewCommands } from './options/view.js'
@@ -153,6 +154,7 @@ addTableCommands(program, runCommand)
 addViewCommands(program, runCommand)
 addFileCommands(program, runCommand)
 addRecordCommand(program, runCommand)
+addTensorBoardCommands(program, runCommand)
 addFleetCommands(program, runCommand)
 addBenchCommand(program, runCommand, VERSION)
 

@@ -45,16 +45,17 @@ async function placeIn(trial: string, path: string) {
 /**
  * Refuses to write into a trial, which may be all that is left of a job.
  * @param kind of the output: `a file` or `a directory`
+ * @param flag that names the path
  * @throws UsageError
  */
-export async function expectOutside(trial: string, path: string, kind: string): Promise<void> {
+export async function expectOutside(trial: string, path: string, kind: string, flag = '--out'): Promise<void> {
   if (kind === 'a file') await expectNoFileOf(trial, path)
   const place = await placeIn(trial, path)
   if (place === null) return
   const index = join(place.real, 'index')
   const isLinked = kind === 'a directory' && (await isLinkOf(place.realTrial, target => liesIn(target, index)))
   if (!place.isNamedThere && !place.leadsThere && !isLinked) return
-  throw new UsageError(`expected --out to be ${kind} outside of the trial, got ${path}`)
+  throw new UsageError(`expected ${flag} to be ${kind} outside of the trial, got ${path}`)
 }
 
 /** The directories of a trial. */

@@ -305,7 +305,7 @@ function unknownReduction(name: MomentName): QueryError {
 const complexNaN: Complex = { re: Number.NaN, im: Number.NaN }
 
 /** x · 2^exponent, without overflow on the way. */
-function scale(x: number, exponent: number): number {
+export function scale(x: number, exponent: number): number {
   if (exponent === 0 || x === 0 || !Number.isFinite(x)) return x
   if (exponent > 3000) return x * Number.POSITIVE_INFINITY
   if (exponent < -3000) return x * 0

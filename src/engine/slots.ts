@@ -37,6 +37,8 @@ export interface RecordContents {
   readonly mode: number
   readonly modeStep: number
   readonly eventStep: number
+  /** Seconds since 1970; 0: the Event does not say. */
+  readonly wallTime: number
 }
 
 /** A number of records in the core's memory, their slots and, when asked for, their rows of moments. */
@@ -149,6 +151,10 @@ export class SlotReader {
     return this.#double(i, RecordSlot.eventStep)
   }
 
+  wallTime(i: number): number {
+    return this.#double(i, RecordSlot.wallTime)
+  }
+
   mode(i: number): number {
     return this.#word(i, RecordSlot.mode)
   }
@@ -207,6 +213,7 @@ export class SlotReader {
       mode: this.mode(i),
       modeStep: this.modeStep(i),
       eventStep: this.eventStep(i),
+      wallTime: this.wallTime(i),
     }
   }
 

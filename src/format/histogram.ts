@@ -12,12 +12,17 @@ export interface Histogram {
   /** Rows of left edge, right edge and count. */
   readonly rows: Float64Array<ArrayBuffer>
   readonly reductions: Readonly<Partial<Record<ReductionName, number>>>
+  /** When it was written, in seconds since 1970; 0: the Event does not say. */
+  readonly wallTime: number
 }
 
+const EVENT_WALL_TIME_FIELD = 1
 const EVENT_SUMMARY_FIELD = 5
 const SUMMARY_VALUE_FIELD = 1
 const VALUE_TAG_FIELD = 1
 const VALUE_HISTOGRAM_FIELD = 5
+/** A wire type. */
+const FIXED_64 = 1
 /** The singular doubles of a HistogramProto; the repeated ones come after them. */
 const SCALARS = ['min', 'max', 'num', 'sum', 'sumSquares'] as const
 const BUCKET_LIMIT = 6
@@ -54,17 +59,23 @@ export async function isHistogram(value: Uint8Array): Promise<boolean> {
 }
 
 function findHistogram(reader: Reader, tag: string): Histogram | null {
-  let found: Histogram | null = null
-  eachMessage(reader, reader.len, EVENT_SUMMARY_FIELD, summaryEnd =>
-    eachMessage(reader, summaryEnd, SUMMARY_VALUE_FIELD, valueEnd => {
-      found ??= readSummaryValue(reader, valueEnd, tag)
-    }),
-  )
-  return found
+  let found: Content | null = null
+  let wallTime = 0
+  eachField(reader, reader.len, (field, wireType) => {
+    if (field === EVENT_WALL_TIME_FIELD && wireType === FIXED_64) wallTime = reader.double()
+    else if (field === EVENT_SUMMARY_FIELD && wireType === LENGTH_DELIMITED) {
+      const summaryEnd = reader.uint32() + reader.pos
+      eachMessage(reader, summaryEnd, SUMMARY_VALUE_FIELD, valueEnd => {
+        found ??= readSummaryValue(reader, valueEnd, tag)
+      })
+    } else return false
+    return true
+  })
+  return found && histogramOf(found, wallTime)
 }
 
 /** @param tag the tag that the Value must have; null for any */
-function readSummaryValue(reader: Reader, end: number, tag: string | null): Histogram | null {
+function readSummaryValue(reader: Reader, end: number, tag: string | null): Content | null {
   let ownTag = ''
   let content: Content | null = null
   eachField(reader, end, (field, wireType) => {
@@ -77,15 +88,15 @@ function readSummaryValue(reader: Reader, end: number, tag: string | null): Hist
     } else return false
     return true
   })
-  return (tag === null || ownTag === tag) && content !== null ? histogramOf(content) : null
+  return tag === null || ownTag === tag ? content : null
 }
 
 function readContent(reader: Reader, end: number, { scalars, limits, counts }: Content): void {
   eachField(reader, end, (field, wireType) => {
     const scalar = SCALARS[field - 1]
     const list = field === BUCKET_LIMIT ? limits : field === BUCKET ? counts : null
-    if (scalar && wireType === 1) scalars[scalar] = reader.double()
-    else if (list && wireType === 1) list.push(reader.double())
+    if (scalar && wireType === FIXED_64) scalars[scalar] = reader.double()
+    else if (list && wireType === FIXED_64) list.push(reader.double())
     else if (list && wireType === LENGTH_DELIMITED) {
       const listEnd = reader.uint32() + reader.pos
       while (reader.pos < listEnd) list.push(reader.double())
@@ -94,7 +105,7 @@ function readContent(reader: Reader, end: number, { scalars, limits, counts }: C
   })
 }
 
-function histogramOf({ scalars, limits, counts }: Content): Histogram {
+function histogramOf({ scalars, limits, counts }: Content, wallTime: number): Histogram {
   const count = Math.min(limits.length, counts.length)
   const rows = new Float64Array(count * 3)
   for (let i = 0; i < count; i++) {
@@ -102,7 +113,7 @@ function histogramOf({ scalars, limits, counts }: Content): Histogram {
     rows[3 * i + 1] = i === count - 1 ? scalars.max : limits[i]!
     rows[3 * i + 2] = counts[i]!
   }
-  return { rows, reductions: reductionsOf(scalars) }
+  return { rows, reductions: reductionsOf(scalars), wallTime }
 }
 
 /** What the sums tell. For absolute values that is everything if no number is negative, and only the norm otherwise. */

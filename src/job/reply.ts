@@ -65,6 +65,7 @@ export interface HistogramResult {
   readonly record: number
   readonly shape: readonly number[]
   readonly reductions: Histogram['reductions']
+  readonly wallTime: number
 }
 
 /**

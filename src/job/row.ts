@@ -18,6 +18,8 @@ interface SavedAt {
 interface AnyRow extends SavedAt {
   /** Those of the requested reductions that the tensor has, in the requested order. */
   readonly reductions: Statistics
+  /** When the record was written, in seconds since 1970, if that was asked for. */
+  readonly wallTime?: number
   /** The exact values: min and max of int64 and uint64, and what was saved as such. */
   readonly exact?: ExactExtremes | Readonly<Partial<Record<ReductionName, bigint>>>
 }

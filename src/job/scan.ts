@@ -38,6 +38,8 @@ export interface ScanJob extends RecordJob {
   readonly columns: ColumnsRequest | null
   /** Whether to report where the time goes. This takes a second walk over the records. */
   readonly timed: boolean
+  /** Whether to tell when each record was written. */
+  readonly wallTimes: boolean
   /** How much the rows of moments must know, by the core's numbers. */
   readonly known: number
   /** What is computed from the elements besides. */
@@ -83,6 +85,7 @@ export interface PartJob extends RecordJob {
   readonly known: number
   readonly statistics: readonly ElementStatistic[]
   readonly sketched: boolean
+  readonly wallTimes: boolean
   /** The first part, and the number of parts. */
   readonly part: number
   readonly partCount: number
@@ -107,6 +110,8 @@ export interface PlanContext {
   readonly columns?: ColumnsRequest | undefined
   /** Whether jobs report where their time goes. */
   readonly timed?: boolean | undefined
+  /** Whether jobs tell when each record was written. Default: false. */
+  readonly wallTimes?: boolean | undefined
   /** How much the rows of moments must know: see the engine's KnownMoments. */
   readonly known: number
   /** What is computed from the elements besides. Default: nothing. */
@@ -128,6 +133,8 @@ export interface ScanReply extends RecordReply {
   readonly lines: WrittenLines | null
   /** If they were asked for, and every row has all of their numbers. Then the moments are empty. */
   readonly columns: readonly MomentColumn[] | null
+  /** Seconds since 1970, for each record; none if they were not asked for. */
+  readonly wallTimes: Float64Array
 }
 
 /** A reduction of every record. */
@@ -157,6 +164,8 @@ export interface PartReply extends RecordReply {
   readonly sketches: Sketches
   /** One per part. */
   readonly checksums: readonly PartChecksum[]
+  /** Of the record; undefined if it was not asked for. */
+  readonly wallTime: number | undefined
 }
 
 /** How many numbers answer all statistics of a record. */
@@ -215,7 +224,7 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
 }
 
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
-  const { store, checkLevel, known, statistics = [], sketched = false } = context
+  const { store, checkLevel, known, statistics = [], sketched = false, wallTimes = false } = context
   const parts = Math.ceil(record.byteLength / PART_BYTES)
   // On disk one per job, so that threads can share them. Statistics are of all elements.
   const shared = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
@@ -227,6 +236,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
         known,
         statistics,
         sketched,
+        wallTimes,
         store,
         checkLevel,
         ...columnsOf([record]),
@@ -244,10 +254,9 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
 }
 
 /** One job of records that are read whole. */
-export function planScan(
-  places: readonly RecordPlace[],
-  { store, checkLevel, memory, lines, columns, timed = false, known, statistics = [], sketched = false }: PlanContext,
-): ScanJob {
+export function planScan(places: readonly RecordPlace[], context: PlanContext): ScanJob {
+  const { store, checkLevel, memory, lines, columns, known } = context
+  const { timed = false, wallTimes = false, statistics = [], sketched = false } = context
   const { files, tags, records } = columnsOf(places)
   const order = inFileOrder(records)
   const batches = coalesce(records, order, { shape: requestShape([store], memory), longest: windowByteLength(memory) })
@@ -264,6 +273,7 @@ export function planScan(
     lines: lines ? planLines(places, lines) : null,
     columns: columns !== undefined && places.every(({ row }) => row) ? columns : null,
     timed,
+    wallTimes,
     known,
     statistics,
     sketched,

@@ -21,7 +21,7 @@ export function resultOfParts(
     if (failure) return { error: errorFromData(failure.error) }
     replies.push(part)
   }
-  const { described, answers } = replies[0]!
+  const { described, answers, wallTime } = replies[0]!
   const moments = mergeParts({
     rows: replies.flatMap(({ moments, checksums }) => rowsOf(moments, checksums.length)),
     checksums: replies.flatMap(({ checksums }) => checksums),
@@ -32,7 +32,7 @@ export function resultOfParts(
     checkLevel,
   })
   if (moments instanceof Error) return { error: moments }
-  return { moments, shape: shapesOf(described)[0]!, answers, sketched: sketchOfParts(replies, moments) }
+  return { moments, shape: shapesOf(described)[0]!, answers, sketched: sketchOfParts(replies, moments), wallTime }
 }
 
 /** The distribution of the record, if it was sketched: each part is of the elements of one job. */

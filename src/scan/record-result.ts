@@ -14,8 +14,10 @@ export type RecordResult =
       readonly shape: readonly number[]
       readonly answers: Float64Array
       readonly sketched: Distribution | undefined
+      /** Seconds since 1970; undefined: it was not asked for. */
+      readonly wallTime: number | undefined
     }
-  | { readonly histogram: HistogramResult }
+  | { readonly histogram: HistogramResult; readonly wallTime: number | undefined }
   | { readonly error: TrialscanError }
 
 /** Rows written by the thread that made them, one per record. */
@@ -52,14 +54,15 @@ export function recordResults(reply: ScanReply): RecordResult[] {
   return Array.from(reply.described.dtypes, (number, record): RecordResult => {
     const error = errors.get(record)
     const histogram = histograms.get(record)
-    if (histogram) return { histogram }
+    if (histogram) return { histogram, wallTime: reply.wallTimes.length > 0 ? histogram.wallTime : undefined }
     if (error) return { error: errorFromData(error) }
     const dtype = dtypeOf(number)
     if (dtype === undefined) return { error: noAnswer(record) }
     const row = reply.moments.subarray(record * ROW_LENGTH, (record + 1) * ROW_LENGTH)
     const answers = reply.answers.subarray(record * width, (record + 1) * width)
     const moments = new Moments(dtype, row)
-    return { moments, shape: shapes[record]!, answers, sketched: sketchOf(reply, record, moments) }
+    const sketched = sketchOf(reply, record, moments)
+    return { moments, shape: shapes[record]!, answers, sketched, wallTime: reply.wallTimes[record] }
   })
 }
 

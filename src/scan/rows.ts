@@ -96,7 +96,9 @@ export class RowMaker {
   row(row: PlannedRow, results: readonly RecordResult[]): ScanRow {
     const { workerStep, saved } = row
     const { step, mode, modeStep, worker, error } = workerStep
-    const place = { step, mode, modeStep, worker }
+    const [first] = results
+    const wallTime = first !== undefined && 'wallTime' in first ? first.wallTime : undefined
+    const place = { step, mode, modeStep, worker, ...(wallTime !== undefined && { wallTime }) }
     if (saved === null) {
       return { tensor: null, ...place, dtype: null, shape: null, reductions: {}, saved: false, error: error! }
     }
@@ -107,7 +109,7 @@ export class RowMaker {
       if (!error) return made
       return { ...made, error: this.#naming(error, workerStep, saved.reductions.values().next().value!) }
     }
-    const result = results[0]!
+    const result = first!
     if ('error' in result) {
       const error = this.#naming(result.error, workerStep, saved.value!)
       return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error }
@@ -145,7 +147,7 @@ function savedRow(
   names: readonly ReductionName[],
   results: readonly RecordResult[],
   saved: SavedTensor,
-  place: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>,
+  place: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker' | 'wallTime'>,
 ): ScanRow {
   const reductions: Partial<Record<ReductionName, ReductionValue>> = {}
   const exact: Partial<Record<ReductionName, bigint>> = {}

@@ -33,6 +33,8 @@ export interface ScanOptions extends ReadOptions {
    * that users give, see `parseReductions`.
    */
   readonly reductions?: readonly StatisticName[] | 'all'
+  /** Whether each row says when its record was written: `wallTime`. Default: false. */
+  readonly wallTimes?: boolean
   /** Whether `stats.spent` reports where the time went. This takes a second walk over the records. Default: false. */
   readonly timed?: boolean
   /**
@@ -46,7 +48,7 @@ export interface ScanOptions extends ReadOptions {
 }
 
 /** What of a trial is read, and how. */
-export type ScanSelection = Omit<ScanOptions, 'reductions' | 'timed' | 'callerWorks' | 'onProgress'>
+export type ScanSelection = Omit<ScanOptions, 'reductions' | 'wallTimes' | 'timed' | 'callerWorks' | 'onProgress'>
 
 /** Which of a tensor's values are put together. */
 export type DistributionOptions = ReadOptions & Pick<ScanOptions, 'steps' | 'modeSteps' | 'mode' | 'workers' | 'signal'>
@@ -72,6 +74,7 @@ export const SELECTION_KINDS: Kinds<ScanSelection> = {
 export const SCAN_OPTIONS = optionsOf<ScanOptions>({
   ...SELECTION_KINDS,
   reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
+  wallTimes: kinds.flag,
   timed: kinds.flag,
   callerWorks: kinds.flag,
   onProgress: kinds.callback(),
@@ -171,6 +174,6 @@ function* itemsOf(workerSteps: WorkerSteps, names: ReadonlySet<string> | null): 
 }
 
 /** Whether they are known is told apart, with the nearest. */
-function isNames(given: unknown): boolean {
+export function isNames(given: unknown): boolean {
   return given === 'all' || (Array.isArray(given) && given.every(name => typeof name === 'string'))
 }

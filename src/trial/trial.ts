@@ -248,6 +248,7 @@ export class Trial extends TornasoleNames {
         checkLevel: checkLevelNumber(checkLevel),
         memory,
         timed: asked.timed,
+        wallTimes: asked.wallTimes,
         known: setFor(names.filter(isMomentName)),
         statistics: elementStatistics(names),
         sketched: names.some(isSketchName),

@@ -25,6 +25,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const { known, order, statistics, sketched } = job
   const width = answersLength(statistics)
   const answers = new Float64Array(width * order.length)
+  const wallTimes = new Float64Array(job.wallTimes ? order.length : 0)
   const table = new RecordTable(order.length)
   const failures = new Failures(job, () => store)
   const clock = new Clock(job.timed)
@@ -38,6 +39,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     record(record, i, decoded) {
       if (isPlain && lines?.write(record, i, decoded)) return undefined
       const { slots, rows } = decoded
+      if (job.wallTimes) wallTimes[record] = slots.wallTime(i)
       table.describe(record, slots.dtypeNumber(i), slots.shape(i))
       if (lines) table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
       const found = isPlain ? null : slots.found(i)
@@ -84,6 +86,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     failures: failed,
     lines: written,
     columns,
+    wallTimes,
     stats: { records: order.length, ...read, spent: clock.spent },
   }
 }
@@ -97,9 +100,11 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   let checksums: readonly PartChecksum[] = []
   let answers = new Float64Array(0)
   let sketches = NO_SKETCHES
+  let wallTime: number | undefined
   try {
     record = await openLarge(job, 0, engine, store, job.aheadByteLength)
     const { kind, dtype, shape, elementCount, dataByteLength } = record.found
+    if (job.wallTimes) wallTime = record.found.wallTime
     const isKept = job.statistics.length > 0
     const kept = isKept && kind === 'content' ? engine.reserveBytes(dataByteLength) : undefined
     const sketch = job.sketched ? engine.reserveSketch().for(dtype) : null
@@ -124,5 +129,5 @@ export async function reducePart(job: PartJob, engine: Engine, store: Store): Pr
   const { described } = table
   const { readBytes = 0, reads = 0 } = record ?? {}
   const stats = { records: job.part === 0 ? 1 : 0, readBytes, reads }
-  return { kind: 'part', described, moments, answers, sketches, failures, checksums, stats }
+  return { kind: 'part', described, moments, answers, sketches, failures, checksums, wallTime, stats }
 }

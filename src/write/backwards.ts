@@ -4,7 +4,7 @@ const SHORT_BYTES = 4096
 /** A buffer that has grown beyond this is not used for another message. */
 const KEPT_BYTES = 64 << 10
 /** Wire types. */
-const [VARINT, FIXED_64, BYTES] = [0, 1, 2]
+const [VARINT, FIXED_64, BYTES, FIXED_32] = [0, 1, 2, 5]
 const utf8 = new TextEncoder()
 
 /** Fields are as proto3 has them, which leaves out a number that is 0. */
@@ -48,6 +48,29 @@ export class Backwards {
     this.room(8)
     this.#view.setFloat64(this.#at, value, true)
     this.#number(field * 8 + FIXED_64)
+  }
+
+  /** Of several of which a message has one: it is written whatever it is. */
+  float(field: number, value: number): void {
+    this.room(4)
+    this.#view.setFloat32(this.#at, value, true)
+    this.#number(field * 8 + FIXED_32)
+  }
+
+  /** A list, packed. */
+  doubles(field: number, values: readonly number[]): void {
+    const end = this.byteLength
+    this.room(8 * values.length)
+    for (let i = 0; i < values.length; i++) this.#view.setFloat64(this.#at + 8 * i, values[i]!, true)
+    this.message(field, end)
+  }
+
+  /** Bytes, as they are. */
+  bytes(field: number, value: Uint8Array): void {
+    const end = this.byteLength
+    this.room(value.length)
+    this.#bytes.set(value, this.#at)
+    this.message(field, end)
   }
 
   text(field: number, value: string): void {

@@ -87,6 +87,7 @@ describe('trialscan/web', () => {
       'diff',
       'diffWorkers',
       'estimateFleet',
+      'exportTensorBoard',
       'findTrials',
       'fleetStatus',
       'maxThreads',

@@ -186,7 +186,9 @@ export enum RecordSlot {
   valueKind = 144,
   /** i32, surveys only: one of Status, for the record as a whole: its payload's checksum, and whether it is an Event. */
   recordStatus = 148,
-  size = 152,
+  /** f64: when the Event was written, in seconds since 1970; 0: it does not say. */
+  wallTime = 152,
+  size = 160,
 }
 
 /** What a Value holds. */

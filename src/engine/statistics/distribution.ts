@@ -204,14 +204,14 @@ export class Distribution {
 }
 
 /** Where a bucket begins, towards −∞. */
-function lowerEdge(bucket: number): number {
+export function lowerEdge(bucket: number): number {
   if (bucket < 0) return -upperEdge(-1 - bucket)
   view.setUint32(0, bucket * BUCKET_UNIT)
   return view.getFloat64(0)
 }
 
 /** Where it ends; no number is beyond the largest. */
-function upperEdge(bucket: number): number {
+export function upperEdge(bucket: number): number {
   return bucket < 0 ? -lowerEdge(-1 - bucket) : Math.min(lowerEdge(bucket + 1), Number.MAX_VALUE)
 }
 

@@ -42,7 +42,8 @@ export function shapeOf({ rows }: Histogram): number[] {
 }
 
 export function histogramResult(record: number, histogram: Histogram): HistogramResult {
-  return { record, shape: shapeOf(histogram), reductions: histogram.reductions }
+  const { reductions, wallTime } = histogram
+  return { record, shape: shapeOf(histogram), reductions, wallTime }
 }
 
 /**

@@ -1,0 +1,67 @@
+/** `trialscan export`: a trial as runs of TensorBoard. */
+
+import { type CheckLevel, createTrial, exportTensorBoard } from '../../index.js'
+import { EXIT } from '../exit.js'
+import { bytesText, counted, countText } from '../format/number.js'
+import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
+import { Progress } from '../progress.js'
+import { expectOutside } from '../real-path.js'
+import {
+  asked,
+  isSelective,
+  nothingSelected,
+  type SelectionFlags,
+  selectionOf,
+  unscannedSteps,
+} from '../scan/selection.js'
+import { openOptions } from '../scan/trials.js'
+import { note } from '../terminal.js'
+
+export interface ExportFlags extends SelectionFlags, S3Flags {
+  readonly tensorboard: string
+  readonly reductions?: readonly string[]
+  readonly histograms: boolean
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+}
+
+/** @returns the exit code */
+export async function runExport(path: string, flags: ExportFlags, signal: AbortSignal): Promise<number> {
+  const { tensorboard, reductions, histograms, checkLevel, threads, memory } = flags
+  expectS3(flags, [path, tensorboard])
+  if (!isOnS3(tensorboard)) await expectOutside(path, tensorboard, 'a directory', '--tensorboard')
+  const trial = await createTrial(path, openOptions(path, flags))
+  const progress = new Progress(false)
+  try {
+    const { runs, leftOutCount, problems, problemCount } = await exportTensorBoard(trial, tensorboard, {
+      ...selectionOf(flags),
+      ...s3For(tensorboard, flags),
+      ...(reductions && { reductions: asked(reductions) ?? 'all' }),
+      histograms,
+      ...(checkLevel && { checkLevel }),
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      signal,
+      onProgress: progress.update,
+    })
+    progress.stop()
+    for (const { message } of problems) note(message)
+    if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
+    const isEmpty = runs.length + leftOutCount + problemCount === 0
+    if (isEmpty) note(nothingSelected(trial, flags))
+    for (const message of unscannedSteps(trial, flags, !isEmpty)) note(message)
+    if (leftOutCount > 0) {
+      note(`${countText(leftOutCount)} left out: texts, complex numbers, and tensors without a finite element`)
+    }
+    const sum = (of: (run: (typeof runs)[number]) => number) => runs.reduce((total, run) => total + of(run), 0)
+    const [scalars, others] = [sum(run => run.scalars), sum(run => run.histograms)]
+    const what = `${counted(scalars, 'scalar')}, ${counted(others, 'histogram')}`
+    note(`${counted(runs.length, 'run')}, ${what}, ${bytesText(sum(run => run.byteLength))}, in ${tensorboard}`)
+    if (problemCount > 0) return EXIT.format
+    return isEmpty && isSelective(flags) ? EXIT.query : EXIT.ok
+  } finally {
+    progress.stop()
+    await trial.close()
+  }
+}

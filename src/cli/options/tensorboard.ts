@@ -1,0 +1,66 @@
+/** The commands between trials and TensorBoard: export. */
+
+import type { Command } from 'commander'
+import { pathText, reductionList } from './arguments.js'
+import {
+  CHECK_LEVEL,
+  COLLECTION,
+  completed,
+  MEMORY,
+  MODE,
+  MODE_STEPS,
+  type RunCommand,
+  STEPS,
+  STEPS_HELP,
+  TENSOR,
+  THREADS,
+  TRIAL,
+  WORKER,
+} from './options.js'
+
+/** An interrupted export leaves none of its files. */
+const GRACE_MS = 60_000
+
+/** Adds them to the command line. */
+export function addTensorBoardCommands(program: Command, run: RunCommand): void {
+  completed(
+    program
+      .command('export')
+      .description('Writes a trial as runs of TensorBoard: scalars and histograms.')
+      .argument('<TRIAL>', TRIAL, pathText)
+      .requiredOption(
+        '--tensorboard <DIR>',
+        'the log directory to write to, outside of the trial; or s3://bucket/prefix',
+        pathText,
+      )
+      .option(
+        '--reductions <LIST>',
+        'also these of each tensor as scalars over the steps, such as mean,l2,nan_count,p99 (as of scan); all is the eighteen',
+        reductionList,
+      )
+      .option('--no-histograms', 'leave out histograms: scalars alone')
+      .addOption(TENSOR)
+      .addOption(COLLECTION)
+      .addOption(STEPS)
+      .addOption(MODE_STEPS)
+      .addOption(MODE)
+      .addOption(WORKER)
+      .addOption(CHECK_LEVEL)
+      .addOption(THREADS)
+      .addOption(MEMORY),
+    `Examples:
+  $ trialscan export ./my-training --tensorboard ./logs/my-training && tensorboard --logdir ./logs
+  $ trialscan export ./my-training --tensorboard ./logs --collection gradients --reductions abs_mean,abs_max
+  $ trialscan export s3://my-bucket/my-training --tensorboard ./logs --collection losses --no-histograms
+${STEPS_HELP}
+
+There is a run for each mode, DIR/TRAIN and so on, of a trial with several workers DIR/WORKER/TRAIN. Tensors of one element
+are scalars, all others histograms of their finite elements, by the tensor's name; reductions are NAME/REDUCTION. Where the job
+saved only reductions of a tensor, these are exported. Steps are global steps, and wall times those of the records.
+
+The runs appear when the whole trial has been read; one that is there is never replaced. What can't be read is named on
+standard error, and the exit code is 4; everything else is written. docs/tensorboard.md has the whole of it.`,
+  ).action((trial: string, options) =>
+    run('export', async signal => (await import('../commands/export.js')).runExport(trial, options, signal), GRACE_MS),
+  )
+}

@@ -1,0 +1,226 @@
+/** A trial as TensorBoard shows it: scalars, and histograms of all else. docs/tensorboard.md says what becomes of what. */
+
+import { isDefined } from '../../engine/moments.js'
+import { Distribution } from '../../engine/statistics/distribution.js'
+import { isHistogramName } from '../../engine/statistics/statistic.js'
+import { ReductionUndefined, type TrialscanError, UsageError } from '../../errors.js'
+import type { ScanRow } from '../../job/row.js'
+import { checkOptions, kinds, optionsOf } from '../../options.js'
+import type { ScanProgress } from '../../scan/scan.js'
+import { Destination } from '../../store/destination.js'
+import { S3_OPTIONS } from '../../store/s3/options.js'
+import type { S3Options } from '../../store/s3/spec.js'
+import { parseReductions } from '../../trial/reduction.js'
+import { isNames, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
+import type { Trial } from '../../trial/trial.js'
+import { type Mode, REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
+import { type HistogramSums, histogramOf, histogramOfRows } from './histogram.js'
+import { RunFile, runDirectory } from './run.js'
+import type { Summary } from './summary.js'
+
+export interface TensorBoardOptions extends ScanSelection {
+  /** Reductions, counts and percentiles of each tensor over the steps, as scalars `NAME/REDUCTION`. Default: none. */
+  readonly reductions?: readonly StatisticName[] | 'all'
+  /** Whether tensors of several elements become histograms. Default: true. */
+  readonly histograms?: boolean
+  /** How to reach S3, if the runs are written there. */
+  readonly s3?: S3Options
+  readonly onProgress?: (progress: ScanProgress) => void
+}
+
+/** A run: what a worker saved in a mode. */
+export interface TensorBoardRun {
+  /** As TensorBoard names it. */
+  readonly run: string
+  readonly worker: Worker
+  readonly mode: Mode
+  /** Its event file, relative to the directory. */
+  readonly path: string
+  readonly byteLength: number
+  readonly scalars: number
+  readonly histograms: number
+}
+
+/** What came of a trial. */
+export interface TensorBoardExport {
+  readonly runs: readonly TensorBoardRun[]
+  /** Tensors at steps for which there is no form: texts, complex numbers, nothing but NaN. */
+  readonly leftOutCount: number
+  /** The first hundred of those that could not be read, and why. */
+  readonly problems: readonly TrialscanError[]
+  readonly problemCount: number
+}
+
+const TENSORBOARD_OPTIONS = optionsOf<TensorBoardOptions>({
+  ...SELECTION_KINDS,
+  reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
+  histograms: kinds.flag,
+  s3: S3_OPTIONS,
+  onProgress: kinds.callback(),
+})
+
+/** Problems that a report holds; all are counted. */
+const MAX_PROBLEMS = 100
+
+/**
+ * Writes what a trial holds as runs of TensorBoard: one for each worker and mode. They appear when all of it has been read.
+ * @param directory to write to, or `s3://bucket/prefix`: the log directory, in which there are no such runs yet
+ * @param options what of the trial, as of `trial.scan`. A tensor that can't be read is a problem, and all others are written
+ * @throws as `trial.scan`; UsageError for a run that is there; StoreError
+ */
+export async function exportTensorBoard(
+  trial: Trial,
+  directory: string,
+  options?: TensorBoardOptions,
+): Promise<TensorBoardExport> {
+  const asked = checkOptions('exportTensorBoard', TENSORBOARD_OPTIONS, options)
+  const { reductions: given = [], histograms = true, s3, ...selection } = asked
+  const reductions = parseReductions(given)
+  const wrong = reductions.find(name => name === 'sketch' || isHistogramName(name))
+  if (wrong !== undefined) {
+    throw new UsageError(`exportTensorBoard: expected reductions that are numbers, got ${wrong}`, { reduction: wrong })
+  }
+  const names = new Set<StatisticName>([...REDUCTIONS, ...reductions, ...(histograms ? (['sketch'] as const) : [])])
+  const rows = trial.scan({ ...selection, reductions: [...names], wallTimes: true })
+  const destination = Destination.at(directory, s3)
+  const runs = new Runs(trial, destination, { reductions, histograms })
+  try {
+    for await (const row of rows) await runs.add(row)
+    return await runs.finish(rows.problems)
+  } catch (error) {
+    await runs.abandon()
+    throw error
+  } finally {
+    await destination.close()
+  }
+}
+
+type SummaryKind = 'scalar' | 'histogram' | 'reduction'
+
+/** What of a row becomes an event. */
+interface RowSummary {
+  readonly kind: SummaryKind
+  readonly tag: string
+  readonly summary: Summary
+}
+
+/** A run that is being written. */
+interface OpenRun {
+  readonly run: string
+  readonly worker: Worker
+  readonly mode: Mode
+  readonly file: RunFile
+  /** Of each tag: TensorBoard shows no others of it. */
+  readonly kinds: Map<string, SummaryKind>
+  scalars: number
+  histograms: number
+}
+
+class Runs {
+  readonly #trial: Trial
+  readonly #destination: Destination
+  readonly #reductions: readonly StatisticName[]
+  readonly #histograms: boolean
+  readonly #isSingle: boolean
+  readonly #runs = new Map<string, OpenRun>()
+  readonly #problems: TrialscanError[] = []
+  #problemCount = 0
+  #leftOutCount = 0
+
+  constructor(
+    trial: Trial,
+    destination: Destination,
+    asked: Required<Pick<TensorBoardOptions, 'histograms'>> & { readonly reductions: readonly StatisticName[] },
+  ) {
+    this.#trial = trial
+    this.#destination = destination
+    this.#reductions = asked.reductions
+    this.#histograms = asked.histograms
+    this.#isSingle = trial.workersWithData().length === 1
+  }
+
+  async add(row: ScanRow): Promise<void> {
+    const { tensor, step, wallTime = 0, error } = row
+    // A reduction that complex numbers do not have is no fault.
+    const isFault = error !== undefined && !(error instanceof ReductionUndefined)
+    if (isFault) this.#problem(error)
+    if (tensor === null) return
+    const summaries = await this.#summariesOf(row, tensor)
+    if (summaries.length === 0 && !isFault) this.#leftOutCount++
+    for (const { kind, tag, summary } of summaries) {
+      const run = await this.#runOf(row)
+      if (kind === 'histogram') run.histograms++
+      else run.scalars++
+      const known = run.kinds.get(tag)
+      if (known === undefined) run.kinds.set(tag, kind)
+      const place = { wallTime, step, tag: known === undefined || known === kind ? tag : `${tag}/${kind}` }
+      const written = run.file.add(place, summary)
+      if (written !== null) await written
+    }
+  }
+
+  async finish(problems: readonly TrialscanError[]): Promise<TensorBoardExport> {
+    for (const problem of problems) this.#problem(problem)
+    const runs: TensorBoardRun[] = []
+    for (const { run, worker, mode, file, scalars, histograms } of this.#runs.values()) {
+      const byteLength = await file.finish()
+      runs.push({ run, worker, mode, path: file.path, byteLength, scalars, histograms })
+    }
+    return {
+      runs,
+      leftOutCount: this.#leftOutCount,
+      problems: this.#problems,
+      problemCount: this.#problemCount,
+    }
+  }
+
+  async abandon(): Promise<void> {
+    for (const { file } of this.#runs.values()) await file.abandon()
+  }
+
+  /** What of a row TensorBoard can show. */
+  async #summariesOf(row: ScanRow, tensor: string): Promise<readonly RowSummary[]> {
+    const { reductions, saved, moments, dtype } = row
+    const summaries: RowSummary[] = []
+    if (moments !== undefined && moments.count === 1 && isDefined('max', moments.dtype)) {
+      summaries.push({ kind: 'scalar', tag: tensor, summary: { scalar: Number(reductions.max) } })
+    } else if (this.#histograms) {
+      const histogram = await this.#histogramOf(row, tensor)
+      if (histogram !== null) summaries.push({ kind: 'histogram', tag: tensor, summary: { histogram } })
+    }
+    // Where nothing else was saved of a tensor, its reductions are what there is.
+    const isReduced = saved && dtype === null
+    const names = this.#reductions.length === 0 && isReduced ? REDUCTIONS : this.#reductions
+    for (const name of names) {
+      const value = reductions[name]
+      if (typeof value !== 'number') continue
+      summaries.push({ kind: 'reduction', tag: `${tensor}/${name}`, summary: { scalar: value } })
+    }
+    return summaries
+  }
+
+  async #histogramOf({ reductions, saved, moments, dtype, step, worker }: ScanRow, tensor: string) {
+    if (moments !== undefined) {
+      return reductions.sketch instanceof Distribution ? histogramOf(moments, reductions.sketch) : null
+    }
+    // Other rows of that dtype are histograms of TensorBoard's own.
+    if (!saved || dtype !== 'float64') return null
+    const { data } = await this.#trial.tensor(tensor).value(step, { worker })
+    return data instanceof Float64Array ? histogramOfRows(data, reductions as HistogramSums) : null
+  }
+
+  async #runOf({ worker, mode, wallTime = 0 }: ScanRow): Promise<OpenRun> {
+    const run = runDirectory(this.#isSingle ? null : worker, mode)
+    const open = this.#runs.get(run)
+    if (open !== undefined) return open
+    const file = await RunFile.create(this.#destination, run, wallTime)
+    const added = { run, worker, mode, file, kinds: new Map<string, SummaryKind>(), scalars: 0, histograms: 0 }
+    this.#runs.set(run, added)
+    return added
+  }
+
+  #problem(error: TrialscanError): void {
+    this.#problemCount++
+    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push(error)
+  }
+}

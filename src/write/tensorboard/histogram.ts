@@ -1,0 +1,72 @@
+/** TensorBoard's histograms of tensors, from what moments and sketches tell: about as fine as TensorFlow's own. */
+
+import { type Moments, scale } from '../../engine/moments.js'
+import { type Distribution, lowerEdge, partsOf, upperEdge } from '../../engine/statistics/distribution.js'
+import type { HistogramSummary } from './summary.js'
+
+/** Buckets of a sketch that become one, which makes 8 of them for each power of two; TensorFlow has 7.3. */
+const TOGETHER = 4
+/**
+ * Numbers that are so much closer to 0 than the largest are in one bucket around it. A bucket of zeros alone would have no width, and
+ * TensorBoard draws none of those.
+ */
+const NEAR_ZERO = 2 ** -20
+
+export interface HistogramSums {
+  readonly sum?: number
+  readonly l2?: number
+}
+
+/** Of the finite elements; null if there are none. */
+export function histogramOf(moments: Moments, distribution: Distribution): HistogramSummary | null {
+  const {
+    head: { min, max },
+    pairs,
+  } = partsOf(distribution)
+  if (min === null || max === null) return null
+  const nearZero = powerOfTwo(Math.max(Math.abs(min), Math.abs(max)) * NEAR_ZERO)
+  const limits: number[] = []
+  const counts: number[] = []
+  let num = 0
+  for (let i = 0; i < pairs.length; i += 2) {
+    const group = TOGETHER * Math.floor(pairs[i]! / TOGETHER)
+    let [lower, upper] = [lowerEdge(group), upperEdge(group + TOGETHER - 1)]
+    if (lower >= -nearZero && upper <= nearZero) [lower, upper] = [-nearZero, nearZero]
+    const count = pairs[i + 1]!
+    num += count
+    const last = limits.length - 1
+    if (limits[last] === upper) {
+      counts[last] = counts[last]! + count
+      continue
+    }
+    // A bucket begins where the one before it ends.
+    if (last >= 0 && limits[last]! < lower) {
+      limits.push(lower)
+      counts.push(0)
+    }
+    limits.push(upper)
+    counts.push(count)
+  }
+  const exponent = moments.slot('exponent')
+  const sum = scale(moments.slot('sum'), exponent)
+  const sumSquares = scale(moments.slot('sumSquares'), 2 * exponent)
+  return { min, max, num, sum, sumSquares, limits, counts }
+}
+
+/** One that a run of TensorBoard's holds, from its rows of left edge, right edge and count; null if it is empty. */
+export function histogramOfRows(rows: ArrayLike<number>, { sum = 0, l2 = 0 }: HistogramSums): HistogramSummary | null {
+  const limits: number[] = []
+  const counts: number[] = []
+  for (let i = 0; i < rows.length; i += 3) {
+    limits.push(rows[i + 1]!)
+    counts.push(rows[i + 2]!)
+  }
+  const num = counts.reduce((total, count) => total + count, 0)
+  if (num === 0) return null
+  return { min: rows[0]!, max: limits.at(-1)!, num, sum, sumSquares: l2 * l2, limits, counts }
+}
+
+/** The largest that is no larger; the smallest number if there is none. */
+function powerOfTwo(x: number): number {
+  return x < 2 ** -1022 ? 2 ** -1022 : 2 ** Math.floor(Math.log2(x))
+}

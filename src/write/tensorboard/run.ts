@@ -1,0 +1,76 @@
+/** The runs of a log directory of TensorBoard's: how they are named, and the event file of one, written as a whole. */
+
+import { UsageError } from '../../errors.js'
+import { escapeWorker, isTensorBoardFile } from '../../format/paths.js'
+import type { Destination } from '../../store/destination.js'
+import type { Mode, Worker } from '../../types.js'
+import { Pipe } from '../pipe.js'
+import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from './summary.js'
+
+/** Bytes that may wait for the store, of each run. */
+const QUEUE_BYTES = 1 << 20
+
+/** What a worker saved in a mode, as a directory below the log directory. @param worker null: there is only one */
+export function runDirectory(worker: Worker | null, mode: Mode): string {
+  // A run of TensorBoard's is a worker by the name of its directory, and `.` is that of the root.
+  const parts = worker === null ? [] : escapeWorker(worker).split('/').map(directoryName)
+  return [...parts.filter(part => part !== ''), mode].join('/')
+}
+
+/** A part of a path that leads nowhere else. */
+function directoryName(part: string): string {
+  if (part === '.') return ''
+  if (part === '..') return '%2E%2E'
+  return part.replace(/[\0\\]/g, character => encodeURIComponent(character))
+}
+
+/** The event file of a run. It appears when it is whole. */
+export class RunFile {
+  readonly path: string
+  readonly #pipe = new Pipe(QUEUE_BYTES)
+  readonly #written: Promise<number | null>
+
+  private constructor(destination: Destination, path: string, wallTime: number) {
+    this.path = path
+    this.#written = destination.create(path, this.#pipe).catch(error => {
+      this.#pipe.fail(error)
+      throw error
+    })
+    // It is told when the file is finished.
+    this.#written.catch(() => {})
+    this.#pipe.write([versionRecord(wallTime)])
+  }
+
+  /**
+   * @param wallTime of its first event, which its name tells, so that the same events make the same file
+   * @throws UsageError if there is such a run; StoreError
+   */
+  static async create(destination: Destination, directory: string, wallTime: number): Promise<RunFile> {
+    const paths = await destination.store.list(directory, { recursive: false })
+    const found = paths.find(isTensorBoardFile)
+    if (found !== undefined) {
+      const message = `${destination.store.url(found)}: expected no run there yet, got one: write to another place`
+      throw new UsageError(message, { path: found })
+    }
+    const seconds = Number.isFinite(wallTime) ? Math.max(0, Math.floor(wallTime)) : 0
+    const path = `${directory}/events.out.tfevents.${String(seconds).padStart(10, '0')}.trialscan`
+    return new RunFile(destination, path, wallTime)
+  }
+
+  /** @returns null, or once there is room for more @throws StoreError, UsageError */
+  add(place: SummaryPlace, summary: Summary): Promise<void> | null {
+    return this.#pipe.write([summaryRecord(place, summary)])
+  }
+
+  /** @returns its bytes @throws StoreError */
+  async finish(): Promise<number> {
+    this.#pipe.end()
+    return (await this.#written) ?? 0
+  }
+
+  /** Leaves nothing of it. */
+  async abandon(): Promise<void> {
+    this.#pipe.fail(new UsageError(`${this.path} was given up`))
+    await this.#written.catch(() => {})
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Records of TensorBoard's event files: an Event with one Summary.Value, with true checksums. Values are in the forms that every
+ * version of TensorBoard reads: `simple_value`, `histo` and `image`, which newer ones turn into tensors when they load them.
+ */
+
+import { FOOTER_LENGTH } from '../../engine/border/framing.js'
+import { Backwards } from '../backwards.js'
+import { inFrame } from '../frame.js'
+
+/** HistogramProto. */
+export interface HistogramSummary {
+  readonly min: number
+  readonly max: number
+  /** How many numbers it is of, their sum, and that of their squares. */
+  readonly num: number
+  readonly sum: number
+  readonly sumSquares: number
+  /** Where each bucket ends; the first begins at the minimum. */
+  readonly limits: readonly number[]
+  /** How many numbers are in each. */
+  readonly counts: readonly number[]
+}
+
+/** Summary.Image. */
+export interface ImageSummary {
+  readonly height: number
+  readonly width: number
+  /** 1: grey, 3: RGB, 4: RGB and alpha. */
+  readonly channels: number
+  readonly png: Uint8Array
+}
+
+/** What a Value holds. */
+export type Summary =
+  | { readonly scalar: number }
+  | { readonly histogram: HistogramSummary }
+  | { readonly image: ImageSummary }
+
+/** When and where it belongs. */
+export interface SummaryPlace {
+  /** Seconds since 1970. */
+  readonly wallTime: number
+  readonly step: number
+  readonly tag: string
+}
+
+const NOTHING = new Uint8Array(0)
+const out = new Backwards()
+
+/** The record that an event file begins with. */
+export function versionRecord(wallTime: number): Uint8Array {
+  begin()
+  out.text(3, 'brain.Event:2')
+  out.double(1, wallTime)
+  return framed('')
+}
+
+/** @throws UsageError for one that is too long */
+export function summaryRecord({ wallTime, step, tag }: SummaryPlace, summary: Summary): Uint8Array {
+  begin()
+  if ('scalar' in summary) out.float(2, summary.scalar)
+  else if ('image' in summary) {
+    const { height, width, channels, png } = summary.image
+    const end = out.byteLength
+    out.bytes(4, png)
+    out.varint(3, channels)
+    out.varint(2, width)
+    out.varint(1, height)
+    out.message(4, end)
+  } else {
+    const { min, max, num, sum, sumSquares, limits, counts } = summary.histogram
+    const end = out.byteLength
+    out.doubles(7, counts)
+    out.doubles(6, limits)
+    out.double(5, sumSquares)
+    out.double(4, sum)
+    out.double(3, num)
+    out.double(2, max)
+    out.double(1, min)
+    out.message(5, end)
+  }
+  out.text(1, tag)
+  // Summary, and Event.
+  out.message(1, FOOTER_LENGTH)
+  out.message(5, FOOTER_LENGTH)
+  out.varint(2, step)
+  out.double(1, wallTime)
+  return framed(tag)
+}
+
+function begin(): void {
+  out.reset()
+  out.room(FOOTER_LENGTH)
+}
+
+function framed(name: string): Uint8Array {
+  inFrame(out, { content: NOTHING, tailLength: FOOTER_LENGTH, isChecked: true, name })
+  return out.written().slice()
+}

@@ -109,6 +109,7 @@ const CORE = [
   'kernel/channels.ts',
   'kernel/count.ts',
   'kernel/difference.ts',
+  'kernel/ulps.ts',
   'kernel/compare.ts',
   'kernel/order.ts',
   'kernel/histogram.ts',

@@ -6,9 +6,11 @@
 
 import { DifferenceRow, DTypeNumber, WIDENED_ELEMENTS } from '../../src/engine/border/abi'
 import { elementSize, isComplex } from '../dtype'
+import { allclose } from './allclose'
 import { makeComplex } from './difference'
 import { absMask, at, sumAcross } from './lanes'
 import { get, set } from './moments/row'
+import { countUlps, distances32, mostUlps } from './ulps'
 import { widened, widenToFloat64 } from './widen'
 
 const widenedB: usize = memory.data(1024 * 16, 16)
@@ -44,6 +46,58 @@ export function compare(
   }
 }
 
+/**
+ * The same, and of each block, while it is in the cache:
+ * - adds how many are not close; where rtol and atol are 0 none are counted
+ * - counts the distances of the first `sampled` floats of one type in units of the last place by their numbers of bits: 0, 1, 2 to 3, 4 to 7
+ *   and so on
+ * @param counts 65 uint32
+ */
+export function differ(
+  dtypeA: i32,
+  a: usize,
+  dtypeB: i32,
+  b: usize,
+  count: u32,
+  rtol: f64,
+  atol: f64,
+  sampled: u32,
+  counts: usize,
+  row: usize,
+): void {
+  const sizeA = <usize>elementSize(dtypeA)
+  const sizeB = <usize>elementSize(dtypeB)
+  while (count > 0) {
+    const n = min(count, WIDENED_ELEMENTS)
+    compare(dtypeA, a, dtypeB, b, n, 1, 1, row)
+    if (rtol != 0 || atol != 0) add(row, DifferenceRow.beyondCount, allclose(dtypeA, a, dtypeB, b, n, rtol, atol, 1))
+    if (sampled > 0) countUlps(dtypeA, a, b, min(n, sampled), counts)
+    a += <usize>n * sizeA
+    b += <usize>n * sizeB
+    count -= n
+  }
+}
+
+const halfRow: usize = memory.data(DifferenceRow.size, 16)
+
+/** Which pair of a block, of at most WIDENED_ELEMENTS, is that far apart: found by halving it. The first, if there are several. */
+export function placeApart(dtypeA: i32, a: usize, dtypeB: i32, b: usize, count: u32, apart: f64): u32 {
+  const sizeA = <usize>elementSize(dtypeA)
+  const sizeB = <usize>elementSize(dtypeB)
+  let from: u32 = 0
+  while (count > 1) {
+    const half = count >> 1
+    memory.fill(halfRow, 0, DifferenceRow.size)
+    compareBlock(dtypeA, a + <usize>from * sizeA, dtypeB, b + <usize>from * sizeB, half, 1, 1, halfRow)
+    if (isSame(get(halfRow, DifferenceRow.maxAbsolute), apart)) count = half
+    else {
+      from += half
+      count -= half
+    }
+  }
+  return from
+}
+
 function compareBlock(
   dtypeA: i32,
   a: usize,
@@ -69,10 +123,10 @@ function compareBlock(
   else if (dtypeA == dtypeB && dtypeA == DTypeNumber.uint64) compareInt64<u64>(a, b, n, row)
   else compareReal(n, row)
   if (dtypeA == dtypeB) {
-    if (dtypeA == DTypeNumber.float32) ulps<i32>(a, b, n, 0x7f800000, row)
-    else if (dtypeA == DTypeNumber.float64) ulps<i64>(a, b, n, 0x7ff0000000000000, row)
-    else if (dtypeA == DTypeNumber.float16) ulps<i16>(a, b, n, 0x7c00, row)
-    else if (dtypeA == DTypeNumber.bfloat16) ulps<i16>(a, b, n, 0x7f80, row)
+    if (dtypeA == DTypeNumber.float32) keepUlps(row, mostUlps<i32>(a, b, n, 0x7f800000))
+    else if (dtypeA == DTypeNumber.float64) keepUlps(row, mostUlps<i64>(a, b, n, 0x7ff0000000000000))
+    else if (dtypeA == DTypeNumber.float16) keepUlps(row, mostUlps<i16>(a, b, n, 0x7c00))
+    else if (dtypeA == DTypeNumber.bfloat16) keepUlps(row, mostUlps<i16>(a, b, n, 0x7f80))
   }
   multiply(n, scaleA, scaleB, row)
 }
@@ -203,8 +257,8 @@ function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
   }
   const pair = i32x4.max_u(distances, v128.shuffle<i32>(distances, distances, 2, 3, 0, 1))
   const distance = max(<u32>i32x4.extract_lane(pair, 0), <u32>i32x4.extract_lane(pair, 1))
-  set(row, DifferenceRow.maxUlps, max(get(row, DifferenceRow.maxUlps), <f64>distance))
-  ulps<i32>(end, y, n & 3, 0x7f800000, row)
+  keepUlps(row, <f64>distance)
+  keepUlps(row, mostUlps<i32>(end, y, n & 3, 0x7f800000))
   keepLargest(row, maxAbsolute, max(maxRelative, largestQuotient(end, y, n & 3)), false)
   add(row, DifferenceRow.unequalCount, unequal)
   add(row, DifferenceRow.sumAbsolute, sum)
@@ -248,6 +302,10 @@ function isSame(x: f64, y: f64): bool {
 function keepLargest(row: usize, absolute: f64, relative: f64, isNan: bool): void {
   set(row, DifferenceRow.maxAbsolute, max(get(row, DifferenceRow.maxAbsolute), isNan ? NaN : absolute))
   set(row, DifferenceRow.maxRelative, max(get(row, DifferenceRow.maxRelative), isNan ? NaN : absolute == Infinity ? Infinity : relative))
+}
+
+function keepUlps(row: usize, most: f64): void {
+  set(row, DifferenceRow.maxUlps, max(get(row, DifferenceRow.maxUlps), most))
 }
 
 function compareInt64<T>(a: usize, b: usize, n: u32, row: usize): void {
@@ -295,43 +353,6 @@ function countUnequal(row: usize, i: u32): void {
   set(row, DifferenceRow.unequalCount, get(row, DifferenceRow.unequalCount) + 1)
 }
 
-// ---------------------------------------------------------------------------------------------------- Units of the last place
-
-// Floats of one sign are ordered as their bits are. With the bits of negative ones counted downwards from 0, the distance of two
-// floats is how many steps from one to the next lie between them; −0 and 0 are the same.
-
-/** Of float32 without NaN. @param i the bits of p without the sign @param j those of q */
-// @ts-ignore: decorator
-@inline
-function distances32(p: v128, q: v128, i: v128, j: v128): v128 {
-  // Across 0 the smaller one counts the other way: x ^ −1 − −1 is −x.
-  const isAcross = i32x4.shr_s(v128.xor(p, q), 31)
-  return i32x4.sub(i32x4.max_u(i, j), i32x4.sub(v128.xor(i32x4.min_u(i, j), isAcross), isAcross))
-}
-
-/** @param infinity bits of the type's infinity; beyond lie the NaNs */
-function ulps<T>(a: usize, b: usize, n: u32, infinity: i64, row: usize): void {
-  const magnitude: i64 = i64.MAX_VALUE >> (64 - 8 * sizeof<T>())
-  let most: u64 = 0
-  for (let i: u32 = 0; i < n; i++) {
-    const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), magnitude, infinity)
-    if (apart != u64.MAX_VALUE) most = max(most, apart)
-  }
-  set(row, DifferenceRow.maxUlps, max(get(row, DifferenceRow.maxUlps), <f64>most))
-}
-
-/** u64.MAX_VALUE: one of them is NaN. */
-// @ts-ignore: decorator
-@inline
-function ulpsApart(x: i64, y: i64, magnitude: i64, infinity: i64): u64 {
-  const magnitudeX = x & magnitude
-  const magnitudeY = y & magnitude
-  if (magnitudeX > infinity || magnitudeY > infinity) return u64.MAX_VALUE
-  const p = x < 0 ? -magnitudeX : magnitudeX
-  const q = y < 0 ? -magnitudeY : magnitudeY
-  return p > q ? <u64>(p - q) : <u64>(q - p)
-}
-
 // ---------------------------------------------------------------------------------------------------- Products
 
 /** Adds Σab, Σa² and Σb² of widened elements. */
@@ -355,27 +376,6 @@ function multiply(n: u32, scaleA: f64, scaleB: f64, row: usize): void {
   add(row, DifferenceRow.dot, sumAcross<f64>(dots) + x * y)
   add(row, DifferenceRow.squaresA, sumAcross<f64>(squaresA) + x * x)
   add(row, DifferenceRow.squaresB, sumAcross<f64>(squaresB) + y * y)
-}
-
-/**
- * Counts the distances of floats of one type in units of the last place by their numbers of bits: 0, 1, 2 to 3, 4 to 7 and so on. Pairs
- * with a NaN are left aside.
- * @param counts 65 uint32
- */
-export function countUlps(dtype: i32, a: usize, b: usize, n: u32, counts: usize): void {
-  if (dtype == DTypeNumber.float32) ulpBits<i32>(a, b, n, 0x7f800000, counts)
-  else if (dtype == DTypeNumber.float64) ulpBits<i64>(a, b, n, 0x7ff0000000000000, counts)
-  else if (dtype == DTypeNumber.float16) ulpBits<i16>(a, b, n, 0x7c00, counts)
-  else if (dtype == DTypeNumber.bfloat16) ulpBits<i16>(a, b, n, 0x7f80, counts)
-}
-
-function ulpBits<T>(a: usize, b: usize, n: u32, infinity: i64, counts: usize): void {
-  for (let i: u32 = 0; i < n; i++) {
-    const apart = ulpsApart(<i64>at<T>(a, i), <i64>at<T>(b, i), i64.MAX_VALUE >> (64 - 8 * sizeof<T>()), infinity)
-    if (apart == u64.MAX_VALUE) continue
-    const count = counts + ((64 - <usize>clz(apart)) << 2)
-    store<u32>(count, load<u32>(count) + 1)
-  }
 }
 
 /** The place of the first of `length` bytes that differs; -1: none does. */

@@ -2,15 +2,16 @@
 
 import { QueryError, TrialscanError } from '../errors.js'
 import type { DifferenceTolerance } from '../measure/difference.js'
-import { Inquiry } from '../measure/measure.js'
+import { Inquiry, type MeasureOptions } from '../measure/measure.js'
 import type { Question, TensorDifference } from '../measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
-import { REDUCTIONS, type ReductionName } from '../types.js'
+import { type DType, REDUCTIONS, type ReductionName } from '../types.js'
 import { differenceOfWhole, joined } from './joined.js'
 import type { NoiseFloor } from './noise.js'
 import type { Paired, Pairing, WantedTensors } from './pairing.js'
 import type { RecordPlaceInTime } from './records.js'
 import { Trend } from './trend.js'
+import { messageOf, shown } from './wording.js'
 
 /**
  * - values: elements differ
@@ -42,7 +43,7 @@ export interface DifferenceAt extends RecordPlaceInTime {
 }
 
 /** What of a comparison is handed on. */
-export interface ComparisonOptions extends ScanSelection, DifferenceTolerance {
+export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
   readonly noise?: NoiseFloor
   readonly onDifference?: (difference: DifferenceAt) => void
   /** Called with what could not be compared: of the kinds `missing` and `unreadable`. */
@@ -70,6 +71,14 @@ const MOST_PROBLEMS = 10_000
 /** What is close of a saved reduction and a computed one: rtol and atol. */
 const COMPUTED = [1e-5, 1e-7] as const
 
+/** Two dtypes that the runs have of one tensor. */
+export interface DtypePair {
+  readonly dtype: DType
+  readonly otherDtype: DType
+  /** How many such pairs were compared, as float64. */
+  readonly count: number
+}
+
 /** A pair, and what was asked about it. */
 interface Asked extends Paired {
   readonly values: Question<TensorDifference | null> | null
@@ -84,6 +93,8 @@ export class Comparison {
   readonly stats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly differences: DifferenceAt[] = []
   divergence: DifferenceAt | null = null
+  /** How many pairs had two dtypes, by these. */
+  readonly dtypes = new Map<string, DtypePair>()
   compared = 0
   equal = 0
   close = 0
@@ -99,13 +110,14 @@ export class Comparison {
   }
 
   /** Adds what another has counted. */
-  count({ compared, equal, close, noisy, missing, problems, stats }: Comparison): void {
+  count({ compared, equal, close, noisy, missing, problems, dtypes, stats }: Comparison): void {
     this.compared += compared
     this.equal += equal
     this.close += close
     this.noisy += noisy
     this.missing += missing
     for (const problem of problems) this.#hasProblem(problem)
+    for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
     this.stats.readBytes += stats.readBytes
   }
 
@@ -139,12 +151,12 @@ export class Comparison {
           pairs.push({ ...pair, ...this.#ask(pair) })
         }
       }
-      await inquiry.run(this.#options, this.stats)
-      for (const pair of pairs) {
-        const isLater = this.divergence !== null && pair.place.step > this.divergence.step
-        if (this.#options.isFirstAll && isLater) return
-        await this.#judge(pair)
+      // While threads work on what is next.
+      let judged = 0
+      for await (const _ of inquiry.answers(this.#options, this.stats)) {
+        while (judged < pairs.length && isAnswered(pairs[judged]!)) await this.#judge(pairs[judged++]!)
       }
+      while (judged < pairs.length) await this.#judge(pairs[judged++]!)
       if (isEnough(at)) return
     }
   }
@@ -177,6 +189,7 @@ export class Comparison {
   }
 
   async #judge(pair: Asked): Promise<void> {
+    if (this.#options.isFirstAll && pair.place.step > (this.divergence?.step ?? Number.POSITIVE_INFINITY)) return
     const { values, wholes, reductions } = pair
     if (pair.a === undefined || pair.b === undefined) return this.#missing(pair.place, pair.b ? 'second' : 'first')
     if (values === null && wholes.length + reductions.length === 0) return this.#missing(pair.place, null)
@@ -233,6 +246,7 @@ export class Comparison {
       return
     }
     const { hasEqualBits, unequalCount, beyondCount, count, first, largest, meanAbsolute, maxUlps } = difference
+    if (difference.dtype !== difference.otherDtype) countDtypes(this.dtypes, { ...difference, count: 1 })
     const isEqual = hasEqualBits || (unequalCount === 0 && first === null)
     onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY))
     if (isEqual) {
@@ -343,34 +357,22 @@ export class Comparison {
   }
 }
 
+function countDtypes(known: Map<string, DtypePair>, { dtype, otherDtype, count }: DtypePair): void {
+  const key = `${dtype} ${otherDtype}`
+  known.set(key, { dtype, otherDtype, count: count + (known.get(key)?.count ?? 0) })
+}
+
+function isAnswered({ values, wholes, reductions }: Asked): boolean {
+  if (values !== null) return values.isAnswered
+  return (
+    wholes.every(shards => shards.every(question => question.isAnswered)) &&
+    reductions.every(([, a, b]) => a.isAnswered && b.isAnswered)
+  )
+}
+
 function byteLengthOf({ a, b }: Paired): number {
   const tensors = [...(a?.shards ?? []), ...(b?.shards ?? [])]
   return tensors.reduce((sum, tensor) => sum + (tensor.hasValue ? tensor.valueRecord.byteLength : 0), 0)
-}
-
-function messageOf(difference: TensorDifference, isExact: boolean, limit: number | undefined): string {
-  const { unequalCount, beyondCount, count, maxAbsolute, meanAbsolute, notFinite } = difference
-  const many = isExact ? unequalCount : beyondCount
-  if (many === 0) return 'its numbers are equal, its bits are not (the sign of a zero, or a NaN)'
-  const side = {
-    neither: '',
-    a: '; only the first has NaN or infinities',
-    b: '; only the second has NaN or infinities',
-    both: '',
-  }[notFinite]
-  const beyond =
-    limit === undefined || meanAbsolute === null || limit === 0
-      ? ''
-      : `, ${short(meanAbsolute)} on average, where runs of the same configuration stay within ${short(limit)}`
-  const what =
-    count === 1
-      ? `it ${isExact ? 'differs' : 'is not close'}, by ${short(maxAbsolute)}`
-      : `${many === count ? `all ${count} of its` : `${many} of its ${count}`} elements ${isExact ? 'differ' : 'are not close'}, by up to ${short(maxAbsolute)}`
-  return `${what}${beyond}${side}`
-}
-
-function shown(value: unknown): string {
-  return typeof value === 'number' ? String(Number(value.toPrecision(9))) : String(value)
 }
 
 function relative(p: unknown, q: unknown): number {
@@ -387,8 +389,4 @@ function unravelled(at: number, shape: readonly number[]): readonly number[] {
     rest = Math.floor(rest / length)
   }
   return index
-}
-
-function short(value: number): string {
-  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value)
 }

@@ -3,11 +3,12 @@
 import { type WaitOptions, waitingOf } from '../catalog/wait.js'
 import { UsageError } from '../errors.js'
 import { DIFFERENCE_TOLERANCE_KINDS, type DifferenceTolerance } from '../measure/difference.js'
+import type { MeasureOptions } from '../measure/measure.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import { type Bisection, bisectSteps } from './bisect.js'
-import { Comparison, type ComparisonOptions, type DifferenceAt } from './comparison.js'
+import { Comparison, type ComparisonOptions, type DifferenceAt, type DtypePair } from './comparison.js'
 import { NoiseFloor } from './noise.js'
 import {
   NamePairs,
@@ -22,7 +23,7 @@ import { type NameSuggestion, suggestNames } from './suggest.js'
 import { isTensorMap, type TensorMap } from './tensor-map.js'
 import type { TrendDeparture } from './trend.js'
 
-interface CommonOptions extends ScanSelection, DifferenceTolerance {
+interface CommonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
   /** End at the first step that diverges. Default: false. */
   readonly stopAtFirst?: boolean
   /** Called with each difference, in the order of execution. */
@@ -61,6 +62,7 @@ export interface DiffOptions extends CommonOptions, Pick<WaitOptions, 'timeoutMs
 const COMMON_KINDS: Kinds<CommonOptions> = {
   ...SELECTION_KINDS,
   ...DIFFERENCE_TOLERANCE_KINDS,
+  callerWorks: kinds.flag,
   stopAtFirst: kinds.flag,
   onDifference: kinds.callback(),
   onNotCompared: kinds.callback(),
@@ -93,6 +95,8 @@ export interface TrialDiff {
   readonly noisy: number
   /** That only one of the runs has at a step that both have. */
   readonly missing: number
+  /** Tensors whose dtype differs between the runs: their elements are compared as float64, and the dtype alone is no difference. */
+  readonly dtypes: readonly DtypePair[]
   /** What could not be read, in a sentence each: records and index files. These are no divergence. */
   readonly problems: readonly string[]
   /** Steps of both, of the first alone, and of the second alone. */
@@ -233,6 +237,7 @@ async function compared(
     close,
     noisy,
     missing,
+    dtypes: [...comparison.dtypes.values()],
     problems: [...new Set([...[...a.problems, ...b.problems].map(({ message }) => message), ...comparison.problems])],
     steps: {
       both: both.length,

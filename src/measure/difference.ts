@@ -1,6 +1,7 @@
 /** The answer to how two tensors differ, of the numbers that a thread found (worker/task/difference.ts). */
 
 import { DifferenceRow } from '../engine/border/abi.js'
+import { dtypeOf } from '../engine/dtype.js'
 import { type Kinds, kinds, optionsOf } from '../options.js'
 import type { TaskAnswer } from './answers.js'
 import { numbersOf, type QuestionSubject, type TensorDifference } from './question.js'
@@ -48,13 +49,17 @@ export function readDifference(result: TaskAnswer, tensor: QuestionSubject): Ten
   return numbers.length === 0 ? null : differenceIn(numbers)
 }
 
+/** How many numbers come before those of the row. */
+const HEAD = 12
+
 /** Numbers as `differenceOf` lists them. */
 export function differenceIn(numbers: readonly number[]): TensorDifference {
-  const [bits, firstBits, beyondCount, largest, side, p50, p90, p99, scaleA, scaleB, ...slots] = numbers
-  const slot = (at: DifferenceRow) => slots[at / 8] ?? 0
+  const slot = (at: DifferenceRow) => numbers[HEAD + at / 8] ?? 0
   const count = slot(DifferenceRow.count)
-  if (bits === 1) {
+  const dtypes = { dtype: dtypeOf(numbers[10]!)!, otherDtype: dtypeOf(numbers[11]!)! }
+  if (numbers[0] === 1) {
     return {
+      ...dtypes,
       count,
       shape: null,
       hasEqualBits: true,
@@ -72,27 +77,32 @@ export function differenceIn(numbers: readonly number[]): TensorDifference {
       notFinite: 'neither',
     }
   }
-  const [normA, normB] = [Math.sqrt(slot(DifferenceRow.squaresA)), Math.sqrt(slot(DifferenceRow.squaresB))]
+  const normA = Math.sqrt(slot(DifferenceRow.squaresA))
+  const normB = Math.sqrt(slot(DifferenceRow.squaresB))
   const firstUnequal = slot(DifferenceRow.firstUnequal)
-  const first = firstUnequal >= 0 ? firstUnequal : firstBits!
-  const hasUlps = !Number.isNaN(p50)
+  const first = firstUnequal >= 0 ? firstUnequal : numbers[1]!
+  const beyondCount = numbers[2]!
+  const largest = numbers[3]!
+  const hasUlps = !Number.isNaN(numbers[5]!)
   const maxUlps = slot(DifferenceRow.maxUlps)
+  const ulpsAt = (at: number) => Math.min(numbers[at]!, maxUlps)
   return {
+    ...dtypes,
     count,
-    shape: slots.slice(DifferenceRow.size / 8),
+    shape: numbers.slice(HEAD + DifferenceRow.size / 8),
     hasEqualBits: false,
     first: first >= 0 ? first : null,
     unequalCount: slot(DifferenceRow.unequalCount),
-    beyondCount: beyondCount!,
+    beyondCount,
     maxAbsolute: slot(DifferenceRow.maxAbsolute),
     maxRelative: slot(DifferenceRow.maxRelative),
     meanAbsolute: ifFinite(slot(DifferenceRow.sumAbsolute) / count),
-    largest: largest! >= 0 ? largest! : null,
+    largest: largest >= 0 ? largest : null,
     maxUlps: hasUlps ? maxUlps : null,
-    ulps: hasUlps ? { p50: Math.min(p50!, maxUlps), p90: Math.min(p90!, maxUlps), p99: Math.min(p99!, maxUlps) } : null,
+    ulps: hasUlps ? { p50: ulpsAt(5), p90: ulpsAt(6), p99: ulpsAt(7) } : null,
     cosine: ifFinite(Math.max(-1, Math.min(1, slot(DifferenceRow.dot) / (normA * normB)))),
-    normRatio: ifFinite(normA / scaleA! / (normB / scaleB!)),
-    notFinite: SIDES[side!]!,
+    normRatio: ifFinite(normA / numbers[8]! / (normB / numbers[9]!)),
+    notFinite: SIDES[numbers[4]!]!,
   }
 }
 

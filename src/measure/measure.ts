@@ -26,10 +26,19 @@ import type { TaskQuestion } from './question.js'
 import { type Gatherer, StepTensors, type TensorAtStep } from './tensor-at-step.js'
 
 export interface MeasureOptions extends ReadOptions {
+  /**
+   * Whether the calling thread is one of `threads`, as in a scan: until all is answered it works for some milliseconds at a time. Local
+   * trials alone. Default: false.
+   */
+  readonly callerWorks?: boolean
   readonly signal?: AbortSignal | undefined
 }
 
-export const MEASURE_OPTIONS: Kinds<MeasureOptions> = { ...READ_KINDS, signal: kinds.signal }
+export const MEASURE_OPTIONS: Kinds<MeasureOptions> = {
+  ...READ_KINDS,
+  callerWorks: kinds.flag,
+  signal: kinds.signal,
+}
 
 /** What answering has cost. */
 export interface MeasureStats {
@@ -158,13 +167,18 @@ export class Inquiry implements Ahead, Gatherer {
 
   /** Answers all questions. If a record can't be read, its error answers the questions about it. */
   async run(options: MeasureOptions, stats: MeasureStats): Promise<void> {
-    const { threads, memory = DEFAULT_MEMORY, signal, checkLevel = 'minimal' } = options
+    for await (const _ of this.answers(options, stats));
+  }
+
+  /** The same: yields whenever more questions are answered, those about records of earlier steps first, unless steps are compared. */
+  async *answers(options: MeasureOptions, stats: MeasureStats): AsyncGenerator<void> {
+    const { threads, memory = DEFAULT_MEMORY, signal, checkLevel = 'minimal', callerWorks } = options
     const records = this.#records
     const [state] = this.#storeNumbers.keys()
     if (records.length === 0 || state === undefined) return
     const totalBytes = records.reduce((sum, { byteLength }) => sum + byteLength, 0)
     const isShort = totalBytes < records.length * SHORT_RECORD_BYTES
-    const runner = await state.access.runner(threads, isShort ? 0 : totalBytes, memory)
+    const runner = await state.access.runner(threads, isShort ? 0 : totalBytes, memory, callerWorks)
     stats.threads = Math.max(stats.threads, runner.threads)
     const context = {
       stores: this.#stores,
@@ -173,7 +187,7 @@ export class Inquiry implements Ahead, Gatherer {
       threads: runner.threads,
       known: this.known,
     }
-    const series = this.tasks.some(({ second }) => second >= 0) ? seriesOf(records) : null
+    const series = seriesOf(records, this.tasks)
     const plans = planMeasures(records, series, this.tasks, context)
     const work = ({ job }: PlannedMeasure) => runTwice(runner, job, signal)
     let parts: MeasureReply[] = []
@@ -197,12 +211,20 @@ export class Inquiry implements Ahead, Gatherer {
       })
       parts = []
       failure = null
+      yield
     }
   }
 }
 
-/** For each record a number that the records of its tensor share, over the steps of one worker. */
-function seriesOf(records: readonly RecordRef[]): Int32Array {
+/**
+ * For each record the number of its series: of the records of its tensor, over the steps of one worker, or, where none is compared with
+ * one of another step, of it alone. Null if none are compared.
+ */
+function seriesOf(records: readonly RecordRef[], tasks: readonly TaskQuestion<unknown>[]): Int32Array | null {
+  const pairs = tasks.filter(({ second }) => second >= 0)
+  if (pairs.length === 0) return null
+  if (pairs.every(({ first, second }) => records[first]!.step === records[second]!.step))
+    return Int32Array.from(records.keys())
   const tags = new Map<TrialState, Map<Worker, Map<string, number>>>()
   let count = 0
   return Int32Array.from(records, ({ state, worker, tag }) => {

@@ -16,7 +16,7 @@ import {
 import type { Task } from '../job/measure.js'
 import { type TensorValue, tensorValue } from '../job/tensor-value.js'
 import { savedNumber } from '../scan/saved-number.js'
-import type { GlobalStep, MomentName, ReductionName } from '../types.js'
+import type { DType, GlobalStep, MomentName, ReductionName } from '../types.js'
 import type { RecordAnswer, RecordRef, TaskAnswer } from './answers.js'
 
 /** What a question is about. */
@@ -31,6 +31,8 @@ export interface QuestionSubject {
 
 /** Something asked about a tensor. */
 export interface Question<A> {
+  /** Whether the answer is known, or why there is none. */
+  readonly isAnswered: boolean
   /** The answer; undefined until it is known, and if there is none. */
   readonly answer: A | undefined
   /** Why there is no answer; undefined before it is known, and if there is one. */
@@ -184,6 +186,9 @@ export interface ChannelSums {
 
 /** How two tensors of one shape differ. Two NaN are equal. */
 export interface TensorDifference {
+  /** Of one, and of the other. */
+  readonly dtype: DType
+  readonly otherDtype: DType
   /** Elements of each. */
   readonly count: number
   /** Of each; null where the bits are equal. */

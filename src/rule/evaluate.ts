@@ -9,9 +9,8 @@ import { turnsWhenDue } from '../catalog/turns.js'
 import { WAIT_OPTIONS, type WaitOptions, waitFor, waitingOf } from '../catalog/wait.js'
 import { RuleEvaluationConditionMet, UsageError, WaitTimeout } from '../errors.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
-import { Inquiry, type MeasureStats } from '../measure/measure.js'
+import { Inquiry, MEASURE_OPTIONS, type MeasureOptions, type MeasureStats } from '../measure/measure.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import type { Finding, Missing, Problem } from './finding.js'
 import { meantSteps } from './meant-steps.js'
@@ -20,7 +19,7 @@ import type { RequiredTensors } from './required.js'
 import { expectRule, type Rule } from './rule.js'
 import { judgements, runs } from './turns.js'
 
-export interface EvaluateOptions extends ReadOptions, Omit<WaitOptions, 'onWait'> {
+export interface EvaluateOptions extends Omit<MeasureOptions, 'signal'>, Omit<WaitOptions, 'onWait'> {
   /** The first global step to judge. Default: the first there is. */
   readonly startStep?: number | null
   /** The first that is not judged any more. Default: none. */
@@ -46,7 +45,7 @@ export interface EvaluateOptions extends ReadOptions, Omit<WaitOptions, 'onWait'
 }
 
 const EVALUATE_OPTIONS = optionsOf<EvaluateOptions>({
-  ...READ_KINDS,
+  ...MEASURE_OPTIONS,
   timeoutMs: WAIT_OPTIONS.timeoutMs,
   pollMs: WAIT_OPTIONS.pollMs,
   signal: WAIT_OPTIONS.signal,

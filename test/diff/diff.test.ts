@@ -128,10 +128,17 @@ describe('two runs', () => {
   it('of other types are compared after widening', async () => {
     const wide = { ...f32('w', [1, 2.5, -3]) }
     const narrow = { ...wide, dtype: 'bfloat16' as const }
-    expect(await compared([[wide]], [[narrow]])).toMatchObject({ divergence: null, equal: 1 })
+    expect(await compared([[wide]], [[narrow]])).toMatchObject({
+      divergence: null,
+      equal: 1,
+      dtypes: [{ dtype: 'float32', otherDtype: 'bfloat16', count: 1 }],
+    })
     const other = { ...narrow, values: [1, 2.5, -4] }
     expect(await compared([[wide]], [[other]])).toMatchObject({
-      divergence: { element: [2], difference: { maxAbsolute: 1, maxUlps: null } },
+      divergence: {
+        element: [2],
+        difference: { dtype: 'float32', otherDtype: 'bfloat16', maxAbsolute: 1, maxUlps: null },
+      },
     })
   })
 
@@ -287,7 +294,7 @@ describe('trialscan diff', () => {
     expect(table.stdout).toContain('Until step 0 all was equal.')
     const csv = await trialscan('diff', written(a), written(b), '--format', 'csv')
     expect(csv.stdout.split('\n')[1]).toMatch(
-      /^1,GLOBAL,1,w,worker_0,values,1,1,w,worker_0,1,1,2,1,0.3+,0.5,4194304,0,4194304,4194304,/,
+      /^1,GLOBAL,1,w,worker_0,values,1,1,w,worker_0,float32,float32,1,1,2,1,0.3+,0.5,4194304,0,4194304,4194304,/,
     )
   })
 

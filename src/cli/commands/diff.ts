@@ -17,7 +17,7 @@ import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber } from '../format/number.js'
-import { differenceTable, halvingText, mapText } from '../format/view/difference.js'
+import { differenceTable, dtypesText, halvingText, mapText } from '../format/view/difference.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
@@ -86,6 +86,7 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
             if (format !== 'table') writer.addMissing(missing)
             else if (missing.kind === 'missing' && lacking.length < MOST_MISSING) lacking.push(missing)
           },
+          callerWorks: true,
           signal,
           onProgress: done => progress.update(done),
         }
@@ -171,12 +172,13 @@ function nothingCompared(a: Trial, flags: DiffFlags, { suggestions }: TrialDiff)
 }
 
 /** What lines and columns of differences do not tell. */
-function* lackNotes({ missing, steps, bisection }: TrialDiff): Generator<string> {
+function* lackNotes({ missing, dtypes, steps, bisection }: TrialDiff): Generator<string> {
   if (missing > 0) {
     const rest = missing - MOST_MISSING
     const more = rest > 0 ? `; ${countText(rest)} of them are not listed` : ''
     yield `${counted(missing, 'tensor value')} ${missing === 1 ? 'was' : 'were'} not compared (kind: missing)${more}`
   }
+  for (const pair of dtypes) yield dtypesText(pair)
   const { onlyA, onlyB } = steps
   if (onlyA.length > 0) yield `only the first run has ${counted(onlyA.length, 'more step')}`
   if (onlyB.length > 0) yield `only the second run has ${counted(onlyB.length, 'more step')}`
@@ -291,7 +293,9 @@ function objectOf(found: DifferenceAt): string {
   for (const { name, of } of DIFFERENCE_COLUMNS) {
     const cell = of(found)
     const isSame =
-      (name === 'other_tensor' && cell === found.tensor) || (name === 'other_worker' && cell === found.worker)
+      (name === 'other_tensor' && cell === found.tensor) ||
+      (name === 'other_worker' && cell === found.worker) ||
+      (name === 'other_dtype' && cell === found.difference?.dtype)
     // Where it is alone of a kind, the place of an element is there as null, so that the first line always has it.
     const isLeftOut = isSame || (cell === null && (name === 'noise' || found.difference === null) && name !== 'element')
     if (isLeftOut) continue

@@ -193,6 +193,7 @@ async function judgeAll(judging: Judging): Promise<{
       ...(timeout !== undefined && { timeoutMs: timeout * 1000 }),
       ...(poll !== undefined && { pollMs: poll * 1000 }),
       ...(threads !== undefined && { threads }),
+      callerWorks: true,
       signal: AbortSignal.any([signal, stop.signal]),
       onProgress: ({ doneSteps, totalSteps }) => {
         diagnoseStep()

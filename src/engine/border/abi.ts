@@ -328,7 +328,9 @@ export enum DifferenceRow {
   sumAbsolute = 72,
   /** Index of the first pair of the block of WIDENED_ELEMENTS in which maxAbsolute is; without meaning where that is 0. */
   largestBlock = 80,
-  size = 88,
+  /** How many are not close, as far as they were counted. */
+  beyondCount = 88,
+  size = 96,
 }
 
 /** What the elements of a line are added up to (assembly/kernel/along.ts). */

@@ -59,7 +59,6 @@ export interface Core {
   ): void
   alongFinish(lines: number, accumulators: number, divisor: number): void
   differAt(a: number, b: number, length: number): number
-  countUlps(dtype: number, a: number, b: number, count: number, counts: number): void
   compare(
     dtypeA: number,
     a: number,
@@ -70,6 +69,19 @@ export interface Core {
     scaleB: number,
     row: number,
   ): void
+  differ(
+    dtypeA: number,
+    a: number,
+    dtypeB: number,
+    b: number,
+    count: number,
+    rtol: number,
+    atol: number,
+    sampled: number,
+    counts: number,
+    row: number,
+  ): void
+  placeApart(dtypeA: number, a: number, dtypeB: number, b: number, count: number, apart: number): number
   absDifference(dtypeA: number, a: number, dtypeB: number, b: number, count: number): number
   countInside(dtype: number, data: number, rows: number, columns: number, lo: number, hi: number, counts: number): void
   countBelow(counts: number, columns: number, limit: number): number

@@ -5,7 +5,15 @@ import type { MeasuredPlace, MeasureJob, Task, TaskColumns } from '../measure.js
 import { coalesce, columnsOf, LOCAL_SHAPE, type RecordColumns, requestShape } from './coalesce.js'
 import { DisjointSets } from './disjoint-sets.js'
 import { Interner } from './interner.js'
-import { aheadByteLength, JOB_BYTES, JOB_RECORDS, PART_BYTES, RECORD_LIMIT, windowByteLength } from './memory.js'
+import {
+  aheadByteLength,
+  JOB_BYTES,
+  JOB_RECORDS,
+  jobByteLength,
+  PART_BYTES,
+  RECORD_LIMIT,
+  windowByteLength,
+} from './memory.js'
 
 /** A job, and the records and tasks of the plan that belong to it, in its order. */
 export interface PlannedMeasure {
@@ -29,10 +37,10 @@ const MERGEABLE: ReadonlySet<Task['kind']> = new Set(['allclose', 'change', 'cou
 const LANE_BYTES = 64 << 10
 
 /**
- * Cuts records, and what is asked about them, into jobs that read each byte once. Where records are compared over the
- * steps, a job is a lane, or several short ones: neighbouring tensors over all steps, so that only the last values of one lane are held.
+ * Cuts records, and what is asked about them, into jobs that read each byte once. Where records are compared, a job is a
+ * lane, or several short ones: neighbouring tensors over all steps if these are compared, so that only the last values of one lane are held.
  * @param records no two at the same place
- * @param series if any are compared: for each a number that the records of its tensor share
+ * @param series if any are compared: for each the number of its series, whose records are read by one job
  */
 export function* planMeasures(
   records: readonly MeasuredPlace[],
@@ -49,15 +57,21 @@ export function* planMeasures(
     rank[record] = at
   })
   const total = byteLengths.reduce((sum, byteLength) => sum + byteLength, 0)
-  const steps = new Set(records.map(({ step }) => step)).size
+  // A record whose number is its own is a series of its own: none is compared with one of another step.
+  const isByStep = series?.every((number, record) => number === record) === true
+  const steps = isByStep ? 1 : new Set(records.map(({ step }) => step)).size
   const shape = requestShape(context.stores, context.memory)
   // Where every read is a request, there are as few lanes as possible.
   const lanesAtOnce = shape === null ? 4 * Math.max(1, context.threads) : 1
   // Batches of two steps, or runs, that are compared lie in a cache together.
   const longestLane = (shape?.batchByteLength ?? LOCAL_SHAPE.batchByteLength) / (shape === null ? 2 : 1)
   const laneBytes = Math.max(LANE_BYTES, Math.min(longestLane, total / steps / lanesAtOnce))
+  let left = total
+  const jobBytes = () => {
+    const most = jobByteLength(left, context.threads)
+    return series ? Math.max(wholeLaneBytes, Math.min(most, total / lanesAtOnce)) : most
+  }
   const wholeLaneBytes = series ? laneBytes * steps : JOB_BYTES
-  const jobBytes = series ? Math.max(wholeLaneBytes, Math.min(JOB_BYTES, total / lanesAtOnce)) : JOB_BYTES
   const tasksOf = tasksByRecord(records.length, tasks)
   /** The index of each record in its job. */
   const local = new Int32Array(records.length)
@@ -111,7 +125,7 @@ export function* planMeasures(
       for (let part = 0; part < parts; part++) yield build([group], false, part, parts)
       continue
     }
-    if (jobRecords > 0 && (jobLength + bytes > jobBytes || jobRecords + group.length > JOB_RECORDS)) {
+    if (jobRecords > 0 && (jobLength + bytes > jobBytes() || jobRecords + group.length > JOB_RECORDS)) {
       yield build(open, true)
       open = []
       jobLength = 0
@@ -125,6 +139,7 @@ export function* planMeasures(
     for (const record of group) lane.push(record)
     laneLength += bytes
     jobLength += bytes
+    left -= bytes
     jobRecords += group.length
   }
   if (jobRecords > 0) yield build(open, true)

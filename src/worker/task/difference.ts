@@ -2,21 +2,24 @@
 
 import { DifferenceRow, WIDENED_ELEMENTS } from '../../engine/border/abi.js'
 import type { Address } from '../../engine/border/memory.js'
-import { elementByteLength } from '../../engine/dtype.js'
+import { dtypeNumber, elementByteLength } from '../../engine/dtype.js'
+import type { Scales } from '../../engine/elements.js'
 import type { Engine } from '../../engine/engine.js'
 import { UlpCounts } from '../../engine/ulps.js'
 import type { DType } from '../../types.js'
 import type { Elements } from './elements.js'
 
-/** Elements that are looked at by one kernel after the other: those of both tensors stay in a cache. */
-const BLOCK_ELEMENTS = 1 << 14
 const UNEQUAL_COUNT = DifferenceRow.unequalCount / 8
+const BEYOND_COUNT = DifferenceRow.beyondCount / 8
 const LARGEST_BLOCK = DifferenceRow.largestBlock / 8
 const MAX_ABSOLUTE = DifferenceRow.maxAbsolute / 8
 const SQUARES_A = DifferenceRow.squaresA / 8
 const SQUARES_B = DifferenceRow.squaresB / 8
 /** Elements of a tensor of which distances in units of the last place are counted. */
 const ULP_ELEMENTS = 1 << 13
+const SHARES = [0.5, 0.9, 0.99]
+const NO_SHARES = [Number.NaN, Number.NaN, Number.NaN]
+const UNSCALED: Scales = { a: 1, b: 1 }
 const FLOATS: readonly DType[] = ['float64', 'float32', 'bfloat16', 'float16']
 
 /** What elements of a dtype are close within: what torch.testing.assert_close takes by default, for elements that are no floats exactly. */
@@ -39,6 +42,7 @@ const TOLERANCES: Partial<Record<DType, readonly [rtol: number, atol: number]>> 
  * - what a half, 90 % and 99 % of the distances in units of the last place are at most, of about 8,192 elements of a larger tensor (NaN: of
  *   floats of one type alone)
  * - what the elements were scaled by before they were squared
+ * - the numbers of the dtypes
  * @param tolerance rtol and atol; NaN: those of the dtypes
  */
 export function differenceOf(
@@ -48,26 +52,31 @@ export function differenceOf(
   tolerance: readonly number[],
 ): readonly number[] {
   const isSameType = a.dtype === b.dtype
+  const dtypes = [dtypeNumber(a.dtype), dtypeNumber(b.dtype)]
   const first = isSameType ? firstUnequalBits(engine, a, b) : -1
-  if (isSameType && first < 0) return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, a.count]
+  if (isSameType && first < 0) return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, ...dtypes, a.count]
   return engine.scoped(() => {
     const { elements } = engine
     const [rtol, atol] = tolerance.some(Number.isNaN) ? toleranceOf(a.dtype, b.dtype) : tolerance
-    const closeness = rtol === 0 && atol === 0 ? null : { rtol: rtol!, atol: atol!, equalNan: true }
     const hasUlps = isSameType && FLOATS.includes(a.dtype)
     // Of each block the first ones, since counting takes longer than all else.
-    const sampled = Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / BLOCK_ELEMENTS))
+    const sampled = hasUlps ? Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / WIDENED_ELEMENTS)) : 0
     const ulps = new UlpCounts(engine)
     const row = elements.reserveDifference()
-    let beyond = 0
-    for (const [x, y, count] of blocks(a, b)) {
-      elements.compare(a.dtype, x, b.dtype, y, count, { a: 1, b: 1 }, row)
-      if (closeness) beyond += elements.countNotCloseAt(a.dtype, x, b.dtype, y, count, closeness)
-      if (hasUlps) ulps.add(a.dtype, x, y, Math.min(count, sampled))
-    }
+    elements.differ(
+      a.dtype,
+      a.address,
+      b.dtype,
+      b.address,
+      a.count,
+      { rtol: rtol!, atol: atol! },
+      sampled,
+      ulps.address,
+      row,
+    )
     let slots = elements.difference(row)
-    if (closeness === null) beyond = slots[UNEQUAL_COUNT]!
-    let scales = { a: 1, b: 1 }
+    const beyond = slots[rtol === 0 && atol === 0 ? UNEQUAL_COUNT : BEYOND_COUNT]!
+    let scales = UNSCALED
     let notFinite = 0
     if (!isOrdinary(slots[SQUARES_A]!) || !isOrdinary(slots[SQUARES_B]!)) {
       const [largestA, largestB] = [largestOf(engine, a), largestOf(engine, b)]
@@ -77,39 +86,24 @@ export function differenceOf(
       elements.compare(a.dtype, a.address, b.dtype, b.address, a.count, scales, again)
       slots = elements.difference(again)
     }
+    let mostAt = -1
     const most = slots[MAX_ABSOLUTE]!
-    const mostAt = most === 0 ? -1 : placeOf(engine, a, b, slots[LARGEST_BLOCK]!, most)
-    const shares = hasUlps ? ulps.atMost([0.5, 0.9, 0.99]) : [Number.NaN, Number.NaN, Number.NaN]
-    return [0, first, beyond, mostAt, notFinite, ...shares, scales.a, scales.b, ...slots, ...a.shape]
+    if (most !== 0) {
+      const block = slots[LARGEST_BLOCK]!
+      const count = Math.min(WIDENED_ELEMENTS, a.count - block)
+      mostAt = block + elements.placeApart(a.dtype, addressOf(a, block), b.dtype, addressOf(b, block), count, most)
+    }
+    const shares = hasUlps ? ulps.atMost(SHARES) : NO_SHARES
+    const numbers = [0, first, beyond, mostAt, notFinite, shares[0]!, shares[1]!, shares[2]!, scales.a, scales.b]
+    numbers.push(...dtypes)
+    for (let slot = 0; slot < slots.length; slot++) numbers.push(slots[slot]!)
+    for (const size of a.shape) numbers.push(size)
+    return numbers
   })
-}
-
-/** A block of both at a time, which stays in the cache. */
-function* blocks(a: Elements, b: Elements): Generator<readonly [x: Address, y: Address, count: number]> {
-  for (let at = 0; at < a.count; at += BLOCK_ELEMENTS) {
-    yield [addressOf(a, at), addressOf(b, at), Math.min(BLOCK_ELEMENTS, a.count - at)]
-  }
 }
 
 function addressOf({ address, dtype }: Elements, at: number): Address {
   return (address + at * elementByteLength(dtype)) as Address
-}
-
-/** The first element of a block that is that far apart, by halving the block. */
-function placeOf(engine: Engine, a: Elements, b: Elements, block: number, apart: number): number {
-  let [from, count] = [block, Math.min(WIDENED_ELEMENTS, a.count - block)]
-  while (count > 1) {
-    const half = count >> 1
-    const largest = engine.scoped(() => {
-      const row = engine.elements.reserveDifference()
-      const one = { a: 1, b: 1 }
-      engine.elements.compare(a.dtype, addressOf(a, from), b.dtype, addressOf(b, from), half, one, row)
-      return engine.elements.difference(row)[MAX_ABSOLUTE]!
-    })
-    if (Object.is(largest, apart)) count = half
-    else [from, count] = [from + half, count - half]
-  }
-  return from
 }
 
 function firstUnequalBits(engine: Engine, a: Elements, b: Elements): number {

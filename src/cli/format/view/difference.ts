@@ -117,11 +117,12 @@ export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection'
 /** What was not compared, and what may have other names. */
 function lackBlocks(
   [a, b]: readonly [string, string],
-  { missing, steps, suggestions }: TrialDiff,
+  { missing, dtypes, steps, suggestions }: TrialDiff,
   lacking: readonly DifferenceAt[],
   paragraph: Paragraph,
 ): string[] {
   const blocks: string[] = []
+  for (const pair of dtypes) blocks.push(paragraph(`${dtypesText(pair)}.`))
   if (missing > 0) {
     const told = [...new Set(lacking.map(({ message }) => message))].map(message => {
       const alike = lacking.filter(one => one.message === message)
@@ -148,6 +149,12 @@ function lackBlocks(
     )
   }
   return blocks
+}
+
+/** Without a full stop, as a note ends. */
+export function dtypesText({ dtype, otherDtype, count }: TrialDiff['dtypes'][number]): string {
+  const were = count === 1 ? 'is' : 'are'
+  return `${counted(count, 'tensor value')} ${were} ${dtype} on one side and ${otherDtype} on the other, and compared as float64`
 }
 
 /** As a map says it. */

@@ -132,7 +132,6 @@ interface Collection {
   readonly tensorNames: Set<string>
   readonly saveConfigs: SaveConfigs
   readonly saved: Saved
-  readonly saveHistogram: boolean
   isIncluded: boolean
 }
 
@@ -155,7 +154,7 @@ export interface Moment {
 export class SavedCollections {
   readonly #collections = new Map<string, Collection>()
   readonly #saveConfigs: SaveConfigs
-  readonly #saved: Saved
+  readonly #reductionConfig: ReductionConfigOptions
   /** By the name of a tensor. */
   readonly #ofTensor = new Map<string, readonly Collection[]>()
 
@@ -163,7 +162,7 @@ export class SavedCollections {
   constructor({ framework = 'pytorch', ...options }: CollectionsOptions) {
     const { collections = {}, includeCollections = [], includeRegex = [], saveAll = false } = options
     this.#saveConfigs = saveConfigsOf(options.saveConfig)
-    this.#saved = savedOf(options.reductionConfig)
+    this.#reductionConfig = options.reductionConfig ?? {}
     const predefined: Readonly<Record<string, readonly string[]>> = {
       all: saveAll ? ['.*'] : [],
       default: includeRegex,
@@ -241,17 +240,17 @@ export class SavedCollections {
   }
 
   #add(name: string, given: CollectionOptions, own: readonly string[] = [], isIncluded = false): Collection {
-    const { includeRegex = [], tensorNames = [], saveConfig, reductionConfig, saveHistogram = true } = given
+    const { includeRegex = [], tensorNames = [], saveConfig, saveHistogram = true } = given
+    const { reductionConfig = this.#reductionConfig } = given
     const isScalar = SCALARS.has(name)
-    const ofTensors = reductionConfig === undefined ? this.#saved : savedOf(reductionConfig)
+    const histogramsOf = saveHistogram && !isScalar ? name : null
     const collection: Collection = {
       name,
       includeRegex,
       patterns: includeRegex.map(source => (own.includes(source) ? compileOwnPattern(source) : compilePattern(source))),
       tensorNames: new Set(tensorNames),
       saveConfigs: saveConfig === undefined ? this.#saveConfigs : saveConfigsOf(saveConfig, this.#saveConfigs),
-      saved: isScalar ? savedOf({}, OF_SAGEMAKER.has(name)) : ofTensors,
-      saveHistogram: saveHistogram && !isScalar,
+      saved: savedOf(isScalar ? {} : reductionConfig, { isMetric: OF_SAGEMAKER.has(name), isScalar, histogramsOf }),
       isIncluded,
     }
     this.#collections.set(name, collection)
@@ -268,7 +267,7 @@ export class SavedCollections {
         tensor_names: [...one.tensorNames].sort(),
         reduction_config: reductionConfigJson(one.saved),
         save_config: saveConfigJson(one.saveConfigs),
-        save_histogram: one.saveHistogram,
+        save_histogram: one.saved.histogramsOf !== null,
       },
     ])
     return pythonJson({ collections: Object.fromEntries(entries), _meta: { num_workers: numWorkers } })

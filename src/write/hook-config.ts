@@ -3,8 +3,8 @@
  * it means there (smdebug's `json_config.py`); wrong ones are told, where smdebug takes what it can.
  */
 
-import { basename, dirname, resolve } from 'node:path'
-import type { FormatError } from '../errors.js'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type FormatError, StoreError } from '../errors.js'
 import {
   expectObject,
   inside,
@@ -19,7 +19,7 @@ import { openStore } from '../store/open.js'
 import { MODES, type Mode } from '../types.js'
 import type { CollectionOptions } from './collections.js'
 import { WRITER_OPTIONS, type WriterOptions } from './options.js'
-import { hookConfigPath } from './sagemaker.js'
+import { hookConfigPath, isSageMakerJob, tensorBoardConfigPath } from './sagemaker.js'
 import { type ReductionConfigOptions, reductionNamed, type SaveConfigOptions, type SaveSteps } from './save-config.js'
 import { createWriter, type TrialWriter } from './writer.js'
 
@@ -48,12 +48,32 @@ export async function createWriterFromJson(
   options?: WriterOptions,
 ): Promise<TrialWriter> {
   checkOptions('createWriterFromJson', WRITER_OPTIONS, options)
-  const store = openStore({ kind: 'local', root: dirname(resolve(configPath)) })
+  const [text, url] = await textOf(configPath)
+  const { path, options: configured } = parseHookConfig(text, url)
+  const { tensorboard, ...others } = configured
+  const directory = isSageMakerJob() ? await tensorBoardDirectoryOfJob() : tensorboard
+  return createWriter(path, { ...others, ...(directory !== undefined && { tensorboard: directory }), ...options })
+}
+
+/** What a job of SageMaker is told apart: where its TensorBoard files go, if they are wanted. */
+async function tensorBoardDirectoryOfJob(): Promise<string | undefined> {
+  const path = tensorBoardConfigPath()
   try {
-    const file = basename(configPath)
+    const [text, url] = await textOf(path)
+    return textIn(parseJsonObject(text, url, CODE), 'LocalPath', { url, code: CODE, at: '' }) ?? undefined
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'NotFound') return undefined
+    throw error
+  }
+}
+
+/** A file's text, and its URL. */
+async function textOf(path: string): Promise<readonly [string, string]> {
+  const store = openStore({ kind: 'local', root: dirname(resolve(path)) })
+  try {
+    const file = basename(path)
     const bytes = await store.read(file, { maxByteLength: MAX_CONFIG_BYTES, isText: true })
-    const config = parseHookConfig(new TextDecoder().decode(bytes), store.url(file))
-    return await createWriter(config.path, { ...config.options, ...options })
+    return [new TextDecoder().decode(bytes), store.url(file)]
   } finally {
     await store.close()
   }
@@ -89,13 +109,15 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
     }
   }
   const saveAll = params.flag('save_all', 'saveAll')
+  const path = textIn(json, 'LocalPath', place) ?? TENSORS_PATH
   return {
-    path: textIn(json, 'LocalPath', place) ?? TENSORS_PATH,
+    path,
     s3OutputPath: textIn(json, 'S3OutputPath', place),
     options: {
       ...params.includeRegex(),
       ...saveAll,
       ...params.includeWorkers(),
+      ...params.tensorboard(path),
       saveConfig: params.saveConfig(),
       ...params.reductionConfig(),
       ...(list.length > 0 && { collections, includeCollections: Object.keys(collections) }),
@@ -151,6 +173,15 @@ class Parameters {
     if (value === undefined || value === null) return {}
     if (value !== 'one' && value !== 'all') throw fault(inside(this.#place, 'include_workers'), 'one or all', value)
     return { includeWorkers: value }
+  }
+
+  /** @param path where the trial goes */
+  tensorboard(path: string): Pick<WriterOptions, 'tensorboard'> {
+    const { isExported = false } = this.flag('export_tensorboard', 'isExported')
+    const directory = textIn(this.#given, 'tensorboard_dir', this.#place)
+    // A directory says enough.
+    if (directory !== null) return { tensorboard: directory }
+    return isExported ? { tensorboard: join(path, 'tensorboard') } : {}
   }
 
   reductionConfig(): { readonly reductionConfig?: ReductionConfigOptions } {

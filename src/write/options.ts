@@ -30,6 +30,11 @@ export interface WriterOptions extends CollectionsOptions {
   readonly queueByteLength?: number
   /** The number of the first step. Default: 0. */
   readonly startStep?: number
+  /**
+   * A log directory of TensorBoard's, on disk, that gets a run for each mode: numbers of `losses`, `metrics` and such collections,
+   * and histograms of all other tensors that are saved. Default: none.
+   */
+  readonly tensorboard?: string
   /** How to reach S3. */
   readonly s3?: S3Options
 }
@@ -92,6 +97,7 @@ export const WRITER_KINDS: Kinds<WriterOptions> = {
   whenFailing: kinds.oneOf(['throw', 'stop'] as const),
   queueByteLength: kinds.wholeNumber(0, undefined, 'a number of bytes'),
   startStep: kinds.step,
+  tensorboard: kinds.text,
   s3: S3_OPTIONS,
 }
 export const WRITER_OPTIONS = optionsOf<WriterOptions>(WRITER_KINDS)
@@ -101,6 +107,11 @@ export const SAVE_OPTIONS = optionsOf<SaveOptions>({
   dtype: kinds.text as never,
   collection: COLLECTION_NAMES,
   originalName: kinds.text,
+})
+
+export const HISTOGRAM_OPTIONS = optionsOf<ElementOptions>({
+  shape: kinds.listOf('sizes', kinds.wholeNumber(0)),
+  dtype: kinds.text as never,
 })
 
 export const SHOULD_SAVE_OPTIONS = optionsOf<ShouldSaveOptions>({

@@ -19,6 +19,16 @@ export function hookConfigPath(): string {
   return env.SMDEBUG_CONFIG_FILE_PATH || '/opt/ml/input/config/debughookconfig.json'
 }
 
+/** Where the configuration of TensorBoard's files is, in a job. */
+export function tensorBoardConfigPath(): string {
+  return env.TENSORBOARD_CONFIG_FILE_PATH || '/opt/ml/input/config/tensorboardoutputconfig.json'
+}
+
+/** Each has it. */
+export function isSageMakerJob(): boolean {
+  return env.TRAINING_JOB_NAME !== undefined
+}
+
 export class SageMakerMetrics {
   readonly #path: string
   #lines: string[] = []

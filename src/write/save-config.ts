@@ -81,11 +81,15 @@ export interface Saved extends ReductionConfig {
   readonly names: readonly ReductionName[]
   /** Whether its mean is a metric of the training job. */
   readonly isMetric: boolean
+  /** Whether TensorBoard is to have it as a number. */
+  readonly isScalar: boolean
+  /** The collection by whose name TensorBoard is to have histograms; null: it is to have none. */
+  readonly histogramsOf: string | null
 }
 
 export function savedOf(
-  { reductions = [], saveRawTensor, saveShape = false }: ReductionConfigOptions = {},
-  isMetric = false,
+  { reductions = [], saveRawTensor, saveShape = false }: ReductionConfigOptions,
+  of: Pick<Saved, 'isMetric' | 'isScalar' | 'histogramsOf'>,
 ): Saved {
   const names = reductions.map(name => reductionNamed(name)!)
   return {
@@ -93,7 +97,7 @@ export function savedOf(
     saveShape,
     reductions: names.map(name => (/l[12]$/.test(name) ? `${name}_norm` : name)),
     names,
-    isMetric,
+    ...of,
   }
 }
 

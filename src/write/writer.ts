@@ -5,9 +5,11 @@ import { collectionsFilePath } from '../format/paths.js'
 import { checkOptions, shown } from '../options.js'
 import { Destination } from '../store/destination.js'
 import type { Mode, Worker } from '../types.js'
+import { BesideTrial } from './beside.js'
 import { COLLECTION, type Moment, SavedCollections, SCALAR_PREFIX } from './collections.js'
 import { EndedSteps } from './ended-steps.js'
 import {
+  HISTOGRAM_OPTIONS,
   isName,
   partOf,
   RECORD_OPTIONS,
@@ -23,10 +25,10 @@ import {
   WRITER_OPTIONS,
   type WriterOptions,
 } from './options.js'
-import { checkMetricTime, SageMakerMetrics } from './sagemaker.js'
+import { checkMetricTime } from './sagemaker.js'
 import type { Saved } from './save-config.js'
 import { StepFiles } from './step-files.js'
-import { type SavableValue, type TakenValue, takenValue } from './values.js'
+import { type ElementOptions, type SavableValue, type TakenValue, takenValue } from './values.js'
 
 const DEFAULT_QUEUE_BYTES = 64 << 20
 const NOTHING_TO_DO = Promise.resolve()
@@ -43,6 +45,7 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
     checkOptions(`createWriter, collection ${name}`, COLLECTION, given)
   }
   const collections = new SavedCollections(asked)
+  const beside = new BesideTrial(asked)
   const destination = Destination.at(path, asked.s3)
   const { worker, numWorkers, isSaved } = partOf(asked)
   // Of two writers of one worker, one makes this file.
@@ -51,7 +54,7 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
     const message = `${path}: expected no part of ${worker} yet, got one: write to another place, or as another worker`
     throw new UsageError(message, { path, worker })
   }
-  return new TrialWriter(path, destination, collections, asked)
+  return new TrialWriter(path, destination, beside, collections, asked)
 }
 
 /** Writes a trial step by step. `createWriter` makes it. */
@@ -65,7 +68,7 @@ export class TrialWriter {
   readonly #seen = new Set<number>()
   readonly #modeSteps = new Map<Mode, number>()
   readonly #dropped: number[] = []
-  readonly #metrics = SageMakerMetrics.ofJob()
+  readonly #beside: BesideTrial
   readonly #ended: EndedSteps
   #mode: Mode = 'GLOBAL'
   #step: number
@@ -81,12 +84,19 @@ export class TrialWriter {
   #isClosed = false
 
   /** @internal */
-  constructor(path: string, destination: Destination, collections: SavedCollections, options: WriterOptions) {
+  constructor(
+    path: string,
+    destination: Destination,
+    beside: BesideTrial,
+    collections: SavedCollections,
+    options: WriterOptions,
+  ) {
     this.worker = options.worker ?? 'worker_0'
     this.path = path
     this.#destination = destination
     this.#collections = collections
     this.#options = options
+    this.#beside = beside
     this.#ended = new EndedSteps(destination, collections, options)
     this.#step = (options.startStep ?? 0) - 1
   }
@@ -199,13 +209,27 @@ export class TrialWriter {
     const tag = `${SCALAR_PREFIX}${name}`
     this.#expectNew(tag)
     this.#names.add(tag)
-    // It does not go where the trial goes.
-    if (sagemakerMetric) this.#metrics?.add(tag, value, wallTime, this.#at)
+    this.#beside.addScalar(tag, value, wallTime, { step: this.#step, ...this.#at }, sagemakerMetric)
     const files = this.#files
     if (files === null || this.failure !== null) return Promise.resolve()
     if (sagemakerMetric) this.#hasNews = this.#collections.noteMetric(tag) || this.#hasNews
     const bytes = new Uint8Array(Float64Array.of(value).buffer)
     return this.#guarded(files.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } }))
+  }
+
+  /**
+   * Gives TensorBoard a histogram at the step under way, whichever steps are saved. Without `tensorboard` it does nothing.
+   * @returns once the value may change
+   * @throws UsageError
+   */
+  async saveHistogram(name: string, value: SavableValue, options?: ElementOptions): Promise<void> {
+    const asked = checkOptions('writer.saveHistogram', HISTOGRAM_OPTIONS, options)
+    this.#expectStep('writer.saveHistogram')
+    if (!isName(name)) throw wrongName(name)
+    if (this.#options.tensorboard === undefined) return
+    const at = { step: this.#step, ...this.#at }
+    const taken = takenValue('writer.saveHistogram', value, asked)
+    await this.#guarded(Promise.resolve(taken).then(taken => this.#beside.addHistogram(name, taken, at)))
   }
 
   /**
@@ -284,7 +308,7 @@ export class TrialWriter {
   /** Ends the step under way. What is left of it is written while the training goes on. */
   async #finish(): Promise<void> {
     await this.#saving
-    await this.#metrics?.flush().catch(error => this.#ended.fail(error))
+    await this.#beside.flush().catch(error => this.#ended.fail(error))
     this.#ended.expectNoFailure()
     const files = this.#files
     this.#files = null
@@ -301,7 +325,7 @@ export class TrialWriter {
     saved: readonly Saved[],
   ): Promise<void> {
     const write = (taken: TakenValue): Promise<unknown> | null => {
-      if (saved.some(({ isMetric }) => isMetric)) this.#metrics?.addMean(name, taken, files.at)
+      this.#beside.addTensor(name, taken, saved, files.at)
       return files.addTensor(name, originalName, taken, saved)
     }
     const taken = takenValue('writer.save', value, options)
@@ -330,7 +354,7 @@ export class TrialWriter {
   }
 
   #expectNew(name: string): void {
-    if (!isName(name)) throw new UsageError(`expected the name of a tensor, got ${shown(name)}`, { name })
+    if (!isName(name)) throw wrongName(name)
     if (this.#names.has(name)) {
       throw new UsageError(`${name}: expected one value a step, got another at step ${this.#step}`, { tensor: name })
     }
@@ -340,6 +364,10 @@ export class TrialWriter {
     if (!this.#seen.has(step)) return
     throw new UsageError(`${call}: expected a step that was not written, got ${step}`, { step })
   }
+}
+
+function wrongName(name: unknown): UsageError {
+  return new UsageError(`expected the name of a tensor, got ${shown(name)}`, { name })
 }
 
 function listOf(names: string | readonly string[] | undefined): readonly string[] {

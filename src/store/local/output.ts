@@ -291,10 +291,10 @@ async function syncFile(path: string): Promise<void> {
 }
 
 /** Adds to the end of a file, which may not be there yet; nor its directory. @throws StoreError */
-export async function appendToFile(path: string, text: string): Promise<void> {
+export async function appendToFile(path: string, content: string | Uint8Array): Promise<void> {
   await written(path, async () => {
     await mkdir(dirname(path), { recursive: true })
-    await appendFile(path, text)
+    await appendFile(path, content)
   })
 }
 

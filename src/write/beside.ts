@@ -1,0 +1,59 @@
+/** What is written beside a trial: metrics of a SageMaker job, and runs of TensorBoard. */
+
+import { UsageError } from '../errors.js'
+import { storeSpec } from '../store/open.js'
+import type { WriterOptions } from './options.js'
+import { partOf } from './options.js'
+import { SageMakerMetrics } from './sagemaker.js'
+import type { Saved } from './save-config.js'
+import type { StepOfTraining } from './step-files.js'
+import { LiveRuns } from './tensorboard/live.js'
+import type { TakenValue } from './values.js'
+
+export class BesideTrial {
+  readonly #metrics = SageMakerMetrics.ofJob()
+  readonly #runs: LiveRuns | null
+
+  /** @throws UsageError for runs that are not to be on the disk */
+  constructor(options: WriterOptions) {
+    const { worker, numWorkers, isSaved } = partOf(options)
+    const { tensorboard } = options
+    const directory = tensorboard === undefined ? null : localDirectory(tensorboard)
+    this.#runs = directory !== null && isSaved ? new LiveRuns(directory, numWorkers > 1 ? worker : null) : null
+  }
+
+  /** Takes a tensor that is saved. */
+  addTensor(name: string, taken: TakenValue, saved: readonly Saved[], at: StepOfTraining): void {
+    if (saved.some(({ isMetric }) => isMetric)) this.#metrics?.addMean(name, taken, at)
+    if (this.#runs === null) return
+    const place = { wallTime: Date.now() / 1000, step: at.step, tag: name }
+    if (saved.some(({ isScalar }) => isScalar)) this.#runs.addElement(at.mode, place, taken)
+    const collection = saved.find(({ histogramsOf }) => histogramsOf !== null)?.histogramsOf
+    if (collection) this.#runs.addHistogram(at.mode, { ...place, tag: `${collection}/${name}` }, taken)
+  }
+
+  /** Takes a number. @param isMetric whether it is one of the job */
+  addScalar(tag: string, value: number, wallTime: number, at: StepOfTraining, isMetric: boolean): void {
+    if (isMetric) this.#metrics?.add(tag, value, wallTime, at)
+    this.#runs?.addScalar(at.mode, { wallTime, step: at.step, tag }, value)
+  }
+
+  addHistogram(tag: string, taken: TakenValue, at: StepOfTraining): void {
+    this.#runs?.addHistogram(at.mode, { wallTime: Date.now() / 1000, step: at.step, tag }, taken)
+  }
+
+  /** Writes what was taken. @throws StoreError */
+  async flush(): Promise<void> {
+    await this.#metrics?.flush()
+    await this.#runs?.flush()
+  }
+}
+
+function localDirectory(place: string): string {
+  const spec = storeSpec(place)
+  if (spec.kind === 'local') return spec.root
+  // An object can't grow.
+  throw new UsageError(`createWriter: expected tensorboard to be a directory on disk, got ${place}`, {
+    tensorboard: place,
+  })
+}

@@ -272,7 +272,7 @@ export class Scan implements AsyncIterable<ScanRow> {
         yield [resultOfParts(job, parts, this.#request.url)]
         parts = []
       } else if (reply === null) yield await this.#halved(places, error, runner)
-      else if (as.columns && places.every(({ row }) => row !== undefined))
+      else if (as.columns && places.every(({ row }) => row))
         yield [{ reply: reply as ScanReply, rows: count }]
       else yield resultsOf(reply as ScanReply, count)
     }

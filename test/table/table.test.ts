@@ -20,11 +20,16 @@ import { TrialWriter } from '../../fixtures/event-writer.js'
 import { uniform } from '../../fixtures/random.js'
 import { askDuckDB, HAS_DUCKDB } from '../support/duckdb.js'
 import { ROOT } from '../support/golden.js'
+import { writeSample } from '../support/sample.js'
 import { type Cell, cellsOf, normal } from './expected.js'
 
 const TRIALS = join(ROOT, 'fixtures/trials')
 const directory = mkdtempSync(join(tmpdir(), 'trialscan-table-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** Of which reductions were saved, too, of some tensors nothing else. */
+const SAMPLE = join(directory, 'sample')
+writeSample(SAMPLE)
 
 const STATISTICS: readonly StatisticName[] = [
   'mean',
@@ -58,7 +63,7 @@ function arrayBufferOf(bytes: Uint8Array): ArrayBuffer {
   return Uint8Array.from(bytes).buffer
 }
 
-describe.each(readdirSync(TRIALS))('of %s', name => {
+describe.each([...readdirSync(TRIALS), SAMPLE])('of %s', name => {
   describe.each([
     ['all', {}],
     ['statistics', { reductions: STATISTICS }],

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { columnsOf, type RecordPlace } from '#dist/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/job/plan/memory.js'
-import { type PlannedJob, planJobs, type ScanJob } from '#dist/job/scan.js'
+import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/job/scan.js'
 
 const KIB = 1 << 10
 const MIB = 1 << 20
@@ -142,9 +142,17 @@ describe('jobs', () => {
     const jobs = [
       ...planJobs([null, a!, null, null, b!, c!], { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 }),
     ]
-    expect(jobs.map(({ first, count, places }) => [first, count, places])).toEqual([
-      [0, 1, [a]],
-      [1, 2, [b, c]],
+    const placed = { tornasole: false, row: null }
+    expect(jobs.map(plan => [plan.first, plan.count, placesOf(plan)])).toEqual([
+      [0, 1, [{ ...a, ...placed }]],
+      [
+        1,
+        2,
+        [
+          { ...b, ...placed },
+          { ...c, ...placed },
+        ],
+      ],
     ])
   })
 

@@ -133,6 +133,7 @@ it('gives Trial, Tensor and Scan these members', async () => {
   }).toMatchInlineSnapshot(`
     {
       "scan": [
+        "columns",
         "constructor",
         "firstError",
         "lines",

@@ -1,5 +1,5 @@
 /** What the rows of a scan cost: CPU time, of all threads together. */
-import { createTrial } from '#dist/index.js'
+import { createTrial, type Scan } from '#dist/index.js'
 import { REDUCTIONS } from '#dist/types.js'
 import { type Case, type Contender, type Definition, expectClose, type Options, selfTimed } from '../definition.js'
 import { NAME } from '../engines/ours.js'
@@ -14,28 +14,52 @@ export const rows: Definition = {
       size: many.title,
       unit: 'µs',
       rounds: 9,
-      contenders: [1, 2, 0].map(threads => asObjects(many, threads)),
+      contenders: [1, 2, 0].flatMap(threads => [asObjects(many, threads), asColumns(many, threads)]),
     }
   },
 }
 
-function asObjects(made: Trial, threads: number): Contender {
-  const turn = async () => {
-    const trial = await createTrial(made.dir, { threads })
-    const numbers = new Float64Array(made.tensorCount * REDUCTIONS.length)
+/** Reads a trial's numbers into an array, a row after the other. */
+type Reader = (scan: Scan, numbers: Float64Array) => Promise<void>
+
+const asObjects = (made: Trial, threads: number): Contender =>
+  contenderOf('objects', made, threads, async (scan, numbers) => {
     let at = 0
-    const before = process.cpuUsage()
-    for await (const { reductions, error } of trial.scan({ threads, reductions: 'all' })) {
+    for await (const { reductions, error } of scan) {
       if (error) throw error
       for (const name of REDUCTIONS) numbers[at++] = reductions[name] as number
     }
+  })
+
+const asColumns = (made: Trial, threads: number): Contender =>
+  contenderOf('columns', made, threads, async (scan, numbers) => {
+    let first = 0
+    for await (const { length, reductions, failed } of scan.columns()) {
+      if (failed.length > 0) throw new Error(`expected no failed rows, got ${failed.length}`)
+      for (const [k, name] of REDUCTIONS.entries()) numbers.set(reductions[name]!, k * made.tensorCount + first)
+      first += length
+    }
+  })
+
+function contenderOf(form: 'objects' | 'columns', made: Trial, threads: number, read: Reader): Contender {
+  const turn = async () => {
+    const trial = await createTrial(made.dir, { threads })
+    const numbers = new Float64Array(made.tensorCount * REDUCTIONS.length)
+    const before = process.cpuUsage()
+    await read(trial.scan({ threads, reductions: 'all' }), numbers)
     const { user, system } = process.cpuUsage(before)
     await trial.close()
-    return { median: (user + system) / made.tensorCount, answer: numbers.subarray(0, at) }
+    const answer = form === 'objects' ? numbers : byRow(numbers, made.tensorCount)
+    return { median: (user + system) / made.tensorCount, answer }
   }
   return selfTimed(
-    `${NAME}, objects, threads ${threads}`,
+    `${NAME}, ${form}, threads ${threads}`,
     turn,
     expectClose(expectedOf(made), i => `number ${i}`),
   )
+}
+
+/** Columns, one after the other, as rows. */
+function byRow(columns: Float64Array, rows: number): Float64Array {
+  return columns.map((_, i) => columns[(i % REDUCTIONS.length) * rows + Math.floor(i / REDUCTIONS.length)]!)
 }

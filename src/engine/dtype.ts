@@ -3,6 +3,9 @@
 import type { DType } from '../types.js'
 import { DTypeNumber, ElementByteLength } from './border/abi.js'
 
+/** Those that we know. */
+export const DTYPES = Object.keys(DTypeNumber).filter((name): name is DType => Number.isNaN(Number(name)))
+
 /** The dtype with a TensorFlow number; undefined if we do not know it. */
 export function dtypeOf(number: number): DType | undefined {
   return DTypeNumber[number] as DType | undefined

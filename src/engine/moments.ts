@@ -53,17 +53,24 @@ export function undefinedReduction(name: StatisticName | 'percentile', dtype: DT
  */
 export class Moments {
   readonly dtype: DType
+  readonly #rows: Float64Array
+  /** Where in the rows its own begins: a view of it would take longer to make than all else. */
+  readonly #from: number
+  readonly #isFinite: boolean
+
+  constructor(dtype: DType, rows: Float64Array, from = 0) {
+    this.dtype = dtype
+    this.#rows = rows
+    this.#from = from
+    this.#isFinite = !this.#isComplex && isFiniteRow(rows, from)
+  }
+
   /**
    * The row itself, a view of the rows of its job. A copy can be kept, or sent to another machine, where `momentsOf`
    * makes it moments again.
    */
-  readonly row: Float64Array
-  readonly #isFinite: boolean
-
-  constructor(dtype: DType, row: Float64Array) {
-    this.dtype = dtype
-    this.row = row
-    this.#isFinite = !this.#isComplex && isFiniteRow(row, 0)
+  get row(): Float64Array {
+    return this.#rows.subarray(this.#from, this.#from + ROW_LENGTH)
   }
 
   /** Number of elements. */
@@ -96,7 +103,7 @@ export class Moments {
 
   /** A slot as the core wrote it; NaN if the row does not know it. */
   slot(name: MomentSlot): number {
-    return this.row[MOMENT_INDEX[name]]!
+    return this.#rows[this.#from + MOMENT_INDEX[name]]!
   }
 
   /** The extremes of int64 and uint64 tensors to the last digit. Undefined for other dtypes, and if there are no elements. */
@@ -119,7 +126,7 @@ export class Moments {
   reduction(name: MomentName): ReductionValue {
     const { base, absolute, slot, form } = PART_BY_NAME[name]
     if (!this.knows(name)) throw unknownReduction(name)
-    if (this.#isFinite) return finiteNumber(this.row, slot, form)
+    if (this.#isFinite) return finiteNumber(this.#rows, this.#from, slot, form)
     if (!isDefined(name, this.dtype)) throw undefinedReduction(name, this.dtype)
     if (name === 'inf_count') return this.infinityCount
     if (base === 'count') return this.slot(slot)
@@ -199,7 +206,8 @@ export class Moments {
   }
 
   #bits(slot: MomentSlot, signed: boolean): bigint {
-    const view = new DataView(this.row.buffer, this.row.byteOffset + MOMENT_INDEX[slot] * 8, 8)
+    const { buffer, byteOffset } = this.#rows
+    const view = new DataView(buffer, byteOffset + (this.#from + MOMENT_INDEX[slot]) * 8, 8)
     return signed ? view.getBigInt64(0, true) : view.getBigUint64(0, true)
   }
 }
@@ -219,21 +227,21 @@ export function isFiniteRow(rows: Float64Array, from: number): boolean {
 }
 
 /** The common case, without NaN, infinities or scaling. The core does the same (assembly/lines.ts). */
-function finiteNumber(row: Float64Array, slot: MomentSlot, form: NumberForm): number {
-  const value = row[MOMENT_INDEX[slot]]!
+function finiteNumber(rows: Float64Array, from: number, slot: MomentSlot, form: NumberForm): number {
+  const value = rows[from + MOMENT_INDEX[slot]]!
   switch (form) {
     case NumberForm.slot:
       return value
     case NumberForm.root:
       return Math.sqrt(value)
     case NumberForm.perCount:
-      return Math.max(0, value) / row[MOMENT_INDEX.count]!
+      return Math.max(0, value) / rows[from + MOMENT_INDEX.count]!
     case NumberForm.rootPerCount:
-      return Math.sqrt(finiteNumber(row, slot, NumberForm.perCount))
+      return Math.sqrt(finiteNumber(rows, from, slot, NumberForm.perCount))
     case NumberForm.product:
-      return scale(value, row[MOMENT_INDEX.prodExponent]!)
+      return scale(value, rows[from + MOMENT_INDEX.prodExponent]!)
     case NumberForm.absProduct:
-      return Math.abs(finiteNumber(row, slot, NumberForm.product))
+      return Math.abs(finiteNumber(rows, from, slot, NumberForm.product))
   }
 }
 

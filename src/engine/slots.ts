@@ -94,9 +94,12 @@ export class SlotReader {
   readonly #memory: CoreMemory
   readonly #words: Uint32Array
   readonly #doubles: Float64Array
+  /** Where dimensions are. */
+  readonly #everything: Float64Array
 
   constructor(memory: CoreMemory, { slots }: Batch, count: number) {
     this.#memory = memory
+    this.#everything = memory.everything
     this.#words = memory.words(slots, count * SLOT_WORDS)
     this.#doubles = memory.doubles(slots, count * SLOT_DOUBLES)
   }
@@ -189,13 +192,20 @@ export class SlotReader {
   }
 
   shape(i: number): number[] {
-    const rank = this.#word(i, RecordSlot.rank)
+    const rank = this.rank(i)
     const shape: number[] = []
-    if (rank === 0) return shape
-    const dims = this.#memory.doubles(this.#word(i, RecordSlot.dims) as Address, rank)
     // Spreading a typed array takes ten times as long: 3 % of a scan of small tensors.
-    for (let axis = 0; axis < rank; axis++) shape.push(dims[axis]!)
+    for (let axis = 0; axis < rank; axis++) shape.push(this.dimension(i, axis))
     return shape
+  }
+
+  rank(i: number): number {
+    return this.#word(i, RecordSlot.rank)
+  }
+
+  /** A number of the shape. */
+  dimension(i: number, axis: number): number {
+    return this.#everything[this.#word(i, RecordSlot.dims) / 8 + axis]!
   }
 
   found(i: number): RecordContents {

@@ -50,14 +50,47 @@ export interface Descriptions {
   readonly dims: Float64Array
 }
 
-/** The shape of each described record. */
-export function shapesOf({ ranks, dims }: Descriptions): number[][] {
+/** Shapes of records: each is there once. */
+export interface ShapeColumn {
+  readonly lists: readonly (readonly number[])[]
+  /** For each record the index of its shape. */
+  readonly codes: Int32Array<ArrayBuffer>
+}
+
+/** The shape of each described record; that of one that failed is empty. @param tags of the records: those of a tag mostly share a shape */
+export function shapeColumn({ ranks, dims }: Descriptions, tags?: Int32Array): ShapeColumn {
+  const lists: number[][] = []
+  const codes = new Int32Array(ranks.length)
+  const codesByText = new Map<string, number>()
+  const lastOfTag: number[] = []
   let at = 0
-  return Array.from(ranks, rank => {
-    const shape = Array.from(dims.subarray(at, at + rank))
+  for (let record = 0; record < ranks.length; record++) {
+    const rank = ranks[record]!
+    const tag = tags === undefined ? 0 : tags[record]!
+    let code = lastOfTag[tag]
+    if (code === undefined || !isShape(lists[code]!, dims, at, rank)) {
+      const shape = Array.from(dims.subarray(at, at + rank))
+      const text = shape.join()
+      code = codesByText.get(text) ?? lists.push(shape) - 1
+      codesByText.set(text, code)
+      lastOfTag[tag] = code
+    }
+    codes[record] = code
     at += rank
-    return shape
-  })
+  }
+  return { lists, codes }
+}
+
+function isShape(shape: readonly number[], dims: Float64Array, at: number, rank: number): boolean {
+  if (shape.length !== rank) return false
+  for (let axis = 0; axis < rank; axis++) if (shape[axis] !== dims[at + axis]) return false
+  return true
+}
+
+/** The shape of each described record. */
+export function shapesOf(described: Descriptions): readonly (readonly number[])[] {
+  const { lists, codes } = shapeColumn(described)
+  return Array.from(codes, code => lists[code]!)
 }
 
 /** What a TensorBoard histogram says, instead of moments. */

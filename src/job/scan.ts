@@ -5,14 +5,16 @@ import type { StoreSpec } from '../store/store.js'
 import { MODES, type MomentName, type StatisticName } from '../types.js'
 import {
   coalesce,
-  columnsOf,
   inFileOrder,
+  type ListedRecords,
+  listOf,
   type ReadBatch,
   type RecordJob,
+  RecordList,
   type RecordPlace,
+  type RowColumns,
   requestShape,
 } from './plan/coalesce.js'
-import { Interner } from './plan/interner.js'
 import {
   aheadByteLength,
   JOB_RECORDS,
@@ -34,7 +36,7 @@ export interface ScanJob extends RecordJob {
   readonly aheadByteLength: number
   /** How to write rows; null if numbers are wanted. */
   readonly lines: LinesJob | null
-  /** The columns to make of rows, in place of their moments; null if these are wanted. */
+  /** The columns to make of rows; null if moments alone are wanted. */
   readonly columns: ColumnsRequest | null
   /** Whether to report where the time goes. This takes a second walk over the records. */
   readonly timed: boolean
@@ -59,24 +61,15 @@ export interface LinesRequest {
   readonly strict: boolean
 }
 
-/** What to make of rows for a table. */
+/** The columns to make of rows. */
 export interface ColumnsRequest {
   readonly names: readonly MomentName[]
-  /** Whether reductions are wanted as Parquet's pages hold them. */
+  /** Whether they are wanted as Parquet's pages hold them, where every row has all of the numbers. Then there are no moments. */
   readonly packed: boolean
 }
 
-/** What a row says besides what its record holds; each column has one entry per record. */
-export interface LinesJob extends LinesRequest {
-  /** Whether the end of each line has to be known, since some records have no row of their own. */
-  readonly apart: boolean
-  readonly workers: readonly string[]
-  /** Index into the workers; -1 if the record has no row of its own. */
-  readonly worker: Int32Array
-  /** Index into MODES. */
-  readonly mode: Uint8Array
-  readonly modeStep: Float64Array
-}
+/** What a row says besides what its record holds. */
+export interface LinesJob extends LinesRequest, RowColumns {}
 
 /** Reduce one part, or several neighbouring ones, of a record too large to be read at once. */
 export interface PartJob extends RecordJob {
@@ -106,7 +99,7 @@ export interface PlanContext {
   readonly lines?: LinesRequest | undefined
   /** How much is to be read by all jobs, and by how many threads. Default: not known, so that jobs are short. */
   readonly work?: { readonly byteLength: number; readonly threads: number } | undefined
-  /** What threads make of rows for a table. Default: nothing. */
+  /** The columns that threads make of rows. Default: none. */
   readonly columns?: ColumnsRequest | undefined
   /** Whether jobs report where their time goes. */
   readonly timed?: boolean | undefined
@@ -124,14 +117,14 @@ export interface ScanReply extends RecordReply {
   readonly kind: 'scan'
   readonly histograms: readonly HistogramResult[]
   readonly described: Descriptions
-  /** One row of moments per record; undefined for a record that failed. */
+  /** One row of moments per record, of no meaning for a record that failed; empty if columns are packed. */
   readonly moments: Float64Array
   /** For each record the answers to all statistics, see `answersLength`; of no meaning if it failed, or has no order. */
   readonly answers: Float64Array
   readonly sketches: Sketches
   /** Rows as text, in order, if they were asked for. */
   readonly lines: WrittenLines | null
-  /** If they were asked for, and every row has all of their numbers. Then the moments are empty. */
+  /** If they were asked for, and moments answer everything. Where a row lacks a number, or it is complex, there is NaN. */
   readonly columns: readonly MomentColumn[] | null
   /** Seconds since 1970, for each record; none if they were not asked for. */
   readonly wallTimes: Float64Array
@@ -176,7 +169,7 @@ export function answersLength(statistics: readonly ElementStatistic[]): number {
 /** A job, and its records, the first of which is `first` in the plan. */
 export interface PlannedJob {
   readonly job: ScanJob | PartJob
-  readonly places: readonly RecordPlace[]
+  readonly rows: RowColumns
   readonly first: number
   readonly count: number
 }
@@ -190,17 +183,18 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
   const { byteLength: total, threads } = context.work ?? { byteLength: 0, threads: 0 }
   let planned = 0
   let first = 0
-  let open: RecordPlace[] = []
+  let open = new RecordList()
   let bytes = 0
   function* close(): Generator<PlannedJob> {
-    const places = open
-    if (places.length === 0) return
+    const { length: count } = open
+    if (count === 0) return
+    const listed = open.take()
     const at = first
-    first += places.length
-    open = []
+    first += count
+    open = new RecordList(count)
     planned += bytes
     bytes = 0
-    yield { job: planScan(places, context), places, first: at, count: places.length }
+    yield { job: scanJob(listed, context), rows: listed.rows, first: at, count }
   }
   for (const record of records) {
     if (record === null) {
@@ -215,12 +209,30 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
       first++
       continue
     }
-    open.push(record)
+    open.add(record)
     // An impossible length is not read either.
     bytes += byteLength > limit ? 0 : byteLength
     if (open.length === JOB_RECORDS || bytes >= jobByteLength(total - planned, threads)) yield* close()
   }
   yield* close()
+}
+
+/** Where the records of a planned job lie, from one of them on. */
+export function placesOf({ job, rows }: PlannedJob, first = 0, end = job.records.file.length): RecordPlace[] {
+  const { files, tags, records } = job
+  return Array.from(records.file.subarray(first, end), (file, i) => {
+    const at = first + i
+    const worker = rows.workers[rows.worker[at]!]
+    return {
+      file: files[file]!,
+      tag: tags[records.tag[at]!]!,
+      startByte: records.startByte[at]!,
+      byteLength: records.byteLength[at]!,
+      step: records.step[at]!,
+      tornasole: records.tornasole[at] === 1,
+      row: worker === undefined ? null : { worker, mode: MODES[rows.mode[at]!]!, modeStep: rows.modeStep[at]! },
+    }
+  })
 }
 
 function* planParts(record: RecordPlace, first: number, context: PlanContext): Generator<PlannedJob> {
@@ -229,6 +241,7 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
   // On disk one per job, so that threads can share them. Statistics are of all elements.
   const shared = requestShape([store], context.memory) === null ? 1 : partsAtOnce(context.memory)
   const atOnce = statistics.length > 0 ? parts : shared
+  const { rows, ...listed } = listOf([record])
   for (let part = 0; part < parts; part += atOnce) {
     yield {
       job: {
@@ -239,14 +252,14 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
         wallTimes,
         store,
         checkLevel,
-        ...columnsOf([record]),
+        ...listed,
         part,
         partCount: Math.min(atOnce, parts - part),
         parts,
         windowByteLength: windowByteLength(context.memory),
         aheadByteLength: aheadByteLength(context.memory),
       },
-      places: [record],
+      rows,
       first,
       count: 1,
     }
@@ -255,9 +268,12 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
 
 /** One job of records that are read whole. */
 export function planScan(places: readonly RecordPlace[], context: PlanContext): ScanJob {
+  return scanJob(listOf(places), context)
+}
+
+function scanJob({ files, tags, records, rows }: ListedRecords, context: PlanContext): ScanJob {
   const { store, checkLevel, memory, lines, columns, known } = context
   const { timed = false, wallTimes = false, statistics = [], sketched = false } = context
-  const { files, tags, records } = columnsOf(places)
   const order = inFileOrder(records)
   const batches = coalesce(records, order, { shape: requestShape([store], memory), longest: windowByteLength(memory) })
   return {
@@ -270,8 +286,8 @@ export function planScan(places: readonly RecordPlace[], context: PlanContext): 
     order,
     batches,
     aheadByteLength: aheadByteLength(memory),
-    lines: lines ? planLines(places, lines) : null,
-    columns: columns !== undefined && places.every(({ row }) => row) ? columns : null,
+    lines: lines ? { ...lines, ...rows } : null,
+    columns: columns !== undefined && !rows.apart ? columns : null,
     timed,
     wallTimes,
     known,
@@ -279,19 +295,4 @@ export function planScan(places: readonly RecordPlace[], context: PlanContext): 
     sketched,
     windowByteLength: windowByteLength(memory),
   }
-}
-
-function planLines(places: readonly RecordPlace[], request: LinesRequest): LinesJob {
-  const workers = new Interner()
-  const count = places.length
-  const worker = new Int32Array(count).fill(-1)
-  const mode = new Uint8Array(count)
-  const modeStep = new Float64Array(count)
-  places.forEach(({ row }, i) => {
-    if (!row) return
-    worker[i] = workers.number(row.worker)
-    mode[i] = MODES.indexOf(row.mode)
-    modeStep[i] = row.modeStep
-  })
-  return { ...request, apart: worker.includes(-1), workers: workers.names, worker, mode, modeStep }
 }

@@ -4,8 +4,8 @@ import { dtypeOf } from '../engine/dtype.js'
 import { Moments } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import { Distribution } from '../engine/statistics/distribution.js'
-import { EngineError, errorFromData, type TrialscanError } from '../errors.js'
-import { type HistogramResult, shapesOf } from '../job/reply.js'
+import { EngineError, type ErrorData, errorFromData, type TrialscanError } from '../errors.js'
+import { type HistogramResult, type ShapeColumn, shapeColumn } from '../job/reply.js'
 import type { ScanReply } from '../job/scan.js'
 
 export type RecordResult =
@@ -23,47 +23,59 @@ export type RecordResult =
 /** Rows written by the thread that made them, one per record. */
 export interface WrittenRows {
   readonly text: Uint8Array
-  readonly rows: number
 }
 
-/** All that a job replied about, where each record has a row. */
-export interface WholeReply {
-  readonly reply: ScanReply
-  readonly rows: number
-}
-
-/** The outcome for each record of a job, in order; or the rows that were made from it. */
-export function resultsOf(reply: ScanReply, count: number): (RecordResult | WrittenRows)[] {
+/** The outcome for each record of a job, in order; or its row, if it was written. */
+export function resultsOf(reply: ScanReply): (RecordResult | WrittenRows)[] {
   const { lines } = reply
-  if (lines !== null && lines.byteLengths === null) return [{ text: lines.text, rows: count }]
   const results = recordResults(reply)
   if (lines === null) return results
   let at = 0
   return results.map((result, record) => {
     const byteLength = lines.byteLengths![record]!
     at += byteLength
-    return byteLength === 0 ? result : { text: lines.text.subarray(at - byteLength, at), rows: 1 }
+    return byteLength === 0 ? result : { text: lines.text.subarray(at - byteLength, at) }
   })
 }
 
 export function recordResults(reply: ScanReply): RecordResult[] {
-  const errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
-  const histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
-  const shapes = shapesOf(reply.described)
-  const width = reply.answers.length / Math.max(1, reply.described.dtypes.length)
-  return Array.from(reply.described.dtypes, (number, record): RecordResult => {
-    const error = errors.get(record)
-    const histogram = histograms.get(record)
-    if (histogram) return { histogram, wallTime: reply.wallTimes.length > 0 ? histogram.wallTime : undefined }
+  const results = new RecordResults(reply, shapeColumn(reply.described))
+  return Array.from(reply.described.dtypes, (_, record) => results.at(record))
+}
+
+/** The outcome for each record of a job, made when it is asked for. */
+export class RecordResults {
+  readonly #reply: ScanReply
+  readonly #shapes: ShapeColumn
+  readonly #errors: ReadonlyMap<number, ErrorData>
+  readonly #histograms: ReadonlyMap<number, HistogramResult>
+
+  /** @param shapes of the reply's records */
+  constructor(reply: ScanReply, shapes: ShapeColumn) {
+    this.#reply = reply
+    this.#shapes = shapes
+    this.#errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
+    this.#histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
+  }
+
+  at(record: number): RecordResult {
+    const { described, moments: rows, answers, wallTimes } = this.#reply
+    const histogram = this.#histograms.get(record)
+    if (histogram) return { histogram, wallTime: wallTimes.length > 0 ? histogram.wallTime : undefined }
+    const error = this.#errors.get(record)
     if (error) return { error: errorFromData(error) }
-    const dtype = dtypeOf(number)
+    const dtype = dtypeOf(described.dtypes[record]!)
     if (dtype === undefined) return { error: noAnswer(record) }
-    const row = reply.moments.subarray(record * ROW_LENGTH, (record + 1) * ROW_LENGTH)
-    const answers = reply.answers.subarray(record * width, (record + 1) * width)
-    const moments = new Moments(dtype, row)
-    const sketched = sketchOf(reply, record, moments)
-    return { moments, shape: shapes[record]!, answers, sketched, wallTime: reply.wallTimes[record] }
-  })
+    const width = answers.length / described.dtypes.length
+    const moments = new Moments(dtype, rows, record * ROW_LENGTH)
+    return {
+      moments,
+      shape: this.#shapes.lists[this.#shapes.codes[record]!]!,
+      answers: width === 0 ? answers : answers.subarray(record * width, (record + 1) * width),
+      sketched: sketchOf(this.#reply, record, moments),
+      wallTime: wallTimes[record],
+    }
+  }
 }
 
 /** The distribution of a record's elements, if it was sketched. */

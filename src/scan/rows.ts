@@ -12,16 +12,7 @@ import type { ReductionName, StatisticName } from '../types.js'
 import type { RecordResult } from './record-result.js'
 import { savedNumber } from './saved-number.js'
 
-/** A row to be made from that many records. */
-export interface PlannedRow {
-  readonly workerStep: WorkerStep
-  readonly saved: SavedTensor | null
-  readonly recordCount: number
-  /** Names of the saved reductions in the records; null if the record is the value. */
-  readonly reductions: readonly ReductionName[] | null
-}
-
-/** A saved tensor to scan; null if the index file can't be read. */
+/** A row: of a saved tensor, or null if the index file can't be read. */
 export interface ScanItem {
   readonly workerStep: WorkerStep
   readonly saved: SavedTensor | null
@@ -58,22 +49,29 @@ export function totals({ items, reductions }: RowsRequest): {
   return { totalRows, totalBytes, hasSaved }
 }
 
-/** The records to read, null for a row that needs none. Appends the planned rows to `rows`. */
-export function* planRecords({ items, reductions }: RowsRequest, rows: PlannedRow[]): Generator<RecordPlace | null> {
-  for (const { workerStep, saved } of items) {
+/** The records to read, null for a row that needs none. Appends the rows to `rows`. */
+export function* planRecords({ items, reductions }: RowsRequest, rows: ScanItem[]): Generator<RecordPlace | null> {
+  for (const item of items) {
+    const { workerStep, saved } = item
     if (saved === null) {
-      rows.push({ workerStep, saved, recordCount: 0, reductions: null })
+      rows.push(item)
       yield null
     } else if (saved.value !== null) {
-      rows.push({ workerStep, saved, recordCount: 1, reductions: null })
+      rows.push(item)
       yield recordPlace(workerStep, saved.value, workerStep)
     } else if (saved.reductions.size > 0) {
+      rows.push(item)
       const names = savedNames(saved, reductions)
-      rows.push({ workerStep, saved, recordCount: names.length, reductions: names })
       if (names.length === 0) yield null
       for (const name of names) yield recordPlace(workerStep, saved.reductions.get(name)!)
     }
   }
+}
+
+/** How many records a row is made from. */
+export function recordCountOf({ saved }: ScanItem, reductions: readonly StatisticName[]): number {
+  if (saved === null) return 0
+  return saved.value === null ? savedNames(saved, reductions).length : 1
 }
 
 /** Those of the names under which the hook has saved a reduction. */
@@ -93,8 +91,7 @@ export class RowMaker {
     this.#columns = statisticColumns(request.reductions)
   }
 
-  row(row: PlannedRow, results: readonly RecordResult[]): ScanRow {
-    const { workerStep, saved } = row
+  row({ workerStep, saved }: ScanItem, results: readonly RecordResult[]): ScanRow {
     const { step, mode, modeStep, worker, error } = workerStep
     const [first] = results
     const wallTime = first !== undefined && 'wallTime' in first ? first.wallTime : undefined
@@ -103,15 +100,15 @@ export class RowMaker {
       return { tensor: null, ...place, dtype: null, shape: null, reductions: {}, saved: false, error: error! }
     }
     const { tensor } = saved
-    if (row.reductions !== null) {
-      const made = savedRow(row.reductions, results, saved, place)
+    if (saved.value === null) {
+      const made = savedRow(savedNames(saved, this.#request.reductions), results, saved, place)
       const { error } = made
       if (!error) return made
       return { ...made, error: this.#naming(error, workerStep, saved.reductions.values().next().value!) }
     }
     const result = first!
     if ('error' in result) {
-      const error = this.#naming(result.error, workerStep, saved.value!)
+      const error = this.#naming(result.error, workerStep, saved.value)
       return { tensor, ...place, dtype: null, shape: null, reductions: {}, saved: false, error }
     }
     const reductions: Values = {}

@@ -1,6 +1,7 @@
 /** Columns that grow row by row: typed arrays, made once for as many rows as a group can have. */
 
 import { Interner } from '../job/plan/interner.js'
+import type { DictionaryColumn } from '../scan/columns.js'
 
 /** A column of texts, each of which is there once. */
 export interface TextColumn {
@@ -41,6 +42,22 @@ export interface ValueColumn {
 
 export type ColumnData = TextColumn | NumberColumn | NumberPieces | ListColumn | ValueColumn
 
+/** Sets codes from those of a part. @param codeOf the code of a value; asked only for values that a row has */
+function setCodes<T>(
+  codes: Int32Array,
+  first: number,
+  { values, codes: own }: DictionaryColumn<T>,
+  codeOf: (value: T) => number,
+): void {
+  const known = new Int32Array(values.length).fill(-1)
+  for (let i = 0; i < own.length; i++) {
+    const code = own[i]!
+    if (code < 0) continue
+    if (known[code]! < 0) known[code] = codeOf(values[code]!)
+    codes[first + i] = known[code]!
+  }
+}
+
 export class Texts {
   readonly #interner = new Interner()
   readonly #codes: Int32Array<ArrayBuffer>
@@ -59,6 +76,15 @@ export class Texts {
       this.#lastCode = this.#interner.number(text)
     }
     this.#codes[i] = this.#lastCode
+  }
+
+  fill(first: number, length: number, text: string): void {
+    this.#codes.fill(this.#interner.number(text), first, first + length)
+  }
+
+  /** Texts of rows from the `first` on. */
+  setAll(first: number, column: DictionaryColumn<string>): void {
+    setCodes(this.#codes, first, column, text => this.#interner.number(text))
   }
 
   take(length: number): TextColumn {
@@ -80,16 +106,22 @@ export class Lists {
 
   set(i: number, list: readonly number[]): void {
     if (list !== this.#last) {
-      const text = list.join()
-      let code = this.#codesByText.get(text)
-      if (code === undefined) {
-        code = this.#lists.push(list) - 1
-        this.#codesByText.set(text, code)
-      }
       this.#last = list
-      this.#lastCode = code
+      this.#lastCode = this.#number(list)
     }
     this.#codes[i] = this.#lastCode
+  }
+
+  /** Lists of rows from the `first` on. */
+  setAll(first: number, column: DictionaryColumn<readonly number[]>): void {
+    setCodes(this.#codes, first, column, list => this.#number(list))
+  }
+
+  #number(list: readonly number[]): number {
+    const text = list.join()
+    const code = this.#codesByText.get(text) ?? this.#lists.push(list) - 1
+    this.#codesByText.set(text, code)
+    return code
   }
 
   take(length: number): ListColumn {

@@ -1,17 +1,13 @@
 /** A group of a table's rows, in columns. What threads reply goes from typed arrays to typed arrays, without an object for each row. */
 
-import { NumberColumns } from '../engine/columns.js'
-import { dtypeOf, isOrdinary } from '../engine/dtype.js'
-import { withEngineSync } from '../engine/engines.js'
-import { type Complex, isFiniteRow } from '../engine/moments.js'
-import { ROW_LENGTH } from '../engine/moments-row.js'
+import type { Complex } from '../engine/moments.js'
 import type { DistributionData } from '../engine/statistics/distribution.js'
 import { isMomentName } from '../engine/statistics/statistic.js'
-import type { Descriptions } from '../job/reply.js'
 import { isComplex, isHistogram, isSketch, placeOfError, type ScanRow } from '../job/row.js'
-import type { ScanReply } from '../job/scan.js'
-import type { ScanRows } from '../scan/scan.js'
-import type { DType, MomentName, StatisticName } from '../types.js'
+import type { MomentColumn } from '../job/scan.js'
+import { ReplyColumns } from '../scan/columns.js'
+import type { TableColumns } from '../scan/scan.js'
+import type { MomentName, StatisticName } from '../types.js'
 import { type ColumnData, Lists, Numbers, Texts, Values } from './column.js'
 import { isNumeric } from './schema.js'
 
@@ -67,45 +63,29 @@ export class GroupBuilder implements Group {
   }
 
   /** Adds rows of a trial. */
-  add(trial: string, { planned, reply, row }: ScanRows): void {
+  add(trial: string, columns: TableColumns): void {
     const first = this.#length
-    this.#length += planned.length
-    const isPlain = reply !== null && reply.answers.length === 0 && reply.sketches.ends.length === 0
-    if (isPlain) this.#addNumbers(reply, first)
-    const kinds = isPlain ? new Kinds(reply.described) : null
-    for (let i = 0; i < planned.length; i++) {
-      this.#texts.trial.set(first + i, trial)
-      const kind = kinds?.of(i) ?? null
-      const { columns, moments } = reply ?? NO_REPLY
-      const isWhole =
-        columns !== null || (kind !== null && isOrdinary(kind.dtype) && isFiniteRow(moments, i * ROW_LENGTH))
-      if (kind === null || !isWhole) {
-        this.#addRow(first + i, row(i))
-        continue
-      }
-      const { workerStep, saved } = planned[i]!
-      this.#addPlace(first + i, saved!.tensor, workerStep)
-      this.#addKind(first + i, kind)
-    }
+    const { length } = columns
+    this.#length += length
+    this.#texts.trial.fill(first, length, trial)
+    this.#texts.tensor.setAll(first, columns.tensor)
+    this.#numbers.step.numbers.set(columns.step, first)
+    this.#texts.mode.setAll(first, columns.mode)
+    this.#numbers.mode_step.numbers.set(columns.modeStep, first)
+    this.#texts.worker.setAll(first, columns.worker)
+    this.#texts.dtype.setAll(first, columns.dtype)
+    this.#shapes.setAll(first, columns.shape)
+    this.#numbers.saved.numbers.set(columns.saved, first)
+    const replied = columns instanceof ReplyColumns ? columns : null
+    for (const [k, made] of (replied?.made ?? []).entries()) this.#addNumbers(first, length, k, made)
+    for (let i = 0; i < length; i++) if (!replied?.isOrdinary(i)) this.#addRow(first + i, columns.row(i))
   }
 
-  /** All numbers that moments tell; for rows that aren't finite they are set again. */
-  #addNumbers({ moments, columns, described }: ScanReply, first: number): void {
-    const names = this.#names.filter(isMomentName)
-    const rows = described.dtypes.length
-    if (columns === null) {
-      withEngineSync(engine => {
-        engine.reset()
-        const columns = new NumberColumns(engine, names, moments)
-        for (const [i, name] of names.entries()) this.#numbersOf(name).numbers.set(columns.numbers(i), first)
-      })
-      return
-    }
-    for (const [i, column] of columns.entries()) {
-      const numbers = this.#numbersOf(names[i]!)
-      if ('packed' in column) numbers.setPacked(first, { rows, packed: column.packed })
-      else numbers.numbers.set(column.numbers, first)
-    }
+  /** Those of all rows; of rows that lack some they are set again. */
+  #addNumbers(first: number, rows: number, k: number, made: MomentColumn): void {
+    const numbers = this.#numbersOf(this.#names.filter(isMomentName)[k]!)
+    if ('packed' in made) numbers.setPacked(first, { rows, packed: made.packed })
+    else numbers.numbers.set(made.numbers, first)
   }
 
   #numbersOf(name: MomentName): Numbers {
@@ -114,23 +94,7 @@ export class GroupBuilder implements Group {
     throw new TypeError(`expected a column of numbers for ${name}`)
   }
 
-  #addPlace(i: number, tensor: string | null, { step, mode, modeStep, worker }: Place): void {
-    this.#texts.tensor.set(i, tensor)
-    this.#numbers.step.set(i, step)
-    this.#texts.mode.set(i, mode)
-    this.#numbers.mode_step.set(i, modeStep)
-    this.#texts.worker.set(i, worker)
-  }
-
-  #addKind(i: number, { dtype, shape }: { dtype: DType | null; shape: readonly number[] | null }): void {
-    this.#texts.dtype.set(i, dtype)
-    if (shape !== null) this.#shapes.set(i, shape)
-  }
-
   #addRow(i: number, row: ScanRow): void {
-    this.#addPlace(i, row.tensor, row)
-    this.#addKind(i, row)
-    this.#numbers.saved.set(i, row.saved ? 1 : 0)
     const complex: Record<string, Complex> = {}
     for (const name of this.#names) {
       const value = row.reductions[name]
@@ -163,44 +127,8 @@ export class GroupBuilder implements Group {
   }
 }
 
-const NO_REPLY = { columns: null, moments: new Float64Array(0) }
-
-type Place = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
-
 function record<K extends string, T>(names: readonly K[], make: () => T): Readonly<Record<K, T>> {
   return Object.fromEntries(names.map(name => [name, make()])) as Record<K, T>
-}
-
-interface Kind {
-  readonly dtype: DType
-  readonly shape: readonly number[]
-}
-
-/** Dtypes and shapes of records, one after the other. One that is as that before is the same object. */
-class Kinds {
-  readonly #described: Descriptions
-  #at = 0
-  #last: Kind = { dtype: 'string', shape: [] }
-
-  constructor(described: Descriptions) {
-    this.#described = described
-  }
-
-  /** @returns null for a record that failed */
-  of(record: number): Kind | null {
-    const { dtypes, ranks, dims } = this.#described
-    const rank = ranks[record]!
-    const at = this.#at
-    this.#at += rank
-    const dtype = dtypeOf(dtypes[record]!)
-    if (dtype === undefined) return null
-    const { shape } = this.#last
-    let isSame = rank === shape.length
-    for (let axis = 0; isSame && axis < rank; axis++) isSame = dims[at + axis] === shape[axis]
-    if (isSame && dtype === this.#last.dtype) return this.#last
-    this.#last = { dtype, shape: isSame ? shape : Array.from(dims.subarray(at, at + rank)) }
-    return this.#last
-  }
 }
 
 function sketchStruct({ buckets, counts, ...head }: DistributionData): Record<string, unknown> {

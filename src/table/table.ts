@@ -3,7 +3,7 @@
 import { pathOfUrl, quote, UsageError } from '../errors.js'
 import { JOB_RECORDS } from '../job/plan/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { Scan, type ScanRows, tableRowsOf } from '../scan/scan.js'
+import { Scan, type TableColumns, tableRowsOf } from '../scan/scan.js'
 import type { StatisticName } from '../types.js'
 import { type Group, GroupBuilder } from './group.js'
 import { fieldsOf } from './schema.js'
@@ -86,7 +86,7 @@ class Groups {
   readonly #rows: AsyncGenerator<{
     readonly trial: string
     readonly names: readonly StatisticName[]
-    readonly rows: ScanRows | null
+    readonly rows: TableColumns | null
   }>
   readonly #groupRows: number
   #names: readonly StatisticName[] = []

@@ -112,7 +112,7 @@ class Measurement {
       {
         record: (record, i, batch) => {
           const { slots } = batch
-          this.#table.describe(record, slots.dtypeNumber(i), slots.shape(i))
+          this.#table.describeSlot(record, slots, i)
           if (!this.#hasTasks(record)) return undefined
           const [found, content] = [slots.found(i), slots.dataAddress(i)]
           return () => this.#work(record, found, content, batch, i)

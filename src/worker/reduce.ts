@@ -40,7 +40,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
       if (isPlain && lines?.write(record, i, decoded)) return undefined
       const { slots, rows } = decoded
       if (job.wallTimes) wallTimes[record] = slots.wallTime(i)
-      table.describe(record, slots.dtypeNumber(i), slots.shape(i))
+      table.describeSlot(record, slots, i)
       if (lines) table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
       const found = isPlain ? null : slots.found(i)
       if (found === null || (found.kind === 'strings' && sketches === null)) return undefined
@@ -72,20 +72,19 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const histograms: HistogramResult[] = []
   const failed = await failures.finish((record, histogram) => histograms.push(histogramResult(record, histogram)))
   const written = lines?.finish() ?? null
-  const isWhole = isPlain && failed.length === 0 && histograms.length === 0
-  const columns = job.columns && isWhole ? columnsOf(table, job.columns, engine) : null
+  const made = job.columns && isPlain ? columnsOf(table, job.columns, engine) : null
   clock.lap('writeMs')
   return {
     kind: 'scan',
     // If all rows are text, nothing else is needed.
     described: written?.byteLengths === null ? NOTHING_DESCRIBED : table.described,
     histograms,
-    moments: columns === null ? table.moments : new Float64Array(0),
+    moments: made?.packed ? new Float64Array(0) : table.moments,
     answers,
     sketches: sketches?.sketches ?? NO_SKETCHES,
     failures: failed,
     lines: written,
-    columns,
+    columns: made?.columns ?? null,
     wallTimes,
     stats: { records: order.length, ...read, spent: clock.spent },
   }

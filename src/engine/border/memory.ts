@@ -108,6 +108,11 @@ export class CoreMemory {
     return new Float64Array(this.#buffer, address, length)
   }
 
+  /** All of the memory: for many short reads, each of which would take a view. */
+  get everything(): Float64Array<ArrayBuffer> {
+    return new Float64Array(this.#buffer)
+  }
+
   /** Bytes of memory the instance holds. */
   get byteLength(): number {
     return this.#buffer.byteLength

@@ -7,7 +7,7 @@
 
 import { type ReadShape, readShape } from '../../store/read-shape.js'
 import type { StoreSpec } from '../../store/store.js'
-import { CHECK_LEVELS, type CheckLevel, type Mode } from '../../types.js'
+import { CHECK_LEVELS, type CheckLevel, MODES, type Mode } from '../../types.js'
 import { Interner } from './interner.js'
 import { aheadByteLength } from './memory.js'
 
@@ -52,6 +52,18 @@ export interface RecordColumns {
   readonly tornasole: Uint8Array
 }
 
+/** Where the rows of records belong; each column has one entry per record. */
+export interface RowColumns {
+  /** Whether some records have no row of their own. */
+  readonly apart: boolean
+  readonly workers: readonly string[]
+  /** Index into the workers; -1 if the record has no row of its own. */
+  readonly worker: Int32Array
+  /** Index into MODES. */
+  readonly mode: Uint8Array
+  readonly modeStep: Float64Array
+}
+
 /** The records of a job. */
 export interface JobRecords {
   readonly files: readonly string[]
@@ -85,26 +97,103 @@ export function columnsOf(places: readonly RecordPlace[]): {
   readonly tags: string[]
   readonly records: RecordColumns
 } {
-  const files = new Interner()
-  const tags = new Interner()
-  const count = places.length
-  const records: RecordColumns = {
-    file: new Int32Array(count),
-    tag: new Int32Array(count),
-    startByte: new Float64Array(count),
-    byteLength: new Float64Array(count),
-    step: new Float64Array(count),
-    tornasole: new Uint8Array(count),
+  const { files, tags, records } = listOf(places)
+  return { files, tags, records }
+}
+
+/** The same, and where their rows belong. */
+export interface ListedRecords {
+  readonly files: string[]
+  readonly tags: string[]
+  readonly records: RecordColumns
+  readonly rows: RowColumns
+}
+
+export function listOf(places: readonly RecordPlace[]): ListedRecords {
+  const list = new RecordList(places.length)
+  for (const place of places) list.add(place)
+  return list.take()
+}
+
+/** Collects records as columns: a hundred thousand places, each an object, would outlive what the collector takes to be young. */
+export class RecordList {
+  readonly #files = new Interner()
+  readonly #tags = new Interner()
+  readonly #workers = new Interner()
+  #columns: Columns
+  #capacity: number
+  #apart = false
+  length = 0
+
+  constructor(capacity = 256) {
+    this.#capacity = capacity
+    this.#columns = emptyColumns(capacity)
   }
-  places.forEach((place, i) => {
-    records.file[i] = files.number(place.file)
-    records.tag[i] = tags.number(place.tag)
-    records.startByte[i] = place.startByte
-    records.byteLength[i] = place.byteLength
-    records.step[i] = place.step
-    records.tornasole[i] = place.tornasole ? 1 : 0
-  })
-  return { files: files.names, tags: tags.names, records }
+
+  add(place: RecordPlace): void {
+    const i = this.length++
+    if (i === this.#capacity) this.#grow()
+    const columns = this.#columns
+    columns.file[i] = this.#files.number(place.file)
+    columns.tag[i] = this.#tags.number(place.tag)
+    columns.startByte[i] = place.startByte
+    columns.byteLength[i] = place.byteLength
+    columns.step[i] = place.step
+    columns.tornasole[i] = place.tornasole ? 1 : 0
+    const { row } = place
+    if (row) {
+      columns.worker[i] = this.#workers.number(row.worker)
+      columns.mode[i] = MODES.indexOf(row.mode)
+      columns.modeStep[i] = row.modeStep
+    } else {
+      columns.worker[i] = -1
+      this.#apart = true
+    }
+  }
+
+  /** What was added. The list is not used any more. */
+  take(): ListedRecords {
+    const { length } = this
+    const { file, tag, startByte, byteLength, step, tornasole, worker, mode, modeStep } =
+      length === this.#capacity ? this.#columns : resized(this.#columns, length)
+    return {
+      files: this.#files.names,
+      tags: this.#tags.names,
+      records: { file, tag, startByte, byteLength, step, tornasole },
+      rows: { apart: this.#apart, workers: this.#workers.names, worker, mode, modeStep },
+    }
+  }
+
+  #grow(): void {
+    this.#capacity = Math.max(16, 2 * this.#capacity)
+    this.#columns = resized(this.#columns, this.#capacity)
+  }
+}
+
+type Columns = RecordColumns & Omit<RowColumns, 'apart' | 'workers'>
+
+function emptyColumns(length: number): Columns {
+  return {
+    file: new Int32Array(length),
+    tag: new Int32Array(length),
+    startByte: new Float64Array(length),
+    byteLength: new Float64Array(length),
+    step: new Float64Array(length),
+    tornasole: new Uint8Array(length),
+    worker: new Int32Array(length),
+    mode: new Uint8Array(length),
+    modeStep: new Float64Array(length),
+  }
+}
+
+/** A copy, cut off or with room for more. */
+function resized(columns: Columns, length: number): Columns {
+  const copy = emptyColumns(length)
+  for (const name of Object.keys(copy) as (keyof Columns)[]) {
+    const from = columns[name]
+    copy[name].set(from.length > length ? from.subarray(0, length) : from)
+  }
+  return copy
 }
 
 /** Indices of records, by file and then by position. This is nearly always the order they have. */

@@ -4,6 +4,7 @@ import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/borde
 import { dtypeOf } from '../../engine/dtype.js'
 import { Moments } from '../../engine/moments.js'
 import { ROW_LENGTH } from '../../engine/moments-row.js'
+import type { SlotReader } from '../../engine/slots.js'
 import { type ErrorData, FormatError, quote, StoreError, TrialscanError, withShortPath } from '../../errors.js'
 import { decodeHistogram, type Histogram } from '../../format/histogram.js'
 import type { JobRecords, RecordColumns } from '../../job/plan/coalesce.js'
@@ -114,18 +115,44 @@ export function impossibleLength(job: JobRecords, record: number, source: ByteSo
 /** Collects what records turned out to be in the order of the job's columns, whatever order they come in. */
 export class RecordTable {
   readonly #dtypes: Uint8Array
-  readonly #shapes: (readonly number[] | undefined)[]
+  readonly #ranks: Uint8Array
+  /** Where the dimensions of a record begin. */
+  readonly #begins: Float64Array
+  /** In the order in which records were described. */
+  #dims = new Float64Array(64)
+  #length = 0
+  /** The record that was described last, while they come in their order. */
+  #last = -1
   /** Made when the first record needs it: rows that are written down need no moments. */
   #moments = new Float64Array(0)
 
   constructor(total: number) {
     this.#dtypes = new Uint8Array(total)
-    this.#shapes = new Array(total)
+    this.#ranks = new Uint8Array(total)
+    this.#begins = new Float64Array(total)
   }
 
   describe(record: number, dtype: number, shape: readonly number[]): void {
+    this.#begin(record, dtype, shape.length)
+    for (const size of shape) this.#dims[this.#length++] = size
+  }
+
+  /** The same, as the core tells it of the i-th record of a batch. */
+  describeSlot(record: number, slots: SlotReader, i: number): void {
+    const rank = slots.rank(i)
+    this.#begin(record, slots.dtypeNumber(i), rank)
+    for (let axis = 0; axis < rank; axis++) this.#dims[this.#length++] = slots.dimension(i, axis)
+  }
+
+  #begin(record: number, dtype: number, rank: number): void {
     this.#dtypes[record] = dtype
-    this.#shapes[record] = shape
+    this.#ranks[record] = rank
+    this.#begins[record] = this.#length
+    this.#last = record > this.#last ? record : Number.POSITIVE_INFINITY
+    if (this.#length + rank <= this.#dims.length) return
+    const grown = new Float64Array(2 * (this.#length + rank))
+    grown.set(this.#dims)
+    this.#dims = grown
   }
 
   /** @param rows of moments, of that record and those behind it */
@@ -161,15 +188,17 @@ export class RecordTable {
   }
 
   get described(): Descriptions {
-    const ranks = Uint8Array.from(this.#shapes, shape => shape?.length ?? 0)
-    const dims = new Float64Array(ranks.reduce((sum, rank) => sum + rank, 0))
+    const [dtypes, ranks] = [this.#dtypes, this.#ranks]
+    if (this.#last < Number.POSITIVE_INFINITY) return { dtypes, ranks, dims: this.#dims.slice(0, this.#length) }
+    const dims = new Float64Array(this.#length)
     let at = 0
-    for (const shape of this.#shapes) {
-      if (shape === undefined) continue
-      dims.set(shape, at)
-      at += shape.length
+    for (const [record, rank] of ranks.entries()) {
+      const begin = this.#begins[record]!
+      dims.set(this.#dims.subarray(begin, begin + rank), at)
+      at += rank
     }
-    return { dtypes: this.#dtypes, ranks, dims }
+    // A record can have been described twice.
+    return { dtypes, ranks, dims: dims.slice(0, at) }
   }
 }
 

@@ -6,7 +6,7 @@ const LONG = 'test/**/*.long.test.ts'
 /** Files without which `npm test` still tells whether all works: what they add takes as long as all others together. */
 const THOROUGH = [
   'test/{faults,fuzz,hostile}/**/*.test.ts',
-  'test/{background,deploy,examples,fixtures,large,modes-apart,same-answers,walk}.test.ts',
+  'test/{background,deploy,examples,examples-training,fixtures,large,modes-apart,same-answers,walk}.test.ts',
   'test/cli/{bench,dump,formats,picture,report,sql,steps,summary,top,trials}.test.ts',
   'test/diff/noise.test.ts',
   'test/fleet/**/*.test.ts',

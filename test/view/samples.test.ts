@@ -156,6 +156,25 @@ describe('an embedding', () => {
     }
   })
 
+  it("has images whose channels come last, and the model's predictions beside them", async () => {
+    const place = join(scratch, 'channels-last')
+    const writer = new TrialWriter(place)
+    // Of two channels, the first of which is shown; the other is noise.
+    const values = Array.from({ length: 2 * 5 * 3 * 2 }, (_, i) => (i % 2 === 0 ? i : -i))
+    const images = { dtype: 'float32', shape: [2, 5, 3, 2], values } as const
+    const points = { name: 'points', dtype: 'float32', shape: [2, 2], values: [0, 1, 2, 3] } as const
+    writer.step({ step: 0, tensors: [points, { name: 'inputs', ...images }, { name: 'predictions', ...images }] })
+    writer.end()
+    const { html } = await reportHtml(await open(place), { embed: 'points' })
+    const { steps, ...names } = dataOf(html).trials[0].embedding
+    expect(names).toMatchObject({ images: 'inputs', reconstructions: 'predictions' })
+    for (const { width, height, pixels } of [steps[0].images, steps[0].reconstructions]) {
+      expect({ width, height }).toEqual({ width: 3, height: 5 })
+      const grey = [...inflateRawSync(Buffer.from(pixels.base64, 'base64'))]
+      expect(grey.slice(0, 15)).toEqual(Array.from({ length: 15 }, (_, i) => Math.floor((i * 255) / 14)))
+    }
+  })
+
   it.each([
     [{ embed: 'nosuch' }, /no tensor is called "nosuch"/],
     [{ embed: 'Net_' }, /there are "Net_input_0", "Net_output_0"/],

@@ -28,6 +28,7 @@ const MAX_POINTS = 400
 const MAX_STEPS = 24
 const MAX_IMAGES = 64
 const MAX_SIDE = 64
+const MAX_CHANNELS = 4
 const SEED = 20_201
 
 /** @throws QueryError for tensors that the trial does not have, or that have no samples */
@@ -126,7 +127,7 @@ function imagesOf(trial: Trial): string | undefined {
 
 /** The output beside an input: `AutoEncoder_input_0`, `AutoEncoder_output_0`. */
 function outputOf(trial: Trial, input: string | undefined): string | undefined {
-  const output = input?.replace(/input(?=(_\d+)?$)/, 'output')
+  const output = input?.replace(/^inputs(?=(_\d+)?$)/, 'predictions').replace(/input(?=(_\d+)?$)/, 'output')
   return output !== undefined && output !== input && trial.hasTensor(output) ? output : undefined
 }
 
@@ -172,9 +173,11 @@ function labelsOf(value: TensorValue): readonly number[] {
 /** The first samples as grey images, from their own least element to their largest; null: they are none. */
 function grey(value: TensorValue, count: number): ImagesView | null {
   const { shape, dtype } = value
-  // N×H×W, or N×C×H×W, of which the first channel is shown.
-  const [height, width] = shape.slice(-2)
-  const isImages = shape.length === 3 || (shape.length === 4 && shape[1]! <= 4)
+  // N×H×W, N×C×H×W or, of TensorFlow, N×H×W×C: the first channel is shown.
+  const isLast = shape.length === 4 && shape[1]! > MAX_CHANNELS
+  const [height, width] = isLast ? shape.slice(1) : shape.slice(-2)
+  const pixelStride = isLast ? shape[3]! : 1
+  const isImages = shape.length === 3 || (shape.length === 4 && (isLast ? pixelStride : shape[1]!) <= MAX_CHANNELS)
   if (!isImages || shape[0] !== count || dtype === 'string' || dtype.startsWith('complex')) return null
   if (height! < 2 || width! < 2 || height! > MAX_SIDE || width! > MAX_SIDE) return null
   const data = elements(value)
@@ -183,12 +186,14 @@ function grey(value: TensorValue, count: number): ImagesView | null {
   for (let image = 0; image < some; image++) {
     let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
     for (let i = 0; i < size; i++) {
-      const x = data[image * stride + i]!
+      const x = data[image * stride + i * pixelStride]!
       if (x < low) low = x
       if (x > high) high = x
     }
-    for (let i = 0; i < size; i++)
-      pixels[image * size + i] = high > low ? (255 * (data[image * stride + i]! - low)) / (high - low) : 0
+    for (let i = 0; i < size; i++) {
+      const x = data[image * stride + i * pixelStride]!
+      pixels[image * size + i] = high > low ? (255 * (x - low)) / (high - low) : 0
+    }
   }
   return { count: some, height: height!, width: width!, pixels: packed(pixels) }
 }

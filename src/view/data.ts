@@ -128,6 +128,8 @@ export interface ClassesStep {
   /** Of numbers: those that were predicted less the labels, and the labels. */
   readonly residuals: readonly number[]
   readonly labels: readonly number[]
+  /** Samples that are in none of these, since what was predicted of them is NaN, or of numbers infinite. */
+  readonly undecided: number
 }
 
 export const EMBEDDING_METHODS = ['tsne', 'umap', 'pca'] as const

@@ -320,3 +320,9 @@ describe('--out DIR', () => {
     expect(objects(stdout)).toEqual([{ trial: long }])
   })
 })
+
+it('are not served from a place that is not there', async () => {
+  const { code, stderr } = await trialscan('serve', a, join(directory, 'mistyped'), '--port', '0')
+  expect(code).toBe(3)
+  expect(stderr).toMatch(/mistyped: no such file or directory/)
+})

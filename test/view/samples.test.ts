@@ -117,6 +117,17 @@ describe('classes', () => {
     expect(classes.steps[0].counts).toEqual([1, 0, 1, 0, 1, 0, 0, 1, 0])
   })
 
+  it.each([
+    ['several numbers', [9, 0, Number.NaN, Number.NaN, 5, Number.NaN, 0, 9]],
+    ['one number', [0.2, Number.NaN, Number.POSITIVE_INFINITY, 0.9]],
+  ])('of a sample with %s that are not finite are none', async (name, predictions) => {
+    const directory = join(scratch, name)
+    writeSamples(directory, { labels: [0, 1, 0, 1], predictions })
+    const [{ classes }] = dataOf((await reportHtml(await open(directory))).html).trials
+    expect(classes.classes).toEqual([0, 1])
+    expect(classes.steps[0]).toMatchObject({ counts: [1, 0, 0, 1], undecided: 2 })
+  })
+
   it('of a regression are residuals', async () => {
     const directory = join(scratch, 'regression')
     writeSamples(directory, { labels: [0.5, 1.25, 2], predictions: [1, 1, 2.5] })

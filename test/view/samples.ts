@@ -7,6 +7,11 @@ export interface Samples {
   readonly predictions?: readonly number[]
 }
 
+/** One number a label, or several. */
+function shapeOf({ length }: readonly number[], labels: number): readonly number[] {
+  return length === labels ? [length] : [labels, length / labels]
+}
+
 /** Two steps of four samples; or of numbers that are predicted. */
 export function writeSamples(directory: string, { labels, predictions }: Samples = {}): void {
   const writer = new TrialWriter(directory)
@@ -19,7 +24,10 @@ export function writeSamples(directory: string, { labels, predictions }: Samples
     })
     const tensors =
       labels && predictions
-        ? [float('labels', [labels.length], labels), float('predictions', [predictions.length], predictions)]
+        ? [
+            float('labels', [labels.length], labels),
+            float('predictions', shapeOf(predictions, labels.length), predictions),
+          ]
         : [
             float('labels', [4], [0, 1, 2, 0]),
             float('predictions', [4, 3], [9, 0, 0, 0, 9, 0, 0, 9, 0, 0, 0, 9]),

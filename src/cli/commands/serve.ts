@@ -1,9 +1,12 @@
 /** `trialscan serve`: trainings over HTTP. */
 
-import { serveTrials } from '../../index.js'
+import { existsSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { StoreError, serveTrials } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import { expectS3, type S3Flags, s3OptionsOf } from '../options/s3.js'
+import { localTrial } from '../real-path.js'
 import { trialsAt } from '../scan/trials.js'
 import { note } from '../terminal.js'
 import { VERSION } from '../version.js'
@@ -24,6 +27,12 @@ export async function serve(places: readonly string[], flags: ServeFlags, signal
   const { port, host, token, cors, rules, maxWork, threads, memory } = flags
   expectS3(flags, places)
   const paths = await trialsAt(places, flags)
+  for (const path of paths) {
+    // A training that is about to begin has its directory at least; what isn't there was mistyped.
+    const directory = localTrial(path)
+    if (directory === null || existsSync(directory)) continue
+    throw new StoreError('NotFound', `${path}: no such file or directory`, { url: pathToFileURL(directory).href })
+  }
   const server = await serveTrials(paths, {
     ...(port !== undefined && { port }),
     ...(host !== undefined && { host }),

@@ -74,13 +74,18 @@ function overSteps(trial: ShownTrial, { classes, steps }: ClassesView): HTMLElem
   )
 }
 
-function accuracyOf({ counts }: ClassesStep, size: number): number {
-  const total = counts.reduce((sum, count) => sum + count, 0)
+function accuracyOf({ counts, undecided }: ClassesStep, size: number): number {
+  const total = counts.reduce((sum, count) => sum + count, undecided)
   return Array.from({ length: size }, (_, i) => counts[i * size + i]!).reduce((sum, count) => sum + count, 0) / total
 }
 
 function rootMeanSquare(residuals: readonly number[]): number {
   return Math.sqrt(residuals.reduce((sum, residual) => sum + residual ** 2, 0) / residuals.length)
+}
+
+/** After what samples are shown of. */
+function undecidedText({ undecided }: ClassesStep): string {
+  return undecided === 0 ? '' : `; ${undecided} more without a finite prediction`
 }
 
 function confusion(one: ClassesStep, classes: readonly number[], trial: ShownTrial): HTMLElement[] {
@@ -107,7 +112,7 @@ function confusion(one: ClassesStep, classes: readonly number[], trial: ShownTri
   const table = h(
     'table',
     { class: 'confusion' },
-    h('caption', {}, `Labels (rows) and what was predicted (columns) at step ${step}`),
+    h('caption', {}, `Labels (rows) and what was predicted (columns) at step ${step}${undecidedText(one)}`),
     h(
       'thead',
       {},
@@ -148,8 +153,9 @@ function confusion(one: ClassesStep, classes: readonly number[], trial: ShownTri
   return [h('div', { class: 'wide' }, table), actions(`the confusions at step ${step}`, rows, null)]
 }
 
-function residuals({ residuals, labels, step }: ClassesStep, trial: ShownTrial): HTMLElement[] {
-  const at = `step ${trial.stepText(step)}`
+function residuals(one: ClassesStep, trial: ShownTrial): HTMLElement[] {
+  const { residuals, labels, step } = one
+  const at = `step ${trial.stepText(step)}${undecidedText(one)}`
   const points = residuals.map((residual, i) => ({ label: labels[i]!, residual, predicted: labels[i]! + residual }))
   const histogram = Plot.plot({
     width: fitting(500),

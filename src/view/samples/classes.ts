@@ -67,23 +67,26 @@ export async function classesOf(
   if (read.length === 0) return null
   const isClasses = read.every(({ labels }) => areIntegers(labels))
   const classes = isClasses
-    ? [...new Set(read.flatMap(({ labels, classes }) => [...labels, ...classes]))].sort((a, b) => a - b)
+    ? [...new Set(read.flatMap(({ labels, classes }) => [...labels, ...classes]))]
+        .filter(Number.isFinite)
+        .sort((a, b) => a - b)
     : null
   if (classes !== null && classes.length > MAX_CLASSES) return null
-  const steps = new Map<number, { counts: number[]; residuals: number[]; labels: number[] }>()
+  const steps = new Map<number, { counts: number[]; residuals: number[]; labels: number[]; undecided: number }>()
   for (const { step, labels, classes: predicted, numbers } of read) {
     const index = stepAt(step)!
     const own = steps.get(index) ?? {
       counts: classes === null ? [] : new Array<number>(classes.length ** 2).fill(0),
       residuals: [],
       labels: [],
+      undecided: 0,
     }
     steps.set(index, own)
     for (const [i, label] of labels.entries()) {
-      if (classes !== null) {
-        if (i < predicted.length)
-          own.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
-      } else if (own.labels.length < MAX_SAMPLES && i < numbers.length) {
+      if (i >= (classes === null ? numbers : predicted).length) continue
+      if (!Number.isFinite(classes === null ? numbers[i]! : predicted[i]!)) own.undecided++
+      else if (classes !== null) own.counts[classes.indexOf(label) * classes.length + classes.indexOf(predicted[i]!)]!++
+      else if (own.labels.length < MAX_SAMPLES) {
         own.labels.push(label)
         own.residuals.push(numbers[i]! - label)
       }
@@ -95,6 +98,12 @@ export async function classesOf(
 function samplesOf(step: number, labels: TensorValue, predictions: TensorValue) {
   const isOneHot = labels.shape.length === 2 && labels.shape[1]! > 1
   const asked = isOneHot ? argmax(labels) : Array.from(elements(labels))
-  const classes = Array.from(predictedClasses(predictions, asked.length))
-  return { step, labels: asked, classes, numbers: Array.from(elements(predictions)) }
+  const numbers = Array.from(elements(predictions))
+  const predicted = Array.from(predictedClasses(predictions, asked.length))
+  const width = numbers.length / Math.max(1, predicted.length)
+  // A row with a NaN has no largest number.
+  const classes = predicted.map((one, i) =>
+    numbers.slice(i * width, (i + 1) * width).some(Number.isNaN) ? Number.NaN : one,
+  )
+  return { step, labels: asked, classes, numbers }
 }

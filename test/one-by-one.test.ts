@@ -8,10 +8,10 @@ import { cpSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { MAX_REMEMBERED, Remembered } from '#dist/catalog/remembered.js'
-import { allclose, createTrial, REDUCTIONS, type ReductionBase, type Trial } from '#dist/index.js'
+import { allclose, createTrial, EngineError, REDUCTIONS, type ReductionBase, type Trial } from '#dist/index.js'
 import { InlineRunner } from '#dist/runner/inline.js'
 import { LocalStore } from '#dist/store/local/local-store.js'
-import { TrialWriter } from '../fixtures/event-writer.js'
+import { eventFilePath, TrialWriter } from '../fixtures/event-writer.js'
 import { bitsOf } from './support/bits.js'
 import { fixtureTrial } from './support/golden.js'
 import { rejectionOf, rowsOf } from './support/scanning.js'
@@ -85,6 +85,42 @@ async function eachStep(call: (step: number) => Promise<unknown>): Promise<void>
   for (const step of steps) await call(step)
 }
 
+describe('values that are asked for together', () => {
+  it('fail one by one', async () => {
+    const trial = await open()
+    const path = join(directory, eventFilePath(3, 'worker_0'))
+    writeFileSync(path, readFileSync(path).subarray(0, 40))
+    const settled = await Promise.allSettled(steps.map(step => trial.tensor('small').value(step)))
+    expect(settled.map(({ status }) => status)).toEqual(steps.map(step => (step === 3 ? 'rejected' : 'fulfilled')))
+    expect(settled[3]).toMatchObject({ reason: { code: 'TruncatedRecord', fields: { tensor: 'small' } } })
+  })
+
+  it('may each unfold to the limit', async () => {
+    const dir = join(scratch, 'unfolded')
+    const writer = new TrialWriter(dir)
+    const tensors = ['a', 'b', 'c'].map(name => {
+      return { name, dtype: 'float32', shape: [1000], values: [1, 2], place: 'packed' } as const
+    })
+    writer.step({ step: 0, tensors })
+    writer.end()
+    const trial = await createTrial(dir)
+    const read = (unfoldLimit: number) =>
+      Promise.all(['a', 'b', 'c'].map(name => trial.tensor(name).value(0, { unfoldLimit })))
+    expect((await read(4000)).map(({ data }) => data.length)).toEqual([1000, 1000, 1000])
+    expect(await rejectionOf(read(3999))).toMatchObject({ code: 'ValueTooLarge' })
+  })
+
+  it('are read alone once their job has failed as a whole', async () => {
+    const trial = await open()
+    const expected = await trial.tensor('small').values()
+    const run = vi.spyOn(InlineRunner.prototype, 'run')
+    run.mockRejectedValueOnce(new EngineError('broken')).mockRejectedValueOnce(new EngineError('broken'))
+    const values = await Promise.all(steps.map(step => trial.tensor('small').value(step)))
+    expect(new Map(values.map((value, step) => [step, value]))).toEqual(expected)
+    expect(run).toHaveBeenCalledTimes(2 + steps.length)
+  })
+})
+
 describe('a loop', () => {
   it.each(['small', 'large'])(
     'over reductions of a %s tensor makes no instance, and reads what value reads',
@@ -106,6 +142,16 @@ describe('a loop', () => {
     expect(await cost(() => eachStep(step => saved.reductionValues(step)))).toMatchObject({ instances: 0, jobs: 10 })
     const compared = cost(() => eachStep(async step => allclose(first, await large.value(step))))
     expect(await compared).toMatchObject({ instances: 0, jobs: 10, reads: 10 })
+  })
+
+  it('whose values are asked for together makes one job of them', async () => {
+    const trial = await open()
+    const [small, large] = [trial.tensor('small'), trial.tensor('large')]
+    const one = []
+    for (const step of steps) one.push(await small.value(step), await large.value(step))
+    const together = () => Promise.all(steps.flatMap(step => [small.value(step), large.value(step)]))
+    expect(await cost(together)).toMatchObject({ instances: 0, jobs: 1, reads: 10 })
+    expect(await together()).toEqual(one)
   })
 
   it('makes one instance in the life of a process', async () => {

@@ -28,6 +28,7 @@ import type { ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import type { Store } from '../store/store.js'
 import type { MomentName, StatisticName } from '../types.js'
+import { Gathered } from './gathered.js'
 import { recordResults } from './record-result.js'
 import type { ScanItem } from './rows.js'
 import { OF_SCALAR, savedNumber } from './saved-number.js'
@@ -54,7 +55,7 @@ interface RecordRequests {
 /** All reductions of a record this small are computed, since that takes no time and another may be asked for next. */
 const SMALL_BYTES = 64 << 10
 
-const batchesOf = new WeakMap<TrialState, Map<string, ReductionRequest[]>>()
+const gathered = new Gathered<ReductionRequest>()
 
 /** The reduction of one saved tensor, read together with all others that are asked for in the same turn of the event loop. */
 export function readOneReduction(
@@ -82,29 +83,11 @@ export function readOneReduction(
   // A saved reduction is read as what it is: a tensor of one element.
   const item = { workerStep, saved: location ? { ...saved, value: location } : saved }
   return new Promise((resolve, reject) => {
-    let batches = batchesOf.get(state)
-    if (batches === undefined) {
-      batches = new Map()
-      batchesOf.set(state, batches)
-    }
-    const key = JSON.stringify([isMomentName(reduction), options.checkLevel, options.threads, options.memory])
-    const request: ReductionRequest = { item, reduction, isSaved: location !== undefined, resolve, reject }
-    const open = batches.get(key)
-    if (open !== undefined) {
-      open.push(request)
-      return
-    }
-    const batch = [request]
-    batches.set(key, batch)
-    // A remembered answer takes a turn of the event loop as well, so that asking again and again doesn't keep out all
-    // others.
-    setImmediate(() => {
-      batches.delete(key)
-      const read = isMomentName(reduction) ? readBatch : readStatistics
-      read(state, batch, options).catch((error: unknown) => {
-        for (const { reject } of batch) reject(error)
-      })
-    })
+    const isMoment = isMomentName(reduction)
+    const key = JSON.stringify([isMoment, options.checkLevel, options.threads, options.memory])
+    const read = isMoment ? readBatch : readStatistics
+    const request = { item, reduction, isSaved: location !== undefined, resolve, reject }
+    gathered.add(state, key, request, batch => read(state, batch, options))
   })
 }
 

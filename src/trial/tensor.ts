@@ -18,20 +18,20 @@ import {
   StepNotYetAvailable,
   StoreError,
   TensorUnavailableForStep,
+  TrialscanError,
   UsageError,
 } from '../errors.js'
 import { checkLevelNumber, columnsOf, type RecordPlace } from '../job/plan/coalesce.js'
 import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
 import { shapesOf } from '../job/reply.js'
 import { type TensorValue, tensorValue } from '../job/tensor-value.js'
-import { planValues, type ValueJob } from '../job/value.js'
 import { reduceAlong } from '../kernels/along.js'
 import { elementsOf } from '../kernels/elements.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
-import { pump } from '../runner/pump.js'
 import { readOneReduction } from '../scan/one-by-one.js'
+import { readOneValue, readRecordValues } from '../scan/record-values.js'
 import type {
   AxisReductionName,
   CountName,
@@ -125,7 +125,7 @@ export class Tensor {
   }
 
   /**
-   * The value at a step.
+   * The value at a step. Calls made together are read together.
    * @throws StepUnavailable, StepNotYetAvailable, TensorUnavailableForStep (also if only reductions were saved),
    *   InvalidWorker; FormatError if the record is corrupt, StoreError if it can't be read
    */
@@ -136,8 +136,7 @@ export class Tensor {
     const ahead = asked.checkLevel === undefined && currentHold()?.ahead?.value(found.workerStep, this.name)
     if (ahead) return ahead
     const place = this.#valuePlace(found, step, mode)
-    const [value] = await this.#reading(this.#read([place], asked), found, step, mode)
-    return value!
+    return this.#reading(readOneValue(this.#state, place, asked), found, step, mode)
   }
 
   /**
@@ -154,8 +153,14 @@ export class Tensor {
       numbers.push(number)
       places.push(recordPlace(found.workerStep, found.saved.value))
     }
-    const values = await this.#read(places, asked)
-    return new Map(numbers.map((number, i) => [number, values[i]!]))
+    const values = new Map<number, TensorValue>()
+    for await (const read of readRecordValues(this.#state, places, asked)) {
+      for (const value of read) {
+        if (value instanceof TrialscanError) throw value
+        values.set(numbers[values.size]!, value)
+      }
+    }
+    return values
   }
 
   /**
@@ -290,29 +295,6 @@ export class Tensor {
       const reason = ended ? 'the job has ended' : `${worker} has gone on to later steps`
       throw new TensorUnavailableForStep(this.name, step, mode, `its event file ${file} is missing, and ${reason}`)
     }
-  }
-
-  /** Values of records, in order; the first that can't be read is thrown. */
-  async #read(places: readonly RecordPlace[], options: ValueOptions): Promise<TensorValue[]> {
-    const { access } = this.#state
-    const { threads, memory = DEFAULT_MEMORY, unfoldLimit = UNFOLD_LIMIT } = options
-    const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    const runner = await access.runner(threads, total, memory)
-    const context = {
-      store: access.spec,
-      checkLevel: checkLevelNumber(options.checkLevel ?? 'minimal'),
-      memory,
-      unfoldLimit,
-    }
-    const work = (job: ValueJob) => runWhole(runner, job, path => access.store.url(path))
-    const values: TensorValue[] = []
-    for await (const { reply, error } of pump(planValues(places, context), work, runner)) {
-      if (reply === null) throw error
-      const [failure] = reply.failures
-      if (failure) throw errorFromData(failure.error)
-      for (const value of reply.values) values.push(tensorValue(value))
-    }
-    return values
   }
 
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */

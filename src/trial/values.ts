@@ -2,13 +2,11 @@
 
 import { recordPlace } from '../catalog/worker-steps.js'
 import { UNFOLD_LIMIT } from '../engine/values.js'
-import { errorFromData, TrialscanError } from '../errors.js'
-import { checkLevelNumber, type RecordPlace } from '../job/plan/coalesce.js'
-import { DEFAULT_MEMORY } from '../job/plan/memory.js'
-import { type TensorValue, tensorValue } from '../job/tensor-value.js'
-import { planValues } from '../job/value.js'
+import { TrialscanError } from '../errors.js'
+import type { RecordPlace } from '../job/plan/coalesce.js'
+import type { TensorValue } from '../job/tensor-value.js'
 import { checkOptions } from '../options.js'
-import { runWhole } from '../runner/failed-job.js'
+import { readRecordValues } from '../scan/record-values.js'
 import type { ScanItem } from '../scan/rows.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
 import { SCAN_OPTIONS, type ScanOptions, selectItems } from './scan-selection.js'
@@ -107,22 +105,17 @@ async function readBatch(trial: Trial, items: readonly ScanItem[], options: Read
 async function readPlaces(
   trial: Trial,
   places: readonly RecordPlace[],
-  { checkLevel = 'minimal', threads, memory = DEFAULT_MEMORY }: ReadValuesOptions,
+  options: ReadValuesOptions,
 ): Promise<(TensorValue | TrialscanError)[]> {
-  const { access } = stateOf(trial)
-  const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
-  const runner = await access.runner(threads ?? 0, total, memory)
+  const { threads = 0, memory, checkLevel } = options
   const unfoldLimit = places.length === 1 ? UNFOLD_LIMIT : BATCH_UNFOLDED
-  const context = { store: access.spec, checkLevel: checkLevelNumber(checkLevel), memory, unfoldLimit }
-  const url = (path: string): string => access.store.url(path)
+  const read = readRecordValues(stateOf(trial), places, {
+    threads,
+    unfoldLimit,
+    ...(memory !== undefined && { memory }),
+    ...(checkLevel !== undefined && { checkLevel }),
+  })
   const found: (TensorValue | TrialscanError)[] = []
-  for (const job of planValues(places, context)) {
-    const reply = await runWhole(runner, job, url)
-    const failures = new Map(reply.failures.map(({ record, error }) => [record, errorFromData(error)]))
-    const values = reply.values[Symbol.iterator]()
-    for (let record = 0; record < job.records.step.length; record++) {
-      found.push(failures.get(record) ?? tensorValue(values.next().value!))
-    }
-  }
+  for await (const values of read) found.push(...values)
   return found
 }

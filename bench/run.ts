@@ -12,6 +12,7 @@ import { type Effort, measure } from '#dist/cli/bench/measure.js'
 import { type Definition, WrongAnswer } from './definition.js'
 import { allclose } from './definitions/allclose.js'
 import { calls } from './definitions/calls.js'
+import { capture } from './definitions/capture.js'
 import { cli } from './definitions/cli.js'
 import { crc32c } from './definitions/crc32c.js'
 import { decode } from './definitions/decode.js'
@@ -56,6 +57,7 @@ const DEFINITIONS: readonly Definition[] = [
   table,
   diff,
   write,
+  capture,
   view,
   s3,
 ]

@@ -163,6 +163,8 @@ export function targetsOf(record: Record): Target[] {
       /^numpy.* 1 process$/,
     ),
     atLeast('a trial written, true checksums', '`fs.writeSync`', 0.6, 'write', /4 MiB$/, /^fs/),
+    atMost('a training with the hook for TensorFlow.js', 'without', 1.1, 'capture', /784/, /^TensorFlow/),
+    atMost('— steps of less than a millisecond', 'without', 1.1, 'capture', /^\d+ steps of 64/, /^TensorFlow/),
     atMost('`scan many` to CSV, whole process', 'the floor', 3, 'floor', /^many.*csv$/, /^the floor$/),
     atMost('`scan many` to Parquet, whole process', 'the floor', 2, 'floor', /^many.*parquet$/, /^the floor$/),
     below('`trial.scan` of `many`, CPU a row as an object', 2.5, 'rows', /^many/, /objects, threads 2/, microseconds),
@@ -239,8 +241,9 @@ function twentyRules(trial: string, result: Result | undefined): Target {
 }
 
 /** Our own figure: the first contender's. */
-function speed({ byteLength, engines, definition }: Result): string {
+function speed({ byteLength, engines, definition, unit }: Result): string {
   const [{ median }] = engines as [Measured]
+  if (unit === 'µs') return microseconds(median)
   const isProcess = definition === 'cli' || definition === 'scan'
   return byteLength === undefined || isProcess ? duration(median) : `${digits(byteLength / median / 1e6)} GB/s`
 }

@@ -1,8 +1,18 @@
 /** A trial written, beside the same bytes written as they are. */
 
-import { closeSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createWriter, verifyTrial } from '#dist/index.js'
+import { createWriter, npyChunks, recordStream, verifyTrial } from '#dist/index.js'
 import { type Case, type Contender, type Definition, type Options, WrongAnswer } from '../definition.js'
 import * as ours from '../engines/ours.js'
 import * as smdebug from '../engines/smdebug.js'
@@ -33,6 +43,17 @@ function writeCase(size: string, elements: number, steps: number): Case {
     }
     await writer.close()
   }
+  const file = scratchPath(`tensor-${elements}.npy`)
+  const shape = [elements]
+  writeFileSync(file, Buffer.concat([...npyChunks({ dtype: 'float32', shape, stride: [1], offset: 0, data, bytes })]))
+  // As a pipe gives them: a step's lines at a time.
+  const lines = function* () {
+    for (let step = 0; step < steps; step++) {
+      const tensors = Array.from({ length: TENSORS }, (_, i) => [`tensor${i}`, { file }] as const)
+      yield `${JSON.stringify({ step, tensors: Object.fromEntries(tensors) })}\n`
+    }
+  }
+  const recorded = () => recordStream(lines(), place)
   const wrongTrial = async () => {
     const { ok, stats } = await verifyTrial(place, { deep: true })
     return ok && stats.tensors === steps * TENSORS ? undefined : `${stats.tensors} tensors, ${ok ? 'sound' : 'damaged'}`
@@ -69,6 +90,7 @@ function writeCase(size: string, elements: number, steps: number): Case {
     contenders: [
       writing(`${ours.NAME}, true checksums`, place, save(true), wrongTrial),
       writing(`${ours.NAME}, smdebug's constant`, place, save(false), wrongTrial),
+      writing(`${ours.NAME}, recorded from .npy files`, place, recorded, wrongTrial),
       writing('fs.writeSync', place, plain, wrongFiles),
       writing('fs.writeSync, into two files a step, renamed', place, renamed, wrongFiles),
       ...smdebug.writers.map(write => {

@@ -238,6 +238,31 @@ describe('trialscan record', () => {
     expect([trial.steps(), trial.loadedAllSteps]).toEqual([[0], true])
     expect((await verifyTrial(path, { deep: true })).ok).toBe(true)
   })
+
+  it('is checked while it runs', async () => {
+    const path = place()
+    const recording = spawn(process.execPath, [CLI, 'record', '--out', path], { stdio: ['pipe', 'ignore', 'ignore'] })
+    const save = (step: number, value: readonly number[]) =>
+      recording.stdin.write(stream(JSON.stringify({ step, name: 'fc.weight', value }).replace('null', 'NaN'), '\n'))
+    save(0, [1, 2])
+    save(1, [1, Number.NaN])
+    while (!existsSync(join(path, 'index/000000000/000000000000_worker_0.json'))) {
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    const checking = spawn(process.execPath, [CLI, 'check', path, '--rule', 'ExplodingTensor', '--follow'])
+    const checked = new Promise(resolve => checking.on('close', resolve))
+    // The next step ends the one with the fault.
+    save(2, [1, 2])
+    let found = ''
+    for await (const text of checking.stdout.setEncoding('utf8')) {
+      found += text
+      if (!found.includes('\n')) continue
+      expect(recording.exitCode).toBe(null)
+      recording.stdin.end()
+    }
+    expect(JSON.parse(found)).toMatchObject({ rule: 'ExplodingTensor', step: 1, mode: 'GLOBAL', tensor: 'fc.weight' })
+    expect(await checked).toBe(1)
+  })
 })
 
 function data(shape: readonly number[], array: Float32Array): TensorData {

@@ -1,11 +1,14 @@
 /** Trials that are written to a real S3 server. */
 
+import { spawn } from 'node:child_process'
+import { pipeline } from 'node:stream/promises'
 import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createTrial, createWriter } from '#dist/index.js'
+import { createTrial, createWriter, npyChunks, recordStream, UsageError, verifyTrial } from '#dist/index.js'
 import { Destination } from '#dist/store/destination.js'
 import { PART_BYTES } from '#dist/store/s3/upload.js'
-import { client, ENDPOINT, HAS_S3, makeBucket, OPTIONS } from '../support/s3.js'
+import { CLI } from '../cli/run.js'
+import { client, ENDPOINT, ENVIRONMENT, HAS_S3, makeBucket, OPTIONS } from '../support/s3.js'
 
 let bucket = ''
 beforeAll(async () => {
@@ -57,6 +60,46 @@ describe.runIf(HAS_S3)('a trial on S3', () => {
     expect(scanned).toEqual(new Map(expected))
     await trial.close()
     expect(await uploadsUnderWay()).toBe(0)
+  })
+
+  it('is recorded from a stream, with files in it', async () => {
+    const path = `s3://${bucket}/recorded`
+    const elements = Float32Array.from({ length: 1 << 20 }, (_, i) => i)
+    const bytes = new Uint8Array(elements.buffer)
+    const matrix = {
+      dtype: 'float32',
+      shape: [1 << 10, 1 << 10],
+      stride: [1 << 10, 1],
+      offset: 0,
+      data: elements,
+      bytes,
+    } as const
+    const npy = Buffer.concat([...npyChunks(matrix)])
+    const parts = [0, 1, 2].flatMap(step => [
+      `{"step": ${step}, "mode": "TRAIN", "name": "loss", "value": ${1 / (step + 1)}}\n`,
+      `{"name": "weight", "bytes": ${npy.length}}\n`,
+      npy,
+    ])
+    const child = spawn(process.execPath, [CLI, 'record', '--out', path, '--s3-force-path-style'], {
+      env: { ...process.env, ...ENVIRONMENT },
+      stdio: ['pipe', 'ignore', 'pipe'],
+    })
+    let told = ''
+    child.stderr.setEncoding('utf8').on('data', text => (told += text))
+    const ended = new Promise(resolve => child.on('close', resolve))
+    await pipeline(parts, child.stdin)
+    expect([await ended, told]).toEqual([0, expect.not.stringContaining('line')])
+    const trial = await createTrial(path, { s3: OPTIONS })
+    expect([trial.steps({ mode: 'TRAIN' }), trial.loadedAllSteps]).toEqual([[0, 1, 2], true])
+    expect((await trial.tensor('loss').value(1)).data).toEqual(Float64Array.of(0.5))
+    const { shape, data } = await trial.tensor('weight').value(2)
+    expect(shape).toEqual([1 << 10, 1 << 10])
+    expect(Buffer.compare(bytes, new Uint8Array((data as Float32Array).slice().buffer))).toBe(0)
+    await trial.close()
+    expect((await verifyTrial(path, { deep: true, s3: OPTIONS })).ok).toBe(true)
+    expect(await uploadsUnderWay()).toBe(0)
+    // Where there is a trial already, nothing is recorded.
+    await expect(recordStream(['{"step": 0}'], path, { s3: OPTIONS })).rejects.toThrow(UsageError)
   })
 
   it('has objects in parts that are there as they are, or not at all', async () => {

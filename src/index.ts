@@ -71,6 +71,7 @@ export { createWriterFromJson, type HookConfig, parseHookConfig } from './write/
 export type {
   RecordOptions,
   SaveOptions,
+  SaveReductionsOptions,
   ScalarOptions,
   ShouldSaveOptions,
   StepOptions,
@@ -85,5 +86,11 @@ export {
   type TensorBoardOptions,
   type TensorBoardRun,
 } from './write/tensorboard/export.js'
+export {
+  type ImportedRun,
+  type ImportOptions,
+  importTensorBoard,
+  type TensorBoardImport,
+} from './write/tensorboard/import.js'
 export type { ElementOptions, NestedElements, RemoteTensor, SavableValue } from './write/values.js'
 export { createWriter, TrialWriter } from './write/writer.js'

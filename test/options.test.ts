@@ -67,6 +67,11 @@ const CALLS: Readonly<Record<string, Call>> = {
   },
   recordStream: options => trialscan.recordStream([new Uint8Array(0)], join(scratch, `writer-${writers++}`), options),
   exportTensorBoard: options => trialscan.exportTensorBoard(trial, join(scratch, `runs-${writers++}`), options),
+  importTensorBoard: async options => {
+    const [logs, out] = [join(scratch, `logs-${writers++}`), join(scratch, `imported-${writers++}`)]
+    await trialscan.exportTensorBoard(trial, logs)
+    return trialscan.importTensorBoard(await createTrial(logs), out, options)
+  },
   createWriter: options => trialscan.createWriter(join(scratch, `writer-${writers++}`), options),
   'OutputFile.create': options => trialscan.OutputFile.create(join(scratch, 'output'), options),
   evaluate: options => trialscan.evaluate(rule, options),

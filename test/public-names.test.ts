@@ -77,6 +77,7 @@ it('exports these names', () => {
       "exportTensorBoard",
       "findTrials",
       "fleetStatus",
+      "importTensorBoard",
       "invokeRule",
       "logAction",
       "makeRules",

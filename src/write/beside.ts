@@ -23,10 +23,10 @@ export class BesideTrial {
   }
 
   /** Takes a tensor that is saved. */
-  addTensor(name: string, taken: TakenValue, saved: readonly Saved[], at: StepOfTraining): void {
+  addTensor(name: string, taken: TakenValue, saved: readonly Saved[], at: StepOfTraining, wallTime: number): void {
     if (saved.some(({ isMetric }) => isMetric)) this.#metrics?.addMean(name, taken, at)
     if (this.#runs === null) return
-    const place = { wallTime: Date.now() / 1000, step: at.step, tag: name }
+    const place = { wallTime, step: at.step, tag: name }
     if (saved.some(({ isScalar }) => isScalar)) this.#runs.addElement(at.mode, place, taken)
     const collection = saved.find(({ histogramsOf }) => histogramsOf !== null)?.histogramsOf
     if (collection) this.#runs.addHistogram(at.mode, { ...place, tag: `${collection}/${name}` }, taken)

@@ -44,7 +44,11 @@ export interface SaveOptions extends ElementOptions {
   readonly collection?: string | readonly string[]
   /** What the framework calls it, for the shape that is saved. */
   readonly originalName?: string
+  /** When it was, in seconds since 1970. Default: now. */
+  readonly timestamp?: number
 }
+
+export interface SaveReductionsOptions extends Pick<SaveOptions, 'collection' | 'timestamp'> {}
 
 export interface ShouldSaveOptions extends Pick<SaveOptions, 'collection'>, RecordOptions {}
 
@@ -107,6 +111,12 @@ export const SAVE_OPTIONS = optionsOf<SaveOptions>({
   dtype: kinds.text as never,
   collection: COLLECTION_NAMES,
   originalName: kinds.text,
+  timestamp: NUMBER,
+})
+
+export const SAVE_REDUCTIONS_OPTIONS = optionsOf<SaveReductionsOptions>({
+  collection: COLLECTION_NAMES,
+  timestamp: NUMBER,
 })
 
 export const HISTOGRAM_OPTIONS = optionsOf<ElementOptions>({

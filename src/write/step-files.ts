@@ -31,6 +31,15 @@ export interface StepOfTraining {
   readonly modeStep: number
 }
 
+/** What is said of a tensor besides. */
+export interface TensorNote {
+  readonly originalName: string
+  /** Seconds since 1970. */
+  readonly wallTime: number
+}
+
+export type ReductionEntries = readonly (readonly [ReductionName, number])[]
+
 export class StepFiles {
   readonly at: StepOfTraining
   readonly #destination: Destination
@@ -65,22 +74,24 @@ export class StepFiles {
   }
 
   /** Adds what is to be saved of a tensor, in the order in which smdebug's hook does. @throws what the store has failed with */
-  addTensor(name: string, originalName: string, taken: TakenValue, saved: readonly Saved[]): Promise<unknown> | null {
-    const wallTime = Date.now() / 1000
+  addTensor(name: string, taken: TakenValue, saved: readonly Saved[], of: TensorNote): Promise<unknown> | null {
+    const { originalName, wallTime } = of
     const writes: (Promise<void> | null)[] = []
     if (saved.some(({ saveShape }) => saveShape)) this.#shapes.push({ name, originalName, shape: taken.shape })
     const names = new Set(saved.flatMap(one => one.names))
     if ('bytes' in taken && taken.count > 0 && names.size > 0) {
-      for (const [reduction, number] of reductionsOf(taken, [...names])) {
-        const bytes = new Uint8Array(Float64Array.of(number).buffer)
-        const tag = reductionTensorName(reduction, name)
-        writes.push(this.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } }))
-      }
+      writes.push(...this.#addReductions(name, reductionsOf(taken, [...names]), wallTime))
     }
     if (saved.some(({ saveRawTensor }) => saveRawTensor)) {
       const value = 'bytes' in taken ? taken : taken.texts
       writes.push(this.add({ wallTime, tag: name, shape: taken.shape, value }))
     }
+    return writes.every(write => write === null) ? null : Promise.all(writes)
+  }
+
+  /** Adds reductions of a tensor. @throws what the store has failed with */
+  addReductions(name: string, reductions: ReductionEntries, wallTime: number): Promise<unknown> | null {
+    const writes = this.#addReductions(name, reductions, wallTime)
     return writes.every(write => write === null) ? null : Promise.all(writes)
   }
 
@@ -117,6 +128,14 @@ export class StepFiles {
     await this.#eventFile?.catch(() => {})
   }
 
+  #addReductions(name: string, reductions: ReductionEntries, wallTime: number): (Promise<void> | null)[] {
+    return reductions.map(([reduction, number]) => {
+      const bytes = new Uint8Array(Float64Array.of(number).buffer)
+      const tag = reductionTensorName(reduction, name)
+      return this.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } })
+    })
+  }
+
   #begin(): void {
     if (this.#eventFile !== null) return
     const { worker, isDurable } = this.#options
@@ -134,7 +153,7 @@ export class StepFiles {
 export function reductionsOf(
   taken: Extract<TakenValue, { readonly bytes: Uint8Array }>,
   names: readonly ReductionName[],
-): readonly (readonly [ReductionName, number])[] {
+): ReductionEntries {
   const { dtype, shape, bytes } = taken
   const found = moments({ data: bytes, dtype, shape }, names)
   return names.flatMap(name => {

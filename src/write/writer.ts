@@ -2,9 +2,9 @@
 
 import { type TrialscanError, UsageError } from '../errors.js'
 import { collectionsFilePath } from '../format/paths.js'
-import { checkOptions, shown } from '../options.js'
+import { checkOptions, isObject, shown } from '../options.js'
 import { Destination } from '../store/destination.js'
-import type { Mode, Worker } from '../types.js'
+import { type Mode, REDUCTIONS, type ReductionName, type Worker } from '../types.js'
 import { BesideTrial } from './beside.js'
 import { COLLECTION, type Moment, SavedCollections, SCALAR_PREFIX } from './collections.js'
 import { EndedSteps } from './ended-steps.js'
@@ -15,7 +15,9 @@ import {
   RECORD_OPTIONS,
   type RecordOptions,
   SAVE_OPTIONS,
+  SAVE_REDUCTIONS_OPTIONS,
   type SaveOptions,
+  type SaveReductionsOptions,
   SCALAR_OPTIONS,
   type ScalarOptions,
   SHOULD_SAVE_OPTIONS,
@@ -27,7 +29,7 @@ import {
 } from './options.js'
 import { checkMetricTime } from './sagemaker.js'
 import type { Saved } from './save-config.js'
-import { StepFiles } from './step-files.js'
+import { type ReductionEntries, StepFiles } from './step-files.js'
 import { type ElementOptions, type SavableValue, type TakenValue, takenValue } from './values.js'
 
 const DEFAULT_QUEUE_BYTES = 64 << 20
@@ -182,16 +184,23 @@ export class TrialWriter {
   save(name: string, value: SavableValue, options?: SaveOptions): Promise<void> {
     const asked = checkOptions('writer.save', SAVE_OPTIONS, options)
     this.#expectStep('writer.save')
-    const files = this.#files
-    if (files === null || this.failure !== null) return Promise.resolve()
-    const named = listOf(asked.collection)
-    const saved = this.#collections.savedOf(name, named, this.#savedAt)
-    if (saved.length === 0) return Promise.resolve()
-    this.#expectNew(name)
-    const adding = this.#add(files, name, value, asked, saved)
-    this.#names.add(name)
-    this.#hasNews = this.#collections.note(name, named, this.#savedAt) || this.#hasNews
-    return adding
+    return this.#saveAs(name, asked.collection, (files, saved) => this.#add(files, name, value, asked, saved))
+  }
+
+  /**
+   * Saves reductions of a tensor that were computed elsewhere, at the step under way, if one of its collections is saved then.
+   * @throws UsageError
+   */
+  saveReductions(
+    name: string,
+    reductions: Readonly<Partial<Record<ReductionName, number>>>,
+    options?: SaveReductionsOptions,
+  ): Promise<void> {
+    const asked = checkOptions('writer.saveReductions', SAVE_REDUCTIONS_OPTIONS, options)
+    this.#expectStep('writer.saveReductions')
+    const entries = entriesOf(reductions)
+    const { timestamp: wallTime = Date.now() / 1000 } = asked
+    return this.#saveAs(name, asked.collection, files => this.#guarded(files.addReductions(name, entries, wallTime)))
   }
 
   /**
@@ -317,16 +326,34 @@ export class TrialWriter {
     this.#hasNews = false
   }
 
+  /** Has a tensor added to the step under way, if it is saved. */
+  #saveAs(
+    name: string,
+    collection: SaveOptions['collection'],
+    add: (files: StepFiles, saved: readonly Saved[]) => Promise<void>,
+  ): Promise<void> {
+    const files = this.#files
+    if (files === null || this.failure !== null) return Promise.resolve()
+    const named = listOf(collection)
+    const saved = this.#collections.savedOf(name, named, this.#savedAt)
+    if (saved.length === 0) return Promise.resolve()
+    this.#expectNew(name)
+    const adding = add(files, saved)
+    this.#names.add(name)
+    this.#hasNews = this.#collections.note(name, named, this.#savedAt) || this.#hasNews
+    return adding
+  }
+
   #add(
     files: StepFiles,
     name: string,
     value: SavableValue,
-    { originalName = name, collection: _, ...options }: SaveOptions,
+    { originalName = name, collection: _, timestamp: wallTime = Date.now() / 1000, ...options }: SaveOptions,
     saved: readonly Saved[],
   ): Promise<void> {
     const write = (taken: TakenValue): Promise<unknown> | null => {
-      this.#beside.addTensor(name, taken, saved, files.at)
-      return files.addTensor(name, originalName, taken, saved)
+      this.#beside.addTensor(name, taken, saved, files.at, wallTime)
+      return files.addTensor(name, taken, saved, { originalName, wallTime })
     }
     const taken = takenValue('writer.save', value, options)
     // What has come already is taken over before this returns, unless the elements of another are still to come.
@@ -364,6 +391,16 @@ export class TrialWriter {
     if (!this.#seen.has(step)) return
     throw new UsageError(`${call}: expected a step that was not written, got ${step}`, { step })
   }
+}
+
+function entriesOf(reductions: Readonly<Partial<Record<ReductionName, number>>>): ReductionEntries {
+  const given = isObject(reductions) ? Object.entries(reductions) : []
+  const entries = REDUCTIONS.flatMap(name =>
+    typeof reductions[name] === 'number' ? [[name, reductions[name]] as const] : [],
+  )
+  if (given.length > 0 && entries.length === given.length) return entries
+  const call = 'writer.saveReductions'
+  throw new UsageError(`${call}: expected numbers by the names of reductions, got ${shown(reductions)}`, { call })
 }
 
 function wrongName(name: unknown): UsageError {

@@ -90,6 +90,7 @@ describe('trialscan/web', () => {
       'exportTensorBoard',
       'findTrials',
       'fleetStatus',
+      'importTensorBoard',
       'maxThreads',
       'mergedTable',
       'npyChunks',

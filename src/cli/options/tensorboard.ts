@@ -1,7 +1,7 @@
-/** The commands between trials and TensorBoard: export. */
+/** The commands between trials and TensorBoard: export and import. */
 
-import type { Command } from 'commander'
-import { pathText, reductionList } from './arguments.js'
+import { type Command, Option } from 'commander'
+import { collect, pathText, reductionList } from './arguments.js'
 import {
   CHECK_LEVEL,
   COLLECTION,
@@ -20,6 +20,8 @@ import {
 
 /** An interrupted export leaves none of its files. */
 const GRACE_MS = 60_000
+
+const RUN = new Option('--worker <RUN>', 'only that run, by its directory; repeatable').argParser(collect)
 
 /** Adds them to the command line. */
 export function addTensorBoardCommands(program: Command, run: RunCommand): void {
@@ -62,5 +64,33 @@ The runs appear when the whole trial has been read; one that is there is never r
 standard error, and the exit code is 4; everything else is written. docs/tensorboard.md has the whole of it.`,
   ).action((trial: string, options) =>
     run('export', async signal => (await import('../commands/export.js')).runExport(trial, options, signal), GRACE_MS),
+  )
+
+  completed(
+    program
+      .command('import')
+      .description('Writes runs of TensorBoard as a trial with an index.')
+      .argument('<RUNS>', 'a log directory, or a run in it; or s3://bucket/prefix', pathText)
+      .requiredOption('--out <TRIAL>', 'where to write: a directory, or s3://bucket/prefix', pathText)
+      .option('--checksums', "give every record the true checksum of its payload; smdebug's own reader can't read them")
+      .addOption(TENSOR)
+      .addOption(STEPS)
+      .addOption(RUN)
+      .addOption(CHECK_LEVEL)
+      .addOption(THREADS)
+      .addOption(MEMORY),
+    `Examples:
+  $ trialscan import ./logs/my-training --out ./my-training && trialscan check ./my-training
+  $ trialscan import ./logs --out ./all --worker train --tensor loss
+${STEPS_HELP}
+
+Each run is a worker, by the name of its directory. Runs that are called WORKER/TRAIN, WORKER/EVAL and so on, as export writes
+them, are the modes of one worker. Numbers are tensors of one element. Of a histogram the reductions of its numbers are saved,
+by its name, and its buckets as NAME/histogram: rows of left edge, right edge and count. Images and audio are left out.
+
+What can't be read is named on standard error, and the exit code is 4; everything else is written. docs/tensorboard.md has the
+whole of it.`,
+  ).action((runs: string, options) =>
+    run('import', async signal => (await import('../commands/import.js')).runImport(runs, options, signal), GRACE_MS),
   )
 }

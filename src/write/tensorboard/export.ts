@@ -14,6 +14,7 @@ import { parseReductions } from '../../trial/reduction.js'
 import { isNames, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
 import type { Trial } from '../../trial/trial.js'
 import { type Mode, REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
+import { HISTOGRAMS, isBuckets, tagOfBuckets } from './buckets.js'
 import { type HistogramSums, histogramOf, histogramOfRows } from './histogram.js'
 import { RunFile, runDirectory } from './run.js'
 import type { Summary } from './summary.js'
@@ -122,6 +123,8 @@ class Runs {
   readonly #reductions: readonly StatisticName[]
   readonly #histograms: boolean
   readonly #isSingle: boolean
+  /** Tensors that hold the buckets of histograms, in a trial that was imported. */
+  readonly #buckets: ReadonlySet<string>
   readonly #runs = new Map<string, OpenRun>()
   readonly #problems: TrialscanError[] = []
   #problemCount = 0
@@ -137,6 +140,8 @@ class Runs {
     this.#reductions = asked.reductions
     this.#histograms = asked.histograms
     this.#isSingle = trial.workersWithData().length === 1
+    const imported = trial.collections().get(HISTOGRAMS)
+    this.#buckets = new Set([...(imported?.members ?? [])].filter(isBuckets))
   }
 
   async add(row: ScanRow): Promise<void> {
@@ -186,7 +191,8 @@ class Runs {
       summaries.push({ kind: 'scalar', tag: tensor, summary: { scalar: Number(reductions.max) } })
     } else if (this.#histograms) {
       const histogram = await this.#histogramOf(row, tensor)
-      if (histogram !== null) summaries.push({ kind: 'histogram', tag: tensor, summary: { histogram } })
+      const tag = this.#buckets.has(tensor) ? tagOfBuckets(tensor) : tensor
+      if (histogram !== null) summaries.push({ kind: 'histogram', tag, summary: { histogram } })
     }
     // Where nothing else was saved of a tensor, its reductions are what there is.
     const isReduced = saved && dtype === null
@@ -200,13 +206,14 @@ class Runs {
   }
 
   async #histogramOf({ reductions, saved, moments, dtype, step, worker }: ScanRow, tensor: string) {
-    if (moments !== undefined) {
+    const isImported = this.#buckets.has(tensor)
+    if (moments !== undefined && !isImported) {
       return reductions.sketch instanceof Distribution ? histogramOf(moments, reductions.sketch) : null
     }
     // Other rows of that dtype are histograms of TensorBoard's own.
-    if (!saved || dtype !== 'float64') return null
+    if ((!saved && !isImported) || dtype !== 'float64') return null
     const { data } = await this.#trial.tensor(tensor).value(step, { worker })
-    return data instanceof Float64Array ? histogramOfRows(data, reductions as HistogramSums) : null
+    return data instanceof Float64Array ? histogramOfRows(data, isImported ? {} : (reductions as HistogramSums)) : null
   }
 
   async #runOf({ worker, mode, wallTime = 0 }: ScanRow): Promise<OpenRun> {

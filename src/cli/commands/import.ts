@@ -1,0 +1,47 @@
+/** `trialscan import`: runs of TensorBoard as a trial. */
+
+import { type CheckLevel, createTrial, importTensorBoard } from '../../index.js'
+import { EXIT } from '../exit.js'
+import { counted } from '../format/number.js'
+import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
+import { expectOutside } from '../real-path.js'
+import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
+import { openOptions } from '../scan/trials.js'
+import { note } from '../terminal.js'
+
+export interface ImportFlags extends SelectionFlags, S3Flags {
+  readonly out: string
+  readonly checksums?: boolean
+  readonly checkLevel?: CheckLevel
+  readonly threads?: number
+  readonly memory?: number
+}
+
+/** @returns the exit code */
+export async function runImport(path: string, flags: ImportFlags, signal: AbortSignal): Promise<number> {
+  const { out, checksums, checkLevel, threads, memory } = flags
+  expectS3(flags, [path, out])
+  if (!isOnS3(out)) await expectOutside(path, out, 'a directory')
+  const trial = await createTrial(path, openOptions(path, flags))
+  try {
+    const { runs, steps, tensors, problems, problemCount } = await importTensorBoard(trial, out, {
+      ...selectionOf(flags),
+      ...s3For(out, flags),
+      ...(checksums !== undefined && { checksums }),
+      ...(checkLevel && { checkLevel }),
+      ...(threads !== undefined && { threads }),
+      ...(memory !== undefined && { memory: memory * 2 ** 20 }),
+      signal,
+    })
+    for (const { message } of problems) note(message)
+    if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
+    const isEmpty = tensors + problemCount === 0
+    if (isEmpty) note(nothingSelected(trial, flags))
+    for (const message of unscannedSteps(trial, flags, !isEmpty)) note(message)
+    note(`${counted(runs.length, 'run')}, ${counted(steps, 'step')}, ${counted(tensors, 'tensor')}, in ${out}`)
+    if (problemCount > 0) return EXIT.format
+    return isEmpty && isSelective(flags) ? EXIT.query : EXIT.ok
+  } finally {
+    await trial.close()
+  }
+}

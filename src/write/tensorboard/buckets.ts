@@ -1,0 +1,17 @@
+/** What an imported trial calls the buckets of a histogram. */
+
+/** Their collection. */
+export const HISTOGRAMS = 'histograms'
+const SUFFIX = '/histogram'
+
+export function bucketsName(tag: string): string {
+  return tag + SUFFIX
+}
+
+export function isBuckets(tensor: string): boolean {
+  return tensor.endsWith(SUFFIX)
+}
+
+export function tagOfBuckets(tensor: string): string {
+  return tensor.slice(0, -SUFFIX.length)
+}

@@ -1,0 +1,197 @@
+/** Runs of TensorBoard as a trial of smdebug's, with an index. docs/tensorboard.md says what becomes of what. */
+
+import { EngineError, FormatError, type TrialscanError, UsageError } from '../../errors.js'
+import type { ScanRow } from '../../job/row.js'
+import type { TensorValue } from '../../job/tensor-value.js'
+import { checkOptions, kinds, optionsOf } from '../../options.js'
+import { S3_OPTIONS } from '../../store/s3/options.js'
+import type { S3Options } from '../../store/s3/spec.js'
+import { type ScanSelection, SELECTION_KINDS, selectItems } from '../../trial/scan-selection.js'
+import { stateOf, type Trial } from '../../trial/trial.js'
+import { readValues, type SavedValue } from '../../trial/values.js'
+import { REDUCTIONS, type ReductionName, type Worker } from '../../types.js'
+import type { WriterOptions } from '../options.js'
+import { createWriter, type TrialWriter } from '../writer.js'
+import { bucketsName, HISTOGRAMS } from './buckets.js'
+import { type PartOfTrial, partsOfTrial } from './workers.js'
+
+export interface ImportOptions extends ScanSelection {
+  /** Whether records have true checksums. Default: false, smdebug's constant. */
+  readonly checksums?: boolean
+  /** How to reach S3, if the trial is written there. */
+  readonly s3?: S3Options
+}
+
+/** What became of a run. */
+export interface ImportedRun extends PartOfTrial {
+  readonly run: string
+}
+
+/** What came of the runs. */
+export interface TensorBoardImport {
+  readonly runs: readonly ImportedRun[]
+  readonly steps: number
+  readonly tensors: number
+  /** The first hundred of those that could not be read or saved, and why. */
+  readonly problems: readonly TrialscanError[]
+  readonly problemCount: number
+}
+
+const IMPORT_OPTIONS = optionsOf<ImportOptions>({ ...SELECTION_KINDS, checksums: kinds.flag, s3: S3_OPTIONS })
+
+/** Problems that a report holds; all are counted. */
+const MAX_PROBLEMS = 100
+/** What a trial that was imported has, by patterns of tags; numbers belong to `scalars`, and buckets to `histograms`. */
+const COLLECTIONS: Readonly<Record<string, RegExp>> = {
+  gradients: /^gradient/,
+  weights: /^(?!gradient).*(weight|kernel)/,
+  biases: /^(?!gradient).*bias/,
+  losses: /^(?!gradient).*loss/i,
+}
+
+/**
+ * Writes runs of TensorBoard as a trial with an index: each step with its tensors and wall times. What can't be read is a problem,
+ * and everything else is written.
+ * @param runs a log directory, or a run, that was opened with `createTrial`
+ * @param out a directory, or `s3://bucket/prefix`
+ * @param options what of the runs, as of `trial.scan`
+ * @throws as `trial.scan` and `createWriter`; UsageError for a trial that is none of TensorBoard's; StoreError
+ */
+export async function importTensorBoard(runs: Trial, out: string, options?: ImportOptions): Promise<TensorBoardImport> {
+  const { checksums = false, s3, ...selection } = checkOptions('importTensorBoard', IMPORT_OPTIONS, options)
+  const state = stateOf(runs)
+  if (!state.contents.isTensorBoard) {
+    throw new UsageError(`${runs.path}: expected event files of TensorBoard, got a trial`, { path: runs.path })
+  }
+  // Runs may grow meanwhile.
+  return runs.withoutRefresh(async () => {
+    const steps = new Map<string, Set<number>>()
+    for (const { workerStep } of selectItems(state, runs.name, selection)) {
+      const { worker, step } = workerStep
+      const known = steps.get(worker)
+      if (known === undefined) steps.set(worker, new Set([step]))
+      else known.add(step)
+    }
+    const writing = { checksums, ...(s3 && { s3 }) }
+    const importer = new Importer(out, partsOfTrial(steps), writing, state.access.store.url(''))
+    try {
+      await importer.addAll(runs, selection)
+      return await importer.finish()
+    } catch (error) {
+      await importer.end()
+      throw error
+    }
+  })
+}
+
+class Importer {
+  readonly #out: string
+  readonly #parts: ReadonlyMap<string, PartOfTrial>
+  readonly #options: WriterOptions
+  readonly #url: string
+  readonly #writers = new Map<Worker, TrialWriter>()
+  readonly #problems: TrialscanError[] = []
+  #problemCount = 0
+  #steps = 0
+  #tensors = 0
+
+  constructor(out: string, parts: ReadonlyMap<string, PartOfTrial>, options: WriterOptions, url: string) {
+    this.#url = url
+    this.#out = out
+    this.#parts = parts
+    this.#options = options
+  }
+
+  async addAll(runs: Trial, selection: ScanSelection): Promise<void> {
+    // Both have the same tensors, in one order.
+    const values = readValues(runs, selection)
+    const rows = runs.scan({ ...selection, reductions: 'all', wallTimes: true })
+    for await (const row of rows) {
+      const { value } = await values.next()
+      if (value?.tensor !== row.tensor || value.step !== row.step || value.worker !== row.worker) {
+        throw new EngineError(`expected the value of ${row.tensor} at step ${row.step}, got another`)
+      }
+      await this.#add(row, value)
+    }
+    for (const problem of rows.problems) this.#problem(problem)
+  }
+
+  async finish(): Promise<TensorBoardImport> {
+    for (const writer of this.#writers.values()) await writer.close()
+    const runs = [...this.#parts].map(([run, part]) => ({ run, ...part }))
+    const [steps, tensors] = [this.#steps, this.#tensors]
+    return { runs, steps, tensors, problems: this.#problems, problemCount: this.#problemCount }
+  }
+
+  async #add(row: ScanRow, { value, error }: SavedValue): Promise<void> {
+    const { tensor, step } = row
+    const fault = error ?? row.error
+    if (fault !== undefined) this.#problem(fault)
+    if (tensor === null || value === null) return
+    const { worker, mode } = this.#parts.get(row.worker)!
+    const writer = this.#writers.get(worker) ?? (await this.#begin(worker))
+    if (writer.globalStep !== step) {
+      writer.setMode(mode)
+      await writer.step({ step, saveAll: true })
+      this.#steps++
+    }
+    try {
+      if (value.dtype === 'string' && (value.data as readonly string[]).some(text => text.includes('\ufffd'))) {
+        const message = `${this.#url}, ${tensor} at step ${step}: expected texts, got bytes that are none, as of an image`
+        throw new FormatError('BadText', message, { url: this.#url, tensor, step })
+      }
+      await saveValue(writer, tensor, value, row)
+      this.#tensors++
+    } catch (error) {
+      if (!(error instanceof UsageError || error instanceof FormatError)) throw error
+      this.#problem(error)
+    }
+  }
+
+  #problem(error: TrialscanError): void {
+    this.#problemCount++
+    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push(error)
+  }
+
+  /** After a failure: what came before it is a trial; what ending it fails with is no news. */
+  async end(): Promise<void> {
+    for (const writer of this.#writers.values()) {
+      await writer.giveUpStep().catch(() => {})
+      await writer.close().catch(() => {})
+    }
+  }
+
+  async #begin(worker: Worker): Promise<TrialWriter> {
+    const numWorkers = new Set([...this.#parts.values()].map(({ worker }) => worker)).size
+    const names = [...Object.keys(COLLECTIONS), 'scalars', HISTOGRAMS]
+    const writer = await createWriter(this.#out, {
+      ...this.#options,
+      // It has no patterns of its own, which could match names of buckets.
+      framework: 'tfjs',
+      collections: Object.fromEntries(names.map(name => [name, {}])),
+      worker,
+      numWorkers,
+    })
+    this.#writers.set(worker, writer)
+    return writer
+  }
+}
+
+async function saveValue(writer: TrialWriter, tensor: string, value: TensorValue, row: ScanRow): Promise<void> {
+  const { wallTime: timestamp = 0 } = row
+  const isNumber = value.shape.length === 0 && value.dtype !== 'string'
+  const collection = Object.keys(COLLECTIONS).filter(
+    name => (name !== 'losses' || isNumber) && COLLECTIONS[name]!.test(tensor),
+  )
+  if (row.saved) {
+    // A histogram: its reductions are those of the numbers that it was made from.
+    await writer.saveReductions(tensor, realOf(row), { collection, timestamp })
+    await writer.save(bucketsName(tensor), value, { collection: HISTOGRAMS, timestamp })
+  } else await writer.save(tensor, value, { collection: isNumber ? ['scalars', ...collection] : collection, timestamp })
+}
+
+function realOf({ reductions }: ScanRow): Partial<Record<ReductionName, number>> {
+  return Object.fromEntries(
+    REDUCTIONS.flatMap(name => (typeof reductions[name] === 'number' ? [[name, reductions[name]] as const] : [])),
+  )
+}

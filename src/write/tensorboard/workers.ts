@@ -1,0 +1,60 @@
+/** Whose part of a trial a run of TensorBoard's becomes: the other way around from `runDirectory`. */
+
+import { createHash } from 'node:crypto'
+import { unescapeWorker } from '../../format/paths.js'
+import { MODES, type Mode, type Worker } from '../../types.js'
+
+export interface PartOfTrial {
+  readonly worker: Worker
+  readonly mode: Mode
+}
+
+/** The name of a file has room for a step, too. */
+const MAX_WORKER_BYTES = 160
+
+/**
+ * The last part of a run's name is a mode if it is called like one, and no other mode of that worker has a step of it: of a worker,
+ * each step is of one mode.
+ * @param runs their steps, by their names
+ */
+export function partsOfTrial(runs: ReadonlyMap<string, ReadonlySet<number>>): Map<string, PartOfTrial> {
+  const parts = new Map<string, PartOfTrial>()
+  const taken = new Map<string, Set<number>>()
+  const alone: string[] = []
+  for (const [run, steps] of runs) {
+    const names = run === '.' ? [] : run.split('/')
+    const mode = MODES.find(mode => mode === names.at(-1))
+    const base = (mode === undefined ? names : names.slice(0, -1)).join('/')
+    const before = taken.get(base) ?? new Set<number>()
+    if ([...steps].some(step => before.has(step))) {
+      alone.push(run)
+      continue
+    }
+    for (const step of steps) before.add(step)
+    taken.set(base, before)
+    parts.set(run, { worker: base, mode: mode ?? 'GLOBAL' })
+  }
+  for (const run of alone) parts.set(run, { worker: run, mode: 'GLOBAL' })
+  return withNames(parts)
+}
+
+/** Gives workers names that files can have: each its own. */
+function withNames(parts: ReadonlyMap<string, PartOfTrial>): Map<string, PartOfTrial> {
+  const workers = new Map<string, Worker>()
+  const used = new Set<string>()
+  for (const { worker } of parts.values()) {
+    if (workers.has(worker)) continue
+    const plain = worker === '' ? 'worker_0' : shortened(worker.replaceAll('/', '_'))
+    let name = plain
+    for (let n = 2; used.has(name); n++) name = `${plain}_${n}`
+    used.add(name)
+    workers.set(worker, unescapeWorker(name))
+  }
+  return new Map([...parts].map(([run, { worker, mode }]) => [run, { worker: workers.get(worker)!, mode }]))
+}
+
+function shortened(name: string): string {
+  if (Buffer.byteLength(name) <= MAX_WORKER_BYTES) return name
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 16)
+  return `${Buffer.from(name).subarray(0, 80).toString().replace(/�+$/, '')}_${digest}`
+}

@@ -177,7 +177,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'workersWithData',
   ],
   tensor: ['prevSteps'],
-  scan: ['lines'],
+  scan: ['columns', 'lines'],
 }
 
 /** Methods of an object and of the classes that its own extends. */

@@ -1,11 +1,25 @@
 /** The opt-in cache of index files: faster, and never believed blindly. */
 
-import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import fs, {
+  cpSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { IndexColumns } from '#dist/catalog/columns/index-columns.js'
 import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cache.js'
-import { createTrial, type Trial } from '#dist/index.js'
+import { eventFilePath } from '#dist/format/paths.js'
+import { createTrial, type GlobalStep, type Trial } from '#dist/index.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
+import { makeSteps } from '../fixtures/make.js'
 import { fixtureTrials } from './support/golden.js'
 import { plainRows, rowsOf } from './support/scanning.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -129,22 +143,99 @@ it('opens a trial of which a file can not be looked at as it does without', asyn
 })
 
 it('gives back what it was given', () => {
-  const content = {
-    mode: 'EVAL',
-    modeStep: 3,
-    eventFile: null,
-    tensors: [],
-    shapes: [{ name: 'ß/😀', originalName: '', shape: [0, 2 ** 40] }],
-  } as const
+  const [step, worker] = [3 as GlobalStep, 'worker_0']
+  const from = new IndexColumns()
+  const shapes = [{ name: 'ß/😀', originalName: '', shape: [0, 2 ** 40] }]
   const tensors = [{ name: '__proto__', startByte: 2 ** 52, byteLength: 16 }]
-  const files = new Map([
-    ['index/a.json', { stamp: Float64Array.of(1, 2.25, 3), content }],
-    ['index/b.json', { stamp: Float64Array.of(4, 5, 6), content: { ...content, eventFile: 'events/é', tensors } }],
-    ['index/c.json', { stamp: Float64Array.of(7, 8, 9), content: { ...content, eventFile: 'events/c', tensors } }],
-  ])
-  const decoded = decodeIndexCache('t', encodeIndexCache('t', files))!
-  expect(decoded).toEqual(files)
+  const content = { mode: 'EVAL', modeStep: 3, eventFile: null, tensors: [], shapes } as const
+  const contents = [
+    content,
+    { ...content, modeStep: -1, eventFile: 'events/é', tensors },
+    { ...content, eventFile: eventFilePath(step, worker), tensors },
+    { ...content, shapes: [] },
+  ]
+  const files = contents.map((one, i) => ({
+    path: `index/${i}.json`,
+    stamp: Float64Array.of(i, 2.25, i + 3),
+    row: from.listed(from.add(step, worker, one)),
+  }))
+  const directories = new Map([['index', Float64Array.of(1, 2, 3)]])
+  const bytes = encodeIndexCache('t', { directories, files, columns: from })
+  const decoded = decodeIndexCache('t', bytes)!
+  expect(decoded.paths).toEqual(files.map(({ path }) => path))
+  expect(decoded.directories).toEqual(directories)
+  const to = new IndexColumns()
+  for (const [i, one] of contents.entries()) {
+    expect(decoded.stamp(i)).toEqual(files[i]!.stamp)
+    expect(to.content(decoded.addTo(to, i, step, worker))).toEqual(one)
+  }
   // Steps that are alike share what they have in common.
-  expect(decoded.get('index/c.json')!.content.tensors).toBe(decoded.get('index/b.json')!.content.tensors)
-  expect(decodeIndexCache('u', encodeIndexCache('t', files))).toBeNull()
+  expect(to.list(1)).toBe(to.list(2))
+  expect(decodeIndexCache('u', bytes)).toBeNull()
+})
+
+describe('where directories tell that nothing has changed', () => {
+  /** A trial of many files with a cache of it, both left alone for a while. */
+  async function settled(): Promise<{ trial: string; cache: string }> {
+    const trial = join(scratch, `many-${copies++}`)
+    makeSteps(trial, { steps: 1200 })
+    const cache = `${trial}.cache`
+    const now = Date.now()
+    vi.spyOn(Date, 'now').mockImplementation(() => now + 60_000)
+    await createTrial(trial, { indexCache: cache })
+    return { trial, cache }
+  }
+
+  /** How many files are looked at until a trial is open. */
+  async function looks(trial: string, cache: string): Promise<number> {
+    const spy = vi.spyOn(fs, 'statSync')
+    syncBuiltinESMExports()
+    await createTrial(trial, { indexCache: cache })
+    const count = spy.mock.calls.filter(([path]) => /index.*json$/.test(String(path))).length
+    spy.mockRestore()
+    syncBuiltinESMExports()
+    return count
+  }
+
+  it('looks at some of the files, and reads none', async () => {
+    const { trial, cache } = await settled()
+    expect(await looks(trial, cache)).toBe(600)
+    const { opened, read } = await open(trial, cache)
+    expect(read).toEqual([])
+    expect(opened.steps()).toHaveLength(1200)
+    const plain = await createTrial(trial)
+    expect(plainRows(await rowsOf(opened))).toEqual(plainRows(await rowsOf(plain)))
+  })
+
+  it('reads a file that was replaced by another of the same length and times, and then looks at all beside it', async () => {
+    const { trial, cache } = await settled()
+    const path = join(trial, 'index/000000001/000000001101_worker_0.json')
+    const { atime, mtime } = statSync(path)
+    const text = readFileSync(path, 'utf8').replace(/"tensorname": "(.)/, '"tensorname": "X')
+    writeFileSync(`${path}.tmp`, text)
+    utimesSync(`${path}.tmp`, atime, mtime)
+    renameSync(`${path}.tmp`, path)
+    const { opened, read } = await open(trial, cache)
+    expect(read).toEqual(['index/000000001/000000001101_worker_0.json'])
+    expect(opened.tensorNames().filter(name => name.startsWith('X'))).toHaveLength(1)
+  })
+
+  it('looks at all files if one of the sample has changed in its place, or the file system does not keep such times', async () => {
+    const { trial, cache } = await settled()
+    const path = join(trial, 'index/000000000/000000000000_worker_0.json')
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"tensorname": "', '"tensorname": "Y'))
+    expect((await open(trial, cache)).read).toEqual(['index/000000000/000000000000_worker_0.json'])
+    expect(await looks(trial, cache)).toBe(600)
+    vi.spyOn(fs, 'statfsSync').mockReturnValue({ type: 0x6969 } as never)
+    syncBuiltinESMExports()
+    expect(await looks(trial, cache)).toBe(1200)
+    vi.restoreAllMocks()
+    syncBuiltinESMExports()
+  })
+
+  it('looks at all files of a directory that was changed a moment ago', async () => {
+    const { trial, cache } = await settled()
+    vi.restoreAllMocks()
+    expect(await looks(trial, cache)).toBe(1200)
+  })
 })

@@ -136,14 +136,16 @@ export class Scan implements AsyncIterable<ScanRow> {
     if (head !== '') yield encoder.encode(head)
     let open: Uint8Array[] = []
     let byteLength = 0
-    for await (const made of this.#rows({ lines: { format, reductions, strict, trial } })) {
-      const text = this.#textOf(made, line)
-      open.push(text)
-      byteLength += text.length
-      if (byteLength < LINES_BYTES) continue
-      yield open.length === 1 ? text : Buffer.concat(open)
-      open = []
-      byteLength = 0
+    for await (const ready of this.#rows({ lines: { format, reductions, strict, trial } })) {
+      for (const made of ready) {
+        const text = this.#textOf(made, line)
+        open.push(text)
+        byteLength += text.length
+        if (byteLength < LINES_BYTES) continue
+        yield open.length === 1 ? text : Buffer.concat(open)
+        open = []
+        byteLength = 0
+      }
     }
     if (open.length > 0) yield Buffer.concat(open)
   }
@@ -174,19 +176,21 @@ export class Scan implements AsyncIterable<ScanRow> {
     this.#start()
     const { reductions, context } = this.#request
     const { wallTimes = false } = context
-    // Those that were made one by one.
-    let gathered: ScanRow[] = []
-    for await (const made of this.#rows({ columns: { names: reductions.filter(isMomentName), packed } })) {
-      const isOne = 'item' in made
-      if (isOne) {
-        gathered.push(this.#rowMaker.row(made.item, made.results as readonly RecordResult[]))
-        if (gathered.length < MAX_GATHERED) continue
+    for await (const ready of this.#rows({ columns: { names: reductions.filter(isMomentName), packed } })) {
+      // Those that were made one by one.
+      let gathered: ScanRow[] = []
+      for (const made of ready) {
+        const isOne = 'item' in made
+        if (isOne) {
+          gathered.push(this.#rowMaker.row(made.item, made.results as readonly RecordResult[]))
+          if (gathered.length < MAX_GATHERED) continue
+        }
+        if (gathered.length > 0) yield columnsOfRows(gathered, reductions, wallTimes)
+        gathered = []
+        if (!isOne) yield new ReplyColumns(made, reductions, this.#rowMaker)
       }
       if (gathered.length > 0) yield columnsOfRows(gathered, reductions, wallTimes)
-      gathered = []
-      if (!isOne) yield new ReplyColumns(made, reductions, this.#rowMaker)
     }
-    if (gathered.length > 0) yield columnsOfRows(gathered, reductions, wallTimes)
   }
 
   async *#countedColumns(packed: boolean): AsyncGenerator<TableColumns> {
@@ -212,8 +216,8 @@ export class Scan implements AsyncIterable<ScanRow> {
     this.#firstError ??= error
   }
 
-  /** The rows in order: those of a reply, if each of its records has one, or one by one. */
-  async *#rows(as: Wanted): AsyncGenerator<Made> {
+  /** The rows in order, those that are ready at a time: those of a reply, if each of its records has one, or one by one. */
+  async *#rows(as: Wanted): AsyncGenerator<readonly Made[]> {
     const startedAt = performance.now()
     const { reductions, signal, onProgress } = this.#request
     signal?.throwIfAborted()
@@ -232,6 +236,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       const done = next.done ? [] : next.value
       let replied = 'reply' in done ? done : null
       if (!('reply' in done)) results.push(...done)
+      const ready: Made[] = []
       let made = 0
       let used = 0
       while (made < items.length) {
@@ -240,16 +245,17 @@ export class Scan implements AsyncIterable<ScanRow> {
         if (replied !== null && recordCount > 0) {
           const first = made
           made += replied.plan.count
-          yield { ...replied, items: items.slice(first, made) }
+          ready.push({ ...replied, items: items.slice(first, made) })
           replied = null
         } else {
           if (used + recordCount > results.length) break
           made++
           used += recordCount
-          yield { item, results: results.slice(used - recordCount, used) }
+          ready.push({ item, results: results.slice(used - recordCount, used) })
         }
-        signal?.throwIfAborted()
       }
+      if (ready.length > 0) yield ready
+      signal?.throwIfAborted()
       items.splice(0, made)
       results.splice(0, used)
       doneRows += made

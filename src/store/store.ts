@@ -148,6 +148,12 @@ export interface Store {
    */
   stamps(paths: readonly string[]): Promise<Float64Array>
 
+  /**
+   * What shows whether files were added to a directory, replaced or removed: three numbers per directory, NaN where it was changed a moment
+   * ago, so that another change might not show. Null where nothing shows it. A file that is written to in place never shows.
+   */
+  directoryStamps?(paths: readonly string[]): Float64Array | null
+
   /** The length of a file in bytes. */
   byteLength(path: string): Promise<number>
 

@@ -14,3 +14,4 @@ export const decodeIndexCache: () => never = noDisk
 /** Repair writes files, so no job of a page copies records. */
 export const copyRecords: () => never = noDisk
 export const STAMP_LENGTH = 3
+export const indexStamps: () => never = noDisk

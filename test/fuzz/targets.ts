@@ -6,6 +6,7 @@
 
 import { posix } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { IndexColumns } from '#dist/catalog/columns/index-columns.js'
 import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cache.js'
 import { Engine } from '#dist/engine/engine.js'
 import { type FormatError, TrialscanError } from '#dist/errors.js'
@@ -16,6 +17,7 @@ import { type IndexFile, IndexFileReader, parseIndexFile } from '#dist/format/in
 import * as paths from '#dist/format/paths.js'
 import { compilePattern } from '#dist/format/regex/pattern.js'
 import { parseTornasoleCollections, parseTornasoleIndex } from '#dist/format/tornasole.js'
+import type { GlobalStep } from '#dist/types.js'
 import { surveyEventFiles } from '#dist/worker/survey.js'
 import { encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 import { judge } from '../support/event-judge.js'
@@ -701,17 +703,29 @@ const indexCache: Target = {
       shapes: tensors === 0 ? [{ name: 's', originalName: 's/o', shape: [2, 3] }] : [],
     })
     const stamp = Float64Array.of(1, 2, 3)
-    const files = [0, 1, 3].map(n => [`index/0/${n}_a.json`, { stamp, content: content('EVAL', n) }] as const)
-    return [new Map(files), new Map(files.slice(0, 1)), new Map()].map(map => encodeIndexCache(URL_OF_INPUT, map))
+    return [[0, 1, 3], [0], []].map(counts => {
+      const columns = new IndexColumns()
+      const files = counts.map(n => {
+        const row = columns.listed(columns.add(n as GlobalStep, 'a', content('EVAL', n)))
+        return { path: `index/0/${n}_a.json`, stamp, row }
+      })
+      return encodeIndexCache(URL_OF_INPUT, { directories: new Map([['index/0', stamp]]), files, columns })
+    })
   },
   mutate: (input, chance, other) =>
     mutateBytes(input, chance, words(['"sections":[8,8]', '"crc":0', '\n', 'null']), other),
   maxByteLength: 1 << 12,
   run(input) {
-    const files = decodeIndexCache(URL_OF_INPUT, input)
-    if (files === null) return
-    const again = decodeIndexCache(URL_OF_INPUT, encodeIndexCache(URL_OF_INPUT, files))
-    hold(isDeepStrictEqual(again, files), () => 'what was read is written otherwise')
+    const cache = decodeIndexCache(URL_OF_INPUT, input)
+    if (cache === null) return
+    const columns = new IndexColumns()
+    const { paths, directories } = cache
+    const files = paths.map((path, i) => {
+      const row = columns.listed(cache.addTo(columns, i, i as GlobalStep, 'a'))
+      return { path, stamp: cache.stamp(i), row }
+    })
+    const again = encodeIndexCache(URL_OF_INPUT, { directories, files, columns })
+    hold(isDeepStrictEqual(new Uint8Array(again), new Uint8Array(input)), () => 'what was read is written otherwise')
   },
 }
 

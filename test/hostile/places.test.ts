@@ -15,8 +15,9 @@ import {
 import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
+import { IndexColumns } from '#dist/catalog/columns/index-columns.js'
 import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cache.js'
-import { closePools, createTrial, StoreError, type Trial, verifyTrial } from '#dist/index.js'
+import { closePools, createTrial, type GlobalStep, StoreError, type Trial, verifyTrial } from '#dist/index.js'
 import { LocalStore } from '#dist/store/local/local-store.js'
 import { collectionsFileText, frameRecord, TrialWriter } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
@@ -365,9 +366,10 @@ describe('the index cache', () => {
       tensors: [{ name: 'a', startByte: 0, byteLength: 50 }],
       shapes: [],
     }
-    const bytes = Buffer.from(
-      encodeIndexCache('t', new Map([['index/x', { stamp: Float64Array.of(1, 2, 3), content }]])),
-    )
+    const columns = new IndexColumns()
+    const row = columns.listed(columns.add(0 as GlobalStep, 'w', content))
+    const files = [{ path: 'index/x', stamp: Float64Array.of(1, 2, 3), row }]
+    const bytes = Buffer.from(encodeIndexCache('t', { directories: new Map(), files, columns }))
     const end = bytes.indexOf(0x0a)
     const { crc, ...header } = JSON.parse(bytes.subarray(0, end).toString())
     expect(crc).toEqual(expect.any(Number))
@@ -382,21 +384,23 @@ describe('the index cache', () => {
       decodeIndexCache(
         't',
         forged(() => {}),
-      )?.size,
-    ).toBe(1)
-    // Stamps (3), mode, mode step, list, count, name, start, length: a number each.
-    const columns = { mode: 3, modeStep: 4, list: 5, count: 6, name: 7, start: 8, length: 9 }
+      )?.paths,
+    ).toEqual(['index/x'])
+    // Stamps (3), mode, mode step, event file, list, count, name, start, length: a number each.
+    const columns = { mode: 3, modeStep: 4, eventFile: 5, list: 6, count: 7, name: 8, start: 9, length: 10 }
     for (const at of Object.values(columns)) {
       for (const number of [-1, 0.5, 1e9, 1e300, Number.NaN, Number.POSITIVE_INFINITY]) {
-        const isPossible = number === 1e9 && (at === columns.start || at === columns.length || at === columns.modeStep)
+        const isPossible =
+          (number === 1e9 && (at === columns.start || at === columns.length || at === columns.modeStep)) ||
+          (number === -1 && at === columns.modeStep)
         const decoded = decodeIndexCache(
           't',
           forged((_, numbers) => numbers.setFloat64(at * 8, number, true)),
         )
-        expect([at, number, decoded?.size ?? null]).toEqual([at, number, isPossible ? 1 : null])
+        expect([at, number, decoded?.paths.length ?? null]).toEqual([at, number, isPossible ? 1 : null])
       }
     }
-    for (const sections of [[], [-8, 8], [1e15], 'x', null, new Array(11).fill(0)]) {
+    for (const sections of [[], [-8, 8], [1e15], 'x', null, new Array(14).fill(0)]) {
       expect(
         decodeIndexCache(
           't',

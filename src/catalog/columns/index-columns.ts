@@ -13,6 +13,13 @@ import { NO_LIST, TensorLists } from './tensor-lists.js'
 const CANONICAL = -1
 const NONE = -2
 
+/** What an index file says, its list by its number. */
+export interface ListedRow extends Pick<IndexFile, 'mode' | 'modeStep'> {
+  /** Undefined: the one that the hook writes. */
+  readonly eventFile: string | null | undefined
+  readonly list: number
+}
+
 export class IndexColumns {
   readonly lists = new TensorLists()
   readonly #workers = new Interner()
@@ -65,7 +72,11 @@ export class IndexColumns {
       const list = this.lists.add(listed.tensors, listed.shapes)
       this.#lastListed = { listed, list }
     }
-    const { list } = this.#lastListed
+    return this.addListed(step, worker, { mode, modeStep, eventFile, list: this.#lastListed.list })
+  }
+
+  /** As `addRead`, of a list that is known. @returns the number of the row */
+  addListed(step: GlobalStep, worker: Worker, { mode, modeStep, eventFile, list }: ListedRow): number {
     return this.#append(step, worker, MODES.indexOf(mode), modeStep, this.#fileNumber(eventFile), list)
   }
 
@@ -117,6 +128,13 @@ export class IndexColumns {
     const number = this.#eventFile.at(row)
     if (number === NONE) return null
     return number === CANONICAL ? eventFilePath(this.step(row), this.worker(row)) : this.#eventFiles.names[number]!
+  }
+
+  /** As it can be added to other columns, with the number that its list has there. */
+  listed(row: number): ListedRow {
+    const number = this.#eventFile.at(row)
+    const eventFile = number === CANONICAL ? undefined : number === NONE ? null : this.#eventFiles.names[number]!
+    return { ...this.mode(row), eventFile, list: this.list(row) }
   }
 
   /** Whether the event file is the one that the hook writes at the step, or none. */

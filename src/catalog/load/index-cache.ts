@@ -5,81 +5,116 @@
  * One line of JSON (which says what the sections are), then the sections: numbers in columns, names as JSON, since
  * names can hold anything, even NUL. Anyone who can write the file can write a checksum, so an impossible number or
  * name makes the whole cache invalid.
- *
- * A trial of 100,000 index files opens in 1.2 s with it and in 1.9 s without (medians of three, two cores, Node.js 20,
- * page cache warm). The rest is the listing, the stamps and the catalog itself.
  */
 
 import { crc32 } from 'node:zlib'
 import { FormatError } from '../../errors.js'
-import type { IndexFile, SavedShape } from '../../format/index-file.js'
+import type { SavedShape, TensorLocation } from '../../format/index-file.js'
 import { checkEventFileName } from '../../format/paths.js'
 import { Interner } from '../../job/plan/interner.js'
-import { MODES } from '../../types.js'
+import { type GlobalStep, MODES, type Worker } from '../../types.js'
+import type { IndexColumns, ListedRow } from '../columns/index-columns.js'
 
 /** The numbers in a stamp: the file's length, and the times of the last change of content and of status. */
 export const STAMP_LENGTH = 3
 
-/** What an index file said when it had the stamp. */
-export interface CachedIndexFile {
-  readonly stamp: Float64Array
-  readonly content: IndexFile
-}
-
 /** Changes with the format of the cache. */
-const FORM = 'trialscan index cache 3'
-/** Numbers: per file, per list of tensors (equal steps share one), and per tensor in a list. */
-const COLUMNS = ['stamps', 'modes', 'modeSteps', 'lists', 'counts', 'names', 'starts', 'lengths'] as const
+const FORM = 'trialscan index cache 4'
+/** Numbers: per directory, per file, per list of tensors (equal steps share one), and per tensor in a list. */
+const COLUMNS = [
+  'directoryStamps',
+  'stamps',
+  'modes',
+  'modeSteps',
+  'eventFiles',
+  'lists',
+  'counts',
+  'names',
+  'starts',
+  'lengths',
+] as const
 type Columns = Record<(typeof COLUMNS)[number], Float64Array<ArrayBuffer>>
+
+/** In the column of event files: the one that the hook writes, none, or from then on the number of a name. */
+const USUAL = 0
+const NONE = 1
+const NAMED = 2
 
 interface Header {
   readonly form: string
   readonly trial: string
-  /** Bytes of each section: the columns, then paths, event files and tensor names. */
+  /** Bytes of each section: the columns, then paths of directories and files, names of event files and tensors. */
   readonly sections: readonly number[]
-  /** Saved shapes, by the index of the file. */
+  /** Saved shapes, by the list. */
   readonly shapes: readonly (readonly [number, readonly SavedShape[]])[]
   readonly crc: number
 }
 
+/** An index file, and what it said when it had the stamp. */
+export interface StampedFile {
+  readonly path: string
+  readonly stamp: Float64Array
+  readonly row: ListedRow
+}
+
+/** What a cache keeps. */
+export interface Cacheable {
+  /** Directories of index files, each with the stamp that stands for those of its files. */
+  readonly directories: ReadonlyMap<string, Float64Array>
+  readonly files: Iterable<StampedFile>
+  /** Where the lists are. */
+  readonly columns: IndexColumns
+}
+
 /** The cache as bytes. `trial` names the trial it belongs to. */
-export function encodeIndexCache(trial: string, files: ReadonlyMap<string, CachedIndexFile>): Uint8Array {
+export function encodeIndexCache(trial: string, { directories, files, columns: from }: Cacheable): Uint8Array {
   const tensors = new Interner()
-  const lists = new Map<IndexFile['tensors'], number>()
+  const eventFiles = new Interner()
+  const lists = new Map<number, number>()
   const shapes: [number, readonly SavedShape[]][] = []
   const columns: Record<keyof Columns, number[]> = {
+    directoryStamps: [...directories.values()].flatMap(stamp => [...stamp]),
     stamps: [],
     modes: [],
     modeSteps: [],
+    eventFiles: [],
     lists: [],
     counts: [],
     names: [],
     starts: [],
     lengths: [],
   }
-  const eventFiles: string[] = []
-  for (const { stamp, content } of files.values()) {
+  const paths: string[] = []
+  for (const { path, stamp, row } of files) {
+    paths.push(path)
     columns.stamps.push(...stamp)
-    columns.modes.push(MODES.indexOf(content.mode))
-    columns.modeSteps.push(content.modeStep)
-    let list = lists.get(content.tensors)
+    columns.modes.push(MODES.indexOf(row.mode))
+    columns.modeSteps.push(row.modeStep)
+    const { eventFile } = row
+    columns.eventFiles.push(
+      eventFile === undefined ? USUAL : eventFile === null ? NONE : NAMED + eventFiles.number(eventFile),
+    )
+    let list = lists.get(row.list)
     if (list === undefined) {
       list = lists.size
-      lists.set(content.tensors, list)
-      columns.counts.push(content.tensors.length)
-      for (const { name, startByte, byteLength } of content.tensors) {
+      lists.set(row.list, list)
+      const locations = from.lists.locations(row.list)
+      columns.counts.push(locations.length)
+      for (const { name, startByte, byteLength } of locations) {
         columns.names.push(tensors.number(name))
         columns.starts.push(startByte)
         columns.lengths.push(byteLength)
       }
+      const saved = from.lists.shapes(row.list)
+      if (saved.length > 0) shapes.push([list, saved])
     }
     columns.lists.push(list)
-    if (content.shapes.length > 0) shapes.push([eventFiles.length, content.shapes])
-    eventFiles.push(content.eventFile ?? '')
   }
   const sections = [
     ...COLUMNS.map(name => Buffer.from(Float64Array.from(columns[name]).buffer)),
-    ...[[...files.keys()], eventFiles, tensors.names].map(names => Buffer.from(JSON.stringify(names))),
+    ...[[...directories.keys()], paths, eventFiles.names, tensors.names].map(names =>
+      Buffer.from(JSON.stringify(names)),
+    ),
   ]
   const body = Buffer.concat(sections)
   const known = { form: FORM, trial, sections: sections.map(({ length }) => length), shapes }
@@ -87,8 +122,8 @@ export function encodeIndexCache(trial: string, files: ReadonlyMap<string, Cache
   return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body])
 }
 
-/** What `encodeIndexCache` was given, by path; null if the bytes are not a whole cache of that trial. */
-export function decodeIndexCache(trial: string, bytes: Uint8Array): Map<string, CachedIndexFile> | null {
+/** What `encodeIndexCache` was given; null if the bytes are not a whole cache of that trial. */
+export function decodeIndexCache(trial: string, bytes: Uint8Array): IndexCache | null {
   try {
     return decode(trial, bytes)
   } catch (error) {
@@ -98,7 +133,7 @@ export function decodeIndexCache(trial: string, bytes: Uint8Array): Map<string, 
   }
 }
 
-function decode(trial: string, bytes: Uint8Array): Map<string, CachedIndexFile> | null {
+function decode(trial: string, bytes: Uint8Array): IndexCache | null {
   const headerEnd = bytes.indexOf(0x0a)
   if (headerEnd < 0) return null
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, headerEnd))) as Header
@@ -116,41 +151,101 @@ function decode(trial: string, bytes: Uint8Array): Map<string, CachedIndexFile> 
     // A copy, since the section need not lie on a multiple of eight.
     columns[name] = new Float64Array(new Uint8Array(sections[i]!).buffer)
   })
-  const [paths, eventFiles, tensors] = sections.slice(COLUMNS.length).map(namesOf) as [string[], string[], string[]]
+  const names = sections.slice(COLUMNS.length).map(namesOf) as [string[], string[], string[], string[]]
+  const [directories, paths, eventFiles, tensors] = names
   const isPlausible =
-    eventFiles.length === paths.length &&
+    columns.directoryStamps.length === directories.length * STAMP_LENGTH &&
     columns.stamps.length === paths.length * STAMP_LENGTH &&
-    [columns.modes, columns.modeSteps, columns.lists].every(column => column.length === paths.length) &&
+    (['modes', 'modeSteps', 'eventFiles', 'lists'] as const).every(name => columns[name].length === paths.length) &&
     [columns.starts, columns.lengths].every(column => column.length === columns.names.length) &&
-    COLUMNS.every(name => name === 'stamps' || columns[name].every(isCount)) &&
+    COLUMNS.every(name => /tamps$|^modeSteps$/.test(name) || columns[name].every(isCount)) &&
+    // −1: before the first step of a mode.
+    columns.modeSteps.every(modeStep => isCount(modeStep + 1)) &&
     columns.counts.reduce((sum, count) => sum + count, 0) === columns.names.length &&
     columns.names.every(name => name < tensors.length) &&
+    columns.eventFiles.every(eventFile => eventFile < NAMED + eventFiles.length) &&
     columns.lists.every(list => list < columns.counts.length) &&
     columns.modes.every(mode => mode < MODES.length)
   if (!isPlausible) return null
-  const shapes = new Map(header.shapes)
-  let tensor = 0
-  const lists = Array.from(columns.counts, count => {
-    const first = tensor
-    tensor += count
-    return Array.from({ length: count }, (_, k) => ({
-      name: tensors[columns.names[first + k]!]!,
-      startByte: columns.starts[first + k]!,
-      byteLength: columns.lengths[first + k]!,
-    }))
-  })
-  const files = new Map<string, CachedIndexFile>()
-  paths.forEach((path, i) => {
-    const content: IndexFile = {
-      mode: MODES[columns.modes[i]!]!,
-      modeStep: columns.modeSteps[i]!,
-      eventFile: eventFiles[i] ? checkEventFileName(eventFiles[i], trial) : null,
-      tensors: lists[columns.lists[i]!]!,
-      shapes: shapes.get(i) ?? [],
+  for (const name of eventFiles) checkEventFileName(name, trial)
+  return new IndexCache(columns, { directories, paths, eventFiles, tensors }, new Map(header.shapes))
+}
+
+type Names = Record<'directories' | 'paths' | 'eventFiles' | 'tensors', readonly string[]>
+
+/** Index files as they were. */
+export class IndexCache {
+  /** In the order of the columns. */
+  readonly paths: readonly string[]
+  readonly #columns: Columns
+  readonly #names: Names
+  readonly #shapes: ReadonlyMap<number, readonly SavedShape[]>
+  /** Where the tensors of each list begin. */
+  readonly #begins: Float64Array
+  /** The numbers that lists have in the columns they were added to, and one more; 0: none yet. */
+  readonly #added: Int32Array
+
+  constructor(columns: Columns, names: Names, shapes: ReadonlyMap<number, readonly SavedShape[]>) {
+    this.paths = names.paths
+    this.#columns = columns
+    this.#names = names
+    this.#shapes = shapes
+    this.#begins = new Float64Array(columns.counts.length + 1)
+    columns.counts.forEach((count, list) => {
+      this.#begins[list + 1] = this.#begins[list]! + count
+    })
+    this.#added = new Int32Array(columns.counts.length)
+  }
+
+  /** Directories of index files, each with the stamp that stands for those of its files. */
+  get directories(): ReadonlyMap<string, Float64Array> {
+    const { directoryStamps } = this.#columns
+    return new Map(this.#names.directories.map((directory, i) => [directory, stampAt(directoryStamps, i)]))
+  }
+
+  /** The stamp of a file. */
+  stamp(file: number): Float64Array {
+    return stampAt(this.#columns.stamps, file)
+  }
+
+  /** Whether a file has that stamp. */
+  hasStamp(file: number, stamps: Float64Array, at: number): boolean {
+    const { stamps: own } = this.#columns
+    for (let i = 0; i < STAMP_LENGTH; i++) {
+      if (own[file * STAMP_LENGTH + i] !== stamps[at * STAMP_LENGTH + i]) return false
     }
-    files.set(path, { stamp: columns.stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH), content })
-  })
-  return files
+    return true
+  }
+
+  /** Adds what a file said to columns, always the same. @returns the number of the row */
+  addTo(columns: IndexColumns, file: number, step: GlobalStep, worker: Worker): number {
+    const { modes, modeSteps, lists, eventFiles } = this.#columns
+    const list = lists[file]!
+    if (this.#added[list] === 0)
+      this.#added[list] = 1 + columns.lists.add(this.#tensorsOf(list), this.#shapes.get(list) ?? [])
+    const eventFile = eventFiles[file]!
+    return columns.addListed(step, worker, {
+      mode: MODES[modes[file]!]!,
+      modeStep: modeSteps[file]!,
+      eventFile:
+        eventFile === USUAL ? undefined : eventFile === NONE ? null : this.#names.eventFiles[eventFile - NAMED]!,
+      list: this.#added[list]! - 1,
+    })
+  }
+
+  #tensorsOf(list: number): readonly TensorLocation[] {
+    const { counts, names, starts, lengths } = this.#columns
+    const first = this.#begins[list]!
+    return Array.from({ length: counts[list]! }, (_, k) => ({
+      name: this.#names.tensors[names[first + k]!]!,
+      startByte: starts[first + k]!,
+      byteLength: lengths[first + k]!,
+    }))
+  }
+}
+
+export function stampAt(stamps: Float64Array, i: number): Float64Array {
+  return stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)
 }
 
 /** Covers everything in the cache, including the header's own fields. */

@@ -2,7 +2,6 @@
 
 import { pathToFileURL } from 'node:url'
 import { StoreError, type TrialscanError } from '../../errors.js'
-import type { IndexFile } from '../../format/index-file.js'
 import {
   type OtherWorker,
   type OwnedIndex,
@@ -25,7 +24,8 @@ import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange, type StepRange } from '../step-selection.js'
 import { countInTurns, inTurns } from '../turns.js'
-import { type CachedIndexFile, decodeIndexCache, encodeIndexCache, STAMP_LENGTH } from './index-cache.js'
+import { decodeIndexCache, encodeIndexCache, type StampedFile } from './index-cache.js'
+import { type IndexStamps, indexStamps } from './index-stamps.js'
 import { listParts } from './no-trial.js'
 import { RowsByPath } from './rows-by-path.js'
 
@@ -36,11 +36,6 @@ interface UnreadFile {
   readonly worker: Worker
   /** Whether it was read before, in vain. */
   readonly wasRead: boolean
-}
-
-/** An index file that the cache knows. */
-interface CachedEntry extends UnreadFile {
-  readonly content: IndexFile
 }
 
 export interface IndexedOptions {
@@ -62,8 +57,10 @@ export class IndexedFiles {
   #columns = new IndexColumns()
   /** Of those that were read and count, by path: their rows. */
   readonly #rows = new RowsByPath()
-  /** Of index files, when they were read; kept only for the cache. */
-  readonly #stamps = new Map<string, Float64Array>()
+  /** Of index files, as they were looked at; kept only for the cache. */
+  #stamps: IndexStamps[] = []
+  /** Whether the cache has not all that is known. */
+  #isCacheOld = false
   /** Index files, in order; kept only where they are not listed again every time. */
   #listed: readonly string[] = []
   /** What is wrong where index files should be, beside what is wrong with those that count. */
@@ -118,7 +115,7 @@ export class IndexedFiles {
   clear(): void {
     this.#columns = new IndexColumns()
     this.#rows.clear()
-    this.#stamps.clear()
+    this.#stamps = []
     this.#listed = []
   }
 
@@ -171,13 +168,12 @@ export class IndexedFiles {
     // One may have counted until another came.
     for (const path of duplicates.keys()) this.#rows.delete(path)
     const unread = found.filter(({ path }) => !duplicates.has(path))
-    const cached = await this.#fromCache(unread, isFirst)
-    await inTurns(cached, ({ content, ...file }) => {
-      this.#add(file, this.#columns.add(file.step, file.worker, content))
-    })
-    const readCount = await this.#read(unread.filter(({ path }) => !this.#isRead(path)))
-    if (readCount > 0) this.#writeCache()
-    return isChanged || readCount + cached.length > 0
+    const cachedCount = await this.#fromCache(unread, isFirst)
+    const readCount = await this.#read(
+      cachedCount === unread.length ? [] : unread.filter(({ path }) => !this.#isRead(path)),
+    )
+    if (readCount > 0 || this.#isCacheOld) this.#writeCache()
+    return isChanged || readCount + cachedCount > 0
   }
 
   #add({ path, wasRead }: UnreadFile, row: number): void {
@@ -192,39 +188,48 @@ export class IndexedFiles {
   }
 
   /**
-   * Index files that the cache knows and that have not changed since. Stamps are taken before a file is read, so that one
+   * Adds what the cache knows of index files that have not changed since. Stamps are taken before a file is read, so that one
    * that changes meanwhile is read again the next time.
+   * @returns how many
    */
-  async #fromCache(files: readonly UnreadFile[], isFirst: boolean): Promise<CachedEntry[]> {
+  async #fromCache(files: readonly UnreadFile[], isFirst: boolean): Promise<number> {
     const { indexCache } = this.#options
-    if (indexCache === null) return []
+    if (indexCache === null || files.length === 0) return 0
     const { store } = this.#access
-    const stamps = await store.stamps(files.map(({ path }) => path))
-    files.forEach(({ path }, i) => {
-      this.#stamps.set(path, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH))
-    })
     const bytes = isFirst ? readFileIfThere(indexCache) : null
-    const known = bytes && decodeIndexCache(store.url(''), bytes)
-    if (!known) return []
-    return files.flatMap(file => {
-      const { stamp, content } = known.get(file.path) ?? {}
-      const isSame = stamp?.every((number, i) => number === this.#stamps.get(file.path)![i])
-      return content && isSame ? [{ ...file, content }] : []
+    const cache = bytes && decodeIndexCache(store.url(''), bytes)
+    const paths = files.map(({ path }) => path)
+    const stamps = await indexStamps(store, paths, cache)
+    this.#stamps.push(stamps)
+    this.#isCacheOld = !stamps.areKnown
+    let count = 0
+    await inTurns(files, file => {
+      const place = stamps.places[count]!
+      if (place >= 0) this.#add(file, cache!.addTo(this.#columns, place, file.step, file.worker))
+      count++
     })
+    return stamps.places.reduce((sum, place) => sum + Number(place >= 0), 0)
   }
 
   /** Keeps what is known of the index files for the next opening. */
   #writeCache(): void {
     const { indexCache } = this.#options
     if (indexCache === null) return
-    const files = new Map<string, CachedIndexFile>()
+    this.#isCacheOld = false
+    const columns = this.#columns
+    const stamps = new Map<string, Float64Array>()
+    const directories = new Map<string, Float64Array>()
+    for (const looked of this.#stamps) {
+      for (const [i, path] of looked.paths.entries()) stamps.set(path, looked.of(i))
+      for (const [directory, stamp] of looked.directories) directories.set(directory, stamp)
+    }
+    const files: StampedFile[] = []
     for (const [path, row] of this.#rows) {
-      const stamp = this.#stamps.get(path)
-      const content = this.#columns.content(row)
-      if (stamp && !(content instanceof Error)) files.set(path, { stamp, content })
+      const stamp = stamps.get(path)
+      if (stamp && columns.error(row) === null) files.push({ path, stamp, row: columns.listed(row) })
     }
     this.#cacheProblem = null
-    const bytes = encodeIndexCache(this.#access.store.url(''), files)
+    const bytes = encodeIndexCache(this.#access.store.url(''), { directories, files, columns })
     try {
       writeAsideSync(indexCache, bytes)
     } catch (cause) {

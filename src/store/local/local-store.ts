@@ -11,6 +11,7 @@ import {
   readSync,
   realpathSync,
   type Stats,
+  statfsSync,
   statSync,
 } from 'node:fs'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
@@ -32,6 +33,13 @@ const LISTED_AT_ONCE = 32
 const TEXT_PIECE_BYTES = 1 << 20
 /** The most that one read asks for: Node.js's own limit is 2^31 - 1. */
 const MAX_READ_BYTES = 2 ** 30
+
+/** How long a directory must have been left alone for its times to tell all that has happened to it: file systems keep them in steps of up to 2 s. */
+const SETTLING_MS = 2500
+/** File systems of this machine that keep a directory's times, by statfs: ext2 to ext4, XFS, Btrfs, F2FS, ZFS, tmpfs, overlayfs. */
+const KEEPING_TIMES: ReadonlySet<number> = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
+])
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 
@@ -200,6 +208,25 @@ export class LocalStore implements Store {
         stamps.set([size, mtimeMs, ctimeMs], i * 3)
       } catch {
         // Reading the file will say what is wrong.
+      }
+    }
+    return stamps
+  }
+
+  directoryStamps(paths: readonly string[]): Float64Array | null {
+    try {
+      if (!KEEPING_TIMES.has(statfsSync(this.#resolve('')).type)) return null
+    } catch {
+      return null
+    }
+    const settled = Date.now() - SETTLING_MS
+    const stamps = new Float64Array(paths.length * 3).fill(Number.NaN)
+    for (const [i, path] of paths.entries()) {
+      try {
+        const { ino, mtimeMs, ctimeMs } = lstatSync(this.#resolve(path))
+        if (Math.max(mtimeMs, ctimeMs) < settled) stamps.set([ino, mtimeMs, ctimeMs], i * 3)
+      } catch {
+        // Nothing is said of it.
       }
     }
     return stamps

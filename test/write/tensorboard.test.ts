@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { crc32, inflateSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
   createTrial,
@@ -329,6 +330,45 @@ describe('what is exported', () => {
     ])
   })
 
+  it('is images, where shapes allow', async () => {
+    const path = place()
+    await using writer = await createWriter(path)
+    const save = (name: string, shape: readonly number[], data: Uint8Array | Float32Array) =>
+      writer.save(name, data, { shape })
+    await writer.step({ saveAll: true })
+    await save('grey', [2, 3], Uint8Array.of(0, 50, 100, 150, 200, 255))
+    await save(
+      'rgb',
+      [2, 2, 3],
+      Float32Array.from({ length: 12 }, (_, i) => i / 11),
+    )
+    await save(
+      'first',
+      [3, 2, 2],
+      Uint8Array.from({ length: 12 }, (_, i) => i),
+    )
+    await save(
+      'stack',
+      [5, 2, 2],
+      Float32Array.from({ length: 20 }, (_, i) => 10 - i),
+    )
+    await save('row', [1, 9], new Float32Array(9))
+    await save('deep', [2, 2, 2, 2, 2], new Float32Array(32))
+    await writer.close()
+    const { report, runs } = await exported(path, { images: true, histograms: false })
+    expect(report.runs[0]).toMatchObject({ scalars: 0, histograms: 0, images: 6 })
+    const found = [...valuesOf(runs.get('GLOBAL')!).values()].map(({ tag, image }) => {
+      const { height, width, colorspace, encoded_image_string: png } = image
+      return [tag, height, width, colorspace, pixelsOf(png)]
+    })
+    expect(found).toEqual([
+      ['grey/image/0', 2, 3, 1, [0, 50, 100, 150, 200, 255]],
+      ['rgb/image/0', 2, 2, 3, Array.from({ length: 12 }, (_, i) => Math.round((255 * i) / 11))],
+      ['first/image/0', 2, 2, 3, [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]],
+      ...[0, 1, 2].map(i => [`stack/image/${i}`, 2, 2, 1, [255, 170, 85, 0]]),
+    ])
+  })
+
   it('is every dtype that is a number', async () => {
     const { report, directory } = await exported(join(TRIALS, 'dtypes'))
     expect(report.problemCount).toBe(0)
@@ -352,6 +392,27 @@ describe('what is exported', () => {
     expect(stderr).toContain('1 run, 1 scalar, 0 histograms')
   })
 })
+
+/** The pixels of a PNG whose rows are not filtered. */
+function pixelsOf(png: Uint8Array): number[] {
+  const bytes = Buffer.from(png)
+  expect(bytes.subarray(0, 8)).toEqual(Buffer.from('89504e470d0a1a0a', 'hex'))
+  const parts = new Map<string, Buffer>()
+  for (let at = 8; at < bytes.length; ) {
+    const length = bytes.readUInt32BE(at)
+    const named = bytes.subarray(at + 4, at + 8 + length)
+    expect(bytes.readUInt32BE(at + 8 + length)).toBe(crc32(named))
+    parts.set(named.toString('latin1', 0, 4), named.subarray(4))
+    at += length + 12
+  }
+  expect([...parts.keys()]).toEqual(['IHDR', 'IDAT', 'IEND'])
+  const rows = inflateSync(parts.get('IDAT')!)
+  const rowLength = rows.length / parts.get('IHDR')!.readUInt32BE(4)
+  return [...rows].filter((byte, i) => {
+    if (i % rowLength === 0) expect(byte).toBe(0)
+    return i % rowLength !== 0
+  })
+}
 
 describe('where it goes', () => {
   it('never replaces a run', async () => {

@@ -21,6 +21,7 @@ export interface ExportFlags extends SelectionFlags, S3Flags {
   readonly tensorboard: string
   readonly reductions?: readonly string[]
   readonly histograms: boolean
+  readonly images?: boolean
   readonly checkLevel?: CheckLevel
   readonly threads?: number
   readonly memory?: number
@@ -28,7 +29,7 @@ export interface ExportFlags extends SelectionFlags, S3Flags {
 
 /** @returns the exit code */
 export async function runExport(path: string, flags: ExportFlags, signal: AbortSignal): Promise<number> {
-  const { tensorboard, reductions, histograms, checkLevel, threads, memory } = flags
+  const { tensorboard, reductions, histograms, images, checkLevel, threads, memory } = flags
   expectS3(flags, [path, tensorboard])
   if (!isOnS3(tensorboard)) await expectOutside(path, tensorboard, 'a directory', '--tensorboard')
   const trial = await createTrial(path, openOptions(path, flags))
@@ -39,6 +40,7 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
       ...s3For(tensorboard, flags),
       ...(reductions && { reductions: asked(reductions) ?? 'all' }),
       histograms,
+      ...(images !== undefined && { images }),
       ...(checkLevel && { checkLevel }),
       ...(threads !== undefined && { threads }),
       ...(memory !== undefined && { memory: memory * 2 ** 20 }),
@@ -55,8 +57,9 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
       note(`${countText(leftOutCount)} left out: texts, complex numbers, and tensors without a finite element`)
     }
     const sum = (of: (run: (typeof runs)[number]) => number) => runs.reduce((total, run) => total + of(run), 0)
-    const [scalars, others] = [sum(run => run.scalars), sum(run => run.histograms)]
-    const what = `${counted(scalars, 'scalar')}, ${counted(others, 'histogram')}`
+    const [scalars, others, pictures] = [sum(run => run.scalars), sum(run => run.histograms), sum(run => run.images)]
+    const shown = images ? `, ${counted(pictures, 'image')}` : ''
+    const what = `${counted(scalars, 'scalar')}, ${counted(others, 'histogram')}${shown}`
     note(`${counted(runs.length, 'run')}, ${what}, ${bytesText(sum(run => run.byteLength))}, in ${tensorboard}`)
     if (problemCount > 0) return EXIT.format
     return isEmpty && isSelective(flags) ? EXIT.query : EXIT.ok

@@ -40,7 +40,8 @@ export function addTensorBoardCommands(program: Command, run: RunCommand): void 
         'also these of each tensor as scalars over the steps, such as mean,l2,nan_count,p99 (as of scan); all is the eighteen',
         reductionList,
       )
-      .option('--no-histograms', 'leave out histograms: scalars alone')
+      .option('--no-histograms', 'leave out histograms')
+      .option('--images', 'tensors whose shapes are those of pictures are images, too')
       .addOption(TENSOR)
       .addOption(COLLECTION)
       .addOption(STEPS)

@@ -16,6 +16,7 @@ import type { Trial } from '../../trial/trial.js'
 import { type Mode, REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
 import { HISTOGRAMS, isBuckets, tagOfBuckets } from './buckets.js'
 import { type HistogramSums, histogramOf, histogramOfRows } from './histogram.js'
+import { imagesOf, layoutOf } from './image.js'
 import { RunFile, runDirectory } from './run.js'
 import type { Summary } from './summary.js'
 
@@ -24,6 +25,8 @@ export interface TensorBoardOptions extends ScanSelection {
   readonly reductions?: readonly StatisticName[] | 'all'
   /** Whether tensors of several elements become histograms. Default: true. */
   readonly histograms?: boolean
+  /** Whether tensors whose shapes are those of pictures become images besides, by `NAME/image/0` and so on. Default: false. */
+  readonly images?: boolean
   /** How to reach S3, if the runs are written there. */
   readonly s3?: S3Options
   readonly onProgress?: (progress: ScanProgress) => void
@@ -40,6 +43,7 @@ export interface TensorBoardRun {
   readonly byteLength: number
   readonly scalars: number
   readonly histograms: number
+  readonly images: number
 }
 
 /** What came of a trial. */
@@ -56,6 +60,7 @@ const TENSORBOARD_OPTIONS = optionsOf<TensorBoardOptions>({
   ...SELECTION_KINDS,
   reductions: kinds.that("names of reductions in an array, or 'all'", isNames),
   histograms: kinds.flag,
+  images: kinds.flag,
   s3: S3_OPTIONS,
   onProgress: kinds.callback(),
 })
@@ -75,7 +80,7 @@ export async function exportTensorBoard(
   options?: TensorBoardOptions,
 ): Promise<TensorBoardExport> {
   const asked = checkOptions('exportTensorBoard', TENSORBOARD_OPTIONS, options)
-  const { reductions: given = [], histograms = true, s3, ...selection } = asked
+  const { reductions: given = [], histograms = true, images = false, s3, ...selection } = asked
   const reductions = parseReductions(given)
   const wrong = reductions.find(name => name === 'sketch' || isHistogramName(name))
   if (wrong !== undefined) {
@@ -84,7 +89,7 @@ export async function exportTensorBoard(
   const names = new Set<StatisticName>([...REDUCTIONS, ...reductions, ...(histograms ? (['sketch'] as const) : [])])
   const rows = trial.scan({ ...selection, reductions: [...names], wallTimes: true })
   const destination = Destination.at(directory, s3)
-  const runs = new Runs(trial, destination, { reductions, histograms })
+  const runs = new Runs(trial, destination, { reductions, histograms, images })
   try {
     for await (const row of rows) await runs.add(row)
     return await runs.finish(rows.problems)
@@ -96,7 +101,7 @@ export async function exportTensorBoard(
   }
 }
 
-type SummaryKind = 'scalar' | 'histogram' | 'reduction'
+type SummaryKind = 'scalar' | 'histogram' | 'reduction' | 'image'
 
 /** What of a row becomes an event. */
 interface RowSummary {
@@ -115,6 +120,7 @@ interface OpenRun {
   readonly kinds: Map<string, SummaryKind>
   scalars: number
   histograms: number
+  images: number
 }
 
 class Runs {
@@ -122,6 +128,7 @@ class Runs {
   readonly #destination: Destination
   readonly #reductions: readonly StatisticName[]
   readonly #histograms: boolean
+  readonly #images: boolean
   readonly #isSingle: boolean
   /** Tensors that hold the buckets of histograms, in a trial that was imported. */
   readonly #buckets: ReadonlySet<string>
@@ -133,12 +140,15 @@ class Runs {
   constructor(
     trial: Trial,
     destination: Destination,
-    asked: Required<Pick<TensorBoardOptions, 'histograms'>> & { readonly reductions: readonly StatisticName[] },
+    asked: Required<Pick<TensorBoardOptions, 'histograms' | 'images'>> & {
+      readonly reductions: readonly StatisticName[]
+    },
   ) {
     this.#trial = trial
     this.#destination = destination
     this.#reductions = asked.reductions
     this.#histograms = asked.histograms
+    this.#images = asked.images
     this.#isSingle = trial.workersWithData().length === 1
     const imported = trial.collections().get(HISTOGRAMS)
     this.#buckets = new Set([...(imported?.members ?? [])].filter(isBuckets))
@@ -155,6 +165,7 @@ class Runs {
     for (const { kind, tag, summary } of summaries) {
       const run = await this.#runOf(row)
       if (kind === 'histogram') run.histograms++
+      else if (kind === 'image') run.images++
       else run.scalars++
       const known = run.kinds.get(tag)
       if (known === undefined) run.kinds.set(tag, kind)
@@ -167,9 +178,9 @@ class Runs {
   async finish(problems: readonly TrialscanError[]): Promise<TensorBoardExport> {
     for (const problem of problems) this.#problem(problem)
     const runs: TensorBoardRun[] = []
-    for (const { run, worker, mode, file, scalars, histograms } of this.#runs.values()) {
+    for (const { run, worker, mode, file, scalars, histograms, images } of this.#runs.values()) {
       const byteLength = await file.finish()
-      runs.push({ run, worker, mode, path: file.path, byteLength, scalars, histograms })
+      runs.push({ run, worker, mode, path: file.path, byteLength, scalars, histograms, images })
     }
     return {
       runs,
@@ -194,6 +205,7 @@ class Runs {
       const tag = this.#buckets.has(tensor) ? tagOfBuckets(tensor) : tensor
       if (histogram !== null) summaries.push({ kind: 'histogram', tag, summary: { histogram } })
     }
+    if (this.#images && moments !== undefined) summaries.push(...(await this.#imagesOf(row, tensor)))
     // Where nothing else was saved of a tensor, its reductions are what there is.
     const isReduced = saved && dtype === null
     const names = this.#reductions.length === 0 && isReduced ? REDUCTIONS : this.#reductions
@@ -216,12 +228,27 @@ class Runs {
     return data instanceof Float64Array ? histogramOfRows(data, isImported ? {} : (reductions as HistogramSums)) : null
   }
 
+  async #imagesOf({ shape, step, worker }: ScanRow, tensor: string): Promise<readonly RowSummary[]> {
+    if (shape === null || layoutOf(shape) === null || this.#buckets.has(tensor)) return []
+    const images = imagesOf(await this.#trial.tensor(tensor).value(step, { worker }))
+    return images.map((image, i) => ({ kind: 'image', tag: `${tensor}/image/${i}`, summary: { image } }))
+  }
+
   async #runOf({ worker, mode, wallTime = 0 }: ScanRow): Promise<OpenRun> {
     const run = runDirectory(this.#isSingle ? null : worker, mode)
     const open = this.#runs.get(run)
     if (open !== undefined) return open
     const file = await RunFile.create(this.#destination, run, wallTime)
-    const added = { run, worker, mode, file, kinds: new Map<string, SummaryKind>(), scalars: 0, histograms: 0 }
+    const added = {
+      run,
+      worker,
+      mode,
+      file,
+      kinds: new Map<string, SummaryKind>(),
+      scalars: 0,
+      histograms: 0,
+      images: 0,
+    }
     this.#runs.set(run, added)
     return added
   }

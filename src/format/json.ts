@@ -138,14 +138,17 @@ export function jsonFault(
 
 /** JSON as Python's json.dumps writes it: a space after each `,` and `:`, and everything beyond ASCII escaped. */
 export function pythonJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(pythonJson).join(', ')}]`
+  // Only texts and keys have such characters.
+  return spacedJson(value).replace(/[\u007f-\uffff]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function spacedJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(spacedJson).join(', ')}]`
   if (typeof value === 'object' && value !== null) {
-    return `{${Object.entries(value)
-      .map(([key, field]) => `${pythonJson(key)}: ${pythonJson(field)}`)
-      .join(', ')}}`
+    const fields = Object.entries(value).map(([key, field]) => `${JSON.stringify(key)}: ${spacedJson(field)}`)
+    return `{${fields.join(', ')}}`
   }
-  const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped)
+  return JSON.stringify(value)
 }
 
 /** A value as an error message shows it: never more than 60 characters of what may be a hostile file. */

@@ -1,6 +1,6 @@
 /** Short files, written under a temporary name and renamed, so that they are there as a whole or not at all. */
 
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import {
   closeSync,
   fchmodSync,
@@ -19,7 +19,7 @@ import { StoreError } from '../../errors.js'
 
 /** A name for what is to have this path once it is whole: hidden, in the same directory, as long as a name can be. */
 export function temporaryPath(path: string): string {
-  return join(dirname(path), `.${basename(path).slice(0, 100)}.${randomBytes(4).toString('hex')}.tmp`)
+  return join(dirname(path), `.${basename(path).slice(0, 100)}.${randomUUID().slice(0, 8)}.tmp`)
 }
 
 /** Whether a name is one of those that are given aside. */

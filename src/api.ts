@@ -104,7 +104,7 @@ export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/regist
 export type { RequiredTensors, RequireOptions } from './rule/required.js'
 export { type Found, Rule, type RuleClass, type RuleOptions, type RuleReport } from './rule/rule.js'
 export { closePools, type ReadOptions, type WorkOptions } from './runner/access.js'
-export type { DictionaryColumn, ScanColumns } from './scan/columns.js'
+export type { ColumnsRow, DictionaryColumn, ScanColumns } from './scan/columns.js'
 export type { ScanStats } from './scan/costs.js'
 export type { Scan, ScanProgress } from './scan/scan.js'
 export type { Traffic } from './store/store.js'

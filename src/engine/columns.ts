@@ -5,7 +5,6 @@ import { MomentsRow, SNAPPY_TABLE_BYTES, TextColumn } from './border/abi.js'
 import type { Address } from './border/memory.js'
 import { coreOf, type Engine } from './engine.js'
 import { numberFrom } from './moments.js'
-import { ROW_LENGTH } from './moments-row.js'
 
 const COLUMN_WORDS = TextColumn.size / 4
 
@@ -15,31 +14,24 @@ export class NumberColumns {
   readonly #rows: number
   readonly #columns: Address
 
-  /** @param moments rows, which must be finite (`isFiniteRow`): of others the numbers are of no meaning */
-  constructor(engine: Engine, names: readonly MomentName[], moments: Float64Array) {
+  /** @param rows of moments in the core's memory, which must be finite (`isFiniteRow`): of others the numbers are of no meaning */
+  constructor(engine: Engine, names: readonly MomentName[], rows: Address, count: number) {
     this.#engine = engine
-    this.#rows = moments.length / ROW_LENGTH
-    const from = engine.reserveBytes(this.#rows * MomentsRow.size)
+    this.#rows = count
     const asked = engine.reserveBytes(names.length * TextColumn.size)
-    this.#columns = engine.reserveBytes(names.length * this.#rows * 8)
-    engine.doubles(from, moments.length).set(moments)
+    this.#columns = engine.reserveBytes(names.length * count * 8)
     const words = engine.words(asked, names.length * COLUMN_WORDS)
     for (const [i, name] of names.entries()) {
       const { slot, form } = numberFrom(name)
       words[i * COLUMN_WORDS + TextColumn.slot / 4] = MomentsRow[slot]
       words[i * COLUMN_WORDS + TextColumn.form / 4] = form
     }
-    coreOf(engine).numberColumns(from, this.#rows, asked, names.length, this.#columns)
+    coreOf(engine).numberColumns(rows, count, asked, names.length, this.#columns)
   }
 
   /** The i-th reduction of every row: a view, to be copied before the next call. */
   numbers(i: number): Float64Array<ArrayBuffer> {
     return this.#engine.doubles(this.#address(i), this.#rows)
-  }
-
-  /** The same as `pack` writes it. */
-  packed(i: number): Uint8Array<ArrayBuffer> {
-    return packAt(this.#engine, this.#address(i), this.#rows)
   }
 
   #address(i: number): Address {
@@ -52,13 +44,7 @@ export function pack(engine: Engine, numbers: Float64Array): Uint8Array<ArrayBuf
   return engine.scoped(() => {
     const from = engine.reserveBytes(numbers.byteLength)
     engine.doubles(from, numbers.length).set(numbers)
-    return packAt(engine, from, numbers.length)
-  })
-}
-
-function packAt(engine: Engine, from: Address, count: number): Uint8Array<ArrayBuffer> {
-  return engine.scoped(() => {
-    const byteLength = 8 * count
+    const { length: count, byteLength } = numbers
     const scratch = engine.reserveBytes(byteLength)
     const seen = engine.reserveBytes(SNAPPY_TABLE_BYTES)
     // The most that snappy makes of them.

@@ -64,8 +64,10 @@ export interface LinesRequest {
 /** The columns to make of rows. */
 export interface ColumnsRequest {
   readonly names: readonly MomentName[]
-  /** Whether they are wanted as Parquet's pages hold them, where every row has all of the numbers. Then there are no moments. */
+  /** Whether they are wanted as Parquet's pages hold them, where every row has all of the numbers. */
   readonly packed: boolean
+  /** Whether moments are wanted, too. Otherwise they are there only for rows that lack numbers, have others or are not finite. */
+  readonly moments: boolean
 }
 
 /** What a row says besides what its record holds. */
@@ -117,7 +119,7 @@ export interface ScanReply extends RecordReply {
   readonly kind: 'scan'
   readonly histograms: readonly HistogramResult[]
   readonly described: Descriptions
-  /** One row of moments per record, of no meaning for a record that failed; empty if columns are packed. */
+  /** One row of moments per record, of no meaning for a record that failed, and for those that columns tell all about; there may be none. */
   readonly moments: Float64Array
   /** For each record the answers to all statistics, see `answersLength`; of no meaning if it failed, or has no order. */
   readonly answers: Float64Array

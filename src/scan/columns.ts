@@ -6,7 +6,7 @@ import { ROW_LENGTH } from '../engine/moments-row.js'
 import type { StatisticValue, Values } from '../engine/statistics/statistic.js'
 import { Interner } from '../job/plan/interner.js'
 import { type ShapeColumn, shapeColumn } from '../job/reply.js'
-import type { ScanRow } from '../job/row.js'
+import type { FailedRow, SavedRow, ScanRow, ValueRow } from '../job/row.js'
 import type { MomentColumn, PlannedJob, ScanReply } from '../job/scan.js'
 import { type DType, MODES, type Mode, type StatisticName, type Worker } from '../types.js'
 import { RecordResults } from './record-result.js'
@@ -18,6 +18,9 @@ export interface DictionaryColumn<T> {
   /** For each row the index of its value; -1 for none. */
   readonly codes: Int32Array
 }
+
+/** A row as an object, without its moments. */
+export type ColumnsRow = Omit<ValueRow, 'moments'> | Omit<SavedRow, 'moments'> | Omit<FailedRow, 'moments'>
 
 /** Rows of a scan in columns, as many as were ready: what Arrow calls a record batch. */
 export interface ScanColumns {
@@ -45,8 +48,13 @@ export interface ScanColumns {
    * a sketch. `row` has those, and all digits of 64-bit integers.
    */
   readonly reductions: Readonly<Partial<Record<StatisticName, Float64Array>>>
-  /** A row as an object. */
-  row(i: number): ScanRow
+  /** A row as an object, without its moments. */
+  row(i: number): ColumnsRow
+}
+
+/** The same, and rows with their moments, if those were asked for. */
+export interface RowsInColumns extends ScanColumns {
+  wholeRow(i: number): ScanRow
 }
 
 /** What a job replied, where each of its records has a row. */
@@ -57,7 +65,7 @@ export interface RepliedRows {
 }
 
 /** The columns of what a job replied. */
-export class ReplyColumns implements ScanColumns {
+export class ReplyColumns implements RowsInColumns {
   readonly length: number
   readonly tensor: DictionaryColumn<string>
   readonly step: Float64Array
@@ -130,8 +138,17 @@ export class ReplyColumns implements ScanColumns {
     return this.made !== null && IS_ORDINARY[this.#dtypes[i]!] === 1
   }
 
-  row(i: number): ScanRow {
+  row(i: number): ColumnsRow {
+    return this.isOrdinary(i) ? this.#ordinaryRow(i) : withoutMoments(this.#otherRow(i))
+  }
+
+  wholeRow(i: number): ScanRow {
     if (!this.isOrdinary(i)) return this.#otherRow(i)
+    const row = this.#ordinaryRow(i)
+    return Object.assign(row, { moments: new Moments(row.dtype, this.#rows.reply.moments, i * ROW_LENGTH) })
+  }
+
+  #ordinaryRow(i: number): Omit<ValueRow, 'moments'> {
     const { workerStep, saved } = this.#rows.items[i]!
     const { step, mode, modeStep, worker } = workerStep
     const { tensor } = saved!
@@ -141,8 +158,7 @@ export class ReplyColumns implements ScanColumns {
     const numbers = this.#numberColumns
     const names = this.#names as readonly `~p${number}`[]
     for (let k = 0; k < names.length; k++) reductions[names[k]!] = numbers[k]![i]!
-    const moments = new Moments(dtype, this.#rows.reply.moments, i * ROW_LENGTH)
-    const row = { tensor, step, mode, modeStep, worker, dtype, shape, reductions, saved: false, moments } as const
+    const row = { tensor, step, mode, modeStep, worker, dtype, shape, reductions, saved: false } as const
     return this.wallTime === null ? row : { ...row, wallTime: this.wallTime[i]! }
   }
 
@@ -187,6 +203,10 @@ export class ReplyColumns implements ScanColumns {
 const CODE_OF_DTYPE = Int8Array.from({ length: 256 }, (_, number) => DTYPES.indexOf(dtypeOf(number)!))
 const IS_ORDINARY = CODE_OF_DTYPE.map(code => (code >= 0 && isOrdinary(DTYPES[code]!) ? 1 : 0))
 
+function withoutMoments({ moments: _, ...row }: ScanRow): ColumnsRow {
+  return row as ColumnsRow
+}
+
 /** NaN for what is no number. */
 function numberOf(value: StatisticValue | undefined): number {
   return typeof value === 'number' ? value : Number.NaN
@@ -197,7 +217,7 @@ export function columnsOfRows(
   rows: readonly ScanRow[],
   names: readonly StatisticName[],
   wallTimes: boolean,
-): ScanColumns {
+): RowsInColumns {
   const dictionary = <T extends string>(of: (row: ScanRow) => T | null) => {
     const interner = new Interner()
     const codes = Int32Array.from(rows, row => {
@@ -223,6 +243,7 @@ export function columnsOfRows(
     saved: Uint8Array.from(rows, ({ saved }) => (saved ? 1 : 0)),
     failed: Int32Array.from([...rows.keys()].filter(i => rows[i]!.error)),
     reductions: Object.fromEntries(names.map(name => [name, numbersOf(name)])),
-    row: i => rows[i]!,
+    row: i => withoutMoments(rows[i]!),
+    wholeRow: i => rows[i]!,
   }
 }

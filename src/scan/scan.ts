@@ -10,7 +10,7 @@ import { failureOfRecord } from '../runner/failed-job.js'
 import { type Pumped, pump } from '../runner/pump.js'
 import { isFaultOfJob, type Runner, runTwice } from '../runner/runner.js'
 import type { StatisticName } from '../types.js'
-import { columnsOfRows, type RepliedRows, ReplyColumns, type ScanColumns } from './columns.js'
+import { columnsOfRows, type RepliedRows, ReplyColumns, type RowsInColumns, type ScanColumns } from './columns.js'
 import { Costs, type ScanStats } from './costs.js'
 import { resultOfParts } from './record-parts.js'
 import { type RecordResult, recordResults, resultsOf, type WrittenRows } from './record-result.js'
@@ -34,9 +34,6 @@ export interface ScanRequest extends RowsRequest {
   readonly onProgress: ((progress: ScanProgress) => void) | undefined
 }
 
-/** Rows of a scan in columns, those of a reply as they were made. */
-export type TableColumns = ScanColumns | ReplyColumns
-
 /**
  * The rows of a scan for a table. It can be iterated once, as the scan can.
  * @param packed whether threads may make the pages of a Parquet file
@@ -47,7 +44,7 @@ export let tableRowsOf: (
 ) => {
   readonly reductions: readonly StatisticName[]
   readonly url: string
-  readonly rows: AsyncGenerator<TableColumns>
+  readonly rows: AsyncGenerator<RowsInColumns>
 }
 
 /** What threads make of rows, besides moments. */
@@ -106,9 +103,9 @@ export class Scan implements AsyncIterable<ScanRow> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ScanRow> {
     const { signal } = this.#request
-    for await (const columns of this.#columns(false)) {
+    for await (const columns of this.#columns(false, true)) {
       for (let i = 0; i < columns.length; i++) {
-        const row = columns.row(i)
+        const row = columns.wholeRow(i)
         this.#count(row)
         yield row
         signal?.throwIfAborted()
@@ -172,11 +169,12 @@ export class Scan implements AsyncIterable<ScanRow> {
   }
 
   /** @param packed whether columns of reductions may be pages of a Parquet file */
-  async *#columns(packed: boolean): AsyncGenerator<TableColumns> {
+  async *#columns(packed: boolean, moments: boolean): AsyncGenerator<RowsInColumns> {
     this.#start()
     const { reductions, context } = this.#request
     const { wallTimes = false } = context
-    for await (const ready of this.#rows({ columns: { names: reductions.filter(isMomentName), packed } })) {
+    const names = reductions.filter(isMomentName)
+    for await (const ready of this.#rows({ columns: { names, packed, moments } })) {
       // Those that were made one by one.
       let gathered: ScanRow[] = []
       for (const made of ready) {
@@ -193,9 +191,9 @@ export class Scan implements AsyncIterable<ScanRow> {
     }
   }
 
-  async *#countedColumns(packed: boolean): AsyncGenerator<TableColumns> {
+  async *#countedColumns(packed: boolean): AsyncGenerator<RowsInColumns> {
     const { stats } = this.#costs
-    for await (const columns of this.#columns(packed)) {
+    for await (const columns of this.#columns(packed, false)) {
       stats.rows += columns.length
       stats.failedRows += columns.failed.length
       const [first] = columns.failed

@@ -3,10 +3,9 @@
 import type { Complex } from '../engine/moments.js'
 import type { DistributionData } from '../engine/statistics/distribution.js'
 import { isMomentName } from '../engine/statistics/statistic.js'
-import { isComplex, isHistogram, isSketch, placeOfError, type ScanRow } from '../job/row.js'
+import { isComplex, isHistogram, isSketch, placeOfError } from '../job/row.js'
 import type { MomentColumn } from '../job/scan.js'
-import { ReplyColumns } from '../scan/columns.js'
-import type { TableColumns } from '../scan/scan.js'
+import { type ColumnsRow, ReplyColumns, type ScanColumns } from '../scan/columns.js'
 import type { MomentName, StatisticName } from '../types.js'
 import { type ColumnData, Lists, Numbers, Texts, Values } from './column.js'
 import { isNumeric } from './schema.js'
@@ -63,7 +62,7 @@ export class GroupBuilder implements Group {
   }
 
   /** Adds rows of a trial. */
-  add(trial: string, columns: TableColumns): void {
+  add(trial: string, columns: ScanColumns): void {
     const first = this.#length
     const { length } = columns
     this.#length += length
@@ -94,7 +93,7 @@ export class GroupBuilder implements Group {
     throw new TypeError(`expected a column of numbers for ${name}`)
   }
 
-  #addRow(i: number, row: ScanRow): void {
+  #addRow(i: number, row: ColumnsRow): void {
     const complex: Record<string, Complex> = {}
     for (const name of this.#names) {
       const value = row.reductions[name]
@@ -114,7 +113,7 @@ export class GroupBuilder implements Group {
     if (offset !== undefined) this.#values.error_offset.set(i, BigInt(offset))
   }
 
-  #addExact(i: number, { exact, dtype }: ScanRow): void {
+  #addExact(i: number, { exact, dtype }: ColumnsRow): void {
     const values: Readonly<Partial<Record<string, bigint>>> = { ...exact }
     const struct: Record<string, bigint> = {}
     for (const name of this.#names) {

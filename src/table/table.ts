@@ -3,7 +3,8 @@
 import { pathOfUrl, quote, UsageError } from '../errors.js'
 import { JOB_RECORDS } from '../job/plan/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
-import { Scan, type TableColumns, tableRowsOf } from '../scan/scan.js'
+import type { ScanColumns } from '../scan/columns.js'
+import { Scan, tableRowsOf } from '../scan/scan.js'
 import type { StatisticName } from '../types.js'
 import { type Group, GroupBuilder } from './group.js'
 import { fieldsOf } from './schema.js'
@@ -86,7 +87,7 @@ class Groups {
   readonly #rows: AsyncGenerator<{
     readonly trial: string
     readonly names: readonly StatisticName[]
-    readonly rows: TableColumns | null
+    readonly rows: ScanColumns | null
   }>
   readonly #groupRows: number
   #names: readonly StatisticName[] = []

@@ -12,7 +12,7 @@ import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.
 import { answersLength, type PartJob, type PartReply, type ScanJob, type ScanReply } from '../job/scan.js'
 import type { Store } from '../store/store.js'
 import { Clock } from './records/clock.js'
-import { columnsOf } from './records/columns.js'
+import { ColumnTable } from './records/columns.js'
 import { type LargeRecord, openLarge } from './records/large.js'
 import { Failures, failureData, histogramResult, NOTHING_DESCRIBED, RecordTable } from './records/record.js'
 import { type RecordVisitor, readRecords } from './records/records.js'
@@ -35,6 +35,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const sketches = sketched ? new SketchTable(engine, order.length, known) : null
   // Whether the rows of moments are all that is asked for.
   const isPlain = statistics.length === 0 && sketches === null
+  const columns = job.columns && isPlain ? new ColumnTable(job.columns, order.length, engine) : null
   const visitor: RecordVisitor = {
     record(record, i, decoded) {
       if (isPlain && lines?.write(record, i, decoded)) return undefined
@@ -57,9 +58,14 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
           sketches?.keep(record, pairs)
       }
     },
-    endBatch({ first, count, rows }) {
+    endBatch(batch) {
       if (lines) lines.flush()
-      else if (sketches === null) table.reduceAll(order.subarray(first, first + count), rows)
+      else if (sketches === null) {
+        const { first, count } = batch
+        const records = order.subarray(first, first + count)
+        const isWhole = columns?.add(batch, records) ?? false
+        if (!isWhole || job.columns?.moments) table.reduceAll(records, engine.rows(batch.batch, count))
+      }
     },
     fail: (record, error) => failures.add(record, error),
   }
@@ -72,19 +78,19 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const histograms: HistogramResult[] = []
   const failed = await failures.finish((record, histogram) => histograms.push(histogramResult(record, histogram)))
   const written = lines?.finish() ?? null
-  const made = job.columns && isPlain ? columnsOf(table, job.columns, engine) : null
+  const made = columns?.finish([...failed, ...histograms].map(({ record }) => record)) ?? null
   clock.lap('writeMs')
   return {
     kind: 'scan',
     // If all rows are text, nothing else is needed.
     described: written?.byteLengths === null ? NOTHING_DESCRIBED : table.described,
     histograms,
-    moments: made?.packed ? new Float64Array(0) : table.moments,
+    moments: table.moments,
     answers,
     sketches: sketches?.sketches ?? NO_SKETCHES,
     failures: failed,
     lines: written,
-    columns: made?.columns ?? null,
+    columns: made,
     wallTimes,
     stats: { records: order.length, ...read, spent: clock.spent },
   }

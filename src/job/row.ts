@@ -202,9 +202,9 @@ export class TextWriter {
   /** Names come up again and again, so their bytes are kept. */
   readonly #names = new Map<string | null, Uint8Array>()
 
-  /** @param byteLength about how much will be written */
-  constructor(byteLength = 1 << 10) {
-    this.#bytes = new Uint8Array(byteLength)
+  /** @param byteLength about how much will be written @param spare bytes to write to, if they are enough */
+  constructor(byteLength = 1 << 10, spare: Uint8Array<ArrayBuffer> | null = null) {
+    this.#bytes = spare !== null && spare.length >= byteLength ? spare : new Uint8Array(byteLength)
   }
 
   get length(): number {

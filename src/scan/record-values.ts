@@ -9,7 +9,7 @@ import { type TensorValue, tensorValue } from '../job/tensor-value.js'
 import { planValues, type ValueJob } from '../job/value.js'
 import type { ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
-import { pump } from '../runner/pump.js'
+import { pumpAll } from '../runner/pump.js'
 import { Gathered } from './gathered.js'
 
 export interface ReadValueOptions extends ReadOptions {
@@ -17,28 +17,40 @@ export interface ReadValueOptions extends ReadOptions {
   readonly unfoldLimit?: number
 }
 
+type ReadValue = TensorValue | TrialscanError
+
+/** Jobs that read the values of records, and how each is run: to the value of each of its records, or why it can't be had. */
+async function planReading(
+  { access }: TrialState,
+  places: readonly RecordPlace[],
+  { checkLevel = 'minimal', threads, memory = DEFAULT_MEMORY, unfoldLimit = UNFOLD_LIMIT }: ReadValueOptions,
+) {
+  const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  const runner = await access.runner(threads, total, memory)
+  const context = { store: access.spec, checkLevel: checkLevelNumber(checkLevel), memory, unfoldLimit }
+  const read = async (job: ValueJob): Promise<readonly ReadValue[]> => {
+    const reply = await runWhole(runner, job, path => access.store.url(path))
+    const failures = new Map(reply.failures.map(({ record, error }) => [record, error]))
+    const values = reply.values[Symbol.iterator]()
+    return Array.from(job.order, (_, record) => {
+      const failure = failures.get(record)
+      return failure ? errorFromData(failure) : tensorValue(values.next().value!)
+    })
+  }
+  return { jobs: planValues(places, context), read, runner }
+}
+
 /**
  * The value of each record, or why it can't be had, in order: those of a job at a time.
  * @throws what is wrong with a job as a whole
  */
 export async function* readRecordValues(
-  { access }: TrialState,
+  state: TrialState,
   places: readonly RecordPlace[],
-  { checkLevel = 'minimal', threads, memory = DEFAULT_MEMORY, unfoldLimit = UNFOLD_LIMIT }: ReadValueOptions,
-): AsyncGenerator<readonly (TensorValue | TrialscanError)[]> {
-  const total = places.reduce((sum, { byteLength }) => sum + byteLength, 0)
-  const runner = await access.runner(threads, total, memory)
-  const context = { store: access.spec, checkLevel: checkLevelNumber(checkLevel), memory, unfoldLimit }
-  const work = (job: ValueJob) => runWhole(runner, job, path => access.store.url(path))
-  for await (const { plan, reply, error } of pump(planValues(places, context), work, runner)) {
-    if (reply === null) throw error
-    const failures = new Map(reply.failures.map(({ record, error }) => [record, error]))
-    const values = reply.values[Symbol.iterator]()
-    yield Array.from(plan.order, (_, record) => {
-      const failure = failures.get(record)
-      return failure ? errorFromData(failure) : tensorValue(values.next().value!)
-    })
-  }
+  options: ReadValueOptions,
+): AsyncGenerator<readonly ReadValue[]> {
+  const { jobs, read, runner } = await planReading(state, places, options)
+  yield* pumpAll(jobs, read, runner)
 }
 
 interface ValueRequest {
@@ -59,7 +71,8 @@ export function readOneValue(state: TrialState, place: RecordPlace, options: Rea
 }
 
 async function readBatch(state: TrialState, batch: readonly ValueRequest[], options: ReadValueOptions): Promise<void> {
-  const isAlone = batch.length === 1
+  const [first] = batch
+  if (batch.length === 1) return readAlone(state, first!, options)
   const alone: ValueRequest[] = []
   let answered = 0
   try {
@@ -67,16 +80,24 @@ async function readBatch(state: TrialState, batch: readonly ValueRequest[], opti
     for await (const values of readRecordValues(state, places, options)) {
       for (const value of values) {
         const request = batch[answered++]!
-        if (!(value instanceof TrialscanError)) request.resolve(value)
         // Together they unfold to more than one value may; each alone need not.
-        else if (value.code === 'ValueTooLarge' && !isAlone) alone.push(request)
-        else request.reject(value)
+        if (value instanceof TrialscanError && value.code === 'ValueTooLarge') alone.push(request)
+        else answer(request, value)
       }
     }
-  } catch (error) {
-    if (isAlone) throw error
+  } catch {
     // What failed a job says nothing of the other values.
     alone.push(...batch.slice(answered))
   }
-  for (const request of alone) await readBatch(state, [request], options).catch(request.reject)
+  for (const request of alone) await readAlone(state, request, options).catch(request.reject)
+}
+
+async function readAlone(state: TrialState, request: ValueRequest, options: ReadValueOptions): Promise<void> {
+  const { jobs, read } = await planReading(state, [request.place], options)
+  for (const job of jobs) for (const value of await read(job)) answer(request, value)
+}
+
+function answer({ resolve, reject }: ValueRequest, value: ReadValue): void {
+  if (value instanceof TrialscanError) reject(value)
+  else resolve(value)
 }

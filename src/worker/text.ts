@@ -21,6 +21,10 @@ const NO_ANSWERS = new Float64Array(0)
 /** No line of all eighteen reductions is longer, unless names are. */
 const LINE_BYTES = 512
 
+/** What the last job wrote its text to. Memory that is touched for the first time takes longer than the text does. */
+let spare: Uint8Array<ArrayBuffer> | null = null
+const MAX_SPARE_BYTES = 8 << 20
+
 /**
  * Writes rows as they are made. Rows of ordinary real numbers are collected, and the core writes many at once; all
  * others are written one by one.
@@ -59,7 +63,8 @@ export class LinesWriter {
     )
     const names = job.tags.map(tag => format.name(tag))
     this.#table = new LineTable(engine, { columns, isJson: format.isJson, end: format.end, names })
-    this.#text = new TextWriter(job.order.length * LINE_BYTES)
+    this.#text = new TextWriter(job.order.length * LINE_BYTES, spare)
+    spare = null
     this.#starts = new Float64Array(job.order.length)
     this.#byteLengths = new Uint32Array(job.order.length)
   }
@@ -168,6 +173,7 @@ export class LinesWriter {
     const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
     const byteLengths = isWhole ? null : this.#byteLengths
     const written = this.#text.finish()
+    if (written.buffer.byteLength <= MAX_SPARE_BYTES) spare = new Uint8Array(written.buffer)
     // A buffer of its own is moved to the calling thread; of a view, the whole buffer behind it would be copied there.
     if (this.#isInOrder) return { text: written.slice(), byteLengths }
     const text = new Uint8Array(written.length)

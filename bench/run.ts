@@ -28,6 +28,7 @@ import { scan } from './definitions/scan.js'
 import { several } from './definitions/several.js'
 import { sketch } from './definitions/sketch.js'
 import { table } from './definitions/table.js'
+import { tensorboard } from './definitions/tensorboard.js'
 import { verify } from './definitions/verify.js'
 import { view } from './definitions/view.js'
 import { write } from './definitions/write.js'
@@ -55,6 +56,7 @@ const DEFINITIONS: readonly Definition[] = [
   floor,
   several,
   table,
+  tensorboard,
   diff,
   write,
   capture,

@@ -426,6 +426,41 @@ describe('plain TensorBoard event files', () => {
     ])
   })
 
+  it('are many at once, also around those that are out of the ordinary', async () => {
+    const parts: Uint8Array[] = [version]
+    const expected = new Map<string, number>()
+    let faults = 0
+    for (let step = 0; step < 6000; step++) {
+      const tag = `tag_${step % 7}`
+      const values = [tag, `${tag}/π`].map((tag, i) => ({ tag, simpleValue: step + i }))
+      const bytes = Buffer.from(record({ wallTime: 1, step, values }))
+      if (step % 1000 === 301) {
+        // A payload whose checksum is wrong is read all the same.
+        bytes[bytes.length - 1]! ^= 1
+      } else if (step % 1000 === 602) {
+        // A field that ends behind its message.
+        bytes[12 + 10] = 0xff
+        bytes[12 + 11] = 0xff
+      } else if (step % 1000 === 903) {
+        const long = { tag: 't'.repeat(40_000), simpleValue: 1 }
+        parts.push(record({ wallTime: 1, step, values: [values[0]!, long] }))
+        faults++
+        continue
+      }
+      parts.push(bytes)
+      if (step % 1000 === 602) faults++
+      else for (const { tag, simpleValue } of values) expected.set(`${step} ${tag}`, simpleValue)
+    }
+    put('events.out.tfevents.1.host', Buffer.concat(parts))
+    const trial = await createTrial(directory)
+    const found = new Map<string, number>()
+    for (const { step, tensor, reductions } of await rowsOf(trial)) {
+      found.set(`${step} ${tensor}`, reductions.sum as number)
+    }
+    expect(trial.problems).toHaveLength(faults)
+    expect(found).toEqual(expected)
+  })
+
   it('are refused by name where a tag is none any more', async () => {
     put('events.out.tfevents.1.host', Buffer.concat([version, scalar('t'.repeat(40_000), 5, 50), scalar('y', 6, 60)]))
     const trial = await createTrial(directory)

@@ -49,7 +49,7 @@ export class MalformedEvent extends Error {
 /** The most bytes that the key and length of a field take. */
 const FIELD_HEAD_BYTES = 20
 /** A longer tag is refused: it can't be a name. */
-const MAX_TEXT_BYTES = 32 << 10
+export const MAX_TEXT_BYTES = 32 << 10
 /** More Values in one Event are refused: an empty one takes two bytes in the file and a hundred here. */
 const MAX_EVENT_VALUES = 1 << 20
 

@@ -178,11 +178,11 @@ export class UnindexedEvents {
         for (let i = 0; i < scan.tag.length; i++) {
           const step = scan.step[i]!
           if (!this.#isWanted(step)) continue
-          const location = { ...locationOf(scan, i), eventFile: path }
+          const location = locationOf(scan, i)
           const known = run.get(step)
+          if (known === undefined) run.set(step, { path, tensors: new Map([[location.name, location]]) })
           // After a restart a step comes again: the last one counts.
-          if (known) known.tensors.set(location.name, location)
-          else run.set(step, { path, tensors: new Map([[location.name, location]]) })
+          else known.tensors.set(location.name, known.path === path ? location : { ...location, eventFile: path })
         }
       }
     }

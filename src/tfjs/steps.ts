@@ -42,7 +42,7 @@ export class Step {
   }
 
   wants(name: string, collection: string): boolean {
-    return this.#writer.shouldSave(name, { collection, mode: this.mode, modeStep: this.modeStep })
+    return this.#writer.wants(name, [collection], this)
   }
 
   /** Keeps a tensor as it is now, if it is to be saved. A copy shares its elements: nothing is computed, or fetched. */

@@ -169,10 +169,13 @@ export class TrialWriter {
   /** Whether `save` would save a tensor at the step under way, or at one of a mode, by its number there. */
   shouldSave(name: string, options?: ShouldSaveOptions): boolean {
     const { collection, mode = this.#mode, modeStep } = checkOptions('writer.shouldSave', SHOULD_SAVE_OPTIONS, options)
-    const isSaved = modeStep === undefined ? this.#files !== null : this.#ended.isSaved
-    if (!isSaved || this.failure !== null) return false
-    const at = modeStep === undefined ? this.#savedAt : { mode, modeStep }
-    return this.#collections.savedOf(name, listOf(collection), at).length > 0
+    if (modeStep !== undefined) return this.wants(name, listOf(collection), { mode, modeStep })
+    return this.#files !== null && this.wants(name, listOf(collection), this.#savedAt)
+  }
+
+  /** As `shouldSave`, of what needs no checks: a hook asks of each tensor at each step. @internal */
+  wants(name: string, named: readonly string[], at: Moment | null): boolean {
+    return this.#ended.isSaved && this.failure === null && this.#collections.savedOf(name, named, at).length > 0
   }
 
   /**

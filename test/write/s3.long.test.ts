@@ -4,10 +4,20 @@ import { spawn } from 'node:child_process'
 import { pipeline } from 'node:stream/promises'
 import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createTrial, createWriter, npyChunks, recordStream, UsageError, verifyTrial } from '#dist/index.js'
+import {
+  createTrial,
+  createWriter,
+  exportTensorBoard,
+  importTensorBoard,
+  npyChunks,
+  recordStream,
+  UsageError,
+  verifyTrial,
+} from '#dist/index.js'
 import { Destination } from '#dist/store/destination.js'
 import { PART_BYTES } from '#dist/store/s3/upload.js'
 import { CLI } from '../cli/run.js'
+import { fixtureTrial } from '../support/golden.js'
 import { client, ENDPOINT, ENVIRONMENT, HAS_S3, makeBucket, OPTIONS } from '../support/s3.js'
 
 let bucket = ''
@@ -100,6 +110,21 @@ describe.runIf(HAS_S3)('a trial on S3', () => {
     expect(await uploadsUnderWay()).toBe(0)
     // Where there is a trial already, nothing is recorded.
     await expect(recordStream(['{"step": 0}'], path, { s3: OPTIONS })).rejects.toThrow(UsageError)
+  })
+
+  it('goes to runs of TensorBoard on S3, and comes back', async () => {
+    const [logs, path] = [`s3://${bucket}/logs`, `s3://${bucket}/imported`]
+    const source = await createTrial(fixtureTrial('workers-4').directory, { requireCollections: false })
+    const { runs } = await exportTensorBoard(source, logs, { s3: OPTIONS })
+    expect(runs).toHaveLength(8)
+    await expect(exportTensorBoard(source, logs, { s3: OPTIONS })).rejects.toThrow(/expected no run there yet/)
+    const exported = await createTrial(logs, { s3: OPTIONS })
+    expect(await importTensorBoard(exported, path, { s3: OPTIONS })).toMatchObject({ problemCount: 0 })
+    const imported = await createTrial(path, { s3: OPTIONS })
+    expect([imported.workers(), imported.steps()]).toEqual([source.workers(), source.steps()])
+    for (const trial of [source, exported, imported]) await trial.close()
+    expect((await verifyTrial(path, { deep: true, s3: OPTIONS })).ok).toBe(true)
+    expect(await uploadsUnderWay()).toBe(0)
   })
 
   it('has objects in parts that are there as they are, or not at all', async () => {

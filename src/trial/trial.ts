@@ -7,7 +7,7 @@ import { WAIT_OPTIONS, type WaitOptions } from '../catalog/wait.js'
 import { setFor } from '../engine/moments.js'
 import type { Distribution } from '../engine/statistics/distribution.js'
 import { elementStatistics, isMomentName, isSketchName } from '../engine/statistics/statistic.js'
-import { TensorUnavailable, type TrialscanError } from '../errors.js'
+import { quote, TensorUnavailable, type TrialscanError, UsageError } from '../errors.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
@@ -281,4 +281,11 @@ export class Trial extends TornasoleNames {
   get #catalog() {
     return this.#state.catalog
   }
+}
+
+/** @throws UsageError for what is no trial: a path, most often */
+export function expectTrial(call: string, given: unknown): void {
+  if (given instanceof Trial) return
+  const got = typeof given === 'string' ? quote(given) : String(given)
+  throw new UsageError(`${call}: expected a trial, as createTrial opens it, got ${got}`, { call })
 }

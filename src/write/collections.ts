@@ -161,7 +161,9 @@ export class SavedCollections {
   /** @throws UsageError for a pattern that is none, and for a collection to include that is not there */
   constructor({ framework = 'pytorch', ...options }: CollectionsOptions) {
     const { collections = {}, includeCollections = [], includeRegex = [], saveAll = false } = options
-    this.#saveConfigs = saveConfigsOf(options.saveConfig)
+    // XGBoost's hook has an interval of its own (smdebug/xgboost/hook.py).
+    const base = framework === 'xgboost' ? saveConfigsOf({ saveInterval: 10 }) : undefined
+    this.#saveConfigs = saveConfigsOf(options.saveConfig, base)
     this.#reductionConfig = options.reductionConfig ?? {}
     const predefined: Readonly<Record<string, readonly string[]>> = {
       all: saveAll ? ['.*'] : [],

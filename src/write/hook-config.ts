@@ -4,7 +4,7 @@
  */
 
 import { basename, dirname, join, resolve } from 'node:path'
-import { type FormatError, StoreError } from '../errors.js'
+import { type FormatError, StoreError, UsageError } from '../errors.js'
 import {
   expectObject,
   inside,
@@ -85,6 +85,8 @@ async function textOf(path: string): Promise<readonly [string, string]> {
  * @throws FormatError `BadHookConfig`
  */
 export function parseHookConfig(text: string, name = 'the configuration'): HookConfig {
+  if (typeof text !== 'string')
+    throw new UsageError(`parseHookConfig: expected the text of the JSON, got ${String(text)}`)
   const json = parseJsonObject(text, name, CODE)
   const place: JsonPlace = { url: name, code: CODE, at: '' }
   const given = parametersIn(json, 'HookParameters', place)

@@ -6,7 +6,7 @@ import { MODES, type Mode, REDUCTIONS, type ReductionName } from '../types.js'
 
 /** At which steps of a mode tensors are saved. */
 export interface SaveSteps {
-  /** Every so many steps of the mode. Default: 500, as smdebug has it. */
+  /** Every so many steps of the mode. Default: 500, and 10 for XGBoost, as smdebug has it. */
   readonly saveInterval?: number
   /** These steps as well. */
   readonly saveSteps?: readonly number[]

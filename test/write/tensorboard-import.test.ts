@@ -267,3 +267,63 @@ it('reductions that were computed elsewhere are saved as the hook saves its own'
   }
   await trial.close()
 })
+
+describe('an import', () => {
+  it('takes nothing whose checksums are wrong for granted', async () => {
+    const directory = logs({
+      train: [
+        [1, scalar('a', 1)],
+        [2, scalar('a', 2)],
+        [3, scalar('a', 3)],
+      ],
+    })
+    const path = join(directory, 'train/events.out.tfevents.1700000000.host')
+    const bytes = readFileSync(path)
+    // Within the number of the second record.
+    bytes[bytes.length - 6]! ^= 1
+    writeFileSync(path, bytes)
+    const report = await importTensorBoard(await opened(directory), place())
+    expect([report.tensors, report.problemCount]).toEqual([2, 1])
+    expect(report.problems[0]).toMatchObject({ code: 'BadPayloadChecksum' })
+    const asked = await importTensorBoard(await opened(directory), place(), { checkLevel: 'minimal' })
+    expect([asked.tensors, asked.problemCount]).toEqual([3, 0])
+  })
+
+  it('that fails leaves a trial that has not ended', async () => {
+    const directory = logs({ train: [1, 2, 3].map(step => [step, scalar('a', step)] as const) })
+    const stop = new AbortController()
+    const source = await opened(directory)
+    const out = place()
+    const real = source.scan.bind(source)
+    source.scan = options => {
+      const scan = real(options)
+      const rows = scan[Symbol.asyncIterator].bind(scan)
+      scan[Symbol.asyncIterator] = async function* () {
+        for await (const row of rows()) {
+          if (row.step === 3) stop.abort(new Error('enough'))
+          yield row
+        }
+      }
+      return scan
+    }
+    await expect(importTensorBoard(source, out, { signal: stop.signal })).rejects.toThrow('enough')
+    const left = await createTrial(out, { refresh: 'manual' })
+    expect(left.loadedAllSteps).toBe(false)
+    expect((await verifyTrial(out)).problems).toEqual([])
+  })
+
+  it('is refused where something is already, the runs themselves included', async () => {
+    const directory = logs({ 'train/a': [[1, scalar('a', 1)]] })
+    for (const [from, to] of [
+      [join(directory, 'train/a'), directory],
+      [directory, join(TRIALS, 'workers-4')],
+    ] as const) {
+      const { code, stderr } = await trialscan('import', from, '--out', to)
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/expected a new or an empty directory, got one that has \w+ in it/)
+    }
+    await expect(importTensorBoard(directory as never, place())).rejects.toThrow(
+      /importTensorBoard: expected a trial, as createTrial opens it, got "/,
+    )
+  })
+})

@@ -389,6 +389,20 @@ describe('collections', () => {
     await writer.close()
   })
 
+  it.each([
+    ['pytorch', [0]],
+    ['xgboost', [0, 10, 20]],
+  ] as const)('are saved as often as the hook of %s does', async (framework, steps) => {
+    const directory = place()
+    const writer = await createWriter(directory, { framework, collections: { metrics: {} } })
+    for (let step = 0; step < 21; step++) {
+      await writer.step()
+      await writer.save('loss', 1, { collection: 'metrics' })
+    }
+    await writer.close()
+    expect((await createTrial(directory)).steps()).toEqual(steps)
+  })
+
   it('are told when their names or patterns are wrong', async () => {
     await expect(createWriter(place(), { includeCollections: ['wieghts'] })).rejects.toThrow(
       /expected a collection of all, default, weights.*got "wieghts"/,

@@ -1,6 +1,7 @@
 /** `trialscan import`: runs of TensorBoard as a trial. */
 
-import { type CheckLevel, createTrial, importTensorBoard } from '../../index.js'
+import { readdir } from 'node:fs/promises'
+import { type CheckLevel, createTrial, importTensorBoard, UsageError } from '../../index.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
@@ -21,7 +22,10 @@ export interface ImportFlags extends SelectionFlags, S3Flags {
 export async function runImport(path: string, flags: ImportFlags, signal: AbortSignal): Promise<number> {
   const { out, checksums, checkLevel, threads, memory } = flags
   expectS3(flags, [path, out])
-  if (!isOnS3(out)) await expectOutside(path, out, 'a directory')
+  if (!isOnS3(out)) {
+    await expectOutside(path, out, 'a directory')
+    await expectEmpty(out)
+  }
   const trial = await createTrial(path, openOptions(path, flags))
   try {
     const { runs, steps, tensors, problems, problemCount } = await importTensorBoard(trial, out, {
@@ -44,4 +48,11 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
   } finally {
     await trial.close()
   }
+}
+
+/** What is there could be another trial, or the log directory itself. @throws UsageError */
+async function expectEmpty(out: string): Promise<void> {
+  const there = await readdir(out).catch(() => [])
+  if (there.length === 0) return
+  throw new UsageError(`${out}: expected a new or an empty directory, got one that has ${there[0]} in it`, { out })
 }

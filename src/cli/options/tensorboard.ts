@@ -21,6 +21,11 @@ import {
 /** An interrupted export leaves none of its files. */
 const GRACE_MS = 60_000
 
+const CHECK_LEVEL_OF_IMPORT = new Option(
+  '--check-level <LEVEL>',
+  'which checksums to verify: none, those of the lengths, or all (the default)',
+).choices(['none', 'minimal', 'full'])
+
 const RUN = new Option('--worker <RUN>', 'only that run, by its directory; repeatable').argParser(collect)
 
 /** Adds them to the command line. */
@@ -77,7 +82,7 @@ standard error, and the exit code is 4; everything else is written. docs/tensorb
       .addOption(TENSOR)
       .addOption(STEPS)
       .addOption(RUN)
-      .addOption(CHECK_LEVEL)
+      .addOption(CHECK_LEVEL_OF_IMPORT)
       .addOption(THREADS)
       .addOption(MEMORY),
     `Examples:

@@ -5,7 +5,7 @@ import { ReductionUndefined } from '../../errors.js'
 import type { ScanRow } from '../../job/row.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
-import { stateOf, type Trial } from '../../trial/trial.js'
+import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import { REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
 import {
   type AffectedSlices,
@@ -67,6 +67,7 @@ const LIMITS: Readonly<Record<string, number>> = { float16: 65_504 / 2, bfloat16
  * @throws what a scan throws; what can't be read is told in `problems`
  */
 export async function traceNonFinite(trial: Trial, options?: TraceOptions): Promise<NonFiniteTrace> {
+  expectTrial('traceNonFinite', trial)
   const { onProgress, ...selection } = checkOptions('traceNonFinite', TRACE_OPTIONS, options)
   const spread = new Spread(trial)
   const problems = new Set<string>()

@@ -1,7 +1,7 @@
 /** A trial out of a stream: lines of JSON, with bytes between them. docs/record.md describes the stream. */
 
 import { basename, dirname, resolve } from 'node:path'
-import { FormatError, TrialscanError } from '../../errors.js'
+import { FormatError, TrialscanError, UsageError } from '../../errors.js'
 import { isNpy, readNpy } from '../../format/array/npy.js'
 import { readSafetensors } from '../../format/array/safetensors.js'
 import { type ArraySource, arrayFault, type FileArray, MAX_ARRAY_BYTES, sourceOf } from '../../format/array/source.js'
@@ -64,6 +64,8 @@ export async function recordStream(
   path: string,
   options?: RecordStreamOptions,
 ): Promise<RecordedStream> {
+  if (typeof input !== 'object' || input === null)
+    throw new UsageError(`recordStream: expected a stream of bytes, got ${String(input)}`, { call: 'recordStream' })
   const { directory = '.', signal, onProblem, ...given } = checkOptions('recordStream', STREAM_OPTIONS, options)
   const isConfigured = CONFIGURATION.some(name => given[name] !== undefined)
   const writer = await createWriter(path, isConfigured ? given : { ...given, saveAll: true })

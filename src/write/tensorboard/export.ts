@@ -12,7 +12,7 @@ import { S3_OPTIONS } from '../../store/s3/options.js'
 import type { S3Options } from '../../store/s3/spec.js'
 import { parseReductions } from '../../trial/reduction.js'
 import { isNames, type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
-import type { Trial } from '../../trial/trial.js'
+import { expectTrial, type Trial } from '../../trial/trial.js'
 import { type Mode, REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
 import { HISTOGRAMS, isBuckets, tagOfBuckets } from './buckets.js'
 import { type HistogramSums, histogramOf, histogramOfRows } from './histogram.js'
@@ -79,6 +79,7 @@ export async function exportTensorBoard(
   directory: string,
   options?: TensorBoardOptions,
 ): Promise<TensorBoardExport> {
+  expectTrial('exportTensorBoard', trial)
   const asked = checkOptions('exportTensorBoard', TENSORBOARD_OPTIONS, options)
   const { reductions: given = [], histograms = true, images = false, s3, ...selection } = asked
   const reductions = parseReductions(given)

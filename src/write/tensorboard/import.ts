@@ -7,7 +7,7 @@ import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { S3_OPTIONS } from '../../store/s3/options.js'
 import type { S3Options } from '../../store/s3/spec.js'
 import { type ScanSelection, SELECTION_KINDS, selectItems } from '../../trial/scan-selection.js'
-import { stateOf, type Trial } from '../../trial/trial.js'
+import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import { readValues, type SavedValue } from '../../trial/values.js'
 import { REDUCTIONS, type ReductionName, type Worker } from '../../types.js'
 import type { WriterOptions } from '../options.js'
@@ -54,11 +54,14 @@ const COLLECTIONS: Readonly<Record<string, RegExp>> = {
  * and everything else is written.
  * @param runs a log directory, or a run, that was opened with `createTrial`
  * @param out a directory, or `s3://bucket/prefix`
- * @param options what of the runs, as of `trial.scan`
+ * @param options what of the runs, as of `trial.scan`; all checksums are verified, unless `checkLevel` says otherwise
  * @throws as `trial.scan` and `createWriter`; UsageError for a trial that is none of TensorBoard's; StoreError
  */
 export async function importTensorBoard(runs: Trial, out: string, options?: ImportOptions): Promise<TensorBoardImport> {
-  const { checksums = false, s3, ...selection } = checkOptions('importTensorBoard', IMPORT_OPTIONS, options)
+  expectTrial('importTensorBoard', runs)
+  const { checksums = false, s3, ...given } = checkOptions('importTensorBoard', IMPORT_OPTIONS, options)
+  // What is damaged must not be given an index that says it is not.
+  const selection: ScanSelection = { checkLevel: 'full', ...given }
   const state = stateOf(runs)
   if (!state.contents.isTensorBoard) {
     throw new UsageError(`${runs.path}: expected event files of TensorBoard, got a trial`, { path: runs.path })
@@ -78,7 +81,7 @@ export async function importTensorBoard(runs: Trial, out: string, options?: Impo
       await importer.addAll(runs, selection)
       return await importer.finish()
     } catch (error) {
-      await importer.end()
+      await importer.giveUp()
       throw error
     }
   })
@@ -153,11 +156,11 @@ class Importer {
     if (this.#problems.length < MAX_PROBLEMS) this.#problems.push(error)
   }
 
-  /** After a failure: what came before it is a trial; what ending it fails with is no news. */
-  async end(): Promise<void> {
+  /** After a failure: what came before it is a trial that has not ended; what writing it fails with is no news. */
+  async giveUp(): Promise<void> {
     for (const writer of this.#writers.values()) {
       await writer.giveUpStep().catch(() => {})
-      await writer.close().catch(() => {})
+      await writer.flush().catch(() => {})
     }
   }
 

@@ -131,19 +131,20 @@ function slopeOf(points: readonly Point[], of: (point: Point) => number): number
 
 const [WIDTH, HEIGHT] = [300, 230]
 const [LEFT, TOP, RIGHT, BOTTOM] = [46, 46, 14, 40]
+const compact = new Intl.NumberFormat('en', { notation: 'compact' })
 const COLORS = { seconds: '#2a6fdb', megabytes: '#c2571a' }
 
 function picture(all: readonly { readonly series: Series; readonly points: readonly Point[] }[]): string {
   const about = `${process.version}, ${availableParallelism()} cores (${cpus()[0]?.model.trim()}), files in the page cache, medians of ${ROUNDS} runs`
-  const panels = all.map(({ series, points }, i) => panel(series, points, (i % 2) * WIDTH, 40 + (i >> 1) * HEIGHT))
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${2 * WIDTH} ${2 * HEIGHT + 70}" font-family="system-ui, sans-serif" font-size="11">
+  const panels = all.map(({ series, points }, i) => panel(series, points, (i % 2) * WIDTH, 48 + (i >> 1) * HEIGHT))
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${2 * WIDTH} ${2 * HEIGHT + 78}" font-family="system-ui, sans-serif" font-size="11">
 <title>How the cost of a scan grows</title>
 <rect width="100%" height="100%" fill="#fff"/>
-<text x="14" y="22" font-size="14" font-weight="600" fill="#1d2430">trialscan scan --reductions all, the whole process</text>
-<g fill="${COLORS.seconds}"><circle cx="390" cy="18" r="4"/><text x="399" y="22">seconds</text></g>
-<g fill="${COLORS.megabytes}"><circle cx="460" cy="18" r="4"/><text x="469" y="22">MB of memory, peak</text></g>
+<text x="14" y="20" font-size="13" font-weight="600" fill="#1d2430">trialscan scan --reductions all, the whole process</text>
+<g fill="${COLORS.seconds}"><circle cx="18" cy="36" r="4"/><text x="27" y="40">seconds</text></g>
+<g fill="${COLORS.megabytes}"><circle cx="90" cy="36" r="4"/><text x="99" y="40">MB of memory, at most</text></g>
 ${panels.join('\n')}
-<text x="14" y="${2 * HEIGHT + 58}" fill="#68717f" font-size="9.5">${about}</text>
+<text x="14" y="${2 * HEIGHT + 66}" fill="#68717f" font-size="9.5">${about}</text>
 </svg>
 `
 }
@@ -158,20 +159,22 @@ function panel({ title, unit }: Series, points: readonly Point[], left: number, 
     const line = `<line x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y(value)}" y2="${y(value)}" stroke="#e3e6ea"/>`
     return `${line}<text x="${LEFT - 6}" y="${y(value) + 4}" text-anchor="end" fill="#68717f">${short(value)}</text>`
   })
-  const sizes = points.map(({ size }) => {
-    return `<text x="${x(size)}" y="${HEIGHT - BOTTOM + 15}" text-anchor="middle" fill="#68717f">${short(size)}</text>`
+  const anchorOf = (point: Point) => (point === points[0] ? 'start' : point === points.at(-1) ? 'end' : 'middle')
+  const sizes = points.map(point => {
+    const at = `x="${x(point.size)}" y="${HEIGHT - BOTTOM + 15}" text-anchor="${anchorOf(point)}"`
+    return `<text ${at} fill="#68717f">${compact.format(point.size)}</text>`
   })
   const lines = (['seconds', 'megabytes'] as const).map(name => {
     const color = COLORS[name]
     const path = points.map(point => `${x(point.size).toFixed(1)},${y(point[name]).toFixed(1)}`).join(' ')
     const marks = points.map(point => {
       const [at, over] = [x(point.size), y(point[name])]
-      const anchor = point === points[0] ? 'start' : point === points.at(-1) ? 'end' : 'middle'
-      return `<circle cx="${at.toFixed(1)}" cy="${over.toFixed(1)}" r="3.5"/><text x="${at.toFixed(1)}" y="${(over - 8).toFixed(1)}" text-anchor="${anchor}">${short(point[name])}</text>`
+      return `<circle cx="${at.toFixed(1)}" cy="${over.toFixed(1)}" r="3.5"/><text x="${at.toFixed(1)}" y="${(over - 8).toFixed(1)}" text-anchor="${anchorOf(point)}">${short(point[name])}</text>`
     })
     return `<g fill="${color}"><polyline points="${path}" fill="none" stroke="${color}" stroke-width="1.5"/>${marks.join('')}</g>`
   })
-  const slope = `slopes at the end: ${slopeOf(points, ({ seconds }) => seconds).toFixed(2)} and ${slopeOf(points, ({ megabytes }) => megabytes).toFixed(2)}`
+  const [time, memory] = [slopeOf(points, ({ seconds }) => seconds), slopeOf(points, ({ megabytes }) => megabytes)]
+  const slope = `slope at the end: time ${time.toFixed(2)}, memory ${memory.toFixed(2)}`
   return `<g transform="translate(${left} ${top})">
 <text x="${LEFT - 32}" y="16" font-weight="600" fill="#1d2430">${title}</text>
 <text x="${LEFT - 32}" y="31" fill="#68717f">${slope}</text>

@@ -70,27 +70,6 @@ export class ElementKernels {
     this.#core.compare(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count, scales.a, scales.b, row)
   }
 
-  /** The same, and counts those that are not close, if rtol or atol is not 0, and distances of the first `sampled` ones of each WIDENED_ELEMENTS. */
-  differ(
-    dtypeA: DType,
-    a: Address,
-    dtypeB: DType,
-    b: Address,
-    count: number,
-    { rtol, atol }: Omit<Closeness, 'equalNan'>,
-    sampled: number,
-    counts: Address,
-    row: Address,
-  ): void {
-    const [numberA, numberB] = [dtypeNumber(dtypeA), dtypeNumber(dtypeB)]
-    this.#core.differ(numberA, a, numberB, b, count, rtol, atol, sampled, counts, row)
-  }
-
-  /** The index of the first of at most WIDENED_ELEMENTS pairs that is as far apart as the one that is farthest. */
-  placeApart(dtypeA: DType, a: Address, dtypeB: DType, b: Address, count: number, apart: number): number {
-    return this.#core.placeApart(dtypeNumber(dtypeA), a, dtypeNumber(dtypeB), b, count, apart)
-  }
-
   /** A copy of such a row. */
   difference(row: Address): Float64Array {
     return this.#memory.doubles(row, DifferenceRow.size / 8).slice()

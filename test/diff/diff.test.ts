@@ -1,6 +1,6 @@
 /** Two runs compared: each number held against plain loops over the elements. */
 
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createTrial, type DifferenceAt, diff, type Trial } from '#dist/index.js'
@@ -267,6 +267,18 @@ function filesBelow(directory: string): string[] {
 describe('trialscan diff', () => {
   const a = [0, 1].map(() => [f32('w', [1, 2])])
   const b = [[f32('w', [1, 2])], [f32('w', [1, 3])]]
+
+  it('calls nothing equal that could not be read', async () => {
+    const steps = [[f32('w', [1, 2]), f32('v', [3])]]
+    const [a, b] = [written(steps), written(steps)]
+    const folder = join(b, 'events/000000000000')
+    const file = join(folder, readdirSync(folder)[0]!)
+    truncateSync(file, statSync(file).size - 10)
+    const { code, stdout, stderr } = await trialscan('diff', a, b, '--format', 'table')
+    expect(code).toBe(4)
+    expect(stdout).toMatch(/^\S+ and \S+: no difference in what could be read; some could not\./)
+    expect(stderr).toMatch(/before the file ends/)
+  })
 
   it('tells the divergence first, then each difference', async () => {
     const { code, stdout } = await trialscan('diff', written(a), written(b), '--format', 'jsonl')

@@ -1,11 +1,10 @@
 /** How two tensors in the core's memory differ, number by number. */
 
 import { DifferenceRow, WIDENED_ELEMENTS } from '../../engine/border/abi.js'
-import type { Address } from '../../engine/border/memory.js'
 import { dtypeNumber, elementByteLength } from '../../engine/dtype.js'
 import type { Scales } from '../../engine/elements.js'
 import type { Engine } from '../../engine/engine.js'
-import { UlpCounts } from '../../engine/ulps.js'
+import { differ, placeApart, UlpCounts } from '../../engine/ulps.js'
 import type { DType } from '../../types.js'
 import type { Elements } from './elements.js'
 
@@ -63,17 +62,7 @@ export function differenceOf(
     const sampled = hasUlps ? Math.ceil(ULP_ELEMENTS / Math.ceil(a.count / WIDENED_ELEMENTS)) : 0
     const ulps = new UlpCounts(engine)
     const row = elements.reserveDifference()
-    elements.differ(
-      a.dtype,
-      a.address,
-      b.dtype,
-      b.address,
-      a.count,
-      { rtol: rtol!, atol: atol! },
-      sampled,
-      ulps.address,
-      row,
-    )
+    differ(engine, a, b, a.count, { rtol: rtol!, atol: atol! }, sampled, ulps, row)
     let slots = elements.difference(row)
     const beyond = slots[rtol === 0 && atol === 0 ? UNEQUAL_COUNT : BEYOND_COUNT]!
     let scales = UNSCALED
@@ -91,7 +80,7 @@ export function differenceOf(
     if (most !== 0) {
       const block = slots[LARGEST_BLOCK]!
       const count = Math.min(WIDENED_ELEMENTS, a.count - block)
-      mostAt = block + elements.placeApart(a.dtype, addressOf(a, block), b.dtype, addressOf(b, block), count, most)
+      mostAt = placeApart(engine, a, b, block, count, most)
     }
     const shares = hasUlps ? ulps.atMost(SHARES) : NO_SHARES
     const numbers = [0, first, beyond, mostAt, notFinite, shares[0]!, shares[1]!, shares[2]!, scales.a, scales.b]
@@ -100,10 +89,6 @@ export function differenceOf(
     for (const size of a.shape) numbers.push(size)
     return numbers
   })
-}
-
-function addressOf({ address, dtype }: Elements, at: number): Address {
-  return (address + at * elementByteLength(dtype)) as Address
 }
 
 function firstUnequalBits(engine: Engine, a: Elements, b: Elements): number {

@@ -34,9 +34,13 @@ export function differenceTable(
   const blocks: string[] = []
   const [a, b] = runs.map(name => safeName(name!))
   const subject = b === undefined ? `The workers of ${a}` : `${a} and ${b}`
-  const { divergence, close, noisy } = result
+  const { divergence, close, noisy, compared, problems } = result
   const tally = tallyOf(result)
-  if (divergence === null) {
+  if (divergence === null && (problems.length > 0 || compared === 0)) {
+    // Nobody should take this for an answer about what was not compared.
+    const told = compared === 0 ? 'nothing was compared' : 'no difference in what could be read; some could not'
+    blocks.push(colors.yellow(paragraph(`${subject}: ${told}. ${tally}.`)))
+  } else if (divergence === null) {
     const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
     blocks.push(colors.green(paragraph(`${subject}: no difference${beyond}. ${tally}.`)))
   } else {

@@ -75,6 +75,7 @@ export type {
   ScalarOptions,
   ShouldSaveOptions,
   StepOptions,
+  TensorBoardOutput,
   WriterOptions,
 } from './write/options.js'
 export type { ReductionConfigOptions, SaveConfigOptions, SaveSteps } from './write/save-config.js'

@@ -1,9 +1,9 @@
 /** What is written beside a trial: metrics of a SageMaker job, and runs of TensorBoard. */
 
 import { UsageError } from '../errors.js'
+import { checkOptions } from '../options.js'
 import { storeSpec } from '../store/open.js'
-import type { WriterOptions } from './options.js'
-import { partOf } from './options.js'
+import { partOf, TENSORBOARD_OUTPUT, type TensorBoardOutput, type WriterOptions } from './options.js'
 import { SageMakerMetrics } from './sagemaker.js'
 import type { Saved } from './save-config.js'
 import type { StepOfTraining } from './step-files.js'
@@ -14,12 +14,18 @@ export class BesideTrial {
   readonly #metrics = SageMakerMetrics.ofJob()
   readonly #runs: LiveRuns | null
 
-  /** @throws UsageError for runs that are not to be on the disk */
-  constructor(options: WriterOptions) {
+  private constructor(runs: LiveRuns | null) {
+    this.#runs = runs
+  }
+
+  /** @throws UsageError for runs that are not to be on the disk, and for those that are there; StoreError */
+  static async begin(options: WriterOptions): Promise<BesideTrial> {
     const { worker, numWorkers, isSaved } = partOf(options)
-    const { tensorboard } = options
-    const directory = tensorboard === undefined ? null : localDirectory(tensorboard)
-    this.#runs = directory !== null && isSaved ? new LiveRuns(directory, numWorkers > 1 ? worker : null) : null
+    if (options.tensorboard === undefined) return new BesideTrial(null)
+    const { directory, images = false } = tensorboardOf(options.tensorboard)
+    const root = localDirectory(directory)
+    if (!isSaved) return new BesideTrial(null)
+    return new BesideTrial(await LiveRuns.begin(root, { worker: numWorkers > 1 ? worker : null, images }))
   }
 
   /** Takes a tensor that is saved. */
@@ -28,8 +34,10 @@ export class BesideTrial {
     if (this.#runs === null) return
     const place = { wallTime, step: at.step, tag: name }
     if (saved.some(({ isScalar }) => isScalar)) this.#runs.addElement(at.mode, place, taken)
-    const collection = saved.find(({ histogramsOf }) => histogramsOf !== null)?.histogramsOf
-    if (collection) this.#runs.addHistogram(at.mode, { ...place, tag: `${collection}/${name}` }, taken)
+    const ofHistogram = saved.find(({ saveHistogram }) => saveHistogram)
+    if (ofHistogram) this.#runs.addHistogram(at.mode, { ...place, tag: `${ofHistogram.collection}/${name}` }, taken)
+    const ofImage = saved.find(({ isScalar }) => !isScalar)
+    if (ofImage) this.#runs.addImages(at.mode, { ...place, tag: `${ofImage.collection}/${name}` }, taken)
   }
 
   /** Takes a number. @param isMetric whether it is one of the job */
@@ -47,6 +55,11 @@ export class BesideTrial {
     await this.#metrics?.flush()
     await this.#runs?.flush()
   }
+}
+
+function tensorboardOf(given: string | TensorBoardOutput): TensorBoardOutput {
+  if (typeof given === 'string') return { directory: given }
+  return checkOptions('createWriter, tensorboard', TENSORBOARD_OUTPUT, given)
 }
 
 function localDirectory(place: string): string {

@@ -245,14 +245,19 @@ export class SavedCollections {
     const { includeRegex = [], tensorNames = [], saveConfig, saveHistogram = true } = given
     const { reductionConfig = this.#reductionConfig } = given
     const isScalar = SCALARS.has(name)
-    const histogramsOf = saveHistogram && !isScalar ? name : null
+    const of = {
+      collection: name,
+      isMetric: OF_SAGEMAKER.has(name),
+      isScalar,
+      saveHistogram: saveHistogram && !isScalar,
+    }
     const collection: Collection = {
       name,
       includeRegex,
       patterns: includeRegex.map(source => (own.includes(source) ? compileOwnPattern(source) : compilePattern(source))),
       tensorNames: new Set(tensorNames),
       saveConfigs: saveConfig === undefined ? this.#saveConfigs : saveConfigsOf(saveConfig, this.#saveConfigs),
-      saved: savedOf(isScalar ? {} : reductionConfig, { isMetric: OF_SAGEMAKER.has(name), isScalar, histogramsOf }),
+      saved: savedOf(isScalar ? {} : reductionConfig, of),
       isIncluded,
     }
     this.#collections.set(name, collection)
@@ -269,7 +274,7 @@ export class SavedCollections {
         tensor_names: [...one.tensorNames].sort(),
         reduction_config: reductionConfigJson(one.saved),
         save_config: saveConfigJson(one.saveConfigs),
-        save_histogram: one.saved.histogramsOf !== null,
+        save_histogram: one.saved.saveHistogram,
       },
     ])
     return pythonJson({ collections: Object.fromEntries(entries), _meta: { num_workers: numWorkers } })

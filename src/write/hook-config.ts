@@ -49,20 +49,20 @@ export async function createWriterFromJson(
 ): Promise<TrialWriter> {
   checkOptions('createWriterFromJson', WRITER_OPTIONS, options)
   const [text, url] = await textOf(configPath)
-  const { path, options: configured } = parseHookConfig(text, url)
-  const { tensorboard, ...others } = configured
-  const directory = isSageMakerJob() ? await tensorBoardDirectoryOfJob() : tensorboard
-  return createWriter(path, { ...others, ...(directory !== undefined && { tensorboard: directory }), ...options })
+  const [{ path, options: configured }, images] = readHookConfig(text, url)
+  const { tensorboard: here, ...others } = configured
+  const tensorboard = isSageMakerJob() ? tensorboardOf(await tensorBoardDirectoryOfJob(), images) : here
+  return createWriter(path, { ...others, ...(tensorboard !== undefined && { tensorboard }), ...options })
 }
 
 /** What a job of SageMaker is told apart: where its TensorBoard files go, if they are wanted. */
-async function tensorBoardDirectoryOfJob(): Promise<string | undefined> {
+async function tensorBoardDirectoryOfJob(): Promise<string | null> {
   const path = tensorBoardConfigPath()
   try {
     const [text, url] = await textOf(path)
-    return textIn(parseJsonObject(text, url, CODE), 'LocalPath', { url, code: CODE, at: '' }) ?? undefined
+    return textIn(parseJsonObject(text, url, CODE), 'LocalPath', { url, code: CODE, at: '' })
   } catch (error) {
-    if (error instanceof StoreError && error.code === 'NotFound') return undefined
+    if (error instanceof StoreError && error.code === 'NotFound') return null
     throw error
   }
 }
@@ -87,6 +87,11 @@ async function textOf(path: string): Promise<readonly [string, string]> {
 export function parseHookConfig(text: string, name = 'the configuration'): HookConfig {
   if (typeof text !== 'string')
     throw new UsageError(`parseHookConfig: expected the text of the JSON, got ${String(text)}`)
+  return readHookConfig(text, name)[0]
+}
+
+/** What a configuration says, and whether TensorBoard is to have images: in a job its directory is told apart. */
+function readHookConfig(text: string, name: string): readonly [HookConfig, boolean] {
   const json = parseJsonObject(text, name, CODE)
   const place: JsonPlace = { url: name, code: CODE, at: '' }
   const given = parametersIn(json, 'HookParameters', place)
@@ -112,25 +117,40 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
   }
   const saveAll = params.flag('save_all', 'saveAll')
   const path = textIn(json, 'LocalPath', place) ?? TENSORS_PATH
-  return {
+  const { images = false } = params.flag('tensorboard_images', 'images')
+  const tensorboard = tensorboardOf(params.tensorboardDirectory(path), images)
+  const config: HookConfig = {
     path,
     s3OutputPath: textIn(json, 'S3OutputPath', place),
     options: {
       ...params.includeRegex(),
       ...saveAll,
       ...params.includeWorkers(),
-      ...params.tensorboard(path),
+      ...(tensorboard !== undefined && { tensorboard }),
       saveConfig: params.saveConfig(),
       ...params.reductionConfig(),
       ...(list.length > 0 && { collections, includeCollections: Object.keys(collections) }),
     },
   }
+  return [config, images]
+}
+
+function tensorboardOf(directory: string | null, images: boolean): WriterOptions['tensorboard'] {
+  if (directory === null) return undefined
+  return images ? { directory, images } : directory
 }
 
 const OF_STEPS = ['save_interval', 'save_steps', 'start_step', 'end_step']
 const OF_TENSORS = [...OF_STEPS, 'include_regex', 'reductions', 'save_raw_tensor', 'save_shape']
 const OF_COLLECTION = [...OF_TENSORS, 'save_histogram']
-const OF_HOOK = [...OF_TENSORS, 'save_all', 'include_workers', 'export_tensorboard', 'tensorboard_dir']
+const OF_HOOK = [
+  ...OF_TENSORS,
+  'save_all',
+  'include_workers',
+  'export_tensorboard',
+  'tensorboard_dir',
+  'tensorboard_images',
+]
 
 /** Parameters, whose values may all be texts. */
 class Parameters {
@@ -178,12 +198,10 @@ class Parameters {
   }
 
   /** @param path where the trial goes */
-  tensorboard(path: string): Pick<WriterOptions, 'tensorboard'> {
+  tensorboardDirectory(path: string): string | null {
     const { isExported = false } = this.flag('export_tensorboard', 'isExported')
-    const directory = textIn(this.#given, 'tensorboard_dir', this.#place)
     // A directory says enough.
-    if (directory !== null) return { tensorboard: directory }
-    return isExported ? { tensorboard: join(path, 'tensorboard') } : {}
+    return textIn(this.#given, 'tensorboard_dir', this.#place) ?? (isExported ? join(path, 'tensorboard') : null)
   }
 
   reductionConfig(): { readonly reductionConfig?: ReductionConfigOptions } {

@@ -8,6 +8,14 @@ import { type CollectionOptions, type CollectionsOptions, FRAMEWORKS } from './c
 import { REDUCTION_CONFIG, SAVE_CONFIG } from './save-config.js'
 import type { ElementOptions } from './values.js'
 
+/** Runs of TensorBoard beside a trial. */
+export interface TensorBoardOutput {
+  /** The log directory, on disk. It has no runs of this worker yet. */
+  readonly directory: string
+  /** Whether tensors whose shapes are those of pictures become images, as `COLLECTION/NAME/image/0` and so on. Default: false. */
+  readonly images?: boolean
+}
+
 export interface WriterOptions extends CollectionsOptions {
   /** Whose tensors these are. Default: `worker_0`. */
   readonly worker?: Worker
@@ -32,9 +40,9 @@ export interface WriterOptions extends CollectionsOptions {
   readonly startStep?: number
   /**
    * A log directory of TensorBoard's, on disk, that gets a run for each mode: numbers of `losses`, `metrics` and such collections,
-   * and histograms of all other tensors that are saved. Default: none.
+   * and histograms of all other tensors that are saved, on request with images. Default: none.
    */
-  readonly tensorboard?: string
+  readonly tensorboard?: string | TensorBoardOutput
   /** How to reach S3. */
   readonly s3?: S3Options
 }
@@ -101,10 +109,18 @@ export const WRITER_KINDS: Kinds<WriterOptions> = {
   whenFailing: kinds.oneOf(['throw', 'stop'] as const),
   queueByteLength: kinds.wholeNumber(0, undefined, 'a number of bytes'),
   startStep: kinds.step,
-  tensorboard: kinds.text,
+  tensorboard: kinds.that<string | TensorBoardOutput>(
+    'a directory, or an object with directory and images',
+    given => typeof given === 'string' || isPlain(given),
+  ),
   s3: S3_OPTIONS,
 }
 export const WRITER_OPTIONS = optionsOf<WriterOptions>(WRITER_KINDS)
+
+export const TENSORBOARD_OUTPUT = optionsOf<TensorBoardOutput>(
+  { directory: kinds.text, images: kinds.flag },
+  'directory',
+)
 
 export const SAVE_OPTIONS = optionsOf<SaveOptions>({
   shape: kinds.listOf('sizes', kinds.wholeNumber(0)),

@@ -78,18 +78,20 @@ export function savesAt({ saveInterval, saveSteps, startStep, endStep }: SaveCon
 
 /** What is to be saved, and the reductions as they are called here. */
 export interface Saved extends ReductionConfig {
+  /** As part of which it is saved. */
+  readonly collection: string
   readonly names: readonly ReductionName[]
   /** Whether its mean is a metric of the training job. */
   readonly isMetric: boolean
   /** Whether TensorBoard is to have it as a number. */
   readonly isScalar: boolean
-  /** The collection by whose name TensorBoard is to have histograms; null: it is to have none. */
-  readonly histogramsOf: string | null
+  /** Whether TensorBoard is to have histograms of it. */
+  readonly saveHistogram: boolean
 }
 
 export function savedOf(
   { reductions = [], saveRawTensor, saveShape = false }: ReductionConfigOptions,
-  of: Pick<Saved, 'isMetric' | 'isScalar' | 'histogramsOf'>,
+  of: Pick<Saved, 'collection' | 'isMetric' | 'isScalar' | 'saveHistogram'>,
 ): Saved {
   const names = reductions.map(name => reductionNamed(name)!)
   return {

@@ -47,7 +47,7 @@ export async function createWriter(path: string, options?: WriterOptions): Promi
     checkOptions(`createWriter, collection ${name}`, COLLECTION, given)
   }
   const collections = new SavedCollections(asked)
-  const beside = new BesideTrial(asked)
+  const beside = await BesideTrial.begin(asked)
   const destination = Destination.at(path, asked.s3)
   const { worker, numWorkers, isSaved } = partOf(asked)
   // Of two writers of one worker, one makes this file.

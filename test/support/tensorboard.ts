@@ -2,7 +2,9 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { crc32, inflateSync } from 'node:zlib'
 import protobuf from 'protobufjs'
+import { expect } from 'vitest'
 import { ROOT } from './golden.js'
 
 const { root } = protobuf.parse(readFileSync(join(ROOT, 'test/support/tensorboard.proto'), 'utf8'), { keepCase: true })
@@ -65,4 +67,25 @@ export function runsBelow(directory: string): Map<string, ProtoEvent[]> {
     runs.set(run, [...(runs.get(run) ?? []), ...events])
   }
   return runs
+}
+
+/** The pixels of a PNG whose rows are not filtered. */
+export function pixelsOf(png: Uint8Array): number[] {
+  const bytes = Buffer.from(png)
+  expect(bytes.subarray(0, 8)).toEqual(Buffer.from('89504e470d0a1a0a', 'hex'))
+  const parts = new Map<string, Buffer>()
+  for (let at = 8; at < bytes.length; ) {
+    const length = bytes.readUInt32BE(at)
+    const named = bytes.subarray(at + 4, at + 8 + length)
+    expect(bytes.readUInt32BE(at + 8 + length)).toBe(crc32(named))
+    parts.set(named.toString('latin1', 0, 4), named.subarray(4))
+    at += length + 12
+  }
+  expect([...parts.keys()]).toEqual(['IHDR', 'IDAT', 'IEND'])
+  const rows = inflateSync(parts.get('IDAT')!)
+  const rowLength = rows.length / parts.get('IHDR')!.readUInt32BE(4)
+  return [...rows].filter((byte, i) => {
+    if (i % rowLength === 0) expect(byte).toBe(0)
+    return i % rowLength !== 0
+  })
 }

@@ -7,13 +7,15 @@ import {
   createTrial,
   createWriter,
   createWriterFromJson,
+  exportTensorBoard,
   parseHookConfig,
+  type TrialWriter,
   UsageError,
   verifyTrial,
   type WriterOptions,
 } from '#dist/index.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { runsBelow } from '../support/tensorboard.js'
+import { type ProtoValue, pixelsOf, runsBelow } from '../support/tensorboard.js'
 
 const scratch = scratchDirectory('tensorboard-live')
 let count = 0
@@ -32,6 +34,12 @@ function shown(directory: string): Record<string, readonly unknown[]> {
       return [run, values]
     }),
   )
+}
+
+/** Images by their tags. */
+function imagesBelow(directory: string): Record<string, ProtoValue['image']> {
+  const values = [...runsBelow(directory).values()].flat().flatMap(({ summary }) => summary?.value ?? [])
+  return Object.fromEntries(values.flatMap(({ tag, value, image }) => (value === 'image' ? [[tag, image]] : [])))
 }
 
 afterEach(() => {
@@ -114,6 +122,77 @@ it("has histograms of one's own at any step", async () => {
   })
 })
 
+it('has images where they are wanted and shapes allow, the same as those of an export', async () => {
+  const [path, plain] = [place(), place()]
+  const directory = place()
+  const collections = { mine: { includeRegex: ['^mine'], saveHistogram: false } }
+  const options: WriterOptions = { ...EVERY, collections }
+  for (const [at, tensorboard] of [
+    [path, { directory, images: true }],
+    [place(), { directory: plain }],
+  ] as const) {
+    await using writer = await createWriter(at, { ...options, tensorboard })
+    await writer.step()
+    const ramp = (count: number) => Float32Array.from({ length: count }, (_, i) => i / 7 - 3)
+    await writer.save('mine/rgb', ramp(2 * 3 * 4 * 3), { shape: [2, 3, 4, 3] })
+    await writer.save('grey', Uint8Array.of(9, 0, 50, 100, 150, 200, 255).subarray(1), { shape: [2, 3] })
+    await writer.save('half', Uint16Array.of(0, 0x3c00, 0x3800, 0x3400), { shape: [2, 2], dtype: 'float16' })
+    await writer.save('stack', ramp(5 * 4), { shape: [5, 2, 2] })
+    await writer.save('flags', [
+      [true, false],
+      [false, true],
+    ])
+    await writer.save('row', ramp(9))
+    await writer.save('complex', new Float32Array(8), { shape: [2, 2], dtype: 'complex64' })
+    await writer.save('loss_output_0', ramp(4), { shape: [2, 2], collection: 'losses' })
+    await writer.close()
+  }
+  const ofExport = place()
+  const trial = await createTrial(path)
+  await exportTensorBoard(trial, ofExport, { images: true })
+  await trial.close()
+  const live = imagesBelow(directory)
+  const exported = imagesBelow(ofExport)
+  expect(Object.keys(live)).toEqual([
+    'mine/mine/rgb/image/0',
+    'mine/mine/rgb/image/1',
+    'default/grey/image/0',
+    'default/half/image/0',
+    'default/stack/image/0',
+    'default/stack/image/1',
+    'default/stack/image/2',
+    'default/flags/image/0',
+  ])
+  for (const [tag, image] of Object.entries(live)) {
+    expect(image, tag).toEqual(exported[tag.replace(/^(mine|default)[/]/, '')])
+  }
+  expect(pixelsOf(live['default/half/image/0']!.encoded_image_string)).toEqual([0, 255, 128, 64])
+  // `mine` has no histograms, but images.
+  const histograms = Object.values(shown(directory)).flat() as [number, string, unknown][]
+  expect(histograms.flatMap(([, tag, value]) => (value instanceof Object ? [tag] : []))).toEqual([
+    'default/grey',
+    'default/half',
+    'default/stack',
+    'default/row',
+  ])
+  expect(imagesBelow(plain)).toEqual({})
+  expect((await verifyTrial(directory, { deep: true })).problems).toEqual([])
+})
+
+it('has as many images of a tensor as a training can wait for', async () => {
+  const directory = place()
+  await using writer = await createWriter(place(), {
+    ...EVERY,
+    saveAll: true,
+    tensorboard: { directory, images: true },
+  })
+  await writer.step()
+  await writer.save('large', new Uint8Array(1025 * 1024), { shape: [1025, 1024] })
+  await writer.save('two', new Uint8Array(3 * 600 * 800), { shape: [3, 600, 800, 1] })
+  await writer.close()
+  expect(Object.keys(imagesBelow(directory))).toEqual(['all/two/image/0', 'all/two/image/1'])
+})
+
 it('has runs of each of several workers', async () => {
   const [path, tensorboard] = [place(), place()]
   for (const worker of ['worker_0', 'worker_1']) {
@@ -127,13 +206,45 @@ it('has runs of each of several workers', async () => {
 
 it('tells what it can not write', async () => {
   await expect(createWriter(place(), { tensorboard: 's3://bucket/logs' })).rejects.toThrow(/a directory on disk/)
-  const file = place()
+  for (const [tensorboard, message] of [
+    [7, /tensorboard to be a directory, or an object with directory and images, got 7/],
+    [{ images: true }, /createWriter, tensorboard: expected directory, got none/],
+    [{ directory: 'x', image: true }, /createWriter, tensorboard has no option "image"; did you mean images/],
+    [{ directory: 'x', images: 1 }, /expected images to be true or false, got 1/],
+  ] as const) {
+    await expect(createWriter(place(), { tensorboard } as never)).rejects.toThrow(message)
+  }
+})
+
+it('is refused before anything is written where it can not be', async () => {
+  const [path, file] = [place(), place()]
   writeFileSync(file, '')
-  const writer = await createWriter(place(), { tensorboard: file })
-  await writer.step()
-  await writer.saveScalar('x', 1)
-  await expect(writer.step()).rejects.toThrow(/cannot write/)
-  await expect(writer.close()).rejects.toThrow(/cannot write/)
+  await expect(createWriter(path, { tensorboard: file })).rejects.toThrow(
+    `cannot write ${file}: there is a file of that name`,
+  )
+  await expect(createWriter(path, { tensorboard: join(file, 'logs') })).rejects.toThrow(
+    /logs: a part of its path is not a directory/,
+  )
+  expect(existsSync(path)).toBe(false)
+})
+
+it('is refused in the log directory of another training', async () => {
+  const [path, tensorboard] = [place(), place()]
+  const write = async (writer: TrialWriter) => {
+    writer.setMode('TRAIN')
+    await writer.step()
+    await writer.saveScalar('x', 1)
+    await writer.close()
+  }
+  // Neither has written anything when the other begins.
+  const [first, second] = [await createWriter(place(), { tensorboard }), await createWriter(place(), { tensorboard })]
+  await write(first)
+  await expect(write(second)).rejects.toThrow(/TRAIN.*: expected no run there yet, got one: write to another place/)
+  await expect(createWriter(path, { tensorboard })).rejects.toThrow(/expected no run there yet, got one/)
+  expect(existsSync(path)).toBe(false)
+  // Another worker's runs lie beside them.
+  await write(await createWriter(path, { tensorboard, worker: 'worker_1', numWorkers: 2 }))
+  expect(Object.keys(shown(tensorboard))).toEqual(['TRAIN', 'worker_1/TRAIN'])
 })
 
 describe('as SageMaker is told', () => {
@@ -148,6 +259,11 @@ describe('as SageMaker is told', () => {
     expect(directoryOf({ export_tensorboard: true, tensorboard_dir: '/tmp/logs' })).toBe('/tmp/logs')
     expect(directoryOf({ tensorboard_dir: '/tmp/logs' })).toBe('/tmp/logs')
     expect(() => directoryOf({ tensorboard_dir: 7 })).toThrow(/tensorboard_dir: expected a path, got 7/)
+    expect(directoryOf({ tensorboard_dir: '/tmp/logs', tensorboard_images: 'True' })).toEqual({
+      directory: '/tmp/logs',
+      images: true,
+    })
+    expect(directoryOf({ tensorboard_images: true })).toBeUndefined()
   })
 
   async function train(parameters: object): Promise<string> {
@@ -156,6 +272,7 @@ describe('as SageMaker is told', () => {
     await using writer = await createWriterFromJson(file)
     await writer.step()
     await writer.saveScalar('x', 1)
+    await writer.save('picture', new Uint8Array(6), { shape: [2, 3] })
     await writer.close()
     return path
   }
@@ -164,7 +281,7 @@ describe('as SageMaker is told', () => {
     const path = await train({ export_tensorboard: true })
     expect(Object.keys(shown(join(path, 'tensorboard')))).toEqual(['GLOBAL'])
     const trial = await createTrial(path)
-    expect([trial.workers(), trial.tensorNames()]).toEqual([['worker_0'], ['scalar/x']])
+    expect([trial.workers(), trial.tensorNames()]).toEqual([['worker_0'], ['picture', 'scalar/x']])
     await trial.close()
     const { ok, problems } = await verifyTrial(path, { deep: true })
     expect([ok, problems.filter(({ severity }) => severity === 'problem')]).toEqual([true, []])
@@ -177,8 +294,9 @@ describe('as SageMaker is told', () => {
     expect(existsSync(join(path, 'tensorboard'))).toBe(false)
     const logs = place()
     writeFileSync(process.env.TENSORBOARD_CONFIG_FILE_PATH!, JSON.stringify({ LocalPath: logs }))
-    await train({})
+    await train({ tensorboard_images: true })
     expect(readdirSync(logs)).toEqual(['GLOBAL'])
+    expect(Object.keys(imagesBelow(logs))).toEqual(['default/picture/image/0'])
     writeFileSync(process.env.TENSORBOARD_CONFIG_FILE_PATH!, '{"LocalPath"')
     await expect(train({})).rejects.toThrow(/tensorboardoutputconfig.json/)
     expect(readFileSync(process.env.TENSORBOARD_CONFIG_FILE_PATH!, 'utf8')).toBe('{"LocalPath"')

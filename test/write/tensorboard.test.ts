@@ -3,7 +3,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { crc32, inflateSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
   createTrial,
@@ -19,7 +18,14 @@ import { TrialWriter } from '../../fixtures/event-writer.js'
 import { trialscan } from '../cli/run.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { decodeProto, type ProtoEvent, type ProtoValue, payloadsOf, runsBelow } from '../support/tensorboard.js'
+import {
+  decodeProto,
+  type ProtoEvent,
+  type ProtoValue,
+  payloadsOf,
+  pixelsOf,
+  runsBelow,
+} from '../support/tensorboard.js'
 
 const scratch = scratchDirectory('tensorboard')
 let count = 0
@@ -392,27 +398,6 @@ describe('what is exported', () => {
     expect(stderr).toContain('1 run, 1 scalar, 0 histograms')
   })
 })
-
-/** The pixels of a PNG whose rows are not filtered. */
-function pixelsOf(png: Uint8Array): number[] {
-  const bytes = Buffer.from(png)
-  expect(bytes.subarray(0, 8)).toEqual(Buffer.from('89504e470d0a1a0a', 'hex'))
-  const parts = new Map<string, Buffer>()
-  for (let at = 8; at < bytes.length; ) {
-    const length = bytes.readUInt32BE(at)
-    const named = bytes.subarray(at + 4, at + 8 + length)
-    expect(bytes.readUInt32BE(at + 8 + length)).toBe(crc32(named))
-    parts.set(named.toString('latin1', 0, 4), named.subarray(4))
-    at += length + 12
-  }
-  expect([...parts.keys()]).toEqual(['IHDR', 'IDAT', 'IEND'])
-  const rows = inflateSync(parts.get('IDAT')!)
-  const rowLength = rows.length / parts.get('IHDR')!.readUInt32BE(4)
-  return [...rows].filter((byte, i) => {
-    if (i % rowLength === 0) expect(byte).toBe(0)
-    return i % rowLength !== 0
-  })
-}
 
 describe('where it goes', () => {
   it('never replaces a run', async () => {

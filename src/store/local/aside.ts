@@ -113,6 +113,7 @@ const REASONS: Readonly<Record<string, readonly ['Denied' | 'NotFound' | 'NotAFi
   EROFS: ['Denied', 'the file system is read-only'],
   ENOENT: ['NotFound', 'its directory does not exist'],
   ENOTDIR: ['NotFound', 'a part of its path is not a directory'],
+  EEXIST: ['NotAFile', 'there is a file of that name'],
   EISDIR: ['NotAFile', 'it is a directory'],
   ENOSPC: ['Unavailable', 'no space left on the device'],
   EDQUOT: ['Unavailable', 'the quota is used up'],

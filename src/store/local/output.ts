@@ -3,7 +3,7 @@
  * under a temporary name beside its own and is renamed when it is whole; all that writes uses this.
  */
 
-import { closeSync, openSync, promises, rmSync } from 'node:fs'
+import { closeSync, constants, openSync, promises, rmSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { UsageError } from '../../errors.js'
@@ -11,7 +11,7 @@ import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { temporaryPath, writeAll, writeError } from './aside.js'
 import { isInside } from './local-store.js'
 
-const { appendFile, chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
+const { access, appendFile, chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
 
 /** Files under way, by their temporary paths. */
 const underWay = new Set<string>()
@@ -288,6 +288,14 @@ async function syncFile(path: string): Promise<void> {
   } finally {
     await handle.close()
   }
+}
+
+/** Makes a directory that files can be put in, and those above it. @throws StoreError if it can't be, or is there and no such one */
+export async function makeWritable(directory: string): Promise<void> {
+  await written(directory, async () => {
+    await mkdir(directory, { recursive: true })
+    await access(directory, constants.W_OK | constants.X_OK)
+  })
 }
 
 /** Adds to the end of a file, which may not be there yet; nor its directory. @throws StoreError */

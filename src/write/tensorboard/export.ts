@@ -16,7 +16,7 @@ import { expectTrial, type Trial } from '../../trial/trial.js'
 import { type Mode, REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
 import { HISTOGRAMS, isBuckets, tagOfBuckets } from './buckets.js'
 import { type HistogramSums, histogramOf, histogramOfRows } from './histogram.js'
-import { imagesOf, layoutOf } from './image.js'
+import { imagesOf, imageTag, layoutOf } from './image.js'
 import { RunFile, runDirectory } from './run.js'
 import type { Summary } from './summary.js'
 
@@ -230,9 +230,10 @@ class Runs {
   }
 
   async #imagesOf({ shape, step, worker }: ScanRow, tensor: string): Promise<readonly RowSummary[]> {
-    if (shape === null || layoutOf(shape) === null || this.#buckets.has(tensor)) return []
-    const images = imagesOf(await this.#trial.tensor(tensor).value(step, { worker }))
-    return images.map((image, i) => ({ kind: 'image', tag: `${tensor}/image/${i}`, summary: { image } }))
+    const layout = shape === null || this.#buckets.has(tensor) ? null : layoutOf(shape)
+    if (layout === null) return []
+    const images = imagesOf(layout, await this.#trial.tensor(tensor).value(step, { worker }))
+    return images.map((image, i) => ({ kind: 'image', tag: imageTag(tensor, i), summary: { image } }))
   }
 
   async #runOf({ worker, mode, wallTime = 0 }: ScanRow): Promise<OpenRun> {

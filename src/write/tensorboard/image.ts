@@ -1,19 +1,24 @@
 /** Pictures of tensors, as PNG: images of a batch, kernels of a convolution, or the matrix itself. */
 
 import { crc32, deflateSync } from 'node:zlib'
-import type { TensorValue } from '../../job/tensor-value.js'
+import type { TensorData } from '../../job/tensor/data.js'
 import type { ImageSummary } from './summary.js'
 
 /** Of a tensor that holds more, as TensorBoard's own calls have it. */
-const MAX_IMAGES = 3
+export const MAX_IMAGES = 3
 /** A longer side is no picture. */
 const MAX_SIDE = 2048
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)
 /** Of a PNG, by the number of channels. */
 const COLOR_TYPES: Readonly<Record<number, number>> = { 1: 0, 3: 2, 4: 6 }
 
+/** What a picture of a tensor is called. */
+export function imageTag(tensor: string, image: number): string {
+  return `${tensor}/image/${image}`
+}
+
 /** How the elements of a tensor are pictures. */
-interface Layout {
+export interface ImageLayout {
   readonly count: number
   readonly height: number
   readonly width: number
@@ -23,12 +28,12 @@ interface Layout {
 }
 
 /** @returns null for a shape that is none of pictures */
-export function layoutOf(shape: readonly number[]): Layout | null {
+export function layoutOf(shape: readonly number[]): ImageLayout | null {
   if (shape.length < 2 || shape.length > 4) return null
   const [a = 0, b = 0, c = 0] = shape.slice(-3)
   const rank = shape.length
   const last = shape.at(-1)!
-  let layout: Omit<Layout, 'count'>
+  let layout: Omit<ImageLayout, 'count'>
   if (rank > 2 && COLOR_TYPES[last] !== undefined) {
     const stride = { image: a * b * c, row: b * c, column: c, channel: 1 }
     layout = { height: a, width: b, channels: c, stride }
@@ -46,13 +51,14 @@ export function layoutOf(shape: readonly number[]): Layout | null {
   return isPicture ? { ...layout, count } : null
 }
 
-/** The first pictures that a value holds; none of texts and complex numbers. */
-export function imagesOf(value: TensorValue): readonly ImageSummary[] {
-  const layout = layoutOf(value.shape)
-  if (layout === null || value.dtype === 'string' || value.dtype.startsWith('complex')) return []
-  const { height, width, channels, stride } = layout
-  const data = value.data as ArrayLike<number | bigint>
-  return Array.from({ length: Math.min(MAX_IMAGES, layout.count) }, (_, image) => {
+/** The first pictures that elements hold; none of texts and complex numbers. */
+export function imagesOf(
+  { height, width, channels, count, stride }: ImageLayout,
+  { dtype, data: elements }: Pick<TensorData, 'dtype' | 'data'>,
+): readonly ImageSummary[] {
+  if (dtype === 'string' || dtype.startsWith('complex')) return []
+  const data = elements as ArrayLike<number | bigint>
+  return Array.from({ length: Math.min(MAX_IMAGES, count) }, (_, image) => {
     const numbers = new Float64Array(height * width * channels)
     let at = 0
     for (let y = 0; y < height; y++) {
@@ -63,7 +69,7 @@ export function imagesOf(value: TensorValue): readonly ImageSummary[] {
         }
       }
     }
-    return { height, width, channels, png: pngOf(levelsOf(numbers, value.dtype === 'uint8'), height, width, channels) }
+    return { height, width, channels, png: pngOf(levelsOf(numbers, dtype === 'uint8'), height, width, channels) }
   })
 }
 

@@ -3,30 +3,62 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { elementByteLength } from '../../engine/dtype.js'
+import { withEngineSync } from '../../engine/engines.js'
+import { tensorData } from '../../job/tensor/data.js'
 import { distribution } from '../../kernels/distribution.js'
 import { moments } from '../../kernels/moments.js'
-import { appendToFile } from '../../store/local/output.js'
+import { LocalStore } from '../../store/local/local-store.js'
+import { appendToFile, makeWritable } from '../../store/local/output.js'
 import { MODES, type Mode, type Worker } from '../../types.js'
+import { rawValue } from '../../worker/raw-value.js'
 import type { TakenValue } from '../values.js'
 import { histogramOf } from './histogram.js'
-import { runDirectory } from './run.js'
+import { imagesOf, imageTag, layoutOf, MAX_IMAGES } from './image.js'
+import { expectNoRun, runDirectory } from './run.js'
 import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from './summary.js'
 
+/**
+ * Elements in the pictures of one tensor, which take some 30 ms: the training waits for them. A picture of more than these is left to
+ * `exportTensorBoard`.
+ */
+const MOST_ELEMENTS = 1 << 20
+
 interface LiveRun {
-  readonly path: string
+  readonly directory: string
+  /** Null: nothing of it is written yet. */
+  path: string | null
   /** Records of the step under way. */
   waiting: Uint8Array[]
 }
 
+export interface LiveRunsOptions {
+  /** Whose runs these are; null: there is only one. */
+  readonly worker: Worker | null
+  readonly images: boolean
+}
+
 export class LiveRuns {
-  readonly #directory: string
+  readonly #store: LocalStore
   readonly #worker: Worker | null
+  readonly #images: boolean
   readonly #runs = new Map<Mode, LiveRun>()
 
-  /** @param worker whose runs these are; null: there is only one */
-  constructor(directory: string, worker: Worker | null) {
-    this.#directory = directory
+  private constructor(store: LocalStore, { worker, images }: LiveRunsOptions) {
+    this.#store = store
     this.#worker = worker
+    this.#images = images
+  }
+
+  /**
+   * @param root the log directory
+   * @throws StoreError if it can't be written; UsageError if runs of the worker are there
+   */
+  static async begin(root: string, options: LiveRunsOptions): Promise<LiveRuns> {
+    await makeWritable(root)
+    const store = new LocalStore({ kind: 'local', root })
+    for (const mode of MODES) await expectNoRun(store, runDirectory(options.worker, mode))
+    return new LiveRuns(store, options)
   }
 
   addScalar(mode: Mode, place: SummaryPlace, scalar: number): void {
@@ -48,13 +80,30 @@ export class LiveRuns {
     if (histogram !== null) this.#add(mode, place, { histogram })
   }
 
-  /** Writes what was taken. @throws StoreError */
+  /** Takes the first pictures that a tensor holds, if its shape is one of pictures and they are wanted. */
+  addImages(mode: Mode, place: SummaryPlace, taken: TakenValue): void {
+    const layout = this.#images && isOrdered(taken) ? layoutOf(taken.shape) : null
+    if (layout === null || !isOrdered(taken)) return
+    const { dtype, bytes } = taken
+    const perImage = layout.height * layout.width * layout.channels
+    const most = Math.min(MAX_IMAGES, layout.count, Math.floor(MOST_ELEMENTS / perImage))
+    const drawn = bytes.slice(0, most * perImage * elementByteLength(dtype))
+    const raw = withEngineSync(engine => rawValue({ dtype, shape: [most * perImage] }, drawn, null, engine))
+    for (const [i, image] of imagesOf({ ...layout, count: most }, tensorData(raw)).entries()) {
+      this.#add(mode, { ...place, tag: imageTag(place.tag, i) }, { image })
+    }
+  }
+
+  /** Writes what was taken. @throws StoreError; UsageError for a run that another training has begun meanwhile */
   async flush(): Promise<void> {
-    for (const mode of MODES) {
-      const run = this.#runs.get(mode)
-      if (run === undefined || run.waiting.length === 0) continue
+    for (const run of this.#runs.values()) {
+      if (run.waiting.length === 0) continue
       const bytes = Buffer.concat(run.waiting)
       run.waiting = []
+      if (run.path === null) {
+        await expectNoRun(this.#store, run.directory)
+        run.path = this.#newPath(run.directory)
+      }
       await appendToFile(run.path, bytes)
     }
   }
@@ -62,17 +111,17 @@ export class LiveRuns {
   #add(mode: Mode, place: SummaryPlace, summary: Summary): void {
     let run = this.#runs.get(mode)
     if (run === undefined) {
-      run = { path: this.#pathOf(mode), waiting: [versionRecord(Date.now() / 1000)] }
+      const directory = runDirectory(this.#worker, mode)
+      run = { directory, path: null, waiting: [versionRecord(Date.now() / 1000)] }
       this.#runs.set(mode, run)
     }
     run.waiting.push(summaryRecord(place, summary))
   }
 
-  /** A name that no other writer has: TensorBoard reads all files of a run, in the order of their names. */
-  #pathOf(mode: Mode): string {
+  #newPath(directory: string): string {
     const seconds = String(Math.floor(Date.now() / 1000)).padStart(10, '0')
     const name = `events.out.tfevents.${seconds}.${hostname()}.${randomBytes(4).toString('hex')}`
-    return join(this.#directory, runDirectory(this.#worker, mode), name)
+    return join(this.#store.spec.root, directory, name)
   }
 }
 

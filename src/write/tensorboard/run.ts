@@ -3,6 +3,7 @@
 import { UsageError } from '../../errors.js'
 import { escapeWorker, isTensorBoardFile } from '../../format/paths.js'
 import type { Destination } from '../../store/destination.js'
+import type { Store } from '../../store/store.js'
 import type { Mode, Worker } from '../../types.js'
 import { Pipe } from '../pipe.js'
 import { type Summary, type SummaryPlace, summaryRecord, versionRecord } from './summary.js'
@@ -22,6 +23,15 @@ function directoryName(part: string): string {
   if (part === '.') return ''
   if (part === '..') return '%2E%2E'
   return part.replace(/[\0\\]/g, character => encodeURIComponent(character))
+}
+
+/** @throws UsageError if there is such a run: two of one name are shown as one; StoreError */
+export async function expectNoRun(store: Store, directory: string): Promise<void> {
+  const paths = await store.list(directory, { recursive: false })
+  const found = paths.find(isTensorBoardFile)
+  if (found === undefined) return
+  const message = `${store.url(found)}: expected no run there yet, got one: write to another place`
+  throw new UsageError(message, { path: found })
 }
 
 /** The event file of a run. It appears when it is whole. */
@@ -46,12 +56,7 @@ export class RunFile {
    * @throws UsageError if there is such a run; StoreError
    */
   static async create(destination: Destination, directory: string, wallTime: number): Promise<RunFile> {
-    const paths = await destination.store.list(directory, { recursive: false })
-    const found = paths.find(isTensorBoardFile)
-    if (found !== undefined) {
-      const message = `${destination.store.url(found)}: expected no run there yet, got one: write to another place`
-      throw new UsageError(message, { path: found })
-    }
+    await expectNoRun(destination.store, directory)
     const seconds = Number.isFinite(wallTime) ? Math.max(0, Math.floor(wallTime)) : 0
     const path = `${directory}/events.out.tfevents.${String(seconds).padStart(10, '0')}.trialscan`
     return new RunFile(destination, path, wallTime)

@@ -98,7 +98,7 @@ export {
   type Evaluation,
   evaluate,
 } from './rule/evaluate.js'
-export type { Finding, HookCollection, Logger, Missing, Problem } from './rule/finding.js'
+export type { CollectionConfigsOptions, Finding, HookCollection, Logger, Missing, Problem } from './rule/finding.js'
 export { type InvokeOptions, invokeRule } from './rule/invoke.js'
 export { type AllRules, type AllRulesOptions, RuleRegistry } from './rule/registry.js'
 export type { RequiredTensors, RequireOptions } from './rule/required.js'
@@ -121,6 +121,7 @@ export {
   type CheckLevel,
   type CountName,
   type DType,
+  type Framework,
   type GlobalStep,
   type HistogramName,
   type Mode,

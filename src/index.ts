@@ -66,7 +66,7 @@ export { type ReadValuesOptions, readValues, type SavedValue } from './trial/val
 export { type VerifyOptions, verifyTrial } from './verify/verify.js'
 export { type NotFinite, type OverviewLine, type TrialOverview, trialOverview } from './view/overview.js'
 export { type Report, type ReportOptions, reportHtml } from './view/report.js'
-export type { CollectionOptions, Framework } from './write/collections.js'
+export type { CollectionOptions } from './write/collections.js'
 export { createWriterFromJson, type HookConfig, parseHookConfig } from './write/hook-config.js'
 export type {
   RecordOptions,

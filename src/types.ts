@@ -17,6 +17,10 @@ export const MODES: readonly Mode[] = ['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL']
 /** smdebug's `modes`, for those who know it: `modes.TRAIN`. */
 export const modes = { TRAIN: 'TRAIN', EVAL: 'EVAL', PREDICT: 'PREDICT', GLOBAL: 'GLOBAL' } as const
 
+/** The frameworks whose tensors have names of their own. */
+export const FRAMEWORKS = ['pytorch', 'tensorflow', 'mxnet', 'xgboost', 'tfjs'] as const
+export type Framework = (typeof FRAMEWORKS)[number]
+
 /** A training process whose files we read: `worker_0`, `/replica:0/task:0/device:GPU:1`. */
 export type Worker = string
 

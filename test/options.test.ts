@@ -126,6 +126,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   'tensor.shape': options => tensor.shape(step, options),
   'tensor.shapes': options => tensor.shapes(options),
   'rule Plain': options => new Plain(trial, options),
+  'rule.collectionConfigs': options => rule.collectionConfigs(options),
   'rule.invoke': options => rule.invoke(step, options),
   'registry.all': options => new trialscan.RuleRegistry().all(trial, options),
   'reqTensors.add': options => rule.reqTensors.add(tensor.name, [step], options),

@@ -1,7 +1,8 @@
 /** What rules report: findings, missing data and problems; and the logger that they write to. */
 
 import { StepUnavailable, TensorUnavailable, TensorUnavailableForStep, type TrialscanError } from '../errors.js'
-import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
+import { kinds, optionsOf } from '../options.js'
+import { FRAMEWORKS, type Framework, type GlobalStep, type Mode, type ModeStep, type Worker } from '../types.js'
 
 /** A rule's condition is met, by a tensor or by a step as a whole. */
 export interface Finding {
@@ -40,6 +41,13 @@ export interface HookCollection {
   readonly CollectionName: string
   readonly CollectionParameters: Readonly<Record<string, string>>
 }
+
+export interface CollectionConfigsOptions {
+  /** By whose names tensors are saved. Default: those that the rule itself looks for. */
+  readonly framework?: Framework
+}
+
+export const COLLECTION_CONFIGS_OPTIONS = optionsOf<CollectionConfigsOptions>({ framework: kinds.oneOf(FRAMEWORKS) })
 
 /** A tensor that was not judged because its bytes could not be read or were not what they claim to be. */
 export interface Problem {

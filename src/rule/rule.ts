@@ -8,7 +8,16 @@ import { checkOptions, type Kind, kinds, optionsOf, shown } from '../options.js'
 import { stateOf, Trial } from '../trial/trial.js'
 import { type Action, type Actions, runActions } from './action/action.js'
 import { actionsOf } from './action/action-json.js'
-import { type Finding, type HookCollection, isLogger, type Logger, type Problem, silent } from './finding.js'
+import {
+  COLLECTION_CONFIGS_OPTIONS,
+  type CollectionConfigsOptions,
+  type Finding,
+  type HookCollection,
+  isLogger,
+  type Logger,
+  type Problem,
+  silent,
+} from './finding.js'
 import { type Parameters, splitList } from './parameters.js'
 import { READ_OPTIONS, RequiredTensors, trialKind } from './required.js'
 import { judgements } from './turns.js'
@@ -264,8 +273,10 @@ export abstract class Rule {
   /**
    * What has to be saved for the rule to have data: collections as `CollectionConfigurations` of a hook's configuration lists
    * them. None if it says nothing about that.
+   * @param options by whose names; what a rule looks for that has no names of its own there, and what its user has given, is as it is
    */
-  collectionConfigs(): readonly HookCollection[] {
+  collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
+    checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
     return []
   }
 

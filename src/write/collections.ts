@@ -4,7 +4,7 @@ import { UsageError } from '../errors.js'
 import { pythonJson } from '../format/json.js'
 import { compileOwnPattern, compilePattern, type Pattern } from '../format/regex/pattern.js'
 import { type Kinds, kinds, optionsOf } from '../options.js'
-import type { Mode } from '../types.js'
+import type { Framework, Mode } from '../types.js'
 import {
   REDUCTION_CONFIG,
   type ReductionConfigOptions,
@@ -40,10 +40,6 @@ const COLLECTION_KINDS: Kinds<CollectionOptions> = {
 }
 
 export const COLLECTION = optionsOf<CollectionOptions>(COLLECTION_KINDS)
-
-/** The frameworks whose tensors have names of their own. */
-export const FRAMEWORKS = ['pytorch', 'tensorflow', 'mxnet', 'xgboost', 'tfjs'] as const
-export type Framework = (typeof FRAMEWORKS)[number]
 
 /** Collections that each trial has, with the patterns of their names (smdebug's collection managers). */
 const PREDEFINED: Readonly<Record<Framework, Readonly<Record<string, readonly string[]>>>> = {

@@ -3,8 +3,8 @@
 import { type Kinds, kinds, optionsOf } from '../options.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
-import type { Mode, Worker } from '../types.js'
-import { type CollectionOptions, type CollectionsOptions, FRAMEWORKS } from './collections.js'
+import { FRAMEWORKS, type Mode, type Worker } from '../types.js'
+import type { CollectionOptions, CollectionsOptions } from './collections.js'
 import { REDUCTION_CONFIG, SAVE_CONFIG } from './save-config.js'
 import type { ElementOptions } from './values.js'
 

@@ -488,8 +488,13 @@ describe('check', () => {
       includeRegex: ['.*relu_output', 'nosuch'],
       saveConfig: { saveInterval: 500 },
     })
-    const lines = objects((await trialscan('check', VANISHING, ...rules, '--explain', '--format', 'jsonl')).stdout)
+    const lines = objects((await trialscan('check', VANISHING, ...rules, '--format', 'jsonl')).stdout)
     expect(lines.filter(line => 'CollectionConfigurations' in line)).toEqual([JSON.parse(json)])
+    expect(lines.map(line => ('missing' in line ? 'missing' : Object.keys(line)[0])).slice(-3)).toEqual([
+      'missing',
+      'missing',
+      'CollectionConfigurations',
+    ])
     expect((await trialscan('check', VANISHING, '--explain', '--format', 'table')).stdout).not.toContain('What to save')
   })
 

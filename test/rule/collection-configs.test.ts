@@ -51,14 +51,17 @@ describe('collectionConfigs', () => {
     // It is the one rule that has no tensors of its own.
     const given = name === 'TensorVariance' ? { collection_names: 'weights', max_threshold: '1' } : {}
     const make = () => new RuleClass(bare, { ...RuleClass.suggested, ...given, otherTrials: [bare] })
-    const configs = make().collectionConfigs()
-    const json = JSON.stringify({ CollectionConfigurations: configs })
-    const trial = await training(name, parseHookConfig(json).options)
-    expect(RuleClass.lacks(trial, { ...given, otherTrials: [trial] })).toBeNull()
-    // What is asked for is what is told.
-    for (const { CollectionName, CollectionParameters } of configs) {
-      expect(trial.collection(CollectionName).name).toBe(CollectionName)
-      expect(CollectionParameters.save_interval).toBe('500')
+    const texts = [make().collectionConfigs(), make().collectionConfigs({ framework: 'pytorch' })].map(configs =>
+      JSON.stringify({ CollectionConfigurations: configs }),
+    )
+    for (const [i, json] of [...new Set(texts)].entries()) {
+      const trial = await training(`${name}-${i}`, parseHookConfig(json).options)
+      expect(RuleClass.lacks(trial, { ...given, otherTrials: [trial] })).toBeNull()
+      // What is asked for is what is told.
+      for (const { CollectionName, CollectionParameters } of JSON.parse(json).CollectionConfigurations) {
+        expect(trial.collection(CollectionName).name).toBe(CollectionName)
+        expect(CollectionParameters.save_interval).toBe('500')
+      }
     }
   })
 

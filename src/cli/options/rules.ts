@@ -206,7 +206,8 @@ jsonl: one object a finding, as soon as its step is judged, with rule, name (the
 mode, mode_step, tensor (null: the step as a whole), worker, value, threshold, message, cause (the number of the line, from
 0, of the finding that it follows from; null: none). NaN and infinities are the strings "NaN",
 "Infinity", "-Infinity". Then, for data that a rule lacks, objects with rule, name, missing, partial (whether it
-judged the rest); with --explain an object for each rule with rule, name, judges (whether it does), parameters (those
+judged the rest), and, if rules that were named lack some, an object with CollectionConfigurations: what has to be saved for
+them, as a configuration for record --config; with --explain an object for each rule with rule, name, judges (whether it does), parameters (those
 that are not the rule's defaults, each with parameter, value, reason), reason (why it does not judge); and for what
 could not be read, objects with problem, step, tensor, code.
 Of several trials, the lines begin with trial, and the table has a line for each: how many findings, and which rules fired

@@ -4,9 +4,15 @@ import type { Catalog } from '../../catalog/catalog.js'
 import { NO_WORKER_STEPS, type WorkerStep, type WorkerSteps } from '../../catalog/worker-steps.js'
 import { InsufficientInformationForRuleInvocation, QueryError, TrialscanError } from '../../errors.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
-import { expectOptions } from '../../options.js'
+import { checkOptions, expectOptions } from '../../options.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
-import { type HookCollection, type Problem, problemAt } from '../finding.js'
+import {
+  COLLECTION_CONFIGS_OPTIONS,
+  type CollectionConfigsOptions,
+  type HookCollection,
+  type Problem,
+  problemAt,
+} from '../finding.js'
 import {
   type Arguments,
   type mode as modeParameter,
@@ -267,11 +273,10 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return [`${first[1]}${more}`]
   }
 
-  override collectionConfigs(): readonly HookCollection[] {
-    return collectionConfigsOf(
-      this.ruleName,
-      this.#selections.map(({ choice }) => choice),
-    )
+  override collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
+    const { framework } = checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
+    const choices = this.#selections.map(({ choice }) => choice)
+    return collectionConfigsOf(this.ruleName, choices, framework)
   }
 
   override get hasJudged(): boolean {

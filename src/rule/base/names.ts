@@ -3,7 +3,10 @@
  * patterns, each a single text so that it can be a parameter.
  */
 
+import { FRAMEWORKS, type Framework } from '../../types.js'
+
 const anyOf = (...patterns: readonly string[]): string => `(?i)${patterns.join('|')}`
+const whole = (...patterns: readonly string[]): string => `^(${patterns.join('|')})$`
 
 /** relu, but not its leaky variants, which don't die. */
 const RELU = '(?<![pr])(?<!leaky)(?<!leaky_)relu'
@@ -12,22 +15,85 @@ const SQUASHING = '(?<!hard)(?<!log)(tanh|sigmoid)'
 /** Modules named after their role instead of their function. */
 const ACTIVATION = '(^|[^a-z])(acts?|activations?|sig)([._]?\\d+)*'
 
-/** `relu0_output_0`, `conv0_relu_output_0`, `relu/outputs`, `activation_1/Relu:0`. */
-export const RELU_OUTPUTS = anyOf(`${RELU}[^/]*_output`, `${RELU}[^/]*/outputs(/|$)`, `/relu6?(_\\d+)?(:\\d+)?$`)
-export const RELU_INPUTS = anyOf(`${RELU}[^/]*_input`, `${RELU}[^/]*/inputs(/|$)`)
-export const SQUASHING_INPUTS = anyOf(`${SQUASHING}[^/]*_input`, `${SQUASHING}[^/]*/inputs(/|$)`)
-export const SQUASHING_OUTPUTS = anyOf(
-  `${SQUASHING}[^/]*_output`,
-  `${SQUASHING}[^/]*/outputs(/|$)`,
-  '/(tanh|sigmoid)(_\\d+)?(:\\d+)?$',
-  `${ACTIVATION}(_output|/outputs(/|$))`,
+/** Hooks that name the outputs and inputs of modules: `relu0_output_0`, `conv0_relu_input_0`. */
+const MODULES: readonly Framework[] = ['pytorch', 'mxnet']
+/** Those that name what layers are given and give: `relu/outputs`; TensorFlow's graph has `activation_1/Relu:0` besides. */
+const LAYERS: readonly Framework[] = ['tensorflow', 'tfjs']
+const GRAPH: readonly Framework[] = ['tensorflow']
+
+/** What rules look for. */
+interface Sought {
+  readonly inWords: string
+  /** The pattern that smdebug's rule has by default; null: it has none. */
+  readonly byDefault: string | null
+  /** What names it in which frameworks. */
+  readonly names: readonly (readonly [frameworks: readonly Framework[], pattern: string])[]
+  readonly join: (...patterns: readonly string[]) => string
+}
+
+const sought = new Map<string, Sought>()
+
+/** The pattern of all its names. */
+function seek(
+  inWords: string,
+  byDefault: string | null,
+  names: Sought['names'],
+  join: (...patterns: readonly string[]) => string = anyOf,
+): string {
+  const all = join(...names.map(([, pattern]) => pattern))
+  const one = { inWords, byDefault, names, join }
+  sought.set(all, one)
+  if (byDefault !== null) sought.set(byDefault, one)
+  return all
+}
+
+export const RELU_OUTPUTS = seek('outputs of ReLU layers, such as "relu0_output_0"', '.*relu_output', [
+  [MODULES, `${RELU}[^/]*_output`],
+  [LAYERS, `${RELU}[^/]*/outputs(/|$)`],
+  [GRAPH, '/relu6?(_\\d+)?(:\\d+)?$'],
+])
+export const RELU_INPUTS = seek('inputs of ReLU layers, such as "relu0_input_0"', '.*relu_input', [
+  [MODULES, `${RELU}[^/]*_input`],
+  [LAYERS, `${RELU}[^/]*/inputs(/|$)`],
+])
+export const SQUASHING_INPUTS = seek(
+  'inputs of tanh or sigmoid layers, such as "tanh0_input_0"',
+  '.*tanh_input|.*sigmoid_input',
+  [
+    [MODULES, `${SQUASHING}[^/]*_input`],
+    [LAYERS, `${SQUASHING}[^/]*/inputs(/|$)`],
+  ],
 )
+export const SQUASHING_OUTPUTS = seek('outputs of tanh or sigmoid layers, such as "tanh0_output_0"', null, [
+  [MODULES, `${SQUASHING}[^/]*_output`],
+  [LAYERS, `${SQUASHING}[^/]*/outputs(/|$)`],
+  [GRAPH, '/(tanh|sigmoid)(_\\d+)?(:\\d+)?$'],
+  [[...MODULES, ...LAYERS], `${ACTIVATION}(_output|/outputs(/|$))`],
+])
 /** Inputs of the model. PyTorch's hook names a model after its class and layers after attributes. A loss is a class, too. */
-export const MODEL_INPUTS = '^((?!.*Loss)[A-Z][^/.]*_input_0|(hybrid)?sequential\\d+_input_0|inputs(_\\d+)?)$'
-export const TOKENS = anyOf('embed[^/]*_input_0$', 'embed[^/]*/inputs(/|$)')
+export const MODEL_INPUTS = seek(
+  'what the model is given, such as "CNN_input_0"',
+  '.*hybridsequential0_input_0',
+  [
+    [['pytorch'], '(?!.*Loss)[A-Z][^/.]*_input_0'],
+    [['mxnet'], '(hybrid)?sequential\\d+_input_0'],
+    [LAYERS, 'inputs(_\\d+)?'],
+  ],
+  whole,
+)
+export const TOKENS = seek('inputs of embeddings, such as "embedding0_input_0"', '.*embedding0_input_0', [
+  [MODULES, 'embed[^/]*_input_0$'],
+  [LAYERS, 'embed[^/]*/inputs(/|$)'],
+])
 /** Labels and predictions of a classifier, also as the inputs of its loss. */
-export const LABELS = anyOf('(^|/)labels?(_\\d+)?(:\\d+)?$', '(crossentropy|nll)loss_?\\d*_input_1$')
-export const PREDICTIONS = anyOf('(^|/)predictions?(_\\d+)?(:\\d+)?$', '(crossentropy|nll)loss_?\\d*_input_0$')
+export const LABELS = seek('labels, such as "labels" or "CrossEntropyLoss_input_1"', '.*labels', [
+  [FRAMEWORKS, '(^|/)labels?(_\\d+)?(:\\d+)?$'],
+  [MODULES, '(crossentropy|nll)loss_?\\d*_input_1$'],
+])
+export const PREDICTIONS = seek('predictions, such as "predictions" or "CrossEntropyLoss_input_0"', '.*predictions', [
+  [FRAMEWORKS, '(^|/)predictions?(_\\d+)?(:\\d+)?$'],
+  [MODULES, '(crossentropy|nll)loss_?\\d*_input_0$'],
+])
 export const LOSSES = '(?i)^(?!.*(gradient|weight|bias|_input_)).*loss'
 
 /** The names that the hooks of PyTorch, MXNet and Keras give to the gradient of a weight. */
@@ -45,13 +111,15 @@ export const NOT_OF_TREES = '^(?!trees/)'
 
 /** What the patterns look for, in words. */
 export const IN_WORDS: ReadonlyMap<string, string> = new Map([
-  [RELU_OUTPUTS, 'outputs of ReLU layers, such as "relu0_output_0"'],
-  [RELU_INPUTS, 'inputs of ReLU layers, such as "relu0_input_0"'],
-  [SQUASHING_INPUTS, 'inputs of tanh or sigmoid layers, such as "tanh0_input_0"'],
-  [SQUASHING_OUTPUTS, 'outputs of tanh or sigmoid layers, such as "tanh0_output_0"'],
-  [MODEL_INPUTS, 'what the model is given, such as "CNN_input_0"'],
-  [TOKENS, 'inputs of embeddings, such as "embedding0_input_0"'],
-  [LABELS, 'labels, such as "labels" or "CrossEntropyLoss_input_1"'],
-  [PREDICTIONS, 'predictions, such as "predictions" or "CrossEntropyLoss_input_0"'],
+  ...[...sought].flatMap(([pattern, { inWords, byDefault }]) =>
+    pattern === byDefault ? [] : [[pattern, inWords] as const],
+  ),
   [LOSSES, 'losses, such as "CrossEntropyLoss_output_0"'],
 ])
+
+/** A pattern that stands for something that each framework names in its own way, as the names of one; any other as it is. */
+export function patternFor(framework: Framework, pattern: string): string {
+  const { names, join } = sought.get(pattern) ?? { names: [], join: anyOf }
+  const own = names.flatMap(([frameworks, name]) => (frameworks.includes(framework) ? [name] : []))
+  return own.length > 0 ? join(...own) : pattern
+}

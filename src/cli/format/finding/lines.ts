@@ -65,8 +65,9 @@ export function findingJsonl(onTerminal: boolean, isExplained = false, trial?: s
     line: finding => line(findingJson(finding)),
     end: (judged: JudgingReport) => {
       const { missing, problems } = judged
-      const explained = isExplained ? [...explanationsJson(judged), ...toSaveJson(judged)] : []
-      return [...missing.map(missingJson), ...explained, ...problems.map(problemJson)].map(line).join('')
+      const lacking = [...missing.map(missingJson), ...toSaveJson(judged)]
+      const explained = isExplained ? explanationsJson(judged) : []
+      return [...lacking, ...explained, ...problems.map(problemJson)].map(line).join('')
     },
   }
 }

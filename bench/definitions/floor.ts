@@ -1,6 +1,7 @@
 /** Beside the floor: what nobody who runs on Node.js, reads these bytes and has these kernels can do without. */
 
 import { openSync, readSync } from 'node:fs'
+import type { Address } from '#dist/engine/border/memory.js'
 import { ElementKernels } from '#dist/engine/elements.js'
 import { Engine } from '#dist/engine/engine.js'
 import { createTrial, evaluate, makeRules, RuleRegistry } from '#dist/index.js'
@@ -97,10 +98,12 @@ function momentsMs(known?: number): () => number {
   return () => elapsed(64, row) / (64 * MIB)
 }
 
+/** Milliseconds of CPU. */
 function elapsed(times: number, run: () => unknown): number {
-  const start = performance.now()
+  const before = process.cpuUsage()
   for (let i = 0; i < times; i++) run()
-  return performance.now() - start
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000
 }
 
 /** What a second thread is worth, to us and in C. */
@@ -164,12 +167,57 @@ async function cpuOf<A>(work: () => Promise<A>): Promise<{ readonly median: numb
   return { median: (user + system) / 1000, answer }
 }
 
-/** The kernels that work calls on elements of float32, to be called again on as many elements that lie in the cache. */
+/** Where 1 MiB of float32 lies twice in the core's memory, and room for results. */
+interface Place {
+  readonly elements: ElementKernels
+  readonly a: Address
+  readonly b: Address
+  readonly results: Address
+}
+
+const COUNT = MIB / 4
+/** Elements of each side where two tensors are compared, so that both lie in the cache. */
+const PAIRED = COUNT / 4
+
+/** For each kernel that takes elements: how many a call takes, what it asks, and a call that asks the same of elements of float32 that lie in the cache, and of how many. */
+const REPLAYS: { readonly [Name in keyof ElementKernels]?: Replay<ElementKernels[Name]> } = {
+  countNotCloseAt: ([, , , , count, tolerance]) => ({
+    count,
+    again: ({ elements, a, b }) => elements.countNotCloseAt('float32', a, 'float32', b, PAIRED, tolerance),
+    of: PAIRED,
+  }),
+  sumAbsDifference: ([, , , , count]) => ({
+    count,
+    again: ({ elements, a, b }) => elements.sumAbsDifference('float32', a, 'float32', b, PAIRED),
+    of: PAIRED,
+  }),
+  percentiles: ([, , count, q]) => ({
+    asked: `${q}`,
+    count,
+    again: ({ elements, a }) => elements.percentiles('float32', a, COUNT, q),
+  }),
+  sumChannels: ([, , outer, channels, inner]) => ({
+    count: outer * channels * inner,
+    again: ({ elements, a, results }) => elements.sumChannels('float32', a, 1, 512, COUNT / 512, results),
+  }),
+  countInside: ([, , rows, columns, lo, hi]) => ({
+    count: rows * columns,
+    again: ({ elements, a, results }) => elements.countInside('float32', a, COUNT / 512, 512, lo, hi, results),
+  }),
+  countEqual: ([, , count, value]) => ({
+    count,
+    again: ({ elements, a }) => elements.countEqual('float32', a, COUNT, value),
+  }),
+}
+
+type Replay<Call> = Call extends (...args: infer Args) => unknown
+  ? (args: Args) => { asked?: string; count: number; again: (place: Place) => unknown; of?: number }
+  : never
+
+/** The kernels that work calls on elements, to be called again on as many elements of float32 that lie in the cache. */
 async function kernelsOf(work: () => Promise<unknown>): Promise<() => number> {
   const { scan } = Engine.prototype
-  const { countNotCloseAt, sumAbsDifference } = ElementKernels.prototype
   let known = 0
-  let [close, apart] = [0, 0]
   let bytes = 0
   Engine.prototype.scan = function (batch, count, level, asked) {
     scan.call(this, batch, count, level, asked)
@@ -177,31 +225,40 @@ async function kernelsOf(work: () => Promise<unknown>): Promise<() => number> {
     const slots = this.slots(batch, count)
     for (let i = 0; i < count; i++) bytes += slots.dataByteLength(i)
   }
-  ElementKernels.prototype.countNotCloseAt = function (...args) {
-    close += args[4]
-    return countNotCloseAt.apply(this, args)
-  }
-  ElementKernels.prototype.sumAbsDifference = function (...args) {
-    apart += args[4]
-    return sumAbsDifference.apply(this, args)
-  }
+  const taken = new Map<string, { count: number; readonly again: (place: Place) => unknown; readonly of: number }>()
+  const kernels = Object.entries(REPLAYS).map(([name, replay]) => {
+    const kernel = Reflect.get(ElementKernels.prototype, name)
+    Reflect.set(ElementKernels.prototype, name, function (this: ElementKernels, ...args: never) {
+      const { asked = '', count, again, of = COUNT } = Reflect.apply(replay, null, [args])
+      const key = `${name} ${asked}`
+      const before = taken.get(key)
+      if (before === undefined) taken.set(key, { count, again, of })
+      else before.count += count
+      return kernel.apply(this, args)
+    })
+    return [name, kernel] as const
+  })
   try {
     await work()
   } finally {
     Object.assign(Engine.prototype, { scan })
-    Object.assign(ElementKernels.prototype, { countNotCloseAt, sumAbsDifference })
+    Object.assign(ElementKernels.prototype, Object.fromEntries(kernels))
   }
   const engine = new Engine()
-  const count = MIB / 16
-  const [a, b] = [engine.reserveBytes(count * 4), engine.reserveBytes(count * 4)]
-  const numbers = new Uint8Array(Float32Array.from(normals(count, 1)).buffer)
+  const numbers = new Uint8Array(Float32Array.from(normals(COUNT, 1)).buffer)
+  const [a, b, results] = [MIB, MIB, MIB].map(byteLength => engine.reserveBytes(byteLength)) as [
+    Address,
+    Address,
+    Address,
+  ]
   for (const address of [a, b]) engine.view(address, numbers.length).set(numbers)
+  const place = { elements: engine.elements, a, b, results }
   const moments = momentsMs(known)
-  const tolerance = { rtol: 1e-5, atol: 1e-8, equalNan: false }
-  const closeness = () => engine.elements.countNotCloseAt('float32', a, 'float32', b, count, tolerance)
-  const distance = () => engine.elements.sumAbsDifference('float32', a, 'float32', b, count)
-  return () =>
-    moments() * bytes + (elapsed(64, closeness) / 64 / count) * close + (elapsed(64, distance) / 64 / count) * apart
+  return () => {
+    let ms = moments() * bytes
+    for (const { count, again, of } of taken.values()) ms += (elapsed(32, () => again(place)) / 32 / of) * count
+    return ms
+  }
 }
 
 /** Reads the event files into memory that stays. */

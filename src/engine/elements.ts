@@ -265,7 +265,7 @@ export class ElementKernels {
   #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
     if (dtype === 'float32') {
       return this.#memory.scoped(() => {
-        const scratch = this.#memory.reserveBytes(this.#core.selectScratchLength(ranks.length) >>> 0)
+        const scratch = this.#memory.reserveBytes(this.#core.selectScratchLength(count, ranks.length) >>> 0)
         const numbers = this.#memory.reserveBytes(ranks.length * 8)
         this.#memory.doubles(numbers, ranks.length).set(ranks)
         const ordered = this.#core.selectFloat32(data, count, numbers, ranks.length, scratch) !== 0

@@ -81,7 +81,11 @@ describe('selectFloat32', () => {
   /** The numbers of some ranks among float32 bits; null where one is NaN. */
   function select(bits: Uint32Array, ranks: readonly number[]): number[] | null {
     core.exports.arenaReset()
-    const byteLengths = [bits.byteLength + 1, ranks.length * 8, core.exports.selectScratchLength(ranks.length)]
+    const byteLengths = [
+      bits.byteLength + 1,
+      ranks.length * 8,
+      core.exports.selectScratchLength(bits.length, ranks.length),
+    ]
     const reserved = byteLengths.map(size => core.exports.arenaReserve(size) >>> 0)
     const [data, numbers, scratch] = reserved as [number, number, number]
     // Not where a word begins
@@ -121,6 +125,61 @@ describe('selectFloat32', () => {
       const sorted = values.slice().sort()
       expect(select(new Uint32Array(values.buffer), some)).toEqual(some.map(k => sorted[k]))
     }
+  })
+
+  describe('by a sample', () => {
+    const COUNT = 20_001
+    const stride = Math.floor(COUNT / (COUNT >> 3))
+    /** Where the sample is taken. */
+    const sampled = new Set(
+      Array.from({ length: COUNT >> 3 }, (_, i) => i * stride + ((Math.imul(i, 0x9e3779b1) >>> 16) % stride)),
+    )
+    const noise = normals(COUNT, 6)
+    const ranks = [1000, 1001, 19_000, 19_001, 0, 1, 20_000, 20_000, 10_000, 10_001]
+
+    test.each<[string, (i: number) => number]>([
+      ['noise', i => noise[i]!],
+      ['sorted', i => i],
+      ['all alike', () => 7],
+      ['mostly zeros', i => (i % 50 ? 0 : noise[i]!)],
+      ['zeros below', i => Math.max(0, noise[i]!)],
+      ['zeros of both signs', i => (noise[i]! < 0 ? -0 : 0)],
+      ['infinities', i => (i % 3 ? noise[i]! : i % 2 ? Infinity : -Infinity)],
+      ['few values', i => i % 64],
+      ['what the sample does not see below', i => (sampled.has(i) ? 100 + (i % 7) : noise[i]!)],
+      ['what the sample does not see above', i => (sampled.has(i) ? noise[i]! : 1e9 + i * 64)],
+      ['what is crowded where the sample is not', i => (sampled.has(i) ? i : 10_000 + noise[i]!)],
+    ])('of %s', (_, at) => {
+      const values = Float32Array.from({ length: COUNT }, (_, i) => at(i))
+      const sorted = values.slice().sort()
+      const bits = new Uint32Array(values.buffer)
+      for (const some of [ranks, ranks.toReversed(), [10_000], [5], Array.from({ length: 21 }, (_, i) => i * 1000)]) {
+        expect(select(bits, some)).toEqual(some.map(k => sorted[k]))
+      }
+    })
+
+    test.each([0, 3, 2047, 2048, 19_999, COUNT - 1, [...sampled][9]!])('sees a NaN at %i', at => {
+      for (const nan of [0x7fc00000, 0xffc00000, 0x7f800001]) {
+        const bits = new Uint32Array(Float32Array.from(noise).buffer)
+        bits[at] = nan
+        expect(select(bits, ranks)).toBeNull()
+      }
+    })
+
+    test('of any bits', () => {
+      const lengths = fc.integer({ min: 8185, max: 9000 })
+      const masks = fc.constantFrom(0xbfffffff, 0xbf800000, 0x000fffff, 0x80000003)
+      fc.assert(
+        fc.property(lengths, masks, fc.integer(), fc.array(fc.nat(), { maxLength: 9 }), (length, mask, seed, picks) => {
+          // Without the bit that NaN and infinities need.
+          const bits = Uint32Array.from({ length }, (_, i) => Math.imul(i + seed, 0x9e3779b1) & mask)
+          const some = picks.map(pick => pick % length)
+          const sorted = new Float32Array(bits.slice().buffer).sort()
+          expect(select(bits, some)).toEqual(some.map(k => sorted[k]))
+        }),
+        { numRuns: 100 },
+      )
+    })
   })
 })
 

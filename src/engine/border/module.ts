@@ -99,7 +99,7 @@ export interface Core {
   sumChannels(dtype: number, data: number, outer: number, channels: number, inner: number, sums: number): void
   widenToDoubles(dtype: number, from: number, count: number, to: number): number
   selectKth(data: number, count: number, k: number): number
-  selectScratchLength(ranks: number): number
+  selectScratchLength(count: number, ranks: number): number
   writeLines(
     lines: number,
     count: number,

@@ -47,7 +47,7 @@ const ARRAYS: Readonly<Record<string, DType>> = {
 
 /** The dtype of a typed array's elements, those of a Buffer too; undefined for a DataView. */
 export function dtypeOfArray(array: ArrayBufferView): DType | undefined {
-  return ARRAYS[Object.prototype.toString.call(array).slice('[object '.length, -1)]
+  return ARRAYS[(array as { readonly [Symbol.toStringTag]?: string })[Symbol.toStringTag] ?? '']
 }
 
 /** Bytes per element; 0 for strings. */

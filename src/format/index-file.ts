@@ -232,19 +232,17 @@ export class IndexFileReader {
 
 /** The text of an index file exactly as smdebug writes it. */
 export function indexFileText({ mode, modeStep, eventFile, tensors, shapes }: IndexFile): string {
-  return pythonJson({
-    meta: { mode, mode_step: modeStep, ...(eventFile !== null && { event_file_name: eventFile }) },
-    tensor_payload: tensors.map(({ name, startByte, byteLength }) => ({
-      tensorname: name,
-      start_idx: startByte,
-      length: byteLength,
-    })),
-    shape_payload: shapes.map(({ name, originalName, shape }) => ({
-      tensorname: name,
-      originalname: originalName,
-      shape: [...shape],
-    })),
+  const meta = { mode, mode_step: modeStep, ...(eventFile !== null && { event_file_name: eventFile }) }
+  // There may be very many, at each step of a training: they are written without going through objects.
+  const places = tensors.map(({ name, startByte, byteLength }) => {
+    return `{"tensorname": ${pythonJson(name)}, "start_idx": ${startByte}, "length": ${byteLength}}`
   })
+  const shapePayload = shapes.map(({ name, originalName, shape }) => ({
+    tensorname: name,
+    originalname: originalName,
+    shape: [...shape],
+  }))
+  return `{"meta": ${pythonJson(meta)}, "tensor_payload": [${places.join(', ')}], "shape_payload": ${pythonJson(shapePayload)}}`
 }
 
 /** The tensors of a list in which nothing is wrong; null for a list that needs a close look. */

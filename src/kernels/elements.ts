@@ -73,7 +73,7 @@ function arrayOf(call: string, { data, dtype: given, shape, stride, offset = 0 }
     if (count !== held - offset) {
       throw wrong(call, `${count} elements, as the shape ${list(sizes)} says`, `${held - offset}`)
     }
-    return { dtype, shape: sizes, count, bytes: bytes.subarray(offset * size), layout: null }
+    return { dtype, shape: sizes, count, bytes: offset === 0 ? bytes : bytes.subarray(offset * size), layout: null }
   }
   if (!isList(stride) || stride.length !== sizes.length) {
     throw wrong(call, `a stride for each dimension of the shape ${list(sizes)}`, described(stride))

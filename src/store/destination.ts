@@ -68,8 +68,7 @@ export class Destination {
     const start = performance.now()
     if (start < this.#atOnceFrom) return false
     const local = this.#localPath(path)
-    this.#makeDirectory(dirname(local))
-    const isWritten = writeAtOnce(local, chunks)
+    const isWritten = writeAtOnce(local, chunks, this.#makeDirectory(dirname(local)))
     const end = performance.now()
     if (end - start > SLOW_WRITE_MS) this.#atOnceFrom = end + PAUSE_MS
     return isWritten
@@ -99,8 +98,9 @@ export class Destination {
     for (const path of paths) await makeDurable(this.#localPath(path))
   }
 
-  /** Writes a file in place of the one that is there. */
+  /** Writes a short file in place of the one that is there. */
   async replace(path: string, text: string): Promise<void> {
+    if (this.writeAtOnce(path, [Buffer.from(text)])) return
     await (this.#spec.kind === 's3' ? this.#put(path, [text], false) : this.#writeFile(path, [text]))
   }
 
@@ -129,11 +129,13 @@ export class Destination {
     }
   }
 
-  #makeDirectory(directory: string): void {
-    if (this.#madeDirectories.has(directory)) return
-    makeDirectory(directory)
+  /** @returns whether it was not there */
+  #makeDirectory(directory: string): boolean {
+    if (this.#madeDirectories.has(directory)) return false
+    const isNew = makeDirectory(directory)
     if (this.#madeDirectories.size > 100) this.#madeDirectories.clear()
     this.#madeDirectories.add(directory)
+    return isNew
   }
 
   #localPath(path: string): string {

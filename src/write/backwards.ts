@@ -37,6 +37,11 @@ export class Backwards {
     return this.#bytes.subarray(this.#bytes.length - byteLength)
   }
 
+  /** Sets four bytes of it. @param at from its beginning; below 0 from its end */
+  setUint32(at: number, value: number): void {
+    this.#view.setUint32((at < 0 ? this.#bytes.length : this.#at) + at, value, true)
+  }
+
   varint(field: number, value: number): void {
     if (value === 0) return
     this.#number(value)

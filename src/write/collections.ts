@@ -121,14 +121,26 @@ const OF_SAGEMAKER: ReadonlySet<string> = new Set(['losses', 'metrics', METRICS]
 const OF_TRAINING: ReadonlySet<string> = new Set(['gradients', 'optimizer_variables'])
 export const SCALAR_PREFIX = 'scalar/'
 
-interface Collection {
+/** A collection as part of which tensors are saved. */
+export interface SavedCollection {
   readonly name: string
+  /** Those that were saved, and those that were named. */
+  readonly tensorNames: Set<string>
+  readonly saved: Saved
+}
+
+interface Collection extends SavedCollection {
   readonly includeRegex: readonly string[]
   readonly patterns: readonly Pattern[]
-  readonly tensorNames: Set<string>
   readonly saveConfigs: SaveConfigs
-  readonly saved: Saved
   isIncluded: boolean
+}
+
+/** Collections that know a tensor without being named. */
+interface KnownTensor {
+  readonly matching: readonly Collection[]
+  /** Those of them that are saved; `default`, if there are none. */
+  readonly included: readonly Collection[]
 }
 
 export interface CollectionsOptions {
@@ -147,12 +159,17 @@ export interface Moment {
   readonly modeStep: number
 }
 
+function isSavedAt({ name, saveConfigs }: Collection, { mode, modeStep }: Moment): boolean {
+  if ((mode === 'EVAL' || mode === 'PREDICT') && OF_TRAINING.has(name)) return false
+  return savesAt(saveConfigs[mode], modeStep)
+}
+
 export class SavedCollections {
   readonly #collections = new Map<string, Collection>()
   readonly #saveConfigs: SaveConfigs
   readonly #reductionConfig: ReductionConfigOptions
   /** By the name of a tensor. */
-  readonly #ofTensor = new Map<string, readonly Collection[]>()
+  readonly #ofTensor = new Map<string, KnownTensor>()
 
   /** @throws UsageError for a pattern that is none, and for a collection to include that is not there */
   constructor({ framework = 'pytorch', ...options }: CollectionsOptions) {
@@ -192,13 +209,14 @@ export class SavedCollections {
    *   part of `default` if of no other.
    * @param at null: whichever steps are saved
    */
-  savedOf(tensor: string, named: readonly string[], at: Moment | null): readonly Saved[] {
-    return this.#saving(tensor, named, at).map(({ saved }) => saved)
+  saving(tensor: string, named: readonly string[], at: Moment | null): readonly SavedCollection[] {
+    const included = this.#included(tensor, named)
+    return at === null ? included : included.filter(collection => isSavedAt(collection, at))
   }
 
-  /** Notes that a tensor was saved. @returns whether the collections file has to say so */
-  note(tensor: string, named: readonly string[], at: Moment | null): boolean {
-    const fresh = this.#saving(tensor, named, at).filter(({ tensorNames }) => !tensorNames.has(tensor))
+  /** Notes that a tensor was saved as part of collections. @returns whether the collections file has to say so */
+  note(tensor: string, collections: readonly SavedCollection[]): boolean {
+    const fresh = collections.filter(({ tensorNames }) => !tensorNames.has(tensor))
     for (const { tensorNames } of fresh) tensorNames.add(tensor)
     return fresh.length > 0
   }
@@ -211,30 +229,26 @@ export class SavedCollections {
     return isNew
   }
 
-  #saving(tensor: string, named: readonly string[], at: Moment | null): readonly Collection[] {
-    const collections = new Set(this.#matching(tensor))
-    for (const name of named) {
-      const known = this.#collections.get(name)
-      collections.add(known ?? this.#add(name, {}, undefined, true))
-    }
-    const included = [...collections].filter(({ isIncluded }) => isIncluded)
-    if (included.length === 0 && named.length === 0) included.push(this.#collections.get('default')!)
-    if (at === null) return included
-    const { mode, modeStep } = at
-    return included.filter(({ name, saveConfigs }) => {
-      if ((mode === 'EVAL' || mode === 'PREDICT') && OF_TRAINING.has(name)) return false
-      return savesAt(saveConfigs[mode], modeStep)
-    })
+  #included(tensor: string, named: readonly string[]): readonly Collection[] {
+    const { matching, included } = this.#of(tensor)
+    if (named.length === 0) return included
+    const collections = new Set(matching)
+    for (const name of named) collections.add(this.#collections.get(name) ?? this.#add(name, {}, undefined, true))
+    return [...collections].filter(({ isIncluded }) => isIncluded)
   }
 
-  #matching(tensor: string): readonly Collection[] {
-    const known = this.#ofTensor.get(tensor)
-    if (known) return known
-    const found = [...this.#collections.values()].filter(({ patterns, tensorNames }) => {
-      return tensorNames.has(tensor) || patterns.some(pattern => pattern.matches(tensor))
-    })
-    this.#ofTensor.set(tensor, found)
-    return found
+  #of(tensor: string): KnownTensor {
+    let known = this.#ofTensor.get(tensor)
+    if (known === undefined) {
+      const matching = [...this.#collections.values()].filter(({ patterns, tensorNames }) => {
+        return tensorNames.has(tensor) || patterns.some(pattern => pattern.matches(tensor))
+      })
+      const included = matching.filter(({ isIncluded }) => isIncluded)
+      if (included.length === 0) included.push(this.#collections.get('default')!)
+      known = { matching, included }
+      this.#ofTensor.set(tensor, known)
+    }
+    return known
   }
 
   #add(name: string, given: CollectionOptions, own: readonly string[] = [], isIncluded = false): Collection {

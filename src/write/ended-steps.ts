@@ -86,9 +86,10 @@ export class EndedSteps {
     if (this.#failure !== null) return files.abandon()
     // Readers that see a step know what belongs to what.
     if (hasNews) {
-      const path = collectionsFilePath(this.#part.worker)
-      const text = this.#collections.text(this.#part.numWorkers)
-      if (!this.#destination.writeAtOnce(path, [Buffer.from(text)])) await this.#destination.replace(path, text)
+      await this.#destination.replace(
+        collectionsFilePath(this.#part.worker),
+        this.#collections.text(this.#part.numWorkers),
+      )
     }
     const paths = await files.finish()
     if (this.#options.fsync === 'end') this.#written.push(...paths)

@@ -27,11 +27,10 @@ const NOTHING = new Uint8Array(0)
 const out = new Backwards()
 
 /**
- * A record. Its content is that which was given, not a copy.
- * @param isChecked whether it has a true checksum of its payload; else smdebug's constant
+ * A record, with smdebug's constant for the checksum of its payload. Its content is that which was given, not a copy.
  * @throws UsageError for one that is too long
  */
-export function framedRecord(record: TensorRecord, isChecked: boolean): FramedRecord {
+export function framedRecord(record: TensorRecord): FramedRecord {
   const { wallTime, step, mode, modeStep, tag, shape, value } = record
   const isDense = 'bytes' in value
   const content = isDense ? value.bytes : NOTHING
@@ -65,7 +64,7 @@ export function framedRecord(record: TensorRecord, isChecked: boolean): FramedRe
   out.message(5, FOOTER_LENGTH)
   out.varint(2, step)
   out.double(1, wallTime)
-  return inFrame(out, { content, tailLength, isChecked, name: tag })
+  return inFrame(out, { content, tailLength, name: tag })
 }
 
 function plugin(name: string, text: string): void {

@@ -17,17 +17,16 @@ export interface FramedRecord {
 }
 
 /**
- * The record of a message. Its content is that which was given, not a copy.
+ * The record of a message, with smdebug's constant for the checksum of its payload. Its content is that which was given, not a copy.
  * @param out the message, and behind it the room of a footer
- * @param of its content, which was left out; the length of what follows that, with the footer; whether it has a true checksum of its
- *   payload, else smdebug's constant; what errors call it
+ * @param of its content, which was left out; the length of what follows that, with the footer; what errors call it
  * @throws UsageError for one that is too long
  */
 export function inFrame(
   out: Backwards,
-  of: { readonly content: Uint8Array; readonly tailLength: number; readonly isChecked: boolean; readonly name: string },
+  of: { readonly content: Uint8Array; readonly tailLength: number; readonly name: string },
 ): FramedRecord {
-  const { content, tailLength, isChecked, name } = of
+  const { content, tailLength, name } = of
   const payloadLength = out.byteLength - FOOTER_LENGTH
   if (payloadLength + FRAMING_LENGTH > RECORD_LIMIT) {
     const most = `at most ${RECORD_LIMIT - FRAMING_LENGTH} bytes in a record`
@@ -35,18 +34,39 @@ export function inFrame(
     throw new UsageError(message, { tensor: name })
   }
   out.room(HEADER_LENGTH)
-  const head = out.written(tailLength)
-  const header = new DataView(head.buffer, head.byteOffset)
-  header.setBigUint64(0, BigInt(payloadLength), true)
-  header.setUint32(8, masked(crc32c(head.subarray(0, 8))), true)
-  const tail = out.end(tailLength)
-  let crc = UNCHECKED_CRC
-  if (isChecked) {
-    const crcOfHead = crc32c(head.subarray(HEADER_LENGTH))
-    crc = masked(crc32c(tail.subarray(0, -FOOTER_LENGTH), crc32c(content, crcOfHead)))
-  }
-  new DataView(tail.buffer, tail.byteOffset).setUint32(tailLength - FOOTER_LENGTH, crc, true)
+  out.setUint32(0, payloadLength)
+  out.setUint32(4, 0)
+  out.setUint32(8, checksumOfLength(payloadLength))
+  out.setUint32(-FOOTER_LENGTH, UNCHECKED_CRC)
+  const [head, tail] = [out.written(tailLength), out.end(tailLength)]
   return { head, content, tail, byteLength: payloadLength + FRAMING_LENGTH }
+}
+
+/** Gives a record, in one piece or several, a true checksum of its payload: soonest where it lies in the core's memory. */
+export function seal(pieces: readonly Uint8Array[]): void {
+  const last = pieces.length - 1
+  let crc = 0
+  for (let i = 0; i <= last; i++) {
+    const bytes = pieces[i]!
+    const end = bytes.length - (i === last ? FOOTER_LENGTH : 0)
+    crc = crc32c(bytes.subarray(i === 0 ? HEADER_LENGTH : 0, end), crc)
+  }
+  const [bytes, stored] = [pieces[last]!, masked(crc)]
+  for (let i = 0; i < FOOTER_LENGTH; i++) bytes[bytes.length - FOOTER_LENGTH + i] = stored >>> (8 * i)
+}
+
+/** Checksums of lengths, by length: a training writes records of few lengths, over and over. */
+const checksums = new Map<number, number>()
+const MOST_CHECKSUMS = 1000
+
+function checksumOfLength(byteLength: number): number {
+  let known = checksums.get(byteLength)
+  if (known === undefined) {
+    known = masked(crc32c(new Uint8Array(BigUint64Array.of(BigInt(byteLength)).buffer)))
+    if (checksums.size === MOST_CHECKSUMS) checksums.clear()
+    checksums.set(byteLength, known)
+  }
+  return known
 }
 
 /** The checksum as TFRecord stores it: rotated, and a constant added. */

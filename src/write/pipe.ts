@@ -1,9 +1,11 @@
 /** Bytes on their way to a store, which takes them when it can. */
 
+import { allocate } from '../kernels/allocate.js'
+
 /** Pieces of this length are handed on as they are, and shorter ones are gathered. */
 const LONG_BYTES = 256 << 10
 
-/** Buffers that what was gathered in has left: making one takes longer than filling it. */
+/** Buffers that what was gathered in has left, in the core's memory: making one takes longer than filling it. */
 const SPARE: Uint8Array[] = []
 const MOST_SPARE = 8
 
@@ -31,19 +33,39 @@ export class Pipe implements AsyncIterable<Uint8Array> {
 
   /**
    * Takes bytes over.
+   * @param finish what is still to be done to them where they have come to: in one piece, if they are short
    * @returns once they may change; null: now
    * @throws what the store has failed with, as a rejection
    */
-  write(pieces: readonly Uint8Array[]): Promise<void> | null {
+  write(pieces: readonly Uint8Array[], finish?: (pieces: readonly Uint8Array[]) => void): Promise<void> | null {
+    let byteLength = 0
+    for (const bytes of pieces) byteLength += bytes.length
+    if (byteLength > LONG_BYTES) return this.#writeLong(pieces, finish)
     // Short ones are taken over before anything else can happen.
-    let left = 0
+    const place = this.#room(byteLength)
+    let at = 0
     for (const bytes of pieces) {
+      place.set(bytes, at)
+      at += bytes.length
+    }
+    finish?.([place])
+    return this.#byteLength <= this.#limit && this.#failure === null ? null : this.#written(() => false)
+  }
+
+  #writeLong(pieces: readonly Uint8Array[], finish?: (pieces: readonly Uint8Array[]) => void): Promise<void> | null {
+    let left = 0
+    const places = pieces.map(bytes => {
       if (bytes.length >= LONG_BYTES) {
         left++
         this.#flush()
         this.#push({ bytes, written: () => left-- })
-      } else this.#gather(bytes)
-    }
+        return bytes
+      }
+      const place = this.#room(bytes.length)
+      place.set(bytes)
+      return place
+    })
+    finish?.(places)
     if (left === 0 && this.#byteLength <= this.#limit && this.#failure === null) return null
     return this.#written(() => left > 0)
   }
@@ -95,11 +117,13 @@ export class Pipe implements AsyncIterable<Uint8Array> {
     }
   }
 
-  #gather(bytes: Uint8Array): void {
-    if (this.#gathered !== null && this.#gatheredLength + bytes.length > this.#gathered.length) this.#flush()
-    this.#gathered ??= SPARE.pop() ?? new Uint8Array(LONG_BYTES)
-    this.#gathered.set(bytes, this.#gatheredLength)
-    this.#gatheredLength += bytes.length
+  /** Room for bytes where short ones are gathered. */
+  #room(byteLength: number): Uint8Array {
+    if (this.#gatheredLength + byteLength > LONG_BYTES) this.#flush()
+    this.#gathered ??= SPARE.pop() ?? allocate('uint8', LONG_BYTES)
+    const start = this.#gatheredLength
+    this.#gatheredLength += byteLength
+    return this.#gathered.subarray(start, this.#gatheredLength)
   }
 
   #flush(): void {

@@ -8,6 +8,7 @@ import { moments } from '../kernels/moments.js'
 import type { Destination } from '../store/destination.js'
 import type { Mode, ReductionName, Worker } from '../types.js'
 import { framedRecord, type TensorRecord } from './event.js'
+import { seal } from './frame.js'
 import { Pipe } from './pipe.js'
 import type { Saved } from './save-config.js'
 import type { TakenValue } from './values.js'
@@ -63,12 +64,13 @@ export class StepFiles {
   }
 
   /** Adds a record. @returns once its bytes may change; null: now @throws what the store has failed with */
-  add(record: Omit<TensorRecord, keyof StepOfTraining>): Promise<void> | null {
-    const { head, content, tail, byteLength } = framedRecord({ ...record, ...this.at }, this.#options.checksums)
-    this.#tensors.push({ name: record.tag, startByte: this.#byteLength, byteLength })
+  add({ wallTime, tag, shape, value }: Omit<TensorRecord, keyof StepOfTraining>): Promise<void> | null {
+    const { step, mode, modeStep } = this.at
+    const { isDurable, queueByteLength, checksums } = this.#options
+    const { head, content, tail, byteLength } = framedRecord({ wallTime, step, mode, modeStep, tag, shape, value })
+    this.#tensors.push({ name: tag, startByte: this.#byteLength, byteLength })
     this.#byteLength += byteLength
-    const written = this.#pipe.write([head, content, tail])
-    const { isDurable, queueByteLength } = this.#options
+    const written = this.#pipe.write([head, content, tail], checksums ? seal : undefined)
     if (written !== null || isDurable || this.#byteLength > Math.min(SHORT_STEP_BYTES, queueByteLength)) this.#begin()
     return written
   }
@@ -76,22 +78,25 @@ export class StepFiles {
   /** Adds what is to be saved of a tensor, in the order in which smdebug's hook does. @throws what the store has failed with */
   addTensor(name: string, taken: TakenValue, saved: readonly Saved[], of: TensorNote): Promise<unknown> | null {
     const { originalName, wallTime } = of
-    const writes: (Promise<void> | null)[] = []
     if (saved.some(({ saveShape }) => saveShape)) this.#shapes.push({ name, originalName, shape: taken.shape })
-    const names = new Set(saved.flatMap(one => one.names))
-    if ('bytes' in taken && taken.count > 0 && names.size > 0) {
-      writes.push(...this.#addReductions(name, reductionsOf(taken, [...names]), wallTime))
+    let reduced: Promise<unknown> | null = null
+    if ('bytes' in taken && taken.count > 0 && saved.some(({ names }) => names.length > 0)) {
+      const names = new Set(saved.flatMap(one => one.names))
+      reduced = this.addReductions(name, reductionsOf(taken, [...names]), wallTime)
     }
-    if (saved.some(({ saveRawTensor }) => saveRawTensor)) {
-      const value = 'bytes' in taken ? taken : taken.texts
-      writes.push(this.add({ wallTime, tag: name, shape: taken.shape, value }))
-    }
-    return writes.every(write => write === null) ? null : Promise.all(writes)
+    if (!saved.some(({ saveRawTensor }) => saveRawTensor)) return reduced
+    const value = 'bytes' in taken ? taken : taken.texts
+    const written = this.add({ wallTime, tag: name, shape: taken.shape, value })
+    return reduced === null ? written : Promise.all([reduced, written])
   }
 
   /** Adds reductions of a tensor. @throws what the store has failed with */
   addReductions(name: string, reductions: ReductionEntries, wallTime: number): Promise<unknown> | null {
-    const writes = this.#addReductions(name, reductions, wallTime)
+    const writes = reductions.map(([reduction, number]) => {
+      const bytes = new Uint8Array(Float64Array.of(number).buffer)
+      const tag = reductionTensorName(reduction, name)
+      return this.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } })
+    })
     return writes.every(write => write === null) ? null : Promise.all(writes)
   }
 
@@ -126,14 +131,6 @@ export class StepFiles {
   async abandon(): Promise<void> {
     this.#pipe.fail(new UsageError(`step ${this.at.step} was given up`))
     await this.#eventFile?.catch(() => {})
-  }
-
-  #addReductions(name: string, reductions: ReductionEntries, wallTime: number): (Promise<void> | null)[] {
-    return reductions.map(([reduction, number]) => {
-      const bytes = new Uint8Array(Float64Array.of(number).buffer)
-      const tag = reductionTensorName(reduction, name)
-      return this.add({ wallTime, tag, shape: [], value: { dtype: 'float64', bytes } })
-    })
   }
 
   #begin(): void {

@@ -83,7 +83,7 @@ function elementsIn(call: string, given: ArrayInput): TakenValue {
     bytes = new Uint8Array(byteLength)
     copyElements(elements, 0, count, bytes)
   }
-  return { dtype, shape, count, bytes: bytes.subarray(0, byteLength) }
+  return { dtype, shape, count, bytes: bytes.length === byteLength ? bytes : bytes.subarray(0, byteLength) }
 }
 
 function textsOf(call: string, texts: readonly string[], shape: readonly number[]): TakenValue {

@@ -6,7 +6,7 @@ import { checkOptions, isObject, shown } from '../options.js'
 import { Destination } from '../store/destination.js'
 import { type Mode, REDUCTIONS, type ReductionName, type Worker } from '../types.js'
 import { BesideTrial } from './beside.js'
-import { COLLECTION, type Moment, SavedCollections, SCALAR_PREFIX } from './collections.js'
+import { COLLECTION, type Moment, type SavedCollection, SavedCollections, SCALAR_PREFIX } from './collections.js'
 import { EndedSteps } from './ended-steps.js'
 import {
   HISTOGRAM_OPTIONS,
@@ -28,7 +28,6 @@ import {
   type WriterOptions,
 } from './options.js'
 import { checkMetricTime } from './sagemaker.js'
-import type { Saved } from './save-config.js'
 import { type ReductionEntries, StepFiles } from './step-files.js'
 import { type ElementOptions, type SavableValue, type TakenValue, takenValue } from './values.js'
 
@@ -175,7 +174,7 @@ export class TrialWriter {
 
   /** As `shouldSave`, of what needs no checks: a hook asks of each tensor at each step. @internal */
   wants(name: string, named: readonly string[], at: Moment | null): boolean {
-    return this.#ended.isSaved && this.failure === null && this.#collections.savedOf(name, named, at).length > 0
+    return this.#ended.isSaved && this.failure === null && this.#collections.saving(name, named, at).length > 0
   }
 
   /**
@@ -187,7 +186,7 @@ export class TrialWriter {
   save(name: string, value: SavableValue, options?: SaveOptions): Promise<void> {
     const asked = checkOptions('writer.save', SAVE_OPTIONS, options)
     this.#expectStep('writer.save')
-    return this.#saveAs(name, asked.collection, (files, saved) => this.#add(files, name, value, asked, saved))
+    return this.#saveAs(name, asked.collection, (files, saving) => this.#add(files, name, value, asked, saving))
   }
 
   /**
@@ -265,9 +264,9 @@ export class TrialWriter {
     for (const [name, value] of tensors instanceof Map ? tensors : Object.entries(tensors)) {
       this.#expectNew(name)
       this.#names.add(name)
-      const saved = this.#collections.savedOf(name, [], null)
-      this.#hasNews = this.#collections.note(name, [], null) || this.#hasNews
-      await this.#add(files, name, value, {}, saved)
+      const saving = this.#collections.saving(name, [], null)
+      this.#hasNews = this.#collections.note(name, saving) || this.#hasNews
+      await this.#add(files, name, value, {}, saving)
     }
     await this.#finish()
   }
@@ -333,17 +332,16 @@ export class TrialWriter {
   #saveAs(
     name: string,
     collection: SaveOptions['collection'],
-    add: (files: StepFiles, saved: readonly Saved[]) => Promise<void>,
+    add: (files: StepFiles, saving: readonly SavedCollection[]) => Promise<void>,
   ): Promise<void> {
     const files = this.#files
     if (files === null || this.failure !== null) return Promise.resolve()
-    const named = listOf(collection)
-    const saved = this.#collections.savedOf(name, named, this.#savedAt)
-    if (saved.length === 0) return Promise.resolve()
+    const saving = this.#collections.saving(name, listOf(collection), this.#savedAt)
+    if (saving.length === 0) return Promise.resolve()
     this.#expectNew(name)
-    const adding = add(files, saved)
+    const adding = add(files, saving)
     this.#names.add(name)
-    this.#hasNews = this.#collections.note(name, named, this.#savedAt) || this.#hasNews
+    this.#hasNews = this.#collections.note(name, saving) || this.#hasNews
     return adding
   }
 
@@ -351,9 +349,11 @@ export class TrialWriter {
     files: StepFiles,
     name: string,
     value: SavableValue,
-    { originalName = name, collection: _, timestamp: wallTime = Date.now() / 1000, ...options }: SaveOptions,
-    saved: readonly Saved[],
+    options: SaveOptions,
+    saving: readonly SavedCollection[],
   ): Promise<void> {
+    const { originalName = name, timestamp: wallTime = Date.now() / 1000 } = options
+    const saved = saving.map(one => one.saved)
     const write = (taken: TakenValue): Promise<unknown> | null => {
       this.#beside.addTensor(name, taken, saved, files.at, wallTime)
       return files.addTensor(name, taken, saved, { originalName, wallTime })

@@ -20,6 +20,7 @@ import {
 } from '#dist/index.js'
 import { Destination } from '#dist/store/destination.js'
 import { framedRecord } from '#dist/write/event.js'
+import { seal } from '#dist/write/frame.js'
 import { DTYPES, type DTypeName, elementBytes, encodeEvent, frameRecord } from '../../fixtures/event-writer.js'
 import { reductionsOf } from '../oracle/moments.js'
 import { scratchDirectory } from '../support/scratch.js'
@@ -183,10 +184,16 @@ describe('what is written', () => {
             Array.from({ length: count }, (_, i) => i / 3),
           )
           const value = { dtype: 'float32' as const, bytes }
-          const { head, content, tail, byteLength } = framedRecord(
-            { wallTime, step, mode, modeStep, tag, shape, value },
-            isTrue,
-          )
+          const { head, content, tail, byteLength } = framedRecord({
+            wallTime,
+            step,
+            mode,
+            modeStep,
+            tag,
+            shape,
+            value,
+          })
+          if (isTrue) seal([head, content, tail])
           const tensor = { dtype: 'float32' as const, shape, content: bytes }
           const expected = frameRecord(encodeEvent({ wallTime, step, tag, mode, modeStep, tensor }), {
             checksum: isTrue ? 'true' : 'constant',

@@ -61,13 +61,14 @@ export function writeAsideSync(path: string, bytes: Uint8Array): void {
 
 /**
  * As `OutputFile`, without a turn of the event loop: ten times as fast for a short file, while nothing else happens.
+ * @param isNew whether its directory has just been made, so that nothing is there
  * @returns false: nothing is written, since what is there is no regular file, which may take its time
  * @throws StoreError
  */
-export function writeAtOnce(path: string, chunks: readonly Uint8Array[]): boolean {
+export function writeAtOnce(path: string, chunks: readonly Uint8Array[], isNew = false): boolean {
   const aside = temporaryPath(path)
   try {
-    const there = lstatSync(path, { throwIfNoEntry: false })
+    const there = isNew ? undefined : lstatSync(path, { throwIfNoEntry: false })
     if (there !== undefined && !there.isFile()) return false
     const file = openSync(aside, 'wx')
     try {
@@ -84,10 +85,10 @@ export function writeAtOnce(path: string, chunks: readonly Uint8Array[]): boolea
   }
 }
 
-/** Makes a directory, and those above it. @throws StoreError */
-export function makeDirectory(path: string): void {
+/** Makes a directory, and those above it. @returns whether it was not there @throws StoreError */
+export function makeDirectory(path: string): boolean {
   try {
-    mkdirSync(path, { recursive: true })
+    return mkdirSync(path, { recursive: true }) !== undefined
   } catch (error) {
     throw writeError(path, error)
   }

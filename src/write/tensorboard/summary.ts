@@ -5,7 +5,7 @@
 
 import { FOOTER_LENGTH } from '../../engine/border/framing.js'
 import { Backwards } from '../backwards.js'
-import { inFrame } from '../frame.js'
+import { inFrame, seal } from '../frame.js'
 
 /** HistogramProto. */
 export interface HistogramSummary {
@@ -94,6 +94,8 @@ function begin(): void {
 }
 
 function framed(name: string): Uint8Array {
-  inFrame(out, { content: NOTHING, tailLength: FOOTER_LENGTH, isChecked: true, name })
-  return out.written().slice()
+  inFrame(out, { content: NOTHING, tailLength: FOOTER_LENGTH, name })
+  const record = out.written().slice()
+  seal([record])
+  return record
 }

@@ -1,7 +1,6 @@
 /** The body of a pool's thread: adopts the compiled core and runs jobs. */
 
 import { workerData } from 'node:worker_threads'
-import { move, transferableSymbol, valueSymbol } from 'piscina'
 import { adoptModule } from '../engine/border/module.js'
 import type { CompiledCore } from '../engine/host.js'
 import { type ErrorData, errorToData } from '../errors.js'
@@ -49,8 +48,26 @@ async function answer(job: Job | Ping): Promise<unknown> {
     const reply = await runJobHere(job, stores)
     const buffers = buffersOf(reply)
     // Moved, not copied.
-    return buffers.length === 0 ? reply : move({ [transferableSymbol]: buffers, [valueSymbol]: reply })
+    return buffers.length === 0 ? reply : moved(reply, buffers)
   } catch (error) {
     return { kind: 'failure', error: errorToData(error) } satisfies ThreadFailure
   }
+}
+
+/** Symbols of Piscina's that are in its documentation. */
+const TRANSFERABLE = Symbol.for('Piscina.transferable')
+const VALUE = Symbol.for('Piscina.valueOf')
+
+/**
+ * A reply whose buffers Piscina moves. Its own `move` marks such a reply with a symbol that only its main module has, and loading that would
+ * take 8 ms of each thread; this has whatever symbol Piscina asks for.
+ */
+function moved(reply: unknown, buffers: readonly ArrayBuffer[]): object {
+  return new Proxy(
+    {},
+    {
+      has: () => true,
+      get: (_, name) => (name === TRANSFERABLE ? buffers : name === VALUE ? reply : typeof name === 'symbol'),
+    },
+  )
 }

@@ -1,6 +1,7 @@
 /** Writes dist/bundle: the package on Node.js, in few files that load fast. */
 
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'
 import { rollup } from 'rollup'
@@ -14,8 +15,8 @@ const packages = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).de
 /** What is made one file with the packages that it imports, whose many files take long to open: a module, or the package alone. */
 const WITH_PACKAGE =
   /[\\/]dist[\\/](table[\\/]parquet[\\/]parquet|serve[\\/]http|view[\\/]samples[\\/]umap)\.js$|[\\/]node_modules[\\/](commander[\\/]esm\.mjs|picocolors[\\/]picocolors\.js)$/
-/** Packages that are part of the files that use them. Of valibot 7 of 200 kB are used; the others load in one file with the command line. */
-const BUNDLED = ['valibot', 'commander', 'picocolors']
+/** Packages that are part of the files that use them: one of its own takes 4 ms to be found and loaded. Of valibot 7 of 200 kB are used. */
+const BUNDLED = ['@assemblyscript/loader', 'valibot', 'commander', 'picocolors']
 const inlined = []
 
 /** Leaves other modules to Rollup, so that there is one of each. */
@@ -42,12 +43,63 @@ const withoutPrograms = {
 /** Modules of Node.js that take long to load, and that most commands have no use for. */
 const SELDOM = ['node:crypto', 'node:os', 'node:v8', 'node:zlib']
 
-/** A file in which they are loaded where they are used, and not with the file. */
-function loadedLate(text) {
-  const loaded = text.matchAll(/^var (\w+) = require\('(node:[\w/]+)'\);\n/gm)
-  for (const [line, variable, name] of [...loaded].filter(([, , name]) => SELDOM.includes(name))) {
+/**
+ * Modules of ours that most commands have no use for, by the file that they are in together: V8 reads a megabyte of code in
+ * 40 ms. Each is loaded when something of it is used.
+ */
+const LATE = {
+  s3: /store\/s3\/(s3-store|listing|requests|errors|body)/,
+  patterns: /format\/regex\/(python-regex|pattern|re2)/,
+  large: /worker\/records\/large/,
+  survey: /worker\/survey|format\/(event-head|histogram)/,
+  measure: /worker\/(measure|describe|arrays|copy|values|raw-value|task\/(tasks|difference|held))|engine\/ulps/,
+  tensor:
+    /trial\/(tensor|saved-steps|values|summary|follow|fingerprint)|job\/(tensor-value|value|tensor\/\w+)|kernels\/\w+|scan\/(one-by-one|record-values|gathered)|catalog\/(tensor-steps|record-order)/,
+  rows: /scan\/(columns|record-parts|merge-parts)|table\/column|worker\/records\/columns|engine\/columns/,
+  cache: /store\/local\/(cache|watcher)|catalog\/(background|load\/index-(cache|stamps))/,
+  where: /table\/(where|operators|tokens|source|columns)/,
+  commands: /cli\/options\/(rules|fleet|view|files|tensorboard|tables|record|bench)/,
+  page: /view\/page-source/,
+  picture: /cli\/format\/view\/picture/,
+}
+const late = Object.entries(LATE).map(([name, modules]) => [`late-${name}`, RegExp(`/dist/(${modules.source})\\.js$`)])
+
+/** What all commands have in common. */
+const COMMANDS = /commander|\/dist\/(cli\/(options\/(options|arguments)|format\/formats|exit|version)|catalog\/step-text)\.js$/
+/** Modules that are always loaded with all that they import: by each thread, and to open a trial. */
+const TOGETHER = { core: ['runner/thread'], trial: ['trial/open', 'trial/find'] }
+const together = {}
+
+/** All that a module imports, and what that imports. */
+function importsOf(id, { getModuleInfo }, found = new Set()) {
+  if (found.has(id)) return found
+  found.add(id)
+  for (const imported of getModuleInfo(id).importedIds) importsOf(imported, { getModuleInfo }, found)
+  return found
+}
+
+/** The file that a module is to be in; undefined: Rollup finds one. */
+function fileOf(id, graph) {
+  const [name] = late.find(([, modules]) => modules.test(id)) ?? []
+  if (name !== undefined) return name
+  if (COMMANDS.test(id)) return 'commands'
+  return Object.keys(TOGETHER).find(name => {
+    together[name] ??= new Set(TOGETHER[name].flatMap(root => [...importsOf(join(import.meta.dirname, `dist/${root}.js`), graph)]))
+    return together[name].has(id) && !graph.getModuleInfo(id).isEntry
+  })
+}
+
+/** A file in which they are loaded where they are used, and not with the file. @param isLate which files are */
+function loadedLate(text, isLate) {
+  for (const [line, variable, name] of text.matchAll(/^var (\w+) = require\('([^']+)'\);\n/gm)) {
     const used = RegExp(`\\b${variable}\\b(?!['-])`, 'g')
-    text = text.replace(line, '').replace(used, `require('${name}')`)
+    if (SELDOM.includes(name)) text = text.replace(line, '').replace(used, `require('${name}')`)
+    else if (isLate(name)) {
+      const load = `let ${variable}$;\nconst ${variable}_ = () => (${variable}$ ??= require('${name}'));\n`
+      // `new late().Class()` would be of `late`.
+      text = text.replace(RegExp(`\\bnew (${variable}\\.\\w+)`, 'g'), 'new ($1)')
+      text = text.replace(line, '').replace(used, `${variable}_()`).replace("'use strict';\n", `$&\n${load}`)
+    }
   }
   return text
 }
@@ -56,11 +108,12 @@ rmSync(OUT, { recursive: true, force: true })
 
 // By Rollup, which leaves out what a command doesn't use of the modules it imports from. With esbuild, `scan` loads all rules.
 const shared = await rollup({
-  input: { index: 'dist/index.js', tfjs: 'dist/tfjs.js', main: 'dist/cli/main.js' },
+  input: { index: 'dist/index.js', tfjs: 'dist/tfjs.js', main: 'dist/cli/main.js', thread: 'dist/runner/thread.js' },
   external: id => id.startsWith('node:') || packages.some(name => `${id}/`.startsWith(`${name}/`)),
   // Packages that are loaded when they are needed stay in files of their own.
   treeshake: { moduleSideEffects: id => packages.includes(id) },
-  logLevel: 'warn',
+  // Files in a circle are no harm where one of them is loaded late.
+  onLog: (level, log, handle) => log.code === 'CIRCULAR_CHUNK' || level === 'info' || handle(level, log),
   plugins: [
     {
       name: 'bundled',
@@ -84,7 +137,10 @@ const shared = await rollup({
         return outputFiles[0].text
       },
       transform: text => ({ code: keepClassNames(text), map: null }),
-      renderChunk: async text => (await transform(loadedLate(text), { minify: true, format: 'cjs', target: 'node20' })).code,
+      async renderChunk(text, _, __, { chunks }) {
+        const isLate = name => chunks[name.replace('./', '')]?.name.startsWith('late-')
+        return (await transform(loadedLate(text, isLate), { minify: true, format: 'cjs', target: 'node20' })).code
+      },
     },
   ],
 })
@@ -96,10 +152,16 @@ const { output } = await shared.write({
   entryFileNames: '[name].cjs',
   chunkFileNames: '[name]-[hash].cjs',
   hoistTransitiveImports: false,
+  manualChunks: fileOf,
+  onlyExplicitManualChunks: true,
   // A file takes as long to open as some kilobytes to parse.
   experimentalMinChunkSize: 8_000,
 })
 chmodSync(`${OUT}/main.cjs`, 0o755)
+// What Piscina loads in a thread.
+const entry = readFileSync('dist/runner/thread-entry.cjs', 'utf8')
+const ofBundle = entry.replace("import('./thread.js')", "Promise.resolve().then(() => require('./thread.cjs'))")
+writeFileSync(`${OUT}/thread-entry.cjs`, (await transform(ofBundle, { minify: true, target: 'node20' })).code)
 // Scripts that name the file by its former name still find it.
 writeFileSync(`${OUT}/main.js`, "#!/usr/bin/env node\nimport './main.cjs'\n", { mode: 0o755 })
 // The same for those who import it: one of each class, whoever loads them.
@@ -110,25 +172,17 @@ for (const entry of ['index', 'tfjs']) {
 const inPage = JSON.parse(readFileSync('dist/page/inputs.json', 'utf8'))
 writeLicenses(OUT, [...output.flatMap(({ moduleIds }) => moduleIds), ...inlined, ...inPage])
 
-const common = {
+// The core's calls alone, in two files that share nothing with the others: from the sources, so that enums become numbers.
+await build({
   bundle: true,
   external: packages.flatMap(name => [name, `${name}/*`]),
   platform: 'node',
   target: 'node20',
   outdir: OUT,
-  entryNames: '[name]',
   minify: true,
   plugins: [classNames],
   logLevel: 'warning',
-}
-// The core's calls alone, in two files that share nothing with the others: from the sources, so that enums become numbers.
-await build({ ...common, format: 'esm', splitting: true, entryPoints: ['src/kernels.ts'] })
-// CommonJS: see src/runner/thread-entry.cts.
-await build({
-  ...common,
-  format: 'cjs',
-  outExtension: { '.js': '.cjs' },
-  entryPoints: ['dist/runner/thread-entry.cjs'],
-  define: { 'import.meta.url': 'moduleUrl' },
-  banner: { js: `const moduleUrl = ${FILE_URL}` },
+  format: 'esm',
+  splitting: true,
+  entryPoints: ['src/kernels.ts'],
 })

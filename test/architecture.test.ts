@@ -48,7 +48,7 @@ const SOLE_IMPORTERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^@aws-sdk\//, /^store\/s3\/(sdk|client)\.ts$/],
   [/^valibot$/, /^options\.ts$/],
   [/^piscina$/, /^runner\//],
-  [/^@assemblyscript\/loader$/, /^engine\/|^web\/host\.ts$/],
+  [/^@assemblyscript\/loader$/, /^engine\/border\/module\.ts$/],
   [/^node:fs/, /^(store\/local\/[\w-]+|engine\/host)\.ts$|^cli\//],
   [/^re2js$/, /^(format\/regex\/re2|web\/packages)\.ts$/],
   [/^ndarray$/, /^(job\/tensor\/ndarray|web\/packages)\.ts$/],

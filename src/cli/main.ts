@@ -147,20 +147,28 @@ Data goes to standard output, everything else to standard error.
 ${EXIT_HELP}`,
   )
 
-addTensorCommands(program, runCommand)
-addTopCommand(program, runCommand)
-const invoker = addRuleCommands(program, runCommand)
-addTableCommands(program, runCommand)
-addViewCommands(program, runCommand)
-addFileCommands(program, runCommand)
-addRecordCommand(program, runCommand)
-addTensorBoardCommands(program, runCommand)
-addFleetCommands(program, runCommand)
-addBenchCommand(program, runCommand, VERSION)
+/** What adds commands, and which, in the order of the help. */
+const ADDING: readonly (readonly [names: string, add: () => void])[] = [
+  ['ls scan show', () => addTensorCommands(program, runCommand)],
+  ['top', () => addTopCommand(program, runCommand)],
+  ['diff nan check rule-invoker', () => addRuleCommands(program, runCommand)],
+  ['sql dump', () => addTableCommands(program, runCommand)],
+  ['summary report serve', () => addViewCommands(program, runCommand)],
+  ['verify reindex repair', () => addFileCommands(program, runCommand)],
+  ['record', () => addRecordCommand(program, runCommand)],
+  ['export import', () => addTensorBoardCommands(program, runCommand)],
+  ['fleet', () => addFleetCommands(program, runCommand)],
+  ['bench', () => addBenchCommand(program, runCommand, VERSION)],
+]
+const named = process.argv.slice(2).find(argument => !argument.startsWith('-')) ?? ''
+const adding = ADDING.filter(([names]) => names.split(' ').includes(named))
+// Those of the command that is named, or all, of which help tells. Each takes some milliseconds.
+for (const [, add] of adding.length > 0 ? adding : ADDING) add()
 
-/** Options of the command may have underscores (`--trial_dir`), as in Tornasole's. */
-function withDashes(argv: readonly string[], command: Command): readonly string[] {
-  if (argv[2] !== command.name()) return argv
+/** Options of `rule-invoker` may have underscores (`--trial_dir`), as in Tornasole's. */
+function withDashes(argv: readonly string[]): readonly string[] {
+  const command = program.commands.find(one => one.name() === 'rule-invoker')
+  if (command === undefined || argv[2] !== command.name()) return argv
   const known = new Set(command.options.map(({ long }) => long))
   return argv.map(argument => {
     const [name, ...value] = argument.split('=')
@@ -172,7 +180,7 @@ function withDashes(argv: readonly string[], command: Command): readonly string[
 if (process.argv.length <= 2) program.outputHelp()
 // Not awaited: if a user's module never finished loading, Node.js 24 would print a warning with our code.
 else {
-  program.parseAsync(withDashes(process.argv, invoker)).catch(error => {
+  program.parseAsync(withDashes(process.argv)).catch(error => {
     if (!(error instanceof CommanderError)) throw error
     // Help that was asked for is no error.
     if (error.exitCode !== 0) process.exitCode = EXIT.usage

@@ -8,12 +8,8 @@ import { EngineError } from '../errors.js'
 /** A `WebAssembly.Module`. */
 export type CompiledCore = object
 
-/** For what is needed only once: as imports, these would take 5 ms of every process, whether it has an engine or not. */
+/** For what is needed only once, in a process that has an engine. */
 const fileSystem = (): typeof import('node:fs') => process.getBuiltinModule('fs')
-
-/** AssemblyScript's loader, which instantiates the core. */
-export const loader = (): typeof import('@assemblyscript/loader') =>
-  process.getBuiltinModule('module').createRequire(import.meta.url)('@assemblyscript/loader')
 
 const CORE_URL = new URL('../../build/release.wasm', import.meta.url)
 

@@ -2,7 +2,6 @@
 
 import { Piscina } from 'piscina'
 import { coreModule } from '../engine/border/module.js'
-import { loader } from '../engine/host.js'
 import { EngineError, errorFromData, ThreadError } from '../errors.js'
 import type { Job, ReplyTo } from '../job/job.js'
 import { CallerRunner, JOBS_A_THREAD, type StartingThreads } from './caller.js'
@@ -160,8 +159,6 @@ export function threadRunner(threads: number, jobsAThread = 1): ThreadRunner {
 
 /** The same with the calling thread as one of them. @param caller runs jobs there */
 export function withCaller(threads: number, caller: Runner): Runner {
-  // Once threads have started, there may be no descriptor left to load it with.
-  loader()
   return new CallerRunner(threads === 1 ? null : threadRunner(threads - 1, JOBS_A_THREAD), caller)
 }
 

@@ -1,6 +1,5 @@
 /** What the core needs of where it runs, in a browser: stands in the place of engine/host. */
 
-import * as assemblyScript from '@assemblyscript/loader'
 import { EngineError } from '../errors.js'
 
 /** A `WebAssembly.Module`. */
@@ -21,6 +20,3 @@ export function addressSpaceLimit(): number | null {
 export function threadsThatFit(): number {
   return Number.POSITIVE_INFINITY
 }
-
-/** AssemblyScript's loader, which instantiates the core. */
-export const loader = (): typeof assemblyScript => assemblyScript

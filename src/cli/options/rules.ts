@@ -31,8 +31,8 @@ import {
   WORKER,
 } from './options.js'
 
-/** Adds them to the command line. @returns rule-invoker, whose options can be written with underscores */
-export function addRuleCommands(program: Command, run: RunCommand): Command {
+/** Adds them to the command line. */
+export function addRuleCommands(program: Command, run: RunCommand): void {
   completed(
     program
       .command('diff')
@@ -216,7 +216,7 @@ first. A trial that can't be read is told at the end.`,
     run('check', async signal => (await import('../commands/check.js')).check(trials, options, signal)),
   )
 
-  return completed(
+  completed(
     program
       .command('rule-invoker')
       .description("One rule over one trial, with the options of Tornasole's rule_invoker.")

@@ -1,7 +1,8 @@
 /** The compiled core: read and compiled once per process, and handed to threads as it is. */
 
+import { instantiateSync } from '@assemblyscript/loader'
 import { EngineError } from '../../errors.js'
-import { addressSpaceLimit, type CompiledCore, compileCore, loader } from '../host.js'
+import { addressSpaceLimit, type CompiledCore, compileCore } from '../host.js'
 
 // No types of WebAssembly here: declarations are published, and a user's compiler knows them only with the DOM library.
 
@@ -137,7 +138,7 @@ export function instantiateCore(): Core {
 function instantiate() {
   const module = coreModule() as WebAssembly.Module
   try {
-    return loader().instantiateSync(module, {}).instance
+    return instantiateSync(module, {}).instance
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
     const needed = 'expected 10 GiB of address space (not memory) for each thread, up to 20 for the calling one'

@@ -1,6 +1,6 @@
-/** Writes the table of README.md's "Speed" from the newest record. `npm run bench:readme` */
+/** Writes the table of README.md's "Speed" from the newest records. `npm run bench:readme` */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { RECORDS, type Record } from './record.js'
+import { nodeOf, RECORDS, type Record } from './record.js'
 import { digits } from './report.js'
 import { type Target, targetsOf } from './targets.js'
 
@@ -11,18 +11,21 @@ const END = '<!-- speed: end -->'
 const NOT_DONE = [
   'disk speed (all files were in the page cache)',
   'CPUs other than the one above',
-  'Node.js 24',
   'sse4_crc32, which needs a compiler to install',
 ]
 
-function section(record: Record, name: string): string {
+/** The Node.js that the table is about, the oldest that is supported; of the other there is a column. */
+const NODE = 20
+const OTHER_NODE = 24
+
+function section({ name, record }: Named, other: Named | undefined): string {
   const { date, machine } = record
   const targets = targetsOf(record)
-  const missed = targets.filter(({ outcome }) => outcome !== undefined && !outcome.isMet).length
-  const met = targets.filter(({ outcome }) => outcome?.isMet).length
+  const others = other === undefined ? undefined : targetsOf(other.record)
   const absent = [
     ...(machine.numpy === null ? ['numpy, which was not installed'] : []),
     ...(machine.compiler === null ? ['C, for lack of a compiler'] : []),
+    ...(other === undefined ? [`Node.js ${OTHER_NODE}`] : []),
   ]
   const tools = [
     `Node.js ${machine.node.slice(1)}`,
@@ -30,14 +33,20 @@ function section(record: Record, name: string): string {
     ...(machine.compiler === null ? [] : [machine.compiler]),
   ]
   return [
-    `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; [the record](bench/record/${name}).`,
+    `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; [the record](bench/record/${name})${
+      other === undefined
+        ? ''
+        : `, and [another with Node.js ${other.record.machine.node.slice(1)}](bench/record/${other.name}) from the same machine`
+    }.`,
     'For a target with ≥, the ratio is their time divided by ours; for one with ≤, ours divided by theirs.',
     '',
-    '| work | ours | beside | ratio | target | |',
-    '| --- | ---: | --- | ---: | ---: | --- |',
-    ...targets.map(line),
+    `| work | ours | beside | ratio | target | |${others === undefined ? '' : ` Node.js ${OTHER_NODE} |`}`,
+    `| --- | ---: | --- | ---: | ---: | --- |${others === undefined ? '' : ' ---: |'}`,
+    ...targets.map((target, i) => `${line(target)}${others === undefined ? '' : otherCell(others[i])}`),
     '',
-    `${met} targets met, ${missed} not. Not measured: ${[...absent, ...NOT_DONE].join('; ')}.`,
+    `${verdicts(targets)}${
+      others === undefined ? '' : `; on Node.js ${OTHER_NODE} ${verdicts(others)}`
+    }. Not measured: ${[...absent, ...NOT_DONE].join('; ')}.`,
     ...losses(record),
   ].join('\n')
 }
@@ -72,20 +81,37 @@ function line({ what, beside, limit, outcome }: Target): string {
   return `| ${[what, ours, beside, measured, limit, verdict].join(' | ')} |`.replace(/ {2,}/g, ' ')
 }
 
-/** Full runs only: quick ones are for use during development. */
-function newestRecord(): { name: string; record: Record } {
-  const records = readdirSync(RECORDS)
-    .filter(name => name.endsWith('.json'))
-    .map(name => ({ name, record: JSON.parse(readFileSync(new URL(name, RECORDS), 'utf8')) as Record }))
-    .filter(({ record }) => !record.quick)
-    .sort((a, b) => a.record.date.localeCompare(b.record.date))
-  const newest = records.at(-1)
-  if (newest === undefined) throw new Error('expected a record: npm run bench -- --record')
-  return newest
+/** The ratio with the other Node.js, and whether it meets the target. */
+function otherCell(target: Target | undefined): string {
+  if (target?.outcome === undefined) return ' – |'
+  return ` ${target.outcome.measured}${target.outcome.isMet ? ', met' : ''} |`
 }
 
-const { name, record } = newestRecord()
+function verdicts(targets: readonly Target[]): string {
+  const outcomes = targets.flatMap(({ outcome }) => outcome ?? [])
+  const met = outcomes.filter(({ isMet }) => isMet).length
+  return `${met} targets met, ${outcomes.length - met} not`
+}
+
+interface Named {
+  readonly name: string
+  readonly record: Record
+}
+
+/** Full runs only: quick ones are for use during development. */
+function newestRecord(node: number): Named | undefined {
+  return readdirSync(RECORDS)
+    .filter(name => name.endsWith('.json'))
+    .map(name => ({ name, record: JSON.parse(readFileSync(new URL(name, RECORDS), 'utf8')) as Record }))
+    .filter(({ record }) => !record.quick && nodeOf(record) === node)
+    .sort((a, b) => a.record.date.localeCompare(b.record.date))
+    .at(-1)
+}
+
+const newest = newestRecord(NODE)
+if (newest === undefined) throw new Error(`expected a record of Node.js ${NODE}: npm run bench -- --record`)
 const text = readFileSync(README, 'utf8')
 const [start, end] = [text.indexOf(START), text.indexOf(END)]
 if (start < 0 || end < start) throw new Error(`expected ${START} and ${END} in README.md`)
-writeFileSync(README, `${text.slice(0, start + START.length)}\n\n${section(record, name)}\n\n${text.slice(end)}`)
+const table = section(newest, newestRecord(OTHER_NODE))
+writeFileSync(README, `${text.slice(0, start + START.length)}\n\n${table}\n\n${text.slice(end)}`)

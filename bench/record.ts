@@ -24,3 +24,8 @@ export interface Record {
   readonly effort: Effort
   readonly results: readonly Result[]
 }
+
+/** The major version of Node.js that a record was made with. */
+export function nodeOf({ machine }: Record): number {
+  return Number(/\d+/.exec(machine.node)?.[0])
+}

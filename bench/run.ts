@@ -3,7 +3,7 @@
  *
  *   NAME      only these definitions
  *   --quick   small inputs and few rounds
- *   --record  write the results to bench/record/<date>-<cpu>.json, with the machine's description
+ *   --record  write the results to bench/record/<date>-<cpu>-node<version>.json, with the machine's description
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
@@ -36,7 +36,7 @@ import * as native from './engines/native.js'
 import * as numpy from './engines/numpy.js'
 import { manifest } from './package.js'
 import { endAnswerers } from './processes.js'
-import { RECORDS, type Record } from './record.js'
+import { nodeOf, RECORDS, type Record } from './record.js'
 import { caseTable, type Result, summary } from './report.js'
 
 const DEFINITIONS: readonly Definition[] = [
@@ -98,7 +98,7 @@ async function main(): Promise<void> {
 function writeRecord(record: Record): void {
   const cpu = record.machine.cpu.toLowerCase().replace(/[^a-z0-9]+/g, '-')
   mkdirSync(RECORDS, { recursive: true })
-  const name = `${record.date.slice(0, 10)}-${cpu.replace(/^-|-$/g, '')}.json`
+  const name = `${record.date.slice(0, 10)}-${cpu.replace(/^-|-$/g, '')}-node${nodeOf(record)}.json`
   writeFileSync(new URL(name, RECORDS), `${JSON.stringify(record, null, 2)}\n`)
   console.log(`\nbench/record/${name}`)
 }

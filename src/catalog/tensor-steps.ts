@@ -98,12 +98,25 @@ export class TensorSteps {
     for (const name of this.keys()) yield [name, this.get(name)!]
   }
 
-  /** What was saved of a tensor, list by list. */
-  *alike(name: string): Generator<SavedAlike> {
-    for (const list of this.#listsOf(this.#historyOf(name)!)) {
+  /**
+   * What was saved of some tensors, list by list, each list once.
+   * @returns with the index of the tensor among `names`; what a tensor is at earlier steps comes first
+   */
+  *alike(names: readonly string[]): Generator<SavedAlike & { readonly index: number }> {
+    const together = new Map<number, number[]>()
+    for (const [index, name] of names.entries()) append(together, this.#historyOf(name)!, index)
+    const historiesOf = new Map<number, number[]>()
+    for (const history of together.keys()) {
+      for (const list of this.#listsOf(history)) append(historiesOf, list, history)
+    }
+    const firstOf = (list: number): number => this.#places[this.#begins[list]!]!
+    for (const list of [...historiesOf.keys()].sort((a, b) => firstOf(a) - firstOf(b))) {
       const [begin, end] = [this.#begins[list]!, this.#begins[list + 1]!]
-      const saved = this.#rows.tensorsOf(list).get(name)!
-      yield { saved, count: end - begin, first: this.#places[begin]!, last: this.#places[end - 1]! }
+      const all = { count: end - begin, first: firstOf(list), last: this.#places[end - 1]! }
+      const tensors = this.#rows.tensorsOf(list)
+      for (const history of historiesOf.get(list)!) {
+        for (const index of together.get(history)!) yield { index, saved: tensors.get(names[index]!)!, ...all }
+      }
     }
   }
 
@@ -132,4 +145,10 @@ export class TensorSteps {
     for (let at = history; at !== NONE; at = this.#before.at(at)) lists.push(this.#list.at(at))
     return lists.reverse()
   }
+}
+
+function append(to: Map<number, number[]>, key: number, value: number): void {
+  const list = to.get(key)
+  if (list === undefined) to.set(key, [value])
+  else list.push(value)
 }

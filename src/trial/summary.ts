@@ -51,22 +51,26 @@ export async function summarize(
   let byteLength = 0
   /** Tensors that were saved together have the same steps. */
   const stepCounts = new WeakMap<WorkerSteps, number>()
-  let drafts: TensorDraft[] = []
+  let names: string[] = []
+  let counts: number[] = []
   const atOnce = state.access.isRemote ? DESCRIBED_AT_ONCE.remote : DESCRIBED_AT_ONCE.local
   const describe = async (): Promise<void> => {
+    const drafts = draftsOf(names, counts, state.catalog)
     for (const tensor of await describeAll(drafts, state.access, runner, memory)) {
       tensors.push(tensor)
       byteLength += tensor.byteLength
     }
-    drafts = []
+    names = []
+    counts = []
   }
   for (const [name, workerSteps] of state.catalog.byTensor) {
     const stepCount = stepCounts.get(workerSteps) ?? workerSteps.globalSteps().length
     stepCounts.set(workerSteps, stepCount)
-    drafts.push(draftOf(name, state.catalog, stepCount))
-    if (drafts.length === atOnce) await describe()
+    names.push(name)
+    counts.push(stepCount)
+    if (names.length === atOnce) await describe()
   }
-  if (drafts.length > 0) await describe()
+  if (names.length > 0) await describe()
   return { tensors, byteLength }
 }
 
@@ -118,34 +122,47 @@ function shared(shape: readonly number[] | null, other: readonly number[] | null
   return shape !== null && other !== null && isSameShape(shape, other) ? other : shape
 }
 
-/** What the index files say about a tensor. @param stepCount of the steps that have it */
-function draftOf(name: string, { byTensor, workerSteps }: Catalog, stepCount: number): TensorDraft {
-  let reductions: Set<string> | undefined
-  let byteLength = 0
-  let savedShape: readonly number[] | null = null
-  let first: SavedAlike | undefined
-  let last: SavedAlike | undefined
-  for (const alike of byTensor.alike(name)) {
-    const { value, reductions: own, shape } = alike.saved
-    savedShape ??= shape?.shape ?? null
-    for (const [reduction, location] of own) {
-      reductions ??= new Set()
-      reductions.add(reduction)
-      byteLength += location.byteLength * alike.count
+/** What the index files say about tensors. @param stepCounts of the steps that have each */
+function draftsOf(
+  names: readonly string[],
+  stepCounts: readonly number[],
+  { byTensor, workerSteps }: Catalog,
+): TensorDraft[] {
+  const found = names.map((): Found => ({ byteLength: 0, reductions: null, savedShape: null, first: null, last: null }))
+  for (const alike of byTensor.alike(names)) {
+    const { value, reductions, shape } = alike.saved
+    const tensor = found[alike.index]!
+    tensor.savedShape ??= shape?.shape ?? null
+    for (const [reduction, location] of reductions) {
+      tensor.reductions ??= new Set()
+      tensor.reductions.add(reduction)
+      tensor.byteLength += location.byteLength * alike.count
     }
     if (value === null) continue
-    byteLength += value.byteLength * alike.count
-    first ??= alike
-    if (last === undefined || alike.last > last.last) last = alike
+    tensor.byteLength += value.byteLength * alike.count
+    tensor.first ??= alike
+    if (tensor.last === null || alike.last > tensor.last.last) tensor.last = alike
   }
-  const ends = first === undefined ? [] : [workerSteps.at(first.first)!]
-  if (first !== undefined && last!.last > first.first) ends.push(workerSteps.at(last!.last)!)
-  return {
-    name,
-    stepCount,
-    byteLength,
-    savedReductions: reductions ? [...reductions] : NONE_SAVED,
-    savedShape,
-    ends: ends.map(workerStep => recordPlace(workerStep, workerStep.tensors.get(name)!.value!)),
-  }
+  return found.map(({ byteLength, reductions, savedShape, first, last }, i) => {
+    const name = names[i]!
+    const ends = first === null ? [] : [workerSteps.at(first.first)!]
+    if (first !== null && last!.last > first.first) ends.push(workerSteps.at(last!.last)!)
+    return {
+      name,
+      stepCount: stepCounts[i]!,
+      byteLength,
+      savedReductions: reductions ? [...reductions] : NONE_SAVED,
+      savedShape,
+      ends: ends.map(workerStep => recordPlace(workerStep, workerStep.tensors.get(name)!.value!)),
+    }
+  })
+}
+
+interface Found {
+  byteLength: number
+  reductions: Set<string> | null
+  savedShape: readonly number[] | null
+  /** What the tensor is where its first and its last value were saved. */
+  first: SavedAlike | null
+  last: SavedAlike | null
 }

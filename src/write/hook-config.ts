@@ -4,7 +4,7 @@
  */
 
 import { basename, dirname, join, resolve } from 'node:path'
-import { type FormatError, StoreError, UsageError } from '../errors.js'
+import { type FormatError, nearestNames, StoreError, UsageError } from '../errors.js'
 import {
   expectObject,
   inside,
@@ -35,6 +35,8 @@ export interface HookConfig {
   /** `S3OutputPath`; null: none is given. */
   readonly s3OutputPath: string | null
   readonly options: WriterOptions
+  /** Keys that mean nothing here, with where they are: `HookParameters.dry_run`. What looks like a misspelled key is an error instead. */
+  readonly ignored: readonly string[]
 }
 
 /**
@@ -94,20 +96,26 @@ export function parseHookConfig(text: string, name = 'the configuration'): HookC
 function readHookConfig(text: string, name: string): readonly [HookConfig, boolean] {
   const json = parseJsonObject(text, name, CODE)
   const place: JsonPlace = { url: name, code: CODE, at: '' }
-  const given = parametersIn(json, 'HookParameters', place)
-  const params = new Parameters(given, inside(place, 'HookParameters'), OF_HOOK)
+  const ignored = [...unknownKeys(json, place, OF_CONFIGURATION)]
+  const parameters = (of: JsonObject, key: string, at: JsonPlace, known: readonly string[]): Parameters => {
+    // `{"HookParameters": null}` is as good as none.
+    const params = new Parameters(expectObject(of[key] ?? {}, inside(at, key)), inside(at, key))
+    ignored.push(...params.unknown(known))
+    return params
+  }
+  const params = parameters(json, 'HookParameters', place, OF_HOOK)
   const collections: Record<string, CollectionOptions> = {}
   const list = json.CollectionConfigurations ?? []
   if (!Array.isArray(list)) throw fault(inside(place, 'CollectionConfigurations'), 'an array', list)
   for (const [i, one] of list.entries()) {
     const at = inside(inside(place, 'CollectionConfigurations'), i)
     const entry = expectObject(one, at)
+    ignored.push(...unknownKeys(entry, at, OF_ENTRY))
     const collection = entry.CollectionName
     if (typeof collection !== 'string' || collection === '') {
       throw fault(inside(at, 'CollectionName'), 'the name of a collection', collection)
     }
-    const ofCollection = parametersIn(entry, 'CollectionParameters', at)
-    const of = new Parameters(ofCollection, inside(at, 'CollectionParameters'), OF_COLLECTION)
+    const of = parameters(entry, 'CollectionParameters', at, OF_COLLECTION)
     collections[collection] = {
       ...of.includeRegex(),
       saveConfig: of.saveConfig(),
@@ -131,6 +139,7 @@ function readHookConfig(text: string, name: string): readonly [HookConfig, boole
       ...params.reductionConfig(),
       ...(list.length > 0 && { collections, includeCollections: Object.keys(collections) }),
     },
+    ignored,
   }
   return [config, images]
 }
@@ -140,6 +149,21 @@ function tensorboardOf(directory: string | null, images: boolean): WriterOptions
   return images ? { directory, images } : directory
 }
 
+/**
+ * Keys that are not known, which smdebug ignores.
+ * @throws FormatError for one that is nearly a known key: what is misspelled would have no effect
+ */
+function unknownKeys(given: JsonObject, place: JsonPlace, known: readonly string[]): readonly string[] {
+  const unknown = Object.keys(given).filter(key => !known.includes(key))
+  for (const key of unknown) {
+    const nearest = nearestNames(key, known)
+    if (nearest.length > 0) throw jsonFault(place, nearest.join(' or '), jsonExcerpt(key))
+  }
+  return unknown.map(key => inside(place, key).at)
+}
+
+const OF_CONFIGURATION = ['LocalPath', 'S3OutputPath', 'HookParameters', 'CollectionConfigurations']
+const OF_ENTRY = ['CollectionName', 'CollectionParameters']
 const OF_STEPS = ['save_interval', 'save_steps', 'start_step', 'end_step']
 const OF_TENSORS = [...OF_STEPS, 'include_regex', 'reductions', 'save_raw_tensor', 'save_shape']
 const OF_COLLECTION = [...OF_TENSORS, 'save_histogram']
@@ -157,15 +181,26 @@ class Parameters {
   readonly #given: JsonObject
   readonly #place: JsonPlace
 
-  /** @throws FormatError for a parameter that is not known: what is misspelled would have no effect */
-  constructor(given: JsonObject, place: JsonPlace, known: readonly string[]) {
+  constructor(given: JsonObject, place: JsonPlace) {
     this.#given = given
     this.#place = place
-    for (const name of Object.keys(given)) {
-      const [, steps] = /^(?:train|eval|predict|global)\.(.+)$/.exec(name) ?? []
-      if (steps === undefined ? known.includes(name) : OF_STEPS.includes(steps)) continue
-      throw jsonFault(place, `parameters of ${known.join(', ')}`, jsonExcerpt(name))
+  }
+
+  /** Parameters that are not known. @throws FormatError for one that is nearly known, or can't differ by mode */
+  unknown(known: readonly string[]): readonly string[] {
+    const ofModes = MODES.flatMap(mode => OF_STEPS.map(name => `${mode.toLowerCase()}.${name}`))
+    for (const name of Object.keys(this.#given)) {
+      const alike = name.replace(/^(train|eval|predict|global)\./, '')
+      if (alike !== name && known.includes(alike) && !OF_STEPS.includes(alike)) {
+        throw jsonFault(this.#place, `${alike}, for all modes alike`, jsonExcerpt(name))
+      }
+      const elsewhere = known === OF_HOOK ? OF_COLLECTION : OF_HOOK
+      if (!known.includes(name) && elsewhere.includes(name)) {
+        const [here, there] = known === OF_HOOK ? ['the hook', 'collections'] : ['a collection', 'the hook']
+        throw jsonFault(this.#place, `parameters of ${here}`, `${jsonExcerpt(name)}, which only ${there} can have`)
+      }
     }
+    return unknownKeys(this.#given, this.#place, [...known, ...ofModes])
   }
 
   includeRegex(): { readonly includeRegex?: readonly string[] } {
@@ -253,12 +288,6 @@ class Parameters {
     const parts = Array.isArray(value) ? value.map(String) : String(value).split(',')
     return parts.map(part => part.trim()).filter(part => part !== '')
   }
-}
-
-/** `{"HookParameters": null}` is as good as none. */
-function parametersIn(json: JsonObject, key: string, place: JsonPlace): JsonObject {
-  const given = json[key]
-  return given === undefined || given === null ? {} : expectObject(given, inside(place, key))
 }
 
 function textIn(json: JsonObject, key: string, place: JsonPlace): string | null {

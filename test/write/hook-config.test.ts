@@ -61,11 +61,13 @@ describe('a configuration', () => {
           gradients: { saveConfig: {} },
         },
       },
+      ignored: [],
     })
     expect(parse({ HookParameters: null, CollectionConfigurations: null })).toEqual({
       path: '/opt/ml/output/tensors',
       s3OutputPath: null,
       options: { saveConfig: {} },
+      ignored: [],
     })
   })
 
@@ -81,13 +83,29 @@ describe('a configuration', () => {
     [{ HookParameters: { include_workers: 'two' } }, /include_workers: expected one or all, got "two"/],
     [
       { HookParameters: { save_intervall: 5 } },
-      /HookParameters: expected parameters of save_interval, .*, got "save_intervall"/,
+      /hook.json: HookParameters: expected save_interval, got "save_intervall"/,
     ],
-    [{ HookParameters: { 'evaluate.save_interval': 5 } }, /got "evaluate.save_interval"/],
-    [{ HookParameters: { 'eval.reductions': 'min' } }, /got "eval.reductions"/],
+    [
+      { HookParameters: { 'evaluate.save_interval': 5 } },
+      /HookParameters: expected eval.save_interval, got "evaluate.save_interval"/,
+    ],
+    [
+      { HookParameters: { 'eval.reductions': 'min' } },
+      /HookParameters: expected reductions, for all modes alike, got "eval.reductions"/,
+    ],
+    [
+      { HookParameters: { save_histogram: false } },
+      /HookParameters: expected parameters of the hook, got "save_histogram", which only collections can have/,
+    ],
+    [{ Localpath: '/tmp' }, /hook.json: expected LocalPath, got "Localpath"/],
+    [{ CollectionConfiguration: [] }, /hook.json: expected CollectionConfigurations, got "CollectionConfiguration"/],
+    [
+      { CollectionConfigurations: [{ CollectionName: 'a', CollectionParameter: {} }] },
+      /CollectionConfigurations\[0\]: expected CollectionParameters, got "CollectionParameter"/,
+    ],
     [
       { CollectionConfigurations: [{ CollectionName: 'a', CollectionParameters: { save_all: true } }] },
-      /CollectionParameters: expected parameters of .*, got "save_all"/,
+      /CollectionParameters: expected parameters of a collection, got "save_all", which only the hook can have/,
     ],
     [{ HookParameters: { save_raw_tensor: false } }, /expected true where there are no reductions, got false/],
     [{ HookParameters: [] }, /HookParameters: expected an object, got a list of 0/],
@@ -100,6 +118,21 @@ describe('a configuration', () => {
   ])('that is wrong is told: %j', (config, message) => {
     expect(() => parse(config)).toThrow(message)
     expect(() => parse(config)).toThrow(FormatError)
+  })
+
+  it('tells what it has that means nothing', () => {
+    const config = {
+      DebugRuleConfigurations: [],
+      HookParameters: { dry_run: true, save_interval: 1, 'train.depth': 1 },
+      CollectionConfigurations: [{ CollectionName: 'a', CollectionParameters: { color: 'red' }, Tags: [] }],
+    }
+    expect(parse(config).ignored).toEqual([
+      'DebugRuleConfigurations',
+      'HookParameters.dry_run',
+      'HookParameters.train.depth',
+      'CollectionConfigurations[0].Tags',
+      'CollectionConfigurations[0].CollectionParameters.color',
+    ])
   })
 
   it('has shapes and values without reductions', () => {

@@ -206,7 +206,7 @@ describe('trialscan record', () => {
   it('says what it has saved, and what not', async () => {
     const [path, file] = [place(), join(scratch, 'x.npy')]
     writeFileSync(file, Buffer.concat([...npyChunks(data([2], Float32Array.of(1, 2)))]))
-    writeFileSync(join(scratch, 'config.json'), '{"HookParameters": {"save_interval": "2"}}')
+    writeFileSync(join(scratch, 'config.json'), '{"HookParameters": {"save_interval": "2"}, "Tags": []}')
     const input = stream(...[0, 1, 2].map(step => ({ step, name: 'x', file: 'x.npy' })), {
       step: 4,
       name: 'y',
@@ -215,6 +215,7 @@ describe('trialscan record', () => {
     const options = ['--config', join(scratch, 'config.json'), '--files', scratch, '--worker', 'w', '--checksums']
     const { status, stdout, stderr } = record(input, '--out', path, ...options)
     expect([status, stdout]).toEqual([4, ''])
+    expect(stderr).toMatch(/config.json: Tags means nothing here, and is ignored/)
     expect(stderr).toMatch(/line 4: expected numbers, texts.*\n.*3 steps, 3 tensors, in /)
     const trial = await createTrial(path)
     expect(trial.workers()).toEqual(['w'])

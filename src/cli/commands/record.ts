@@ -28,14 +28,15 @@ export async function record(flags: RecordFlags, signal: AbortSignal): Promise<n
   if (process.stdin.isTTY) {
     throw new UsageError('expected tensors on standard input, got a terminal: write PROGRAM | trialscan record --out …')
   }
-  const configured = config === undefined ? {} : parseHookConfig(await textOf(config), config).options
+  const configured = config === undefined ? null : parseHookConfig(await textOf(config), config)
+  for (const key of configured?.ignored ?? []) note(`${config}: ${key} means nothing here, and is ignored`)
   let told = 0
   const onProblem = (problem: FormatError): void => {
     if (failFast) throw problem
     if (told++ < MAX_NOTES) note(problem.message)
   }
   const { steps, tensors, problemCount, isAborted } = await recordStream(process.stdin, out, {
-    ...configured,
+    ...configured?.options,
     ...s3OptionsFor(out, flags),
     ...(framework !== undefined && { framework }),
     ...(worker !== undefined && { worker }),

@@ -18,9 +18,9 @@ export interface Kind<in out T> {
 /** A kind for each option of `O`: none missing, none too many, each of the option's own type. */
 export type Kinds<O> = { readonly [K in keyof Required<O>]: Kind<Exclude<O[K], undefined>> }
 
-/** @param expects the kind in words, for messages */
-function kind<T>(expects: string, schema: v.GenericSchema<unknown>): Kind<T> {
-  return v.message(schema, expects) as Kind<T>
+/** @param expects the kind in words, for messages; a function is given the value that is none */
+function kind<T>(expects: string | ((value: unknown) => string), schema: v.GenericSchema<unknown>): Kind<T> {
+  return v.message(schema, typeof expects === 'string' ? expects : ({ input }) => expects(input)) as Kind<T>
 }
 
 /**
@@ -164,7 +164,7 @@ export const kinds = {
   },
 
   /** What a function of the caller's own accepts. */
-  that<T>(expects: string, fits: (value: unknown) => boolean): Kind<T> {
+  that<T>(expects: string | ((value: unknown) => string), fits: (value: unknown) => boolean): Kind<T> {
     return kind(expects, v.custom<T>(fits))
   },
 

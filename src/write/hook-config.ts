@@ -20,7 +20,13 @@ import { MODES, type Mode } from '../types.js'
 import type { CollectionOptions } from './collections.js'
 import { WRITER_OPTIONS, type WriterOptions } from './options.js'
 import { hookConfigPath, isSageMakerJob, tensorBoardConfigPath } from './sagemaker.js'
-import { type ReductionConfigOptions, reductionNamed, type SaveConfigOptions, type SaveSteps } from './save-config.js'
+import {
+  ANY_REDUCTION,
+  type ReductionConfigOptions,
+  reductionNamed,
+  type SaveConfigOptions,
+  type SaveSteps,
+} from './save-config.js'
 import { createWriter, type TrialWriter } from './writer.js'
 
 /** Where SageMaker's jobs save, if nothing else is said. */
@@ -247,7 +253,7 @@ class Parameters {
     if (names.length + Object.keys({ ...raw, ...shape }).length === 0) return {}
     const reductions = names.map(name => {
       const known = reductionNamed(name)
-      if (known === undefined) throw fault(inside(this.#place, 'reductions'), 'names of reductions', name)
+      if (known === undefined) throw fault(inside(this.#place, 'reductions'), ANY_REDUCTION, name)
       return known
     })
     const { saveRawTensor = names.length === 0 } = raw

@@ -1,7 +1,7 @@
 /** At which steps tensors are saved, and what of them: smdebug's SaveConfig and ReductionConfig. */
 
 import type { ReductionConfig, SaveConfig } from '../format/collections.js'
-import { type Kinds, kinds, optionsOf } from '../options.js'
+import { type Kinds, kinds, optionsOf, shown } from '../options.js'
 import { MODES, type Mode, REDUCTIONS, type ReductionName } from '../types.js'
 
 /** At which steps of a mode tensors are saved. */
@@ -52,7 +52,7 @@ export const SAVE_CONFIG = optionsOf<SaveConfigOptions>({
 })
 
 export const REDUCTION_CONFIG = optionsOf<ReductionConfigOptions>({
-  reductions: kinds.that('an array of reductions', isReductions),
+  reductions: kinds.that(expectedReductions, isReductions),
   saveRawTensor: kinds.flag,
   saveShape: kinds.flag,
 })
@@ -106,6 +106,15 @@ export function savedOf(
 /** `abs_l2_norm` is `abs_l2`. */
 export function reductionNamed(name: unknown): ReductionName | undefined {
   return typeof name === 'string' ? REDUCTIONS.find(one => one === name.replace(/_norm$/, '')) : undefined
+}
+
+/** All that are known. */
+export const ANY_REDUCTION = `one of ${REDUCTIONS.join(', ')}`
+
+function expectedReductions(given: unknown): string {
+  const names = `an array of reductions, each ${ANY_REDUCTION}`
+  const unknown = Array.isArray(given) ? given.find(name => reductionNamed(name) === undefined) : undefined
+  return unknown === undefined ? names : `${names}, not ${shown(unknown)}`
 }
 
 function isReductions(given: unknown): boolean {

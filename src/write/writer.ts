@@ -28,6 +28,7 @@ import {
   type WriterOptions,
 } from './options.js'
 import { checkMetricTime } from './sagemaker.js'
+import { ANY_REDUCTION } from './save-config.js'
 import { type ReductionEntries, StepFiles } from './step-files.js'
 import { type ElementOptions, type SavableValue, type TakenValue, takenValue } from './values.js'
 
@@ -397,13 +398,16 @@ export class TrialWriter {
 }
 
 function entriesOf(reductions: Readonly<Partial<Record<ReductionName, number>>>): ReductionEntries {
-  const given = isObject(reductions) ? Object.entries(reductions) : []
-  const entries = REDUCTIONS.flatMap(name =>
-    typeof reductions[name] === 'number' ? [[name, reductions[name]] as const] : [],
-  )
-  if (given.length > 0 && entries.length === given.length) return entries
   const call = 'writer.saveReductions'
-  throw new UsageError(`${call}: expected numbers by the names of reductions, got ${shown(reductions)}`, { call })
+  const wrong = (expected: string, got: unknown): UsageError =>
+    new UsageError(`${call}: expected ${expected}, got ${shown(got)}`, { call })
+  const given: readonly (readonly [string, unknown])[] = isObject(reductions) ? Object.entries(reductions) : []
+  if (given.length === 0) throw wrong('numbers by the names of reductions', reductions)
+  for (const [name, value] of given) {
+    if (!REDUCTIONS.some(known => known === name)) throw wrong(ANY_REDUCTION, name)
+    if (typeof value !== 'number') throw wrong(`${name} to be a number`, value)
+  }
+  return REDUCTIONS.flatMap(name => (reductions[name] === undefined ? [] : [[name, reductions[name]] as const]))
 }
 
 function wrongName(name: unknown): UsageError {

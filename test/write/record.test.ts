@@ -60,6 +60,7 @@ describe('a line', () => {
       ),
     )
     expect(report).toMatchObject({ steps: 2, tensors: 12, problems: [], problemCount: 0, isAborted: false })
+    expect(report).toMatchObject({ savedSteps: 2, savedTensors: 12 })
     const of = async (name: string, step = 0) => plain(await trial.tensor(name).value(step))
     expect(await of('one')).toEqual(['float64', [], [0.5]])
     expect(await of('odd')).toEqual(['float32', [5], [Number.NaN, -Infinity, Number.NaN, Infinity, 1]])
@@ -216,10 +217,21 @@ describe('trialscan record', () => {
     const { status, stdout, stderr } = record(input, '--out', path, ...options)
     expect([status, stdout]).toEqual([4, ''])
     expect(stderr).toMatch(/config.json: Tags means nothing here, and is ignored/)
-    expect(stderr).toMatch(/line 4: expected numbers, texts.*\n.*3 steps, 3 tensors, in /)
+    expect(stderr).toMatch(
+      /line 4: expected numbers, texts.*\n.*saved 2 of 3 steps and 2 of 3 tensors in .*; the configuration leaves out 1 tensor\n/,
+    )
     const trial = await createTrial(path)
     expect(trial.workers()).toEqual(['w'])
     expect(trial.tensor('x').steps()).toEqual([0, 2])
+    const whole = record(stream({ step: 0, name: 'x', value: 1 }), '--out', place())
+    expect(whole.stderr).toMatch(/^trialscan: saved 1 step and 1 tensor in \S+\n$/)
+    for (const [config, message] of [
+      ['none.json', /--config \S+none.json: no such file/],
+      ['.', /--config \S+: expected a file, got a directory/],
+    ] as const) {
+      const { status, stderr } = record(input, '--out', place(), '--config', join(scratch, config))
+      expect([status, stderr]).toEqual([3, expect.stringMatching(message)])
+    }
     // The trial of a worker is written once.
     expect(record(input, '--out', path, '--worker', 'w').status).toBe(2)
     expect(record(stream('{"step":0,"name":"x","value":1}\nx\n'), '--out', place(), '--fail-fast').status).toBe(4)

@@ -418,8 +418,10 @@ describe('collections', () => {
     await expect(createWriter(place(), { collections: { a: { inculdeRegex: [] } as never } })).rejects.toThrow(
       /inculdeRegex.*did you mean/,
     )
-    await expect(createWriter(place(), { reductionConfig: { reductions: ['median' as never] } })).rejects.toThrow(
-      /reductions/,
+    await expect(
+      createWriter(place(), { reductionConfig: { reductions: ['mean', 'median' as never] } }),
+    ).rejects.toThrow(
+      /expected reductionConfig.reductions to be an array of reductions, each one of min, .*abs_l2, not "median", got/,
     )
   })
 })

@@ -1,6 +1,5 @@
 /** `trialscan check`: what rules find in a training. */
 
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
@@ -12,7 +11,6 @@ import {
   type Rule,
   type RuleConfiguration,
   RuleRegistry,
-  StoreError,
   type Trial,
   UsageError,
 } from '../../index.js'
@@ -21,6 +19,7 @@ import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { severalFormats } from '../format/finding/summary.js'
 import { findingTable } from '../format/finding/table.js'
 import type { FormatOf } from '../format/formats.js'
+import { readInputFile } from '../input-file.js'
 import type { RuleText, StepsText } from '../options/arguments.js'
 import { settle } from '../options/given.js'
 import type { S3Flags } from '../options/s3.js'
@@ -214,7 +213,7 @@ function named(texts: readonly RuleText[], registry: RuleRegistry): readonly Rul
 
 async function readConfigurations(path: string): Promise<readonly RuleConfiguration[]> {
   const url = pathToFileURL(resolve(path)).href
-  const bytes = await readBytes(path, url)
+  const bytes = await readInputFile(path)
   let text: string
   try {
     // This drops a byte order mark, which some editors write.
@@ -226,22 +225,10 @@ async function readConfigurations(path: string): Promise<readonly RuleConfigurat
   return parseRuleConfigurations(text, url)
 }
 
-async function readBytes(path: string, url: string): Promise<Uint8Array> {
-  try {
-    return await readFile(path)
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') throw new StoreError('NotFound', `${path}: no such file`, { url }, error)
-    if (code === 'EISDIR') throw new StoreError('NotAFile', `${path}: expected a file, got a directory`, { url }, error)
-    if (code === 'EACCES') throw new StoreError('Denied', `${path}: permission denied`, { url }, error)
-    throw new StoreError('Unavailable', `${path}: ${message}`, { url }, error)
-  }
-}
-
 /** Registers the rules that an ES module exports. */
 async function loadModule(registry: RuleRegistry, path: string): Promise<void> {
   const url = pathToFileURL(resolve(path)).href
-  await readBytes(path, url)
+  await readInputFile(path)
   let exports: Record<string, unknown>
   try {
     exports = (await import(url)) as Record<string, unknown>

@@ -1,9 +1,16 @@
 /** `trialscan record`: tensors from standard input, saved as a trial. */
 
-import { readFile } from 'node:fs/promises'
-import { type FormatError, type Framework, parseHookConfig, recordStream, StoreError, UsageError } from '../../index.js'
+import {
+  type FormatError,
+  type Framework,
+  parseHookConfig,
+  type RecordedStream,
+  recordStream,
+  UsageError,
+} from '../../index.js'
 import { EXIT } from '../exit.js'
 import { counted, countText } from '../format/number.js'
+import { readInputFile } from '../input-file.js'
 import { type S3Flags, s3OptionsFor } from '../options/s3.js'
 import { note } from '../terminal.js'
 
@@ -28,14 +35,14 @@ export async function record(flags: RecordFlags, signal: AbortSignal): Promise<n
   if (process.stdin.isTTY) {
     throw new UsageError('expected tensors on standard input, got a terminal: write PROGRAM | trialscan record --out …')
   }
-  const configured = config === undefined ? null : parseHookConfig(await textOf(config), config)
+  const configured = config === undefined ? null : parseHookConfig(await configText(config), config)
   for (const key of configured?.ignored ?? []) note(`${config}: ${key} means nothing here, and is ignored`)
   let told = 0
   const onProblem = (problem: FormatError): void => {
     if (failFast) throw problem
     if (told++ < MAX_NOTES) note(problem.message)
   }
-  const { steps, tensors, problemCount, isAborted } = await recordStream(process.stdin, out, {
+  const recorded = await recordStream(process.stdin, out, {
     ...configured?.options,
     ...s3OptionsFor(out, flags),
     ...(framework !== undefined && { framework }),
@@ -47,17 +54,25 @@ export async function record(flags: RecordFlags, signal: AbortSignal): Promise<n
     onProblem,
     signal,
   })
+  const { problemCount } = recorded
   if (problemCount > MAX_NOTES) note(`and ${countText(problemCount - MAX_NOTES)} more that could not be saved`)
-  note(
-    `${counted(steps, 'step')}, ${counted(tensors, 'tensor')}, in ${out}${isAborted ? '; the last step was given up' : ''}`,
-  )
+  note(summary(recorded, out))
   return problemCount > 0 ? EXIT.format : EXIT.ok
 }
 
-async function textOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    throw new StoreError('Unavailable', `${path}: ${(error as Error).message}`, { url: path }, error)
-  }
+async function configText(path: string): Promise<string> {
+  return new TextDecoder().decode(await readInputFile(path, '--config'))
+}
+
+/** What came of the stream, in a line. */
+function summary({ steps, tensors, savedSteps, savedTensors, isAborted }: RecordedStream, out: string): string {
+  const of = (saved: number, all: number, noun: string): string =>
+    saved === all ? counted(all, noun) : `${countText(saved)} of ${counted(all, noun)}`
+  const saved = `saved ${of(savedSteps, steps, 'step')} and ${of(savedTensors, tensors, 'tensor')} in ${out}`
+  const left = tensors - savedTensors
+  const ways = [
+    ...(left > 0 ? [`the configuration leaves out ${counted(left, 'tensor')}`] : []),
+    ...(isAborted ? ['the last step was given up'] : []),
+  ]
+  return [saved, ...ways].join('; ')
 }

@@ -21,6 +21,7 @@ export function addRecordCommand(program: Command, run: RunCommand): void {
           'tensorflow',
           'mxnet',
           'xgboost',
+          'tfjs',
         ]),
       )
       .option('--worker <NAME>', 'whose tensors these are (default: worker_0)')

@@ -1,7 +1,7 @@
 /** What belongs together in two trials, from files. */
 
-import { readFile } from 'node:fs/promises'
-import { type Partition, StoreError, type TensorMap, UsageError } from '../../index.js'
+import { type Partition, type TensorMap, UsageError } from '../../index.js'
+import { readInputFile } from '../input-file.js'
 
 /** @throws StoreError, UsageError for anything but an object */
 export async function tensorMapIn(file: string): Promise<TensorMap> {
@@ -14,9 +14,7 @@ export async function partitionIn(file: string): Promise<Partition> {
 }
 
 async function objectIn(file: string, expected: string): Promise<object> {
-  const text = await readFile(file, 'utf8').catch(error => {
-    throw new StoreError('NotFound', `can't read ${file}: ${error.message}`, { url: file }, error)
-  })
+  const text = new TextDecoder().decode(await readInputFile(file))
   try {
     const found = JSON.parse(text) as unknown
     if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found

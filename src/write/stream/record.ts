@@ -31,9 +31,12 @@ export interface RecordStreamOptions extends WriterOptions {
 
 /** What came of a stream. */
 export interface RecordedStream {
-  /** How many steps and tensors there were; with a configuration, saved or not. */
+  /** How many steps and tensors there were, saved or not, without a step that was given up. */
   readonly steps: number
   readonly tensors: number
+  /** How many of them the trial has: what the configuration leaves out is not saved, nor is a step without tensors. */
+  readonly savedSteps: number
+  readonly savedTensors: number
   /** The first hundred tensors, or lines, that could not be saved, and why. */
   readonly problems: readonly FormatError[]
   readonly problemCount: number
@@ -104,6 +107,10 @@ class Recorder {
   #lineNumber = 0
   #steps = 0
   #tensors = 0
+  #savedSteps = 0
+  #savedTensors = 0
+  /** Tensors of the step under way. */
+  #ofStep = { came: 0, saved: 0 }
   /** The mode of the step under way; null: there was none yet. */
   #stepMode: Mode | null = null
   #isStepWrong = false
@@ -115,8 +122,19 @@ class Recorder {
     this.#savesAll = savesAll
   }
 
-  counts(isAborted: boolean): Pick<RecordedStream, 'steps' | 'tensors'> {
-    return { steps: this.#steps - Number(isAborted && this.#steps > 0), tensors: this.#tensors }
+  /** @param isAborted whether the step under way was given up */
+  counts(isAborted: boolean): Pick<RecordedStream, 'steps' | 'tensors' | 'savedSteps' | 'savedTensors'> {
+    if (!isAborted) this.#countStep()
+    const steps = this.#steps - Number(isAborted && this.#steps > 0)
+    return { steps, tensors: this.#tensors, savedSteps: this.#savedSteps, savedTensors: this.#savedTensors }
+  }
+
+  #countStep(): void {
+    const { came, saved } = this.#ofStep
+    this.#tensors += came
+    this.#savedTensors += saved
+    this.#savedSteps += Number(saved > 0)
+    this.#ofStep = { came: 0, saved: 0 }
   }
 
   /** Takes a line, and the bytes that follow it. @returns what is wrong with it; null: there is none */
@@ -175,6 +193,7 @@ class Recorder {
       await writer.step({ step, ...(modeStep !== undefined && { modeStep }), saveAll: this.#savesAll })
       this.#stepMode = writer.mode
       this.#steps++
+      this.#countStep()
     }
     this.#isStepWrong = false
   }
@@ -238,8 +257,11 @@ class Recorder {
     { collection }: TensorEntry,
     options: Parameters<TrialWriter['save']>[2] = {},
   ): Promise<void> {
-    await this.#writer.save(name, value, { ...options, ...(collection !== undefined && { collection }) })
-    this.#tensors++
+    const named = collection === undefined ? {} : { collection }
+    const isSaved = this.#writer.shouldSave(name, named)
+    await this.#writer.save(name, value, { ...options, ...named })
+    this.#ofStep.came++
+    this.#ofStep.saved += Number(isSaved)
   }
 
   /** What goes wrong with a line alone, with its place. @throws everything else */

@@ -122,8 +122,27 @@ function ready(byteLength: u32, end: u32): bool {
   return true
 }
 
+/** Whether a byte before `end` can be read at the cursor. */
+// @ts-ignore: decorator
+@inline
+function hasByte(end: u32): bool {
+  return fault == Status.ok && position < min(end, available)
+}
+
 /** A base-128 varint of at most ten bytes. */
 export function readVarint(end: u32): u64 {
+  // Most are of one byte.
+  if (hasByte(end)) {
+    const byte = load<u8>(origin + position)
+    if (byte < 0x80) {
+      position++
+      return byte
+    }
+  }
+  return readLongVarint(end)
+}
+
+function readLongVarint(end: u32): u64 {
   let value: u64 = 0
   for (let shift: u64 = 0; shift < 70; shift += 7) {
     if (!ready(1, end)) return 0
@@ -139,6 +158,13 @@ export function readVarint(end: u32): u64 {
 /** A field's key: number << 3 | wire type. Field number 0 is refused. */
 export function readKey(end: u32): u32 {
   const start = position
+  if (hasByte(end)) {
+    const byte = <u32>load<u8>(origin + start)
+    if (byte - 8 < 0x78) {
+      position = start + 1
+      return byte
+    }
+  }
   const key = readVarint(end)
   if (key < 8 || key > 0xffffffff) fail(Status.malformedEvent, start)
   return fault == Status.ok ? <u32>key : 0
@@ -147,6 +173,13 @@ export function readKey(end: u32): u32 {
 /** Reads the length of a length-delimited field and returns where it ends; the cursor is then at its first byte. */
 export function readEnd(end: u32): u32 {
   const start = position
+  if (hasByte(end)) {
+    const byte = <u32>load<u8>(origin + start)
+    if (byte < 0x80 && byte < end - start) {
+      position = start + 1
+      return start + 1 + byte
+    }
+  }
   const byteLength = readVarint(end)
   if (byteLength > <u64>(end - position)) {
     fail(Status.malformedEvent, start)

@@ -2,9 +2,12 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { columnsOf, type RecordPlace } from '#dist/job/plan/coalesce.js'
+import type { SavedTensor } from '#dist/catalog/columns/tensor-lists.js'
+import type { WorkerStep } from '#dist/catalog/worker-steps.js'
+import { columnsOf, listPlaces, placesOfRun, type RecordPlace, type RecordRun } from '#dist/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/job/plan/memory.js'
 import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/job/scan.js'
+import { Rows } from '#dist/scan/row-groups.js'
 
 const KIB = 1 << 10
 const MIB = 1 << 20
@@ -156,8 +159,76 @@ describe('jobs', () => {
     ])
   })
 
+  it('are the same of records that are listed together as of each for itself', () => {
+    const lengths = fc.oneof(fc.integer({ min: 0, max: 3 * MIB }), fc.integer({ min: 0, max: 200 }))
+    const list = fc
+      .array(lengths, { minLength: 1, maxLength: 40 })
+      .map(lengths =>
+        listPlaces(lengths.map((byteLength, i) => ({ name: `t${i % 7}`, startByte: 3 * MIB * i, byteLength }))),
+      )
+    const runs = fc.array(
+      fc.record({ list: fc.nat(2), file: fc.constantFrom('a', 'b'), step: fc.nat(9), isRun: fc.boolean() }),
+      { maxLength: 30 },
+    )
+    fc.assert(
+      fc.property(fc.tuple(list, list, list), runs, (lists, runs) => {
+        const runOf = ({ list, file, step }: { list: number; file: string; step: number }): RecordRun => {
+          const row = { worker: `w${step % 2}`, mode: 'EVAL', modeStep: step } as const
+          return { list: lists[list]!, file, step, tornasole: false, row }
+        }
+        const places = runs.flatMap(run => [...placesOfRun(runOf(run))])
+        const some = runs.flatMap((run): (RecordPlace | RecordRun)[] =>
+          run.isRun ? [runOf(run)] : [...placesOfRun(runOf(run))],
+        )
+        for (const memory of [DEFAULT_MEMORY, MIN_MEMORY]) {
+          const context = { store, checkLevel: 1, memory, known: 3 }
+          const jobs = [...planJobs(some, context)]
+          expect(jobs.map(job => [job.first, job.count, job.job.kind, placesOf(job)])).toEqual(
+            plan(places, memory).map(job => [job.first, job.count, job.job.kind, placesOf(job)]),
+          )
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('end within a list that is longer than a job', () => {
+    const list = listPlaces(row(40_000, 100).map(({ tag: name, ...place }) => ({ name, ...place })))
+    const run = { list, file: 'a', step: 3, row: { worker: 'w', mode: 'TRAIN', modeStep: 3 } } as const
+    const jobs = [...planJobs([run], { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3 })]
+    expect(jobs.map(({ first, count }) => [first, count])).toEqual([
+      [0, 16_384],
+      [16_384, 16_384],
+      [32_768, 7232],
+    ])
+    expect(placesOf(jobs[2]!).map(({ startByte }) => startByte)).toEqual(Array.from(list.startByte.subarray(32_768)))
+  })
+
   it('are none of no records', () => {
     expect(plan([])).toEqual([])
+  })
+})
+
+describe('rows', () => {
+  const step = (step: number) => ({ step }) as unknown as WorkerStep
+  const saved = (count: number) => Array.from({ length: count }, (_, i) => ({ tensor: `t${i}` }) as SavedTensor)
+
+  it('are what was added, wherever they are cut and however many are gone', () => {
+    const all: unknown[] = []
+    const rows = new Rows()
+    for (const [at, count] of [3, 1, 0, 5, 2].entries()) {
+      const [own, tensors] = [step(at), saved(count)]
+      rows.add(own, count === 1 ? null : tensors)
+      all.push(...tensors.map(one => ({ workerStep: own, saved: count === 1 ? null : one })))
+    }
+    const listed = (rows: Rows) => Array.from({ length: rows.length }, (_, i) => rows.at(i))
+    for (let gone = 0; gone <= all.length; gone++) {
+      expect(listed(rows)).toEqual(all.slice(gone))
+      for (let from = 0; from < rows.length; from++)
+        for (let end = from + 1; end <= rows.length; end++)
+          expect(listed(rows.slice(from, end))).toEqual(all.slice(gone + from, gone + end))
+      rows.drop(1)
+    }
   })
 })
 

@@ -2,7 +2,7 @@
 
 import type { TrialscanError } from '../errors.js'
 import { modeInError, type TensorLocation } from '../format/index-file.js'
-import type { RecordPlace, RowPlace } from '../job/plan/coalesce.js'
+import type { ListedPlaces, RecordPlace, RecordRun, RowPlace } from '../job/plan/coalesce.js'
 import { countBelow } from '../sorted.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
 import { type Column, int32Column } from './columns/column.js'
@@ -143,4 +143,10 @@ export function recordPlace(
   row: RowPlace | null = null,
 ): RecordPlace {
   return { file: own ?? eventFile, tag: name, startByte, byteLength, step, tornasole: isTornasole, row }
+}
+
+/** The records of a list of what was saved there. */
+export function recordRun(workerStep: WorkerStep, list: ListedPlaces): RecordRun {
+  const { eventFile, step, isTornasole } = workerStep
+  return { list, file: eventFile, step, tornasole: isTornasole, row: workerStep }
 }

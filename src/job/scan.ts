@@ -1,6 +1,7 @@
 /** Records to be reduced to moments, and rows to be written from them. */
 
 import { answerLength, type ElementStatistic } from '../engine/statistics/statistic.js'
+import { countBelow } from '../sorted.js'
 import type { StoreSpec } from '../store/store.js'
 import { MODES, type MomentName, type StatisticName } from '../types.js'
 import {
@@ -8,10 +9,12 @@ import {
   inFileOrder,
   type ListedRecords,
   listOf,
+  placesOfRun,
   type ReadBatch,
   type RecordJob,
   RecordList,
   type RecordPlace,
+  type RecordRun,
   type RowColumns,
   requestShape,
 } from './plan/coalesce.js'
@@ -180,13 +183,17 @@ export interface PlannedJob {
  * Cuts records, which are in the order of their rows, into jobs in the same order. Lazy: takes no more records than the
  * next job needs. A null stands for a row without a record, and ends the job.
  */
-export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanContext): Generator<PlannedJob> {
+export function* planJobs(
+  records: Iterable<RecordPlace | RecordRun | null>,
+  context: PlanContext,
+): Generator<PlannedJob> {
   const limit = windowByteLength(context.memory)
   const { byteLength: total, threads } = context.work ?? { byteLength: 0, threads: 0 }
   let planned = 0
   let first = 0
   let open = new RecordList()
   let bytes = 0
+  const room = () => jobByteLength(total - planned, threads) - bytes
   function* close(): Generator<PlannedJob> {
     const { length: count } = open
     if (count === 0) return
@@ -198,23 +205,36 @@ export function* planJobs(records: Iterable<RecordPlace | null>, context: PlanCo
     bytes = 0
     yield { job: scanJob(listed, context), rows: listed.rows, first: at, count }
   }
-  for (const record of records) {
-    if (record === null) {
-      yield* close()
-      continue
-    }
+  function* add(record: RecordPlace): Generator<PlannedJob> {
     const { byteLength } = record
     if (byteLength > limit && byteLength <= RECORD_LIMIT) {
       yield* close()
       planned += byteLength
       yield* planParts(record, first, context)
       first++
-      continue
+      return
     }
     open.add(record)
     // An impossible length is not read either.
     bytes += byteLength > limit ? 0 : byteLength
-    if (open.length === JOB_RECORDS || bytes >= jobByteLength(total - planned, threads)) yield* close()
+    if (open.length === JOB_RECORDS || room() <= 0) yield* close()
+  }
+  for (const record of records) {
+    if (record === null) yield* close()
+    else if (!('list' in record)) yield* add(record)
+    else if (record.list.longest > limit) for (const place of placesOfRun(record)) yield* add(place)
+    else {
+      const { bytesBefore } = record.list
+      const count = bytesBefore.length - 1
+      for (let from = 0, end = 0; from < count; from = end) {
+        const full = bytesBefore[from]! + room()
+        end = Math.min(count, from + JOB_RECORDS - open.length)
+        if (bytesBefore[end]! >= full) end = countBelow(end, i => bytesBefore[i]! < full)
+        open.addRun(record, from, end)
+        bytes += bytesBefore[end]! - bytesBefore[from]!
+        if (open.length === JOB_RECORDS || room() <= 0) yield* close()
+      }
+    }
   }
   yield* close()
 }

@@ -8,9 +8,18 @@ import { Interner } from '../job/plan/interner.js'
 import { type ShapeColumn, shapeColumn } from '../job/reply.js'
 import type { FailedRow, SavedRow, ScanRow, ValueRow } from '../job/row.js'
 import type { MomentColumn, PlannedJob, ScanReply } from '../job/scan.js'
-import { type DType, MODES, type Mode, type StatisticName, type Worker } from '../types.js'
+import {
+  type DType,
+  type GlobalStep,
+  MODES,
+  type Mode,
+  type ModeStep,
+  type StatisticName,
+  type Worker,
+} from '../types.js'
 import { RecordResults } from './record-result.js'
-import type { RowMaker, ScanItem } from './rows.js'
+import type { Rows } from './row-groups.js'
+import type { RowMaker } from './rows.js'
 
 /** A column of few values, each of which is there once: a dictionary, as Arrow and Parquet call it. */
 export interface DictionaryColumn<T> {
@@ -59,7 +68,7 @@ export interface RowsInColumns extends ScanColumns {
 
 /** What a job replied, where each of its records has a row. */
 export interface RepliedRows {
-  readonly items: readonly ScanItem[]
+  readonly items: Rows
   readonly plan: PlannedJob
   readonly reply: ScanReply
 }
@@ -149,9 +158,11 @@ export class ReplyColumns implements RowsInColumns {
   }
 
   #ordinaryRow(i: number): Omit<ValueRow, 'moments'> {
-    const { workerStep, saved } = this.#rows.items[i]!
-    const { step, mode, modeStep, worker } = workerStep
-    const { tensor } = saved!
+    const tensor = this.tensor.values[this.tensor.codes[i]!]!
+    const step = this.step[i] as GlobalStep
+    const mode = MODES[this.mode.codes[i]!]!
+    const modeStep = this.modeStep[i] as ModeStep
+    const worker = this.worker.values[this.worker.codes[i]!]!
     const dtype = DTYPES[this.dtype.codes[i]!]!
     const shape = this.#shapes.lists[this.#shapes.codes[i]!]!
     const reductions: Values = {}
@@ -167,7 +178,7 @@ export class ReplyColumns implements RowsInColumns {
     const known = this.#withError.get(i)
     if (known !== undefined) return known
     this.#results ??= new RecordResults(this.#rows.reply, this.#shapes)
-    const row = this.#rowMaker.row(this.#rows.items[i]!, [this.#results.at(i)])
+    const row = this.#rowMaker.row(this.#rows.items.at(i), [this.#results.at(i)])
     if (row.error) this.#withError.set(i, row)
     return row
   }

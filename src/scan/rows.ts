@@ -1,27 +1,22 @@
 /** The rows of a scan: which rows there will be, from which records, and what each becomes once its records are read. */
 
 import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
-import { recordPlace, type WorkerStep } from '../catalog/worker-steps.js'
+import { recordPlace, recordRun, type WorkerStep } from '../catalog/worker-steps.js'
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
 import { isReductionName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistics/statistic.js'
 import { ReductionUndefined, type TrialscanError, withFullPath } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
-import type { RecordPlace } from '../job/plan/coalesce.js'
+import type { RecordPlace, RecordRun } from '../job/plan/coalesce.js'
 import type { ScanRow } from '../job/row.js'
 import type { ReductionName, StatisticName } from '../types.js'
 import type { RecordResult } from './record-result.js'
+import { itemsOf, type RowGroup, type Rows, type ScanItem } from './row-groups.js'
 import { savedNumber } from './saved-number.js'
-
-/** A row: of a saved tensor, or null if the index file can't be read. */
-export interface ScanItem {
-  readonly workerStep: WorkerStep
-  readonly saved: SavedTensor | null
-}
 
 /** Which rows are wanted, and what to put in each. */
 export interface RowsRequest {
   /** Iterated more than once. */
-  readonly items: Iterable<ScanItem>
+  readonly groups: Iterable<RowGroup>
   /** The reductions of `all` are left out if a dtype does not have them; for one asked for by name that is an error. */
   readonly reductions: readonly StatisticName[]
   readonly strict: boolean
@@ -29,7 +24,7 @@ export interface RowsRequest {
 }
 
 /** How much there is to do, and whether it includes saved reductions. */
-export function totals({ items, reductions }: RowsRequest): {
+export function totals({ groups, reductions }: RowsRequest): {
   totalRows: number
   totalBytes: number
   hasSaved: boolean
@@ -37,33 +32,51 @@ export function totals({ items, reductions }: RowsRequest): {
   let totalRows = 0
   let totalBytes = 0
   let hasSaved = false
-  for (const { saved } of items) {
-    if (saved === null || saved.value !== null || saved.reductions.size > 0) totalRows++
-    if (saved === null) continue
-    if (saved.value !== null) totalBytes += saved.value.byteLength
-    else {
-      hasSaved ||= saved.reductions.size > 0
-      for (const name of savedNames(saved, reductions)) totalBytes += saved.reductions.get(name)!.byteLength
+  for (const group of groups) {
+    const places = group.list?.records
+    if (places) {
+      totalRows += places.tags.length
+      totalBytes += places.bytesBefore[places.tags.length]!
+      continue
+    }
+    for (const { saved } of itemsOf([group])) {
+      if (saved === null || saved.value !== null || saved.reductions.size > 0) totalRows++
+      if (saved === null) continue
+      if (saved.value !== null) totalBytes += saved.value.byteLength
+      else {
+        hasSaved ||= saved.reductions.size > 0
+        for (const name of savedNames(saved, reductions)) totalBytes += saved.reductions.get(name)!.byteLength
+      }
     }
   }
   return { totalRows, totalBytes, hasSaved }
 }
 
 /** The records to read, null for a row that needs none. Appends the rows to `rows`. */
-export function* planRecords({ items, reductions }: RowsRequest, rows: ScanItem[]): Generator<RecordPlace | null> {
-  for (const item of items) {
-    const { workerStep, saved } = item
-    if (saved === null) {
-      rows.push(item)
-      yield null
-    } else if (saved.value !== null) {
-      rows.push(item)
-      yield recordPlace(workerStep, saved.value, workerStep)
-    } else if (saved.reductions.size > 0) {
-      rows.push(item)
-      const names = savedNames(saved, reductions)
-      if (names.length === 0) yield null
-      for (const name of names) yield recordPlace(workerStep, saved.reductions.get(name)!)
+export function* planRecords(
+  { groups, reductions }: RowsRequest,
+  rows: Rows,
+): Generator<RecordPlace | RecordRun | null> {
+  for (const group of groups) {
+    const { workerStep, list } = group
+    if (list?.records) {
+      rows.add(workerStep, list.saved)
+      yield recordRun(workerStep, list.records)
+      continue
+    }
+    for (const { saved } of itemsOf([group])) {
+      if (saved === null) {
+        rows.add(workerStep, null)
+        yield null
+      } else if (saved.value !== null) {
+        rows.add(workerStep, [saved])
+        yield recordPlace(workerStep, saved.value, workerStep)
+      } else if (saved.reductions.size > 0) {
+        rows.add(workerStep, [saved])
+        const names = savedNames(saved, reductions)
+        if (names.length === 0) yield null
+        for (const name of names) yield recordPlace(workerStep, saved.reductions.get(name)!)
+      }
     }
   }
 }

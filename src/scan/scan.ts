@@ -3,7 +3,7 @@
 import type { KnownMoments } from '../engine/border/abi.js'
 import { isMomentName } from '../engine/statistics/statistic.js'
 import { errorToData, type TrialscanError, UsageError } from '../errors.js'
-import { type JobRecords, type RecordPlace, requestShape } from '../job/plan/coalesce.js'
+import { type JobRecords, type RecordPlace, type RecordRun, requestShape } from '../job/plan/coalesce.js'
 import { type RowFormat, type RowFormatName, rowFormat, type ScanRow } from '../job/row.js'
 import { type PartReply, type PlanContext, type PlannedJob, placesOf, planJobs, type ScanReply } from '../job/scan.js'
 import { failureOfRecord } from '../runner/failed-job.js'
@@ -14,7 +14,8 @@ import { columnsOfRows, type RepliedRows, ReplyColumns, type RowsInColumns, type
 import { Costs, type ScanStats } from './costs.js'
 import { resultOfParts } from './record-parts.js'
 import { type RecordResult, recordResults, resultsOf, type WrittenRows } from './record-result.js'
-import { planRecords, RowMaker, type RowsRequest, recordCountOf, type ScanItem, totals } from './rows.js'
+import { Rows, type ScanItem } from './row-groups.js'
+import { planRecords, RowMaker, type RowsRequest, recordCountOf, totals } from './rows.js'
 import { OF_SCALAR } from './saved-number.js'
 
 /** How far a scan has come. */
@@ -154,7 +155,9 @@ export class Scan implements AsyncIterable<ScanRow> {
       return made.reply.lines.text
     }
     const rows =
-      'item' in made ? [made] : resultsOf(made.reply).map((result, i) => ({ item: made.items[i]!, results: [result] }))
+      'item' in made
+        ? [made]
+        : resultsOf(made.reply).map((result, i) => ({ item: made.items.at(i), results: [result] }))
     const texts = rows.map(({ item, results }) => {
       const [only] = results
       if (only && 'text' in only) {
@@ -225,7 +228,7 @@ export class Scan implements AsyncIterable<ScanRow> {
     this.#costs.stats.threads = runner.threads
     // Rows that are planned and not handed out yet. Planning goes on only as rows are handed out, so that this does not
     // grow with the trial.
-    const items: ScanItem[] = []
+    const items = new Rows()
     const results: (RecordResult | WrittenRows)[] = []
     let doneRows = 0
     const finished = this.#results(planRecords(this.#request, items), runner, totalBytes, as)
@@ -238,7 +241,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       let made = 0
       let used = 0
       while (made < items.length) {
-        const item = items[made]!
+        const item = items.at(made)
         const recordCount = recordCountOf(item, reductions)
         if (replied !== null && recordCount > 0) {
           const first = made
@@ -254,7 +257,7 @@ export class Scan implements AsyncIterable<ScanRow> {
       }
       if (ready.length > 0) yield ready
       signal?.throwIfAborted()
-      items.splice(0, made)
+      items.drop(made)
       results.splice(0, used)
       doneRows += made
       this.#costs.stats.elapsedMs = performance.now() - startedAt
@@ -270,7 +273,7 @@ export class Scan implements AsyncIterable<ScanRow> {
 
   /** The results of records, in order, one job at a time; or its reply, if each of its records has a row. */
   async *#results(
-    records: Iterable<RecordPlace | null>,
+    records: Iterable<RecordPlace | RecordRun | null>,
     runner: Runner,
     totalBytes: number,
     as: Wanted,

@@ -6,7 +6,7 @@ import type { WorkerStep, WorkerSteps } from '../catalog/worker-steps.js'
 import { InvalidWorker, UsageError } from '../errors.js'
 import { type Kinds, kinds, optionsOf } from '../options.js'
 import { READ_KINDS, type ReadOptions } from '../runner/access.js'
-import type { ScanItem } from '../scan/rows.js'
+import { itemsOf, type RowGroup, SavedLists, type ScanItem } from '../scan/row-groups.js'
 import type { ScanProgress } from '../scan/scan.js'
 import type { Mode, StatisticName, Worker } from '../types.js'
 import { asList, collectionOf, expectTensor, matcher } from './names.js'
@@ -85,10 +85,17 @@ export const SCAN_OPTIONS = optionsOf<ScanOptions>({
  * @param trial its name, for errors
  * @throws UsageError, TensorUnavailable, InvalidWorker or QueryError at once, for anything that the trial does not have
  */
-export function selectItems(state: TrialState, trial: string, asked: ScanOptions): Iterable<ScanItem> {
+export function selectGroups(state: TrialState, trial: string, asked: ScanOptions): Iterable<RowGroup> {
   const names = selectTensorNames(state, trial, asked)
   const workerSteps = selectWorkerSteps(state, asked, names)
-  return { [Symbol.iterator]: () => itemsOf(workerSteps, names) }
+  const lists = new SavedLists(names)
+  return { [Symbol.iterator]: () => lists.of(workerSteps) }
+}
+
+/** The same, row by row. */
+export function selectItems(state: TrialState, trial: string, asked: ScanOptions): Iterable<ScanItem> {
+  const groups = selectGroups(state, trial, asked)
+  return { [Symbol.iterator]: () => itemsOf(groups) }
 }
 
 /** The steps of workers that a scan is about. An index file that can't be read tells no mode: it is one of every mode. */
@@ -162,15 +169,6 @@ function hasAnyTensor({ tensors }: WorkerStep, names: ReadonlySet<string> | null
   if (names === null) return tensors.size > 0
   for (const name of tensors.keys()) if (names.has(name)) return true
   return false
-}
-
-function* itemsOf(workerSteps: WorkerSteps, names: ReadonlySet<string> | null): Generator<ScanItem> {
-  for (const workerStep of workerSteps) {
-    if (workerStep.error !== null) yield { workerStep, saved: null }
-    for (const saved of workerStep.tensors.values()) {
-      if (names === null || names.has(saved.tensor)) yield { workerStep, saved }
-    }
-  }
 }
 
 /** Whether they are known is told apart, with the nearest. */

@@ -33,7 +33,7 @@ import {
   type DistributionOptions,
   SCAN_OPTIONS,
   type ScanOptions,
-  selectItems,
+  selectGroups,
 } from './scan-selection.js'
 import { summarize, type TrialSummary } from './summary.js'
 import { Tensor } from './tensor.js'
@@ -240,7 +240,7 @@ export class Trial extends TornasoleNames {
     const { access } = this.#state
     return new Scan({
       problems: this.#state.contents.problems,
-      items: selectItems(this.#state, this.name, asked),
+      groups: selectGroups(this.#state, this.name, asked),
       reductions: names,
       strict: reductions !== 'all',
       context: {

@@ -38,6 +38,22 @@ export interface RowPlace {
   readonly modeStep: number
 }
 
+/** Where tensors lie that were saved together: a list that many steps share. */
+export interface ListedPlaces {
+  readonly tags: readonly string[]
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+  /** For each the bytes of those before it; then those of all. */
+  readonly bytesBefore: Float64Array
+  readonly longest: number
+}
+
+/** Records to read of one file, all those of a list, each of which has a row. */
+export interface RecordRun extends Pick<RecordPlace, 'file' | 'step' | 'tornasole'> {
+  readonly list: ListedPlaces
+  readonly row: RowPlace
+}
+
 /** Records to read, in the order of their rows; each column has one entry per record. */
 export interface RecordColumns {
   /** Index into the job's files. */
@@ -109,6 +125,28 @@ export interface ListedRecords {
   readonly rows: RowColumns
 }
 
+/** @param places in the order of their rows */
+export function listPlaces(
+  places: readonly { readonly name: string; readonly startByte: number; readonly byteLength: number }[],
+): ListedPlaces {
+  const byteLength = Float64Array.from(places, place => place.byteLength)
+  const bytesBefore = new Float64Array(places.length + 1)
+  let longest = 0
+  for (const [i, length] of byteLength.entries()) {
+    bytesBefore[i + 1] = bytesBefore[i]! + length
+    longest = Math.max(longest, length)
+  }
+  const startByte = Float64Array.from(places, place => place.startByte)
+  return { tags: places.map(({ name }) => name), startByte, byteLength, bytesBefore, longest }
+}
+
+/** The records of a run, one by one. */
+export function* placesOfRun({ list, ...place }: RecordRun): Generator<RecordPlace> {
+  for (const [i, tag] of list.tags.entries()) {
+    yield { tag, startByte: list.startByte[i]!, byteLength: list.byteLength[i]!, ...place }
+  }
+}
+
 export function listOf(places: readonly RecordPlace[]): ListedRecords {
   const list = new RecordList(places.length)
   for (const place of places) list.add(place)
@@ -123,6 +161,8 @@ export class RecordList {
   #columns: Columns
   #capacity: number
   #apart = false
+  /** The numbers of the tags of lists. */
+  readonly #tagsOf = new Map<ListedPlaces, Int32Array>()
   length = 0
 
   constructor(capacity = 256) {
@@ -149,6 +189,32 @@ export class RecordList {
       columns.worker[i] = -1
       this.#apart = true
     }
+  }
+
+  /** Adds the records of a run from one up to another. */
+  addRun({ list, file, step, tornasole, row }: RecordRun, from: number, end: number): void {
+    const first = this.length
+    this.length += end - from
+    while (this.length > this.#capacity) this.#grow()
+    const columns = this.#columns
+    columns.tag.set(this.#numbersOf(list, from, end), first)
+    columns.startByte.set(list.startByte.subarray(from, end), first)
+    columns.byteLength.set(list.byteLength.subarray(from, end), first)
+    columns.file.fill(this.#files.number(file), first, this.length)
+    columns.step.fill(step, first, this.length)
+    columns.tornasole.fill(tornasole ? 1 : 0, first, this.length)
+    columns.worker.fill(this.#workers.number(row.worker), first, this.length)
+    columns.mode.fill(MODES.indexOf(row.mode), first, this.length)
+    columns.modeStep.fill(row.modeStep, first, this.length)
+  }
+
+  /** The numbers of some tags of a list. */
+  #numbersOf(list: ListedPlaces, from: number, end: number): Int32Array {
+    const known = this.#tagsOf.get(list)
+    if (known !== undefined) return known.subarray(from, end)
+    const numbers = Int32Array.from(list.tags.slice(from, end), tag => this.#tags.number(tag))
+    if (end - from === list.tags.length) this.#tagsOf.set(list, numbers)
+    return numbers
   }
 
   /** What was added. The list is not used any more. */

@@ -4,8 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { RecordSlot } from '#dist/engine/border/abi.js'
 import { Engine } from '#dist/engine/engine.js'
 import { MOMENT_INDEX } from '#dist/engine/moments-row.js'
+import type { Batch } from '#dist/engine/slots.js'
 import {
   DTYPES,
   type DTypeName,
@@ -121,7 +123,72 @@ const values: fc.Arbitrary<ValueSpec> = fc.record(
   { requiredKeys: ['tag'] },
 )
 
+/** Where the words of a slot begin that tell what was found. */
+const FOUND_WORD = RecordSlot.status / 4
+
+/** What a walk leaves in the slot of a payload; of a refused one, why it was. */
+function slotAfter(payload: Uint8Array, tag: string, walk: (batch: Batch) => void): Record<string, unknown> {
+  const frame = frameRecord(payload)
+  engine.reset()
+  const tags = engine.writeTexts([tag])
+  const batch = engine.reserveBatch(1)
+  const address = engine.reserveBytes(frame.length)
+  engine.view(address, frame.length).set(frame)
+  engine.ask(
+    batch,
+    1,
+    tags,
+    () => ({ byteLength: frame.length, tag: 0, step: -1 }),
+    () => ({ address, byteLength: frame.length }),
+  )
+  walk(batch)
+  const slots = engine.slots(batch, 1)
+  const words = Array.from(engine.words(batch.slots, RecordSlot.size / 4))
+  if (!slots.ok(0)) return { refused: words.slice(FOUND_WORD, RecordSlot.mode / 4) }
+  // Dimensions may lie elsewhere.
+  words[RecordSlot.dims / 4] = 0
+  return { found: words.slice(FOUND_WORD), shape: slots.shape(0) }
+}
+
 // -------------------------------------------------------------------------------------------------------------- tests
+
+describe('usual Events', () => {
+  const usual = fc.record({
+    tag: tags,
+    dtype: fc.constantFrom(...dtypes.filter(dtype => dtype !== 'string')),
+    shape: fc.array(fc.constantFrom(0, 1, 2, 3, 130), { maxLength: 3 }),
+    dimNames: fc.boolean(),
+    step: fc.constantFrom(0, 1, 127, 128, 20_000, 3_000_000, 2 ** 28, 2 ** 40),
+    mode: fc.constantFrom('TRAIN', 'EVAL', undefined),
+    wrong: fc.array(fc.record({ at: fc.nat(), byte: fc.nat(255) }), { maxLength: 2 }),
+    cut: fc.constantFrom(0, 0, 0, 1, 2, 5),
+  })
+
+  it('are what the walk over any Event says, whole and damaged', () => {
+    let found = 0
+    fc.assert(
+      fc.property(usual, ({ tag, dtype, shape, dimNames, step, mode, wrong, cut }) => {
+        const count = shape.reduce<number>((product, size) => product * size, 1)
+        if (count > 1000) return
+        const values = valuesOf(dtype, count, uniform(step))
+        const modes = mode === undefined ? {} : { mode, modeStep: step % 1000 }
+        const tensor = { dtype, shape, dimNames, place: 'content', values } as const
+        const payload = encodeEvent({ wallTime: 1.5e9, step, values: [{ tag, ...modes, tensor }] }).slice(
+          0,
+          -cut || undefined,
+        )
+        // Most of the bytes are elements; what may go wrong is before them.
+        const head = Math.min(payload.length, 120 + 2 * tag.length)
+        for (const { at, byte } of wrong) payload[at % head] = byte
+        const any = slotAfter(payload, tag, batch => engine.walkSparse(batch, payload.length, 0, 0))
+        expect(slotAfter(payload, tag, batch => engine.decode(batch, 1, 0))).toEqual(any)
+        if ('found' in any) found++
+      }),
+      { numRuns: isLong ? 100_000 : 2000 },
+    )
+    expect(found).toBeGreaterThan(200)
+  })
+})
 
 describe('records of the fixtures', () => {
   it('are read as protobufjs reads them', () => {

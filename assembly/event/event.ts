@@ -6,35 +6,39 @@ import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, Status, ValueKind }
 import { arenaMark, arenaPush, arenaRelease } from '../arena'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as wire from '../wire'
+import {
+  DIM_SIZE,
+  EVENT_STEP,
+  EVENT_SUMMARY,
+  EVENT_WALL_TIME,
+  METADATA_PLUGIN,
+  PLUGIN_CONTENT,
+  PLUGIN_NAME,
+  SHAPE_DIM,
+  SUMMARY_VALUE,
+  TENSOR_CONTENT,
+  TENSOR_DTYPE,
+  TENSOR_SHAPE,
+  TENSOR_STRING,
+  VALUE_HISTOGRAM,
+  VALUE_METADATA,
+  VALUE_SIMPLE,
+  VALUE_TAG,
+  VALUE_TENSOR,
+} from './keys'
+import { setPlugin } from './plugin'
 import { refusePayload, resolve } from './resolve'
-import { TENSOR_STRING, VALUE_TENSOR } from './values'
+import { walkUsual } from './usual'
 
 /** What the hook writes as the data type of strings. */
 const NO_DTYPE: i32 = 0
 const MAX_ELEMENTS: f64 = 9007199254740992
 const TOO_MANY: f64 = 2 * MAX_ELEMENTS
 
-/** Keys of the fields we read: number << 3 | wire type. */
-const EVENT_WALL_TIME: u32 = (1 << 3) | wire.FIXED64
-export const EVENT_STEP: u32 = (2 << 3) | wire.VARINT
-export const EVENT_SUMMARY: u32 = (5 << 3) | wire.LENGTH_DELIMITED
-export const SUMMARY_VALUE: u32 = (1 << 3) | wire.LENGTH_DELIMITED
-const VALUE_TAG: u32 = (1 << 3) | wire.LENGTH_DELIMITED
-const VALUE_SIMPLE: u32 = (2 << 3) | wire.FIXED32
-const VALUE_HISTOGRAM: u32 = (5 << 3) | wire.LENGTH_DELIMITED
-const VALUE_METADATA: u32 = (9 << 3) | wire.LENGTH_DELIMITED
-const METADATA_PLUGIN: u32 = (1 << 3) | wire.LENGTH_DELIMITED
-const PLUGIN_NAME: u32 = (1 << 3) | wire.LENGTH_DELIMITED
-const PLUGIN_CONTENT: u32 = (2 << 3) | wire.LENGTH_DELIMITED
-const TENSOR_DTYPE: u32 = (1 << 3) | wire.VARINT
-const TENSOR_SHAPE: u32 = (2 << 3) | wire.LENGTH_DELIMITED
-const TENSOR_CONTENT: u32 = (4 << 3) | wire.LENGTH_DELIMITED
-const SHAPE_DIM: u32 = (2 << 3) | wire.LENGTH_DELIMITED
-const DIM_SIZE: u32 = (1 << 3) | wire.VARINT
-
 /** Walks the payload of a record that is completely in memory. The slot says what it holds, or why it can't be read. */
 export function walk(slot: usize, payloadLength: u32): bool {
   wire.setTail(0, 0, 0)
+  if (walkUsual(slot, payloadLength)) return resolve(slot)
   wire.open(<usize>load<u32>(slot, RecordSlot.frame) + HEADER_LENGTH, payloadLength)
   return walkEvent(slot, payloadLength)
 }
@@ -161,7 +165,6 @@ export function walkValue(slot: usize, end: u32): bool {
   return true
 }
 
-/** smdebug stores mode and mode step as decimal text in two plugins of these names. */
 function walkPlugin(slot: usize, end: u32): void {
   let name: u32 = 0
   let nameLength: u32 = 0
@@ -184,26 +187,7 @@ function walkPlugin(slot: usize, end: u32): void {
     }
   }
   if (wire.status() != Status.ok) return
-  const at = wire.address(name)
-  // "mode" and "mode_step", read as little-endian words.
-  if (nameLength == 4 && load<u32>(at) == 0x65646f6d) {
-    const mode = readDecimal(wire.address(content), contentLength)
-    store<i32>(slot, mode >= 1 && mode <= 4 ? <i32>mode : 0, RecordSlot.mode)
-  } else if (nameLength == 9 && load<u64>(at) == 0x6574735f65646f6d && load<u8>(at, 8) == 0x70) {
-    store<f64>(slot, readDecimal(wire.address(content), contentLength), RecordSlot.modeStep)
-  }
-}
-
-/** Decimal digits as a number; -1 for anything else, and for more digits than float64 holds. */
-function readDecimal(at: usize, byteLength: u32): f64 {
-  if (byteLength == 0 || byteLength > 15) return -1
-  let value: u64 = 0
-  for (let i: u32 = 0; i < byteLength; i++) {
-    const digit = <u32>load<u8>(at + i) - 48
-    if (digit > 9) return -1
-    value = value * 10 + digit
-  }
-  return <f64>value
+  setPlugin(slot, wire.address(name), nameLength, wire.address(content), contentLength)
 }
 
 function walkTensor(slot: usize, end: u32): void {

@@ -3,7 +3,8 @@
 import { RecordSlot, Status, ValueKind } from '../../src/engine/border/abi'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as wire from '../wire'
-import { EVENT_STEP, EVENT_SUMMARY, SUMMARY_VALUE, walkValue } from './event'
+import { walkValue } from './event'
+import { EVENT_STEP, EVENT_SUMMARY, SUMMARY_VALUE } from './keys'
 import { refusePayload, resolve } from './resolve'
 
 // Where a survey that ran out of slots continues: the position in the payload, the end of the current Summary, and the step,

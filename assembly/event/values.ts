@@ -3,10 +3,7 @@
 import { DTypeNumber, RecordSlot, Status } from '../../src/engine/border/abi'
 import { elementSize, isComplex, valuesField } from '../dtype'
 import * as wire from '../wire'
-
-/** Keys of fields: number << 3 | wire type. */
-export const VALUE_TENSOR: u32 = (8 << 3) | wire.LENGTH_DELIMITED
-export const TENSOR_STRING: u32 = (8 << 3) | wire.LENGTH_DELIMITED
+import { TENSOR_STRING, VALUE_TENSOR } from './keys'
 
 /**
  * Moves the cursor to the next field of the Value's TensorProto, which may come in pieces.

@@ -58,6 +58,17 @@ const LATE = {
   rows: /scan\/(columns|record-parts|merge-parts)|table\/column|worker\/records\/columns|engine\/columns/,
   cache: /store\/local\/(cache|watcher)|catalog\/(background|load\/index-(cache|stamps))/,
   where: /table\/(where|operators|tokens|source|columns)/,
+  diff: /diff\/(diff|comparison|pairing|joined|bisect|noise|trend|suggest|tensor-map|records|wording|non-finite\/\w+)/,
+  fleet: /fleet\/(plan|estimate|shard|merge)/,
+  repair: /repair\/.*/,
+  verify: /verify\/(?!problem\.).*/,
+  judging: /rule\/(evaluate|meant-steps|outcome|config|invoke|action\/action-json)|view\/(judged|overview)/,
+  steps: /catalog\/step-text/,
+  questions: /measure\/(?!measure\.).*|job\/(plan\/measure-plan|allclose)/,
+  tables: /table\/(group|table|schema)/,
+  reports: /view\/(report|collect|skeleton|columns|ridges|differences|packing|data|samples\/(classes|embedding|projections|elements))/,
+  serve: /serve\/(serve|served-trial|kept-columns|access)/,
+  write: /write\/(?!writer).*|format\/array\/.*|store\/destination/,
   commands: /cli\/options\/(rules|fleet|view|files|tensorboard|tables|record|bench)/,
   page: /view\/page-source/,
   picture: /cli\/format\/view\/picture/,
@@ -65,7 +76,7 @@ const LATE = {
 const late = Object.entries(LATE).map(([name, modules]) => [`late-${name}`, RegExp(`/dist/(${modules.source})\\.js$`)])
 
 /** What all commands have in common. */
-const COMMANDS = /commander|\/dist\/(cli\/(options\/(options|arguments)|format\/formats|exit|version)|catalog\/step-text)\.js$/
+const COMMANDS = /commander|\/dist\/(cli\/(options\/(options|arguments)|format\/formats|exit|version))\.js$/
 /** Modules that are always loaded with all that they import: by each thread, and to open a trial. */
 const TOGETHER = { core: ['runner/thread'], trial: ['trial/open', 'trial/find'] }
 const together = {}
@@ -101,8 +112,14 @@ function loadedLate(text, isLate) {
       text = text.replace(line, '').replace(used, `${variable}_()`).replace("'use strict';\n", `$&\n${load}`)
     }
   }
-  return text
+  // Calls of the public API that do nothing before they are made.
+  return text.replace(/^exports\.(\w+) = (late\w+_\(\)\.\w+);$/gm, (whole, name, call) =>
+    isCall(api[name]) ? `exports.${name} = function ${name}(...given) { return ${call}(...given); };` : whole,
+  )
 }
+
+const api = { ...(await import('./dist/index.js')), ...(await import('./dist/tfjs.js')) }
+const isCall = value => typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value))
 
 rmSync(OUT, { recursive: true, force: true })
 

@@ -72,8 +72,9 @@ const LATE = {
   commands: /cli\/options\/(rules|fleet|view|files|tensorboard|tables|record|bench)/,
   page: /view\/page-source/,
   picture: /cli\/format\/view\/picture/,
+  colors: /picocolors\/picocolors/,
 }
-const late = Object.entries(LATE).map(([name, modules]) => [`late-${name}`, RegExp(`/dist/(${modules.source})\\.js$`)])
+const late = Object.entries(LATE).map(([name, modules]) => [`late-${name}`, RegExp(`/(dist|node_modules)/(${modules.source})\\.js$`)])
 
 /** What all commands have in common. */
 const COMMANDS = /commander|\/dist\/(cli\/(options\/(options|arguments)|format\/formats|exit|version))\.js$/

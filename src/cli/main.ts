@@ -37,12 +37,23 @@ function quit(code: number): never {
 }
 
 /** EPIPE: the reader is gone, which is no error. Other errors are those of the write that failed. */
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+handleErrors('stdout', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') quit(EXIT.ok)
   // Nobody awaits the write of a help text.
   process.exitCode ||= EXIT.store
 })
-process.stderr.on('error', () => {})
+handleErrors('stderr', () => {})
+
+/** Handles a stream's errors from its first use on: to make one takes 2 ms, and a command that writes a file may use none. */
+function handleErrors(name: 'stdout' | 'stderr', onError: (error: NodeJS.ErrnoException) => void): void {
+  const streamOf = Object.getOwnPropertyDescriptor(process, name)!.get!
+  const get = (): NodeJS.WriteStream => {
+    const stream: NodeJS.WriteStream = streamOf.call(process)
+    Object.defineProperty(process, name, { configurable: true, enumerable: true, value: stream })
+    return stream.on('error', onError)
+  }
+  Object.defineProperty(process, name, { configurable: true, enumerable: true, get })
+}
 
 /** A user's rule can throw where nothing catches it. Node.js would exit with 1, which means a finding. */
 process.once('uncaughtException', error => {

@@ -19,7 +19,7 @@ export class Progress {
    */
   constructor(rowsOnTerminal: boolean, noun = 'rows') {
     this.#noun = noun
-    this.#state = rowsOnTerminal || process.stderr.isTTY !== true ? 'off' : 'waiting'
+    this.#state = rowsOnTerminal ? 'off' : 'waiting'
   }
 
   readonly update = ({ doneRows, totalRows }: Pick<ScanProgress, 'doneRows' | 'totalRows'>): void => {
@@ -27,8 +27,8 @@ export class Progress {
       this.#bar?.setTotal(totalRows)
       this.#bar?.update(doneRows)
     } else if (this.#state === 'waiting' && performance.now() - this.#startedAt > SHORT_MS) {
-      this.#state = 'loading'
-      void this.#show(totalRows, doneRows)
+      this.#state = process.stderr.isTTY ? 'loading' : 'off'
+      if (this.#state === 'loading') void this.#show(totalRows, doneRows)
     }
   }
 

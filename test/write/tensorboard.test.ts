@@ -1,7 +1,7 @@
 /** Trials as runs of TensorBoard: read back by our reader, and decoded by protobufjs as TensorBoard's own definitions say. */
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
@@ -400,6 +400,20 @@ describe('what is exported', () => {
 })
 
 describe('where it goes', () => {
+  it('tells a file that is not there once, and how many tensors lie in it', async () => {
+    const path = place()
+    const source = new TrialWriter(path)
+    const tensors = ['a', 'b', 'c'].map(name => ({ name, dtype: 'float32' as const, shape: [], values: [1] }))
+    source.step({ step: 0, tensors })
+    source.step({ step: 1, tensors })
+    rmSync(join(path, 'events/000000000001/000000000001_worker_0.tfevents'))
+    const { report } = await exported(path)
+    expect(report.problems.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/000000000001_worker_0.tfevents: .* \(needed for 3 tensors\)$/),
+    ])
+    expect(report.problemCount).toBe(1)
+  })
+
   it('never replaces a run', async () => {
     const { directory, report } = await exported(join(TRIALS, 'mlp-vanishing'))
     const before = readFileSync(join(directory, report.runs[0]!.path))

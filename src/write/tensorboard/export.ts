@@ -17,6 +17,7 @@ import { type Mode, REDUCTIONS, type StatisticName, type Worker } from '../../ty
 import { HISTOGRAMS, isBuckets, tagOfBuckets } from './buckets.js'
 import { type HistogramSums, histogramOf, histogramOfRows } from './histogram.js'
 import { imagesOf, imageTag, layoutOf } from './image.js'
+import { Problems } from './problems.js'
 import { RunFile, runDirectory } from './run.js'
 import type { Summary } from './summary.js'
 
@@ -51,7 +52,7 @@ export interface TensorBoardExport {
   readonly runs: readonly TensorBoardRun[]
   /** Tensors at steps for which there is no form: texts, complex numbers, nothing but NaN. */
   readonly leftOutCount: number
-  /** The first hundred of those that could not be read, and why. */
+  /** The first hundred of those that could not be read, and why; a file that can't be read once, with how many tensors need it. */
   readonly problems: readonly TrialscanError[]
   readonly problemCount: number
 }
@@ -64,9 +65,6 @@ const TENSORBOARD_OPTIONS = optionsOf<TensorBoardOptions>({
   s3: S3_OPTIONS,
   onProgress: kinds.callback(),
 })
-
-/** Problems that a report holds; all are counted. */
-const MAX_PROBLEMS = 100
 
 /**
  * Writes what a trial holds as runs of TensorBoard: one for each worker and mode. They appear when all of it has been read.
@@ -134,8 +132,7 @@ class Runs {
   /** Tensors that hold the buckets of histograms, in a trial that was imported. */
   readonly #buckets: ReadonlySet<string>
   readonly #runs = new Map<string, OpenRun>()
-  readonly #problems: TrialscanError[] = []
-  #problemCount = 0
+  readonly #problems = new Problems()
   #leftOutCount = 0
 
   constructor(
@@ -159,7 +156,7 @@ class Runs {
     const { tensor, step, wallTime = 0, error } = row
     // A reduction that complex numbers do not have is no fault.
     const isFault = error !== undefined && !(error instanceof ReductionUndefined)
-    if (isFault) this.#problem(error)
+    if (isFault) this.#problems.add(error)
     if (tensor === null) return
     const summaries = await this.#summariesOf(row, tensor)
     if (summaries.length === 0 && !isFault) this.#leftOutCount++
@@ -177,18 +174,13 @@ class Runs {
   }
 
   async finish(problems: readonly TrialscanError[]): Promise<TensorBoardExport> {
-    for (const problem of problems) this.#problem(problem)
+    for (const problem of problems) this.#problems.add(problem)
     const runs: TensorBoardRun[] = []
     for (const { run, worker, mode, file, scalars, histograms, images } of this.#runs.values()) {
       const byteLength = await file.finish()
       runs.push({ run, worker, mode, path: file.path, byteLength, scalars, histograms, images })
     }
-    return {
-      runs,
-      leftOutCount: this.#leftOutCount,
-      problems: this.#problems,
-      problemCount: this.#problemCount,
-    }
+    return { runs, leftOutCount: this.#leftOutCount, ...this.#problems.report }
   }
 
   async abandon(): Promise<void> {
@@ -253,10 +245,5 @@ class Runs {
     }
     this.#runs.set(run, added)
     return added
-  }
-
-  #problem(error: TrialscanError): void {
-    this.#problemCount++
-    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push(error)
   }
 }

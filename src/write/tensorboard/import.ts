@@ -13,6 +13,7 @@ import { REDUCTIONS, type ReductionName, type Worker } from '../../types.js'
 import type { WriterOptions } from '../options.js'
 import { createWriter, type TrialWriter } from '../writer.js'
 import { bucketsName, HISTOGRAMS } from './buckets.js'
+import { Problems } from './problems.js'
 import { type PartOfTrial, partsOfTrial } from './workers.js'
 
 export interface ImportOptions extends ScanSelection {
@@ -39,8 +40,6 @@ export interface TensorBoardImport {
 
 const IMPORT_OPTIONS = optionsOf<ImportOptions>({ ...SELECTION_KINDS, checksums: kinds.flag, s3: S3_OPTIONS })
 
-/** Problems that a report holds; all are counted. */
-const MAX_PROBLEMS = 100
 /** What a trial that was imported has, by patterns of tags; numbers belong to `scalars`, and buckets to `histograms`. */
 const COLLECTIONS: Readonly<Record<string, RegExp>> = {
   gradients: /^gradient/,
@@ -93,8 +92,7 @@ class Importer {
   readonly #options: WriterOptions
   readonly #url: string
   readonly #writers = new Map<Worker, TrialWriter>()
-  readonly #problems: TrialscanError[] = []
-  #problemCount = 0
+  readonly #problems = new Problems()
   #steps = 0
   #tensors = 0
 
@@ -116,20 +114,20 @@ class Importer {
       }
       await this.#add(row, value)
     }
-    for (const problem of rows.problems) this.#problem(problem)
+    for (const problem of rows.problems) this.#problems.add(problem)
   }
 
   async finish(): Promise<TensorBoardImport> {
     for (const writer of this.#writers.values()) await writer.close()
     const runs = [...this.#parts].map(([run, part]) => ({ run, ...part }))
     const [steps, tensors] = [this.#steps, this.#tensors]
-    return { runs, steps, tensors, problems: this.#problems, problemCount: this.#problemCount }
+    return { runs, steps, tensors, ...this.#problems.report }
   }
 
   async #add(row: ScanRow, { value, error }: SavedValue): Promise<void> {
     const { tensor, step } = row
     const fault = error ?? row.error
-    if (fault !== undefined) this.#problem(fault)
+    if (fault !== undefined) this.#problems.add(fault)
     if (tensor === null || value === null) return
     const { worker, mode } = this.#parts.get(row.worker)!
     const writer = this.#writers.get(worker) ?? (await this.#begin(worker))
@@ -147,13 +145,8 @@ class Importer {
       this.#tensors++
     } catch (error) {
       if (!(error instanceof UsageError || error instanceof FormatError)) throw error
-      this.#problem(error)
+      this.#problems.add(error)
     }
-  }
-
-  #problem(error: TrialscanError): void {
-    this.#problemCount++
-    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push(error)
   }
 
   /** After a failure: what came before it is a trial that has not ended; what writing it fails with is no news. */

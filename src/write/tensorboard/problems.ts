@@ -1,0 +1,36 @@
+/** What could not be read or saved on the way: all are counted, the first hundred kept. */
+
+import { StoreError, type TrialscanError } from '../../errors.js'
+
+const MAX_PROBLEMS = 100
+
+type StoreFields = ConstructorParameters<typeof StoreError>
+
+export class Problems {
+  readonly #kept: TrialscanError[] = []
+  /** How often a file could not be read, by the message: all that lies in it fails alike. */
+  readonly #ofFiles = new Map<string, number>()
+  #count = 0
+
+  add(error: TrialscanError): void {
+    this.#count++
+    if (error instanceof StoreError) {
+      const before = this.#ofFiles.get(error.message) ?? 0
+      this.#ofFiles.set(error.message, before + 1)
+      if (before > 0) return
+    }
+    if (this.#kept.length < MAX_PROBLEMS) this.#kept.push(error)
+  }
+
+  /** Each once; that of a file says how much it concerns. */
+  get report(): { readonly problems: readonly TrialscanError[]; readonly problemCount: number } {
+    const problems = this.#kept.map(error => {
+      const times = this.#ofFiles.get(error.message) ?? 1
+      if (!(error instanceof StoreError) || times === 1) return error
+      const [code, fields] = [error.code as StoreFields[0], error.fields as StoreFields[2]]
+      return new StoreError(code, `${error.message} (needed for ${times} tensors)`, fields, error)
+    })
+    const again = [...this.#ofFiles.values()].reduce((sum, times) => sum + times - 1, 0)
+    return { problems, problemCount: this.#count - again }
+  }
+}

@@ -85,9 +85,9 @@ export function isObject(given: unknown): boolean {
 }
 
 function wrong(call: string, described: Described, issue: v.BaseIssue<unknown>): UsageError {
-  const path = (issue.path ?? []).filter(({ type }) => type === 'object')
+  const path = (issue.path ?? []).filter(({ type }) => type === 'object' || type === 'array')
   const keys = path.map(({ key }) => String(key))
-  const option = keys.join('.')
+  const option = path.map(({ type, key }, i) => (type === 'array' ? `[${key}]` : `${i > 0 ? '.' : ''}${key}`)).join('')
   if (issue.type === 'strict_object' && issue.expected === 'never') return unknownOption(call, described, keys)
   const isMissing = issue.type === 'strict_object' && issue.expected === JSON.stringify(keys.at(-1))
   if (isMissing) return new UsageError(`${call}: expected ${option}, got none`, { call, option })

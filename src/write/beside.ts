@@ -63,6 +63,11 @@ function tensorboardOf(given: string | TensorBoardOutput): TensorBoardOutput {
 }
 
 function localDirectory(place: string): string {
+  if (place.trim() === '') {
+    throw new UsageError('createWriter: expected tensorboard to be a directory, got an empty text', {
+      tensorboard: place,
+    })
+  }
   const spec = storeSpec(place)
   if (spec.kind === 'local') return spec.root
   // An object can't grow.

@@ -14,7 +14,7 @@ import {
   jsonFault,
   parseJsonObject,
 } from '../format/json.js'
-import { checkOptions } from '../options.js'
+import { checkOptions, shown } from '../options.js'
 import { openStore } from '../store/open.js'
 import { MODES, type Mode } from '../types.js'
 import type { CollectionOptions } from './collections.js'
@@ -56,6 +56,10 @@ export async function createWriterFromJson(
   options?: WriterOptions,
 ): Promise<TrialWriter> {
   checkOptions('createWriterFromJson', WRITER_OPTIONS, options)
+  if (typeof configPath !== 'string' || configPath === '') {
+    const message = `createWriterFromJson: expected the path of a configuration, got ${shown(configPath)}`
+    throw new UsageError(message, { call: 'createWriterFromJson' })
+  }
   const [text, url] = await textOf(configPath)
   const [{ path, options: configured }, images] = readHookConfig(text, url)
   const { tensorboard: here, ...others } = configured
@@ -291,6 +295,9 @@ class Parameters {
   #list(name: string): readonly string[] | null {
     const value = this.#given[name]
     if (value === undefined || value === null) return null
+    if (typeof value === 'object' && !Array.isArray(value)) {
+      throw fault(inside(this.#place, name), 'a text, its parts separated by commas', value)
+    }
     const parts = Array.isArray(value) ? value.map(String) : String(value).split(',')
     return parts.map(part => part.trim()).filter(part => part !== '')
   }

@@ -87,7 +87,7 @@ export interface StepOptions {
 }
 
 const NUMBER = kinds.that<number>('a number', given => typeof given === 'number' && Number.isFinite(given))
-const COLLECTION_NAMES = kinds.oneOrMore('a name', 'names', kinds.text)
+const COLLECTION_NAMES = kinds.oneOrMore('a name', 'names', kinds.that<string>('a name', isName))
 const NAMES = kinds.listOf('names', kinds.text)
 
 export const WRITER_KINDS: Kinds<WriterOptions> = {
@@ -148,6 +148,8 @@ export const SHOULD_SAVE_OPTIONS = optionsOf<ShouldSaveOptions>({
 
 export const SCALAR_OPTIONS = optionsOf<ScalarOptions>({ timestamp: NUMBER, sagemakerMetric: kinds.flag })
 export const STEP_OPTIONS = optionsOf<StepOptions>({ step: kinds.step, modeStep: kinds.step, saveAll: kinds.flag })
+export const SET_MODE = optionsOf<{ readonly mode: Mode }>({ mode: kinds.mode }, 'mode')
+export const RECORD_STEP = optionsOf<{ readonly step: number }>({ step: kinds.step }, 'step')
 export const RECORD_OPTIONS = optionsOf<RecordOptions>({ mode: kinds.mode, modeStep: kinds.step })
 
 /** Whose part of a trial a writer writes, of how many, and whether it is one that is saved. */

@@ -5,12 +5,13 @@ import { type IndexFile, indexFileText, type TensorLocation } from '../format/in
 import { eventFilePath, indexFilePath } from '../format/paths.js'
 import { reductionTensorName } from '../format/reduction-name.js'
 import { moments } from '../kernels/moments.js'
+import { isObject, shown } from '../options.js'
 import type { Destination } from '../store/destination.js'
-import type { Mode, ReductionName, Worker } from '../types.js'
+import { type Mode, REDUCTIONS, type ReductionName, type Worker } from '../types.js'
 import { framedRecord, type TensorRecord } from './event.js'
 import { seal } from './frame.js'
 import { Pipe } from './pipe.js'
-import type { Saved } from './save-config.js'
+import { ANY_REDUCTION, type Saved } from './save-config.js'
 import type { TakenValue } from './values.js'
 
 /** A step of so many bytes, all of them short tensors, is written when it has ended, before anything else happens. */
@@ -158,4 +159,18 @@ export function reductionsOf(
     // Those of complex numbers are no numbers of a kind that could be saved.
     return typeof value === 'number' || typeof value === 'bigint' ? [[name, Number(value)] as const] : []
   })
+}
+
+/** Reductions that were computed elsewhere. @throws UsageError for what is none */
+export function givenReductions(reductions: Readonly<Partial<Record<ReductionName, number>>>): ReductionEntries {
+  const call = 'writer.saveReductions'
+  const wrong = (expected: string, got: unknown): UsageError =>
+    new UsageError(`${call}: expected ${expected}, got ${shown(got)}`, { call })
+  const given: readonly (readonly [string, unknown])[] = isObject(reductions) ? Object.entries(reductions) : []
+  if (given.length === 0) throw wrong('numbers by the names of reductions', reductions)
+  for (const [name, value] of given) {
+    if (!REDUCTIONS.some(known => known === name)) throw wrong(ANY_REDUCTION, name)
+    if (typeof value !== 'number') throw wrong(`${name} to be a number`, value)
+  }
+  return REDUCTIONS.flatMap(name => (reductions[name] === undefined ? [] : [[name, reductions[name]] as const]))
 }

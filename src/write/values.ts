@@ -33,6 +33,8 @@ export interface ElementOptions {
   readonly dtype?: DType
 }
 
+const SAVABLE = 'a typed array, a tensor, numbers or texts, or arrays of these'
+
 /** @throws UsageError for what can't be saved */
 export function takenValue(
   call: string,
@@ -41,7 +43,11 @@ export function takenValue(
 ): TakenValue | Promise<TakenValue> {
   if (isRemote(given)) {
     const { shape, dtype } = given
-    return given.data().then(data => {
+    const elements = Promise.resolve(given.data()).catch(error => {
+      const got = error instanceof Error ? error.message : String(error)
+      throw new UsageError(`${call}: expected the elements of a tensor, got an error: ${got}`, { call }, error)
+    })
+    return elements.then(data => {
       if (dtype === 'string') return textsOf(call, data as readonly string[], shape)
       return elementsIn(call, { data: data as unknown as ArrayBufferView, shape, dtype: dtype as DType })
     })
@@ -59,6 +65,7 @@ export function takenValue(
     readonly stride?: readonly number[]
     readonly offset?: number
   }
+  if (data === undefined) throw wrongValue(call, SAVABLE, shown(given))
   const isOwn = 'pick' in given
   return elementsIn(call, {
     data: data as ArrayBufferView,
@@ -134,7 +141,7 @@ function nestedValue(call: string, given: NestedElements, options: ElementOption
 function flatten(call: string, given: NestedElements, shape: readonly number[], depth: number, into: Element[]): void {
   if (depth === shape.length) {
     if (!['number', 'bigint', 'boolean', 'string'].includes(typeof given)) {
-      throw wrongValue(call, 'a typed array, a tensor, numbers or texts, or arrays of these', shown(given))
+      throw wrongValue(call, SAVABLE, shown(given))
     }
     into.push(given as Element)
     return

@@ -4,7 +4,7 @@ import { type TrialscanError, UsageError } from '../errors.js'
 import { collectionsFilePath } from '../format/paths.js'
 import { checkOptions, isObject, shown } from '../options.js'
 import { Destination } from '../store/destination.js'
-import { type Mode, REDUCTIONS, type ReductionName, type Worker } from '../types.js'
+import type { Mode, ReductionName, Worker } from '../types.js'
 import { BesideTrial } from './beside.js'
 import { COLLECTION, type Moment, type SavedCollection, SavedCollections, SCALAR_PREFIX } from './collections.js'
 import { EndedSteps } from './ended-steps.js'
@@ -13,6 +13,7 @@ import {
   isName,
   partOf,
   RECORD_OPTIONS,
+  RECORD_STEP,
   type RecordOptions,
   SAVE_OPTIONS,
   SAVE_REDUCTIONS_OPTIONS,
@@ -20,6 +21,7 @@ import {
   type SaveReductionsOptions,
   SCALAR_OPTIONS,
   type ScalarOptions,
+  SET_MODE,
   SHOULD_SAVE_OPTIONS,
   type ShouldSaveOptions,
   STEP_OPTIONS,
@@ -28,8 +30,7 @@ import {
   type WriterOptions,
 } from './options.js'
 import { checkMetricTime } from './sagemaker.js'
-import { ANY_REDUCTION } from './save-config.js'
-import { type ReductionEntries, StepFiles } from './step-files.js'
+import { givenReductions, StepFiles } from './step-files.js'
 import { type ElementOptions, type SavableValue, type TakenValue, takenValue } from './values.js'
 
 const DEFAULT_QUEUE_BYTES = 64 << 20
@@ -130,7 +131,7 @@ export class TrialWriter {
 
   /** The mode of the steps to come. */
   setMode(mode: Mode): void {
-    checkOptions('writer.setMode', RECORD_OPTIONS, { mode })
+    checkOptions('writer.setMode', SET_MODE, { mode })
     this.#mode = mode
   }
 
@@ -201,7 +202,7 @@ export class TrialWriter {
   ): Promise<void> {
     const asked = checkOptions('writer.saveReductions', SAVE_REDUCTIONS_OPTIONS, options)
     this.#expectStep('writer.saveReductions')
-    const entries = entriesOf(reductions)
+    const entries = givenReductions(reductions)
     const { timestamp: wallTime = Date.now() / 1000 } = asked
     return this.#saveAs(name, asked.collection, files => this.#guarded(files.addReductions(name, entries, wallTime)))
   }
@@ -254,7 +255,11 @@ export class TrialWriter {
     options?: RecordOptions,
   ): Promise<void> {
     const { mode = 'GLOBAL', modeStep = step } = checkOptions('writer.record', RECORD_OPTIONS, options)
-    checkOptions('writer.record', RECORD_OPTIONS, { modeStep: step })
+    checkOptions('writer.record', RECORD_STEP, { step })
+    if (!(tensors instanceof Map) && !isObject(tensors)) {
+      const message = `writer.record: expected values by the names of tensors, in an object or a Map, got ${shown(tensors)}`
+      throw new UsageError(message, { call: 'writer.record' })
+    }
     this.#expectOpen('writer.record')
     await this.#finish()
     this.#expectNewStep('writer.record', step)
@@ -367,8 +372,16 @@ export class TrialWriter {
   /** Notes what is under way, and keeps what it fails with for the next call. */
   #guarded(work: Promise<unknown> | null): Promise<void> {
     if (work === null) return NOTHING_TO_DO
-    const done = work.then(() => {}).catch(error => this.#ended.fail(error))
-    this.#saving = Promise.all([this.#saving, done]).then(() => {})
+    const done = work.then(
+      () => {},
+      error => {
+        // A value that can't be saved is told to who gave it, as where it is known at once.
+        if (error instanceof UsageError) throw error
+        this.#ended.fail(error)
+      },
+    )
+    const settled = done.catch(() => {})
+    this.#saving = Promise.all([this.#saving, settled]).then(() => {})
     return done.then(() => this.#ended.expectNoFailure())
   }
 
@@ -395,19 +408,6 @@ export class TrialWriter {
     if (!this.#seen.has(step)) return
     throw new UsageError(`${call}: expected a step that was not written, got ${step}`, { step })
   }
-}
-
-function entriesOf(reductions: Readonly<Partial<Record<ReductionName, number>>>): ReductionEntries {
-  const call = 'writer.saveReductions'
-  const wrong = (expected: string, got: unknown): UsageError =>
-    new UsageError(`${call}: expected ${expected}, got ${shown(got)}`, { call })
-  const given: readonly (readonly [string, unknown])[] = isObject(reductions) ? Object.entries(reductions) : []
-  if (given.length === 0) throw wrong('numbers by the names of reductions', reductions)
-  for (const [name, value] of given) {
-    if (!REDUCTIONS.some(known => known === name)) throw wrong(ANY_REDUCTION, name)
-    if (typeof value !== 'number') throw wrong(`${name} to be a number`, value)
-  }
-  return REDUCTIONS.flatMap(name => (reductions[name] === undefined ? [] : [[name, reductions[name]] as const]))
 }
 
 function wrongName(name: unknown): UsageError {

@@ -115,6 +115,7 @@ describe('a configuration', () => {
       /CollectionConfigurations\[0\].CollectionName: expected the name of a collection, got nothing/,
     ],
     [{ LocalPath: 3 }, /LocalPath: expected a path, got 3/],
+    [{ HookParameters: { include_regex: {} } }, /include_regex: expected a text, its parts separated by commas, got/],
   ])('that is wrong is told: %j', (config, message) => {
     expect(() => parse(config)).toThrow(message)
     expect(() => parse(config)).toThrow(FormatError)
@@ -189,5 +190,6 @@ describe('a configuration', () => {
     expect(await trial.tensor('fc.bias').reductionValue(2, 'mean')).toBe(2)
     expect(await trial.tensor('fc.bias').reductionValue(2, 'l2')).toBe(Math.sqrt(10))
     await expect(createWriterFromJson(join(scratch, 'none.json'))).rejects.toThrow(/none.json/)
+    await expect(createWriterFromJson(7 as never)).rejects.toThrow(/expected the path of a configuration, got 7/)
   })
 })

@@ -180,6 +180,13 @@ describe('a stream', () => {
     expect(some.tensor('fc.weight').steps()).toEqual([0, 2])
   })
 
+  it('is of bytes', async () => {
+    const message = /recordStream: expected a stream of bytes, or an array of Uint8Arrays or texts, got /
+    for (const input of [7, 'text', null, {}, new Uint8Array(3), [7]]) {
+      await expect(recordStream(input as never, place())).rejects.toThrow(message)
+    }
+  })
+
   it('is no faster read than it is written, and can be followed', async () => {
     const path = place()
     async function* input() {

@@ -426,6 +426,30 @@ describe('collections', () => {
   })
 })
 
+describe('what can not be', () => {
+  it('is told, and all else is saved', async () => {
+    const path = place()
+    await using writer = await createWriter(path, EVERY)
+    await writer.step()
+    const lost = { shape: [1], dtype: 'float32', data: async () => Promise.reject(new Error('device lost')) }
+    await expect(writer.save('lost', lost)).rejects.toThrow(
+      /writer.save: expected the elements of a tensor, got an error: device lost/,
+    )
+    const odd = { shape: [1], dtype: 'float8', data: async () => Float32Array.of(1) }
+    await expect(writer.save('odd', odd)).rejects.toThrow(/expected the dtype of numbers, got "float8"/)
+    expect(() => writer.save('map', new Map() as never)).toThrow(
+      /expected a typed array, a tensor, numbers or texts, or arrays of these, got a Map/,
+    )
+    expect(() => writer.save('shape', [1], { shape: [Number.NaN] })).toThrow(/expected shape\[0\] to be .*, got NaN/)
+    expect(() => writer.setMode(undefined as never)).toThrow(/expected mode to be one of TRAIN, .*, got undefined/)
+    await expect(writer.record('5' as never, {})).rejects.toThrow(/writer.record: expected step to be .*, got "5"/)
+    await expect(writer.record(5, null as never)).rejects.toThrow(/in an object or a Map, got null/)
+    await writer.save('x', 1)
+    await writer.close()
+    expect((await createTrial(path)).tensorNames()).toEqual(['x'])
+  })
+})
+
 describe('workers', () => {
   it('write one trial together, each its part once', async () => {
     const path = place()

@@ -1,9 +1,20 @@
 /** A stream of bytes, taken line by line or by number. */
 
+import { UsageError } from '../../errors.js'
+import { shown } from '../../options.js'
+
 /** What waits to be read: a file, a pipe, a socket, an array of pieces. */
 export type ByteInput = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>
 
 const NEWLINE = 0x0a
+
+/** What an input is, in words. */
+export const STREAM = 'a stream of bytes, or an array of Uint8Arrays or texts'
+
+export function isByteInput(given: unknown): given is ByteInput {
+  if (typeof given !== 'object' || given === null || ArrayBuffer.isView(given)) return false
+  return Symbol.asyncIterator in given || Symbol.iterator in given
+}
 
 /** Takes bytes from an input, and from it no more than are asked for and what came with them. */
 export class InputReader {
@@ -82,6 +93,11 @@ export class InputReader {
     if (piece === null || piece.done === true) {
       this.#isEnded = true
       return false
+    }
+    if (typeof piece.value !== 'string' && !(piece.value instanceof Uint8Array)) {
+      throw new UsageError(`recordStream: expected ${STREAM}, got ${shown(piece.value)} in it`, {
+        call: 'recordStream',
+      })
     }
     this.#rest = typeof piece.value === 'string' ? Buffer.from(piece.value) : piece.value
     return true

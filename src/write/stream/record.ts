@@ -6,13 +6,13 @@ import { isNpy, readNpy } from '../../format/array/npy.js'
 import { readSafetensors } from '../../format/array/safetensors.js'
 import { type ArraySource, arrayFault, type FileArray, MAX_ARRAY_BYTES, sourceOf } from '../../format/array/source.js'
 import { isZip, readNpz } from '../../format/array/zip.js'
-import { checkOptions, kinds, optionsOf } from '../../options.js'
+import { checkOptions, kinds, optionsOf, shown } from '../../options.js'
 import { LocalStore } from '../../store/local/local-store.js'
 import type { Mode } from '../../types.js'
 import { WRITER_KINDS, type WriterOptions } from '../options.js'
 import type { SavableValue } from '../values.js'
 import { createWriter, type TrialWriter } from '../writer.js'
-import { type ByteInput, InputReader } from './input.js'
+import { type ByteInput, InputReader, isByteInput, STREAM } from './input.js'
 import { followingByteLength, type Line, lineFault, parseLine, readLine, type TensorEntry } from './line.js'
 
 /** A longer line is no line. */
@@ -67,8 +67,8 @@ export async function recordStream(
   path: string,
   options?: RecordStreamOptions,
 ): Promise<RecordedStream> {
-  if (typeof input !== 'object' || input === null)
-    throw new UsageError(`recordStream: expected a stream of bytes, got ${String(input)}`, { call: 'recordStream' })
+  if (!isByteInput(input))
+    throw new UsageError(`recordStream: expected ${STREAM}, got ${shown(input)}`, { call: 'recordStream' })
   const { directory = '.', signal, onProblem, ...given } = checkOptions('recordStream', STREAM_OPTIONS, options)
   const isConfigured = CONFIGURATION.some(name => given[name] !== undefined)
   const writer = await createWriter(path, isConfigured ? given : { ...given, saveAll: true })

@@ -1,5 +1,6 @@
 /** The files of a step: records in an event file, and then an index file that tells where they lie. */
 
+import { isDefined } from '../engine/moments.js'
 import { UsageError } from '../errors.js'
 import { type IndexFile, indexFileText, type TensorLocation } from '../format/index-file.js'
 import { eventFilePath, indexFilePath } from '../format/paths.js'
@@ -147,16 +148,16 @@ export class StepFiles {
   }
 }
 
-/** Those of its elements that are numbers. */
+/** Reductions of it that are defined, and numbers: of complex elements some are complex, and others not defined. */
 export function reductionsOf(
   taken: Extract<TakenValue, { readonly bytes: Uint8Array }>,
   names: readonly ReductionName[],
 ): ReductionEntries {
   const { dtype, shape, bytes } = taken
-  const found = moments({ data: bytes, dtype, shape }, names)
-  return names.flatMap(name => {
+  const defined = names.filter(name => isDefined(name, dtype))
+  const found = moments({ data: bytes, dtype, shape }, defined)
+  return defined.flatMap(name => {
     const value = found.reduction(name)
-    // Those of complex numbers are no numbers of a kind that could be saved.
     return typeof value === 'number' || typeof value === 'bigint' ? [[name, Number(value)] as const] : []
   })
 }

@@ -72,6 +72,23 @@ describe.runIf(HAS_S3)('a trial on S3', () => {
     expect(await uploadsUnderWay()).toBe(0)
   })
 
+  it('has one writer of each worker, however many begin at once', async () => {
+    const path = `s3://${bucket}/contested`
+    const tries = await Promise.allSettled(
+      Array.from({ length: 8 }, () => createWriter(path, { saveConfig: { saveInterval: 1 }, s3: OPTIONS })),
+    )
+    const [writer, ...more] = tries.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+    expect(more).toEqual([])
+    for (const one of tries) {
+      if (one.status === 'rejected') expect(one.reason.message).toMatch(/expected no part of worker_0 yet, got one/)
+    }
+    await writer!.step()
+    await writer!.save('x', 1)
+    await writer!.close()
+    await expect(createWriter(path, { s3: OPTIONS })).rejects.toThrow(UsageError)
+    expect((await verifyTrial(path, { deep: true, s3: OPTIONS })).ok).toBe(true)
+  })
+
   it('is recorded from a stream, with files in it', async () => {
     const path = `s3://${bucket}/recorded`
     const elements = Float32Array.from({ length: 1 << 20 }, (_, i) => i)

@@ -49,6 +49,16 @@ function plain(value: TensorData): readonly unknown[] {
 }
 
 const NUMERIC = (Object.keys(DTYPES) as DTypeName[]).filter(dtype => dtype !== 'string')
+const NAMES = [
+  'ünïcode/名前',
+  'x'.repeat(4096),
+  '../../escape',
+  'a\nb\t"c"\\',
+  ' ',
+  '\u0000',
+  '__proto__',
+  'constructor',
+]
 const SHAPES: readonly (readonly number[])[] = [[], [0], [1], [5], [2, 0, 3], [2, 3], [2, 1, 3, 2]]
 
 describe('what is written', () => {
@@ -126,25 +136,15 @@ describe('what is written', () => {
   })
 
   it('is read back, whatever the name', async () => {
-    const names = [
-      'ünïcode/名前',
-      'x'.repeat(4096),
-      '../../escape',
-      'a\nb\t"c"\\',
-      ' ',
-      '\u0000',
-      '__proto__',
-      'constructor',
-    ]
     const path = place()
     await using writer = await createWriter(path, EVERY)
     await writer.step()
-    for (const [i, name] of names.entries()) await writer.save(name, i)
+    for (const [i, name] of NAMES.entries()) await writer.save(name, i)
     await writer.close()
     await expectSound(path)
     const trial = await createTrial(path)
-    expect([...trial.tensorNames()].sort()).toEqual([...names].sort())
-    for (const [i, name] of names.entries()) expect(Number((await trial.tensor(name).value(0)).data[0])).toBe(i)
+    expect([...trial.tensorNames()].sort()).toEqual([...NAMES].sort())
+    for (const [i, name] of NAMES.entries()) expect(Number((await trial.tensor(name).value(0)).data[0])).toBe(i)
     expect(readdirSync(scratch)).not.toContain('escape')
   })
 
@@ -228,6 +228,74 @@ describe('what is written', () => {
       { tensorname: 'x', originalname: 'x', shape: [10, 10] },
       { tensorname: 'text', originalname: 'text', shape: [] },
     ])
+  })
+
+  it.each(NUMERIC.filter(dtype => !dtype.startsWith('complex')))('has all reductions of %s', async dtype => {
+    const is64 = dtype === 'int64' || dtype === 'uint64'
+    const numbers = dtype === 'bool' ? [1, 0, 1, 1, 1] : [3, 1, 4, 1, 5]
+    const data = elementBytes(dtype, is64 ? numbers.map(BigInt) : numbers)
+    const reductionConfig = { reductions: REDUCTIONS }
+    const path = await written({ x: { data, dtype: dtype as DType, shape: [5] } }, { ...EVERY, reductionConfig })
+    await expectSound(path)
+    const trial = await createTrial(path)
+    const expected = reductionsOf(numbers)
+    for (const name of REDUCTIONS) {
+      const [base, abs] = [name.replace('abs_', '') as 'mean', name.startsWith('abs_')]
+      expect(await trial.tensor('x').reductionValue(0, base, { abs }), name).toBeCloseTo(expected[name], 12)
+    }
+  })
+
+  it.each(['TRAIN', 'EVAL', 'PREDICT', 'GLOBAL'] as const)(
+    'is read back in mode %s: values, reductions and shapes',
+    async mode => {
+      const path = place()
+      await using writer = await createWriter(path, {
+        ...EVERY,
+        reductionConfig: { reductions: ['max', 'abs_l2'], saveRawTensor: true, saveShape: true },
+      })
+      writer.setMode('TRAIN')
+      await writer.step()
+      writer.setMode(mode)
+      for (let i = 0; i < 2; i++) {
+        await writer.step()
+        for (const name of NAMES) await writer.save(name, Float32Array.of(-3, -4 * i), { shape: [2, 1] })
+      }
+      await writer.close()
+      await expectSound(path)
+      const trial = await createTrial(path)
+      const steps = trial.steps({ mode })
+      expect(steps).toHaveLength(2)
+      expect(steps.map(step => trial.globalStep(mode, step))).toEqual([1, 2])
+      for (const name of NAMES) {
+        const tensor = trial.tensor(name)
+        expect(tensor.steps({ mode })).toEqual(steps)
+        for (const [i, step] of steps.entries()) {
+          expect((await tensor.value(step, { mode })).data).toEqual(Float32Array.of(-3, -4 * i))
+          expect(await tensor.shape(step, { mode })).toEqual([2, 1])
+          expect(await tensor.reductionValue(step, 'max', { mode })).toBe(Math.max(-3, -4 * i))
+          expect(await tensor.reductionValue(step, 'l2', { mode, abs: true })).toBe(i === 0 ? 3 : 5)
+        }
+      }
+    },
+  )
+
+  it('is read back: texts of every shape, and complex numbers whose reductions are asked for', async () => {
+    const none = { shape: [0, 2], dtype: 'string', data: async () => [] }
+    const value = { data: Float64Array.of(3, 4, 0, 0), dtype: 'complex128', shape: [2] } as const
+    const path = await written(
+      { none, value, deep: [[['a', 'b']], [['c', 'd']]] },
+      { ...EVERY, reductionConfig: { reductions: REDUCTIONS, saveRawTensor: true } },
+    )
+    await expectSound(path)
+    const trial = await createTrial(path)
+    expect(await trial.tensor('none').value(0)).toMatchObject({ dtype: 'string', shape: [0, 2], data: [] })
+    expect(await trial.tensor('deep').value(0)).toMatchObject({
+      dtype: 'string',
+      shape: [2, 1, 2],
+      data: ['a', 'b', 'c', 'd'],
+    })
+    expect((await trial.tensor('value').value(0)).data).toEqual(Float64Array.of(3, 4, 0, 0))
+    expect(await trial.tensor('value').reductionValue(0, 'l2')).toBe(5)
   })
 })
 

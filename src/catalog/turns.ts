@@ -7,11 +7,7 @@ const AT_ONCE = 4096
 
 /** Calls `work` for each item, in order, with a turn of the event loop now and then if there are many. */
 export async function inTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
-  for (const [i, item] of items.entries()) {
-    if (i > 0 && i % AT_ONCE === 0) await turnOfLoop()
-    work(item)
-  }
-  if (items.length > AT_ONCE) await turnOfLoop()
+  await countInTurns(items.length, i => work(items[i]!))
 }
 
 /** As `inTurns`, for the numbers from 0 up to `count`. */

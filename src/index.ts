@@ -93,5 +93,6 @@ export {
   importTensorBoard,
   type TensorBoardImport,
 } from './write/tensorboard/import.js'
+export type { LeftOutSummary } from './write/tensorboard/left-out.js'
 export type { ElementOptions, NestedElements, RemoteTensor, SavableValue } from './write/values.js'
 export { createWriter, TrialWriter } from './write/writer.js'

@@ -61,10 +61,14 @@ const START_GROUP = 3
 const END_GROUP = 4
 const FIXED32 = 5
 const EVENT_STEP = (2 << 3) | VARINT
+const EVENT_GRAPH = (4 << 3) | LENGTH_DELIMITED
+const EVENT_META_GRAPH = (9 << 3) | LENGTH_DELIMITED
 const EVENT_SUMMARY = (5 << 3) | LENGTH_DELIMITED
 const SUMMARY_VALUE = (1 << 3) | LENGTH_DELIMITED
 const VALUE_TAG = (1 << 3) | LENGTH_DELIMITED
 const VALUE_SIMPLE = (2 << 3) | FIXED32
+const VALUE_IMAGE = (4 << 3) | LENGTH_DELIMITED
+const VALUE_AUDIO = (6 << 3) | LENGTH_DELIMITED
 const VALUE_HISTOGRAM = (5 << 3) | LENGTH_DELIMITED
 const VALUE_TENSOR = (8 << 3) | LENGTH_DELIMITED
 const VALUE_METADATA = (9 << 3) | LENGTH_DELIMITED
@@ -98,6 +102,38 @@ export function* walkEventHead(bytes: FileBytes, start: number, end: number): Wa
     }
   }
   return { step, values }
+}
+
+/** What of an Event is neither a number, a histogram nor a tensor. */
+export type UnreadKind = 'image' | 'audio' | 'graph'
+
+export interface UnreadValue {
+  readonly kind: UnreadKind
+  /** Empty for a graph. */
+  readonly tag: string
+}
+
+/** As `walkEventHead`, for what that passes over. @throws MalformedEvent */
+export function* walkUnread(bytes: FileBytes, start: number, end: number): Walk<readonly UnreadValue[]> {
+  const cursor = new Cursor(bytes, start)
+  const values: UnreadValue[] = []
+  while (yield* cursor.next(end)) {
+    if (cursor.key === EVENT_GRAPH || cursor.key === EVENT_META_GRAPH) values.push({ kind: 'graph', tag: '' })
+    if (cursor.key !== EVENT_SUMMARY) continue
+    const summaryEnd = cursor.enter()
+    while (yield* cursor.next(summaryEnd)) {
+      if (cursor.key !== SUMMARY_VALUE) continue
+      const valueEnd = cursor.enter()
+      let [tag, kind]: [string, UnreadKind | null] = ['', null]
+      while (yield* cursor.next(valueEnd)) {
+        if (cursor.key === VALUE_TAG) tag = yield* cursor.text()
+        else if (cursor.key === VALUE_IMAGE) kind = 'image'
+        else if (cursor.key === VALUE_AUDIO) kind = 'audio'
+      }
+      if (kind !== null) values.push({ kind, tag })
+    }
+  }
+  return values
 }
 
 function* walkValue(cursor: Cursor, end: number): Walk<EventValue> {

@@ -52,6 +52,10 @@ export function payloadsOf(bytes: Buffer): Buffer[] {
   return payloads
 }
 
+export function encodeProto(event: object): Uint8Array {
+  return Event.encode(Event.fromObject(event)).finish()
+}
+
 export function decodeProto(payload: Uint8Array): ProtoEvent {
   return Event.toObject(Event.decode(payload), { longs: Number, oneofs: true, arrays: true }) as ProtoEvent
 }

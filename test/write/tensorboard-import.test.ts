@@ -17,7 +17,7 @@ import { encodeEvent, frameRecord, type ValueSpec } from '../../fixtures/event-w
 import { trialscan } from '../cli/run.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
-import { runsBelow } from '../support/tensorboard.js'
+import { encodeProto, runsBelow } from '../support/tensorboard.js'
 
 const scratch = scratchDirectory('tensorboard-import')
 let count = 0
@@ -222,6 +222,55 @@ describe('what is refused', () => {
 })
 
 describe('trialscan import', () => {
+  it('tells what a trial has no place for', async () => {
+    const directory = logs({ TRAIN: [[0, scalar('loss', 1)]] })
+    const image = { height: 1, width: 1, colorspace: 1, encoded_image_string: new Uint8Array(1 << 20) }
+    const events = [
+      { graph_def: new Uint8Array(3 << 20) },
+      { step: 0, summary: { value: [{ tag: 'in/image/0', image }] } },
+      {
+        step: 1,
+        summary: {
+          value: [
+            { tag: 'in/image/0', image },
+            { tag: 'in/image/1', image },
+          ],
+        },
+      },
+    ]
+    const records = events.map(event => frameRecord(encodeProto(event), { checksum: 'true' }))
+    writeFileSync(join(directory, 'TRAIN/events.out.tfevents.1700000001.host'), Buffer.concat(records))
+    const { report } = await imported(directory)
+    expect(report.leftOut).toEqual([
+      { kind: 'graph', count: 1, tags: [] },
+      { kind: 'image', count: 3, tags: ['in/image/0', 'in/image/1'] },
+    ])
+    const { code, stderr } = await trialscan('import', join(directory, 'TRAIN'), '--out', place())
+    expect([code, stderr.replace(/, in .*/, '')]).toEqual([
+      0,
+      'trialscan: 1 graph left out\ntrialscan: 3 images left out: in/image/0, in/image/1\ntrialscan: 1 run, 1 step, 1 tensor\n',
+    ])
+  })
+
+  it('takes a run that is called like a mode for one of it', async () => {
+    const directory = logs({ EVAL: [[3, scalar('loss', 1)]], other: [[3, scalar('loss', 1)]] })
+    const of = async (path: string) => (await imported(path)).report.runs
+    expect(await of(join(directory, 'EVAL'))).toEqual([{ run: '.', worker: 'worker_0', mode: 'EVAL' }])
+    expect(await of(join(directory, 'other'))).toEqual([{ run: '.', worker: 'worker_0', mode: 'GLOBAL' }])
+  })
+
+  it('says where there is nothing to import', async () => {
+    const [empty, hollow, out] = [place(), logs({ run: [] }), place()]
+    mkdirSync(empty)
+    for (const [path, message] of [
+      [empty, /expected runs of TensorBoard, with event files named events.out.tfevents.…, got none/],
+      [hollow, /its event files hold no scalars, histograms or tensors, so that no trial was written/],
+    ] as const) {
+      const { code, stderr } = await trialscan('import', path, '--out', out)
+      expect([code, stderr]).toEqual([5, expect.stringMatching(message)])
+    }
+  })
+
   it('writes a trial, of what is selected', async () => {
     const directory = logs({
       a: [[0, scalar('loss', 1)]],

@@ -1,7 +1,15 @@
 /** `trialscan import`: runs of TensorBoard as a trial. */
 
 import { readdir } from 'node:fs/promises'
-import { type CheckLevel, createTrial, importTensorBoard, UsageError } from '../../index.js'
+import {
+  type CheckLevel,
+  createTrial,
+  importTensorBoard,
+  type LeftOutSummary,
+  MissingCollectionFiles,
+  type Trial,
+  UsageError,
+} from '../../index.js'
 import { EXIT } from '../exit.js'
 import { counted } from '../format/number.js'
 import { expectS3, isOnS3, type S3Flags, s3For } from '../options/s3.js'
@@ -26,9 +34,16 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
     await expectOutside(path, out, 'a directory')
     await expectEmpty(out)
   }
-  const trial = await createTrial(path, openOptions(path, flags))
+  let trial: Trial
   try {
-    const { runs, steps, tensors, problems, problemCount } = await importTensorBoard(trial, out, {
+    trial = await createTrial(path, openOptions(path, flags))
+  } catch (error) {
+    if (!(error instanceof MissingCollectionFiles)) throw error
+    note(`${path}: expected runs of TensorBoard, with event files named events.out.tfevents.…, got none`)
+    return EXIT.query
+  }
+  try {
+    const { runs, steps, tensors, leftOut, problems, problemCount } = await importTensorBoard(trial, out, {
       ...selectionOf(flags),
       ...s3For(out, flags),
       ...(checksums !== undefined && { checksums }),
@@ -40,14 +55,25 @@ export async function runImport(path: string, flags: ImportFlags, signal: AbortS
     for (const { message } of problems) note(message)
     if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
     const isEmpty = tensors + problemCount === 0
+    for (const one of leftOut) note(leftOutText(one))
+    if (isEmpty && !isSelective(flags)) {
+      note(`${path}: its event files hold no scalars, histograms or tensors, so that no trial was written`)
+      return EXIT.query
+    }
     if (isEmpty) note(nothingSelected(trial, flags))
     for (const message of unscannedSteps(trial, flags, !isEmpty)) note(message)
     note(`${counted(runs.length, 'run')}, ${counted(steps, 'step')}, ${counted(tensors, 'tensor')}, in ${out}`)
     if (problemCount > 0) return EXIT.format
-    return isEmpty && isSelective(flags) ? EXIT.query : EXIT.ok
+    return isEmpty ? EXIT.query : EXIT.ok
   } finally {
     await trial.close()
   }
+}
+
+const KINDS = { image: 'image', audio: 'audio clip', graph: 'graph' } as const
+
+function leftOutText({ kind, count, tags }: LeftOutSummary): string {
+  return `${counted(count, KINDS[kind])} left out${tags.length > 0 ? `: ${tags.join(', ')}` : ''}`
 }
 
 /** What is there could be another trial, or the log directory itself. @throws UsageError */

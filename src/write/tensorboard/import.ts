@@ -1,11 +1,13 @@
 /** Runs of TensorBoard as a trial of smdebug's, with an index. docs/tensorboard.md says what becomes of what. */
 
 import { EngineError, FormatError, type TrialscanError, UsageError } from '../../errors.js'
+import { isTensorBoardFile } from '../../format/paths.js'
 import type { ScanRow } from '../../job/row.js'
 import type { TensorValue } from '../../job/tensor-value.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
 import { S3_OPTIONS } from '../../store/s3/options.js'
 import type { S3Options } from '../../store/s3/spec.js'
+import type { Store } from '../../store/store.js'
 import { type ScanSelection, SELECTION_KINDS, selectItems } from '../../trial/scan-selection.js'
 import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import { readValues, type SavedValue } from '../../trial/values.js'
@@ -13,6 +15,7 @@ import { REDUCTIONS, type ReductionName, type Worker } from '../../types.js'
 import type { WriterOptions } from '../options.js'
 import { createWriter, type TrialWriter } from '../writer.js'
 import { bucketsName, HISTOGRAMS } from './buckets.js'
+import { type LeftOutSummary, leftOutOf } from './left-out.js'
 import { Problems } from './problems.js'
 import { type PartOfTrial, partsOfTrial } from './workers.js'
 
@@ -33,6 +36,8 @@ export interface TensorBoardImport {
   readonly runs: readonly ImportedRun[]
   readonly steps: number
   readonly tensors: number
+  /** What a trial has no place for, by kind; nothing is counted if a part of the runs was selected. */
+  readonly leftOut: readonly LeftOutSummary[]
   /** The first hundred of those that could not be read or saved, and why. */
   readonly problems: readonly TrialscanError[]
   readonly problemCount: number
@@ -75,15 +80,25 @@ export async function importTensorBoard(runs: Trial, out: string, options?: Impo
       else known.add(step)
     }
     const writing = { checksums, ...(s3 && { s3 }) }
-    const importer = new Importer(out, partsOfTrial(steps), writing, state.access.store.url(''))
+    const importer = new Importer(out, partsOfTrial(steps, runs.name), writing, state.access.store.url(''))
     try {
       await importer.addAll(runs, selection)
-      return await importer.finish()
+      const files = isSelective(selection) ? [] : await eventFilesOf(state.access.store)
+      return await importer.finish(await leftOutOf(state.access.store, files))
     } catch (error) {
       await importer.giveUp()
       throw error
     }
   })
+}
+
+function isSelective(selection: ScanSelection): boolean {
+  const { signal: _s, checkLevel: _c, threads: _t, memory: _m, ...places } = selection
+  return Object.values(places).some(value => value !== undefined)
+}
+
+async function eventFilesOf(store: Store): Promise<readonly string[]> {
+  return (await store.list('', { recursive: true })).filter(isTensorBoardFile)
 }
 
 class Importer {
@@ -117,11 +132,11 @@ class Importer {
     for (const problem of rows.problems) this.#problems.add(problem)
   }
 
-  async finish(): Promise<TensorBoardImport> {
+  async finish(leftOut: readonly LeftOutSummary[]): Promise<TensorBoardImport> {
     for (const writer of this.#writers.values()) await writer.close()
     const runs = [...this.#parts].map(([run, part]) => ({ run, ...part }))
     const [steps, tensors] = [this.#steps, this.#tensors]
-    return { runs, steps, tensors, ...this.#problems.report }
+    return { runs, steps, tensors, leftOut, ...this.#problems.report }
   }
 
   async #add(row: ScanRow, { value, error }: SavedValue): Promise<void> {

@@ -16,13 +16,18 @@ const MAX_WORKER_BYTES = 160
  * The last part of a run's name is a mode if it is called like one, and no other mode of that worker has a step of it: of a worker,
  * each step is of one mode.
  * @param runs their steps, by their names
+ * @param directory the name of the log directory: where it is itself the only run, it can be that of a mode
  */
-export function partsOfTrial(runs: ReadonlyMap<string, ReadonlySet<number>>): Map<string, PartOfTrial> {
+export function partsOfTrial(
+  runs: ReadonlyMap<string, ReadonlySet<number>>,
+  directory: string,
+): Map<string, PartOfTrial> {
+  const isAlone = runs.size === 1 && MODES.some(mode => mode === directory)
   const parts = new Map<string, PartOfTrial>()
   const taken = new Map<string, Set<number>>()
   const alone: string[] = []
   for (const [run, steps] of runs) {
-    const names = run === '.' ? [] : run.split('/')
+    const names = run === '.' ? (isAlone ? [directory] : []) : run.split('/')
     const mode = MODES.find(mode => mode === names.at(-1))
     const base = (mode === undefined ? names : names.slice(0, -1)).join('/')
     const before = taken.get(base) ?? new Set<number>()

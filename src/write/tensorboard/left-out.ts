@@ -1,0 +1,89 @@
+/** What event files of TensorBoard hold that a trial can't: images, audio and graphs, counted. */
+
+import { type FileBytes, MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
+import type { Store } from '../../store/store.js'
+
+const WINDOW_BYTES = 1 << 20
+/** Length, and its checksum; behind the payload is one more. */
+const [HEAD_BYTES, FOOT_BYTES] = [12, 4]
+/** Names that are told of each kind. */
+const MOST_TAGS = 5
+
+export interface LeftOutSummary {
+  readonly kind: UnreadKind
+  readonly count: number
+  /** The first few, each once; a graph has none. */
+  readonly tags: readonly string[]
+}
+
+/** @param paths event files. What is damaged is told by who reads them: here it ends a file. */
+export async function leftOutOf(store: Store, paths: readonly string[]): Promise<readonly LeftOutSummary[]> {
+  const found = new Map<UnreadKind, { count: number; tags: Set<string> }>()
+  for (const path of paths) {
+    const file = new Window(store, path)
+    for (let at = 0; await file.load(at, HEAD_BYTES); ) {
+      const head = file.slice(at, HEAD_BYTES)
+      const start = at + HEAD_BYTES
+      const end = start + Number(new DataView(head.buffer, head.byteOffset).getBigUint64(0, true))
+      const values = Number.isSafeInteger(end) ? await unreadIn(file, start, end) : null
+      if (values === null) break
+      for (const { kind, tag } of values) {
+        const of = found.get(kind) ?? { count: 0, tags: new Set<string>() }
+        of.count++
+        if (tag !== '' && of.tags.size < MOST_TAGS) of.tags.add(tag)
+        found.set(kind, of)
+      }
+      at = end + FOOT_BYTES
+    }
+  }
+  return [...found].map(([kind, { count, tags }]) => ({ kind, count, tags: [...tags] }))
+}
+
+/** Null: what is there is no event, or not all of it. */
+async function unreadIn(file: Window, start: number, end: number) {
+  const walk = walkUnread(file, start, end)
+  try {
+    for (;;) {
+      const next = walk.next()
+      if (next.done) return next.value
+      if (!(await file.load(next.value.at, next.value.byteLength))) return null
+    }
+  } catch (error) {
+    if (error instanceof MalformedEvent) return null
+    throw error
+  }
+}
+
+/** A part of a file in memory, read as it is walked. */
+class Window implements FileBytes {
+  readonly #store: Store
+  readonly #path: string
+  #bytes = new Uint8Array(WINDOW_BYTES)
+  #start = 0
+  #length = 0
+
+  constructor(store: Store, path: string) {
+    this.#store = store
+    this.#path = path
+  }
+
+  /** @returns whether the file has these bytes */
+  async load(at: number, byteLength: number): Promise<boolean> {
+    if (this.has(at, byteLength)) return true
+    this.#start = at
+    this.#length = await this.#store.readInto(this.#path, at, this.#bytes)
+    return this.has(at, byteLength)
+  }
+
+  has(at: number, byteLength: number): boolean {
+    return at >= this.#start && at + byteLength <= this.#start + this.#length
+  }
+
+  byte(at: number): number {
+    return this.#bytes[at - this.#start]!
+  }
+
+  slice(at: number, byteLength: number): Uint8Array {
+    return this.#bytes.subarray(at - this.#start, at - this.#start + byteLength)
+  }
+}

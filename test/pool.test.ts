@@ -23,7 +23,7 @@ import { planJobs } from '#dist/job/scan.js'
 import { InlineRunner } from '#dist/runner/inline.js'
 import type { Runner } from '#dist/runner/runner.js'
 import { ThreadRunner, threadRunner } from '#dist/runner/threads.js'
-import { groupOf } from '#dist/scan/row-groups.js'
+import { groupsOf } from '#dist/scan/row-groups.js'
 import { Scan } from '#dist/scan/scan.js'
 import { readIndex } from '../fixtures/corrupt.js'
 import { eventFilePath, TrialWriter } from '../fixtures/event-writer.js'
@@ -329,10 +329,12 @@ describe('a job that fails as an engine does', () => {
       isTornasole: false,
     }
     const scan = new Scan({
-      groups: readIndex(directory, 0).tensor_payload.map(({ tensorname: tensor, start_idx, length }) => {
-        const value = { name: tensor, startByte: start_idx, byteLength: length }
-        return groupOf({ workerStep, saved: { tensor, value, reductions: new Map(), shape: null } })
-      }),
+      groups: groupsOf(
+        readIndex(directory, 0).tensor_payload.map(({ tensorname: tensor, start_idx, length }) => {
+          const value = { name: tensor, startByte: start_idx, byteLength: length }
+          return { workerStep, saved: { tensor, value, reductions: new Map(), shape: null } }
+        }),
+      ),
       problems: [],
       reductions: ['mean'],
       strict: true,

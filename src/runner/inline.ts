@@ -8,6 +8,12 @@ import { newTraffic, type Store, type StoreSpec } from '../store/store.js'
 import { runJob } from '../worker/run-job.js'
 import type { Runner } from './runner.js'
 
+/** How long jobs may go on, one after the other, before others on the thread have a turn: signals, timers and aborts. */
+const TURN_MS = 4
+
+/** When there was one. */
+let turnAt = 0
+
 export class InlineRunner implements Runner {
   readonly threads = 0
   readonly ahead: number
@@ -20,7 +26,7 @@ export class InlineRunner implements Runner {
    * @param jobs how many run at once
    */
   constructor(store: Store | null = null, jobs = 1) {
-    this.#stores = new Map(store ? [[JSON.stringify(store.spec), store]] : [])
+    this.#stores = new Map(store ? [[keyOf(store.spec), store]] : [])
     this.#lanes = new Array<Promise<unknown>>(jobs).fill(Promise.resolve())
     this.ahead = jobs === 1 ? 1 : jobs * 2
   }
@@ -28,8 +34,10 @@ export class InlineRunner implements Runner {
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
     const lane = this.#next++ % this.#lanes.length
     const reply = this.#lanes[lane]!.then(async () => {
-      // A turn of the event loop, so that signals, timers and aborts get through between two jobs.
-      await setImmediate()
+      if (performance.now() - turnAt > TURN_MS) {
+        await setImmediate()
+        turnAt = performance.now()
+      }
       signal?.throwIfAborted()
       return runJobHere(job, this.#stores, signal)
     })
@@ -66,8 +74,19 @@ export async function runJobHere<J extends Job>(
   }
 }
 
+const keys = new WeakMap<StoreSpec, string>()
+
+function keyOf(spec: StoreSpec): string {
+  let key = keys.get(spec)
+  if (key === undefined) {
+    key = JSON.stringify(spec)
+    keys.set(spec, key)
+  }
+  return key
+}
+
 function storeOf(spec: StoreSpec, stores: Map<string, Store>): Store {
-  const key = JSON.stringify(spec)
+  const key = keyOf(spec)
   const store = stores.get(key) ?? openStore(spec)
   // Moves it to the end: the most recently used store is last.
   stores.delete(key)

@@ -30,7 +30,7 @@ import type { Store } from '../store/store.js'
 import type { MomentName, StatisticName } from '../types.js'
 import { Gathered } from './gathered.js'
 import { recordResults } from './record-result.js'
-import { groupOf, type ScanItem } from './row-groups.js'
+import { groupsOf, type ScanItem } from './row-groups.js'
 import { OF_SCALAR, savedNumber } from './saved-number.js'
 import { Scan } from './scan.js'
 
@@ -170,7 +170,7 @@ async function scanRecords(
   records.sort((a, b) => a.place.step - b.place.step || a.place.startByte - b.place.startByte)
   const scan = new Scan({
     problems: [],
-    groups: records.map(({ requests }) => groupOf(requests[0]!.item)),
+    groups: groupsOf(records.map(({ requests }) => requests[0]!.item)),
     reductions: [...new Set(records.flatMap(({ requests }) => requests.map(({ reduction }) => reduction)))],
     strict: false,
     context,

@@ -3,6 +3,7 @@
  * what a list of them comes to is made once, and not tensor by tensor for each step.
  */
 
+import { isSameStep } from '../catalog/columns/saved-rows.js'
 import type { SavedTensor, SavedTensors } from '../catalog/columns/tensor-lists.js'
 import type { WorkerStep } from '../catalog/worker-steps.js'
 import { type ListedPlaces, listPlaces } from '../job/plan/coalesce.js'
@@ -83,9 +84,15 @@ function listOf(saved: readonly SavedTensor[]): SavedList {
   return { saved, records: isPlain ? listPlaces(values as readonly NonNullable<(typeof values)[number]>[]) : null }
 }
 
-/** A row alone. */
-export function groupOf({ workerStep, saved }: ScanItem): RowGroup {
-  return { workerStep, list: saved === null ? null : { saved: [saved], records: null } }
+/** Rows of tensors, those of one step of a worker together where they follow each other. */
+export function groupsOf(items: readonly (ScanItem & { readonly saved: SavedTensor })[]): RowGroup[] {
+  const groups: RowGroup[] = []
+  for (let first = 0, end = 1; first < items.length; first = end++) {
+    const { workerStep } = items[first]!
+    while (end < items.length && isSameStep(items[end]!.workerStep, workerStep)) end++
+    groups.push({ workerStep, list: listOf(items.slice(first, end).map(({ saved }) => saved)) })
+  }
+  return groups
 }
 
 export function* itemsOf(groups: Iterable<RowGroup>): Generator<ScanItem> {

@@ -119,7 +119,7 @@ export class RecordTable {
   /** Where the dimensions of a record begin. */
   readonly #begins: Float64Array
   /** In the order in which records were described. */
-  #dims = new Float64Array(64)
+  #dims: Float64Array<ArrayBuffer>
   #length = 0
   /** The record that was described last, while they come in their order. */
   #last = -1
@@ -130,6 +130,8 @@ export class RecordTable {
     this.#dtypes = new Uint8Array(total)
     this.#ranks = new Uint8Array(total)
     this.#begins = new Float64Array(total)
+    // Of one record, as are most that are asked for alone, so little that it lies with the object.
+    this.#dims = new Float64Array(4 * Math.min(total, 16))
   }
 
   describe(record: number, dtype: number, shape: readonly number[]): void {

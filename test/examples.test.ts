@@ -1,6 +1,6 @@
 /** The rules of examples/, on real trials: alone and in one pass, held against plain loops over the values. */
 
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,6 +53,16 @@ beforeAll(() => {
 afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true })
   await closePools()
+})
+
+it('runs the command of the README', () => {
+  const text = readFileSync(join(ROOT, 'examples/README.md'), 'utf8')
+  const [, command] = /^npx (tsx dist[\s\S]*?)\n```/m.exec(text) as unknown as [string, string]
+  const [program, ...args] = command.replaceAll('\\\n', ' ').split(/\s+/)
+  const bin = join(ROOT, 'node_modules/.bin', program!)
+  const { status, stdout, stderr } = spawnSync(bin, args, { cwd: ROOT, encoding: 'utf8' })
+  expect(stdout, stderr).toContain('{"rule":"VanishingGradientRule"')
+  expect(status).toBe(1)
 })
 
 it('runs the program of the README', async () => {

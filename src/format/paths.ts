@@ -180,6 +180,12 @@ export function escapeWorker(worker: Worker): string {
   return worker.startsWith('/') ? worker.replaceAll('/', '_').replaceAll(':', '-') : worker
 }
 
+/** Whether a worker's name can be part of the names of files: it is no path, and an event file's has room for it. */
+export function fitsFileName(worker: Worker): boolean {
+  const isPath = /[/\\\0]/.test(escapeWorker(worker))
+  return !isPath && Buffer.byteLength(baseName(eventFilePath(0, worker))) <= MAX_NAME_BYTES
+}
+
 /**
  * The worker's name that a file name spells. Only names that begin like a TensorFlow device (`_replica-`) were escaped.
  * A `_` stands for a `/` only before a lower-case key and `-`, so that `_device-XLA_GPU-0` is `/device:XLA_GPU:0`.

@@ -14,6 +14,7 @@ import {
   jsonFault,
   parseJsonObject,
 } from '../format/json.js'
+import { compilePattern } from '../format/regex/pattern.js'
 import { checkOptions, shown } from '../options.js'
 import { openStore } from '../store/open.js'
 import { MODES, type Mode } from '../types.js'
@@ -215,7 +216,16 @@ class Parameters {
 
   includeRegex(): { readonly includeRegex?: readonly string[] } {
     const patterns = this.#list('include_regex')
-    return patterns === null ? {} : { includeRegex: patterns }
+    if (patterns === null) return {}
+    for (const pattern of patterns) {
+      try {
+        compilePattern(pattern)
+      } catch (error) {
+        if (!(error instanceof UsageError)) throw error
+        throw fault(inside(this.#place, 'include_regex'), 'Python regular expressions', pattern)
+      }
+    }
+    return { includeRegex: patterns }
   }
 
   flag<N extends string>(name: string, as: N): { readonly [K in N]?: boolean } {

@@ -1,5 +1,6 @@
 /** What a writer is told: at its beginning, and with each tensor. */
 
+import { fitsFileName } from '../format/paths.js'
 import { type Kinds, kinds, optionsOf } from '../options.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
@@ -17,7 +18,7 @@ export interface TensorBoardOutput {
 }
 
 export interface WriterOptions extends CollectionsOptions {
-  /** Whose tensors these are. Default: `worker_0`. */
+  /** Whose tensors these are: a name that can be part of a file's, or of a device as TensorFlow has it (`/replica:0`). Default: `worker_0`. */
   readonly worker?: Worker
   /** How many workers write this trial: a step is complete when it has come from all. Default: 1. */
   readonly numWorkers?: number
@@ -98,7 +99,10 @@ export const WRITER_KINDS: Kinds<WriterOptions> = {
   saveAll: kinds.flag,
   saveConfig: SAVE_CONFIG,
   reductionConfig: REDUCTION_CONFIG,
-  worker: kinds.that<Worker>('the name of a worker', isName),
+  worker: kinds.that<Worker>(
+    "a name that can be part of a file's",
+    given => isName(given) && fitsFileName(given as Worker),
+  ),
   numWorkers: kinds.wholeNumber(1, undefined, 'a number of workers from 1 on'),
   includeWorkers: kinds.oneOf(['one', 'all'] as const),
   checksums: kinds.flag,

@@ -33,6 +33,8 @@ export interface ElementOptions {
   readonly dtype?: DType
 }
 
+/** Half of a surrogate pair. */
+const TORN = /\p{Surrogate}/u
 const SAVABLE = 'a typed array, a tensor, numbers or texts, or arrays of these'
 
 /** @throws UsageError for what can't be saved */
@@ -96,6 +98,8 @@ function elementsIn(call: string, given: ArrayInput): TakenValue {
 function textsOf(call: string, texts: readonly string[], shape: readonly number[]): TakenValue {
   const count = shape.reduce((product, size) => product * size, 1)
   if (texts.length !== count) throw wrongValue(call, `${count} texts, as the shape says`, `${texts.length}`)
+  const torn = texts.find(text => TORN.test(text))
+  if (torn !== undefined) throw wrongValue(call, 'texts that UTF-8 can hold', shown(torn))
   return { shape, texts }
 }
 

@@ -219,6 +219,7 @@ export class TrialWriter {
       throw new UsageError(`writer.saveScalar: expected a number, got ${shown(value)}`, { call: 'writer.saveScalar' })
     }
     if (sagemakerMetric) checkMetricTime(wallTime)
+    if (!isName(name)) throw wrongName(name)
     const tag = `${SCALAR_PREFIX}${name}`
     this.#expectNew(tag)
     this.#names.add(tag)
@@ -241,13 +242,13 @@ export class TrialWriter {
     if (!isName(name)) throw wrongName(name)
     if (this.#options.tensorboard === undefined) return
     const at = { step: this.#step, ...this.#at }
-    const taken = takenValue('writer.saveHistogram', value, asked)
+    const taken = takenValue(`writer.saveHistogram, ${name}`, value, asked)
     await this.#guarded(Promise.resolve(taken).then(taken => this.#beside.addHistogram(name, taken, at)))
   }
 
   /**
    * Writes a step as a whole: all tensors that are given, whichever steps are saved. Steps may come in any order, each once.
-   * @throws UsageError, StoreError
+   * @throws UsageError for a value that can't be saved: then nothing of the step is, and it can be recorded again; StoreError
    */
   async record(
     step: number,
@@ -267,12 +268,22 @@ export class TrialWriter {
     await this.#begin({ mode, modeStep }, true)
     const files = this.#files
     if (files === null) return
-    for (const [name, value] of tensors instanceof Map ? tensors : Object.entries(tensors)) {
-      this.#expectNew(name)
-      this.#names.add(name)
+    const entries = [...(tensors instanceof Map ? tensors : Object.entries(tensors))]
+    try {
+      for (const [name, value] of entries) {
+        this.#expectNew(name)
+        this.#names.add(name)
+        await this.#add(files, name, value, {}, this.#collections.saving(name, [], null), 'writer.record')
+      }
+    } catch (error) {
+      // A part of the step would look like the whole.
+      await this.giveUpStep()
+      this.#seen.delete(step)
+      throw error
+    }
+    for (const [name] of entries) {
       const saving = this.#collections.saving(name, [], null)
       this.#hasNews = this.#collections.note(name, saving) || this.#hasNews
-      await this.#add(files, name, value, {}, saving)
     }
     await this.#finish()
   }
@@ -357,6 +368,7 @@ export class TrialWriter {
     value: SavableValue,
     options: SaveOptions,
     saving: readonly SavedCollection[],
+    call = 'writer.save',
   ): Promise<void> {
     const { originalName = name, timestamp: wallTime = Date.now() / 1000 } = options
     const saved = saving.map(one => one.saved)
@@ -364,7 +376,7 @@ export class TrialWriter {
       this.#beside.addTensor(name, taken, saved, files.at, wallTime)
       return files.addTensor(name, taken, saved, { originalName, wallTime })
     }
-    const taken = takenValue('writer.save', value, options)
+    const taken = takenValue(`${call}, tensor ${name}`, value, options)
     // What has come already is taken over before this returns, unless the elements of another are still to come.
     return this.#guarded(taken instanceof Promise ? taken.then(write) : write(taken))
   }

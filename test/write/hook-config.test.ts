@@ -77,6 +77,10 @@ describe('a configuration', () => {
       /HookParameters.save_interval: expected a whole number from 1 on, got "often"/,
     ],
     [{ HookParameters: { save_interval: 0 } }, /save_interval: expected a whole number from 1 on, got 0/],
+    [
+      { CollectionConfigurations: [{ CollectionName: 'a', CollectionParameters: { include_regex: 'relu,(' } }] },
+      /^hook.json: CollectionConfigurations\[0\].CollectionParameters.include_regex: expected Python regular exp.*, got "\("/,
+    ],
     [{ HookParameters: { 'eval.save_steps': '1,x' } }, /eval.save_steps: expected a whole number from 0 on, got "x"/],
     [{ HookParameters: { reductions: 'mean,median' } }, /reductions: expected one of min, max, .*abs_l2, got "median"/],
     [{ HookParameters: { save_all: 'perhaps' } }, /save_all: expected true or false, got "perhaps"/],

@@ -100,12 +100,12 @@ describe('a line', () => {
     const { report, trial } = await recorded(input, { directory: scratch })
     expect(report.problems.map(({ message }) => message.replace(scratch, ''))).toEqual([
       'line 1: expected a step, got none yet',
-      'line 2: expected arrays of 1 elements at depth 1, as the first, got one of 2',
+      'line 2: tensor b: expected arrays of 1 elements at depth 1, as the first, got one of 2',
       'line 3: expected a JSON object, got "Epoch 1"',
       expect.stringMatching(/^line 4: expected keys among step, .*, got "nmae"; did you mean name\?$/),
       'line 5: a: expected one value a step, got another at step 0',
       'line 6: expected base64, bytes or a file for float16, got a value',
-      'line 7: expected numbers that fit int8, got 300',
+      'line 7: tensor i: expected numbers that fit int8, got 300',
       'line 8: /none.npy: no such file or directory',
       'line 9: the bytes after line 9, byte 0: expected a .npy file, which begins with \\x93NUMPY, got "wx\\nz"',
       'line 10: expected mode GLOBAL, as step 0 has begun, got EVAL',

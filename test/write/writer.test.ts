@@ -353,6 +353,22 @@ describe('steps', () => {
     expect(trial.steps()).toEqual([20, 700])
     expect(trial.tensor('x').steps({ mode: 'EVAL' })).toEqual([3])
   })
+
+  it('are recorded whole, or not at all and then again', async () => {
+    const path = place()
+    const writer = await createWriter(path)
+    await expect(writer.record(3, { x: [1], y: [[1], [2, 3]] })).rejects.toThrow(
+      /writer.record, tensor y: expected arrays of 1 elements at depth 1, as the first, got one of 2/,
+    )
+    await expect(writer.record(4, { x: [1], '': 1 })).rejects.toThrow(/expected the name of a tensor, got ""/)
+    await writer.record(3, { x: [5], z: 1 })
+    await writer.close()
+    const trial = await createTrial(path)
+    expect(trial.steps()).toEqual([3])
+    expect(trial.tensorNames()).toEqual(['x', 'z'])
+    expect(trial.collection('default').members).toEqual(['x', 'z'])
+    expect([...(await trial.tensor('x').value(3)).data]).toEqual([5])
+  })
 })
 
 describe('short steps', () => {
@@ -501,7 +517,7 @@ describe('what can not be', () => {
     await writer.step()
     const lost = { shape: [1], dtype: 'float32', data: async () => Promise.reject(new Error('device lost')) }
     await expect(writer.save('lost', lost)).rejects.toThrow(
-      /writer.save: expected the elements of a tensor, got an error: device lost/,
+      /writer.save, tensor lost: expected the elements of a tensor, got an error: device lost/,
     )
     const odd = { shape: [1], dtype: 'float8', data: async () => Float32Array.of(1) }
     await expect(writer.save('odd', odd)).rejects.toThrow(/expected the dtype of numbers, got "float8"/)
@@ -509,6 +525,9 @@ describe('what can not be', () => {
       /expected a typed array, a tensor, numbers or texts, or arrays of these, got a Map/,
     )
     expect(() => writer.save('shape', [1], { shape: [Number.NaN] })).toThrow(/expected shape\[0\] to be .*, got NaN/)
+    expect(() => writer.save('text', ['a\ud800'])).toThrow(/tensor text: expected texts that UTF-8 can hold, got "a.*"/)
+    expect(() => writer.saveScalar(undefined as never, 1)).toThrow(/expected the name of a tensor, got undefined/)
+    expect(() => writer.saveScalar('', 1)).toThrow(/expected the name of a tensor, got ""/)
     expect(() => writer.setMode(undefined as never)).toThrow(/expected mode to be one of TRAIN, .*, got undefined/)
     await expect(writer.record('5' as never, {})).rejects.toThrow(/writer.record: expected step to be .*, got "5"/)
     await expect(writer.record(5, null as never)).rejects.toThrow(/in an object or a Map, got null/)
@@ -519,6 +538,22 @@ describe('what can not be', () => {
 })
 
 describe('workers', () => {
+  it('have names that can be part of the names of files', async () => {
+    for (const worker of ['a/b', '../../../x', 'a\\b', 'x\0y', 'é'.repeat(117)]) {
+      const path = place()
+      const message = /expected worker to be a name that can be part of a file's, got /
+      await expect(createWriter(path, { worker })).rejects.toThrow(message)
+      expect(existsSync(path)).toBe(false)
+    }
+    for (const worker of ['/job:worker/replica:0/task:1', '..', 'a\nb', 'a'.repeat(233)]) {
+      const path = place()
+      const writer = await createWriter(path, { ...EVERY, worker })
+      await writer.record(0, { x: 1 })
+      await writer.close()
+      expect((await createTrial(path)).workers()).toEqual([worker])
+    }
+  })
+
   it('write one trial together, each its part once', async () => {
     const path = place()
     const tries = await Promise.allSettled(

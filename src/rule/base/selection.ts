@@ -176,7 +176,7 @@ function describeTrial(trial: Trial, collections: readonly string[], names: read
   const has =
     listed.length > 0
       ? `tensors saved in the collections ${listed.join(', ')}`
-      : `${all.length} tensors: ${some}${all.length > 3 ? ', …' : ''}`
+      : `${all.length} tensor${all.length === 1 ? '' : 's'}: ${some}${all.length > 3 ? ', …' : ''}`
   return `the trial has ${has}${hint}`
 }
 

@@ -276,7 +276,7 @@ class Recorder {
     } = error.fields as { readonly url?: string; readonly expected?: string; readonly got?: string }
     return new FormatError(
       'BadTensorLine',
-      `line ${line}: ${error.message.replace(/^writer\.\w+: /, '')}`,
+      `line ${line}: ${error.message.replace(/^writer\.\w+[:,] /, '')}`,
       {
         ...fields,
         url,

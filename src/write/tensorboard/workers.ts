@@ -49,7 +49,7 @@ function withNames(parts: ReadonlyMap<string, PartOfTrial>): Map<string, PartOfT
   const used = new Set<string>()
   for (const { worker } of parts.values()) {
     if (workers.has(worker)) continue
-    const plain = worker === '' ? 'worker_0' : shortened(worker.replaceAll('/', '_'))
+    const plain = worker === '' ? 'worker_0' : shortened(worker.replace(/[/\\]/g, '_'))
     let name = plain
     for (let n = 2; used.has(name); n++) name = `${plain}_${n}`
     used.add(name)

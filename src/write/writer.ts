@@ -285,6 +285,7 @@ export class TrialWriter {
       const saving = this.#collections.saving(name, [], null)
       this.#hasNews = this.#collections.note(name, saving) || this.#hasNews
     }
+    this.#modeSteps.set(mode, modeStep)
     await this.#finish()
   }
 

@@ -347,11 +347,14 @@ describe('steps', () => {
     await writer.record(700, { x: 7 }, { mode: 'EVAL', modeStep: 3 })
     await writer.record(20, new Map([['x', 2]]))
     await expect(writer.record(700, { x: 8 })).rejects.toThrow(/step that was not written, got 700/)
-    expect(await writer.step()).toBe(21)
+    // Steps that begin later go on from there, also in numbers of the mode.
+    writer.setMode('EVAL')
+    expect(await writer.step({ saveAll: true })).toBe(21)
+    await writer.save('x', 4)
     await writer.close()
     const trial = await createTrial(path)
-    expect(trial.steps()).toEqual([20, 700])
-    expect(trial.tensor('x').steps({ mode: 'EVAL' })).toEqual([3])
+    expect(trial.steps()).toEqual([20, 21, 700])
+    expect(trial.tensor('x').steps({ mode: 'EVAL' })).toEqual([3, 4])
   })
 
   it('are recorded whole, or not at all and then again', async () => {

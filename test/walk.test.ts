@@ -44,6 +44,12 @@ function expectAgreement(payload: Uint8Array, tag: string | undefined, options: 
   return decoded
 }
 
+/** A field that is delimited by its length. */
+function delimited(field: number, ...parts: Uint8Array[]): Uint8Array {
+  const content = Buffer.concat(parts)
+  return Buffer.concat([varint(field * 8 + 2), varint(content.length), content])
+}
+
 // ---------------------------------------------------------------------------------------------------- what is walked
 
 /** Payloads of all event files of the fixtures. */
@@ -361,10 +367,6 @@ describe('a tensor', () => {
   })
 
   it('of dimensions in a million pieces takes no more memory than they do', () => {
-    const delimited = (field: number, ...parts: Uint8Array[]) => {
-      const content = Buffer.concat(parts)
-      return Buffer.concat([varint(field * 8 + 2), varint(content.length), content])
-    }
     const dim = delimited(2, Uint8Array.of(0x08, 1))
     const shape = delimited(2, ...Array<Uint8Array>(254).fill(dim))
     const pieces = Buffer.alloc(2_000_000, delimited(2))
@@ -373,6 +375,15 @@ describe('a tensor', () => {
     const fresh = new Engine()
     const { found } = decodeFrame(fresh, frameRecord(payload), { tag: 't' })
     expect(found?.shape).toEqual(Array(254).fill(1))
+    expect(fresh.byteLength).toBeLessThan(2 * payload.length)
+  })
+
+  it('of a million dimensions is refused without room for them', () => {
+    const dims = Buffer.alloc(4_000_000, delimited(2, Uint8Array.of(0x08, 1)))
+    const tensor = delimited(8, Uint8Array.of(0x08, 1), delimited(2, dims), delimited(4, new Uint8Array(4)))
+    const payload = delimited(5, delimited(1, delimited(1, Buffer.from('t')), tensor))
+    const fresh = new Engine()
+    expect(decodeFrame(fresh, frameRecord(payload), { tag: 't' }).error?.code).toBe('BadShape')
     expect(fresh.byteLength).toBeLessThan(2 * payload.length)
   })
 

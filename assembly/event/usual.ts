@@ -186,12 +186,14 @@ function walkTensor(slot: usize, start: usize, tensor: usize, end: usize): bool 
 function walkShape(slot: usize, p: usize, end: usize): f64 {
   if (p == end) return 1
   // A dimension takes four bytes or more.
-  const dims = arenaPush((<u32>(end - p) >> 2) << 3)
+  const most = min(<u32>(end - p) >> 2, <u32>MAX_DIMENSIONS)
+  const dims = arenaPush(most << 3)
   if (dims == 0) return -1
+  const full = dims + (<usize>most << 3)
   let at = dims
   let count: f64 = 1
   while (p < end) {
-    if (end - p < 4 || load<u8>(p) != key.SHAPE_DIM) return -1
+    if (at == full || end - p < 4 || load<u8>(p) != key.SHAPE_DIM) return -1
     const length = varint(p + 1)
     const sizeAt = p + 1 + (length & 7)
     if (!fits(length, sizeAt, end) || length >> 3 < 2 || load<u8>(sizeAt) != key.DIM_SIZE) return -1
@@ -209,10 +211,9 @@ function walkShape(slot: usize, p: usize, end: usize): f64 {
     at += 8
     count *= <f64>(size >> 3)
   }
-  const rank = <u32>(at - dims) >> 3
-  if (rank > <u32>MAX_DIMENSIONS || !(count <= MAX_ELEMENTS)) return -1
+  if (!(count <= MAX_ELEMENTS)) return -1
   arenaRelease(at)
   store<u32>(slot, <u32>dims, RecordSlot.dims)
-  store<u32>(slot, rank, RecordSlot.rank)
+  store<u32>(slot, <u32>(at - dims) >> 3, RecordSlot.rank)
   return count
 }

@@ -171,7 +171,8 @@ const ADDING: readonly (readonly [names: string, add: () => void])[] = [
   ['fleet', () => addFleetCommands(program, runCommand)],
   ['bench', () => addBenchCommand(program, runCommand, VERSION)],
 ]
-const named = process.argv.slice(2).find(argument => !argument.startsWith('-')) ?? ''
+// What stands before a command but this, such as --help, is about all of them.
+const named = process.argv.slice(2).find(argument => argument !== '--no-color') ?? ''
 const adding = ADDING.filter(([names]) => names.split(' ').includes(named))
 // Those of the command that is named, or all, of which help tells. Each takes some milliseconds.
 for (const [, add] of adding.length > 0 ? adding : ADDING) add()

@@ -41,6 +41,10 @@ describe('help', () => {
     expect(stdout).toMatch(/Exit codes:\n {2}0 /)
   })
 
+  it('asked for before a command is about all commands', async () => {
+    expect(await trialscan('--help', 'scan')).toEqual(await trialscan('--help'))
+  })
+
   it('is there without a command, and so is the version', async () => {
     expect(await trialscan()).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: trialscan') })
     expect((await trialscan('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)

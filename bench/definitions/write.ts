@@ -3,6 +3,7 @@
 import {
   closeSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readdirSync,
   renameSync,
@@ -22,8 +23,7 @@ const TENSORS = 25
 
 export const write: Definition = {
   name: 'write',
-  measures:
-    'steps of tensors saved from memory into the page cache; the files of the run before are removed between two runs',
+  measures: 'steps of tensors saved from memory into the page cache, each time into a new directory',
   *cases({ quick }: Options): Generator<Case> {
     yield writeCase('4 MiB', 1 << 20, quick ? 1 : 10)
     yield writeCase('40 KB', 10_000, quick ? 4 : 100)
@@ -34,8 +34,8 @@ function writeCase(size: string, elements: number, steps: number): Case {
   const data = Float32Array.from({ length: elements }, (_, i) => i / 3)
   const bytes = new Uint8Array(data.buffer)
   const byteLength = steps * TENSORS * bytes.length
-  const place = scratchPath('written')
-  const save = (checksums: boolean) => async () => {
+  const places = new Places(byteLength)
+  const save = (checksums: boolean) => async (place: string) => {
     const writer = await createWriter(place, { saveConfig: { saveInterval: 1 }, checksums })
     for (let step = 0; step < steps; step++) {
       await writer.step()
@@ -53,8 +53,8 @@ function writeCase(size: string, elements: number, steps: number): Case {
       yield `${JSON.stringify({ step, tensors: Object.fromEntries(tensors) })}\n`
     }
   }
-  const recorded = () => recordStream(lines(), place)
-  const wrongTrial = async () => {
+  const recorded = (place: string) => recordStream(lines(), place)
+  const wrongTrial = async (place: string) => {
     const { ok, stats } = await verifyTrial(place, { deep: true })
     return ok && stats.tensors === steps * TENSORS ? undefined : `${stats.tensors} tensors, ${ok ? 'sound' : 'damaged'}`
   }
@@ -63,12 +63,12 @@ function writeCase(size: string, elements: number, steps: number): Case {
     for (let i = 0; i < TENSORS; i++) writeSync(file, bytes)
     closeSync(file)
   }
-  const plain = async () => {
+  const plain = async (place: string) => {
     mkdirSync(place, { recursive: true })
     for (let step = 0; step < steps; step++) writeTensors(join(place, `${step}`))
   }
   // What the format asks for: a directory a step, a second file, and that each is there as a whole or not at all.
-  const renamed = async () => {
+  const renamed = async (place: string) => {
     for (let step = 0; step < steps; step++) {
       const [events, index] = [join(place, `${step}`, 'events'), join(place, `index${step}`)]
       mkdirSync(dirname(events), { recursive: true })
@@ -78,7 +78,7 @@ function writeCase(size: string, elements: number, steps: number): Case {
       renameSync(`${index}.tmp`, index)
     }
   }
-  const wrongFiles = async () => {
+  const wrongFiles = async (place: string) => {
     const paths = readdirSync(place, { recursive: true, encoding: 'utf8' }).map(name => statSync(join(place, name)))
     const total = paths.reduce((sum, stats) => sum + (stats.isFile() ? stats.size : 0), 0)
     return total === byteLength ? undefined : `${total} bytes`
@@ -88,37 +88,60 @@ function writeCase(size: string, elements: number, steps: number): Case {
     byteLength,
     rounds: 5,
     contenders: [
-      writing(`${ours.NAME}, true checksums`, place, save(true), wrongTrial),
-      writing(`${ours.NAME}, smdebug's constant`, place, save(false), wrongTrial),
-      writing(`${ours.NAME}, recorded from .npy files`, place, recorded, wrongTrial),
-      writing('fs.writeSync', place, plain, wrongFiles),
-      writing('fs.writeSync, into two files a step, renamed', place, renamed, wrongFiles),
+      writing(`${ours.NAME}, true checksums`, places, save(true), wrongTrial),
+      writing(`${ours.NAME}, smdebug's constant`, places, save(false), wrongTrial),
+      writing(`${ours.NAME}, recorded from .npy files`, places, recorded, wrongTrial),
+      writing('fs.writeSync', places, plain, wrongFiles),
+      writing('fs.writeSync, into two files a step, renamed', places, renamed, wrongFiles),
       ...smdebug.writers.map(write => {
-        return writing(smdebug.NAME, place, () => write(place, steps, TENSORS, elements), wrongTrial)
+        return writing(smdebug.NAME, places, place => write(place, steps, TENSORS, elements), wrongTrial)
       }),
     ],
+  }
+}
+
+/** Directories that are written to, one for each run. File systems such as ext4 take long to make files after as many were removed, so all are removed at once, and seldom. */
+class Places {
+  /** Bytes that a run writes, and those that may be there: of many the disk would get some, while others are written. */
+  readonly #byteLength: number
+  readonly #most = 1.5e9
+  #written = 0
+
+  constructor(byteLength: number) {
+    this.#byteLength = byteLength
+  }
+
+  next(): string {
+    const root = scratchPath('written')
+    if (this.#written + this.#byteLength > this.#most) {
+      rmSync(root, { recursive: true, force: true })
+      this.#written = 0
+    }
+    mkdirSync(root, { recursive: true })
+    this.#written += this.#byteLength
+    return mkdtempSync(join(root, 'run-'))
   }
 }
 
 /** Somebody who writes to an empty place, which takes as long as it takes, or as one with a clock of their own says. */
 function writing(
   engine: string,
-  place: string,
-  work: () => Promise<unknown>,
-  wrong: () => Promise<string | undefined>,
+  places: Places,
+  work: (place: string) => Promise<unknown>,
+  wrong: (place: string) => Promise<string | undefined>,
 ): Contender {
-  const run = async () => {
-    rmSync(place, { recursive: true, force: true })
+  const run = async (place: string) => {
     const start = performance.now()
-    const ms = await work()
+    const ms = await work(place)
     return typeof ms === 'number' ? ms : performance.now() - start
   }
   return {
     engine,
-    turn: run,
+    turn: () => run(places.next()),
     check: async () => {
-      await run()
-      const got = await wrong()
+      const place = places.next()
+      await run(place)
+      const got = await wrong(place)
       if (got !== undefined) throw new WrongAnswer(`${engine}: expected all that was written, got ${got}`)
     },
   }

@@ -45,17 +45,15 @@ const SELDOM = ['node:crypto', 'node:os', 'node:v8', 'node:zlib']
 
 /**
  * Modules of ours that most commands have no use for, by the file that they are in together: V8 reads a megabyte of code in
- * 40 ms. Each is loaded when something of it is used.
+ * 40 ms. Each is loaded when something of it is used: never in the midst of a scan, when sockets may have taken all descriptors.
  */
 const LATE = {
   s3: /store\/s3\/(s3-store|listing|requests|errors|body)/,
   patterns: /format\/regex\/(python-regex|pattern|re2)/,
-  large: /worker\/records\/large/,
   survey: /worker\/survey|format\/(event-head|histogram)/,
   measure: /worker\/(measure|describe|arrays|copy|values|raw-value|task\/(tasks|difference|held))|engine\/ulps/,
   tensor:
     /trial\/(tensor|saved-steps|values|summary|follow|fingerprint)|job\/(tensor-value|value|tensor\/\w+)|kernels\/\w+|scan\/(one-by-one|record-values|gathered)|catalog\/(tensor-steps|record-order)/,
-  rows: /scan\/(columns|record-parts|merge-parts)|table\/column|worker\/records\/columns|engine\/columns/,
   cache: /store\/local\/(cache|watcher)|catalog\/(background|load\/index-(cache|stamps))/,
   where: /table\/(where|operators|tokens|source|columns)/,
   diff: /diff\/(diff|comparison|pairing|joined|bisect|noise|trend|suggest|tensor-map|records|wording|non-finite\/\w+)/,

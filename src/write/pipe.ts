@@ -1,5 +1,6 @@
 /** Bytes on their way to a store, which takes them when it can. */
 
+import { EngineError } from '../errors.js'
 import { allocate } from '../kernels/allocate.js'
 
 /** Pieces of this length are handed on as they are, and shorter ones are gathered. */
@@ -8,6 +9,18 @@ const LONG_BYTES = 256 << 10
 /** Buffers that what was gathered in has left, in the core's memory: making one takes longer than filling it. */
 const SPARE: Uint8Array[] = []
 const MOST_SPARE = 8
+/** Whether the process may have the address space for them; else they are ordinary ones. */
+let hasAddressSpace = true
+
+function newBuffer(): Uint8Array {
+  try {
+    if (hasAddressSpace) return allocate('uint8', LONG_BYTES)
+  } catch (error) {
+    if (!(error instanceof EngineError && error.code === 'NoAddressSpace')) throw error
+    hasAddressSpace = false
+  }
+  return new Uint8Array(LONG_BYTES)
+}
 
 interface Chunk {
   readonly bytes: Uint8Array
@@ -120,7 +133,7 @@ export class Pipe implements AsyncIterable<Uint8Array> {
   /** Room for bytes where short ones are gathered. */
   #room(byteLength: number): Uint8Array {
     if (this.#gatheredLength + byteLength > LONG_BYTES) this.#flush()
-    this.#gathered ??= SPARE.pop() ?? allocate('uint8', LONG_BYTES)
+    this.#gathered ??= SPARE.pop() ?? newBuffer()
     const start = this.#gatheredLength
     this.#gatheredLength += byteLength
     return this.#gathered.subarray(start, this.#gatheredLength)

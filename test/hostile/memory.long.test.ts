@@ -22,17 +22,19 @@ const MIB = 2 ** 20
 describe.runIf(process.platform === 'linux')('a limit on the address space', () => {
   /** Runs a command with so many GB of it. */
   function within(gb: number, args: readonly string[], options = ''): Promise<Outcome> {
+    return run(gb, [CLI, ...args], options)
+  }
+  function run(gb: number, args: readonly string[], options = ''): Promise<Outcome> {
     const script = `ulimit -v ${gb * 1e6}; exec "$@"`
     const env = { ...process.env, NODE_OPTIONS: options }
     return new Promise(resolve => {
-      const child = execFile(
-        '/bin/sh',
-        ['-c', script, 'sh', process.execPath, CLI, ...args],
-        { env },
-        (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
+      const child = execFile('/bin/sh', ['-c', script, 'sh', process.execPath, ...args], { env }, (_, stdout, stderr) =>
+        resolve({ code: child.exitCode, stdout, stderr }),
       )
     })
   }
+  const scratch = mkdtempSync(join(tmpdir(), 'trialscan-space-'))
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
   const commands = [['ls'], ['scan'], ['check'], ['verify'], ['show', 'loss', '--step', '0']]
   const given = (limit: number) => commands.map(([command, ...flags]) => [limit, command!, flags] as const)
 
@@ -44,6 +46,24 @@ describe.runIf(process.platform === 'linux')('a limit on the address space', () 
       expect([code, stderr.replace(/.*--threads.*\n/, '')]).toEqual([free.code, free.stderr])
       expect(withoutTimes(stdout)).toBe(withoutTimes(free.stdout))
     }
+  })
+
+  it.each([13, 25])('%d GB are enough to write a trial', async gb => {
+    const [script, out] = [join(scratch, `write-${gb}.mjs`), join(scratch, `written-${gb}`)]
+    writeFileSync(
+      script,
+      `import { createWriter } from ${JSON.stringify(join(dirname(CLI), 'index.js'))}
+      const writer = await createWriter(${JSON.stringify(out)}, { checksums: true, saveConfig: { saveInterval: 1 }, reductionConfig: { saveRawTensor: true, reductions: ['max'] } })
+      for (let step = 0; step < 3; step++) {
+        await writer.step()
+        for (let i = 0; i < 30; i++) await writer.save('tensor' + i, new Float32Array(10_000).fill(step))
+      }
+      await writer.close()`,
+    )
+    const { code, stderr } = await run(gb, [script])
+    expect([code, stderr]).toEqual([0, ''])
+    const verified = await within(1000, ['verify', out, '--deep'])
+    expect([verified.code, verified.stderr]).toEqual([0, expect.not.stringContaining('rror')])
   })
 
   // Where it can't be reserved, newer versions of V8 check bounds in the code instead.

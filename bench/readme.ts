@@ -45,7 +45,7 @@ function section({ name, record }: Named, other: Named | undefined): string {
     ...targets.map((target, i) => `${line(target)}${others === undefined ? '' : otherCell(others[i])}`),
     '',
     `${verdicts(targets)}${
-      others === undefined ? '' : `; on Node.js ${OTHER_NODE} ${verdicts(others)}`
+      others === undefined ? '' : `; on Node.js ${OTHER_NODE}, of those that were measured there, ${verdicts(others)}`
     }. Not measured: ${[...absent, ...NOT_DONE].join('; ')}.`,
     ...losses(record),
   ].join('\n')
@@ -84,7 +84,8 @@ function line({ what, beside, limit, outcome }: Target): string {
 /** The ratio with the other Node.js, and whether it meets the target. */
 function otherCell(target: Target | undefined): string {
   if (target?.outcome === undefined) return ' – |'
-  return ` ${target.outcome.measured}${target.outcome.isMet ? ', met' : ''} |`
+  const { ours, measured, isMet } = target.outcome
+  return ` ${measured || ours}${isMet ? ', met' : ''} |`
 }
 
 function verdicts(targets: readonly Target[]): string {

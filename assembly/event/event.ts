@@ -27,12 +27,11 @@ import {
   VALUE_TENSOR,
 } from './keys'
 import { setPlugin } from './plugin'
-import { refusePayload, resolve } from './resolve'
+import { MAX_ELEMENTS, refusePayload, resolve } from './resolve'
 import { walkUsual } from './usual'
 
 /** What the hook writes as the data type of strings. */
 const NO_DTYPE: i32 = 0
-const MAX_ELEMENTS: f64 = 9007199254740992
 const TOO_MANY: f64 = 2 * MAX_ELEMENTS
 
 /** Walks the payload of a record that is completely in memory. The slot says what it holds, or why it can't be read. */

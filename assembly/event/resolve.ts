@@ -6,7 +6,8 @@ import { HEADER_LENGTH, refuse } from '../tfrecord'
 import * as wire from '../wire'
 import { isHalfRead, readValues } from './values'
 
-const MAX_ELEMENTS: f64 = 9007199254740992
+/** Up to here JavaScript can count one by one. */
+export const MAX_ELEMENTS: f64 = 9007199254740992
 
 /** Checks what was found against what was asked for, and the bytes against the shape. */
 export function resolve(slot: usize): bool {

@@ -7,8 +7,7 @@ import { arenaMark, arenaPush, arenaRelease } from '../arena'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as key from './keys'
 import { setPlugin } from './plugin'
-
-const MAX_ELEMENTS: f64 = 9007199254740992
+import { MAX_ELEMENTS } from './resolve'
 
 /**
  * Walks the payload of a record that is completely in memory.

@@ -18,7 +18,7 @@ export interface ScanItem {
 /** Tensors that were saved together, in the order of the index file. */
 export interface SavedList {
   readonly saved: readonly SavedTensor[]
-  /** Where their records lie; null unless each has its value, in the event file of the step. */
+  /** Where their records lie; null if there are few, or not each has its value in the event file of the step. */
   readonly records: ListedPlaces | null
 }
 
@@ -28,6 +28,8 @@ export interface RowGroup {
   readonly list: SavedList | null
 }
 
+/** The places of a shorter list are taken one by one: columns of so few cost more than they save. */
+const SHORT_LIST = 4
 /** A longer list becomes several, so that little of it has to be in memory. */
 const LIST_LENGTH = 4096
 /** So many tensors of lists are kept. */
@@ -54,7 +56,7 @@ export class SavedLists {
   #listsOf(tensors: SavedTensors): Iterable<SavedList> {
     const known = this.#known.get(tensors)
     if (known !== undefined) return known
-    if (tensors.size > KEPT_TENSORS) return this.#cut(tensors)
+    if (tensors.size < SHORT_LIST || tensors.size > KEPT_TENSORS) return this.#cut(tensors)
     const lists = [...this.#cut(tensors)]
     this.#kept += tensors.size + 1
     if (this.#kept > KEPT_TENSORS) {
@@ -79,6 +81,7 @@ export class SavedLists {
 }
 
 function listOf(saved: readonly SavedTensor[]): SavedList {
+  if (saved.length < SHORT_LIST) return { saved, records: null }
   const values = saved.map(({ value }) => value)
   const isPlain = values.every(value => value !== null && value.eventFile === undefined)
   return { saved, records: isPlain ? listPlaces(values as readonly NonNullable<(typeof values)[number]>[]) : null }

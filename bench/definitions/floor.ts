@@ -1,6 +1,7 @@
 /** Beside the floor: what nobody who runs on Node.js, reads these bytes and has these kernels can do without. */
 
 import { openSync, readSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import type { Address } from '#dist/engine/border/memory.js'
 import { ElementKernels } from '#dist/engine/elements.js'
 import { Engine } from '#dist/engine/engine.js'
@@ -28,13 +29,16 @@ import { wrongFile } from './table.js'
 
 const MIB = 1 << 20
 const THREADS = 2
+const SMALLEST = fileURLToPath(new URL('../children/smallest.cjs', import.meta.url))
+const CORE = fileURLToPath(new URL('../../build/release.wasm', import.meta.url))
 
 export const floor: Definition = {
   name: 'floor',
   measures:
     'what we add to `node -e 0`, reading in C and our own kernels in the cache, these two by all threads; files in the page cache',
   *cases({ quick }: Options): Generator<Case> {
-    for (const name of ['large', 'eightfold'] satisfies TrialName[]) yield processCase(name, trial(name, quick))
+    for (const name of ['large', 'eightfold', 'small'] satisfies TrialName[])
+      yield processCase(name, trial(name, quick))
     yield* tableCases(trial('many', quick))
     yield threadsCase(trial('eightfold', quick))
     yield rulesCase(trial('large', quick))
@@ -54,8 +58,21 @@ function processCase(name: TrialName, trial: Trial): Case {
     size: `scan of ${title}`,
     byteLength,
     rounds: 9,
-    contenders: [scanning(''), ...theFloor(trial), scanning(', check full', '--check-level', 'full')],
+    contenders: [
+      scanning(''),
+      ...theFloor(trial),
+      smallest(name, trial),
+      scanning(', check full', '--check-level', 'full'),
+    ],
   }
+}
+
+/** A hundred lines that do this job and no other, with our core: what lies between this and the floor is Node.js's, not ours. */
+function smallest(name: string, trial: Trial): Contender {
+  const out = scratchPath(`smallest-${name}.csv`)
+  return processContender('the smallest program', [process.execPath, SMALLEST, CORE, trial.dir, out], () =>
+    wrongTable(out, trial),
+  )
 }
 
 /** Tables of very many small tensors; what writing them takes is not in the floor. */

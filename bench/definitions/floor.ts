@@ -67,7 +67,7 @@ function processCase(name: TrialName, trial: Trial): Case {
   }
 }
 
-/** A hundred lines that do this job and no other, with our core: what lies between this and the floor is Node.js's, not ours. */
+/** A hundred lines that do this job and no other, with our core: what we take beyond this is ours. */
 function smallest(name: string, trial: Trial): Contender {
   const out = scratchPath(`smallest-${name}.csv`)
   return processContender('the smallest program', [process.execPath, SMALLEST, CORE, trial.dir, out], () =>

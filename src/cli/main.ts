@@ -135,6 +135,8 @@ class NamedCommand extends Command {
 const program = new NamedCommand('trialscan')
   .description('Reads the tensors that a training job saved with SageMaker Debugger (smdebug).')
   .version(VERSION)
+  // Names alone, so that what commands do is told beside them on a terminal of 80 columns, too.
+  .configureHelp({ subcommandTerm: command => command.name() })
   .option('--no-color', 'no colours; NO_COLOR in the environment does the same')
   .configureOutput({
     // The text quotes arguments, which may contain escape sequences.

@@ -41,6 +41,18 @@ describe('help', () => {
     expect(stdout).toMatch(/Exit codes:\n {2}0 /)
   })
 
+  it.each([['--help'], ['fleet', '--help']])(
+    'of %j tells what commands do beside their names, in 80 columns',
+    async (...words) => {
+      const { stdout } = await trialscan(...words)
+      const [commands] = stdout.split('Commands:\n')[1]!.split('\n\n')
+      for (const line of commands!.split('\n')) {
+        expect(line).toMatch(/^ {2}(\S+| +) {2,}\S/)
+        expect(line.length).toBeLessThanOrEqual(80)
+      }
+    },
+  )
+
   it('asked for before a command is about all commands', async () => {
     expect(await trialscan('--help', 'scan')).toEqual(await trialscan('--help'))
   })

@@ -132,7 +132,7 @@ export class Destination {
   /** @returns whether it was not there */
   #makeDirectory(directory: string): boolean {
     if (this.#madeDirectories.has(directory)) return false
-    const isNew = makeDirectory(directory)
+    const isNew = makeDirectory(directory) !== null
     if (this.#madeDirectories.size > 100) this.#madeDirectories.clear()
     this.#madeDirectories.add(directory)
     return isNew

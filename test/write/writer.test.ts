@@ -581,6 +581,15 @@ describe('workers', () => {
 })
 
 describe('what goes wrong', () => {
+  it.runIf(existsSync('/proc/self'))('a place where no directory can be made is told', async () => {
+    for (const path of ['/proc/x', '/proc/x/y/z']) {
+      await expect(createWriter(path)).rejects.toThrow(/^cannot write \/proc\/x: no directory can be made there$/)
+    }
+    const file = place()
+    writeFileSync(file, '')
+    await expect(createWriter(join(file, 'x'))).rejects.toThrow(/a part of its path is not a directory/)
+  })
+
   it('is said, with what was expected', async () => {
     const writer = await createWriter(place(), EVERY)
     expect(() => writer.save('x', 1)).toThrow(/expected a call of writer.step\(\)/)

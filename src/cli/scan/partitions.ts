@@ -4,7 +4,7 @@
  */
 
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { OutputFile, StoreError } from '../../index.js'
@@ -49,10 +49,10 @@ export class Partitions {
 
   /** From here on the table is not whole. */
   static async open(root: string): Promise<Partitions> {
-    await written(root, async () => {
-      await mkdir(root, { recursive: true })
-      await rm(join(root, WHOLE), { force: true })
-    })
+    const whole = join(root, WHOLE)
+    // Whether anything can be written there is told before the work.
+    await (await OutputFile.create(whole, { makesDirectory: true })).discard()
+    await written(root, () => rm(whole, { force: true }))
     return new Partitions(root)
   }
 

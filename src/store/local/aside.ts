@@ -9,6 +9,7 @@ import {
   promises,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -88,12 +89,37 @@ export function writeAtOnce(path: string, chunks: readonly Uint8Array[], isNew =
   }
 }
 
-/** Makes a directory, and those above it. @returns whether it was not there @throws StoreError */
-export function makeDirectory(path: string): boolean {
+/**
+ * Makes a directory, and those above it. What Node.js has for this never ends in /proc, which says of each new directory that
+ * the one above is not there.
+ * @returns the outermost of those that were made; null: it was there
+ * @throws StoreError
+ */
+export function makeDirectory(path: string, mode = 0o777): string | null {
+  let outermost: string | null = null
+  for (let isParentThere = false; ; isParentThere = true) {
+    try {
+      mkdirSync(path, mode)
+      return outermost ?? path
+    } catch (error) {
+      if (isDirectory(path)) return outermost
+      const { code } = error as NodeJS.ErrnoException
+      if (code !== 'ENOENT') throw writeError(path, error)
+      const parent = dirname(path)
+      if (isParentThere || parent === path) {
+        const message = `cannot write ${path}: no directory can be made there`
+        throw new StoreError('Denied', message, { url: pathToFileURL(path).href }, error)
+      }
+      outermost = makeDirectory(parent, mode)
+    }
+  }
+}
+
+function isDirectory(path: string): boolean {
   try {
-    return mkdirSync(path, { recursive: true }) !== undefined
-  } catch (error) {
-    throw writeError(path, error)
+    return statSync(path).isDirectory()
+  } catch {
+    return false
   }
 }
 

@@ -9,7 +9,7 @@ import { promises, readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.js'
-import { isTemporaryName, writeAside } from './aside.js'
+import { isTemporaryName, makeDirectory, writeAside } from './aside.js'
 import { readFileIfThere } from './file.js'
 
 const CHECKSUM_LENGTH = 4
@@ -46,7 +46,7 @@ export class RangeCache {
   async open(): Promise<void> {
     try {
       // What is cached may be private.
-      await promises.mkdir(this.#directory, { recursive: true, mode: 0o700 })
+      makeDirectory(this.#directory, 0o700)
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new StoreError(
@@ -84,7 +84,7 @@ export class RangeCache {
     const checksum = Buffer.alloc(CHECKSUM_LENGTH)
     checksum.writeUInt32LE(crc32(bytes))
     try {
-      await promises.mkdir(directory, { recursive: true, mode: 0o700 })
+      makeDirectory(directory, 0o700)
       await writeAside(path, Buffer.concat([bytes, checksum]), 0o600)
     } catch {
       this.#isBroken = true

@@ -8,7 +8,7 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { UsageError } from '../../errors.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
-import { temporaryPath, writeAll, writeError } from './aside.js'
+import { makeDirectory, temporaryPath, writeAll, writeError } from './aside.js'
 import { isInside } from './local-store.js'
 
 const { access, appendFile, chmod, link, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, writeFile } = promises
@@ -72,7 +72,7 @@ export class OutputFile {
   static async create(path: string, options?: OutputFileOptions): Promise<OutputFile> {
     const { makesDirectory = false } = checkOptions('OutputFile.create', OUTPUT_FILE_OPTIONS, options)
     return written(path, async () => {
-      if (makesDirectory) await mkdir(dirname(path), { recursive: true })
+      if (makesDirectory) makeDirectory(dirname(path))
       const target = await realpath(path).catch(() => resolve(path))
       const there = await stat(target).catch(() => null)
       const isSpecial = there !== null && !there.isFile()
@@ -145,7 +145,7 @@ export class OutputDirectory {
   readonly #target: string
   /** Directories above it that were made for it, the innermost first. */
   readonly #parents: readonly string[]
-  readonly #made = new Map<string, Promise<unknown>>()
+  readonly #made = new Set<string>()
 
   private constructor(root: string, target: string, parents: readonly string[]) {
     this.root = root
@@ -177,9 +177,9 @@ export class OutputDirectory {
       if (above.dev !== there.dev) throw usage(out, 'that can be replaced', 'a mount point: name a directory in it')
     }
     const parent = dirname(real)
-    const first = await written(out, () => mkdir(parent, { recursive: true }))
+    const first = makeDirectory(parent)
     const parents: string[] = []
-    if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
+    if (first !== null) for (let at = parent; at.length >= first.length; at = dirname(at)) parents.push(at)
     const root = temporaryPath(real)
     await written(out, () => mkdir(root))
     // It takes the place of one that may be private.
@@ -197,12 +197,8 @@ export class OutputDirectory {
     const target = join(this.root, path)
     if (!target.startsWith(this.root + sep)) throw new UsageError(`expected a path in the copy, got ${path}`, { path })
     const directory = dirname(target)
-    let made = this.#made.get(directory)
-    if (made === undefined) {
-      made = written(directory, () => mkdir(directory, { recursive: true }))
-      this.#made.set(directory, made)
-    }
-    await made
+    if (!this.#made.has(directory)) makeDirectory(directory)
+    this.#made.add(directory)
     return target
   }
 
@@ -293,7 +289,7 @@ async function syncFile(path: string): Promise<void> {
 /** Makes a directory that files can be put in, and those above it. @throws StoreError if it can't be, or is there and no such one */
 export async function makeWritable(directory: string): Promise<void> {
   await written(directory, async () => {
-    await mkdir(directory, { recursive: true })
+    makeDirectory(directory)
     await access(directory, constants.W_OK | constants.X_OK)
   })
 }
@@ -301,7 +297,7 @@ export async function makeWritable(directory: string): Promise<void> {
 /** Adds to the end of a file, which may not be there yet; nor its directory. @throws StoreError */
 export async function appendToFile(path: string, content: string | Uint8Array): Promise<void> {
   await written(path, async () => {
-    await mkdir(dirname(path), { recursive: true })
+    makeDirectory(dirname(path))
     await appendFile(path, content)
   })
 }

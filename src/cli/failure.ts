@@ -22,12 +22,12 @@ export function exitCodeOf(error: unknown): number {
   return EXIT.bug
 }
 
-/** Reports an error on stderr. @returns the exit code */
-export function reportFailure(error: unknown, command?: string): number {
+/** Reports an error on stderr. @param options those of the command, as `--num-workers` @returns the exit code */
+export function reportFailure(error: unknown, command?: string, options: readonly string[] = []): number {
   const colors = colorsFor(process.stderr)
   const isOurs = error instanceof TrialscanError
   const message = isOurs
-    ? safe(error.message)
+    ? safe(messageOf(error, options))
     : error instanceof Error
       ? safeLines(error.stack ?? error.message)
       : safeLines(String(error))
@@ -35,6 +35,13 @@ export function reportFailure(error: unknown, command?: string): number {
   const hint = hintFor(error, command)
   if (hint) process.stderr.write(`${colors.dim(hint)}\n`)
   return exitCodeOf(error)
+}
+
+/** What is wrong with an option of a call is said of that of the command line. */
+function messageOf({ message, fields }: TrialscanError, options: readonly string[]): string {
+  const { call, option } = fields
+  const name = `--${String(option).replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
+  return options.includes(name) ? message.replace(`${call}: expected ${option} `, `expected ${name} `) : message
 }
 
 function isOutOfAddressSpace(error: unknown): boolean {

@@ -65,7 +65,8 @@ process.once('uncaughtException', error => {
 /** Reports an error on stderr. @returns the exit code */
 async function report(error: unknown, command?: string): Promise<number> {
   try {
-    return (await import('./failure.js')).reportFailure(error, command)
+    const options = program.commands.find(one => one.name() === command)?.options.map(({ long }) => long ?? '')
+    return (await import('./failure.js')).reportFailure(error, command, options)
   } catch {
     // If no file can be opened any more, neither can that module.
     process.stderr.write(`trialscan: ${error instanceof Error ? error.message : error}\n`)

@@ -180,6 +180,11 @@ export function escapeWorker(worker: Worker): string {
   return worker.startsWith('/') ? worker.replaceAll('/', '_').replaceAll(':', '-') : worker
 }
 
+/** The worker of that name as file names tell it: another, if its name looks like that of a device and has a `-` in it. */
+export function workerReadBack(worker: Worker): Worker {
+  return unescapeWorker(escapeWorker(worker))
+}
+
 /** Whether a worker's name can be part of the names of files: it is no path, and an event file's has room for it. */
 export function fitsFileName(worker: Worker): boolean {
   const isPath = /[/\\\0]/.test(escapeWorker(worker))

@@ -115,7 +115,7 @@ function readHookConfig(text: string, name: string): readonly [HookConfig, boole
     return params
   }
   const params = parameters(json, 'HookParameters', place, OF_HOOK)
-  const collections: Record<string, CollectionOptions> = {}
+  const collections = new Map<string, CollectionOptions>()
   const list = json.CollectionConfigurations ?? []
   if (!Array.isArray(list)) throw fault(inside(place, 'CollectionConfigurations'), 'an array', list)
   for (const [i, one] of list.entries()) {
@@ -127,12 +127,17 @@ function readHookConfig(text: string, name: string): readonly [HookConfig, boole
       throw fault(inside(at, 'CollectionName'), 'the name of a collection', collection)
     }
     const of = parameters(entry, 'CollectionParameters', at, OF_COLLECTION)
-    collections[collection] = {
-      ...of.includeRegex(),
+    const before = collections.get(collection)
+    const { includeRegex = [] } = of.includeRegex()
+    // Of one that comes again, smdebug adds the patterns, and takes the last of all else; steps are always given.
+    const patterns = [...(before?.includeRegex ?? []), ...includeRegex]
+    collections.set(collection, {
+      ...before,
+      ...(patterns.length > 0 && { includeRegex: patterns }),
       saveConfig: of.saveConfig(),
       ...of.reductionConfig(),
       ...of.flag('save_histogram', 'saveHistogram'),
-    }
+    })
   }
   const saveAll = params.flag('save_all', 'saveAll')
   const path = textIn(json, 'LocalPath', place) ?? TENSORS_PATH
@@ -148,7 +153,10 @@ function readHookConfig(text: string, name: string): readonly [HookConfig, boole
       ...(tensorboard !== undefined && { tensorboard }),
       saveConfig: params.saveConfig(),
       ...params.reductionConfig(),
-      ...(list.length > 0 && { collections, includeCollections: Object.keys(collections) }),
+      ...(list.length > 0 && {
+        collections: Object.fromEntries(collections),
+        includeCollections: [...collections.keys()],
+      }),
     },
     ignored,
   }

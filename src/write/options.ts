@@ -1,7 +1,7 @@
 /** What a writer is told: at its beginning, and with each tensor. */
 
-import { fitsFileName } from '../format/paths.js'
-import { type Kinds, kinds, optionsOf } from '../options.js'
+import { fitsFileName, workerReadBack } from '../format/paths.js'
+import { type Kinds, kinds, optionsOf, shown } from '../options.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { FRAMEWORKS, type Mode, type Worker } from '../types.js'
@@ -100,8 +100,11 @@ export const WRITER_KINDS: Kinds<WriterOptions> = {
   saveConfig: SAVE_CONFIG,
   reductionConfig: REDUCTION_CONFIG,
   worker: kinds.that<Worker>(
-    "a name that can be part of a file's",
-    given => isName(given) && fitsFileName(given as Worker),
+    given => {
+      if (!isWorker(given)) return "a name that can be part of a file's"
+      return `a name that is read back from those of files, where this one becomes ${shown(workerReadBack(given))}`
+    },
+    given => isWorker(given) && workerReadBack(given) === given,
   ),
   numWorkers: kinds.wholeNumber(1, undefined, 'a number of workers from 1 on'),
   includeWorkers: kinds.oneOf(['one', 'all'] as const),
@@ -165,6 +168,10 @@ export function partOf({ worker = 'worker_0', numWorkers = 1, includeWorkers = '
 /** Names are UTF-8 in the file, where a half of a surrogate pair has no place. */
 export function isName(given: unknown): boolean {
   return typeof given === 'string' && given !== '' && !/\p{Surrogate}/u.test(given)
+}
+
+function isWorker(given: unknown): given is Worker {
+  return isName(given) && fitsFileName(given as Worker)
 }
 
 function isPlain(given: unknown): boolean {

@@ -78,11 +78,11 @@ describe('what is wrong is told in a line, with a code', () => {
     ['bad threads', 2, /'abc' is invalid.*whole number/, [...scan, '--threads', 'abc']],
     ['too many threads', 2, /from 0 to 1024/, [...scan, '--threads', '5000']],
     ['too little memory', 2, /expected memory/, [...scan, '--memory', '1']],
-    ['unknown mode', 2, /expected mode to be one of/, [...scan, '--mode', 'trian']],
+    ['unknown mode', 2, /expected --mode to be one of/, [...scan, '--mode', 'trian']],
     [
       'unknown mode of show',
       2,
-      /expected mode to be one of/,
+      /expected --mode to be one of/,
       ['show', PLAIN, 'loss', '--step', '1', '--mode', 'trian'],
     ],
     ['a bad expression', 2, /at character 10 of "step > 1 x", got "x"/, [...scan, '--where', 'step > 1 x']],

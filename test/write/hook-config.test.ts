@@ -125,6 +125,27 @@ describe('a configuration', () => {
     expect(() => parse(config)).toThrow(FormatError)
   })
 
+  it('has collections that come again: patterns of all, and the last of all else', () => {
+    const collection = (parameters: object) => ({ CollectionName: 'mine', CollectionParameters: parameters })
+    const { collections, includeCollections } = parse({
+      CollectionConfigurations: [
+        collection({ include_regex: 'relu', save_interval: 2, reductions: 'min', save_histogram: false }),
+        collection({ include_regex: 'tanh,elu', end_step: 7 }),
+      ],
+    }).options
+    expect([collections, includeCollections]).toEqual([
+      {
+        mine: {
+          includeRegex: ['relu', 'tanh', 'elu'],
+          saveConfig: { endStep: 7 },
+          reductionConfig: { reductions: ['min'], saveRawTensor: false },
+          saveHistogram: false,
+        },
+      },
+      ['mine'],
+    ])
+  })
+
   it('tells what it has that means nothing', () => {
     const config = {
       DebugRuleConfigurations: [],

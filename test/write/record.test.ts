@@ -244,6 +244,17 @@ describe('trialscan record', () => {
     expect(record(stream('{"step":0,"name":"x","value":1}\nx\n'), '--out', place(), '--fail-fast').status).toBe(4)
   })
 
+  it('names its options, not those of the library', () => {
+    for (const [option, value, message] of [
+      ['--num-workers', '0', 'a number of workers from 1 on, got 0'],
+      ['--worker', 'a/b', `a name that can be part of a file's, got "a/b"`],
+    ] as const) {
+      const { status, stderr } = record(stream(), '--out', place(), option, value)
+      const expected = `trialscan: expected ${option} to be ${message}\nSee trialscan record --help.\n`
+      expect([status, stderr]).toEqual([2, expected])
+    }
+  })
+
   it('ends with the last whole step when it is interrupted', async () => {
     const path = place()
     const child = spawn(process.execPath, [CLI, 'record', '--out', path], { stdio: ['pipe', 'ignore', 'pipe'] })

@@ -1,7 +1,7 @@
 /** Trials as runs of TensorBoard: read back by our reader, and decoded by protobufjs as TensorBoard's own definitions say. */
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
@@ -463,6 +463,34 @@ describe('trialscan export', () => {
     expect([code, stdout]).toEqual([0, ''])
     expect(stderr).toMatch(/^trialscan: 1 run, [\d,]+ scalars, [\d,]+ histograms, [\d.]+ KB, in /)
     expect([...runsBelow(directory).keys()]).toEqual(['TRAIN'])
+  })
+
+  it('says why there is nothing to export', async () => {
+    const [empty, texts, directory] = [place(), place(), place()]
+    await (await createWriter(empty)).close()
+    const writer = await createWriter(texts)
+    await writer.record(0, { words: ['a', 'b'] })
+    await writer.close()
+    for (const [path, options, expected] of [
+      [empty, [], `trialscan: ${empty} has no tensors to export\n`],
+      [texts, [], /^trialscan: 1 left out: texts, .*\ntrialscan: nothing was exported\n$/],
+      [
+        texts,
+        ['--tensor', 'loss'],
+        /^trialscan: nothing is there for tensors that match "loss"; the trial has 1 tensor.*\n$/,
+      ],
+    ] as const) {
+      const { code, stderr } = await trialscan('export', path, '--tensorboard', directory, ...options)
+      expect([code, stderr]).toEqual([5, typeof expected === 'string' ? expected : expect.stringMatching(expected)])
+    }
+    expect(existsSync(directory)).toBe(false)
+  })
+
+  it('names the run that is there by its path', async () => {
+    const [path, directory] = [join(TRIALS, 'mlp-vanishing'), place()]
+    await trialscan('export', path, '--tensorboard', directory, '--steps', '0')
+    const { code, stderr } = await trialscan('export', path, '--tensorboard', directory, '--steps', '0')
+    expect([code, stderr.startsWith(`trialscan: ${directory}/TRAIN/events.out.tfevents.`)]).toEqual([2, true])
   })
 
   it('does not write into the trial', async () => {

@@ -409,6 +409,32 @@ describe('short steps', () => {
   })
 })
 
+describe('event files', () => {
+  it('are rolled and named as smdebug does: one for each step and worker, by the global step in twelve digits', async () => {
+    const path = place()
+    for (const [worker, escaped] of [
+      ['worker_0', 'worker_0'],
+      ['/replica:0/task:1/device:GPU:0', '_replica-0_task-1_device-GPU-0'],
+    ] as const) {
+      const writer = await createWriter(path, { ...EVERY, worker, numWorkers: 2 })
+      for (const step of [0, 999, 1000, 1_234_567]) await writer.record(step, { x: step }, { mode: 'TRAIN' })
+      await writer.close()
+      const files = (readdirSync(path, { recursive: true }) as string[]).filter(name => name.includes(escaped))
+      expect(files.filter(name => /\.[a-z]+$/.test(name)).sort()).toEqual([
+        `collections/000000000/${escaped}_collections.json`,
+        `events/000000000000/000000000000_${escaped}.tfevents`,
+        `events/000000000999/000000000999_${escaped}.tfevents`,
+        `events/000000001000/000000001000_${escaped}.tfevents`,
+        `events/000001234567/000001234567_${escaped}.tfevents`,
+        `index/000000000/000000000000_${escaped}.json`,
+        `index/000000000/000000000999_${escaped}.json`,
+        `index/000000001/000000001000_${escaped}.json`,
+        `index/000001234/000001234567_${escaped}.json`,
+      ])
+    }
+  })
+})
+
 describe('collections', () => {
   it('decide what is saved', async () => {
     const path = place()
@@ -548,7 +574,14 @@ describe('workers', () => {
       await expect(createWriter(path, { worker })).rejects.toThrow(message)
       expect(existsSync(path)).toBe(false)
     }
-    for (const worker of ['/job:worker/replica:0/task:1', '..', 'a\nb', 'a'.repeat(233)]) {
+    // Their names are escaped as smdebug does, which not every name comes back from.
+    for (const [worker, other] of [
+      ['/job:worker-1/task:0', '/job:worker:1/task:0'],
+      ['_job-1', '/job:1'],
+    ] as const) {
+      await expect(createWriter(place(), { worker })).rejects.toThrow(`becomes "${other}", got "${worker}"`)
+    }
+    for (const worker of ['/job:worker/replica:0/task:1', '/device:XLA_GPU:0', '..', 'a\nb', 'a'.repeat(233)]) {
       const path = place()
       const writer = await createWriter(path, { ...EVERY, worker })
       await writer.record(0, { x: 1 })

@@ -51,7 +51,7 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
     for (const { message } of problems) note(message)
     if (problemCount > problems.length) note(`and ${counted(problemCount - problems.length, 'problem')} more`)
     const isEmpty = runs.length + leftOutCount + problemCount === 0
-    if (isEmpty) note(nothingSelected(trial, flags))
+    if (isEmpty) note(isSelective(flags) ? nothingSelected(trial, flags) : `${path} has no tensors to export`)
     for (const message of unscannedSteps(trial, flags, !isEmpty)) note(message)
     if (leftOutCount > 0) {
       note(`${countText(leftOutCount)} left out: texts, complex numbers, and tensors without a finite element`)
@@ -60,9 +60,10 @@ export async function runExport(path: string, flags: ExportFlags, signal: AbortS
     const [scalars, others, pictures] = [sum(run => run.scalars), sum(run => run.histograms), sum(run => run.images)]
     const shown = images ? `, ${counted(pictures, 'image')}` : ''
     const what = `${counted(scalars, 'scalar')}, ${counted(others, 'histogram')}${shown}`
-    note(`${counted(runs.length, 'run')}, ${what}, ${bytesText(sum(run => run.byteLength))}, in ${tensorboard}`)
+    const written = `${counted(runs.length, 'run')}, ${what}, ${bytesText(sum(run => run.byteLength))}, in ${tensorboard}`
+    if (!isEmpty) note(runs.length > 0 ? written : 'nothing was exported')
     if (problemCount > 0) return EXIT.format
-    return isEmpty && isSelective(flags) ? EXIT.query : EXIT.ok
+    return runs.length > 0 ? EXIT.ok : EXIT.query
   } finally {
     progress.stop()
     await trial.close()

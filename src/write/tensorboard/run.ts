@@ -30,8 +30,8 @@ export async function expectNoRun(store: Store, directory: string): Promise<void
   const paths = await store.list(directory, { recursive: false })
   const found = paths.find(isTensorBoardFile)
   if (found === undefined) return
-  const message = `${store.url(found)}: expected no run there yet, got one: write to another place`
-  throw new UsageError(message, { path: found })
+  const url = store.url(found)
+  throw new UsageError(`${url}: expected no run there yet, got one: write to another place`, { url, path: found })
 }
 
 /** The event file of a run. It appears when it is whole. */

@@ -1,7 +1,7 @@
 /** Whose part of a trial a run of TensorBoard's becomes: the other way around from `runDirectory`. */
 
 import { createHash } from 'node:crypto'
-import { unescapeWorker } from '../../format/paths.js'
+import { unescapeWorker, workerReadBack } from '../../format/paths.js'
 import { MODES, type Mode, type Worker } from '../../types.js'
 
 export interface PartOfTrial {
@@ -50,10 +50,11 @@ function withNames(parts: ReadonlyMap<string, PartOfTrial>): Map<string, PartOfT
   for (const { worker } of parts.values()) {
     if (workers.has(worker)) continue
     const plain = worker === '' ? 'worker_0' : shortened(worker.replace(/[/\\]/g, '_'))
-    let name = plain
-    for (let n = 2; used.has(name); n++) name = `${plain}_${n}`
+    const named = (name: string): Worker => workerReadBack(unescapeWorker(name))
+    let name = named(plain)
+    for (let n = 2; used.has(name); n++) name = named(`${plain}_${n}`)
     used.add(name)
-    workers.set(worker, unescapeWorker(name))
+    workers.set(worker, name)
   }
   return new Map([...parts].map(([run, { worker, mode }]) => [run, { worker: workers.get(worker)!, mode }]))
 }

@@ -28,15 +28,16 @@ import { isRemote, type Store } from '../store/store.js'
 const SURVEY_BYTES = 64 << 10
 /** Values that are found at once. */
 const SURVEY_SLOTS = 1024
-/** The most that is read at once if reads are requests and one piece after another is needed. */
-const MAX_PIECE_BYTES = 4 << 20
+/** The most that is read at once if one piece after another is needed: on the local disk, and if reads are requests. */
+const LOCAL_PIECE_BYTES = 1 << 20
+const REMOTE_PIECE_BYTES = 4 << 20
 /** Faults of a file that are reported one by one. */
 const MAX_SURVEY_PROBLEMS = 100
 
 /** Walks whole event files, or what was appended to them. */
 export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: Store): Promise<SurveyReply> {
   engine.reset()
-  const frames = new Frames(engine)
+  const frames = new Frames(engine, store)
   const files: (SurveyedFile | ErrorData)[] = []
   for (const { path, startByte } of job.files) {
     try {
@@ -51,7 +52,7 @@ export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: St
 async function surveyEventFile(path: string, startByte: number, frames: Frames, store: Store): Promise<SurveyedFile> {
   const url = store.url(path)
   const fileLength = await store.byteLength(path)
-  const file = new FilePieces(store, path, fileLength)
+  const file = new FilePieces(store, path, fileLength, frames.view)
   const tags = new Interner()
   const whole = frames.wholeRecords(tags)
   const columns: ValueColumns = { tag: [], startByte: [], byteLength: [], step: [], mode: [], modeStep: [] }
@@ -60,7 +61,7 @@ async function surveyEventFile(path: string, startByte: number, frames: Frames, 
   while (at < fileLength) {
     try {
       if (!file.has(at, HEADER_LENGTH)) await file.load(at)
-      const end = whole.take(file.slice(at, fileLength), at, columns)
+      const end = whole.take(file.rest(at), at, columns)
       if (end > at) {
         at = end
         continue
@@ -171,14 +172,18 @@ export class FilePieces implements FileBytes {
   readonly byteLength: number
   readonly #store: Store
   readonly #path: string
-  #piece = new Uint8Array(SURVEY_BYTES)
+  readonly #view: (byteLength: number) => Uint8Array<ArrayBuffer>
+  #piece = new Uint8Array(0)
+  #next = SURVEY_BYTES
   #start = 0
   #length = 0
 
-  constructor(store: Store, path: string, byteLength: number) {
+  /** @param view of the memory where pieces lie, which must stay as it is until the next is loaded */
+  constructor(store: Store, path: string, byteLength: number, view = ownMemory()) {
     this.#store = store
     this.#path = path
     this.byteLength = byteLength
+    this.#view = view
   }
 
   has(at: number, byteLength: number): boolean {
@@ -186,23 +191,46 @@ export class FilePieces implements FileBytes {
   }
 
   byte(at: number): number {
-    return this.#piece[at - this.#start]!
+    return this.#bytes[at - this.#start]!
   }
 
   slice(at: number, byteLength: number): Uint8Array {
-    return this.#piece.subarray(at - this.#start, Math.min(at - this.#start + byteLength, this.#length))
+    return this.#bytes.subarray(at - this.#start, Math.min(at - this.#start + byteLength, this.#length))
+  }
+
+  /** What is in memory from `at` on: where in the piece it begins, and how long it is. */
+  rest(at: number): { readonly offset: number; readonly byteLength: number } {
+    return { offset: at - this.#start, byteLength: this.#start + this.#length - at }
   }
 
   /** Reads the piece that begins at `at`. Anything appended since the file was measured is ignored. */
   async load(at: number): Promise<void> {
     const end = this.#start + this.#length
     const isNext = this.#length > 0 && at > this.#start && at <= end + SURVEY_BYTES
-    const byteLength = this.#piece.length
-    if (isRemote(this.#store) && isNext && byteLength < MAX_PIECE_BYTES) this.#piece = new Uint8Array(2 * byteLength)
-    const wanted = Math.max(0, Math.min(isNext ? this.#piece.length : SURVEY_BYTES, this.byteLength - at))
+    if (isNext) this.#next = Math.min(2 * this.#next, mostOf(this.#store))
     this.#start = at
     this.#length = 0
-    this.#length = await this.#store.readInto(this.#path, at, this.#piece.subarray(0, wanted))
+    this.#piece = this.#view(Math.max(0, Math.min(isNext ? this.#next : SURVEY_BYTES, this.byteLength - at)))
+    this.#length = await this.#store.readInto(this.#path, at, this.#piece)
+  }
+
+  get #bytes(): Uint8Array {
+    // A view of the core's memory is empty once that has grown.
+    if (this.#piece.length === 0) this.#piece = this.#view(this.#length)
+    return this.#piece
+  }
+}
+
+/** The most that is read at once. */
+function mostOf(store: Store): number {
+  return isRemote(store) ? REMOTE_PIECE_BYTES : LOCAL_PIECE_BYTES
+}
+
+function ownMemory(): (byteLength: number) => Uint8Array<ArrayBuffer> {
+  let memory = new Uint8Array(SURVEY_BYTES)
+  return byteLength => {
+    if (byteLength > memory.length) memory = new Uint8Array(byteLength)
+    return memory.subarray(0, byteLength)
   }
 }
 
@@ -230,15 +258,18 @@ class WholeRecords {
     this.#tags = tags
   }
 
-  /** @param bytes of the file, from `at` on @returns where the first record begins that was not taken */
-  take(bytes: Uint8Array, at: number, columns: ValueColumns): number {
+  /** @param rest of the piece, from `at` on @returns where the first record begins that was not taken */
+  take(
+    { offset, byteLength }: { readonly offset: number; readonly byteLength: number },
+    at: number,
+    columns: ValueColumns,
+  ): number {
     if (at < this.#from) return at
-    const byteLength = Math.min(bytes.length, SURVEY_BYTES)
+    const address = (this.#window + offset) as Address
     return this.#engine.scoped(() => {
-      this.#engine.view(this.#window, byteLength).set(bytes.subarray(0, byteLength))
-      const count = this.#engine.survey.records(this.#batch, this.#window, byteLength, false)
+      const count = this.#engine.survey.records(this.#batch, address, byteLength, false)
       if (count > this.#batch.capacity) {
-        this.#from = at + byteLength
+        this.#from = at + SURVEY_BYTES
         return at
       }
       const slots = this.#engine.slots(this.#batch, count)
@@ -246,14 +277,14 @@ class WholeRecords {
       // Values that were found before those of the record.
       let before = columns.tag.length
       for (let i = 0; i < count; i++) {
-        const startByte = at + slots.frame(i) - this.#window
+        const startByte = at + slots.frame(i) - address
         if (startByte >= end) before = columns.tag.length
         const step = slots.eventStep(i)
         const tag = slots.tagBytes(i)
         const isOrdinary = slots.recordStatus(i) === Status.ok && step >= 0 && Number.isSafeInteger(step)
         if (!isOrdinary || tag.length > MAX_TEXT_BYTES) {
           for (const column of Object.values(columns)) column.length = before
-          this.#from = at + byteLength
+          this.#from = startByte + SURVEY_BYTES
           return startByte
         }
         end = startByte + slots.frameByteLength(i)
@@ -288,13 +319,16 @@ class Frames {
   readonly #records: Batch
   readonly #window: Address
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, store: Store) {
     this.#engine = engine
     this.#batch = engine.reserveBatch(1)
     this.#header = engine.reserveBytes(HEADER_LENGTH)
     this.#records = engine.reserveBatch(SURVEY_SLOTS)
-    this.#window = engine.reserveBytes(SURVEY_BYTES)
+    this.#window = engine.reserveBytes(mostOf(store))
   }
+
+  /** The memory where pieces of files lie. */
+  readonly view = (byteLength: number): Uint8Array<ArrayBuffer> => this.#engine.view(this.#window, byteLength)
 
   /** @param tags of the file's */
   wholeRecords(tags: Interner): WholeRecords {

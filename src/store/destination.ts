@@ -1,6 +1,7 @@
 /** Where results are written to: a directory on disk, or a prefix on S3. Each file appears whole or not at all. */
 
 import { dirname, join } from 'node:path'
+import { StoreError } from '../errors.js'
 import { makeDirectory, removeFile, writeAtOnce } from './local/aside.js'
 import { type CommitOptions, makeDurable, OutputFile } from './local/output.js'
 import { openStore, storeSpec } from './open.js'
@@ -81,7 +82,7 @@ export class Destination {
 
   /** Writes a file, unless there is one. @returns whether there was none: of several who try at once, one has it */
   async claim(path: string, text: string): Promise<boolean> {
-    if (this.#spec.kind === 's3') return (await this.#put(path, [text], true)) !== null
+    if (this.#spec.kind === 's3') return this.#claimObject(this.#spec, path, text)
     const file = await OutputFile.create(this.#localPath(path), { makesDirectory: true })
     try {
       await file.write(text)
@@ -140,6 +141,17 @@ export class Destination {
 
   #localPath(path: string): string {
     return join((this.#spec as { readonly root: string }).root, path)
+  }
+
+  async #claimObject(spec: Extract<StoreSpec, { readonly kind: 's3' }>, path: string, text: string): Promise<boolean> {
+    this.#requests ??= new S3Requests(spec)
+    const key = `${spec.prefix}${path}`
+    const { isWritten, attempts } = await this.#requests.put(key, Buffer.from(text), true)
+    if (isWritten || attempts === 1) return isWritten
+    const url = this.#requests.url(key)
+    const message = `${url}: it is there after ${attempts} attempts to write it, one of which may have done so although it seemed to fail`
+    const advice = 'if no other writer has begun here, remove it and begin again'
+    throw new StoreError('Unavailable', `${message}: ${advice}`, { url, attempts })
   }
 
   #put(

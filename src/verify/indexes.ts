@@ -6,7 +6,7 @@ import { StoreError } from '../errors.js'
 import type { Collections } from '../format/collections.js'
 import type { IndexFile } from '../format/index-file.js'
 import { describeOther, othersAmong, otherWorkerError } from '../format/index-owner.js'
-import { type EventFileName, indexFilePath, parseIndexFileName } from '../format/paths.js'
+import { type EventFileName, indexFilePath, parseEventFileName, parseIndexFileName } from '../format/paths.js'
 import type { TrialFiles } from '../format/trial-files.js'
 import type { Access } from '../runner/access.js'
 import { type IndexReading, readIndexFiles } from '../runner/index-files.js'
@@ -69,6 +69,7 @@ export class IndexState {
   readonly #ended: boolean
   readonly #inOrder: readonly ReadIndex[]
   readonly #last = new Map<Worker, number>()
+  readonly #lastWritten = new Map<Worker, ReadonlySet<number>>()
 
   /** @param events that were listed before the indexes were: the last of a worker has perhaps no index file yet */
   constructor(indexes: readonly ReadIndex[], events: readonly EventFileName[], ended: boolean) {
@@ -97,9 +98,24 @@ export class IndexState {
     return index !== undefined && compareSteps(index, name) === 0 ? index : undefined
   }
 
+  /** Where steps came in no order, the last of a worker is that whose event file was written last. */
+  async findLastWritten(paths: readonly string[], store: Store): Promise<void> {
+    if (this.#ended) return
+    const files = paths.map(path => ({ path, ...parseEventFileName(path)! }))
+    const workers = new Set(files.filter(file => !this.has(file) && this.isLate(file)).map(({ worker }) => worker))
+    for (const worker of workers) {
+      const own = files.filter(file => file.worker === worker)
+      const stamps = await store.stamps(own.map(({ path }) => path))
+      const modified = own.map((_, i) => stamps[3 * i + 1]!)
+      const latest = modified.reduce((latest, time) => Math.max(latest, time), 0)
+      this.#lastWritten.set(worker, new Set(own.filter((_, i) => modified[i] === latest).map(({ step }) => step)))
+    }
+  }
+
   /** Whether an index file that is not there will not come: of a running job, that of a worker's last step still may. */
   isLate({ step, worker }: EventFileName): boolean {
-    return this.#ended || step < (this.#last.get(worker) ?? -1)
+    if (this.#ended) return true
+    return step < (this.#last.get(worker) ?? -1) && this.#lastWritten.get(worker)?.has(step) !== true
   }
 
   /** Tells of steps that some workers wrote and others did not. */

@@ -80,7 +80,11 @@ export class RecordCheck {
       const lost = `what its ${values} tensors are called, and where they lie`
       findings.problem({ ...finding, code: 'IndexFileMissing', found: 'none', lost })
     } else {
-      findings.note({ ...finding, code: 'IndexFileMissing', found: 'none; the job may still write it' })
+      findings.note({
+        ...finding,
+        code: 'IndexFileMissing',
+        found: 'none; the job may still write it, if it has not been ended',
+      })
     }
   }
 

@@ -120,6 +120,7 @@ async function runVerification(access: Access, options: AnyVerifyOptions): Promi
   const names = isPlain ? [] : events.map(path => parseEventFileName(path)!)
   const state = new IndexState(indexes, names, ended)
   state.checkWorkers(collections, findings)
+  if (!isPlain) await state.findLastWritten(events, store)
   const reader = new EventFileReader({
     access,
     runner: bytes => access.runner(options.threads, bytes, memory),

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Destination } from '#dist/store/destination.js'
 import { PART_BYTES } from '#dist/store/s3/upload.js'
-import { type Fault, FaultyS3, failWith } from '../support/faulty-s3.js'
+import { answerLost, type Fault, FaultyS3, failWith } from '../support/faulty-s3.js'
 
 const LENGTH = 2 * PART_BYTES + 12_345
 const CONTENT = Buffer.alloc(
@@ -37,11 +37,6 @@ function failOnce(what: string, fault: Fault): void {
     isLeft = false
     return fault
   }
-}
-/** Done, and then no answer. */
-const answerLost: Fault = (answer, serve) => {
-  answer.end = (() => answer.socket?.resetAndDestroy()) as never
-  serve()
 }
 
 describe('an object', () => {

@@ -320,6 +320,12 @@ export const html = (status: number): Fault => {
     answer.end('<html><body><h1>Bad Gateway</h1></body></html>')
   }
 }
+/** Done, and then no answer. */
+export const answerLost: Fault = (answer, serve) => {
+  answer.end = (() => answer.socket?.resetAndDestroy()) as never
+  serve()
+}
+
 export function failWith(
   status: number,
   code: string,

@@ -11,6 +11,7 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -436,6 +437,11 @@ describe('of a trial it checks', () => {
     expect(problems[0]!.lost).toContain('"fc.weight"')
   })
 
+  /** Files of the trial, a second apart. */
+  function writtenInOrder(paths: readonly string[]): void {
+    for (const [i, path] of paths.entries()) utimesSync(join(directory, path), 1e9 + i, 1e9 + i)
+  }
+
   it('an event file without its index file', async () => {
     rmSync(join(plain(), INDEX))
     const { problems } = await verifyTrial(directory)
@@ -443,7 +449,15 @@ describe('of a trial it checks', () => {
     expect(problems[0]!.lost).toContain('5 tensors')
     // Of a running job, that of the last step may still come.
     rmSync(join(directory, 'training_job_end.ts'))
+    const paths = readdirSync(join(directory, 'events')).map(step => eventFilePath(Number(step), WORKER))
+    writtenInOrder(paths)
     expect((await verifyTrial(directory)).ok).toBe(false)
+    // If steps come in no order, the last is the one that was written last.
+    writtenInOrder([...paths, eventFilePath(1, WORKER)])
+    expect((await verifyTrial(directory)).notes.map(({ code }) => code).sort()).toEqual([
+      'IndexFileMissing',
+      'NoEndMarker',
+    ])
     rmSync(join(directory, indexFilePath(2, WORKER)))
     rmSync(join(directory, eventFilePath(2, WORKER)))
     const running = await verifyTrial(directory)
@@ -460,6 +474,7 @@ describe('of a trial it checks', () => {
     for (const step of [0, 1, 2, 3]) rmSync(join(directory, indexFilePath(step, 'worker_1')))
     rmSync(join(directory, indexFilePath(2, 'worker_0')))
     rmSync(join(directory, indexFilePath(3, 'worker_0')))
+    writtenInOrder([0, 1, 2, 3].flatMap(step => [0, 1].map(worker => eventFilePath(step, `worker_${worker}`))))
     const { problems, notes } = await verifyTrial(directory)
     const missing = (found: Verification['problems']) =>
       found.filter(({ code }) => code === 'IndexFileMissing').map(({ file }) => file)

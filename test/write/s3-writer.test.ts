@@ -10,7 +10,7 @@ import {
   verifyTrial,
   type WriterOptions,
 } from '#dist/index.js'
-import { FaultyS3, failWith } from '../support/faulty-s3.js'
+import { answerLost, FaultyS3, failWith } from '../support/faulty-s3.js'
 
 const PATH = 's3://bucket/trial'
 
@@ -64,6 +64,25 @@ describe('two writers of one worker', () => {
     const second = await begin({ worker: 'worker_1', numWorkers: 2 })
     await save(second)
     await second.close()
+    await expectSteps([0])
+  })
+})
+
+describe('a writer whose first request has lost its answer', () => {
+  it('is told that it may have begun itself, and what can be done', async () => {
+    let isLeft = true
+    s3.writeFaultOf = what => {
+      if (what !== 'PUT' || !isLeft) return undefined
+      isLeft = false
+      return answerLost
+    }
+    const path = `${PATH}/collections/000000000/worker_0_collections.json`
+    const message = `${path}: it is there after 2 attempts to write it, one of which may have done so although it seemed to fail: if no other writer has begun here, remove it`
+    await expect(begin()).rejects.toThrow(message)
+    s3.objects.clear()
+    const writer = await begin()
+    await save(writer)
+    await writer.close()
     await expectSteps([0])
   })
 })

@@ -252,6 +252,26 @@ describe('trialscan import', () => {
     ])
   })
 
+  it('takes no images and sounds that are tensors of bytes for damage', async () => {
+    const tensor = (...strings: (string | Uint8Array)[]) =>
+      ({ dtype: 'string', shape: [strings.length], strings }) as const
+    const png = Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'latin1')
+    const wav = Buffer.from('RIFF\x84\xff\0\0WAVEfmt \x80', 'latin1')
+    const directory = logs({
+      run: [
+        [0, scalar('loss', 1)],
+        [0, { tag: 'digits', tensor: tensor('28', '28', png, png) }],
+        [1, { tag: 'digits', tensor: tensor('28', '28', png) }],
+        [1, { tag: 'speech', tensor: { ...tensor(wav, 'a'), shape: [1, 2] } }],
+      ],
+    })
+    const { code, stderr } = await trialscan('import', directory, '--out', place())
+    expect([code, stderr.replace(/, in .*/, '')]).toEqual([
+      0,
+      'trialscan: 2 images left out: digits\ntrialscan: 1 audio clip left out: speech\ntrialscan: 1 run, 1 step, 1 tensor\n',
+    ])
+  })
+
   it('takes a run that is called like a mode for one of it', async () => {
     const directory = logs({ EVAL: [[3, scalar('loss', 1)]], other: [[3, scalar('loss', 1)]] })
     const of = async (path: string) => (await imported(path)).report.runs

@@ -41,6 +41,11 @@ export interface ObjectRange {
   readonly etag: string | null
 }
 
+export interface PutOutcome {
+  readonly isWritten: boolean
+  readonly attempts: number
+}
+
 /** What is written is not counted. */
 const NOBODY: ReadContext = { traffic: [] }
 
@@ -75,12 +80,16 @@ export class S3Requests {
 
   /**
    * Writes an object. @param isNew one that is there stays as it is
-   * @returns whether it was written: if not, the one that is there can also be from an attempt that seemed to fail
+   * @returns whether it was written, and in how many attempts: of several, one whose answer was lost can have written what is there
    * @throws StoreError
    */
-  put(key: string, bytes: Uint8Array, isNew: boolean, context: ReadContext = NOBODY): Promise<boolean> {
+  put(key: string, bytes: Uint8Array, isNew: boolean, context = NOBODY): Promise<PutOutcome> {
     const { bucket } = this.#spec
-    return this.#attempts({ key }, context, connection => connection.put(bucket, key, bytes, isNew, context.signal))
+    let attempts = 0
+    return this.#attempts({ key }, context, async connection => {
+      attempts++
+      return { isWritten: await connection.put(bucket, key, bytes, isNew, context.signal), attempts }
+    })
   }
 
   /** Begins an object that comes in parts. @returns what the upload is called @throws StoreError */

@@ -42,7 +42,7 @@ export async function upload(
         at += part.add(bytes.subarray(at))
       }
     }
-    if (parts === undefined) return (await requests.put(key, part.bytes, isNew)) ? byteLength : null
+    if (parts === undefined) return (await requests.put(key, part.bytes, isNew)).isWritten ? byteLength : null
     await parts.add(part.bytes)
     return (await parts.complete(isNew)) ? byteLength : null
   } catch (error) {

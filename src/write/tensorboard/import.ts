@@ -15,7 +15,7 @@ import { REDUCTIONS, type ReductionName, type Worker } from '../../types.js'
 import type { WriterOptions } from '../options.js'
 import { createWriter, type TrialWriter } from '../writer.js'
 import { bucketsName, HISTOGRAMS } from './buckets.js'
-import { type LeftOutSummary, leftOutOf } from './left-out.js'
+import { addLeftOut, LeftOut, type LeftOutSummary, mediaOf } from './left-out.js'
 import { Problems } from './problems.js'
 import { type PartOfTrial, partsOfTrial } from './workers.js'
 
@@ -36,7 +36,7 @@ export interface TensorBoardImport {
   readonly runs: readonly ImportedRun[]
   readonly steps: number
   readonly tensors: number
-  /** What a trial has no place for, by kind; nothing is counted if a part of the runs was selected. */
+  /** What a trial has no place for, by kind; if a part of the runs was selected, only what is written as tensors. */
   readonly leftOut: readonly LeftOutSummary[]
   /** The first hundred of those that could not be read or saved, and why. */
   readonly problems: readonly TrialscanError[]
@@ -83,8 +83,9 @@ export async function importTensorBoard(runs: Trial, out: string, options?: Impo
     const importer = new Importer(out, partsOfTrial(steps, runs.name), writing, state.access.store.url(''))
     try {
       await importer.addAll(runs, selection)
-      const files = isSelective(selection) ? [] : await eventFilesOf(state.access.store)
-      return await importer.finish(await leftOutOf(state.access.store, files))
+      const { store } = state.access
+      if (!isSelective(selection)) await addLeftOut(importer.leftOut, store, await eventFilesOf(store))
+      return await importer.finish()
     } catch (error) {
       await importer.giveUp()
       throw error
@@ -107,6 +108,7 @@ class Importer {
   readonly #options: WriterOptions
   readonly #url: string
   readonly #writers = new Map<Worker, TrialWriter>()
+  readonly leftOut = new LeftOut()
   readonly #problems = new Problems()
   #steps = 0
   #tensors = 0
@@ -132,11 +134,11 @@ class Importer {
     for (const problem of rows.problems) this.#problems.add(problem)
   }
 
-  async finish(leftOut: readonly LeftOutSummary[]): Promise<TensorBoardImport> {
+  async finish(): Promise<TensorBoardImport> {
     for (const writer of this.#writers.values()) await writer.close()
     const runs = [...this.#parts].map(([run, part]) => ({ run, ...part }))
     const [steps, tensors] = [this.#steps, this.#tensors]
-    return { runs, steps, tensors, leftOut, ...this.#problems.report }
+    return { runs, steps, tensors, leftOut: this.leftOut.summaries, ...this.#problems.report }
   }
 
   async #add(row: ScanRow, { value, error }: SavedValue): Promise<void> {
@@ -144,6 +146,12 @@ class Importer {
     const fault = error ?? row.error
     if (fault !== undefined) this.#problems.add(fault)
     if (tensor === null || value === null) return
+    const isBytes = value.dtype === 'string' && (value.data as readonly string[]).some(text => text.includes('\ufffd'))
+    const media = isBytes ? mediaOf(value.data as readonly string[]) : null
+    if (media !== null) {
+      this.leftOut.add(media, tensor)
+      return
+    }
     const { worker, mode } = this.#parts.get(row.worker)!
     const writer = this.#writers.get(worker) ?? (await this.#begin(worker))
     if (writer.globalStep !== step) {
@@ -152,8 +160,8 @@ class Importer {
       this.#steps++
     }
     try {
-      if (value.dtype === 'string' && (value.data as readonly string[]).some(text => text.includes('\ufffd'))) {
-        const message = `${this.#url}, ${tensor} at step ${step}: expected texts, got bytes that are none, as of an image`
+      if (isBytes) {
+        const message = `${this.#url}, ${tensor} at step ${step}: expected texts, got bytes that are none`
         throw new FormatError('BadText', message, { url: this.#url, tensor, step })
       }
       await saveValue(writer, tensor, value, row)

@@ -16,9 +16,34 @@ export interface LeftOutSummary {
   readonly tags: readonly string[]
 }
 
+/** What is left out, counted by kind. */
+export class LeftOut {
+  readonly #found = new Map<UnreadKind, { count: number; tags: Set<string> }>()
+
+  add(kind: UnreadKind, tag: string): void {
+    const of = this.#found.get(kind) ?? { count: 0, tags: new Set<string>() }
+    of.count++
+    if (tag !== '' && of.tags.size < MOST_TAGS) of.tags.add(tag)
+    this.#found.set(kind, of)
+  }
+
+  get summaries(): readonly LeftOutSummary[] {
+    return [...this.#found].map(([kind, { count, tags }]) => ({ kind, count, tags: [...tags] }))
+  }
+}
+
+/**
+ * What the elements of a tensor are if they are no texts: TensorFlow 2 writes the width, the height and then PNGs, and WAVs with
+ * their labels. Bytes that are no UTF-8 have become U+FFFD.
+ */
+export function mediaOf(texts: readonly string[]): 'image' | 'audio' | null {
+  const [first = '', second = '', third = ''] = texts
+  if (/^\d+$/.test(first) && /^\d+$/.test(second) && third.includes('\ufffd')) return 'image'
+  return /^RIFF.{4,16}WAVE/s.test(first) ? 'audio' : null
+}
+
 /** @param paths event files. What is damaged is told by who reads them: here it ends a file. */
-export async function leftOutOf(store: Store, paths: readonly string[]): Promise<readonly LeftOutSummary[]> {
-  const found = new Map<UnreadKind, { count: number; tags: Set<string> }>()
+export async function addLeftOut(leftOut: LeftOut, store: Store, paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     const file = new Window(store, path)
     for (let at = 0; await file.load(at, HEAD_BYTES); ) {
@@ -27,16 +52,10 @@ export async function leftOutOf(store: Store, paths: readonly string[]): Promise
       const end = start + Number(new DataView(head.buffer, head.byteOffset).getBigUint64(0, true))
       const values = Number.isSafeInteger(end) ? await unreadIn(file, start, end) : null
       if (values === null) break
-      for (const { kind, tag } of values) {
-        const of = found.get(kind) ?? { count: 0, tags: new Set<string>() }
-        of.count++
-        if (tag !== '' && of.tags.size < MOST_TAGS) of.tags.add(tag)
-        found.set(kind, of)
-      }
+      for (const { kind, tag } of values) leftOut.add(kind, tag)
       at = end + FOOT_BYTES
     }
   }
-  return [...found].map(([kind, { count, tags }]) => ({ kind, count, tags: [...tags] }))
 }
 
 /** Null: what is there is no event, or not all of it. */

@@ -4,7 +4,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { SavedTensor } from '#dist/catalog/columns/tensor-lists.js'
 import type { WorkerStep } from '#dist/catalog/worker-steps.js'
-import { columnsOf, listPlaces, placesOfRun, type RecordPlace, type RecordRun } from '#dist/job/plan/coalesce.js'
+import {
+  columnsOf,
+  inFileOrder,
+  listPlaces,
+  placesOfRun,
+  type RecordPlace,
+  type RecordRun,
+} from '#dist/job/plan/coalesce.js'
 import { DEFAULT_MEMORY, MIN_MEMORY, PART_BYTES, RECORD_LIMIT, windowByteLength } from '#dist/job/plan/memory.js'
 import { type PlannedJob, placesOf, planJobs, type ScanJob } from '#dist/job/scan.js'
 import { Rows } from '#dist/scan/row-groups.js'
@@ -305,4 +312,19 @@ it('any plan has every record once, in order, within its batch and the memory', 
     ),
     { numRuns: 300, seed: 1 },
   )
+})
+
+describe('the order of records in their files', () => {
+  it('is by file, by position, and of equal places by row', () => {
+    const places = fc.array(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 9 })), { maxLength: 40 })
+    fc.assert(
+      fc.property(places, places => {
+        const { records } = columnsOf(places.map(([file, startByte]) => place(startByte, 1, `file ${file}`)))
+        const { file, startByte } = records
+        const expected = places.map((_, i) => i)
+        expected.sort((a, b) => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b)
+        expect([...inFileOrder(records)]).toEqual(expected)
+      }),
+    )
+  })
 })

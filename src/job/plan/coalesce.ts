@@ -129,14 +129,17 @@ export interface ListedRecords {
 export function listPlaces(
   places: readonly { readonly name: string; readonly startByte: number; readonly byteLength: number }[],
 ): ListedPlaces {
-  const byteLength = Float64Array.from(places, place => place.byteLength)
+  const startByte = new Float64Array(places.length)
+  const byteLength = new Float64Array(places.length)
   const bytesBefore = new Float64Array(places.length + 1)
   let longest = 0
-  for (const [i, length] of byteLength.entries()) {
-    bytesBefore[i + 1] = bytesBefore[i]! + length
-    longest = Math.max(longest, length)
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i]!
+    startByte[i] = place.startByte
+    byteLength[i] = place.byteLength
+    bytesBefore[i + 1] = bytesBefore[i]! + place.byteLength
+    longest = Math.max(longest, place.byteLength)
   }
-  const startByte = Float64Array.from(places, place => place.startByte)
   return { tags: places.map(({ name }) => name), startByte, byteLength, bytesBefore, longest }
 }
 
@@ -212,7 +215,8 @@ export class RecordList {
   #numbersOf(list: ListedPlaces, from: number, end: number): Int32Array {
     const known = this.#tagsOf.get(list)
     if (known !== undefined) return known.subarray(from, end)
-    const numbers = Int32Array.from(list.tags.slice(from, end), tag => this.#tags.number(tag))
+    const numbers = new Int32Array(end - from)
+    for (let i = from; i < end; i++) numbers[i - from] = this.#tags.number(list.tags[i]!)
     if (end - from === list.tags.length) this.#tagsOf.set(list, numbers)
     return numbers
   }
@@ -262,12 +266,26 @@ function resized(columns: Columns, length: number): Columns {
   return copy
 }
 
-/** Indices of records, by file and then by position. This is nearly always the order they have. */
+/** Indices of records, by file and then by position. Those of one file nearly always come in their order. */
 export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
+  // Where the records of each file begin; behind the last, where its records end.
+  const begins: number[] = [0]
+  for (let i = 0; i < file.length; i++) {
+    while (begins.length < file[i]! + 2) begins.push(0)
+    begins[file[i]! + 1]!++
+  }
+  for (let i = 1; i < begins.length; i++) begins[i]! += begins[i - 1]!
   const order = new Int32Array(file.length)
-  for (let i = 0; i < order.length; i++) order[i] = i
-  const compare = (a: number, b: number): number => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b
-  for (let i = 1; i < order.length; i++) if (compare(i - 1, i) > 0) return order.sort(compare)
+  const ends = begins.slice()
+  const unordered = new Set<number>()
+  for (let i = 0; i < file.length; i++) {
+    const at = ends[file[i]!]!++
+    order[at] = i
+    if (at > begins[file[i]!]! && startByte[order[at - 1]!]! > startByte[i]!) unordered.add(file[i]!)
+  }
+  for (const one of unordered) {
+    order.subarray(begins[one]!, ends[one]!).sort((a, b) => startByte[a]! - startByte[b]! || a - b)
+  }
   return order
 }
 

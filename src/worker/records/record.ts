@@ -194,10 +194,9 @@ export class RecordTable {
     if (this.#last < Number.POSITIVE_INFINITY) return { dtypes, ranks, dims: this.#dims.slice(0, this.#length) }
     const dims = new Float64Array(this.#length)
     let at = 0
-    for (const [record, rank] of ranks.entries()) {
+    for (let record = 0; record < ranks.length; record++) {
       const begin = this.#begins[record]!
-      dims.set(this.#dims.subarray(begin, begin + rank), at)
-      at += rank
+      for (let axis = 0; axis < ranks[record]!; axis++) dims[at++] = this.#dims[begin + axis]!
     }
     // A record can have been described twice.
     return { dtypes, ranks, dims: dims.slice(0, at) }

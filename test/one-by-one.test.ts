@@ -121,6 +121,42 @@ describe('values that are asked for together', () => {
   })
 })
 
+describe('reductions that are asked for together', () => {
+  const ask = (trial: Trial) => steps.map(step => trial.tensor('large').reductionValue(step, 'mean'))
+
+  it('fail one by one', async () => {
+    const trial = await open()
+    const expected = await Promise.all(ask(trial))
+    await trial.close()
+    const path = join(directory, eventFilePath(3, 'worker_0'))
+    writeFileSync(path, readFileSync(path).subarray(0, 40))
+    const settled = await Promise.allSettled(ask(trial))
+    expect(settled.map(one => (one.status === 'fulfilled' ? one.value : 'rejected'))).toEqual(
+      expected.map((mean, step) => (step === 3 ? 'rejected' : mean)),
+    )
+    expect(settled[3]).toMatchObject({ reason: { code: 'TruncatedRecord', fields: { tensor: 'large' } } })
+  })
+
+  it('are read in smaller jobs once theirs has failed as a whole', async () => {
+    const trial = await open()
+    const expected = await Promise.all(ask(trial))
+    await trial.close()
+    const run = vi.spyOn(InlineRunner.prototype, 'run')
+    // Twice as one job, twice as a scan.
+    for (let i = 0; i < 4; i++) run.mockRejectedValueOnce(new EngineError('broken'))
+    expect(await Promise.all(ask(trial))).toEqual(expected)
+    expect(run).toHaveBeenCalledTimes(4 + 2)
+  })
+
+  it('in jobs that all fail fail alone', async () => {
+    const trial = await open()
+    vi.spyOn(InlineRunner.prototype, 'run').mockRejectedValue(new EngineError('broken'))
+    const settled = await Promise.allSettled(ask(trial))
+    for (const [step, one] of settled.entries())
+      expect(one).toMatchObject({ reason: { code: 'Engine', fields: { step } } })
+  })
+})
+
 describe('a loop', () => {
   it.each(['small', 'large'])(
     'over reductions of a %s tensor makes no instance, and reads what value reads',

@@ -76,11 +76,10 @@ export class Catalog {
    * workers' names; of one that wrote several global steps as that, the last first.
    */
   at(number: number, mode: Mode): readonly WorkerStep[] {
+    if (mode === 'GLOBAL') return this.atStep(number)
     const steps = this.steps.at(number, mode)
     const found = steps.flatMap(({ globalStep }) =>
-      mode === 'GLOBAL'
-        ? this.atStep(globalStep)
-        : this.atStep(globalStep).filter(saved => saved.mode === mode && saved.modeStep === number),
+      this.atStep(globalStep).filter(saved => saved.mode === mode && saved.modeStep === number),
     )
     return steps.length > 1 ? inOrderOfWorkers(found) : found
   }

@@ -120,6 +120,11 @@ export class TrialState implements Holdable, KeptUp {
     await this.access.close()
   }
 
+  /** Whether what is known of a step can be taken as it is: nobody has to look again, or to wait for a turn. */
+  isAtHand(step: number, mode: Mode): boolean {
+    return this.catalog.steps.at(step, mode).length > 0 && !(this.#background?.isOn && this.isLive)
+  }
+
   /** Makes sure that a step is known; looks again first if it is not. @throws StepUnavailable, StepNotYetAvailable */
   async expectStep(step: number, mode: Mode): Promise<void> {
     if (this.catalog.steps.at(step, mode).length === 0 && this.isLive) await this.refresh()

@@ -72,6 +72,8 @@ export class Steps implements Iterable<Step> {
   readonly #starts: Int32Array
   readonly #completeness: Completeness
   readonly #byMode = new Map<Mode, StepsOfMode>()
+  /** The last answer of `get`: a call about a tensor asks several times about its step, and the next is often about the same. */
+  #asked: Step | undefined
 
   static async of(written: AllWritten, completeness: Completeness): Promise<Steps> {
     const starts = int32Column()
@@ -137,8 +139,12 @@ export class Steps implements Iterable<Step> {
   }
 
   get(globalStep: number): Step | undefined {
-    const i = this.#countBefore(globalStep)
-    return this.numberAt(i) === globalStep ? this.#at(i) : undefined
+    if (this.#asked?.globalStep !== globalStep) {
+      const i = this.#countBefore(globalStep)
+      if (this.numberAt(i) !== globalStep) return undefined
+      this.#asked = this.#at(i)
+    }
+    return this.#asked
   }
 
   #countBefore(globalStep: number): number {

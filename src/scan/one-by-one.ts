@@ -18,18 +18,20 @@ import {
   isSketchName,
   type StatisticValue,
 } from '../engine/statistics/statistic.js'
-import { ReductionUndefined } from '../errors.js'
+import { ReductionUndefined, withFullPath } from '../errors.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
-import { DEFAULT_MEMORY, windowByteLength } from '../job/plan/memory.js'
+import { DEFAULT_MEMORY, JOB_BYTES, JOB_RECORDS, windowByteLength } from '../job/plan/memory.js'
+import { shapeColumn } from '../job/reply.js'
 import type { ScanRow } from '../job/row.js'
 import { type PlanContext, planScan } from '../job/scan.js'
 import type { ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
+import { isFaultOfJob } from '../runner/runner.js'
 import type { Store } from '../store/store.js'
 import type { MomentName, StatisticName } from '../types.js'
 import { Gathered } from './gathered.js'
-import { recordResults } from './record-result.js'
+import { RecordResults } from './record-result.js'
 import { groupsOf, type ScanItem } from './row-groups.js'
 import { OF_SCALAR, savedNumber } from './saved-number.js'
 import { Scan } from './scan.js'
@@ -84,7 +86,7 @@ export function readOneReduction(
   const item = { workerStep, saved: location ? { ...saved, value: location } : saved }
   return new Promise((resolve, reject) => {
     const isMoment = isMomentName(reduction)
-    const key = JSON.stringify([isMoment, options.checkLevel, options.threads, options.memory])
+    const key = `${isMoment} ${options.checkLevel} ${options.threads} ${options.memory}`
     const read = isMoment ? readBatch : readStatistics
     const request = { item, reduction, isSaved: location !== undefined, resolve, reject }
     gathered.add(state, key, request, batch => read(state, batch, options))
@@ -112,24 +114,56 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
     }
     if (byteLength <= SMALL_BYTES * records.length) needed = KnownMoments.all
     const context = { store: access.spec, checkLevel, memory, known: needed }
-    const url = (path: string) => access.store.url(path)
     const take = (asked: RecordRequests, told: KnownReductions): void => {
       remembered.set(asked.key, asked.stamp, told)
       answer(asked, told)
     }
-    const [first] = records
-    if (records.length === 1 && byteLength <= windowByteLength(memory)) {
-      // What a scan does around its jobs would take longer than the job.
-      const runner = await access.runner(threads, byteLength, memory)
-      const [result] = recordResults(await runWhole(runner, planScan([first!.place], context), url))
-      if ('error' in result!) throw result.error
-      take(first!, 'moments' in result! ? result.moments : result!.histogram.reductions)
+    const results = await readInOneJob(state, records, byteLength, context, threads)
+    if (results !== null) {
+      for (const [i, asked] of records.entries()) {
+        const result = results.at(i)
+        if ('error' in result) {
+          const error = withFullPath(result.error, access.store.url(asked.place.file))
+          for (const { reject } of asked.requests) reject(error)
+        } else if ('histogram' in result) take(asked, result.histogram.reductions)
+        else take(asked, records.length === 1 ? result.moments : ofItsOwn(result.moments))
+      }
       return
     }
     await scanRecords(state, records, options, context, (asked, { moments, reductions }) =>
-      take(asked, moments ? momentsOf(moments.dtype, moments.row.slice()) : reductions),
+      take(asked, moments ? ofItsOwn(moments) : reductions),
     )
   }
+}
+
+/**
+ * What was read from records that one job reads: what a scan does around its jobs would take longer than the job.
+ * @returns null if they are more, or if the job failed as a whole, which says nothing of each
+ */
+async function readInOneJob(
+  { access }: TrialState,
+  records: readonly RecordRequests[],
+  byteLength: number,
+  context: PlanContext,
+  threads: number | undefined,
+): Promise<RecordResults | null> {
+  const isOne = records.length === 1
+  const longest = windowByteLength(context.memory)
+  if (records.length > JOB_RECORDS || byteLength > (isOne ? longest : Math.min(longest, JOB_BYTES))) return null
+  const places = records.map(({ place }) => place)
+  const runner = await access.runner(threads, byteLength, context.memory)
+  try {
+    const reply = await runWhole(runner, planScan(places, context), path => access.store.url(path))
+    return new RecordResults(reply, shapeColumn(reply.described))
+  } catch (error) {
+    if (isOne || !isFaultOfJob(error)) throw error
+    return null
+  }
+}
+
+/** The same moments, which don't keep the rows of all that was read with them. */
+function ofItsOwn({ dtype, row }: Moments): Moments {
+  return momentsOf(dtype, row.slice())
 }
 
 /** Reads what moments don't know, which is not remembered. */

@@ -76,23 +76,46 @@ export class SavedSteps {
    * What a worker saved at a step, without a name the first that has it; a step that is not known is looked for again
    * first.
    */
-  async find(
+  find(
+    step: number,
+    mode: Mode,
+    worker: Worker | undefined,
+    has: (saved: SavedTensor) => boolean,
+  ): SavedAtStep | Promise<SavedAtStep> {
+    const found = this.#state.isAtHand(step, mode) ? this.#look(step, mode, worker, has) : undefined
+    return found !== undefined && has(found.saved) ? found : this.#findLater(step, mode, worker, has)
+  }
+
+  async #findLater(
     step: number,
     mode: Mode,
     worker: Worker | undefined,
     has: (saved: SavedTensor) => boolean,
   ): Promise<SavedAtStep> {
     await this.#state.expectStep(step, mode)
-    const look = (): SavedAtStep | undefined => {
-      const all = this.at(step, mode)
-      const own = worker === undefined ? all : all.filter(({ workerStep }) => workerStep.worker === worker)
-      return own.find(({ saved }) => has(saved)) ?? own[0]
-    }
-    let found = look()
+    let found = this.#look(step, mode, worker, has)
     const hasFound = () => found !== undefined && has(found.saved)
-    if (!hasFound() && (await this.#state.lookAgain(step, mode))) found = look()
+    if (!hasFound() && (await this.#state.lookAgain(step, mode))) found = this.#look(step, mode, worker, has)
     if (found !== undefined && (has(found.saved) || !this.#state.awaits(step, mode, worker))) return found
     throw this.noneAt(step, mode, worker)
+  }
+
+  /** The first that has it, else the first of those meant. */
+  #look(
+    step: number,
+    mode: Mode,
+    worker: Worker | undefined,
+    has: (saved: SavedTensor) => boolean,
+  ): SavedAtStep | undefined {
+    let first: SavedAtStep | undefined
+    for (const workerStep of this.#state.catalog.at(step, mode)) {
+      if (worker !== undefined && workerStep.worker !== worker) continue
+      const saved = workerStep.tensors.get(this.#name)
+      if (saved === undefined) continue
+      if (has(saved)) return { workerStep, saved }
+      first ??= { workerStep, saved }
+    }
+    return first
   }
 
   /** What workers saved at a step, in their order; of several global steps with that mode step, each worker's last first. */

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
+import type { Piscina } from 'piscina'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { FormatError, ThreadError } from '#dist/errors.js'
 import { createTrial, type ScanOptions } from '#dist/index.js'
@@ -9,6 +10,7 @@ import type { Job, ReplyTo } from '#dist/job/job.js'
 import { jobByteLength } from '#dist/job/plan/memory.js'
 import { CallerRunner, JOBS_A_THREAD } from '#dist/runner/caller.js'
 import type { Runner } from '#dist/runner/runner.js'
+import { ThreadRunner } from '#dist/runner/threads.js'
 import { makeLarge } from '../fixtures/make.js'
 import { scratchDirectory } from './support/scratch.js'
 
@@ -117,10 +119,33 @@ describe('callerWorks', () => {
   })
 })
 
+describe('a thread that has several jobs at once', () => {
+  it('has them with a signal, too, and outlives an abort', async () => {
+    const runner = new ThreadRunner(1, 2)
+    const pool = (await runner.started) as Piscina
+    const before = pool.threads.map(({ threadId }) => threadId)
+    const stop = new AbortController()
+    const job = { kind: 'index', store: { kind: 'local', root: directory }, readsModes: false, paths: [] } as const
+    const given = [runner.run(job, stop.signal), runner.run(job, stop.signal)]
+    const settled = Promise.allSettled(given)
+    // They are with the thread before it can answer one.
+    for (let i = 0; i < 10; i++) await null
+    expect(pool.queueSize).toBe(0)
+    stop.abort(new Error('enough'))
+    expect(await settled).toMatchObject([{ reason: { message: 'enough' } }, { reason: { message: 'enough' } }])
+    expect(await runner.run(job)).toMatchObject({ kind: 'index' })
+    expect(pool.threads.map(({ threadId }) => threadId)).toEqual(before)
+    await runner.close()
+  })
+})
+
 describe('jobs', () => {
-  it('are long while much is left, and short in the end, and on the calling thread alone', () => {
+  it('are long while much is left, and short at first, in the end, and on the calling thread alone', () => {
     const mib = 2 ** 20
-    expect([0, 100, 512, 4000].map(left => jobByteLength(left * mib, 2) / mib)).toEqual([8, 8, 32, 64])
+    const lengths = (planned: number, left: readonly number[]): number[] =>
+      left.map(left => jobByteLength(left * mib, 2, planned * mib) / mib)
+    expect(lengths(4000, [0, 100, 512, 4000])).toEqual([8, 8, 32, 64])
+    expect([0, 64, 128, 4000].flatMap(planned => lengths(planned, [4000]))).toEqual([8, 8, 16, 64])
     expect(jobByteLength(4000 * mib, 0)).toBe(8 * mib)
   })
 })

@@ -193,7 +193,7 @@ export function* planJobs(
   let first = 0
   let open = new RecordList()
   let bytes = 0
-  const room = () => jobByteLength(total - planned, threads) - bytes
+  const room = () => jobByteLength(total - planned, threads, planned) - bytes
   function* close(): Generator<PlannedJob> {
     const { length: count } = open
     if (count === 0) return

@@ -37,10 +37,12 @@ export class ThreadRunner implements StartingThreads {
         signal?.throwIfAborted()
         if (this.#isClosed) throw closed()
         if (this.#pool !== own) continue
-        reply = await pool.run(job, {
-          ...(signal && { signal }),
-          ...(job.kind === 'arrays' && { transferList: job.moved }),
-        })
+        const transfer = job.kind === 'arrays' && { transferList: job.moved }
+        // A thread whose job has a signal gets no other from Piscina before that is done, since an abort ends the thread.
+        reply =
+          signal !== undefined && this.#jobsAThread > 1
+            ? await unlessAborted(pool.run(job, { ...transfer }), signal)
+            : await pool.run(job, { ...(signal && { signal }), ...transfer })
       } catch (cause) {
         signal?.throwIfAborted()
         if (cause instanceof ThreadError || (cause instanceof EngineError && cause.code !== 'Engine')) throw cause
@@ -130,6 +132,15 @@ export class ThreadRunner implements StartingThreads {
     }
     void pool.destroy()
   }
+}
+
+/** What comes of work that goes on behind an abort is dropped. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
 }
 
 function closed(): ThreadError {

@@ -13,15 +13,21 @@ export const JOB_BYTES = 8 << 20
 export const JOB_RECORDS = 16384
 /**
  * Jobs on threads are longer while much is left to do, since each takes 0.4 ms to plan, send and answer: of 8.2 GB two threads take 2.9
- * instead of 3.5 s of CPU. They become shorter in the end, so that no thread waits long for another.
+ * instead of 3.5 s of CPU. They become shorter in the end, so that no thread waits long for another, and those of a scan
+ * are short at first: where the calling thread works, too, threads that have started get work only between two jobs of it.
  */
 const LONG_JOB_BYTES = 64 << 20
 const JOBS_LEFT = 8
 
-/** How many bytes the next job should read. @param left bytes that are left to read @param threads that share them */
-export function jobByteLength(left: number, threads: number): number {
+/**
+ * How many bytes the next job should read.
+ * @param left bytes that are left to read
+ * @param threads that share them
+ * @param planned bytes of the jobs before it, of the same work
+ */
+export function jobByteLength(left: number, threads: number, planned = Number.POSITIVE_INFINITY): number {
   if (threads === 0) return JOB_BYTES
-  return Math.max(JOB_BYTES, Math.min(LONG_JOB_BYTES, left / (threads * JOBS_LEFT)))
+  return Math.max(JOB_BYTES, Math.min(LONG_JOB_BYTES, planned / JOBS_LEFT, left / (threads * JOBS_LEFT)))
 }
 /** No record is longer: a protobuf message holds less than 2 GiB, and the core counts in 32 bits. */
 export const RECORD_LIMIT = 0xffffffff

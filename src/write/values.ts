@@ -1,5 +1,6 @@
 /** What can be saved: arrays and tensors of any kind, numbers and texts, as little-endian elements in C order. */
 
+import { MAX_DIMENSIONS } from '../engine/border/abi.js'
 import { elementByteLength } from '../engine/dtype.js'
 import { UsageError } from '../errors.js'
 import { type ArrayInput, elementsOf } from '../kernels/elements.js'
@@ -86,6 +87,7 @@ function isRemote(given: unknown): given is RemoteTensor {
 function elementsIn(call: string, given: ArrayInput): TakenValue {
   const elements = elementsOf(call, given)
   const { dtype, shape, count, layout } = elements
+  expectDimensions(call, shape)
   let { bytes } = elements
   const byteLength = count * elementByteLength(dtype)
   if (layout !== null) {
@@ -96,10 +98,11 @@ function elementsIn(call: string, given: ArrayInput): TakenValue {
 }
 
 function textsOf(call: string, texts: readonly string[], shape: readonly number[]): TakenValue {
+  expectDimensions(call, shape)
   const count = shape.reduce((product, size) => product * size, 1)
   if (texts.length !== count) throw wrongValue(call, `${count} texts, as the shape says`, `${texts.length}`)
-  const torn = texts.find(text => TORN.test(text))
-  if (torn !== undefined) throw wrongValue(call, 'texts that UTF-8 can hold', shown(torn))
+  const wrong = texts.findIndex(text => typeof text !== 'string' || TORN.test(text))
+  if (wrong >= 0) throw wrongValue(call, 'texts that UTF-8 can hold', shown(texts[wrong]))
   return { shape, texts }
 }
 
@@ -119,7 +122,10 @@ const MADE_OF: Partial<Record<DType, (numbers: readonly number[]) => ArrayBuffer
 
 function nestedValue(call: string, given: NestedElements, options: ElementOptions): TakenValue {
   const shape: number[] = []
-  for (let at = given; Array.isArray(at); at = at[0]) shape.push(at.length)
+  for (let at = given; Array.isArray(at); at = at[0]) {
+    shape.push(at.length)
+    expectDimensions(call, shape)
+  }
   const flat: Element[] = []
   flatten(call, given, shape, 0, flat)
   const kinds = [...new Set(flat.map(element => typeof element))]
@@ -155,6 +161,11 @@ function flatten(call: string, given: NestedElements, shape: readonly number[], 
     throw wrongValue(call, `arrays of ${shape[depth]} elements at depth ${depth}, as the first`, got)
   }
   for (const one of given) flatten(call, one, shape, depth + 1, into)
+}
+
+/** An array that holds itself has no end. */
+function expectDimensions(call: string, { length }: readonly number[]): void {
+  if (length > MAX_DIMENSIONS) throw wrongValue(call, `at most ${MAX_DIMENSIONS} dimensions`, `${length}`)
 }
 
 function wrongValue(call: string, expected: string, got: string): UsageError {

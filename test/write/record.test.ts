@@ -1,7 +1,7 @@
 /** Trials out of streams: through the library, the command line and numpy. */
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -131,6 +131,32 @@ describe('a line', () => {
     const trial = await createTrial(path)
     expect([...trial.tensorNames()].sort()).toEqual(['a', 'b'])
     expect(readdirSync(path)).toContain('training_job_end.ts')
+  })
+
+  it('that nests arrays without measure is told', async () => {
+    const nested = (depth: number, inner: string) => `${'['.repeat(depth)}${inner}${']'.repeat(depth)}`
+    const path = place()
+    const lines = [nested(254, '1'), nested(255, '1'), nested(100_000, ''), `[1, ${nested(100_000, '1')}]`]
+    const text = lines.map((value, i) => `{"step": 0, "name": "x${i}", "value": ${value}}\n`).join('')
+    const { problems, savedTensors } = await recordStream([text], path)
+    expect(problems.map(({ message }) => message)).toEqual(
+      [2, 3, 4].map(line => `line ${line}: expected at most 254 dimensions, got more`),
+    )
+    expect(savedTensors).toBe(1)
+  })
+
+  it('has its file as it is then, whatever was there before', async () => {
+    const [path, file] = [place(), join(scratch, 'replaced.npy')]
+    const input = async function* () {
+      for (const step of [0, 1, 2]) {
+        writeFileSync(`${file}.new`, Buffer.concat([...npyChunks(data([1], Float32Array.of(step)))]))
+        renameSync(`${file}.new`, file)
+        yield `${JSON.stringify({ step, name: 'x', file })}\n`
+      }
+    }
+    expect((await recordStream(input(), path)).problems).toEqual([])
+    const trial = await createTrial(path)
+    for (const step of [0, 1, 2]) expect((await trial.tensor('x').value(step)).data).toEqual(Float32Array.of(step))
   })
 
   it('can come in pieces of any length', async () => {

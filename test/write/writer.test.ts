@@ -614,6 +614,35 @@ describe('workers', () => {
 })
 
 describe('what goes wrong', () => {
+  it('tensors of more dimensions than readers take, and arrays without an end, are refused', async () => {
+    const writer = await createWriter(place(), EVERY)
+    await writer.step()
+    const endless: unknown[] = []
+    endless.push(endless)
+    let deep: unknown = 1
+    for (let i = 0; i < 100_000; i++) deep = [deep]
+    for (const value of [endless, deep]) {
+      expect(() => writer.save('x', value as never)).toThrow(/tensor x: expected at most 254 dimensions, got 255/)
+    }
+    for (const value of [Float32Array.of(1), ['a']]) {
+      expect(() => writer.save('x', value, { shape: Array(255).fill(1) })).toThrow(/at most 254 dimensions, got 255/)
+    }
+    await writer.save('x', Float32Array.of(1), { shape: Array(254).fill(1) })
+    await writer.close()
+    const trial = await createTrial(writer.path)
+    expect((await trial.tensor('x').value(0)).shape.length).toBe(254)
+  })
+
+  it('elements of a remote tensor that are no texts are told', async () => {
+    const writer = await createWriter(place(), EVERY)
+    await writer.step()
+    const remote = { shape: [1], dtype: 'string', data: async () => [1] as never }
+    await expect(writer.save('x', remote)).rejects.toThrow(/tensor x: expected texts that UTF-8 can hold, got 1/)
+    await writer.save('y', 1)
+    await writer.close()
+    expect((await createTrial(writer.path)).tensorNames()).toEqual(['y'])
+  })
+
   it.runIf(existsSync('/proc/self'))('a place where no directory can be made is told', async () => {
     for (const path of ['/proc/x', '/proc/x/y/z']) {
       await expect(createWriter(path)).rejects.toThrow(/^cannot write \/proc\/x: no directory can be made there$/)

@@ -1,5 +1,6 @@
 /** A line of a stream of tensors: what it says, checked. docs/record.md describes it. */
 
+import { MAX_DIMENSIONS } from '../../engine/border/abi.js'
 import { FormatError, nearestNames } from '../../errors.js'
 import { jsonExcerpt } from '../../format/json.js'
 import { type DType, MODES, type Mode } from '../../types.js'
@@ -193,11 +194,11 @@ function sourceOf(
 
 /** Values as a writer takes them: with the numbers that JSON lacks, and whole ones beyond 2^53 as texts of digits. */
 function elementsOf(given: unknown, dtype: DType | undefined): NestedElements {
-  const first = firstOf(given)
+  const first = firstOf(given, 0)
   const isText = dtype === 'string' || (dtype === undefined && typeof first === 'string' && first[0] !== MARK)
   const is64 = dtype === 'int64' || dtype === 'uint64'
-  const element = (one: unknown): NestedElements => {
-    if (Array.isArray(one)) return one.map(element)
+  const element = (one: unknown, depth: number): NestedElements => {
+    if (Array.isArray(one)) return one.map(inner => element(inner, deeper(depth)))
     // What JSON.stringify makes of NaN.
     if (one === null && !isText) return Number.NaN
     if (typeof one === 'string' && !isText) {
@@ -210,14 +211,20 @@ function elementsOf(given: unknown, dtype: DType | undefined): NestedElements {
     if (['number', 'boolean', 'string'].includes(typeof one)) return one as number | boolean | string
     throw lineFault('numbers, texts, true or false, or arrays of these', jsonExcerpt(one))
   }
-  return element(given)
+  return element(given, 0)
+}
+
+/** The depth of what an array holds. */
+function deeper(depth: number): number {
+  if (depth < MAX_DIMENSIONS) return depth + 1
+  throw lineFault(`at most ${MAX_DIMENSIONS} dimensions`, 'more')
 }
 
 /** The first element that is not null. */
-function firstOf(given: unknown): unknown {
+function firstOf(given: unknown, depth: number): unknown {
   if (!Array.isArray(given)) return given
   for (const one of given) {
-    const first = firstOf(one)
+    const first = firstOf(one, deeper(depth))
     if (first !== null && first !== undefined) return first
   }
   return undefined

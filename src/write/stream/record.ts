@@ -17,6 +17,8 @@ import { followingByteLength, type Line, lineFault, parseLine, readLine, type Te
 
 /** A longer line is no line. */
 const MAX_LINE_BYTES = 64 << 20
+/** A file of so many is read at once: for each of its parts would take as long as for all. */
+const SHORT_FILE_BYTES = 64 << 10
 /** Problems that a report holds; all are counted. */
 const MAX_PROBLEMS = 100
 
@@ -114,6 +116,8 @@ class Recorder {
   /** The mode of the step under way; null: there was none yet. */
   #stepMode: Mode | null = null
   #isStepWrong = false
+  /** The directory of the last file. */
+  #files: { readonly root: string; readonly store: LocalStore } | undefined
 
   constructor(writer: TrialWriter, reader: InputReader, directory: string, savesAll: boolean) {
     this.#writer = writer
@@ -209,17 +213,25 @@ class Recorder {
         return
       case 'file': {
         const path = resolve(this.#directory, source.path)
-        const store = new LocalStore({ kind: 'local', root: dirname(path), allowSymlinks: true })
+        const store = this.#storeOf(dirname(path))
         try {
           await this.#saveFile(await fileSource(store, basename(path)), entry, source.prefix)
         } finally {
-          await store.close()
+          // The next file of that name is another.
+          store.release()
         }
         return
       }
       case 'bytes':
         throw lineFault(`at most ${MAX_ARRAY_BYTES} bytes after a line`, `${source.byteLength}`)
     }
+  }
+
+  #storeOf(root: string): LocalStore {
+    if (this.#files?.root !== root) {
+      this.#files = { root, store: new LocalStore({ kind: 'local', root, allowSymlinks: true }) }
+    }
+    return this.#files.store
   }
 
   /** Elements as they are, if the line has their dtype; else a file. */
@@ -292,14 +304,11 @@ class Recorder {
 async function fileSource(store: LocalStore, path: string): Promise<ArraySource> {
   const byteLength = await store.byteLength(path)
   const url = store.url(path)
-  return {
-    url,
-    byteLength,
-    read: (startByte, length) => {
-      const bytes = new Uint8Array(length)
-      const filled = store.readInto(path, startByte, bytes)
-      if (filled < length) throw arrayFault(url, startByte, `${length} bytes`, `${filled}`)
-      return bytes
-    },
+  const read = (startByte: number, length: number): Uint8Array => {
+    const bytes = new Uint8Array(length)
+    const filled = store.readInto(path, startByte, bytes)
+    if (filled < length) throw arrayFault(url, startByte, `${length} bytes`, `${filled}`)
+    return bytes
   }
+  return byteLength > SHORT_FILE_BYTES ? { url, byteLength, read } : sourceOf(url, read(0, byteLength))
 }

@@ -70,14 +70,16 @@ export interface MeasureReply extends RecordReply {
   readonly checksums: readonly PartChecksum[]
   /** Two numbers per task; the second is NaN if the answer has none. */
   readonly answers: Float64Array
-  /** Answers of any length. */
-  readonly lists: readonly TaskNumbers[]
+  readonly lists: TaskLists
   readonly values: readonly TaskValue[]
 }
 
-export interface TaskNumbers {
-  readonly task: number
-  readonly numbers: readonly number[]
+/** Answers of any length, one after the other: as arrays they were copied to the calling thread number by number. */
+export interface TaskLists {
+  readonly tasks: Int32Array
+  /** Where the numbers of each end. */
+  readonly ends: Int32Array
+  readonly numbers: Float64Array
 }
 
 export interface TaskValue {

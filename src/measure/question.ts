@@ -291,8 +291,9 @@ export function readCount(result: TaskAnswer, tensor: QuestionSubject): Count {
 }
 
 export function readChannelSums(result: TaskAnswer, tensor: QuestionSubject): ChannelSums {
-  const [count, samples, ...sums] = numbersOf(result, tensor)
-  return { sums, count: count!, samples: samples! }
+  const numbers = numbersOf(result, tensor)
+  const [count, samples] = numbers
+  return { sums: numbers.slice(2), count: count!, samples: samples! }
 }
 
 function noNumbers(tensor: string, step: number): QueryError {

@@ -9,7 +9,7 @@ import { dtypeNumber, elementByteLength } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
 import type { RecordContents } from '../engine/slots.js'
 import { UnfoldBudget } from '../engine/values.js'
-import type { MeasureJob, MeasureReply, TaskNumbers, TaskValue } from '../job/measure.js'
+import type { MeasureJob, MeasureReply, TaskLists, TaskValue } from '../job/measure.js'
 import type { HistogramResult, PartChecksum } from '../job/reply.js'
 import type { RawValue } from '../job/value.js'
 import { isRemote, type Store } from '../store/store.js'
@@ -19,7 +19,7 @@ import { Failures, histogramResult, RecordTable } from './records/record.js'
 import { type DecodedBatch, readRecords } from './records/records.js'
 import { copyIn, ElementReader, type Elements, isShort } from './task/elements.js'
 import { HeldElements } from './task/held.js'
-import { type Asking, answerAlone, compare, type Pair } from './task/tasks.js'
+import { type Asking, answerAlone, compare, type List, type Pair } from './task/tasks.js'
 
 export async function measure(job: MeasureJob, engine: Engine, stores: readonly Store[]): Promise<MeasureReply> {
   const measurement = new Measurement(job, engine, stores)
@@ -45,6 +45,23 @@ function keptBatches({ batches, records, tasks, windowByteLength }: MeasureJob, 
   return Math.max(1, Math.min(most, Math.floor((2 * windowByteLength) / longest) - 1))
 }
 
+/** Lists of numbers, by task. */
+function inColumns(lists: ReadonlyMap<number, ArrayLike<number>>): TaskLists {
+  const ends = new Int32Array(lists.size)
+  let [count, length] = [0, 0]
+  for (const { length: more } of lists.values()) {
+    length += more
+    ends[count++] = length
+  }
+  const numbers = new Float64Array(length)
+  let at = 0
+  for (const list of lists.values()) {
+    numbers.set(list, at)
+    at += list.length
+  }
+  return { tasks: Int32Array.from(lists.keys()), ends, numbers }
+}
+
 /** For records about which nothing but moments is asked. */
 const NO_TASKS: number[] = []
 
@@ -56,7 +73,7 @@ class Measurement {
   readonly #failures: Failures
   readonly #checksums: PartChecksum[] = []
   readonly #answers: Float64Array<ArrayBuffer>
-  readonly #lists: TaskNumbers[] = []
+  readonly #lists = new Map<number, ArrayLike<number>>()
   readonly #values: TaskValue[] = []
   /** The tasks that become possible once a record is there, by record. */
   readonly #tasksOf: readonly (readonly number[])[]
@@ -227,9 +244,9 @@ class Measurement {
     this.#answer(task, answerAlone(this.#engine, asked, elements))
   }
 
-  #answer(task: number, answer: Pair | { list: readonly number[] }): void {
+  #answer(task: number, answer: Pair | List): void {
     if ('list' in answer) {
-      this.#lists.push({ task, numbers: answer.list })
+      this.#lists.set(task, answer.list)
       return
     }
     const [a, b] = answer
@@ -281,7 +298,7 @@ class Measurement {
       moments: this.#table.moments,
       checksums: this.#checksums,
       answers: this.#answers,
-      lists: this.#lists,
+      lists: inColumns(this.#lists),
       values: this.#values,
       failures,
       stats: {

@@ -18,12 +18,13 @@ export type Asking = Pick<Task, 'kind' | 'numbers'>
 /** The two numbers that answer a task: how many out of how many. */
 export type Pair = readonly [number, number]
 
-/** The answer to a task about one record: two numbers, or any number of them. */
-export function answerAlone(
-  engine: Engine,
-  { kind, numbers }: Asking,
-  elements: Elements,
-): Pair | { list: readonly number[] } {
+/** The same for those that any number of numbers answer. */
+export interface List {
+  readonly list: ArrayLike<number>
+}
+
+/** The answer to a task about one record. */
+export function answerAlone(engine: Engine, { kind, numbers }: Asking, elements: Elements): Pair | List {
   const { dtype, address, count } = elements
   switch (kind) {
     case 'count':
@@ -35,7 +36,7 @@ export function answerAlone(
     case 'percentile':
     case 'histogram':
       // Complex numbers have no order, so they have no answer.
-      return { list: isDefined(kind, dtype) ? [...answersTo(engine, [{ kind, numbers }], elements)] : [] }
+      return { list: isDefined(kind, dtype) ? answersTo(engine, [{ kind, numbers }], elements) : [] }
     case 'channels':
       return { list: channelSums(engine, elements, numbers) }
     default:
@@ -59,12 +60,7 @@ export function answersTo(
 }
 
 /** How far two tensors are apart, and how many elements they have: -1 if their shapes differ. Of a difference, its numbers. */
-export function compare(
-  engine: Engine,
-  { kind, numbers }: Asking,
-  a: Elements,
-  b: Elements,
-): Pair | { list: readonly number[] } {
+export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, b: Elements): Pair | List {
   if (!isSameShape(a.shape, b.shape)) return kind === 'difference' ? { list: [] } : [0, -1]
   if (a.count !== b.count) {
     const message = 'expected two records that hold their elements in one way, got one in pieces and one not'
@@ -83,7 +79,7 @@ function channelSums(
   engine: Engine,
   { dtype, shape, address, count }: Elements,
   [axis = 0]: readonly number[],
-): number[] {
+): ArrayLike<number> {
   const hasAxis = axis < shape.length
   const channels = hasAxis ? shape[axis]! : 1
   const outer = hasAxis ? product(shape.slice(0, axis)) : 1
@@ -94,8 +90,11 @@ function channelSums(
     const sums = engine.reserveBytes(channels * 8)
     engine.view(sums, channels * 8).fill(0)
     engine.elements.sumChannels(dtype, address, outer, channels, inner, sums)
-    const bytes = engine.view(sums, channels * 8).slice()
-    return [outer * inner, shape[0] ?? 1, ...new Float64Array(bytes.buffer)]
+    const list = new Float64Array(2 + channels)
+    list[0] = outer * inner
+    list[1] = shape[0] ?? 1
+    new Uint8Array(list.buffer).set(engine.view(sums, channels * 8), 16)
+    return list
   })
 }
 

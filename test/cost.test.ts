@@ -170,14 +170,25 @@ describe('the package', () => {
     ['ls', ['ls', fixtureTrial('mlp-vanishing').directory]],
     ['--help', ['--help']],
   ])('loads only what %s needs', async (_, args) => {
-    const coverage = mkdtempSync(join(scratch, 'loaded-'))
-    await run(process.execPath, [CLI, ...args], { env: { ...process.env, NODE_V8_COVERAGE: coverage } })
-    const loaded = readdirSync(coverage).flatMap(file => {
-      const { result } = JSON.parse(readFileSync(join(coverage, file), 'utf8')) as { result: { url: string }[] }
-      return result.map(({ url }) => url).filter(url => url.startsWith('file:'))
-    })
-    const packages = new Set(loaded.flatMap(url => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []))
-    expect([...packages].filter(name => name !== 're2js')).toEqual([])
-    expect(loaded.filter(url => !url.includes('node_modules')).length).toBeLessThanOrEqual(14)
+    const { packages, own } = await loadedBy(args)
+    expect(packages.filter(name => name !== 're2js')).toEqual([])
+    expect(own.length).toBeLessThanOrEqual(14)
+  })
+
+  it('judges without the engine for patterns where the collections of a trial need none', async () => {
+    const { packages } = await loadedBy(['check', '--no-fail-on-finding', manyDirectory])
+    expect(packages).toEqual([])
   })
 })
+
+/** The packages and the files of our own that a command loads. */
+async function loadedBy(args: readonly string[]): Promise<{ packages: readonly string[]; own: readonly string[] }> {
+  const coverage = mkdtempSync(join(scratch, 'loaded-'))
+  await run(process.execPath, [CLI, ...args], { env: { ...process.env, NODE_V8_COVERAGE: coverage } })
+  const loaded = readdirSync(coverage).flatMap(file => {
+    const { result } = JSON.parse(readFileSync(join(coverage, file), 'utf8')) as { result: { url: string }[] }
+    return result.map(({ url }) => url).filter(url => url.startsWith('file:'))
+  })
+  const packages = new Set(loaded.flatMap(url => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []))
+  return { packages: [...packages], own: loaded.filter(url => !url.includes('node_modules')) }
+}

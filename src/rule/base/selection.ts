@@ -4,7 +4,7 @@ import type { TrialContents } from '../../catalog/load/load.js'
 import { nearestNames, UsageError } from '../../errors.js'
 import type { CollectionConfig } from '../../format/collections.js'
 import { NameSet } from '../../format/regex/name-set.js'
-import { compileOwnPattern, compilePattern } from '../../format/regex/pattern.js'
+import { compileOwnPattern, compilePattern, type Pattern } from '../../format/regex/pattern.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { membersOf } from '../../trial/names.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -42,7 +42,7 @@ export class Selection {
     this.choice = choice
     this.isOptional = choice.optional ?? false
     // Refuses an invalid pattern when the rule is made.
-    for (const pattern of choice.regex ?? []) compilePattern(pattern)
+    for (const pattern of choice.regex ?? []) patternOf(pattern)
   }
 
   /** The selected tensors that the worker saved at the step, sorted by name. */
@@ -135,13 +135,16 @@ function select(
     if (config) selected.addAll(membersOf(contents, config))
   }
   for (const name of names) selected.addName(name)
-  for (const source of regex) {
-    const isOwn = IN_WORDS.has(source) || source === NOT_OF_TREES
-    selected.addMatching((isOwn ? compileOwnPattern(source) : compilePattern(source)).matches)
-  }
+  for (const source of regex) selected.addMatching(patternOf(source).matches)
   const found = except ? selected.toArray().filter(name => !except.test(name)) : selected.toArray()
   // There can be a million names: one list of all of them is enough.
   return found.length === saved.length ? saved : found
+}
+
+/** Our own patterns, which are all that `check` looks for by itself, need no engine to be loaded. @throws UsageError for an invalid one */
+function patternOf(source: string): Pattern {
+  const isOwn = IN_WORDS.has(source) || source === NOT_OF_TREES
+  return isOwn ? compileOwnPattern(source) : compilePattern(source)
 }
 
 /** How many collections a message names, and how many it considers. */

@@ -1,6 +1,5 @@
 /** `trialscan diff`: where two runs of a training first differ. */
 
-import { setFlagsFromString } from 'node:v8'
 import {
   type CheckLevel,
   createTrial,
@@ -22,6 +21,7 @@ import { differenceTable, dtypesText, halvingText, mapText } from '../format/vie
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
+import { waitWithCompiling } from '../patience.js'
 import { Progress } from '../progress.js'
 import { expectReplaceableIn } from '../real-path.js'
 import { isSelective, nothingSelected, type SelectionFlags, selectionOf, unscannedSteps } from '../scan/selection.js'
@@ -50,12 +50,6 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
   readonly out?: string
 }
 
-/**
- * V8 11, of Node.js 20, soon compiles functions that run a few thousand times and are done by then, which took a seventh of the CPU time of comparing two runs of
- * 1 GB. This has it wait for about twice as long. Later versions wait by themselves, and don't know the flag.
- */
-const PATIENCE = '--interrupt-budget=300000'
-
 /** What only one of the runs has is told of so many at most. */
 const MOST_MISSING = 100_000
 const MOST_PROBLEMS = 8
@@ -63,7 +57,7 @@ const MOST_PROBLEMS = 8
 /** @returns the exit code */
 export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
   expectUse(paths, given)
-  if (process.versions.v8.startsWith('11.')) setFlagsFromString(PATIENCE)
+  waitWithCompiling()
   const flags = settle('diff', paths[0]!, given)
   const { out, onTerminal, format, first, all, noise = [] } = flags
   const places = [...paths, ...noise]

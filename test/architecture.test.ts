@@ -80,6 +80,7 @@ const CORE = [
   'crc32c/tables.ts',
   'crc32c/lookups.ts',
   'crc32c/shuffles.ts',
+  'crc32c/short.ts',
   'crc32c/shrink.ts',
   'crc32c/fold.ts',
   'crc32c/crc32c.ts',

@@ -5,9 +5,10 @@
 //
 //   v[i] = m[i] ⊕ v[i − d₁] ⊕ … ⊕ v[i − dₖ]        and, past the end, the message left is the same sum
 
-import { advanceBytes, advancePairs } from './lookups'
+import { advanceBytes } from './lookups'
+import { foldWhole } from './short'
 import { back1, back3, back10, back11, back15, xor3, xor4, xor5 } from './shuffles'
-import { shrink130, shrink62, TAIL } from './shrink'
+import { shrink130, TAIL } from './shrink'
 import { SEED_MASK, START_MASK } from './tables'
 
 /** Length from which F625 before F209 pays (measured). */
@@ -53,8 +54,7 @@ export function fold(data: usize, byteLength: usize, register: u32): u32 {
     drain209(fold209(TAIL, TAIL + BLOCK, 4), TAIL + 4 * BLOCK)
   }
   shrink130()
-  shrink62()
-  return advancePairs(TAIL, 2, 0)
+  return foldWhole(TAIL, 9)
 }
 
 /** Fills HEAD from the block at `start`. Its first `padding` bytes are not the message's and read as zeros. */

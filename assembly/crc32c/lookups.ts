@@ -2,19 +2,11 @@
 
 import { STEP } from './tables'
 
-/** Length from which two streams of lookups pay: below it, one is 3 to 8 % faster (measured). Longer inputs are mostly folded. */
-const TWO_STREAMS_FROM: u32 = 256
-
 /** Written but never read, see advance16. */
 const ANCHOR: usize = memory.data(4, 16)
 
 /** The register after any number of bytes. */
 export function advance(data: usize, byteLength: u32, register: u32): u32 {
-  if (byteLength >= TWO_STREAMS_FROM) {
-    register = advancePairs(data, byteLength / 32, register)
-    data += byteLength & ~31
-    byteLength &= 31
-  }
   for (; byteLength >= 16; byteLength -= 16) {
     register = advance16(data, register)
     data += 16
@@ -69,7 +61,7 @@ export function advance8(low: u32, high: u32, register: u32): u32 {
  */
 // @ts-ignore: decorator
 @inline
-function advance16(data: usize, register: u32): u32 {
+export function advance16(data: usize, register: u32): u32 {
   let sum =
     load<u32>((<usize>load<u8>(data, 4)) << 2, STEP + 11 * 1024) ^
     load<u32>((<usize>load<u8>(data, 5)) << 2, STEP + 10 * 1024) ^
@@ -96,48 +88,4 @@ function advance16(data: usize, register: u32): u32 {
     load<u32>((word >>> 22) & 0x3fc, STEP + 12 * 1024)
   store<u32>(ANCHOR, sum)
   return sum
-}
-
-/** The register after sixteen bytes and sixteen zero bytes: what a unit means to the unit after next. */
-// @ts-ignore: decorator
-@inline
-function advance16And16(data: usize, register: u32): u32 {
-  let sum =
-    load<u32>((<usize>load<u8>(data, 4)) << 2, STEP + 27 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 5)) << 2, STEP + 26 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 6)) << 2, STEP + 25 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 7)) << 2, STEP + 24 * 1024)
-  store<u32>(ANCHOR, sum)
-  sum ^=
-    load<u32>((<usize>load<u8>(data, 8)) << 2, STEP + 23 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 9)) << 2, STEP + 22 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 10)) << 2, STEP + 21 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 11)) << 2, STEP + 20 * 1024)
-  store<u32>(ANCHOR, sum)
-  sum ^=
-    load<u32>((<usize>load<u8>(data, 12)) << 2, STEP + 19 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 13)) << 2, STEP + 18 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 14)) << 2, STEP + 17 * 1024) ^
-    load<u32>((<usize>load<u8>(data, 15)) << 2, STEP + 16 * 1024)
-  store<u32>(ANCHOR, sum)
-  const word = load<u32>(data) ^ register
-  sum ^=
-    load<u32>((word << 2) & 0x3fc, STEP + 31 * 1024) ^
-    load<u32>((word >>> 6) & 0x3fc, STEP + 30 * 1024) ^
-    load<u32>((word >>> 14) & 0x3fc, STEP + 29 * 1024) ^
-    load<u32>((word >>> 22) & 0x3fc, STEP + 28 * 1024)
-  store<u32>(ANCHOR, sum)
-  return sum
-}
-
-/** The register after an even number of units: two streams, as one alone waits for its own lookups. */
-export function advancePairs(data: usize, pairs: u32, register: u32): u32 {
-  let even = register
-  let odd: u32 = 0
-  for (; pairs > 1; pairs--) {
-    even = advance16And16(data, even)
-    odd = advance16And16(data + 16, odd)
-    data += 32
-  }
-  return advance16And16(data, even) ^ advance16(data + 16, odd)
 }

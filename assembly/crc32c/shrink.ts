@@ -1,23 +1,7 @@
-// The last 14 units. With so little left, folds with more, but nearer, taps still beat lookups. They are written out
-// unit by unit, without the terms that are zero, so they need no history but these few units.
+// The last 14 units. With so little left, a fold with more, but nearer, taps still pays. It is written out
+// unit by unit, without the terms that are zero, so it needs no history but these few units.
 
-import {
-  back1,
-  back2,
-  back3,
-  back4,
-  back6,
-  back8,
-  back9,
-  back11,
-  back13,
-  back14,
-  xor3,
-  xor4,
-  xor6,
-  xor8,
-  xor9,
-} from './shuffles'
+import { back1, back2, back3, back6, back9, xor3, xor4, xor6 } from './shuffles'
 
 /** What a fold leaves of the message: 46 units at most. */
 export const TAIL: usize = memory.data(46 * 16, 128)
@@ -51,84 +35,4 @@ export function shrink130(): void {
   v128.store(TAIL, xor4(v128.load(TAIL, 176), back9(v4, zero), back1(v4, zero), back2(p10, v3)), 96)
   v128.store(TAIL, v128.xor(v128.load(TAIL, 192), back2(v3, v4)), 112)
   v128.store(TAIL, v128.xor(v128.load(TAIL, 208), back2(v4, zero)), 128)
-}
-
-/**
- * Folds TAIL from 9 units to 4 with taps 19, 40, 43, 45, 46, 48, 52, 54 and 62 bytes back, of which 46 and 62 share a
- * shuffle.
- */
-export function shrink62(): void {
-  const zero = i64x2.splat(0)
-  const v0 = v128.load(TAIL)
-  const v1 = v128.xor(v128.load(TAIL, 16), back3(zero, v0))
-  const v2 = xor6(
-    v128.load(TAIL, 32),
-    back14(zero, v0),
-    back13(zero, v0),
-    back11(zero, v0),
-    back8(zero, v0),
-    back3(v0, v1),
-  )
-  const p3 = v128.xor(v1, v0)
-  const v3 = xor9(
-    v128.load(TAIL, 48),
-    back6(zero, v0),
-    back4(zero, v0),
-    v0,
-    back14(v0, p3),
-    back13(v0, v1),
-    back11(v0, v1),
-    back8(v0, v1),
-    back3(v1, v2),
-  )
-  const p4 = v128.xor(v2, v1)
-  const v4 = xor9(
-    v128.load(TAIL, 64),
-    back6(v0, v1),
-    back4(v0, v1),
-    v1,
-    back14(p3, p4),
-    back13(v1, v2),
-    back11(v1, v2),
-    back8(v1, v2),
-    back3(v2, v3),
-  )
-  const p5 = v128.xor(v3, v2)
-  const u0 = xor9(
-    v128.load(TAIL, 80),
-    back6(v1, v2),
-    back4(v1, v2),
-    v2,
-    back14(p4, p5),
-    back13(v2, v3),
-    back11(v2, v3),
-    back8(v2, v3),
-    back3(v3, v4),
-  )
-  v128.store(TAIL, u0)
-  const p6 = v128.xor(v4, v3)
-  const u1 = xor9(
-    v128.load(TAIL, 96),
-    back6(v2, v3),
-    back4(v2, v3),
-    v3,
-    back14(p5, p6),
-    back13(v3, v4),
-    back11(v3, v4),
-    back8(v3, v4),
-    back3(v4, zero),
-  )
-  v128.store(TAIL, u1, 16)
-  const u2 = xor8(
-    v128.load(TAIL, 112),
-    back6(v3, v4),
-    back4(v3, v4),
-    v4,
-    back14(p6, v4),
-    back13(v4, zero),
-    back11(v4, zero),
-    back8(v4, zero),
-  )
-  v128.store(TAIL, u2, 32)
-  v128.store(TAIL, xor4(v128.load(TAIL, 128), back6(v4, zero), back4(v4, zero), back14(v4, zero)), 48)
 }

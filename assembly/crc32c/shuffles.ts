@@ -24,8 +24,8 @@ export function back3(before: v128, unit: v128): v128 {
 
 // @ts-ignore: decorator
 @inline
-export function back4(before: v128, unit: v128): v128 {
-  return i8x16.shuffle(before, unit, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27)
+export function back5(before: v128, unit: v128): v128 {
+  return i8x16.shuffle(before, unit, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26)
 }
 
 // @ts-ignore: decorator
@@ -60,14 +60,14 @@ export function back11(before: v128, unit: v128): v128 {
 
 // @ts-ignore: decorator
 @inline
-export function back13(before: v128, unit: v128): v128 {
-  return i8x16.shuffle(before, unit, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18)
+export function back12(before: v128, unit: v128): v128 {
+  return i8x16.shuffle(before, unit, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
 }
 
 // @ts-ignore: decorator
 @inline
-export function back14(before: v128, unit: v128): v128 {
-  return i8x16.shuffle(before, unit, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)
+export function back13(before: v128, unit: v128): v128 {
+  return i8x16.shuffle(before, unit, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18)
 }
 
 // @ts-ignore: decorator
@@ -98,16 +98,4 @@ export function xor5(a: v128, b: v128, c: v128, d: v128, e: v128): v128 {
 @inline
 export function xor6(a: v128, b: v128, c: v128, d: v128, e: v128, f: v128): v128 {
   return v128.xor(xor3(a, b, c), xor3(d, e, f))
-}
-
-// @ts-ignore: decorator
-@inline
-export function xor8(a: v128, b: v128, c: v128, d: v128, e: v128, f: v128, g: v128, h: v128): v128 {
-  return v128.xor(xor4(a, b, c, d), xor4(e, f, g, h))
-}
-
-// @ts-ignore: decorator
-@inline
-export function xor9(a: v128, b: v128, c: v128, d: v128, e: v128, f: v128, g: v128, h: v128, i: v128): v128 {
-  return v128.xor(xor5(a, b, c, d, e), xor4(f, g, h, i))
 }

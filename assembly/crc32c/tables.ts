@@ -8,11 +8,10 @@ const POLYNOMIAL: u32 = 0x82f63b78
 
 /**
  * Step tables: the u32 at STEP + 1024·k + 4·b is the register after byte b and then k zero bytes, starting from 0.
- * 32 of them, since the end of a long input is taken in two streams, each reaching 32 bytes ahead.
  */
 // @ts-ignore: decorator
 @inline
-export const STEP: usize = memory.data(32 * 1024, 128)
+export const STEP: usize = memory.data(16 * 1024, 128)
 
 /** 128 bytes of 0, then 128 bytes of 0xff: read at START_MASK + 128 − n, it hides the first n bytes of a 128-byte block. */
 // @ts-ignore: decorator
@@ -29,7 +28,7 @@ for (let byte: usize = 0; byte < 256; byte++) {
   for (let bit = 0; bit < 8; bit++) register = timesX(register)
   store<u32>(STEP + (byte << 2), register)
 }
-for (let entry: usize = 256; entry < 32 * 256; entry++) {
+for (let entry: usize = 256; entry < 16 * 256; entry++) {
   const before = load<u32>(STEP + ((entry - 256) << 2))
   store<u32>(STEP + (entry << 2), (before >>> 8) ^ load<u32>(STEP + ((before & 0xff) << 2)))
 }

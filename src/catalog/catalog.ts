@@ -4,7 +4,6 @@ import type { GlobalStep, Mode, Worker } from '../types.js'
 import { type IndexRows, SavedRows } from './columns/saved-rows.js'
 import { type Completeness, type Step, Steps } from './steps.js'
 import { TensorSteps } from './tensor-steps.js'
-import { countInTurns } from './turns.js'
 import { inOrderOfWorkers, type WorkerStep, WorkerSteps } from './worker-steps.js'
 
 export interface CatalogOptions extends Omit<Completeness, 'numWorkers'> {
@@ -29,10 +28,9 @@ export class Catalog {
   static async of(index: IndexRows, options: CatalogOptions): Promise<Catalog> {
     const { numWorkers, isTornasole, ...completeness } = options
     const rows = new SavedRows(index, isTornasole)
-    const workers = new Set<Worker>()
-    await countInTurns(rows.length, place => workers.add(rows.workerAt(place)))
-    const steps = await Steps.of(rows, { ...completeness, numWorkers: numWorkers ?? workers.size })
-    return new Catalog(rows, [...workers].sort(), steps)
+    const workers = rows.workers()
+    const steps = await Steps.of(rows, { ...completeness, numWorkers: numWorkers ?? workers.length })
+    return new Catalog(rows, workers, steps)
   }
 
   private constructor(rows: SavedRows, workers: readonly Worker[], steps: Steps) {

@@ -171,7 +171,9 @@ export class Steps implements Iterable<Step> {
   numbers(mode: Mode, showIncomplete: boolean): number[] {
     if (checkMode(mode) === 'GLOBAL') {
       const count = showIncomplete ? this.length : this.completeCount
-      return Array.from({ length: count }, (_, i) => this.numberAt(i)!)
+      const numbers: number[] = []
+      for (let i = 0; i < count; i++) numbers.push(this.numberAt(i)!)
+      return numbers
     }
     const numbers = Array.from(this.#byMode.get(mode)?.numbers ?? [])
     return showIncomplete ? numbers : numbers.filter(number => this.isComplete(number, mode))
@@ -201,6 +203,11 @@ export class Steps implements Iterable<Step> {
  * mode that the others are of, if they agree.
  */
 function stepOf(written: readonly Written[]): Step {
+  if (written.length === 1) {
+    // As of most steps, of which there may be a million.
+    const { step: globalStep, mode, modeStep, worker } = written[0]!
+    return { globalStep, mode, modeStep, workers: [worker] }
+  }
   const readable = written.filter(hasMode)
   const { step: globalStep, mode, modeStep } = readable[0] ?? written[0]!
   const step = { globalStep, mode, modeStep, workers: workersOf(written) }

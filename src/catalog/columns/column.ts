@@ -26,9 +26,7 @@ export class Column<T extends Numbers> {
 
   /** All of them, as they are now. */
   get numbers(): T {
-    const numbers = this.#make(this.length)
-    for (let i = 0; i < this.length; i++) numbers[i] = this.#numbers[i]!
-    return numbers
+    return this.#numbers.slice(0, this.length) as T
   }
 
   at(i: number): number {

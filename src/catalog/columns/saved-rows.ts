@@ -39,8 +39,11 @@ export class SavedRows {
     return this.#columns.step(this.#rows[place]!)
   }
 
-  workerAt(place: number): Worker {
-    return this.#columns.worker(this.#rows[place]!)
+  /** Each once, sorted. */
+  workers(): Worker[] {
+    const isThere = new Uint8Array(this.#columns.workers.length)
+    for (const row of this.#rows) isThere[this.#columns.workerNumber(row)] = 1
+    return this.#columns.workers.filter((_, number) => isThere[number] === 1).sort()
   }
 
   /** The number of the list of tensors at a place. */
@@ -130,6 +133,8 @@ function inOrder(columns: IndexColumns, rows: Int32Array): Int32Array {
   const rankOf = Int32Array.from(columns.workers, worker => ranks.get(worker)!)
   const compare = (a: number, b: number): number =>
     columns.step(a) - columns.step(b) || rankOf[columns.workerNumber(a)]! - rankOf[columns.workerNumber(b)]!
-  const isInOrder = rows.every((row, i) => i === 0 || compare(rows[i - 1]!, row) <= 0)
-  return isInOrder ? rows : rows.slice().sort(compare)
+  for (let i = 1; i < rows.length; i++) {
+    if (compare(rows[i - 1]!, rows[i]!) > 0) return rows.slice().sort(compare)
+  }
+  return rows
 }

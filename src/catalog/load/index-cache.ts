@@ -40,6 +40,8 @@ const USUAL = 0
 const NONE = 1
 const NAMED = 2
 
+const MAX = Number.MAX_SAFE_INTEGER
+
 interface Header {
   readonly form: string
   readonly trial: string
@@ -158,14 +160,14 @@ function decode(trial: string, bytes: Uint8Array): IndexCache | null {
     columns.stamps.length === paths.length * STAMP_LENGTH &&
     (['modes', 'modeSteps', 'eventFiles', 'lists'] as const).every(name => columns[name].length === paths.length) &&
     [columns.starts, columns.lengths].every(column => column.length === columns.names.length) &&
-    COLUMNS.every(name => /tamps$|^modeSteps$/.test(name) || columns[name].every(isCount)) &&
+    [columns.counts, columns.starts, columns.lengths].every(column => areIntegers(column, 0, MAX)) &&
     // −1: before the first step of a mode.
-    columns.modeSteps.every(modeStep => isCount(modeStep + 1)) &&
+    areIntegers(columns.modeSteps, -1, MAX - 1) &&
     columns.counts.reduce((sum, count) => sum + count, 0) === columns.names.length &&
-    columns.names.every(name => name < tensors.length) &&
-    columns.eventFiles.every(eventFile => eventFile < NAMED + eventFiles.length) &&
-    columns.lists.every(list => list < columns.counts.length) &&
-    columns.modes.every(mode => mode < MODES.length)
+    areIntegers(columns.names, 0, tensors.length - 1) &&
+    areIntegers(columns.eventFiles, 0, NAMED + eventFiles.length - 1) &&
+    areIntegers(columns.lists, 0, columns.counts.length - 1) &&
+    areIntegers(columns.modes, 0, MODES.length - 1)
   if (!isPlausible) return null
   for (const name of eventFiles) checkEventFileName(name, trial)
   return new IndexCache(columns, { directories, paths, eventFiles, tensors }, new Map(header.shapes))
@@ -259,6 +261,11 @@ function namesOf(section: Uint8Array): string[] {
   throw new TypeError('expected names')
 }
 
-function isCount(number: number): boolean {
-  return Number.isSafeInteger(number) && number >= 0
+/** A loop, since a call for each number of very many takes longer than its check. */
+function areIntegers(numbers: Float64Array, least: number, most: number): boolean {
+  for (let i = 0; i < numbers.length; i++) {
+    const number = numbers[i]!
+    if (!(number >= least && number <= most && Math.floor(number) === number)) return false
+  }
+  return true
 }

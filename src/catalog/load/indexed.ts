@@ -29,13 +29,36 @@ import { type IndexStamps, indexStamps } from './index-stamps.js'
 import { listParts } from './no-trial.js'
 import { RowsByPath } from './rows-by-path.js'
 
-/** An index file by its name. */
-interface UnreadFile {
-  readonly path: string
-  readonly step: GlobalStep
-  readonly worker: Worker
-  /** Whether it was read before, in vain. */
-  readonly wasRead: boolean
+/** Index files to be read, and what their names say. There may be a million, so that none is an object. */
+class UnreadFiles {
+  readonly paths: string[] = []
+  readonly steps: GlobalStep[] = []
+  readonly workers: Worker[] = []
+  /** Those that were read before, in vain. */
+  readonly #again = new Set<string>()
+
+  get length(): number {
+    return this.paths.length
+  }
+
+  add(path: string, step: GlobalStep, worker: Worker, wasRead: boolean): void {
+    this.paths.push(path)
+    this.steps.push(step)
+    this.workers.push(worker)
+    if (wasRead) this.#again.add(path)
+  }
+
+  wasRead(path: string): boolean {
+    return this.#again.size > 0 && this.#again.has(path)
+  }
+
+  filter(isWanted: (path: string) => boolean): UnreadFiles {
+    const wanted = new UnreadFiles()
+    for (const [i, path] of this.paths.entries()) {
+      if (isWanted(path)) wanted.add(path, this.steps[i]!, this.workers[i]!, this.wasRead(path))
+    }
+    return wanted
+  }
 }
 
 export interface IndexedOptions {
@@ -167,16 +190,17 @@ export class IndexedFiles {
     this.#duplicates = duplicates
     // One may have counted until another came.
     for (const path of duplicates.keys()) this.#rows.delete(path)
-    const unread = found.filter(({ path }) => !duplicates.has(path))
+    const unread = duplicates.size === 0 ? found : found.filter(path => !duplicates.has(path))
     const cachedCount = await this.#fromCache(unread, isFirst)
-    const readCount = await this.#read(
-      cachedCount === unread.length ? [] : unread.filter(({ path }) => !this.#isRead(path)),
-    )
+    const isAllCached = cachedCount === unread.length
+    // Looking for paths costs a map of them all.
+    const isWanted = (path: string): boolean => cachedCount === 0 || !this.#isRead(path)
+    const readCount = isAllCached ? 0 : await this.#read(unread.filter(isWanted))
     if (readCount > 0 || this.#isCacheOld) this.#writeCache()
     return isChanged || readCount + cachedCount > 0
   }
 
-  #add({ path, wasRead }: UnreadFile, row: number): void {
+  #add(path: string, row: number, wasRead: boolean): void {
     this.#hasCSV ||= path.endsWith('.csv')
     if (wasRead) this.#rows.set(path, row)
     else this.#rows.add(path, row)
@@ -192,23 +216,25 @@ export class IndexedFiles {
    * that changes meanwhile is read again the next time.
    * @returns how many
    */
-  async #fromCache(files: readonly UnreadFile[], isFirst: boolean): Promise<number> {
+  async #fromCache(files: UnreadFiles, isFirst: boolean): Promise<number> {
     const { indexCache } = this.#options
     if (indexCache === null || files.length === 0) return 0
     const { store } = this.#access
     const bytes = isFirst ? readFileIfThere(indexCache) : null
     const cache = bytes && decodeIndexCache(store.url(''), bytes)
-    const paths = files.map(({ path }) => path)
+    const { paths, steps, workers } = files
     const stamps = await indexStamps(store, paths, cache)
     this.#stamps.push(stamps)
     this.#isCacheOld = !stamps.areKnown
     let count = 0
-    await inTurns(files, file => {
-      const place = stamps.places[count]!
-      if (place >= 0) this.#add(file, cache!.addTo(this.#columns, place, file.step, file.worker))
+    await countInTurns(paths.length, i => {
+      const place = stamps.places[i]!
+      if (place < 0) return
+      const path = paths[i]!
+      this.#add(path, cache!.addTo(this.#columns, place, steps[i]!, workers[i]!), files.wasRead(path))
       count++
     })
-    return stamps.places.reduce((sum, place) => sum + Number(place >= 0), 0)
+    return count
   }
 
   /** Keeps what is known of the index files for the next opening. */
@@ -223,12 +249,8 @@ export class IndexedFiles {
       for (const [i, path] of looked.paths.entries()) stamps.set(path, looked.of(i))
       for (const [directory, stamp] of looked.directories) directories.set(directory, stamp)
     }
-    const files: StampedFile[] = []
-    for (const [path, row] of this.#rows) {
-      const stamp = stamps.get(path)
-      if (stamp && columns.error(row) === null) files.push({ path, stamp, row: columns.listed(row) })
-    }
     this.#cacheProblem = null
+    const files = stampedFiles(this.#rows, columns, stamps)
     const bytes = encodeIndexCache(this.#access.store.url(''), { directories, files, columns })
     try {
       writeAsideSync(indexCache, bytes)
@@ -241,8 +263,8 @@ export class IndexedFiles {
   }
 
   /** Index files to be read. */
-  async #unread(paths: readonly string[], files: TrialFiles): Promise<UnreadFile[]> {
-    const unread: UnreadFile[] = []
+  async #unread(paths: readonly string[], files: TrialFiles): Promise<UnreadFiles> {
+    const unread = new UnreadFiles()
     // A string for each worker, and not for each file.
     const workers = new Map<Worker, Worker>()
     let last = ''
@@ -257,7 +279,7 @@ export class IndexedFiles {
         last = workers.get(name.worker) ?? name.worker
         workers.set(last, last)
       }
-      unread.push({ path, step: name.step, worker: last, wasRead: row !== undefined })
+      unread.add(path, name.step, last, row !== undefined)
     })
     return unread
   }
@@ -271,36 +293,49 @@ export class IndexedFiles {
   }
 
   /** @returns how many have told something new */
-  async #read(files: readonly UnreadFile[]): Promise<number> {
+  async #read(files: UnreadFiles): Promise<number> {
     const many = files.length >= MANY_INDEX_FILES
     const { threads } = this.#options
     // Requests wait for answers, not for threads.
     const isInline = !many || this.#access.isRemote
     const runner = await this.#access.runner(isInline ? 0 : threads, Number.POSITIVE_INFINITY)
-    const read = async (some: typeof files) => {
-      const contents = await runOnFiles<string, ReadIndexFile>(
-        some.map(({ path }) => path),
+    const read = (some: readonly string[]) =>
+      runOnFiles<string, ReadIndexFile>(
+        some,
         async paths => ({ files: filesOf(await runTwice(runner, { kind: 'index', store: this.#access.spec, paths })) }),
         path => this.#access.store.url(path),
       )
-      return { some, contents }
-    }
     let count = 0
-    for await (const { some, contents } of pumpAll(chunksOf(files, INDEX_FILES_PER_JOB), read, runner)) {
-      for (const [i, file] of some.entries()) {
-        const content = contents[i]!
-        if (content instanceof Error && file.wasRead) continue
-        if (this.#hasCSV && file.path.endsWith('.json')) this.#rows.delete(file.path.replace(/json$/, 'csv'))
-        const { step, worker } = file
+    let next = 0
+    for await (const contents of pumpAll(chunksOf(files.paths, INDEX_FILES_PER_JOB), read, runner)) {
+      for (const content of contents) {
+        const i = next++
+        const path = files.paths[i]!
+        const wasRead = files.wasRead(path)
+        if (content instanceof Error && wasRead) continue
+        if (this.#hasCSV && path.endsWith('.json')) this.#rows.delete(path.replace(/json$/, 'csv'))
+        const [step, worker] = [files.steps[i]!, files.workers[i]!]
         const row =
           content instanceof Error
             ? this.#columns.add(step, worker, content)
             : this.#columns.addRead(step, worker, content)
-        this.#add(file, row)
+        this.#add(path, row, wasRead)
         count++
       }
     }
     return count
+  }
+}
+
+/** What the cache keeps of index files: each becomes an object when it is its turn. */
+function* stampedFiles(
+  rows: RowsByPath,
+  columns: IndexColumns,
+  stamps: ReadonlyMap<string, Float64Array>,
+): Generator<StampedFile> {
+  for (const [path, row] of rows) {
+    const stamp = stamps.get(path)
+    if (stamp && columns.error(row) === null) yield { path, stamp, row: columns.listed(row) }
   }
 }
 

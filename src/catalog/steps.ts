@@ -97,15 +97,27 @@ export class Steps implements Iterable<Step> {
   }
 
   #add(i: number): void {
-    const step = this.#at(i)
-    for (const part of step.apart ?? [step]) {
-      let ofMode = this.#byMode.get(part.mode)
-      if (ofMode === undefined) {
-        ofMode = new StepsOfMode()
-        this.#byMode.set(part.mode, ofMode)
-      }
-      ofMode.add(part, i)
+    const start = this.#starts[i]!
+    const end = this.#starts[i + 1] ?? this.#written.length
+    if (end === start + 1) {
+      // As most steps, of which there may be a million: no object is made of them.
+      const { step, worker, mode, modeStep } = this.#written.writtenAt(start)
+      this.#ofMode(mode).add(step, modeStep, worker, i)
+      return
     }
+    const step = this.#at(i)
+    for (const { globalStep, mode, modeStep, workers } of step.apart ?? [step]) {
+      for (const worker of workers) this.#ofMode(mode).add(globalStep, modeStep, worker, i)
+    }
+  }
+
+  #ofMode(mode: Mode): StepsOfMode {
+    let ofMode = this.#byMode.get(mode)
+    if (ofMode === undefined) {
+      ofMode = new StepsOfMode()
+      this.#byMode.set(mode, ofMode)
+    }
+    return ofMode
   }
 
   get length(): number {
@@ -238,17 +250,17 @@ class StepsOfMode {
   readonly #workers = new Map<Worker, { readonly begunAt: number; reached: number }>()
   #numbers: Float64Array | undefined
 
-  /** In the order of global steps. */
-  add({ globalStep, modeStep, workers }: Step, place: number): void {
-    const { length } = this.#modeSteps
-    if (length > 0 && modeStep < this.#modeSteps.at(length - 1)) this.#isSorted = false
-    this.#modeSteps.push(modeStep)
-    this.#places.push(place)
-    for (const worker of workers) {
-      const known = this.#workers.get(worker)
-      if (known === undefined) this.#workers.set(worker, { begunAt: globalStep, reached: modeStep })
-      else if (known.reached < modeStep) known.reached = modeStep
+  /** In the order of global steps, each once for each of its workers. */
+  add(globalStep: GlobalStep, modeStep: ModeStep, worker: Worker, place: number): void {
+    const last = this.#places.length - 1
+    if (last < 0 || this.#places.at(last) !== place || this.#modeSteps.at(last) !== modeStep) {
+      if (last >= 0 && modeStep < this.#modeSteps.at(last)) this.#isSorted = false
+      this.#modeSteps.push(modeStep)
+      this.#places.push(place)
     }
+    const known = this.#workers.get(worker)
+    if (known === undefined) this.#workers.set(worker, { begunAt: globalStep, reached: modeStep })
+    else if (known.reached < modeStep) known.reached = modeStep
   }
 
   #sort(): void {

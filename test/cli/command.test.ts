@@ -77,7 +77,8 @@ describe('what is wrong is told in a line, with a code', () => {
     ['a path of blanks', 2, /' {2}' is invalid.*Expected a path/, [...scan, '--out', '  ']],
     ['bad threads', 2, /'abc' is invalid.*whole number/, [...scan, '--threads', 'abc']],
     ['too many threads', 2, /from 0 to 1024/, [...scan, '--threads', '5000']],
-    ['too little memory', 2, /expected memory/, [...scan, '--memory', '1']],
+    ['too little memory', 2, /'1' is invalid.*MiB from 4 to 2048/, [...scan, '--memory', '1']],
+    ['too much memory', 2, /'2049' is invalid.*MiB from 4 to 2048/, [...scan, '--memory', '2049']],
     ['unknown mode', 2, /expected --mode to be one of/, [...scan, '--mode', 'trian']],
     [
       'unknown mode of show',

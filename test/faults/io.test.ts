@@ -195,7 +195,7 @@ it('an index cache that can’t be written costs nothing but itself', async () =
   expect(readdirSync(directory)).toEqual([])
 })
 
-it.each(['mkdir', 'writeFile', 'rename'] as const)(
+it.each(['mkdirSync', 'writeFile', 'rename'] as const)(
   'a cache of ranges whose %s fails costs nothing but itself',
   async name => {
     const directory = join(scratch, `ranges-${name}`)
@@ -204,11 +204,14 @@ it.each(['mkdir', 'writeFile', 'rename'] as const)(
     await cache.open()
     const bytes = Uint8Array.of(1, 2, 3)
     await cache.write('an object', 0, 3, bytes)
-    const spy = vi
-      .spyOn(fs.promises, name)
-      .mockImplementation(() => Promise.reject(Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })))
+    const spy =
+      name === 'mkdirSync'
+        ? vi.spyOn(fs, name).mockImplementation(() => fail('ENOSPC'))
+        : vi.spyOn(fs.promises, name).mockImplementation(async () => fail('ENOSPC'))
+    syncBuiltinESMExports()
     await cache.write('another', 0, 3, bytes)
     spy.mockRestore()
+    syncBuiltinESMExports()
     // It is left alone from then on, and what was there is still of use.
     await cache.write('a third', 0, 3, bytes)
     const kept = ['an object', 'another', 'a third'].map(key => cache.read(key, 0, 3))

@@ -27,6 +27,13 @@ export function wholeNumberArgument(text: string): number {
   return Number(text)
 }
 
+/** As `memory` of the library, in MiB. */
+export function memoryArgument(text: string): number {
+  const mebibytes = Number(text)
+  if (/^\d+$/.test(text) && mebibytes >= 4 && mebibytes <= 2048) return mebibytes
+  throw new InvalidArgumentError('Expected a whole number of MiB from 4 to 2048.')
+}
+
 /** Steps as they were written, and what that selects. */
 export interface StepsText {
   readonly text: string

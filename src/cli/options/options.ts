@@ -3,7 +3,15 @@
 import { type Command, Option } from 'commander'
 import { EXIT_HELP } from '../exit.js'
 import { type Command as CommandName, FORMATS, formatNames } from '../format/formats.js'
-import { collect, formatName, pathText, stepsText, upperCase, wholeNumberArgument } from './arguments.js'
+import {
+  collect,
+  formatName,
+  memoryArgument,
+  pathText,
+  stepsText,
+  upperCase,
+  wholeNumberArgument,
+} from './arguments.js'
 
 /** Runs a command and sets the exit code. @param graceMs how long it may take to end after a signal */
 export type RunCommand = (
@@ -60,7 +68,7 @@ export const THREADS = option(
 export const MEMORY = option(
   '--memory <MIB>',
   'how many MiB of file contents a thread may hold (default: 64)',
-  wholeNumberArgument,
+  memoryArgument,
 )
 
 export const OUT = option(

@@ -215,11 +215,6 @@ export class Steps implements Iterable<Step> {
  * mode that the others are of, if they agree.
  */
 function stepOf(written: readonly Written[]): Step {
-  if (written.length === 1) {
-    // As of most steps, of which there may be a million.
-    const { step: globalStep, mode, modeStep, worker } = written[0]!
-    return { globalStep, mode, modeStep, workers: [worker] }
-  }
   const readable = written.filter(hasMode)
   const { step: globalStep, mode, modeStep } = readable[0] ?? written[0]!
   const step = { globalStep, mode, modeStep, workers: workersOf(written) }

@@ -34,28 +34,21 @@ class UnreadFiles {
   readonly paths: string[] = []
   readonly steps: GlobalStep[] = []
   readonly workers: Worker[] = []
-  /** Those that were read before, in vain. */
-  readonly #again = new Set<string>()
 
   get length(): number {
     return this.paths.length
   }
 
-  add(path: string, step: GlobalStep, worker: Worker, wasRead: boolean): void {
+  add(path: string, step: GlobalStep, worker: Worker): void {
     this.paths.push(path)
     this.steps.push(step)
     this.workers.push(worker)
-    if (wasRead) this.#again.add(path)
-  }
-
-  wasRead(path: string): boolean {
-    return this.#again.size > 0 && this.#again.has(path)
   }
 
   filter(isWanted: (path: string) => boolean): UnreadFiles {
     const wanted = new UnreadFiles()
     for (const [i, path] of this.paths.entries()) {
-      if (isWanted(path)) wanted.add(path, this.steps[i]!, this.workers[i]!, this.wasRead(path))
+      if (isWanted(path)) wanted.add(path, this.steps[i]!, this.workers[i]!)
     }
     return wanted
   }
@@ -194,16 +187,15 @@ export class IndexedFiles {
     const cachedCount = await this.#fromCache(unread, isFirst)
     const isAllCached = cachedCount === unread.length
     // Looking for paths costs a map of them all.
-    const isWanted = (path: string): boolean => cachedCount === 0 || !this.#isRead(path)
-    const readCount = isAllCached ? 0 : await this.#read(unread.filter(isWanted))
+    const left = cachedCount === 0 || isAllCached ? unread : unread.filter(path => !this.#isRead(path))
+    const readCount = isAllCached ? 0 : await this.#read(left)
     if (readCount > 0 || this.#isCacheOld) this.#writeCache()
     return isChanged || readCount + cachedCount > 0
   }
 
-  #add(path: string, row: number, wasRead: boolean): void {
+  #add(path: string, row: number): void {
     this.#hasCSV ||= path.endsWith('.csv')
-    if (wasRead) this.#rows.set(path, row)
-    else this.#rows.add(path, row)
+    this.#rows.add(path, row)
   }
 
   #isRead(path: string): boolean {
@@ -230,8 +222,7 @@ export class IndexedFiles {
     await countInTurns(paths.length, i => {
       const place = stamps.places[i]!
       if (place < 0) return
-      const path = paths[i]!
-      this.#add(path, cache!.addTo(this.#columns, place, steps[i]!, workers[i]!), files.wasRead(path))
+      this.#add(paths[i]!, cache!.addTo(this.#columns, place, steps[i]!, workers[i]!))
       count++
     })
     return count
@@ -279,7 +270,7 @@ export class IndexedFiles {
         last = workers.get(name.worker) ?? name.worker
         workers.set(last, last)
       }
-      unread.add(path, name.step, last, row !== undefined)
+      unread.add(path, name.step, last)
     })
     return unread
   }
@@ -311,15 +302,15 @@ export class IndexedFiles {
       for (const content of contents) {
         const i = next++
         const path = files.paths[i]!
-        const wasRead = files.wasRead(path)
-        if (content instanceof Error && wasRead) continue
+        // It could not be read before, either.
+        if (content instanceof Error && this.#rows.get(path) !== undefined) continue
         if (this.#hasCSV && path.endsWith('.json')) this.#rows.delete(path.replace(/json$/, 'csv'))
         const [step, worker] = [files.steps[i]!, files.workers[i]!]
         const row =
           content instanceof Error
             ? this.#columns.add(step, worker, content)
             : this.#columns.addRead(step, worker, content)
-        this.#add(path, row, wasRead)
+        this.#add(path, row)
         count++
       }
     }

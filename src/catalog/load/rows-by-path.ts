@@ -11,18 +11,13 @@ export class RowsByPath {
     return this.#byPath?.size ?? this.#paths.length
   }
 
-  /** A file that is not there yet. */
+  /** A file that is not there yet; any, once one was asked for. */
   add(path: string, row: number): void {
     if (this.#byPath !== null) this.#byPath.set(path, row)
     else {
       this.#paths.push(path)
       this.#rows.push(row)
     }
-  }
-
-  /** A file that may be there. */
-  set(path: string, row: number): void {
-    this.#map.set(path, row)
   }
 
   get(path: string): number | undefined {

@@ -277,15 +277,13 @@ export function inFileOrder({ file, startByte }: RecordColumns): Int32Array {
   for (let i = 1; i < begins.length; i++) begins[i]! += begins[i - 1]!
   const order = new Int32Array(file.length)
   const ends = begins.slice()
-  const unordered = new Set<number>()
+  let isInOrder = true
   for (let i = 0; i < file.length; i++) {
     const at = ends[file[i]!]!++
     order[at] = i
-    if (at > begins[file[i]!]! && startByte[order[at - 1]!]! > startByte[i]!) unordered.add(file[i]!)
+    if (at > begins[file[i]!]! && startByte[order[at - 1]!]! > startByte[i]!) isInOrder = false
   }
-  for (const one of unordered) {
-    order.subarray(begins[one]!, ends[one]!).sort((a, b) => startByte[a]! - startByte[b]! || a - b)
-  }
+  if (!isInOrder) order.sort((a, b) => file[a]! - file[b]! || startByte[a]! - startByte[b]! || a - b)
   return order
 }
 

@@ -27,6 +27,8 @@ const MAX_OPEN_FILES = 16
 const PLAIN_PATH = /^\w[\w-]*(?:\.[\w-]+)*(?:\/\w[\w-]*(?:\.[\w-]+)*)*$/
 /** How many directories are remembered to lie in the root. */
 const MAX_KNOWN_DIRECTORIES = 4096
+/** From how many files on the thread is free for others before and after they are sorted. */
+const AWAITED_FILES = 16_384
 /** How many directories are listed at once. */
 const LISTED_AT_ONCE = 32
 /** Bytes of a text file to read before looking for a byte 0. */
@@ -114,17 +116,14 @@ export class LocalStore implements Store {
       const next: string[] = []
       for (let i = 0; i < level.length; i += LISTED_AT_ONCE) {
         const batch = level.slice(i, i + LISTED_AT_ONCE)
-        const listings = await Promise.all(
-          batch.map(path =>
-            this.#entries(path).catch((error): Dirent[] => {
-              skip(path, error)
-              return []
-            }),
-          ),
-        )
-        for (const [j, entries] of listings.entries()) {
-          const prefix = batch[j] === '' ? '' : `${batch[j]}/`
-          for (const entry of entries) {
+        const listings = batch.map(path => this.#entries(path).catch((error: unknown) => ({ error })))
+        // Each as it comes: of directories of a thousand files, few are in memory at once, and the thread is not held for all.
+        for (const [j, listing] of listings.entries()) {
+          const path = batch[j]!
+          const entries = await listing
+          if ('error' in entries) skip(path, entries.error)
+          const prefix = path === '' ? '' : `${path}/`
+          for (const entry of 'error' in entries ? [] : entries) {
             try {
               const path = prefix + entry.name
               const odd = this.#sort(entry, path, found, next, linked)
@@ -142,7 +141,10 @@ export class LocalStore implements Store {
       }
       level = recursive ? next : []
     }
-    return found.sort()
+    if (found.length > AWAITED_FILES) await setImmediate()
+    found.sort()
+    if (found.length > AWAITED_FILES) await setImmediate()
+    return found
   }
 
   async exists(path: string): Promise<boolean> {

@@ -2,7 +2,7 @@
 
 import { UsageError } from '../errors.js'
 import { pythonJson } from '../format/json.js'
-import { compileOwnPattern, compilePattern, type Pattern } from '../format/regex/pattern.js'
+import { compilePattern, type Pattern } from '../format/regex/pattern.js'
 import { type Kinds, kinds, optionsOf } from '../options.js'
 import type { Framework, Mode } from '../types.js'
 import {
@@ -186,7 +186,7 @@ export class SavedCollections {
     }
     for (const [name, patterns] of Object.entries(predefined)) {
       const { includeRegex: more = [], ...given } = collections[name] ?? {}
-      this.#add(name, { ...given, includeRegex: [...patterns, ...more] }, name === 'default' ? [] : patterns)
+      this.#add(name, { ...given, includeRegex: [...patterns, ...more] })
     }
     for (const [name, given] of Object.entries(collections)) if (!this.#collections.has(name)) this.#add(name, given)
     const always = INCLUDED[framework]
@@ -223,7 +223,7 @@ export class SavedCollections {
 
   /** Makes a scalar a member of `sm_metrics`. @returns whether the collections file has to say so */
   noteMetric(tensor: string): boolean {
-    const { tensorNames } = this.#collections.get(METRICS) ?? this.#add(METRICS, {}, undefined, true)
+    const { tensorNames } = this.#collections.get(METRICS) ?? this.#add(METRICS, {}, true)
     const isNew = !tensorNames.has(tensor)
     tensorNames.add(tensor)
     return isNew
@@ -233,7 +233,7 @@ export class SavedCollections {
     const { matching, included } = this.#of(tensor)
     if (named.length === 0) return included
     const collections = new Set(matching)
-    for (const name of named) collections.add(this.#collections.get(name) ?? this.#add(name, {}, undefined, true))
+    for (const name of named) collections.add(this.#collections.get(name) ?? this.#add(name, {}, true))
     return [...collections].filter(({ isIncluded }) => isIncluded)
   }
 
@@ -251,7 +251,7 @@ export class SavedCollections {
     return known
   }
 
-  #add(name: string, given: CollectionOptions, own: readonly string[] = [], isIncluded = false): Collection {
+  #add(name: string, given: CollectionOptions, isIncluded = false): Collection {
     const { includeRegex = [], tensorNames = [], saveConfig, saveHistogram = true } = given
     const { reductionConfig = this.#reductionConfig } = given
     const isScalar = SCALARS.has(name)
@@ -264,7 +264,7 @@ export class SavedCollections {
     const collection: Collection = {
       name,
       includeRegex,
-      patterns: includeRegex.map(source => (own.includes(source) ? compileOwnPattern(source) : compilePattern(source))),
+      patterns: includeRegex.map(compilePattern),
       tensorNames: new Set(tensorNames),
       saveConfigs: saveConfig === undefined ? this.#saveConfigs : saveConfigsOf(saveConfig, this.#saveConfigs),
       saved: savedOf(isScalar ? {} : reductionConfig, of),

@@ -26,6 +26,20 @@ export function elementSize(dtype: i32): u32 {
   return <u32>dtype < 32 ? load<u8>(SIZES + dtype) : 0
 }
 
+/** Whether all reductions of a known dtype are there, and float64 holds them (as in src/engine/dtype.ts). */
+export function isOrdinary(dtype: i32): bool {
+  switch (dtype) {
+    case DTypeNumber.string:
+    case DTypeNumber.complex64:
+    case DTypeNumber.complex128:
+    case DTypeNumber.int64:
+    case DTypeNumber.uint64:
+      return false
+    default:
+      return true
+  }
+}
+
 /** The TensorProto field that holds the values of a dtype one by one; 0 if no field does. */
 export function valuesField(dtype: i32): u32 {
   switch (dtype) {

@@ -1,51 +1,98 @@
-// Rows of moments as lines of text: pieces that the host has written, labelled numbers, and an end.
+// Records as lines of text: what the host says of them, dtype and shape, labelled numbers, and an end.
 
-import { MomentsRow, NumberForm, TextColumn, TextLine } from '../src/engine/border/abi'
+import {
+  MomentsRow,
+  NUMBER_BYTES,
+  NumberForm,
+  RecordColumn,
+  RecordSlot,
+  TextColumn,
+  TextFormat,
+  TextPiece,
+} from '../src/engine/border/abi'
 import { copy, writeNumber } from './decimal'
+import { recordAt } from './records'
 
 /**
- * Writes lines from rows of real, finite elements: at least one, none extreme. The rows must know what is asked for.
- * @param lines count × TextLine
- * @param columns columnCount × TextColumn
- * @param end what each line ends with
- * @param isJson 1: NaN and the infinities are written in quotes
- * @param out has space for all pieces, NUMBER_BYTES per number and TEXT_SLACK more bytes
+ * Writes lines of records that `ordinaryRecords` has passed. The rows must know what is asked for.
+ * @param slots, rows count × RecordSlot and MomentsRow
+ * @param records RecordColumn, and which of them in their order is the first
+ * @param format TextFormat
+ * @param out has space for `capacity` bytes, and TEXT_SLACK more
  * @param ends one u32 per line: where it ends, relative to `out`
+ * @returns how many lines there was space for
  */
 export function writeLines(
-  lines: usize,
+  slots: usize,
+  rows: usize,
   count: u32,
-  columns: usize,
-  columnCount: u32,
-  end: usize,
-  endLength: u32,
-  isJson: u32,
+  records: usize,
+  first: u32,
+  format: usize,
   out: usize,
+  capacity: u32,
   ends: usize,
-): void {
-  const columnsEnd = columns + <usize>columnCount * TextColumn.size
+): u32 {
+  const names = <usize>load<u32>(format, TextFormat.names)
+  const dtypes = <usize>load<u32>(format, TextFormat.dtypes)
+  const tags = <usize>load<u32>(records, RecordColumn.tag)
+  const columns = <usize>load<u32>(format, TextFormat.columns)
+  const columnsEnd = columns + <usize>load<u32>(format, TextFormat.columnCount) * TextColumn.size
+  const isJson = load<u32>(format, TextFormat.isJson)
+  const end = <usize>load<u32>(format, TextFormat.end)
+  const endLength = load<u32>(format, TextFormat.endLength)
+  const limit = out + capacity
   let at = out
   for (let i: u32 = 0; i < count; i++) {
-    const row = <usize>load<u32>(lines, TextLine.row)
-    for (let piece = lines + TextLine.pieces; piece != lines + TextLine.size; piece += 8) at = put(at, piece)
+    const name = names + <usize>load<u32>(tags + (recordAt(records, first + i) << 2)) * TextPiece.size
+    const dtype = dtypes + <usize>load<u32>(slots, RecordSlot.dtype) * TextPiece.size
+    const rank = load<u32>(slots, RecordSlot.rank)
+    const most =
+      load<u32>(name, TextPiece.byteLength) +
+      load<u32>(format, TextFormat.placeLength) +
+      load<u32>(dtype, TextPiece.byteLength) +
+      (rank + 1) * NUMBER_BYTES +
+      load<u32>(format, TextFormat.restLength)
+    if (most > <u32>(limit - at)) return i
+    at = put(at, name)
+    at = put(at, format + TextFormat.place)
+    at = put(at, dtype)
+    at = writeShape(<usize>load<u32>(slots, RecordSlot.dims), rank, isJson, at)
     for (let column = columns; column != columnsEnd; column += TextColumn.size) {
       at = put(at, column)
-      at = writeNumber(numberOf(row, column), isJson, at)
+      at = writeNumber(numberOf(rows, column), isJson, at)
     }
     copy(at, end, endLength)
     at += endLength
     store<u32>(ends, <u32>(at - out))
     ends += 4
-    lines += TextLine.size
+    slots += RecordSlot.size
+    rows += MomentsRow.size
   }
+  return count
 }
 
-/** Copies a piece, given by address and byte length. @returns where the copy ends */
+/** `[3,5]` as JSON, `3x5` or `scalar` as CSV. @returns where it ends */
+function writeShape(dims: usize, rank: u32, isJson: u32, at: usize): usize {
+  if (rank == 0 && !isJson) {
+    store<u64>(at, 0x72616c616373) // scalar
+    return at + 6
+  }
+  if (isJson) store<u8>(at++, 0x5b)
+  for (let axis: u32 = 0; axis < rank; axis++) {
+    if (axis > 0) store<u8>(at++, isJson ? 0x2c : 0x78)
+    at = writeNumber(load<f64>(dims + (<usize>axis << 3)), isJson, at)
+  }
+  if (isJson) store<u8>(at++, 0x5d)
+  return at
+}
+
+/** Copies a TextPiece. @returns where the copy ends */
 // @ts-ignore: decorator
 @inline
 function put(at: usize, piece: usize): usize {
-  const byteLength = load<u32>(piece, 4)
-  copy(at, load<u32>(piece), byteLength)
+  const byteLength = load<u32>(piece, TextPiece.byteLength)
+  copy(at, load<u32>(piece, TextPiece.address), byteLength)
   return at + byteLength
 }
 

@@ -93,6 +93,7 @@ const CORE = [
   'event/event.ts',
   'event/survey.ts',
   'decimal.ts',
+  'records.ts',
   'lines.ts',
   'snappy.ts',
   'columns.ts',

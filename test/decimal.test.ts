@@ -1,11 +1,12 @@
 /** Numbers as the core writes them: every one as JavaScript does, but for the sign of zero, which is kept. */
 
 import { describe, expect, it } from 'vitest'
-import { MomentsRow, NumberForm } from '#dist/engine/border/abi.js'
+import { LineTable } from '#dist/engine/batch/lines.js'
+import { CoreRecords } from '#dist/engine/batch/records.js'
+import { NumberForm, RecordSlot } from '#dist/engine/border/abi.js'
+import { NO_TEXTS } from '#dist/engine/border/memory.js'
 import { decimalPowers } from '#dist/engine/decimal.js'
 import { Engine } from '#dist/engine/engine.js'
-import { LineTable } from '#dist/engine/lines.js'
-
 import { MOMENT_INDEX, MOMENT_SLOTS, ROW_LENGTH } from '#dist/engine/moments-row.js'
 import { jsonNumber, plainNumber } from '#dist/job/row.js'
 import { uniform } from '../fixtures/random.js'
@@ -17,34 +18,40 @@ function written(numbers: Float64Array, columns: number, label: string, isJson =
   engine.reset()
   const slots = MOMENT_SLOTS.map(name => [MOMENT_INDEX[name], name] as const).sort(([a], [b]) => a - b)
   const named = Array.from({ length: columns }, (_, i) => slots[i]!)
+  const count = numbers.length / columns
+  // Scalars, in whose rows these numbers are where moments would be.
+  const batch = engine.reserveBatch(count)
+  engine.words(batch.slots, (count * RecordSlot.size) / 4).fill(0)
+  const view = engine.rows(batch, count)
+  for (let row = 0; row < count; row++) {
+    for (const [i, [slot]] of named.entries()) view[row * ROW_LENGTH + slot] = numbers[row * columns + i]!
+  }
+  const column = new Float64Array(count)
+  const asked = { tag: new Int32Array(count), startByte: column, byteLength: column, step: column }
+  const records = new CoreRecords(engine, { ...asked, tornasole: new Uint8Array(count) }, null, NO_TEXTS)
   const table = new LineTable(engine, {
     columns: named.map(([, slot], i) => ({ label: `${label}${i}:`, slot, form: NumberForm.slot })),
     isJson,
     end: '',
     names: [''],
+    dtype: () => '',
   })
-  // Rows that hold these numbers where moments would be.
-  const [doubles, byteLength] = [ROW_LENGTH, MomentsRow.size]
-  const count = numbers.length / columns
-  const rows = engine.reserveBytes(count * byteLength)
-  const view = new Float64Array(engine.view(rows, count * byteLength).buffer, rows, count * doubles)
-  for (let row = 0; row < count; row++) {
-    for (const [i, [slot]] of named.entries()) view[row * doubles + slot] = numbers[row * columns + i]!
-  }
   const parts: Uint8Array[] = []
-  for (let row = 0; row < count; row++) {
-    const address = (rows + row * byteLength) as typeof rows
-    if (table.add(0, '', '', address)) continue
-    parts.push(table.write().text.slice())
-    expect(table.add(0, '', '', address)).toBe(true)
+  for (let at = 0; at < count; ) {
+    const { text, ends } = table.write(records, at, batch, at, count - at)!
+    parts.push(text.slice())
+    at += ends.length
   }
-  parts.push(table.write().text.slice())
   return Buffer.concat(parts).toString()
 }
 
 function expected(numbers: Float64Array, columns: number, label: string, isJson = false): string {
   const spell = isJson ? jsonNumber : plainNumber
-  return Array.from(numbers, (number, i) => `${label}${i % columns}:${spell(number)}`).join('')
+  const scalar = isJson ? '[]' : 'scalar'
+  return Array.from(
+    numbers,
+    (number, i) => `${i % columns === 0 ? scalar : ''}${label}${i % columns}:${spell(number)}`,
+  ).join('')
 }
 
 const SPECIAL = [

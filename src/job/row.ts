@@ -80,8 +80,8 @@ export interface RowFormat {
   name(tensor: string | null): string
   /** where it was saved, */
   place(row: Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>): string
-  /** its dtype and shape, */
-  kind(row: Pick<ScanRow, 'dtype' | 'shape'>): string
+  /** its dtype, and what follows up to its shape, */
+  dtype(dtype: DType | null): string
   /** what stands before each reduction, */
   readonly labels: readonly string[]
   /** whether NaN and the infinities are written as strings, */
@@ -115,20 +115,20 @@ function csv(reductions: readonly StatisticName[], trial?: string): RowPieces {
   const name: RowPieces['name'] = tensor => first + csvCell(tensor ?? '')
   const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,${step},${mode},${modeStep},${csvCell(worker)}`
-  const kind: RowPieces['kind'] = ({ dtype, shape }) => `,${dtype ?? ''},${shapeText(shape)}`
+  const dtypeText: RowPieces['dtype'] = dtype => `,${dtype ?? ''},`
   return {
     head: `${first && 'trial,'}tensor,step,mode,mode_step,worker,dtype,shape,${reductions.map(name => `${name},`).join('')}saved,error_code,error_message\n`,
     name,
     place,
-    kind,
+    dtype: dtypeText,
     labels: reductions.map(() => ','),
     isJson: false,
     end: ',false,,\n',
     write(row, text) {
-      const { tensor, saved, error } = row
+      const { tensor, dtype, shape, saved, error } = row
       text.name(tensor, name)
       text.utf8(place(row))
-      text.ascii(kind(row))
+      text.ascii(dtypeText(dtype) + shapeText(shape))
       numbers.reset()
       for (const name of reductions) {
         const value = reductionOf(row, name)
@@ -156,22 +156,21 @@ function jsonl(reductions: readonly StatisticName[], trial?: string): RowPieces 
   const name: RowPieces['name'] = tensor => `{${first}"tensor":${JSON.stringify(tensor)}`
   const place: RowPieces['place'] = ({ step, mode, modeStep, worker }) =>
     `,"step":${step},"mode":"${mode}","mode_step":${modeStep},"worker":${JSON.stringify(worker)}`
-  const kind: RowPieces['kind'] = ({ dtype, shape }) =>
-    `,"dtype":${JSON.stringify(dtype)},"shape":${JSON.stringify(shape)}`
+  const dtypeText: RowPieces['dtype'] = dtype => `,"dtype":${JSON.stringify(dtype)},"shape":`
   return {
     head: '',
     name,
     place,
-    kind,
+    dtype: dtypeText,
     labels: keys.map(([, key]) => key),
     isJson: true,
     end: '}\n',
     write(row, text) {
-      const { tensor, dtype, saved, error } = row
+      const { tensor, dtype, shape, saved, error } = row
       text.name(tensor, name)
       text.utf8(place(row))
       // A record that could not be read at all has neither dtype nor shape.
-      if (!error || dtype !== null || saved) text.ascii(kind(row))
+      if (!error || dtype !== null || saved) text.ascii(dtypeText(dtype) + JSON.stringify(shape))
       numbers.reset()
       for (const [name, key] of keys) {
         const value = reductionOf(row, name)

@@ -93,6 +93,7 @@ export class ReplyColumns implements RowsInColumns {
   #results: RecordResults | undefined
   #numbers: readonly Float64Array[] | undefined
   #failed: Int32Array | undefined
+  #others: readonly number[] | undefined
   /** Rows with an error: the first about a file tells more than the others. */
   readonly #withError = new Map<number, ScanRow>()
 
@@ -107,8 +108,7 @@ export class ReplyColumns implements RowsInColumns {
     this.worker = { values: places.workers, codes: places.worker }
     this.#dtypes = described.dtypes
     this.#shapes = shapeColumn(described, job.records.tag)
-    const dtypes = new Int32Array(count)
-    for (let i = 0; i < count; i++) dtypes[i] = CODE_OF_DTYPE[this.#dtypes[i]!]!
+    const dtypes = codesOf(this.#dtypes)
     const shapes = { values: this.#shapes.lists, codes: this.#shapes.codes }
     if (dtypes.includes(-1)) shapes.codes = shapes.codes.map((code, i) => (dtypes[i] === -1 ? -1 : code))
     if (histograms.length > 0) shapes.values = [...shapes.values, ...histograms.map(({ shape }) => shape)]
@@ -128,7 +128,7 @@ export class ReplyColumns implements RowsInColumns {
   }
 
   get failed(): Int32Array {
-    this.#failed ??= Int32Array.from(this.#rowsWithError())
+    this.#failed ??= Int32Array.from(this.#notOrdinary.filter(i => this.#otherRow(i).error))
     return this.#failed
   }
 
@@ -142,17 +142,26 @@ export class ReplyColumns implements RowsInColumns {
     return this.#rows.reply.columns
   }
 
-  /** Whether a row is one of a value all of whose reductions are numbers that float64 holds. */
-  isOrdinary(i: number): boolean {
+  /** Rows that columns don't tell all about: all but those of a value all of whose reductions are numbers that float64 holds. */
+  get others(): Iterable<number> {
+    return this.made === null ? Array(this.length).keys() : this.#notOrdinary
+  }
+
+  get #notOrdinary(): readonly number[] {
+    this.#others ??= notOrdinary(this.#dtypes)
+    return this.#others
+  }
+
+  #isOrdinary(i: number): boolean {
     return this.made !== null && IS_ORDINARY[this.#dtypes[i]!] === 1
   }
 
   row(i: number): ColumnsRow {
-    return this.isOrdinary(i) ? this.#ordinaryRow(i) : withoutMoments(this.#otherRow(i))
+    return this.#isOrdinary(i) ? this.#ordinaryRow(i) : withoutMoments(this.#otherRow(i))
   }
 
   wholeRow(i: number): ScanRow {
-    if (!this.isOrdinary(i)) return this.#otherRow(i)
+    if (!this.#isOrdinary(i)) return this.#otherRow(i)
     const row = this.#ordinaryRow(i)
     return Object.assign(row, { moments: new Moments(row.dtype, this.#rows.reply.moments, i * ROW_LENGTH) })
   }
@@ -202,17 +211,25 @@ export class ReplyColumns implements RowsInColumns {
     }
     return columns
   }
-
-  *#rowsWithError(): Generator<number> {
-    for (let i = 0; i < this.length; i++) {
-      if (IS_ORDINARY[this.#dtypes[i]!] !== 1 && this.#otherRow(i).error) yield i
-    }
-  }
 }
 
 /** By TensorFlow's numbers: the index among all, -1 for none. */
 const CODE_OF_DTYPE = Int8Array.from({ length: 256 }, (_, number) => DTYPES.indexOf(dtypeOf(number)!))
 const IS_ORDINARY = CODE_OF_DTYPE.map(code => (code >= 0 && isOrdinary(DTYPES[code]!) ? 1 : 0))
+
+// Loops over rows are functions of their own: V8 is done with them sooner than with methods around them.
+
+function codesOf(dtypes: Uint8Array): Int32Array {
+  const codes = new Int32Array(dtypes.length)
+  for (let i = 0; i < dtypes.length; i++) codes[i] = CODE_OF_DTYPE[dtypes[i]!]!
+  return codes
+}
+
+function notOrdinary(dtypes: Uint8Array): readonly number[] {
+  const others: number[] = []
+  for (let i = 0; i < dtypes.length; i++) if (IS_ORDINARY[dtypes[i]!] !== 1) others.push(i)
+  return others
+}
 
 function withoutMoments({ moments: _, ...row }: ScanRow): ColumnsRow {
   return row as ColumnsRow

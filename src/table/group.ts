@@ -77,7 +77,7 @@ export class GroupBuilder implements Group {
     this.#numbers.saved.numbers.set(columns.saved, first)
     const replied = columns instanceof ReplyColumns ? columns : null
     for (const [k, made] of (replied?.made ?? []).entries()) this.#addNumbers(first, length, k, made)
-    for (let i = 0; i < length; i++) if (!replied?.isOrdinary(i)) this.#addRow(first + i, columns.row(i))
+    for (const i of replied?.others ?? Array(length).keys()) this.#addRow(first + i, columns.row(i))
   }
 
   /** Those of all rows; of rows that lack some they are set again. */

@@ -4,8 +4,9 @@
  */
 
 import { KnownMoments } from '../engine/border/abi.js'
-import { dtypeNumber } from '../engine/dtype.js'
+import { dtypeNumber, dtypeOf } from '../engine/dtype.js'
 import type { Engine } from '../engine/engine.js'
+import { Moments } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import { UnfoldBudget } from '../engine/values.js'
 import type { HistogramResult, PartChecksum, RecordFailure } from '../job/reply.js'
@@ -35,16 +36,39 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const sketches = sketched ? new SketchTable(engine, order.length, known) : null
   // Whether the rows of moments are all that is asked for.
   const isPlain = statistics.length === 0 && sketches === null
-  const columns = job.columns && isPlain ? new ColumnTable(job.columns, order.length, engine) : null
+  const capacity = job.batches.reduce((most, { count }) => Math.max(most, count), 1)
+  const columns = job.columns && isPlain ? new ColumnTable(job.columns, order.length, capacity, engine) : null
   const visitor: RecordVisitor = {
+    ...(isPlain && {
+      run(i, ordinary, decoded, records) {
+        const count = lines === null ? ordinary : lines.write(i, ordinary, decoded)
+        if (count === 0) return 0
+        const { batch, first, slots, rows } = decoded
+        const run = order.subarray(first + i, first + i + count)
+        table.describeAll(run, records.describe(count))
+        if (job.wallTimes) for (let k = 0; k < count; k++) wallTimes[run[k]!] = slots.wallTime(i + k)
+        if (lines !== null) return count
+        columns?.addRun(run, engine.rowAddress(batch, i))
+        if (columns === null || job.columns?.moments)
+          table.reduceAll(run, rows.subarray(i * ROW_LENGTH, (i + count) * ROW_LENGTH))
+        return count
+      },
+    }),
     record(record, i, decoded) {
-      if (isPlain && lines?.write(record, i, decoded)) return undefined
       const { slots, rows } = decoded
       if (job.wallTimes) wallTimes[record] = slots.wallTime(i)
       table.describeSlot(record, slots, i)
-      if (lines) table.reduce(record, rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH))
-      const found = isPlain ? null : slots.found(i)
-      if (found === null || (found.kind === 'strings' && sketches === null)) return undefined
+      const row = rows.subarray(i * ROW_LENGTH, (i + 1) * ROW_LENGTH)
+      if (isPlain) {
+        const dtype = dtypeOf(slots.dtypeNumber(i))!
+        const moments = new Moments(dtype, row)
+        columns?.add(record, moments)
+        if (!lines?.writeWhole(record, { dtype, shape: slots.shape(i) }, moments)) table.reduce(record, row)
+        return undefined
+      }
+      if (sketches === null) table.reduce(record, row)
+      const found = slots.found(i)
+      if (found.kind === 'strings' && sketches === null) return undefined
       const content = slots.dataAddress(i)
       return () => {
         clock.lap('writeMs')
@@ -56,15 +80,6 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
         clock.lap('reduceMs')
         if (!lines?.writeWhole(record, found, table.momentsOf(record), told, pairs) && pairs)
           sketches?.keep(record, pairs)
-      }
-    },
-    endBatch(batch) {
-      if (lines) lines.flush()
-      else if (sketches === null) {
-        const { first, count } = batch
-        const records = order.subarray(first, first + count)
-        const isWhole = columns?.add(batch, records) ?? false
-        if (!isWhole || job.columns?.moments) table.reduceAll(records, engine.rows(batch.batch, count))
       }
     },
     fail: (record, error) => failures.add(record, error),

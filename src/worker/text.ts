@@ -4,12 +4,9 @@
  * process).
  */
 
-import type { Address } from '../engine/border/memory.js'
-import { dtypeOf, isOrdinary } from '../engine/dtype.js'
+import { LineTable } from '../engine/batch/lines.js'
 import type { Engine } from '../engine/engine.js'
-import { LineTable } from '../engine/lines.js'
-import { isDefined, isFiniteRow, Moments, numberFrom } from '../engine/moments.js'
-import { ROW_LENGTH } from '../engine/moments-row.js'
+import { isDefined, type Moments, numberFrom } from '../engine/moments.js'
 import { Distribution } from '../engine/statistics/distribution.js'
 import { isMomentName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistics/statistic.js'
 import { type RowFormat, rowFormat, type ScanRow, TextWriter, type ValueRow } from '../job/row.js'
@@ -26,43 +23,34 @@ let spare: Uint8Array<ArrayBuffer> | null = null
 const MAX_SPARE_BYTES = 8 << 20
 
 /**
- * Writes rows as they are made. Rows of ordinary real numbers are collected, and the core writes many at once; all
- * others are written one by one.
+ * Writes rows as they are made. Rows of ordinary records are written by the core, many at once; all others one by one.
  */
 export class LinesWriter {
   readonly #job: ScanJob
   readonly #lines: LinesJob
-  readonly #engine: Engine
   readonly #format: RowFormat
   readonly #columns: readonly StatisticColumn[]
   /** For lines of nothing but moments. */
   readonly #table: LineTable
-  /** The records whose lines are waiting in the table. */
-  #waiting: number[] = []
   readonly #text: TextWriter
   readonly #starts: Float64Array
   readonly #byteLengths: Uint32Array<ArrayBuffer>
   #count = 0
   /** Whether the lines were written in the order of their rows. */
   #isInOrder = true
-  /** The place and the kind that were formatted last. */
-  #place: LinePlace = { step: -1 as GlobalStep, mode: 'GLOBAL', modeStep: -1 as ModeStep, worker: '' }
-  #placeText = ''
-  #kind: LineKind = { dtype: 'string', shape: [] }
-  #kindText = ''
 
   constructor(job: ScanJob, lines: LinesJob, engine: Engine) {
     this.#job = job
     this.#lines = lines
-    this.#engine = engine
-    const format = rowFormat(lines.format, lines.reductions, lines.trial)
+    const format = formatFor(lines)
     this.#format = format
     this.#columns = statisticColumns(lines.reductions)
     const columns = lines.reductions.flatMap((name, i) =>
       isMomentName(name) ? [{ label: format.labels[i]!, ...numberFrom(name) }] : [],
     )
     const names = job.tags.map(tag => format.name(tag))
-    this.#table = new LineTable(engine, { columns, isJson: format.isJson, end: format.end, names })
+    const { isJson, end, dtype } = format
+    this.#table = new LineTable(engine, { columns, isJson, end, names, dtype })
     this.#text = new TextWriter(job.order.length * LINE_BYTES, spare)
     spare = null
     this.#starts = new Float64Array(job.order.length)
@@ -70,29 +58,38 @@ export class LinesWriter {
   }
 
   /**
-   * Writes the i-th record of a batch, whose rows must stay in place until `flush`.
-   * @returns false, and writes nothing, for a record that has no row of its own or lacks something that was asked for
+   * Writes ordinary records of a batch, from the i-th on.
+   * @returns how many: up to one that has no row of its own, or too long a line
    */
-  write(record: number, i: number, { batch, slots, rows }: DecodedBatch): boolean {
-    if (!this.#hasRow(record)) return false
-    const dtype = dtypeOf(slots.dtypeNumber(i))!
-    const kind = { dtype, shape: slots.shape(i) }
-    const at = i * ROW_LENGTH
-    if (isOrdinary(dtype) && isFiniteRow(rows, at)) {
-      const tag = this.#job.records.tag[record]!
-      if (this.#add(tag, this.#placeOf(record), kind, this.#engine.rowAddress(batch, i))) {
-        this.#waiting.push(record)
-        return true
+  write(i: number, count: number, { batch, records, first }: DecodedBatch): number {
+    const { order, records: columns } = this.#job
+    const end = i + count
+    let at = i
+    while (at < end) {
+      const record = order[first + at]!
+      if (!this.#hasRow(record) || !this.#table.setPlace(this.#format.place(this.#placeOf(record)))) break
+      const last = placeEnd(this.#lines, columns.step, order, first + at, first + end) - first
+      while (at < last) {
+        const written = this.#table.write(records, first + at, batch, at, last - at)
+        if (written === null) return at - i
+        const { text, ends } = written
+        const begun = first + at
+        at += ends.length
+        const base = this.#text.length
+        this.#text.bytes(text)
+        this.#isInOrder &&= isRun(order, begun, first + at, this.#count)
+        this.#count += ends.length
+        noteLines(this.#starts, this.#byteLengths, order, begun, base, ends)
       }
     }
-    return this.writeWhole(record, kind, new Moments(dtype, rows.subarray(at, at + ROW_LENGTH)))
+    return at - i
   }
 
   /**
    * Writes a record with all that was computed of it.
    * @param answers to the statistics of the job
    * @param pairs of the sketch, if there is one
-   * @returns as `write`
+   * @returns false, and writes nothing, for a record that has no row of its own or lacks something that was asked for
    */
   writeWhole(
     record: number,
@@ -108,7 +105,6 @@ export class LinesWriter {
       if (isDefined(name, dtype)) read(values, moments, answers, sketched)
       else if (this.#lines.strict && dtype !== 'string') return false
     }
-    this.flush()
     const { exact } = moments
     const start = this.#text.length
     const row: ValueRow = {
@@ -140,35 +136,6 @@ export class LinesWriter {
     }
   }
 
-  /** Adds a line to the table. @returns false if it is too long for the table */
-  #add(name: number, place: LinePlace, kind: LineKind, row: Address): boolean {
-    if (!isSamePlace(place, this.#place)) {
-      this.#place = place
-      this.#placeText = this.#format.place(place)
-    }
-    if (!isSameKind(kind, this.#kind)) {
-      this.#kind = kind
-      this.#kindText = this.#format.kind(kind)
-    }
-    if (this.#table.add(name, this.#placeText, this.#kindText, row)) return true
-    this.flush()
-    return this.#table.add(name, this.#placeText, this.#kindText, row)
-  }
-
-  /** Writes the waiting lines. */
-  flush(): void {
-    if (this.#waiting.length === 0) return
-    const { text, ends } = this.#table.write()
-    let start = this.#text.length
-    const base = start
-    this.#text.bytes(text)
-    for (const [i, record] of this.#waiting.entries()) {
-      this.#wrote(record, start, base + ends[i]!)
-      start = base + ends[i]!
-    }
-    this.#waiting = []
-  }
-
   finish(): WrittenLines {
     const isWhole = this.#count === this.#byteLengths.length && !this.#lines.apart
     const byteLengths = isWhole ? null : this.#byteLengths
@@ -197,13 +164,54 @@ export class LinesWriter {
 type LinePlace = Pick<ScanRow, 'step' | 'mode' | 'modeStep' | 'worker'>
 type LineKind = Pick<ValueRow, 'dtype' | 'shape'>
 
-function isSamePlace(a: LinePlace, b: LinePlace): boolean {
-  return a.step === b.step && a.modeStep === b.modeStep && a.mode === b.mode && a.worker === b.worker
+// Loops over records are functions of typed arrays, and texts are made by the same functions in each job: V8 would optimise the methods above
+// anew for many a job, which took a tenth of a scan of very many small tensors.
+
+/** Up to which entry of an order the records have the place of that at `from`. */
+function placeEnd(
+  { worker, mode, modeStep }: LinesJob,
+  step: Float64Array,
+  order: Int32Array,
+  from: number,
+  end: number,
+): number {
+  const a = order[from]!
+  for (let at = from + 1; at < end; at++) {
+    const b = order[at]!
+    const isSame = step[a] === step[b] && modeStep[a] === modeStep[b] && mode[a] === mode[b] && worker[a] === worker[b]
+    if (!isSame) return at
+  }
+  return end
 }
 
-function isSameKind(a: LineKind, b: LineKind): boolean {
-  const { length } = a.shape
-  if (a.dtype !== b.dtype || length !== b.shape.length) return false
-  for (let axis = 0; axis < length; axis++) if (a.shape[axis] !== b.shape[axis]) return false
+/** Whether these entries of an order are the numbers from the first on. */
+function isRun(order: Int32Array, from: number, end: number, first: number): boolean {
+  for (let at = from; at < end; at++) if (order[at] !== first + at - from) return false
   return true
+}
+
+/** Notes where lines are in a text. @param ends relative to `base` */
+function noteLines(
+  starts: Float64Array,
+  byteLengths: Uint32Array,
+  order: Int32Array,
+  from: number,
+  base: number,
+  ends: Uint32Array,
+): void {
+  for (let k = 0, start = 0; k < ends.length; k++) {
+    const record = order[from + k]!
+    starts[record] = base + start
+    byteLengths[record] = ends[k]! - start
+    start = ends[k]!
+  }
+}
+
+/** The format of the last job, and what of. */
+let lastFormat: { readonly key: string; readonly format: RowFormat } | null = null
+
+function formatFor({ format, reductions, trial }: LinesJob): RowFormat {
+  const key = JSON.stringify([format, reductions, trial])
+  if (lastFormat?.key !== key) lastFormat = { key, format: rowFormat(format, reductions, trial) }
+  return lastFormat.format
 }

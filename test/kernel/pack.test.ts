@@ -2,7 +2,7 @@
 
 import { snappyUncompress } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
-import { pack } from '#dist/engine/columns.js'
+import { pack } from '#dist/engine/batch/columns.js'
 import { Engine } from '#dist/engine/engine.js'
 import { uniform } from '../../fixtures/random.js'
 

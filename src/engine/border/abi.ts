@@ -24,6 +24,9 @@ export const NARROW_SKETCH_BYTES = 0x40010
 export const FIRST_POWER = -292
 export const POWER_COUNT = 617
 
+/** Numbers of data types are less. */
+export const DTYPE_NUMBERS = 32
+
 /** The most bytes that a number takes as text, as `-0.0000012345678901234567` does. */
 export const NUMBER_BYTES = 25
 
@@ -342,13 +345,52 @@ export enum AxisFold {
   max = 3,
 }
 
-/** A line to be written from a row of moments; all fields are u32. */
-export enum TextLine {
-  /** Address of the row. */
-  row = 0,
-  /** Address and byte length of three pieces. */
-  pieces = 4,
+/** A text in the core's memory; both fields are u32. */
+export enum TextPiece {
+  address = 0,
+  byteLength = 4,
+  size = 8,
+}
+
+/** Where the columns of a job's records lie, an entry for each: addresses, u32. */
+export enum RecordColumn {
+  /** i32: the records as they lie in the files; 0 for the address: they are in that order. */
+  order = 0,
+  /** i32: index into the tags; negative: any. */
+  tag = 4,
+  /** f64 */
+  startByte = 8,
+  /** f64 */
+  byteLength = 12,
+  /** f64 */
+  step = 16,
+  /** u8 */
+  tornasole = 20,
+  /** TextPieces */
+  tags = 24,
   size = 28,
+}
+
+/** How lines are written; all fields are u32. */
+export enum TextFormat {
+  /** Address of a TextPiece for each tag: what a line begins with. */
+  names = 0,
+  /** Address of one for each number of a data type: what stands before the shape. */
+  dtypes = 4,
+  /** Address of what stands before that, which the lines share. */
+  place = 8,
+  placeLength = 12,
+  /** Address and number of TextColumns. */
+  columns = 16,
+  columnCount = 20,
+  /** Address of what each line ends with. */
+  end = 24,
+  endLength = 28,
+  /** 1: JSON; 0: CSV. */
+  isJson = 32,
+  /** The most bytes that the columns and the end of a line take. */
+  restLength = 36,
+  size = 40,
 }
 
 /** A number in each line, or in a column, which has no label; all fields are u32. */

@@ -20,6 +20,25 @@ export interface Core {
   mask(crc: number): number
   decodeRecords(slots: number, count: number, level: number): void
   scanRecords(slots: number, count: number, level: number, rows: number, known: number): void
+  askRecords(
+    records: number,
+    first: number,
+    count: number,
+    start: number,
+    window: number,
+    windowLength: number,
+    available: number,
+    slots: number,
+  ): number
+  ordinaryRecords(
+    slots: number,
+    rows: number,
+    count: number,
+    dtypes: number,
+    ranks: number,
+    dims: number,
+    capacity: number,
+  ): number
   reduceRecord(slot: number, row: number, known: number, sketch: number): void
   survey(slots: number, capacity: number, payloadLength: number, tail: number, tailLength: number): number
   surveyRecords(window: number, byteLength: number, slots: number, capacity: number): number
@@ -102,16 +121,16 @@ export interface Core {
   selectKth(data: number, count: number, k: number): number
   selectScratchLength(count: number, ranks: number): number
   writeLines(
-    lines: number,
+    slots: number,
+    rows: number,
     count: number,
-    columns: number,
-    columnCount: number,
-    end: number,
-    endLength: number,
-    isJson: number,
+    records: number,
+    first: number,
+    format: number,
     out: number,
+    capacity: number,
     ends: number,
-  ): void
+  ): number
   numberColumns(rows: number, count: number, columns: number, columnCount: number, out: number): void
   packDoubles(doubles: number, count: number, scratch: number, seen: number, out: number): number
   selectFloat32(data: number, count: number, numbers: number, ranks: number, scratch: number): number

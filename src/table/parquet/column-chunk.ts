@@ -9,7 +9,7 @@ import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
 import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js'
 import { writePlain } from 'hyparquet-writer/src/plain.js'
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js'
-import { pack } from '../../engine/columns.js'
+import { pack } from '../../engine/batch/columns.js'
 import { withEngineSync } from '../../engine/engines.js'
 import type { NumberColumn, PackedNumbers } from '../column.js'
 

@@ -1,13 +1,11 @@
 /** Reductions of a job's rows as columns, made by the thread that has the rows, batch by batch. */
 
-import { NumberColumns, pack } from '../../engine/columns.js'
-import { dtypeOf, isOrdinary } from '../../engine/dtype.js'
+import { NumberColumns, pack } from '../../engine/batch/columns.js'
+import type { Address } from '../../engine/border/memory.js'
 import type { Engine } from '../../engine/engine.js'
-import { isDefined, isFiniteRow, Moments } from '../../engine/moments.js'
-import { ROW_LENGTH } from '../../engine/moments-row.js'
+import { isDefined, type Moments } from '../../engine/moments.js'
 import { isCountName } from '../../engine/statistics/statistic.js'
 import type { ColumnsRequest, MomentColumn } from '../../job/scan.js'
-import type { DecodedBatch } from './records.js'
 
 /** The header of a page of fewer rows would be much of it. */
 const PAGE_ROWS = 1024
@@ -17,40 +15,38 @@ export class ColumnTable {
   readonly #engine: Engine
   readonly #total: number
   readonly #columns: readonly Float64Array<ArrayBuffer>[]
+  readonly #made: NumberColumns
   /** Whether every row so far has all of the numbers, and its dtype no others. */
   #isWhole = true
 
-  /** @param total of the records */
-  constructor(asked: ColumnsRequest, total: number, engine: Engine) {
+  /** @param total of the records, and how many there are in a batch at most */
+  constructor(asked: ColumnsRequest, total: number, capacity: number, engine: Engine) {
     this.#asked = asked
     this.#engine = engine
     this.#total = total
     this.#columns = asked.names.map(() => new Float64Array(total))
+    this.#made = new NumberColumns(engine, asked.names, capacity)
   }
 
-  /**
-   * Adds the rows of a batch.
-   * @param records which they are
-   * @returns whether all of them are whole
-   */
-  add({ batch, count, slots, rows }: DecodedBatch, records: Int32Array): boolean {
-    const others: number[] = []
-    for (let i = 0; i < count; i++) {
-      const dtype = slots.ok(i) ? dtypeOf(slots.dtypeNumber(i)) : undefined
-      if (dtype === undefined || !isOrdinary(dtype) || !isFiniteRow(rows, i * ROW_LENGTH)) others.push(i)
-    }
-    const patched = others.map(i => this.#numbersOf(slots.ok(i) ? dtypeOf(slots.dtypeNumber(i)) : undefined, rows, i))
-    const made = new NumberColumns(this.#engine, this.#asked.names, batch.rows, count)
+  /** Adds a run of ordinary records of a batch. @param records which they are */
+  addRun(records: Int32Array, rows: Address): void {
+    const count = records.length
+    const numbers = this.#made.of(rows, count)
     const first = records[0]!
-    const isRun = records[count - 1]! - first === count - 1 && records.every((record, i) => record === first + i)
+    const isRun = isAscending(records)
     for (const [k, column] of this.#columns.entries()) {
-      const numbers = made.numbers(k)
-      if (isRun) column.set(numbers, first)
-      else for (let i = 0; i < count; i++) column[records[i]!] = numbers[i]!
-      for (const [at, i] of others.entries()) column[records[i]!] = patched[at]![k]!
+      if (isRun) column.set(numbers.subarray(k * count, (k + 1) * count), first)
+      else for (let i = 0; i < count; i++) column[records[i]!] = numbers[k * count + i]!
     }
-    this.#isWhole &&= others.length === 0
-    return others.length === 0
+  }
+
+  /** Adds any other record that was read. */
+  add(record: number, moments: Moments): void {
+    this.#isWhole = false
+    for (const [k, name] of this.#asked.names.entries()) {
+      const value = isDefined(name, moments.dtype) ? moments.reduction(name) : Number.NaN
+      this.#columns[k]![record] = typeof value === 'number' ? value : Number.NaN
+    }
   }
 
   /** A column for each name. @param missing records that have no numbers */
@@ -62,12 +58,10 @@ export class ColumnTable {
       isPacked && !isCountName(names[k]!) ? { packed: pack(this.#engine, numbers) } : { numbers },
     )
   }
+}
 
-  #numbersOf(dtype: ReturnType<typeof dtypeOf>, rows: Float64Array, i: number): readonly number[] {
-    const moments = dtype === undefined ? null : new Moments(dtype, rows, i * ROW_LENGTH)
-    return this.#asked.names.map(name => {
-      const value = moments !== null && isDefined(name, moments.dtype) ? moments.reduction(name) : Number.NaN
-      return typeof value === 'number' ? value : Number.NaN
-    })
-  }
+/** Whether each is the one before and 1. */
+function isAscending(records: Int32Array): boolean {
+  for (let i = 1; i < records.length; i++) if (records[i] !== records[i - 1]! + 1) return false
+  return true
 }

@@ -1,5 +1,6 @@
 /** What jobs about records share: how a record is asked for, refused, opened and described. */
 
+import type { DescribedRun } from '../../engine/batch/records.js'
 import { FOOTER_LENGTH, FRAMING_LENGTH, HEADER_LENGTH } from '../../engine/border/framing.js'
 import { dtypeOf } from '../../engine/dtype.js'
 import { Moments } from '../../engine/moments.js'
@@ -144,6 +145,14 @@ export class RecordTable {
     const rank = slots.rank(i)
     this.#begin(record, slots.dtypeNumber(i), rank)
     for (let axis = 0; axis < rank; axis++) this.#dims[this.#length++] = slots.dimension(i, axis)
+  }
+
+  /** The same of a run. @param records which they are */
+  describeAll(records: Int32Array, { count, dtypes, ranks, dims }: DescribedRun): void {
+    for (let i = 0, at = 0; i < count; i++) {
+      this.#begin(records[i]!, dtypes[i]!, ranks[i]!)
+      for (const end = at + ranks[i]!; at < end; at++) this.#dims[this.#length++] = dims[at]!
+    }
   }
 
   #begin(record: number, dtype: number, rank: number): void {

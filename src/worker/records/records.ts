@@ -1,5 +1,6 @@
 /** Read ▸ decode ▸ one call per record: every job that reads records in batches goes this way, and decides what to do with each. */
 
+import { CoreRecords, OrdinaryRecords } from '../../engine/batch/records.js'
 import type { KnownMoments } from '../../engine/border/abi.js'
 import type { Address } from '../../engine/border/memory.js'
 import type { Engine } from '../../engine/engine.js'
@@ -8,7 +9,7 @@ import type { JobRecords, ReadBatch } from '../../job/plan/coalesce.js'
 import type { ByteSource } from '../../store/store.js'
 import { Clock } from './clock.js'
 import { ReadAhead } from './read-ahead.js'
-import { impossibleLength, placeOf, recordRequestAt } from './record.js'
+import { impossibleLength, placeOf } from './record.js'
 
 export interface BatchedRecords extends JobRecords {
   readonly checkLevel: number
@@ -19,6 +20,7 @@ export interface BatchedRecords extends JobRecords {
 /** A batch in the core's memory. Slots and rows are views, valid until the core is called or reserves memory. */
 export interface DecodedBatch {
   readonly batch: Batch
+  readonly records: CoreRecords
   readonly first: number
   readonly count: number
   readonly slots: SlotReader
@@ -27,6 +29,11 @@ export interface DecodedBatch {
 }
 
 export interface RecordVisitor {
+  /**
+   * Takes ordinary records of a batch, from the i-th on, without a call for each. May call the core, but not reserve memory.
+   * @returns how many of the `count` that there are; the next one is for `record`
+   */
+  run?(i: number, count: number, batch: DecodedBatch, ordinary: OrdinaryRecords): number
   /**
    * Takes the i-th record of the batch, which is what its index entry says.
    * @returns work that calls the core or reserves memory, to be done once all records of the batch were seen. If it
@@ -61,6 +68,8 @@ export async function readRecords(
   const { batches, records, checkLevel } = job
   const tags = engine.writeTexts(job.tags)
   const batch = engine.reserveBatch(batches.reduce((most, { count }) => Math.max(most, count), 1))
+  const asked = new CoreRecords(engine, records, order ?? null, tags)
+  const ordinary = visitor.run && new OrdinaryRecords(engine, batch)
   const reads = new ReadAhead(
     engine,
     batches.map(({ file, startByte, endByte }) => {
@@ -86,17 +95,12 @@ export async function readRecords(
         continue
       }
       readBytes += available
-      engine.ask(
-        batch,
-        count,
-        tags,
-        i => recordRequestAt(records, recordOf(i)),
-        i => {
-          const at = records.startByte[recordOf(i)]! - startByte
-          const byteLength = Math.max(0, Math.min(records.byteLength[recordOf(i)]!, available - at))
-          return { address: window + Math.min(at, endByte - startByte), byteLength }
-        },
-      )
+      const impossible = asked.ask(batch, first, count, {
+        address: window,
+        startByte,
+        byteLength: endByte - startByte,
+        available,
+      })
       engine.scoped(() => {
         clock.lap('writeMs')
         if (known === null || clock.isOn) engine.decode(batch, count, checkLevel)
@@ -104,9 +108,12 @@ export async function readRecords(
         if (known !== null) engine.scan(batch, count, checkLevel, known)
         // The core decodes and reduces in one call; what that takes beyond decoding alone is the time for reducing.
         clock.lap('reduceMs', decodeMs)
-        const decoded = { batch, first, count, slots: engine.slots(batch, count), rows: engine.rows(batch, count) }
+        const [slots, rows] = [engine.slots(batch, count), engine.rows(batch, count)]
+        const decoded = { batch, records: asked, first, count, slots, rows }
         const waiting: { readonly record: number; readonly work: () => void }[] = []
         for (let i = 0; i < count; i++) {
+          if (ordinary && impossible === 0) i += visitor.run!(i, ordinary.count(i, count - i), decoded, ordinary)
+          if (i === count) break
           const record = recordOf(i)
           // Compared with the index entry here, since lengths in the core have only 32 bits.
           const refused = impossibleLength(job, record, sourceOf(file))

@@ -1,0 +1,147 @@
+/** Records of a job in the core's memory, so that those of a batch are asked for, and looked at, all at once (assembly/records.ts). */
+
+import { MomentsRow, RecordColumn, RecordSlot, TextPiece } from '../border/abi.js'
+import type { Address, Texts } from '../border/memory.js'
+import { coreOf, type Engine } from '../engine.js'
+import type { Batch } from '../slots.js'
+
+/** What records must be, and where they lie; an entry for each. */
+export interface AskedRecords {
+  /** Index into the tags; negative: any. */
+  readonly tag: Int32Array
+  readonly startByte: Float64Array
+  readonly byteLength: Float64Array
+  readonly step: Float64Array
+  readonly tornasole: Uint8Array
+}
+
+/** Bytes of a file in the core's memory. */
+export interface FileWindow {
+  readonly address: Address
+  readonly startByte: number
+  readonly byteLength: number
+  /** Of these, how many there are. */
+  readonly available: number
+}
+
+/** The records of a job; their memory is reserved for its length. */
+export class CoreRecords {
+  readonly #engine: Engine
+  /** Of their columns. */
+  readonly address: Address
+
+  /** @param order as they lie in the files; null: as they are */
+  constructor(engine: Engine, records: AskedRecords, order: Int32Array | null, tags: Texts) {
+    this.#engine = engine
+    const addresses: Partial<Record<Exclude<keyof typeof RecordColumn, 'size'>, Address>> = {
+      tag: copied(engine, records.tag),
+      startByte: copied(engine, records.startByte),
+      byteLength: copied(engine, records.byteLength),
+      step: copied(engine, records.step),
+      tornasole: copied(engine, records.tornasole),
+      tags: writePieces(engine, tags),
+      ...(order && { order: copied(engine, order) }),
+    }
+    this.address = engine.reserveBytes(RecordColumn.size)
+    const words = engine.words(this.address, RecordColumn.size / 4).fill(0)
+    for (const [name, address] of Object.entries(addresses))
+      words[RecordColumn[name as keyof typeof addresses] / 4] = address
+  }
+
+  /**
+   * Writes what records must be into the slots of a batch.
+   * @param first of them, in their order
+   * @returns how many have a length that no record can have
+   */
+  ask(batch: Batch, first: number, count: number, window: FileWindow): number {
+    const { address, startByte, byteLength, available } = window
+    return coreOf(this.#engine).askRecords(
+      this.address,
+      first,
+      count,
+      startByte,
+      address,
+      byteLength,
+      available,
+      batch.slots,
+    )
+  }
+}
+
+/** What a run of records is, as views that are valid until the next call. */
+export interface DescribedRun {
+  readonly count: number
+  readonly dtypes: Uint8Array
+  readonly ranks: Uint8Array
+  /** The dimensions of all, one after the other. */
+  readonly dims: Float64Array
+}
+
+/** Dimensions that there is space for, for each record of a batch and besides. */
+const RANK = 4
+const MORE_DIMENSIONS = 256
+
+/** Looks for records that need not be looked at one by one. Its memory is reserved for the length of a job. */
+export class OrdinaryRecords {
+  readonly #engine: Engine
+  readonly #batch: Batch
+  readonly #dtypes: Address
+  readonly #ranks: Address
+  readonly #dims: Address
+
+  constructor(engine: Engine, batch: Batch) {
+    this.#engine = engine
+    this.#batch = batch
+    this.#dtypes = engine.reserveBytes(batch.capacity)
+    this.#ranks = engine.reserveBytes(batch.capacity)
+    this.#dims = engine.reserveBytes(8 * this.#capacity)
+  }
+
+  get #capacity(): number {
+    return RANK * this.#batch.capacity + MORE_DIMENSIONS
+  }
+
+  /**
+   * How many records of a reduced batch, from one of them on, are ordinary: their dtype is (`isOrdinary`), and their rows are finite
+   * (`isFiniteRow`).
+   */
+  count(from: number, count: number): number {
+    return coreOf(this.#engine).ordinaryRecords(
+      this.#batch.slots + from * RecordSlot.size,
+      this.#batch.rows + from * MomentsRow.size,
+      count,
+      this.#dtypes,
+      this.#ranks,
+      this.#dims,
+      this.#capacity,
+    )
+  }
+
+  /** The first of those that were counted. */
+  describe(count: number): DescribedRun {
+    const engine = this.#engine
+    const ranks = engine.view(this.#ranks, count)
+    let rank = 0
+    for (let i = 0; i < count; i++) rank += ranks[i]!
+    return { count, dtypes: engine.view(this.#dtypes, count), ranks, dims: engine.doubles(this.#dims, rank) }
+  }
+}
+
+/** Texts as a table of TextPieces. */
+export function writePieces(engine: Engine, { addresses, byteLengths }: Texts): Address {
+  const { length } = addresses
+  const table = engine.reserveBytes(length * TextPiece.size)
+  const words = engine.words(table, (length * TextPiece.size) / 4)
+  for (let i = 0; i < length; i++) {
+    words[2 * i + TextPiece.address / 4] = addresses[i]!
+    words[2 * i + TextPiece.byteLength / 4] = byteLengths[i]!
+  }
+  return table
+}
+
+function copied(engine: Engine, column: Int32Array | Float64Array | Uint8Array): Address {
+  const { buffer, byteOffset, byteLength } = column
+  const address = engine.reserveBytes(byteLength)
+  engine.view(address, byteLength).set(new Uint8Array(buffer, byteOffset, byteLength))
+  return address
+}

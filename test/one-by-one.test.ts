@@ -315,6 +315,29 @@ describe('what was asked for once', () => {
     expect(remembered.get('2', Float64Array.of(1, 3, Number.NaN))).toBeUndefined()
     expect(remembered.get('2', stamp)).toBeUndefined()
   })
+
+  it('forgets the eldest, one by one, also once it has forgotten all', () => {
+    const remembered = new Remembered()
+    const stamp = Float64Array.of(1, 2, 3)
+    for (let round = 0; round < 2; round++) {
+      for (let i = 0; i < 3 * MAX_REMEMBERED; i++) {
+        remembered.set(String(i), stamp, { mean: i })
+        // Every tenth is asked for again, so that it outlives its neighbours.
+        const asked = i - MAX_REMEMBERED / 2
+        if (asked >= 0 && asked % 10 === 0) remembered.get(String(asked), stamp)
+      }
+      const last = 3 * MAX_REMEMBERED - 1
+      const known = Array.from({ length: last + 1 }, (_, i) => i).filter(i => remembered.get(String(i), stamp))
+      expect(known).toHaveLength(MAX_REMEMBERED)
+      // What was asked for last: of those that were asked for again, the last so many, else the last that were told.
+      const isAgain = (i: number): boolean => i % 10 === 0 && i + MAX_REMEMBERED / 2 <= last
+      const askedAt = (i: number): number => (isAgain(i) ? i + MAX_REMEMBERED / 2 + 0.5 : i)
+      const all = Array.from({ length: last + 1 }, (_, i) => i).sort((a, b) => askedAt(b) - askedAt(a))
+      expect(new Set(known)).toEqual(new Set(all.slice(0, MAX_REMEMBERED)))
+      remembered.clear()
+      expect(remembered.get(String(last), stamp)).toBeUndefined()
+    }
+  })
 })
 
 describe.each(['edge-dtypes', 'cnn-raw-and-reductions', 'dtypes', 'workers-4'])('of %s', name => {

@@ -4,7 +4,7 @@
  * of a scan.
  */
 
-import { cpSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { MAX_REMEMBERED, Remembered } from '#dist/catalog/remembered.js'
@@ -337,6 +337,47 @@ describe('what was asked for once', () => {
       remembered.clear()
       expect(remembered.get(String(last), stamp)).toBeUndefined()
     }
+  })
+})
+
+describe('the event file of a call', () => {
+  const eventFile = (): string => join(directory, eventFilePath(0, 'worker_0'))
+
+  it.runIf(process.platform === 'linux')('stays open for the next call, and no longer than the trial', async () => {
+    const opened = (): number =>
+      readdirSync('/proc/self/fd').filter(file => {
+        try {
+          return readlinkSync(`/proc/self/fd/${file}`) === eventFile()
+        } catch {
+          return false // the listing's own
+        }
+      }).length
+    const trial = await open()
+    await trial.tensor('small').value(0)
+    expect(opened()).toBe(1)
+    await trial.tensor('large').reductionValue(0, 'mean')
+    expect(opened()).toBe(1)
+    await trial.close()
+    expect(opened()).toBe(0)
+    // What is read at once is one job, after which nothing stays open.
+    await Promise.all([trial.tensor('small').value(0), trial.tensor('large').value(0)])
+    expect(opened()).toBe(0)
+  })
+
+  it('is looked at by name before each call', async () => {
+    const trial = await open()
+    const tensor = trial.tensor('small')
+    const before = await tensor.value(0)
+    const other = join(scratch, `other-${count}`)
+    write(other, 1)
+    renameSync(join(other, eventFilePath(0, 'worker_0')), eventFile())
+    const after = await tensor.value(0)
+    expect([before.data[0], after.data[0]]).toEqual([0, Math.fround(Math.sin(1))])
+    expect(await tensor.reductionValue(0, 'max')).toBe(Math.max(...(after.data as Float32Array)))
+    writeFileSync(eventFile(), '')
+    await expect(tensor.value(0)).rejects.toMatchObject({ name: 'FormatError' })
+    rmSync(eventFile())
+    await expect(tensor.value(0)).rejects.toMatchObject({ name: 'TensorUnavailableForStep' })
   })
 })
 

@@ -6,8 +6,9 @@ import type { StoreSpec } from '../store/store.js'
 import { MODES, type MomentName, type StatisticName } from '../types.js'
 import {
   coalesce,
+  columnsOf,
   inFileOrder,
-  type ListedRecords,
+  type JobRecords,
   listOf,
   placesOfRun,
   type ReadBatch,
@@ -203,7 +204,8 @@ export function* planJobs(
     open = new RecordList(count)
     planned += bytes
     bytes = 0
-    yield { job: scanJob(listed, context), rows: listed.rows, first: at, count }
+    const { rows } = listed
+    yield { job: scanJob(listed, rows, context), rows, first: at, count }
   }
   function* add(record: RecordPlace): Generator<PlannedJob> {
     const { byteLength } = record
@@ -288,12 +290,12 @@ function* planParts(record: RecordPlace, first: number, context: PlanContext): G
   }
 }
 
-/** One job of records that are read whole. */
+/** One job of records that are read whole, of which no rows are made. */
 export function planScan(places: readonly RecordPlace[], context: PlanContext): ScanJob {
-  return scanJob(listOf(places), context)
+  return scanJob(columnsOf(places), null, context)
 }
 
-function scanJob({ files, tags, records, rows }: ListedRecords, context: PlanContext): ScanJob {
+function scanJob({ files, tags, records }: JobRecords, rows: RowColumns | null, context: PlanContext): ScanJob {
   const { store, checkLevel, memory, lines, columns, known } = context
   const { timed = false, wallTimes = false, statistics = [], sketched = false } = context
   const order = inFileOrder(records)
@@ -308,8 +310,8 @@ function scanJob({ files, tags, records, rows }: ListedRecords, context: PlanCon
     order,
     batches,
     aheadByteLength: aheadByteLength(memory),
-    lines: lines ? { ...lines, ...rows } : null,
-    columns: columns !== undefined && !rows.apart ? columns : null,
+    lines: lines && rows ? { ...lines, ...rows } : null,
+    columns: columns && rows && !rows.apart ? columns : null,
     timed,
     wallTimes,
     known,

@@ -39,7 +39,7 @@ export class InlineRunner implements Runner {
         turnAt = performance.now()
       }
       signal?.throwIfAborted()
-      return runJobHere(job, this.#stores, signal)
+      return runJobHere(job, this.#stores, signal, isOfOneRecord(job))
     })
     this.#lanes[lane] = reply.catch(() => {})
     return reply
@@ -51,11 +51,17 @@ export class InlineRunner implements Runner {
   }
 }
 
-/** Runs a job on an engine of this thread. */
+/** Whether a caller asked for it alone, as callers do again and again. */
+function isOfOneRecord(job: Job): boolean {
+  return (job.kind === 'scan' || job.kind === 'value') && job.records.file.length === 1
+}
+
+/** Runs a job on an engine of this thread. @param isLikelyNext whether the next is likely to be about the same file */
 export async function runJobHere<J extends Job>(
   job: J,
   stores: Map<string, Store>,
   signal?: AbortSignal,
+  isLikelyNext = false,
 ): Promise<ReplyTo<J>> {
   const traffic = newTraffic()
   let makesRequests = false
@@ -69,8 +75,8 @@ export async function runJobHere<J extends Job>(
     const reply = (await withEngine(engine => runJob(job, engine, openWithin))) as ReplyTo<J>
     return makesRequests ? { ...reply, traffic } : reply
   } finally {
-    // Only jobs hold descriptors: an idle pool has none.
-    for (const store of stores.values()) store.release?.()
+    // Only jobs hold descriptors: an idle pool has none, and an idle thread at most a few, for a moment.
+    for (const store of stores.values()) store.release?.(isLikelyNext)
   }
 }
 

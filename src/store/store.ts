@@ -163,8 +163,8 @@ export interface Store {
    */
   watch(directories: readonly string[]): Watcher
 
-  /** Closes descriptors that are kept from one read to the next, if there are any. */
-  release?(): void
+  /** Closes descriptors that are kept from one read to the next, if there are any. @param keepsLast whether the last may stay open for a moment */
+  release?(keepsLast?: boolean): void
 
   /** Closes open files. The store can still be used, and opens them again. */
   close(): Promise<void>

@@ -113,8 +113,19 @@ export function columnsOf(places: readonly RecordPlace[]): {
   readonly tags: string[]
   readonly records: RecordColumns
 } {
-  const { files, tags, records } = listOf(places)
-  return { files, tags, records }
+  const [files, tags] = [new Interner(), new Interner()]
+  const records = emptyRecords(places.length)
+  for (let i = 0; i < places.length; i++) setRecord(records, i, places[i]!, files, tags)
+  return { files: files.names, tags: tags.names, records }
+}
+
+function setRecord(columns: RecordColumns, i: number, place: RecordPlace, files: Interner, tags: Interner): void {
+  columns.file[i] = files.number(place.file)
+  columns.tag[i] = tags.number(place.tag)
+  columns.startByte[i] = place.startByte
+  columns.byteLength[i] = place.byteLength
+  columns.step[i] = place.step
+  columns.tornasole[i] = place.tornasole ? 1 : 0
 }
 
 /** The same, and where their rows belong. */
@@ -177,12 +188,7 @@ export class RecordList {
     const i = this.length++
     if (i === this.#capacity) this.#grow()
     const columns = this.#columns
-    columns.file[i] = this.#files.number(place.file)
-    columns.tag[i] = this.#tags.number(place.tag)
-    columns.startByte[i] = place.startByte
-    columns.byteLength[i] = place.byteLength
-    columns.step[i] = place.step
-    columns.tornasole[i] = place.tornasole ? 1 : 0
+    setRecord(columns, i, place, this.#files, this.#tags)
     const { row } = place
     if (row) {
       columns.worker[i] = this.#workers.number(row.worker)
@@ -242,7 +248,7 @@ export class RecordList {
 
 type Columns = RecordColumns & Omit<RowColumns, 'apart' | 'workers'>
 
-function emptyColumns(length: number): Columns {
+function emptyRecords(length: number): RecordColumns {
   return {
     file: new Int32Array(length),
     tag: new Int32Array(length),
@@ -250,6 +256,12 @@ function emptyColumns(length: number): Columns {
     byteLength: new Float64Array(length),
     step: new Float64Array(length),
     tornasole: new Uint8Array(length),
+  }
+}
+
+function emptyColumns(length: number): Columns {
+  return {
+    ...emptyRecords(length),
     worker: new Int32Array(length),
     mode: new Uint8Array(length),
     modeStep: new Float64Array(length),

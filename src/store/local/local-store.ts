@@ -19,6 +19,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../errors.js'
 import type { ListOptions, LocalStoreSpec, Store, Watcher } from '../store.js'
+import { closeKept, keepOpen } from './kept-open.js'
 import { DirectoryWatcher } from './watcher.js'
 
 /** How many files stay open between reads. The jobs of a thread read a trial file by file. */
@@ -43,6 +44,17 @@ const KEEPING_TIMES: ReadonlySet<number> = new Set([
   0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
 ])
 
+interface OpenFile {
+  readonly file: number
+  readonly byteLength: number
+  /** What tells that a name still means this file. */
+  readonly absolute: string
+  readonly dev: number
+  readonly ino: number
+  /** Whether it was opened, or looked at by name, for the present job. */
+  isSure: boolean
+}
+
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
 
 /** Opening a FIFO must not wait for its writer, and a terminal must not become ours. Windows has neither flag. */
@@ -62,7 +74,7 @@ export class LocalStore implements Store {
   readonly #root: string
   readonly #rootUrl: string
   /** Open files by path, the most recently used last. */
-  readonly #files = new Map<string, number>()
+  readonly #files = new Map<string, OpenFile>()
   /** Directories whose real paths lie in the real root. */
   readonly #knownDirectories = new Set<string>()
   #last: { readonly directory: string; readonly absolute: string } | undefined
@@ -240,17 +252,18 @@ export class LocalStore implements Store {
     }
     const known = this.#files.get(path)
     if (known !== undefined) {
-      const read = this.#fill(path, known, startByte, view)
+      known.isSure ||= isSameFile(known)
+      const read = known.isSure ? this.#fill(path, known.file, startByte, view) : -1
       this.#files.delete(path)
       this.#files.set(path, known)
       if (read === view.byteLength) return read
       // Another file may have the name by now: look again before saying that this is the end.
       this.#forget(path)
     }
-    const { file } = this.#openFile(path)
-    this.#files.set(path, file)
+    const opened = this.#openFile(path)
+    this.#files.set(path, opened)
     if (this.#files.size > MAX_OPEN_FILES) this.#forget(this.#files.keys().next().value!)
-    return this.#fill(path, file, startByte, view)
+    return this.#fill(path, opened.file, startByte, view)
   }
 
   async byteLength(path: string): Promise<number> {
@@ -259,8 +272,14 @@ export class LocalStore implements Store {
     return stats.size
   }
 
-  release(): void {
-    for (const path of [...this.#files.keys()]) this.#forget(path)
+  release(keepsLast = false): void {
+    let left = this.#files.size
+    for (const [path, known] of this.#files) {
+      if (keepsLast && --left === 0 && Number.isSafeInteger(known.ino) && sep === '/') {
+        known.isSure = false
+        keepOpen(this)
+      } else this.#forget(path)
+    }
   }
 
   async close(): Promise<void> {
@@ -284,18 +303,20 @@ export class LocalStore implements Store {
   }
 
   #forget(path: string): void {
-    const file = this.#files.get(path)
+    const known = this.#files.get(path)
     this.#files.delete(path)
-    if (file !== undefined) closeSync(file)
+    if (known !== undefined) closeSync(known.file)
   }
 
   /** Opens a file, if it is a regular one. */
-  #openFile(path: string): { readonly file: number; readonly byteLength: number } {
-    const file = this.#openInside(path)
+  #openFile(path: string): OpenFile {
+    const absolute = this.#resolve(path)
+    const file = this.#openInside(path, absolute)
     try {
       const stats = this.#translated(path, () => fstatSync(file))
       if (!stats.isFile()) throw this.#unexpected('NotAFile', path, 'a regular file', kindOf(stats))
-      return { file, byteLength: stats.size }
+      const { size: byteLength, dev, ino } = stats
+      return { file, byteLength, absolute, dev, ino, isSure: true }
     } catch (error) {
       closeSync(file)
       throw error
@@ -303,8 +324,7 @@ export class LocalStore implements Store {
   }
 
   /** Opens whatever is at a path, after making sure that no symbolic link on the way leads out of the root. */
-  #openInside(path: string): number {
-    const absolute = this.#resolve(path)
+  #openInside(path: string, absolute: string): number {
     return this.#translated(path, () => {
       if (this.spec.allowSymlinks) return this.#open(absolute, OPEN_FLAGS)
       this.#checkDirectory(path, absolute === this.#root ? absolute : dirname(absolute))
@@ -327,6 +347,7 @@ export class LocalStore implements Store {
       } catch (error) {
         if (!isOutOfDescriptors(error)) throw error
         if (this.#files.size > 0) this.release()
+        else if (closeKept()) continue
         else if (pauseMs <= this.#maxPauseMs) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
         else {
           this.#maxPauseMs = 1
@@ -499,6 +520,16 @@ export class LocalStore implements Store {
 /** Whether an absolute path is that of a directory or of something below it. */
 export function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
+}
+
+/** Whether the name still means the file: it may have been replaced, which opening it anew would show. */
+function isSameFile({ absolute, dev, ino }: OpenFile): boolean {
+  try {
+    const stats = statSync(absolute)
+    return stats.dev === dev && stats.ino === ino
+  } catch {
+    return false
+  }
 }
 
 function codeOf(error: unknown): string | undefined {

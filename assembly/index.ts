@@ -1,7 +1,7 @@
 // The ABI: the full list of what TypeScript may call, and nothing else. What the numbers mean: src/engine/border/abi.ts.
 
 export { arenaMark, arenaRelease, arenaReserve, arenaReset } from './arena'
-export { numberColumns, packDoubles } from './columns'
+export { numberColumns, packDoubles, packIntegers } from './columns'
 export { crc32c, crc32cCombine, crc32cOfLength, mask, unmask } from './crc32c/crc32c'
 export { POWERS } from './decimal'
 export { walkSparse } from './event/event'
@@ -23,4 +23,5 @@ export { widenToFloat32 } from './kernel/widen'
 export { writeLines } from './lines'
 export { decodeRecords, reduceRecord, scanRecords, surveyRecords } from './record'
 export { askRecords, ordinaryRecords } from './records'
+export { compress } from './snappy'
 export { checkHeader, checkPayload, findFrame } from './tfrecord'

@@ -36,19 +36,18 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const sketches = sketched ? new SketchTable(engine, order.length, known) : null
   // Whether the rows of moments are all that is asked for.
   const isPlain = statistics.length === 0 && sketches === null
-  const capacity = job.batches.reduce((most, { count }) => Math.max(most, count), 1)
-  const columns = job.columns && isPlain ? new ColumnTable(job.columns, order.length, capacity, engine) : null
+  const columns = job.columns && isPlain ? new ColumnTable(job.columns, order.length, engine) : null
   const visitor: RecordVisitor = {
     ...(isPlain && {
-      run(i, ordinary, decoded, records) {
-        const count = lines === null ? ordinary : lines.write(i, ordinary, decoded)
+      run(i, count, decoded, ordinary) {
+        // Of what is text, nothing else is needed.
+        if (lines !== null) return lines.write(i, count, decoded)
         if (count === 0) return 0
-        const { batch, first, slots, rows } = decoded
+        const { first, slots, rows } = decoded
         const run = order.subarray(first + i, first + i + count)
-        table.describeAll(run, records.describe(count))
+        table.describeAll(run, ordinary.describe(count))
         if (job.wallTimes) for (let k = 0; k < count; k++) wallTimes[run[k]!] = slots.wallTime(i + k)
-        if (lines !== null) return count
-        columns?.addRun(run, engine.rowAddress(batch, i))
+        columns?.addRun(i, count, decoded)
         if (columns === null || job.columns?.moments)
           table.reduceAll(run, rows.subarray(i * ROW_LENGTH, (i + count) * ROW_LENGTH))
         return count

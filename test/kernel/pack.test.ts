@@ -1,8 +1,10 @@
 /** Doubles as Parquet's pages hold them, unpacked by another's snappy. */
 
 import { snappyUncompress } from 'hyparquet'
+import { ByteWriter } from 'hyparquet-writer'
+import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js'
 import { describe, expect, it } from 'vitest'
-import { pack } from '#dist/engine/batch/columns.js'
+import { compressed, pack, packIntegers } from '#dist/engine/batch/columns.js'
 import { Engine } from '#dist/engine/engine.js'
 import { uniform } from '../../fixtures/random.js'
 
@@ -53,4 +55,43 @@ it('takes little space where there is little to say, and hardly more than the nu
   const noise = new Uint8Array(8 * count).map(() => random() * 256)
   expect(sizeOf(new Float64Array(noise.buffer))).toBeLessThan(8 * count * 1.001 + 64)
   expect(sizeOf(Float64Array.from({ length: count }, () => 1 + random()))).toBeLessThan(8 * count * 0.9)
+})
+
+it('whole numbers are packed as another writes them, of any width and count, in runs and without', () => {
+  for (const width of [1, 2, 3, 7, 8, 9, 16, 17, 24]) {
+    for (const count of [0, 1, 7, 8, 9, 15, 64, 1000]) {
+      for (const longest of [1, 4, 20, 200]) {
+        const numbers = new Int32Array(count)
+        for (let i = 0; i < count; ) {
+          const end = Math.min(count, i + 1 + Math.floor(random() * longest))
+          numbers.fill(random() * 2 ** width, i, end)
+          i = end
+        }
+        const expected = new ByteWriter()
+        writeRleBitPackedHybrid(expected, numbers, width)
+        engine.reset()
+        const packed = packIntegers(engine, numbers, width)
+        expect([width, count, longest, Buffer.from(packed)]).toEqual([
+          width,
+          count,
+          longest,
+          Buffer.from(expected.getBytes()),
+        ])
+      }
+    }
+  }
+  // Numbers of no bits are a run.
+  engine.reset()
+  expect([...packIntegers(engine, new Int32Array(100), 0)]).toEqual([200, 1])
+  expect([...packIntegers(engine, new Int32Array(3), 0)]).toEqual([6])
+})
+
+it('bytes of any count are compressed', () => {
+  for (const count of [0, 1, 15, 16, 17, 100, 65_536, 65_537, 200_000]) {
+    const bytes = new Uint8Array(count).map((_, i) => (i % 1000 < 500 ? i % 7 : random() * 256))
+    const read = new Uint8Array(count)
+    engine.reset()
+    snappyUncompress(compressed(engine, bytes), read)
+    expect(Buffer.from(read).equals(Buffer.from(bytes)), `${count}`).toBe(true)
+  }
 })

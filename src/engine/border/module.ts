@@ -131,7 +131,18 @@ export interface Core {
     capacity: number,
     ends: number,
   ): number
-  numberColumns(rows: number, count: number, columns: number, columnCount: number, out: number): void
+  numberColumns(
+    rows: number,
+    count: number,
+    records: number,
+    first: number,
+    columns: number,
+    columnCount: number,
+    apart: number,
+    out: number,
+  ): void
+  packIntegers(numbers: number, count: number, width: number, out: number): number
+  compress(from: number, byteLength: number, seen: number, out: number): number
   packDoubles(doubles: number, count: number, scratch: number, seen: number, out: number): number
   selectFloat32(data: number, count: number, numbers: number, ranks: number, scratch: number): number
 }

@@ -6,10 +6,9 @@
 import type { ColumnChunk, Encoding, SchemaElement, Statistics } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer'
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
-import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js'
 import { writePlain } from 'hyparquet-writer/src/plain.js'
-import { snappyCompress } from 'hyparquet-writer/src/snappy.js'
-import { pack } from '../../engine/batch/columns.js'
+import { compressed, pack, packIntegers } from '../../engine/batch/columns.js'
+import type { Engine } from '../../engine/engine.js'
 import { withEngineSync } from '../../engine/engines.js'
 import type { NumberColumn, PackedNumbers } from '../column.js'
 
@@ -69,11 +68,8 @@ function numbersPage(piece: NumberColumn | PackedNumbers, { maxDefinition }: Lea
   const { numbers, missing } = piece
   const rows = numbers.length
   const present = missing === null ? numbers : numbers.filter((_, i) => missing[i] === 0)
-  const compressed = withEngineSync(engine => {
-    engine.reset()
-    return pack(engine, present)
-  })
-  const page = { encoding, compressed, byteLength: present.byteLength, rows } as const
+  const packed = inCore(engine => pack(engine, present))
+  const page = { encoding, compressed: packed, byteLength: present.byteLength, rows } as const
   if (present.length === rows || present.length === 0) return { ...page, isFull: present.length === rows }
   const definition = Int32Array.from(missing!, isMissing => maxDefinition - isMissing)
   return {
@@ -145,13 +141,23 @@ export function writeLists(
 
 /** Indices into a dictionary of so many values. */
 function indicesPage(indices: Int32Array, count: number): Pick<Page, 'encoding' | 'compressed' | 'byteLength'> {
-  const bytes = new ByteWriter()
-  const bitWidth = bitsFor(count - 1)
-  bytes.appendUint8(bitWidth)
-  // The only index takes no bits: a run of all.
-  if (bitWidth === 0) bytes.appendVarInt(indices.length * 2)
-  else writeRleBitPackedHybrid(bytes, indices, bitWidth)
-  return { encoding: 'RLE_DICTIONARY', compressed: snappyCompress(bytes.getBytes()), byteLength: bytes.offset }
+  const width = bitsFor(count - 1)
+  const packed = inCore(engine => packIntegers(engine, indices, width))
+  const bytes = new Uint8Array(1 + packed.length)
+  bytes[0] = width
+  bytes.set(packed, 1)
+  return { encoding: 'RLE_DICTIONARY', compressed: snappy(bytes), byteLength: bytes.length }
+}
+
+function inCore<T>(work: (engine: Engine) => T): T {
+  return withEngineSync(engine => {
+    engine.reset()
+    return work(engine)
+  })
+}
+
+export function snappy(bytes: Uint8Array): Uint8Array {
+  return inCore(engine => compressed(engine, bytes))
 }
 
 /** A truth for every row. @param numbers 0 or 1 */
@@ -159,13 +165,13 @@ export function writeTruths(writer: ByteWriter, leaf: Leaf, numbers: Float64Arra
   const rows = numbers.length
   const bytes = new Uint8Array((rows + 7) >> 3)
   for (let row = 0; row < rows; row++) bytes[row >> 3]! |= numbers[row]! << (row & 7)
-  const compressed = snappyCompress(bytes)
+  const compressed = snappy(bytes)
   return writeChunk(writer, leaf, [{ encoding: 'PLAIN', compressed, byteLength: bytes.length, rows, isFull: true }])
 }
 
 /** No value for any row. */
 export function writeNothing(writer: ByteWriter, leaf: Leaf, rows: number): ColumnChunk {
-  const compressed = snappyCompress(new Uint8Array(0))
+  const compressed = snappy(new Uint8Array(0))
   return writeChunk(writer, leaf, [{ encoding: 'PLAIN', compressed, byteLength: 0, rows, isFull: false }])
 }
 
@@ -241,7 +247,10 @@ function writePage(writer: ByteWriter, { maxDefinition, maxRepetition }: Leaf, p
   const levels = new ByteWriter()
   const writeLevels = (most: number, own: Int32Array | undefined, all: number): number => {
     if (most === 0) return 0
-    return own ? writeRleBitPackedHybrid(levels, own, bitsFor(most)) : writeRun(levels, rows, all)
+    if (!own) return writeRun(levels, rows, all)
+    const packed = inCore(engine => packIntegers(engine, own, bitsFor(most)))
+    levels.appendBytes(packed)
+    return packed.length
   }
   const repetitionByteLength = writeLevels(maxRepetition, own?.repetition, 0)
   const definitionByteLength = writeLevels(maxDefinition, own?.definition, isFull ? maxDefinition : 0)
@@ -269,7 +278,7 @@ function writePage(writer: ByteWriter, { maxDefinition, maxRepetition }: Leaf, p
 /** @returns bytes before compression, with the header */
 function writeDictionary(writer: ByteWriter, { bytes, count }: DictionaryPage): number {
   const start = writer.offset
-  const compressed = snappyCompress(bytes)
+  const compressed = snappy(bytes)
   writePageHeader(writer, {
     type: 'DICTIONARY_PAGE',
     uncompressed_page_size: bytes.length,

@@ -5,11 +5,10 @@ import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 import { writeColumn } from 'hyparquet-writer/src/column.js'
 import { encodeNestedValues } from 'hyparquet-writer/src/dremel.js'
 import { schemaPathResolver } from 'hyparquet-writer/src/schema.js'
-import { snappyCompress } from 'hyparquet-writer/src/snappy.js'
 import type { ColumnData, NumberColumn } from '../column.js'
 import type { Group } from '../group.js'
 import type { Field, LeafType } from '../schema.js'
-import { type Leaf, writeCodes, writeLists, writeNothing, writeNumbers, writeTruths } from './column-chunk.js'
+import { type Leaf, snappy, writeCodes, writeLists, writeNothing, writeNumbers, writeTruths } from './column-chunk.js'
 
 // All that needs the packages of Parquet is one file once it is bundled (make-bundle.mjs).
 export { mergedFile } from './merge.js'
@@ -136,7 +135,7 @@ class TableFile {
         element,
         schemaPath: tree.map(({ element }) => element),
         codec: this.#parquet.codec,
-        compressors: { SNAPPY: snappyCompress },
+        compressors: { SNAPPY: snappy },
         stats: element.type !== 'DOUBLE',
         pageSize: 0,
         columnIndex: false,

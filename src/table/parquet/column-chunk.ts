@@ -1,6 +1,6 @@
 /**
  * Column chunks of what is in typed arrays. hyparquet-writer takes any value, looks at each several times, and takes
- * five times as long; what pages, headers and dictionaries are made of is its own.
+ * five times as long; headers and dictionaries are its own.
  */
 
 import type { ColumnChunk, Encoding, SchemaElement, Statistics } from 'hyparquet'

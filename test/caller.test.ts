@@ -1,5 +1,6 @@
 /** The calling thread as one of those that work: jobs are done while the others start, and where they can't. */
 
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Piscina } from 'piscina'
@@ -14,7 +15,8 @@ import { ThreadRunner } from '#dist/runner/threads.js'
 import { makeLarge } from '../fixtures/make.js'
 import { scratchDirectory } from './support/scratch.js'
 
-const directory = join(scratchDirectory('caller'), 'large')
+const scratch = scratchDirectory('caller')
+const directory = join(scratch, 'large')
 
 beforeAll(() => {
   makeLarge(directory, { steps: 3, scale: 0.1 })
@@ -136,6 +138,40 @@ describe('a thread that has several jobs at once', () => {
     expect(await runner.run(job)).toMatchObject({ kind: 'index' })
     expect(pool.threads.map(({ threadId }) => threadId)).toEqual(before)
     await runner.close()
+  })
+})
+
+describe('an abort', () => {
+  const job = { kind: 'index', store: { kind: 'local', root: directory }, readsModes: false, paths: [] } as const
+
+  it('of a job that does not end holds back no other', async () => {
+    const hangs = join(scratch, 'hangs.cjs')
+    writeFileSync(hangs, 'module.exports = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)')
+    const runner = new ThreadRunner(1, 2)
+    const pool = (await runner.started) as Piscina
+    pool.run({}, { filename: hangs }).catch(() => {})
+    const stop = new AbortController()
+    const waiting = [runner.run(job, stop.signal), runner.run(job)]
+    // They are with the thread.
+    for (let i = 0; i < 10; i++) await null
+    stop.abort(new Error('enough'))
+    await expect(waiting[0]).rejects.toThrow('enough')
+    expect(await waiting[1]).toMatchObject({ kind: 'index' })
+    expect(await runner.started).not.toBe(pool)
+    await runner.close()
+  })
+
+  it('may be waited for by very many jobs', async () => {
+    const warnings: string[] = []
+    const warn = ({ message }: Error): number => warnings.push(message)
+    process.on('warning', warn)
+    const runners = [new ThreadRunner(1), new ThreadRunner(1, 2)]
+    const { signal } = new AbortController()
+    await Promise.all(runners.flatMap(runner => numbers(20).map(() => runner.run(job, signal))))
+    await setImmediate()
+    process.off('warning', warn)
+    expect(warnings).toEqual([])
+    await Promise.all(runners.map(runner => runner.close()))
   })
 })
 

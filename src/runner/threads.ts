@@ -1,5 +1,6 @@
 /** Jobs on a pool of threads (Piscina): one engine per thread, with nothing shared but the compiled core. */
 
+import { setMaxListeners } from 'node:events'
 import { Piscina } from 'piscina'
 import { coreModule } from '../engine/border/module.js'
 import { EngineError, errorFromData, ThreadError } from '../errors.js'
@@ -9,7 +10,9 @@ import type { Runner } from './runner.js'
 import type { ThreadFailure } from './thread.js'
 
 /** A pool that loses its threads this many times without finishing a job in between is given up. */
-const MAX_STARTS = 5
+const MAX_LOSSES = 5
+/** How long, in milliseconds, a job may go on after an abort before its thread is ended: its read may hang. */
+const DROPPED_JOB_MS = 1000
 
 export class ThreadRunner implements StartingThreads {
   readonly threads: number
@@ -17,7 +20,7 @@ export class ThreadRunner implements StartingThreads {
   readonly #jobsAThread: number
   /** The pool that gets the jobs. */
   #pool: Promise<Piscina>
-  #starts = 0
+  #losses = 0
   #isClosed = false
 
   /** @param jobsAThread how many jobs a thread has at once, of which it does one after the other */
@@ -29,6 +32,8 @@ export class ThreadRunner implements StartingThreads {
   }
 
   async run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
+    // Each job that is under way listens to it.
+    if (signal !== undefined) setMaxListeners(0, signal)
     for (;;) {
       const own = this.#pool
       let reply: ReplyTo<J> | ThreadFailure
@@ -41,7 +46,7 @@ export class ThreadRunner implements StartingThreads {
         // A thread whose job has a signal gets no other from Piscina before that is done, since an abort ends the thread.
         reply =
           signal !== undefined && this.#jobsAThread > 1
-            ? await unlessAborted(pool.run(job, { ...transfer }), signal)
+            ? await this.#unlessAborted(pool.run(job, { ...transfer }), signal, own)
             : await pool.run(job, { ...(signal && { signal }), ...transfer })
       } catch (cause) {
         signal?.throwIfAborted()
@@ -51,10 +56,31 @@ export class ThreadRunner implements StartingThreads {
         if (this.#pool !== own) continue
         throw new ThreadError('ThreadDied', `its thread died: ${reasonOf(cause)}`, {}, cause)
       }
-      this.#starts = 0
+      this.#losses = 0
       if (reply.kind === 'failure') throw errorFromData((reply as ThreadFailure).error)
       return reply as ReplyTo<J>
     }
+  }
+
+  /** What comes of work that goes on behind an abort is dropped; if it does not end, its pool is given up, and other jobs go to a new one. */
+  #unlessAborted<T>(work: Promise<T>, signal: AbortSignal, own: Promise<Piscina>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let grace: NodeJS.Timeout | undefined
+      const giveUp = (): void => {
+        if (this.#isClosed || this.#pool !== own) return
+        this.#pool = this.#start()
+        void own.then(pool => pool.destroy())
+      }
+      const abort = (): void => {
+        reject(signal.reason)
+        grace = setTimeout(giveUp, DROPPED_JOB_MS).unref()
+      }
+      signal.addEventListener('abort', abort, { once: true })
+      work.then(resolve, reject).finally(() => {
+        signal.removeEventListener('abort', abort)
+        clearTimeout(grace)
+      })
+    })
   }
 
   get started(): Promise<unknown> {
@@ -73,7 +99,6 @@ export class ThreadRunner implements StartingThreads {
 
   /** Starts a pool. If that fails it is tried once more; after that, the next scan tries again. */
   #start(): Promise<Piscina> {
-    this.#starts++
     const started = this.#open()
       .catch(() => this.#open())
       .then(
@@ -123,7 +148,7 @@ export class ThreadRunner implements StartingThreads {
    */
   #replace(pool: Piscina, started: Promise<Piscina>): void {
     if (this.#isClosed || this.#pool !== started || pool.threads.length >= this.threads) return
-    if (this.#starts < MAX_STARTS) this.#pool = this.#start()
+    if (++this.#losses < MAX_LOSSES) this.#pool = this.#start()
     else {
       forget(this)
       const message = `expected ${this.threads} threads to stay alive, but they died before they were ready`
@@ -132,15 +157,6 @@ export class ThreadRunner implements StartingThreads {
     }
     void pool.destroy()
   }
-}
-
-/** What comes of work that goes on behind an abort is dropped. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }
 
 function closed(): ThreadError {

@@ -69,7 +69,7 @@ export class IndexState {
   readonly #ended: boolean
   readonly #inOrder: readonly ReadIndex[]
   readonly #last = new Map<Worker, number>()
-  readonly #lastWritten = new Map<Worker, ReadonlySet<number>>()
+  readonly #lastWritten = new Map<Worker, number>()
 
   /** @param events that were listed before the indexes were: the last of a worker has perhaps no index file yet */
   constructor(indexes: readonly ReadIndex[], events: readonly EventFileName[], ended: boolean) {
@@ -98,24 +98,45 @@ export class IndexState {
     return index !== undefined && compareSteps(index, name) === 0 ? index : undefined
   }
 
-  /** Where steps came in no order, the last of a worker is that whose event file was written last. */
+  /**
+   * Where steps came in no order, the last of a worker is that whose event file was written last. Times are not always exact, but of a
+   * worker one step alone may be unfinished; where all of its files have one time, as those of a copy may have, they tell nothing.
+   */
   async findLastWritten(paths: readonly string[], store: Store): Promise<void> {
     if (this.#ended) return
-    const files = paths.map(path => ({ path, ...parseEventFileName(path)! }))
-    const workers = new Set(files.filter(file => !this.has(file) && this.isLate(file)).map(({ worker }) => worker))
-    for (const worker of workers) {
-      const own = files.filter(file => file.worker === worker)
-      const stamps = await store.stamps(own.map(({ path }) => path))
-      const modified = own.map((_, i) => stamps[3 * i + 1]!)
-      const latest = modified.reduce((latest, time) => Math.max(latest, time), 0)
-      this.#lastWritten.set(worker, new Set(own.filter((_, i) => modified[i] === latest).map(({ step }) => step)))
+    const all = paths.map(path => ({ path, ...parseEventFileName(path)! }))
+    const workers = new Set(all.filter(file => !this.has(file) && this.isLate(file)).map(({ worker }) => worker))
+    if (workers.size === 0) return
+    const files = all.filter(({ worker }) => workers.has(worker))
+    const stamps = await store.stamps(files.map(({ path }) => path))
+    const times = files.map((_, i) => stamps[3 * i + 1]!)
+    const spans = new Map<Worker, { first: number; last: number }>()
+    for (const [i, { worker }] of files.entries()) {
+      const time = times[i]!
+      const span = spans.get(worker)
+      // Of a file that has gone, NaN is told.
+      if (Number.isNaN(time)) continue
+      if (span === undefined) spans.set(worker, { first: time, last: time })
+      else {
+        span.first = Math.min(span.first, time)
+        span.last = Math.max(span.last, time)
+      }
     }
+    const unfinished = new Map<Worker, number[]>()
+    for (const [i, file] of files.entries()) {
+      const span = spans.get(file.worker)
+      if (span === undefined || span.first === span.last || times[i] !== span.last || this.has(file)) continue
+      const steps = unfinished.get(file.worker)
+      if (steps === undefined) unfinished.set(file.worker, [file.step])
+      else steps.push(file.step)
+    }
+    for (const [worker, steps] of unfinished) if (steps.length === 1) this.#lastWritten.set(worker, steps[0]!)
   }
 
   /** Whether an index file that is not there will not come: of a running job, that of a worker's last step still may. */
   isLate({ step, worker }: EventFileName): boolean {
     if (this.#ended) return true
-    return step < (this.#last.get(worker) ?? -1) && this.#lastWritten.get(worker)?.has(step) !== true
+    return step < (this.#last.get(worker) ?? -1) && this.#lastWritten.get(worker) !== step
   }
 
   /** Tells of steps that some workers wrote and others did not. */

@@ -458,6 +458,14 @@ describe('of a trial it checks', () => {
       'IndexFileMissing',
       'NoEndMarker',
     ])
+    // A copy may have one time for all, which tells nothing; and of a worker one step alone may be unfinished.
+    for (const path of paths) utimesSync(join(directory, path), 1e9, 1e9)
+    expect((await verifyTrial(directory)).problems.map(({ code }) => code)).toEqual(['IndexFileMissing'])
+    const other = readFileSync(join(directory, indexFilePath(0, WORKER)))
+    rmSync(join(directory, indexFilePath(0, WORKER)))
+    for (const path of paths.slice(0, 2)) utimesSync(join(directory, path), 2e9, 2e9)
+    expect((await verifyTrial(directory)).problems.map(({ step }) => step)).toEqual([0, 1])
+    writeFileSync(join(directory, indexFilePath(0, WORKER)), other)
     rmSync(join(directory, indexFilePath(2, WORKER)))
     rmSync(join(directory, eventFilePath(2, WORKER)))
     const running = await verifyTrial(directory)

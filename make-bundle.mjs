@@ -1,6 +1,6 @@
 /** Writes dist/bundle: the package on Node.js, in few files that load fast. */
 
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'
@@ -10,6 +10,9 @@ import { classNames, keepClassNames, writeLicenses } from './bundled.mjs'
 const OUT = 'dist/bundle'
 /** The URL of a CommonJS file. */
 const FILE_URL = "require('node:url').pathToFileURL(__filename).href"
+/** The files that Node.js loads itself, by Rollup's names; they have the others loaded by main.cjs, which see. */
+const REQUIRED = ['index', 'tfjs']
+const LOAD = "require = require('./main.cjs');"
 const packages = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).dependencies)
 
 /** What is made one file with the packages that it imports, whose many files take long to open: a module, or the package alone. */
@@ -124,7 +127,7 @@ rmSync(OUT, { recursive: true, force: true })
 
 // By Rollup, which leaves out what a command doesn't use of the modules it imports from. With esbuild, `scan` loads all rules.
 const shared = await rollup({
-  input: { index: 'dist/index.js', tfjs: 'dist/tfjs.js', main: 'dist/cli/main.js', thread: 'dist/runner/thread.js' },
+  input: { index: 'dist/index.js', tfjs: 'dist/tfjs.js', cli: 'dist/cli/main.js', thread: 'dist/runner/thread.js' },
   external: id => id.startsWith('node:') || packages.some(name => `${id}/`.startsWith(`${name}/`)),
   // Packages that are loaded when they are needed stay in files of their own.
   treeshake: { moduleSideEffects: id => packages.includes(id) },
@@ -153,9 +156,11 @@ const shared = await rollup({
         return outputFiles[0].text
       },
       transform: text => ({ code: keepClassNames(text), map: null }),
-      async renderChunk(text, _, __, { chunks }) {
+      async renderChunk(text, { name }, __, { chunks }) {
         const isLate = name => chunks[name.replace('./', '')]?.name.startsWith('late-')
-        return (await transform(loadedLate(text, isLate), { minify: true, format: 'cjs', target: 'node20' })).code
+        text = loadedLate(text.replace(/^#!.*\n/, ''), isLate).replace(/\bimport\(/g, "require('./import.cjs')(")
+        if (REQUIRED.includes(name)) text = text.replace("'use strict';\n", `$&${LOAD}\n`)
+        return (await transform(text, { minify: true, format: 'cjs', target: 'node20' })).code
       },
     },
   ],
@@ -173,13 +178,18 @@ const { output } = await shared.write({
   // A file takes as long to open as some kilobytes to parse.
   experimentalMinChunkSize: 8_000,
 })
-chmodSync(`${OUT}/main.cjs`, 0o755)
+const minified = async text => (await transform(text, { minify: true, format: 'cjs', target: 'node20' })).code
+writeFileSync(`${OUT}/main.cjs`, await minified(readFileSync('bundle-main.cjs', 'utf8')), { mode: 0o755 })
+writeFileSync(`${OUT}/import.cjs`, 'module.exports = specifier => import(specifier)\n')
 // What Piscina loads in a thread.
 const entry = readFileSync('dist/runner/thread-entry.cjs', 'utf8')
-const ofBundle = entry.replace("import('./thread.js')", "Promise.resolve().then(() => require('./thread.cjs'))")
-writeFileSync(`${OUT}/thread-entry.cjs`, (await transform(ofBundle, { minify: true, target: 'node20' })).code)
+const ofBundle = entry.replace(
+  "import('./thread.js')",
+  `Promise.resolve().then(() => {\n${LOAD}\nreturn require('./thread.cjs')\n})`,
+)
+writeFileSync(`${OUT}/thread-entry.cjs`, await minified(ofBundle))
 // Scripts that name the file by its former name still find it.
-writeFileSync(`${OUT}/main.js`, "#!/usr/bin/env node\nimport './main.cjs'\n", { mode: 0o755 })
+writeFileSync(`${OUT}/main.js`, "#!/usr/bin/env node\nimport require from './main.cjs'\nrequire('./cli.cjs')\n", { mode: 0o755 })
 // The same for those who import it: one of each class, whoever loads them.
 for (const entry of ['index', 'tfjs']) {
   const { exports } = output.find(({ name, isEntry }) => isEntry && name === entry)

@@ -134,7 +134,11 @@ describe.each(whenLong)('the package', () => {
       'LICENSES.txt',
     ].map(name => `dist/bundle/${name}`)
     const browser = paths.filter(path => path.startsWith('dist/browser/'))
-    expect(paths).toEqual([...written, ...built, ...others, ...browser, 'build/release.wasm'].sort())
+    // Files of the bundle, compiled for the version of Node.js that packs.
+    const code = paths.filter(path => path.startsWith('dist/bundle/code/'))
+    const place = `dist/bundle/code/${process.arch}-${process.versions.v8}/`
+    expect(code.filter(path => !built.includes(path.replace(place, 'dist/bundle/')))).toEqual([])
+    expect(paths).toEqual([...written, ...built, ...code, ...others, ...browser, 'build/release.wasm'].sort())
     expect(built.sort()).toEqual(
       reachable(['index.js', 'tfjs.js', 'kernels.js', 'main.js'].map(name => `dist/bundle/${name}`)),
     )
@@ -142,14 +146,19 @@ describe.each(whenLong)('the package', () => {
       name => `dist/browser/${name}`,
     )
     expect(browser).toEqual(reachable(pages))
-    const contents = browser.map(path => readFileSync(join(installed, path)))
-    const browserSize = contents.reduce((sum, bytes) => sum + gzipSync(bytes).length, 0)
-    const browserUnpackedSize = contents.reduce((sum, { length }) => sum + length, 0)
+    const sizesOf = (paths: readonly string[]) => {
+      const contents = paths.map(path => readFileSync(join(installed, path)))
+      const packed = contents.reduce((sum, bytes) => sum + gzipSync(bytes).length, 0)
+      return [packed, contents.reduce((sum, { length }) => sum + length, 0)] as const
+    }
+    const [browserSize, browserUnpackedSize] = sizesOf(browser)
+    const [codeSize, codeUnpackedSize] = sizesOf(code)
     // 23 kB of them are hyparquet's and its writer's, 30 umap-js's, 18 hono's, 13 commander's, 122 the page of reports and
     // trialscan serve. Trials written, record and trialscan/tfjs take 30, logs for TensorBoard and examples that train 15.
-    expect(packed.size - browserSize).toBeLessThan(880_000)
-    expect(packed.unpackedSize - browserUnpackedSize).toBeLessThan(2_700_000)
+    expect(packed.size - browserSize - codeSize).toBeLessThan(880_000)
+    expect(packed.unpackedSize - browserUnpackedSize - codeUnpackedSize).toBeLessThan(2_700_000)
     expect(browserSize).toBeLessThan(420_000)
+    expect(codeSize).toBeLessThan(380_000)
   })
 
   /** The files of the package that these import, and what those import. */

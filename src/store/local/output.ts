@@ -109,7 +109,8 @@ export class OutputFile {
       await this.#handle.close()
       if (this.#aside === null) return
       await rename(this.#aside, this.#target)
-      endAside(this.#aside)
+      // Nothing is left to be removed, and looking takes a millisecond.
+      underWay.delete(this.#aside)
       if (isDurable) await syncFile(dirname(this.#target))
     })
   }

@@ -38,7 +38,7 @@ export function optionsOf<O extends object>(kinds: Kinds<O>, ...required: (keyof
 }
 
 /** What a call gets if nothing is given. */
-const NO_OPTIONS = Object.freeze({})
+export const NO_OPTIONS = Object.freeze({})
 
 /**
  * Checks what was given to a call against what it takes.

@@ -84,6 +84,17 @@ describe('the core', () => {
 })
 
 describe('memory', () => {
+  it('holds texts as UTF-8, and no more than they take', () => {
+    const engine = new Engine()
+    engine.reset()
+    const texts = ['layer/weight:0', '', 'schön', '\u{1f600}', 'a\ud800b', '€'.repeat(1000), 'x'.repeat(1000)]
+    const { addresses, byteLengths } = engine.writeTexts(texts)
+    const next = engine.reserveBytes(1)
+    const read = texts.map((_, i) => engine.view(addresses[i] as typeof next, byteLengths[i]!).slice())
+    expect(read).toEqual(texts.map(text => new TextEncoder().encode(text)))
+    expect(next - addresses[0]!).toBeLessThan(read.reduce((sum, { length }) => sum + length, 0) + 512)
+  })
+
   it('that grows between reserving and reading leaves nothing behind', () => {
     const engine = new Engine()
     engine.reset()

@@ -7,7 +7,7 @@ import { Engine } from './engine.js'
 const idle: Engine[] = []
 
 /** Runs work on an engine. After an error that no engine should cause, that engine is thrown away. */
-export async function withEngine<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
+export async function withEngine<T>(work: (engine: Engine) => T | Promise<T>): Promise<T> {
   const engine = idle.pop() ?? new Engine()
   try {
     const result = await work(engine)

@@ -18,13 +18,14 @@ import {
   isSketchName,
   type StatisticValue,
 } from '../engine/statistics/statistic.js'
-import { ReductionUndefined, withFullPath } from '../errors.js'
+import { ReductionUndefined, TrialscanError, withFullPath } from '../errors.js'
 import type { RecordPlace } from '../job/plan/coalesce.js'
 import { checkLevelNumber } from '../job/plan/coalesce.js'
+import { Interner } from '../job/plan/interner.js'
 import { DEFAULT_MEMORY, JOB_BYTES, JOB_RECORDS, windowByteLength } from '../job/plan/memory.js'
-import { shapeColumn } from '../job/reply.js'
 import type { ScanRow } from '../job/row.js'
 import { type PlanContext, planScan } from '../job/scan.js'
+import { NO_OPTIONS } from '../options.js'
 import type { ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import { isFaultOfJob } from '../runner/runner.js'
@@ -86,7 +87,8 @@ export function readOneReduction(
   const item = { workerStep, saved: location ? { ...saved, value: location } : saved }
   return new Promise((resolve, reject) => {
     const isMoment = isMomentName(reduction)
-    const key = `${isMoment} ${options.checkLevel} ${options.threads} ${options.memory}`
+    const { checkLevel, threads, memory } = options
+    const key = options === NO_OPTIONS ? `${isMoment}` : `${isMoment} ${checkLevel} ${threads} ${memory}`
     const read = isMoment ? readBatch : readStatistics
     const request = { item, reduction, isSaved: location !== undefined, resolve, reject }
     gathered.add(state, key, request, batch => read(state, batch, options))
@@ -121,12 +123,12 @@ async function readBatch(state: TrialState, batch: readonly ReductionRequest[], 
     const results = await readInOneJob(state, records, byteLength, context, threads)
     if (results !== null) {
       for (const [i, asked] of records.entries()) {
-        const result = results.at(i)
-        if ('error' in result) {
-          const error = withFullPath(result.error, access.store.url(asked.place.file))
+        const found = results.outcome(i)
+        if (found instanceof TrialscanError) {
+          const error = withFullPath(found, access.store.url(asked.place.file))
           for (const { reject } of asked.requests) reject(error)
-        } else if ('histogram' in result) take(asked, result.histogram.reductions)
-        else take(asked, records.length === 1 ? result.moments : ofItsOwn(result.moments))
+        } else if (!(found instanceof Moments)) take(asked, found.reductions)
+        else take(asked, records.length === 1 ? found : ofItsOwn(found))
       }
       return
     }
@@ -154,7 +156,7 @@ async function readInOneJob(
   const runner = await access.runner(threads, byteLength, context.memory)
   try {
     const reply = await runWhole(runner, planScan(places, context), path => access.store.url(path))
-    return new RecordResults(reply, shapeColumn(reply.described))
+    return new RecordResults(reply)
   } catch (error) {
     if (isOne || !isFaultOfJob(error)) throw error
     return null
@@ -237,9 +239,13 @@ async function byRecord(
   store: Store,
 ): Promise<Iterable<RecordRequests>> {
   // Taken before the files are read, so that a file that changes meanwhile is read again the next time.
-  const files = [...new Set(batch.map(fileOf))]
-  const stamps = await store.stamps(files)
-  const stampOf = new Map(files.map((file, i) => [file, stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)]))
+  const files = new Interner()
+  for (const request of batch) files.number(fileOf(request))
+  const all = await store.stamps(files.names)
+  // A view takes longer to make than most else here.
+  const stamps = files.names.map((_, i, { length }) =>
+    length === 1 ? all : all.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH),
+  )
   const records = new Map<string, RecordRequests>()
   for (const request of batch) {
     const { workerStep, saved } = request.item
@@ -248,7 +254,7 @@ async function byRecord(
     const key = `${place.step} ${place.startByte} ${place.byteLength} ${checkLevel} ${place.file}\n${place.tag}`
     const known = records.get(key)
     if (known) known.requests.push(request)
-    else records.set(key, { key, stamp: stampOf.get(place.file)!, place, requests: [request] })
+    else records.set(key, { key, stamp: stamps[files.number(place.file)]!, place, requests: [request] })
   }
   return records.values()
 }

@@ -4,7 +4,7 @@ import { dtypeOf } from '../engine/dtype.js'
 import { Moments } from '../engine/moments.js'
 import { ROW_LENGTH } from '../engine/moments-row.js'
 import { Distribution } from '../engine/statistics/distribution.js'
-import { EngineError, type ErrorData, errorFromData, type TrialscanError } from '../errors.js'
+import { EngineError, type ErrorData, errorFromData, TrialscanError } from '../errors.js'
 import { type HistogramResult, type ShapeColumn, shapeColumn } from '../job/reply.js'
 import type { ScanReply } from '../job/scan.js'
 
@@ -39,35 +39,45 @@ export function resultsOf(reply: ScanReply): (RecordResult | WrittenRows)[] {
 }
 
 export function recordResults(reply: ScanReply): RecordResult[] {
-  const results = new RecordResults(reply, shapeColumn(reply.described))
+  const results = new RecordResults(reply)
   return Array.from(reply.described.dtypes, (_, record) => results.at(record))
 }
 
 /** The outcome for each record of a job, made when it is asked for. */
 export class RecordResults {
   readonly #reply: ScanReply
-  readonly #shapes: ShapeColumn
+  #shapes: ShapeColumn | undefined
   readonly #errors: ReadonlyMap<number, ErrorData>
   readonly #histograms: ReadonlyMap<number, HistogramResult>
 
-  /** @param shapes of the reply's records */
-  constructor(reply: ScanReply, shapes: ShapeColumn) {
+  /** @param shapes of the reply's records, if they are known */
+  constructor(reply: ScanReply, shapes?: ShapeColumn) {
     this.#reply = reply
     this.#shapes = shapes
     this.#errors = new Map(reply.failures.map(({ record, error }) => [record, error]))
     this.#histograms = new Map(reply.histograms.map(histogram => [histogram.record, histogram]))
   }
 
-  at(record: number): RecordResult {
-    const { described, moments: rows, answers, wallTimes } = this.#reply
+  /** The moments of a record; or the histogram that it holds, or why there is neither. */
+  outcome(record: number): Moments | HistogramResult | TrialscanError {
+    const { described, moments } = this.#reply
     const histogram = this.#histograms.get(record)
-    if (histogram) return { histogram, wallTime: wallTimes.length > 0 ? histogram.wallTime : undefined }
+    if (histogram) return histogram
     const error = this.#errors.get(record)
-    if (error) return { error: errorFromData(error) }
+    if (error) return errorFromData(error)
     const dtype = dtypeOf(described.dtypes[record]!)
-    if (dtype === undefined) return { error: noAnswer(record) }
+    return dtype === undefined ? noAnswer(record) : new Moments(dtype, moments, record * ROW_LENGTH)
+  }
+
+  at(record: number): RecordResult {
+    const { described, answers, wallTimes } = this.#reply
+    const moments = this.outcome(record)
+    if (moments instanceof TrialscanError) return { error: moments }
+    if (!(moments instanceof Moments)) {
+      return { histogram: moments, wallTime: wallTimes.length > 0 ? moments.wallTime : undefined }
+    }
     const width = answers.length / described.dtypes.length
-    const moments = new Moments(dtype, rows, record * ROW_LENGTH)
+    this.#shapes ??= shapeColumn(described)
     return {
       moments,
       shape: this.#shapes.lists[this.#shapes.codes[record]!]!,

@@ -7,6 +7,7 @@ import { checkLevelNumber, type RecordPlace } from '../job/plan/coalesce.js'
 import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import { type TensorValue, tensorValue } from '../job/tensor-value.js'
 import { planValues, type ValueJob } from '../job/value.js'
+import { NO_OPTIONS } from '../options.js'
 import type { ReadOptions } from '../runner/access.js'
 import { runWhole } from '../runner/failed-job.js'
 import { pumpAll } from '../runner/pump.js'
@@ -30,6 +31,7 @@ async function planReading(
   const context = { store: access.spec, checkLevel: checkLevelNumber(checkLevel), memory, unfoldLimit }
   const read = async (job: ValueJob): Promise<readonly ReadValue[]> => {
     const reply = await runWhole(runner, job, path => access.store.url(path))
+    if (reply.failures.length === 0) return reply.values.map(tensorValue)
     const failures = new Map(reply.failures.map(({ record, error }) => [record, error]))
     const values = reply.values[Symbol.iterator]()
     return Array.from(job.order, (_, record) => {
@@ -65,7 +67,7 @@ const gathered = new Gathered<ValueRequest>()
 export function readOneValue(state: TrialState, place: RecordPlace, options: ReadValueOptions): Promise<TensorValue> {
   const { checkLevel, threads, memory, unfoldLimit } = options
   return new Promise((resolve, reject) => {
-    const key = `${checkLevel} ${threads} ${memory} ${unfoldLimit}`
+    const key = options === NO_OPTIONS ? '' : `${checkLevel} ${threads} ${memory} ${unfoldLimit}`
     gathered.add(state, key, { place, resolve, reject }, batch => readBatch(state, batch, options))
   })
 }

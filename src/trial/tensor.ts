@@ -280,10 +280,8 @@ export class Tensor {
   }
 
   /** What is read of a step; where the event file is missing, the error says whether it may still come (rules.md §4). */
-  async #reading<T>(read: Promise<T>, { workerStep }: SavedAtStep, step: number, mode: Mode): Promise<T> {
-    try {
-      return await read
-    } catch (error) {
+  #reading<T>(read: Promise<T>, { workerStep }: SavedAtStep, step: number, mode: Mode): Promise<T> {
+    return read.catch((error: unknown) => {
       // An object on S3 that is another by now: what others told is as old.
       if (error instanceof FormatError && error.code === 'ObjectChanged') this.#state.remembered.clear()
       if (!(error instanceof StoreError && error.code === 'NotFound')) throw error
@@ -294,7 +292,7 @@ export class Tensor {
       if (!isLost) throw new StepNotYetAvailable(step, mode, `the index is there, the event file ${file} is not`)
       const reason = ended ? 'the job has ended' : `${worker} has gone on to later steps`
       throw new TensorUnavailableForStep(this.name, step, mode, `its event file ${file} is missing, and ${reason}`)
-    }
+    })
   }
 
   /** Shapes as saved, else read from the heads of the records; null where there is neither. */

@@ -38,21 +38,21 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
   const isPlain = statistics.length === 0 && sketches === null
   const columns = job.columns && isPlain ? new ColumnTable(job.columns, order.length, engine) : null
   const visitor: RecordVisitor = {
-    ...(isPlain && {
-      run(i, count, decoded, ordinary) {
-        // Of what is text, nothing else is needed.
-        if (lines !== null) return lines.write(i, count, decoded)
-        if (count === 0) return 0
-        const { first, slots, rows } = decoded
-        const run = order.subarray(first + i, first + i + count)
-        table.describeAll(run, ordinary.describe(count))
-        if (job.wallTimes) for (let k = 0; k < count; k++) wallTimes[run[k]!] = slots.wallTime(i + k)
-        columns?.addRun(i, count, decoded)
-        if (columns === null || job.columns?.moments)
-          table.reduceAll(run, rows.subarray(i * ROW_LENGTH, (i + count) * ROW_LENGTH))
-        return count
-      },
-    }),
+    run: isPlain
+      ? (i, count, decoded, ordinary) => {
+          // Of what is text, nothing else is needed.
+          if (lines !== null) return lines.write(i, count, decoded)
+          if (count === 0) return 0
+          const { first, slots, rows } = decoded
+          const run = count === order.length ? order : order.subarray(first + i, first + i + count)
+          table.describeAll(run, ordinary.describe(count))
+          if (job.wallTimes) for (let k = 0; k < count; k++) wallTimes[run[k]!] = slots.wallTime(i + k)
+          columns?.addRun(i, count, decoded)
+          if (columns === null || job.columns?.moments)
+            table.reduceAll(run, rows.subarray(i * ROW_LENGTH, (i + count) * ROW_LENGTH))
+          return count
+        }
+      : undefined,
     record(record, i, decoded) {
       const { slots, rows } = decoded
       if (job.wallTimes) wallTimes[record] = slots.wallTime(i)
@@ -83,7 +83,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     },
     fail: (record, error) => failures.add(record, error),
   }
-  const read = await readRecords(job, engine, visitor, {
+  const { readBytes, reads } = await readRecords(job, engine, visitor, {
     sourceOf: () => store,
     known: sketches === null ? known : null,
     order,
@@ -106,7 +106,7 @@ export async function scan(job: ScanJob, engine: Engine, store: Store): Promise<
     lines: written,
     columns: made,
     wallTimes,
-    stats: { records: order.length, ...read, spent: clock.spent },
+    stats: { records: order.length, readBytes, reads, spent: clock.spent },
   }
 }
 

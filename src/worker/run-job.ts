@@ -12,7 +12,7 @@ import { surveyEventFiles } from './survey.js'
 import { readValues } from './values.js'
 
 /** Runs a job on this thread's engine. */
-export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Promise<Reply> {
+export function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec) => Store): Reply | Promise<Reply> {
   if (job.kind === 'measure') return measure(job, engine, job.stores.map(storeOf))
   if (job.kind === 'arrays') return reduceArrays(job, engine)
   const store = storeOf(job.store)
@@ -30,9 +30,9 @@ export async function runJob(job: Job, engine: Engine, storeOf: (spec: StoreSpec
     case 'survey':
       return surveyEventFiles(job, engine, store)
     case 'copy':
-      return (await import('./copy.js')).copyRecords(job, engine, store)
+      return import('./copy.js').then(({ copyRecords }) => copyRecords(job, engine, store))
     case 'verify':
       // Few jobs need it, so a scan should not load it.
-      return (await import('./verify/verify.js')).verifyEventFiles(job, engine, store)
+      return import('./verify/verify.js').then(({ verifyEventFiles }) => verifyEventFiles(job, engine, store))
   }
 }

@@ -33,19 +33,18 @@ export class CoreRecords {
   /** @param order as they lie in the files; null: as they are */
   constructor(engine: Engine, records: AskedRecords, order: Int32Array | null, tags: Texts) {
     this.#engine = engine
-    const addresses: Partial<Record<Exclude<keyof typeof RecordColumn, 'size'>, Address>> = {
-      tag: copied(engine, records.tag),
-      startByte: copied(engine, records.startByte),
-      byteLength: copied(engine, records.byteLength),
-      step: copied(engine, records.step),
-      tornasole: copied(engine, records.tornasole),
-      tags: writePieces(engine, tags),
-      ...(order && { order: copied(engine, order) }),
-    }
+    const columns: (readonly [RecordColumn, Address | 0])[] = [
+      [RecordColumn.tag, copied(engine, records.tag)],
+      [RecordColumn.startByte, copied(engine, records.startByte)],
+      [RecordColumn.byteLength, copied(engine, records.byteLength)],
+      [RecordColumn.step, copied(engine, records.step)],
+      [RecordColumn.tornasole, copied(engine, records.tornasole)],
+      [RecordColumn.tags, writePieces(engine, tags)],
+      [RecordColumn.order, order === null ? 0 : copied(engine, order)],
+    ]
     this.address = engine.reserveBytes(RecordColumn.size)
-    const words = engine.words(this.address, RecordColumn.size / 4).fill(0)
-    for (const [name, address] of Object.entries(addresses))
-      words[RecordColumn[name as keyof typeof addresses] / 4] = address
+    const words = engine.words(this.address, RecordColumn.size / 4)
+    for (const [column, address] of columns) words[column / 4] = address
   }
 
   /**
@@ -140,8 +139,10 @@ export function writePieces(engine: Engine, { addresses, byteLengths }: Texts): 
 }
 
 function copied(engine: Engine, column: Int32Array | Float64Array | Uint8Array): Address {
-  const { buffer, byteOffset, byteLength } = column
-  const address = engine.reserveBytes(byteLength)
-  engine.view(address, byteLength).set(new Uint8Array(buffer, byteOffset, byteLength))
+  const address = engine.reserveBytes(column.byteLength)
+  // Of the same type: a short array has no buffer until one is asked for, and making it takes as long as all else.
+  if (column instanceof Float64Array) engine.doubles(address, column.length).set(column)
+  else if (column instanceof Int32Array) engine.words(address, column.length).set(column)
+  else engine.view(address, column.length).set(column)
   return address
 }

@@ -33,7 +33,7 @@ export interface RecordVisitor {
    * Takes ordinary records of a batch, from the i-th on, without a call for each. May call the core, but not reserve memory.
    * @returns how many of the `count` that there are; the next one is for `record`
    */
-  run?(i: number, count: number, batch: DecodedBatch, ordinary: OrdinaryRecords): number
+  run?: ((i: number, count: number, batch: DecodedBatch, ordinary: OrdinaryRecords) => number) | undefined
   /**
    * Takes the i-th record of the batch, which is what its index entry says.
    * @returns work that calls the core or reserves memory, to be done once all records of the batch were seen. If it

@@ -1,7 +1,15 @@
 /** Tensors asked for one by one, as a loop over steps does, and a rule: what a call takes. */
 import { createTrial, evaluate, invokeRule, Rule, type Tensor, type TensorValue, type Trial } from '#dist/index.js'
 import { REDUCTIONS } from '#dist/types.js'
-import { type Case, type Contender, contender, type Definition, expectClose, type Options } from '../definition.js'
+import {
+  type Case,
+  type Contender,
+  contender,
+  type Definition,
+  expectClose,
+  type Judge,
+  type Options,
+} from '../definition.js'
 import { NAME } from '../engines/ours.js'
 import { expectedOf, type TrialName, trial } from '../trials.js'
 
@@ -60,28 +68,38 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
     means.push(rows[(at * workers * tensors.length + k) * REDUCTIONS.length + mean]!)
   }
   const wrong = expectClose(Float64Array.from(means), i => `${asked[i]![0].name} at step ${asked[i]![1]}, mean`)
-  const loop = (engine: string, call: (tensor: Tensor, step: number) => Promise<number>, forget = false): Contender =>
+  const wrongValues = (values: TensorValue[]): string | undefined => wrong(values.map(meanOfValue))
+  const loop = <A>(
+    engine: string,
+    call: (tensor: Tensor, step: number) => Promise<A>,
+    wrong: Judge<A[]>,
+    forget = true,
+  ): Contender =>
     contender(
       engine,
       async () => {
         if (forget) await opened.close()
-        const numbers: number[] = []
-        for (const [tensor, step] of asked) numbers.push(await call(tensor, step))
-        return numbers
+        const answers: A[] = []
+        for (const [tensor, step] of asked) answers.push(await call(tensor, step))
+        return answers
       },
       wrong,
     )
-  const together = (engine: string, call: (tensor: Tensor, step: number) => Promise<number>): Contender =>
+  const together = <A>(
+    engine: string,
+    call: (tensor: Tensor, step: number) => Promise<A>,
+    wrong: Judge<A[]>,
+  ): Contender =>
     contender(
       `${engine}, ${AT_ONCE} at once`,
       async () => {
         await opened.close()
-        const numbers: number[] = []
+        const answers: A[] = []
         for (let first = 0; first < asked.length; first += AT_ONCE) {
           const some = asked.slice(first, first + AT_ONCE)
-          numbers.push(...(await Promise.all(some.map(([tensor, step]) => call(tensor, step)))))
+          answers.push(...(await Promise.all(some.map(([tensor, step]) => call(tensor, step)))))
         }
-        return numbers
+        return answers
       },
       wrong,
     )
@@ -100,16 +118,16 @@ async function trialCase(name: TrialName, quick: boolean): Promise<Case> {
     )
   const meanOf = async (tensor: Tensor, step: number): Promise<number> =>
     (await tensor.reductionValue(step, 'mean')) as number
-  const meanOfRead = async (tensor: Tensor, step: number): Promise<number> => meanOfValue(await tensor.value(step))
+  const valueAt = (tensor: Tensor, step: number): Promise<TensorValue> => tensor.value(step)
   return {
     size: `${title}, ${asked.length} calls`,
     records: asked.length,
     contenders: [
-      loop(`${NAME}, reductionValue`, meanOf, true),
-      loop(`${NAME}, reductionValue, remembered`, meanOf),
-      loop(`${NAME}, value, and a loop over it`, meanOfRead),
-      together(`${NAME}, reductionValue`, meanOf),
-      together(`${NAME}, value, and a loop over it`, meanOfRead),
+      loop(`${NAME}, reductionValue`, meanOf, wrong),
+      loop(`${NAME}, reductionValue, remembered`, meanOf, wrong, false),
+      loop(`${NAME}, value`, valueAt, wrongValues),
+      together(`${NAME}, reductionValue`, meanOf, wrong),
+      together(`${NAME}, value`, valueAt, wrongValues),
       judged(`${NAME}, a rule's values, evaluate`, rule => evaluate(rule, { endStep })),
       judged(`${NAME}, a rule's values, invokeRule`, rule => invokeRule(rule, { endStep })),
     ],

@@ -59,9 +59,11 @@ function work(pieces, module, taken) {
       frame += length
     }
     core.scanRecords(slots, piece.records.length, MINIMAL, rows, ALL)
+    // Its memory may have grown.
+    const found = new Uint32Array(core.memory.buffer, slots)
     let text = ''
     for (const [i, { name }] of piece.records.entries()) {
-      if (words[(i * SLOT) / 4 + 8] !== 0) throw new Error(`${name}: bad record`)
+      if (found[(i * SLOT) / 4 + 8] !== 0) throw new Error(`${name}: bad record`)
       text += line(name, piece.step, new Float64Array(core.memory.buffer, rows + i * ROW, ROW / 8))
     }
     texts[at] = text

@@ -90,7 +90,11 @@ function* tableCases(many: Trial): Generator<Case> {
       size: `${title}, to ${format}`,
       byteLength,
       rounds: 9,
-      contenders: [processContender(ours.NAME, command, wrong), ...theFloor(many)],
+      contenders: [
+        processContender(ours.NAME, command, wrong),
+        ...theFloor(many),
+        ...(format === 'csv' ? [smallest('many', many)] : []),
+      ],
     }
   }
 }

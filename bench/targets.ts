@@ -184,6 +184,7 @@ export function targetsOf(record: Record): Target[] {
     atMost('`scan many` to CSV, whole process', 'the floor', 3, 'floor', /^many.*csv$/, /^the floor$/),
     atMost('`scan many` to Parquet, whole process', 'the floor', 2, 'floor', /^many.*parquet$/, /^the floor$/),
     below('`trial.scan` of `many`, CPU a row as an object', 2.5, 'rows', /^many/, /objects, threads 2/, microseconds),
+    below('— as columns', 0.8, 'rows', /^many/, /columns, threads 2/, microseconds),
     call('`tensor.value` of 1 KB, one by one', 25, /^ours, value$/),
     call('— 100 at once', 5, /^ours, value, 100 at once$/),
     call('`tensor.reductionValue` of 1 KB, one by one', 25, /^ours, reductionValue$/),

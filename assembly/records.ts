@@ -62,7 +62,8 @@ export function askRecords(
 
 /**
  * The records that a run begins with whose reductions all are numbers that float64 holds, made from the row as it is: see `isOrdinary` and
- * `isFiniteRow` of the host. Tells their dtypes (u8) and ranks (u8), and their dimensions one after the other, as far as there is space for these.
+ * `isFiniteRow` of the host. Tells their dtypes and ranks (u8 each: no record has more than MAX_DIMENSIONS), and their dimensions one after the other,
+ * as far as there is space for these.
  * @param slots, rows count × RecordSlot and MomentsRow
  * @param capacity of dims
  * @returns how many there are

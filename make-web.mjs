@@ -26,7 +26,6 @@ const REPLACED = new Map([
   ['store/local/aside.js', 'web/no-disk.js'],
   ['store/local/output.js', 'web/no-disk.js'],
   ['catalog/load/index-cache.js', 'web/no-disk.js'],
-  ['catalog/load/index-stamps.js', 'web/no-disk.js'],
   ['worker/copy.js', 'web/no-disk.js'],
 ])
 

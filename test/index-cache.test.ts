@@ -1,17 +1,6 @@
 /** The opt-in cache of index files: faster, and never believed blindly. */
 
-import fs, {
-  cpSync,
-  existsSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
+import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { IndexColumns } from '#dist/catalog/columns/index-columns.js'
@@ -19,7 +8,6 @@ import { decodeIndexCache, encodeIndexCache } from '#dist/catalog/load/index-cac
 import { eventFilePath } from '#dist/format/paths.js'
 import { createTrial, type GlobalStep, type Trial } from '#dist/index.js'
 import { openStore, storeSpec } from '#dist/store/open.js'
-import { makeSteps } from '../fixtures/make.js'
 import { fixtureTrials } from './support/golden.js'
 import { plainRows, rowsOf } from './support/scanning.js'
 import { scratchDirectory } from './support/scratch.js'
@@ -159,11 +147,9 @@ it('gives back what it was given', () => {
     stamp: Float64Array.of(i, 2.25, i + 3),
     row: from.listed(from.add(step, worker, one)),
   }))
-  const directories = new Map([['index', Float64Array.of(1, 2, 3)]])
-  const bytes = encodeIndexCache('t', { directories, files, columns: from })
+  const bytes = encodeIndexCache('t', { files, columns: from })
   const decoded = decodeIndexCache('t', bytes)!
   expect(decoded.paths).toEqual(files.map(({ path }) => path))
-  expect(decoded.directories).toEqual(directories)
   const to = new IndexColumns()
   for (const [i, one] of contents.entries()) {
     expect(decoded.stamp(i)).toEqual(files[i]!.stamp)
@@ -172,70 +158,4 @@ it('gives back what it was given', () => {
   // Steps that are alike share what they have in common.
   expect(to.list(1)).toBe(to.list(2))
   expect(decodeIndexCache('u', bytes)).toBeNull()
-})
-
-describe('where directories tell that nothing has changed', () => {
-  /** A trial of many files with a cache of it, both left alone for a while. */
-  async function settled(): Promise<{ trial: string; cache: string }> {
-    const trial = join(scratch, `many-${copies++}`)
-    makeSteps(trial, { steps: 1200 })
-    const cache = `${trial}.cache`
-    const now = Date.now()
-    vi.spyOn(Date, 'now').mockImplementation(() => now + 60_000)
-    await createTrial(trial, { indexCache: cache })
-    return { trial, cache }
-  }
-
-  /** How many files are looked at until a trial is open. */
-  async function looks(trial: string, cache: string): Promise<number> {
-    const spy = vi.spyOn(fs, 'statSync')
-    syncBuiltinESMExports()
-    await createTrial(trial, { indexCache: cache })
-    const count = spy.mock.calls.filter(([path]) => /index.*json$/.test(String(path))).length
-    spy.mockRestore()
-    syncBuiltinESMExports()
-    return count
-  }
-
-  it('looks at some of the files, and reads none', async () => {
-    const { trial, cache } = await settled()
-    expect(await looks(trial, cache)).toBe(600)
-    const { opened, read } = await open(trial, cache)
-    expect(read).toEqual([])
-    expect(opened.steps()).toHaveLength(1200)
-    const plain = await createTrial(trial)
-    expect(plainRows(await rowsOf(opened))).toEqual(plainRows(await rowsOf(plain)))
-  })
-
-  it('reads a file that was replaced by another of the same length and times, and then looks at all beside it', async () => {
-    const { trial, cache } = await settled()
-    const path = join(trial, 'index/000000001/000000001101_worker_0.json')
-    const { atime, mtime } = statSync(path)
-    const text = readFileSync(path, 'utf8').replace(/"tensorname": "(.)/, '"tensorname": "X')
-    writeFileSync(`${path}.tmp`, text)
-    utimesSync(`${path}.tmp`, atime, mtime)
-    renameSync(`${path}.tmp`, path)
-    const { opened, read } = await open(trial, cache)
-    expect(read).toEqual(['index/000000001/000000001101_worker_0.json'])
-    expect(opened.tensorNames().filter(name => name.startsWith('X'))).toHaveLength(1)
-  })
-
-  it('looks at all files if one of the sample has changed in its place, or the file system does not keep such times', async () => {
-    const { trial, cache } = await settled()
-    const path = join(trial, 'index/000000000/000000000000_worker_0.json')
-    writeFileSync(path, readFileSync(path, 'utf8').replace('"tensorname": "', '"tensorname": "Y'))
-    expect((await open(trial, cache)).read).toEqual(['index/000000000/000000000000_worker_0.json'])
-    expect(await looks(trial, cache)).toBe(600)
-    vi.spyOn(fs, 'statfsSync').mockReturnValue({ type: 0x6969 } as never)
-    syncBuiltinESMExports()
-    expect(await looks(trial, cache)).toBe(1200)
-    vi.restoreAllMocks()
-    syncBuiltinESMExports()
-  })
-
-  it('looks at all files of a directory that was changed a moment ago', async () => {
-    const { trial, cache } = await settled()
-    vi.restoreAllMocks()
-    expect(await looks(trial, cache)).toBe(1200)
-  })
 })

@@ -11,15 +11,13 @@ import type { Runner } from './runner.js'
 /** How long jobs may go on, one after the other, before others on the thread have a turn: signals, timers and aborts. */
 const TURN_MS = 4
 
-/** When there was one. */
-let turnAt = 0
-
 export class InlineRunner implements Runner {
   readonly threads = 0
   readonly ahead: number
   readonly #lanes: Promise<unknown>[]
   readonly #stores: Map<string, Store>
   #next = 0
+  #turnAt = 0
 
   /**
    * @param store used for the jobs on its spec
@@ -34,12 +32,12 @@ export class InlineRunner implements Runner {
   run<J extends Job>(job: J, signal?: AbortSignal): Promise<ReplyTo<J>> {
     const lane = this.#next++ % this.#lanes.length
     const reply = this.#lanes[lane]!.then(async () => {
-      if (performance.now() - turnAt > TURN_MS) {
+      if (performance.now() - this.#turnAt > TURN_MS) {
         await setImmediate()
-        turnAt = performance.now()
+        this.#turnAt = performance.now()
       }
       signal?.throwIfAborted()
-      return runJobHere(job, this.#stores, signal, isOfOneRecord(job))
+      return runJobHere(job, this.#stores, signal)
     })
     this.#lanes[lane] = reply.catch(() => {})
     return reply
@@ -51,17 +49,11 @@ export class InlineRunner implements Runner {
   }
 }
 
-/** Whether a caller asked for it alone, as callers do again and again. */
-function isOfOneRecord(job: Job): boolean {
-  return (job.kind === 'scan' || job.kind === 'value') && job.records.file.length === 1
-}
-
-/** Runs a job on an engine of this thread. @param isLikelyNext whether the next is likely to be about the same file */
+/** Runs a job on an engine of this thread. */
 export async function runJobHere<J extends Job>(
   job: J,
   stores: Map<string, Store>,
   signal?: AbortSignal,
-  isLikelyNext = false,
 ): Promise<ReplyTo<J>> {
   const traffic = newTraffic()
   let makesRequests = false
@@ -75,8 +67,8 @@ export async function runJobHere<J extends Job>(
     const reply = (await withEngine(engine => runJob(job, engine, openWithin))) as ReplyTo<J>
     return makesRequests ? { ...reply, traffic } : reply
   } finally {
-    // Only jobs hold descriptors: an idle pool has none, and an idle thread at most a few, for a moment.
-    for (const store of stores.values()) store.release?.(isLikelyNext)
+    // Only jobs hold descriptors: an idle pool has none.
+    for (const store of stores.values()) store.release?.()
   }
 }
 

@@ -148,12 +148,6 @@ export interface Store {
    */
   stamps(paths: readonly string[]): Promise<Float64Array>
 
-  /**
-   * What shows whether files were added to a directory, replaced or removed: three numbers per directory, NaN where it was changed a moment
-   * ago, so that another change might not show. Null where nothing shows it. A file that is written to in place never shows.
-   */
-  directoryStamps?(paths: readonly string[]): Float64Array | null
-
   /** The length of a file in bytes. */
   byteLength(path: string): Promise<number>
 
@@ -163,8 +157,8 @@ export interface Store {
    */
   watch(directories: readonly string[]): Watcher
 
-  /** Closes descriptors that are kept from one read to the next, if there are any. @param keepsLast whether the last may stay open for a moment */
-  release?(keepsLast?: boolean): void
+  /** Closes descriptors that are kept from one read to the next, if there are any. */
+  release?(): void
 
   /** Closes open files. The store can still be used, and opens them again. */
   close(): Promise<void>

@@ -13,5 +13,6 @@ export const encodeIndexCache: () => never = noDisk
 export const decodeIndexCache: () => never = noDisk
 /** Repair writes files, so no job of a page copies records. */
 export const copyRecords: () => never = noDisk
+export const stampAt: () => never = noDisk
 export const STAMP_LENGTH = 3
 export const indexStamps: () => never = noDisk

@@ -709,7 +709,7 @@ const indexCache: Target = {
         const row = columns.listed(columns.add(n as GlobalStep, 'a', content('EVAL', n)))
         return { path: `index/0/${n}_a.json`, stamp, row }
       })
-      return encodeIndexCache(URL_OF_INPUT, { directories: new Map([['index/0', stamp]]), files, columns })
+      return encodeIndexCache(URL_OF_INPUT, { files, columns })
     })
   },
   mutate: (input, chance, other) =>
@@ -719,12 +719,12 @@ const indexCache: Target = {
     const cache = decodeIndexCache(URL_OF_INPUT, input)
     if (cache === null) return
     const columns = new IndexColumns()
-    const { paths, directories } = cache
+    const { paths } = cache
     const files = paths.map((path, i) => {
       const row = columns.listed(cache.addTo(columns, i, i as GlobalStep, 'a'))
       return { path, stamp: cache.stamp(i), row }
     })
-    const again = encodeIndexCache(URL_OF_INPUT, { directories, files, columns })
+    const again = encodeIndexCache(URL_OF_INPUT, { files, columns })
     hold(isDeepStrictEqual(new Uint8Array(again), new Uint8Array(input)), () => 'what was read is written otherwise')
   },
 }

@@ -5,7 +5,6 @@ import {
   mkdtempSync,
   openSync,
   readdirSync,
-  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -18,8 +17,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore } from '#dist/store/open.js'
 import type { Store } from '#dist/store/store.js'
-
-const onLinux = process.platform === 'linux'
 
 let outside: string
 let root: string
@@ -206,91 +203,6 @@ describe('readInto', () => {
     expect(text(bytes)).toBe('other')
     truncateSync(join(root, 'a'), 1)
     expect(store.readInto('a', 0, bytes)).toBe(1)
-  })
-})
-
-describe('a file that stays open between two jobs', () => {
-  const bytes = new Uint8Array(3)
-  const firstOf = (path: string): string => text(bytes.subarray(0, store.readInto(path, 0, bytes) as number))
-  const openFiles = (): string[] =>
-    readdirSync('/proc/self/fd').flatMap(file => {
-      try {
-        const path = readlinkSync(`/proc/self/fd/${file}`)
-        return path.startsWith(outside) ? [path.slice(outside.length + 1)] : []
-      } catch {
-        return [] // the listing's own
-      }
-    })
-
-  beforeEach(() => {
-    write('a', 'one')
-    expect(firstOf('a')).toBe('one')
-    store.release?.(true)
-  })
-
-  it('is read as any other would be by that name', () => {
-    expect(firstOf('a')).toBe('one')
-    writeFileSync(join(root, 'a'), 'two, in place')
-    store.release?.(true)
-    expect(firstOf('a')).toBe('two')
-    store.release?.(true)
-    write('b', 'ten, in its place')
-    renameSync(join(root, 'b'), join(root, 'a'))
-    expect(firstOf('a')).toBe('ten')
-    store.release?.(true)
-    truncateSync(join(root, 'a'), 2)
-    expect(firstOf('a')).toBe('te')
-    store.release?.(true)
-    rmSync(join(root, 'a'))
-    expect(() => firstOf('a')).toThrow(storeError('NotFound'))
-    mkdirSync(join(root, 'a'))
-    expect(() => firstOf('a')).toThrow(storeError('NotAFile'))
-  })
-
-  it('is not read by a name that became a link out of the trial', () => {
-    rmSync(join(root, 'a'))
-    writeFileSync(join(outside, 'secret'), 'secret')
-    symlinkSync(join(outside, 'secret'), join(root, 'a'))
-    expect(() => firstOf('a')).toThrow(storeError('Denied'))
-  })
-
-  it.runIf(onLinux)('is the one that was read last, and no longer open when the store is closed', async () => {
-    write('b', 'two')
-    expect([firstOf('a'), firstOf('b')]).toEqual(['one', 'two'])
-    expect(openFiles()).toHaveLength(2)
-    store.release?.(true)
-    expect(openFiles()).toEqual(['trial #1/b'])
-    await store.close()
-    expect(openFiles()).toEqual([])
-  })
-
-  it.runIf(onLinux)('is one of few, of however many trials, and none a second later', async () => {
-    const stores = Array.from({ length: 30 }, (_, i) => {
-      write(`${i}/a`)
-      return openStore({ kind: 'local', root: join(root, String(i)) })
-    })
-    for (const store of stores) {
-      store.readInto('a', 0, bytes)
-      store.release?.(true)
-    }
-    expect(openFiles()).toHaveLength(8)
-    for (const store of stores) store.readInto('a', 0, bytes)
-    for (const store of stores) store.release?.(true)
-    expect(openFiles()).toHaveLength(8)
-    await expect.poll(() => openFiles().length, { timeout: 5000 }).toBe(0)
-    expect(firstOf('a')).toBe('one')
-  })
-
-  it('keeps no process alive', () => {
-    const script = `
-      import { openStore } from ${JSON.stringify(new URL('../../dist/store/open.js', import.meta.url).href)}
-      const store = openStore({ kind: 'local', root: ${JSON.stringify(root)} })
-      store.readInto('a', 0, new Uint8Array(1))
-      store.release(true)
-      const startedAt = performance.now()
-      process.on('exit', () => console.log(performance.now() - startedAt < 900))`
-    const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
-    expect(output).toBe('true\n')
   })
 })
 

@@ -12,6 +12,7 @@ import { FormatError } from '../../errors.js'
 import type { SavedShape, TensorLocation } from '../../format/index-file.js'
 import { checkEventFileName } from '../../format/paths.js'
 import { Interner } from '../../job/plan/interner.js'
+import type { Store } from '../../store/store.js'
 import { type GlobalStep, MODES, type Worker } from '../../types.js'
 import type { IndexColumns, ListedRow } from '../columns/index-columns.js'
 
@@ -19,20 +20,9 @@ import type { IndexColumns, ListedRow } from '../columns/index-columns.js'
 export const STAMP_LENGTH = 3
 
 /** Changes with the format of the cache. */
-const FORM = 'trialscan index cache 4'
-/** Numbers: per directory, per file, per list of tensors (equal steps share one), and per tensor in a list. */
-const COLUMNS = [
-  'directoryStamps',
-  'stamps',
-  'modes',
-  'modeSteps',
-  'eventFiles',
-  'lists',
-  'counts',
-  'names',
-  'starts',
-  'lengths',
-] as const
+const FORM = 'trialscan index cache 5'
+/** Numbers: per file, per list of tensors (equal steps share one), and per tensor in a list. */
+const COLUMNS = ['stamps', 'modes', 'modeSteps', 'eventFiles', 'lists', 'counts', 'names', 'starts', 'lengths'] as const
 type Columns = Record<(typeof COLUMNS)[number], Float64Array<ArrayBuffer>>
 
 /** In the column of event files: the one that the hook writes, none, or from then on the number of a name. */
@@ -45,7 +35,7 @@ const MAX = Number.MAX_SAFE_INTEGER
 interface Header {
   readonly form: string
   readonly trial: string
-  /** Bytes of each section: the columns, then paths of directories and files, names of event files and tensors. */
+  /** Bytes of each section: the columns, then paths of files, names of event files and tensors. */
   readonly sections: readonly number[]
   /** Saved shapes, by the list. */
   readonly shapes: readonly (readonly [number, readonly SavedShape[]])[]
@@ -61,21 +51,18 @@ export interface StampedFile {
 
 /** What a cache keeps. */
 export interface Cacheable {
-  /** Directories of index files, each with the stamp that stands for those of its files. */
-  readonly directories: ReadonlyMap<string, Float64Array>
   readonly files: Iterable<StampedFile>
   /** Where the lists are. */
   readonly columns: IndexColumns
 }
 
 /** The cache as bytes. `trial` names the trial it belongs to. */
-export function encodeIndexCache(trial: string, { directories, files, columns: from }: Cacheable): Uint8Array {
+export function encodeIndexCache(trial: string, { files, columns: from }: Cacheable): Uint8Array {
   const tensors = new Interner()
   const eventFiles = new Interner()
   const lists = new Map<number, number>()
   const shapes: [number, readonly SavedShape[]][] = []
   const columns: Record<keyof Columns, number[]> = {
-    directoryStamps: [...directories.values()].flatMap(stamp => [...stamp]),
     stamps: [],
     modes: [],
     modeSteps: [],
@@ -114,9 +101,7 @@ export function encodeIndexCache(trial: string, { directories, files, columns: f
   }
   const sections = [
     ...COLUMNS.map(name => Buffer.from(Float64Array.from(columns[name]).buffer)),
-    ...[[...directories.keys()], paths, eventFiles.names, tensors.names].map(names =>
-      Buffer.from(JSON.stringify(names)),
-    ),
+    ...[paths, eventFiles.names, tensors.names].map(names => Buffer.from(JSON.stringify(names))),
   ]
   const body = Buffer.concat(sections)
   const known = { form: FORM, trial, sections: sections.map(({ length }) => length), shapes }
@@ -153,10 +138,9 @@ function decode(trial: string, bytes: Uint8Array): IndexCache | null {
     // A copy, since the section need not lie on a multiple of eight.
     columns[name] = new Float64Array(new Uint8Array(sections[i]!).buffer)
   })
-  const names = sections.slice(COLUMNS.length).map(namesOf) as [string[], string[], string[], string[]]
-  const [directories, paths, eventFiles, tensors] = names
+  const names = sections.slice(COLUMNS.length).map(namesOf) as [string[], string[], string[]]
+  const [paths, eventFiles, tensors] = names
   const isPlausible =
-    columns.directoryStamps.length === directories.length * STAMP_LENGTH &&
     columns.stamps.length === paths.length * STAMP_LENGTH &&
     (['modes', 'modeSteps', 'eventFiles', 'lists'] as const).every(name => columns[name].length === paths.length) &&
     [columns.starts, columns.lengths].every(column => column.length === columns.names.length) &&
@@ -170,10 +154,10 @@ function decode(trial: string, bytes: Uint8Array): IndexCache | null {
     areIntegers(columns.modes, 0, MODES.length - 1)
   if (!isPlausible) return null
   for (const name of eventFiles) checkEventFileName(name, trial)
-  return new IndexCache(columns, { directories, paths, eventFiles, tensors }, new Map(header.shapes))
+  return new IndexCache(columns, { paths, eventFiles, tensors }, new Map(header.shapes))
 }
 
-type Names = Record<'directories' | 'paths' | 'eventFiles' | 'tensors', readonly string[]>
+type Names = Record<'paths' | 'eventFiles' | 'tensors', readonly string[]>
 
 /** Index files as they were. */
 export class IndexCache {
@@ -199,18 +183,12 @@ export class IndexCache {
     this.#added = new Int32Array(columns.counts.length)
   }
 
-  /** Directories of index files, each with the stamp that stands for those of its files. */
-  get directories(): ReadonlyMap<string, Float64Array> {
-    const { directoryStamps } = this.#columns
-    return new Map(this.#names.directories.map((directory, i) => [directory, stampAt(directoryStamps, i)]))
-  }
-
   /** The stamp of a file. */
   stamp(file: number): Float64Array {
     return stampAt(this.#columns.stamps, file)
   }
 
-  /** Whether a file has that stamp. */
+  /** True if a file had the `at`-th of these stamps. */
   hasStamp(file: number, stamps: Float64Array, at: number): boolean {
     const { stamps: own } = this.#columns
     for (let i = 0; i < STAMP_LENGTH; i++) {
@@ -248,6 +226,49 @@ export class IndexCache {
 
 export function stampAt(stamps: Float64Array, i: number): Float64Array {
   return stamps.subarray(i * STAMP_LENGTH, (i + 1) * STAMP_LENGTH)
+}
+
+/** Index files as they are now. */
+export interface IndexStamps {
+  readonly paths: readonly string[]
+  /** Of each file: its place in the cache, if it has not changed since; else -1. */
+  readonly places: Int32Array
+  /** Three numbers a file: see `Store.stamps`. */
+  readonly stamps: Float64Array
+  /** True if the cache has all of these files as they are, and no others. */
+  readonly areKnown: boolean
+}
+
+export async function indexStamps(
+  store: Store,
+  paths: readonly string[],
+  cache: IndexCache | null,
+): Promise<IndexStamps> {
+  const places = placesIn(cache, paths)
+  const stamps = await store.stamps(paths)
+  for (const [i, place] of places.entries()) {
+    if (place >= 0 && !cache!.hasStamp(place, stamps, i)) places[i] = -1
+  }
+  const areKnown = cache?.paths.length === paths.length && places.every(place => place >= 0)
+  return { paths, places, stamps, areKnown }
+}
+
+/** The places of files in a cache, which mostly has them in the same order; -1: not there. */
+function placesIn(cache: IndexCache | null, paths: readonly string[]): Int32Array {
+  const places = new Int32Array(paths.length).fill(-1)
+  if (cache === null) return places
+  let byPath: Map<string, number> | undefined
+  let next = 0
+  paths.forEach((path, i) => {
+    if (cache.paths[next] !== path) {
+      byPath ??= new Map(cache.paths.map((known, place) => [known, place]))
+      const place = byPath.get(path)
+      if (place === undefined) return
+      next = place
+    }
+    places[i] = next++
+  })
+  return places
 }
 
 /** Covers everything in the cache, including the header's own fields. */

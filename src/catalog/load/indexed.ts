@@ -24,8 +24,14 @@ import { IndexColumns } from '../columns/index-columns.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange, type StepRange } from '../step-selection.js'
 import { countInTurns, inTurns } from '../turns.js'
-import { decodeIndexCache, encodeIndexCache, type StampedFile } from './index-cache.js'
-import { type IndexStamps, indexStamps } from './index-stamps.js'
+import {
+  decodeIndexCache,
+  encodeIndexCache,
+  type IndexStamps,
+  indexStamps,
+  type StampedFile,
+  stampAt,
+} from './index-cache.js'
 import { listParts } from './no-trial.js'
 import { RowsByPath } from './rows-by-path.js'
 
@@ -235,14 +241,12 @@ export class IndexedFiles {
     this.#isCacheOld = false
     const columns = this.#columns
     const stamps = new Map<string, Float64Array>()
-    const directories = new Map<string, Float64Array>()
     for (const looked of this.#stamps) {
-      for (const [i, path] of looked.paths.entries()) stamps.set(path, looked.of(i))
-      for (const [directory, stamp] of looked.directories) directories.set(directory, stamp)
+      for (const [i, path] of looked.paths.entries()) stamps.set(path, stampAt(looked.stamps, i))
     }
     this.#cacheProblem = null
     const files = stampedFiles(this.#rows, columns, stamps)
-    const bytes = encodeIndexCache(this.#access.store.url(''), { directories, files, columns })
+    const bytes = encodeIndexCache(this.#access.store.url(''), { files, columns })
     try {
       writeAsideSync(indexCache, bytes)
     } catch (cause) {

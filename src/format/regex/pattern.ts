@@ -25,7 +25,7 @@ export function compilePattern(source: string): Pattern {
     throw refusal(source, `a pattern of more than ${MAX_PATTERN_LENGTH} characters`)
   const literal = literalSearch(source)
   if (literal !== null) return { source, cost: 1, matches: literal }
-  return OF_HOOKS.has(source) ? compileOwnPattern(source) : compileForEngine(source)
+  return compileForEngine(source)
 }
 
 function compileForEngine(source: string): Pattern {
@@ -36,18 +36,6 @@ function compileForEngine(source: string): Pattern {
     matches: engineSearch(source, translation),
   }
 }
-
-/** What hooks write into the collections of nearly every trial, besides plain texts: like our own, none backtracks without end. */
-export const OF_HOOKS: ReadonlySet<string> = new Set([
-  '[Ll]oss_(?!input).*output',
-  '.*loss._(?!input).*output',
-  '^(?!gradient).*[Ll]oss',
-  '^(?!gradient).*(weight|kernel)',
-  '^[a-zA-z]+-[a-zA-z0-9]+$',
-  '^[a-zA-z]+-.+(?<!(auc|map))$',
-  '^average_shap/.*[^/bias]$',
-  '^full_shap/.*[^/bias]$',
-])
 
 /**
  * Names for which our own patterns mean the same to Python's `re`, RE2 and V8's engine, and which are too short to be
@@ -88,20 +76,8 @@ type PatternSearch = (name: string) => boolean
  */
 const LITERAL = /^(?:(\^)|(?:\.\*)?)((?:[\w/: @,=<>!~#%&;'"`-]|\\[^0-9a-zA-Z])*)(?:(\$)|(?:\.\*)?)$/
 
-/** `^(?!gradient).*weight`: the form of the hook's own collections of weights and biases. */
-const TEXT_BUT_NOT_AT_START = /^\^\(\?!([\w/:-]+)\)\.\*([\w/:-]+)$/
-
 /** The search for a plain text, which needs no engine; null for anything else. */
 function literalSearch(source: string): PatternSearch | null {
-  const [, notAtStart, wanted] = TEXT_BUT_NOT_AT_START.exec(source) ?? []
-  if (notAtStart !== undefined && wanted !== undefined) {
-    return name => {
-      if (name.startsWith(notAtStart)) return false
-      const at = name.indexOf(wanted)
-      // The dot matches everything but a newline.
-      return at >= 0 && !name.slice(0, at).includes('\n')
-    }
-  }
   const match = LITERAL.exec(source)
   if (match === null) return null
   const [, start, escaped = '', end] = match

@@ -11,7 +11,6 @@ import {
   readSync,
   realpathSync,
   type Stats,
-  statfsSync,
   statSync,
 } from 'node:fs'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
@@ -19,7 +18,6 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { StoreError, UsageError } from '../../errors.js'
 import type { ListOptions, LocalStoreSpec, Store, Watcher } from '../store.js'
-import { closeKept, keepOpen } from './kept-open.js'
 import { DirectoryWatcher } from './watcher.js'
 
 /** How many files stay open between reads. The jobs of a thread read a trial file by file. */
@@ -37,22 +35,9 @@ const TEXT_PIECE_BYTES = 1 << 20
 /** The most that one read asks for: Node.js's own limit is 2^31 - 1. */
 const MAX_READ_BYTES = 2 ** 30
 
-/** How long a directory must have been left alone for its times to tell all that has happened to it: file systems keep them in steps of up to 2 s. */
-const SETTLING_MS = 2500
-/** File systems of this machine that keep a directory's times, by statfs: ext2 to ext4, XFS, Btrfs, F2FS, ZFS, tmpfs, overlayfs. */
-const KEEPING_TIMES: ReadonlySet<number> = new Set([
-  0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
-])
-
 interface OpenFile {
   readonly file: number
   readonly byteLength: number
-  /** What tells that a name still means this file. */
-  readonly absolute: string
-  readonly dev: number
-  readonly ino: number
-  /** Whether it was opened, or looked at by name, for the present job. */
-  isSure: boolean
 }
 
 type StoreErrorCode = ConstructorParameters<typeof StoreError>[0]
@@ -227,33 +212,13 @@ export class LocalStore implements Store {
     return stamps
   }
 
-  directoryStamps(paths: readonly string[]): Float64Array | null {
-    try {
-      if (!KEEPING_TIMES.has(statfsSync(this.#resolve('')).type)) return null
-    } catch {
-      return null
-    }
-    const settled = Date.now() - SETTLING_MS
-    const stamps = new Float64Array(paths.length * 3).fill(Number.NaN)
-    for (const [i, path] of paths.entries()) {
-      try {
-        const { ino, mtimeMs, ctimeMs } = lstatSync(this.#resolve(path))
-        if (Math.max(mtimeMs, ctimeMs) < settled) stamps.set([ino, mtimeMs, ctimeMs], i * 3)
-      } catch {
-        // Nothing is said of it.
-      }
-    }
-    return stamps
-  }
-
   readInto(path: string, startByte: number, view: Uint8Array): number {
     if (!Number.isSafeInteger(startByte) || startByte < 0) {
       throw new UsageError(`expected a byte offset, got ${startByte}`, { path, startByte })
     }
     const known = this.#files.get(path)
     if (known !== undefined) {
-      known.isSure ||= isSameFile(known)
-      const read = known.isSure ? this.#fill(path, known.file, startByte, view) : -1
+      const read = this.#fill(path, known.file, startByte, view)
       this.#files.delete(path)
       this.#files.set(path, known)
       if (read === view.byteLength) return read
@@ -272,14 +237,8 @@ export class LocalStore implements Store {
     return stats.size
   }
 
-  release(keepsLast = false): void {
-    let left = this.#files.size
-    for (const [path, known] of this.#files) {
-      if (keepsLast && --left === 0 && Number.isSafeInteger(known.ino) && sep === '/') {
-        known.isSure = false
-        keepOpen(this)
-      } else this.#forget(path)
-    }
+  release(): void {
+    for (const path of this.#files.keys()) this.#forget(path)
   }
 
   async close(): Promise<void> {
@@ -315,8 +274,7 @@ export class LocalStore implements Store {
     try {
       const stats = this.#translated(path, () => fstatSync(file))
       if (!stats.isFile()) throw this.#unexpected('NotAFile', path, 'a regular file', kindOf(stats))
-      const { size: byteLength, dev, ino } = stats
-      return { file, byteLength, absolute, dev, ino, isSure: true }
+      return { file, byteLength: stats.size }
     } catch (error) {
       closeSync(file)
       throw error
@@ -337,7 +295,7 @@ export class LocalStore implements Store {
     })
   }
 
-  /** If no descriptor is left, closes those that are kept here, then waits for others to close theirs. */
+  /** If no descriptor is left, closes the open ones of this store, then waits for others to close theirs. */
   #open(absolute: string, flags: number): number {
     for (let pauseMs = 1; ; pauseMs *= 2) {
       try {
@@ -347,7 +305,6 @@ export class LocalStore implements Store {
       } catch (error) {
         if (!isOutOfDescriptors(error)) throw error
         if (this.#files.size > 0) this.release()
-        else if (closeKept()) continue
         else if (pauseMs <= this.#maxPauseMs) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
         else {
           this.#maxPauseMs = 1
@@ -520,16 +477,6 @@ export class LocalStore implements Store {
 /** Whether an absolute path is that of a directory or of something below it. */
 export function isInside(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
-}
-
-/** Whether the name still means the file: it may have been replaced, which opening it anew would show. */
-function isSameFile({ absolute, dev, ino }: OpenFile): boolean {
-  try {
-    const stats = statSync(absolute)
-    return stats.dev === dev && stats.ino === ino
-  } catch {
-    return false
-  }
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -54,7 +54,7 @@ export function clientOf(options: ConnectionOptions): S3Client {
   return client
 }
 
-export const ANONYMOUS = {
+const ANONYMOUS = {
   signer: { sign: async <Request>(request: Request) => request },
   credentials: { accessKeyId: '', secretAccessKey: '' },
 }

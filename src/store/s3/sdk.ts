@@ -11,12 +11,12 @@ import {
   GetObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
-  S3Client,
+  type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { UsageError } from '../../errors.js'
 import { type Pace, paceOf, readStart } from './body.js'
-import { ANONYMOUS, type ConnectionOptions, clientOf, withRegion } from './client.js'
+import { type ConnectionOptions, clientOf, withRegion } from './client.js'
 import { failureOf, S3Failure } from './errors.js'
 import { badListing, type ListPage, type ListQuery, parseListing } from './listing.js'
 import { proxySettings } from './proxy.js'
@@ -64,7 +64,6 @@ export class S3Connection {
   readonly #options: ConnectionOptions
   readonly #pace: Pace
   #client: Promise<S3Client>
-  #quickGets: QuickGets | undefined
 
   constructor(options: ConnectionOptions) {
     this.#options = options
@@ -119,21 +118,10 @@ export class S3Connection {
     }
     command.middlewareStack.add(atTheWire(readError), AT_THE_WIRE)
     return this.#send(async client => {
-      const quick = this.#quickGets
-      if (quick?.client === client && quick.bucket === bucket) {
-        const response = await quick.get(command, signal)
-        if (response.statusCode < 300) return answerTo(response)
-        // What is to be done about it, as about a clock that is wrong, the SDK knows.
-        this.#quickGets = undefined
-        await readError(response)
-        throw await failureIn(response, command)
-      }
-      const requests = captured(command)
       const { ETag, ContentRange, ContentLength, Body, $metadata } = await client.send(
         command,
         signal && { abortSignal: signal },
       )
-      this.#quickGets = await QuickGets.as(requests, client, bucket, key)
       return answerOf($metadata.httpStatusCode ?? 200, ETag, ContentRange, ContentLength, Body as Readable)
     })
   }
@@ -229,134 +217,6 @@ export class S3Connection {
       }
     }
   }
-}
-
-type HandledRequest = Parameters<S3Client['config']['requestHandler']['handle']>[0]
-type HandledResponse = Awaited<ReturnType<S3Client['config']['requestHandler']['handle']>>['response']
-
-interface CapturedRequest {
-  readonly request: HandledRequest
-  readonly scheme: AuthScheme | undefined
-}
-
-type AuthScheme = NonNullable<Parameters<S3Client['config']['signer']>[0]>
-
-/** What the SDK is about to send for a command, as it will be known once it was sent. */
-function captured(command: GetObjectCommand): CapturedRequest[] {
-  const requests: CapturedRequest[] = []
-  command.middlewareStack.add(
-    (next, { endpointV2 }) =>
-      args => {
-        const [scheme] = (endpointV2?.properties?.authSchemes ?? []) as AuthScheme[]
-        requests.push({ request: args.request as HandledRequest, scheme })
-        return next(args)
-      },
-    { step: 'finalizeRequest', priority: 'low' },
-  )
-  return requests
-}
-
-/**
- * GET requests like one that the SDK has sent: to the same host, signed by its signer and sent by its handler, but not led
- * through the thirty middlewares that make them, which take longer than a small object takes to come.
- */
-class QuickGets {
-  readonly client: S3Client
-  readonly bucket: string
-  readonly #request: HandledRequest
-  readonly #scheme: AuthScheme | undefined
-  readonly #signer: Awaited<ReturnType<S3Client['config']['signer']>>
-  /** Of the request's path: what stands before the key. */
-  readonly #base: string
-
-  private constructor(
-    { request, scheme }: CapturedRequest,
-    signer: Awaited<ReturnType<S3Client['config']['signer']>>,
-    place: { readonly client: S3Client; readonly bucket: string; readonly base: string },
-  ) {
-    this.client = place.client
-    this.bucket = place.bucket
-    this.#base = place.base
-    this.#request = request
-    this.#scheme = scheme
-    this.#signer = signer
-  }
-
-  /** Undefined where requests are not all alike but for their keys. */
-  static async as(
-    [captured]: readonly CapturedRequest[],
-    client: S3Client,
-    bucket: string,
-    key: string,
-  ): Promise<QuickGets | undefined> {
-    if (captured === undefined) return undefined
-    const { request, scheme } = captured
-    const path = pathOfKey(key)
-    if (!request.path.endsWith(`/${path}`) || (scheme && scheme.name !== 'sigv4')) return undefined
-    const base = request.path.slice(0, -path.length)
-    return new QuickGets(captured, await client.config.signer(scheme), { client, bucket, base })
-  }
-
-  async get(command: GetObjectCommand, signal: AbortSignal | undefined): Promise<HandledResponse> {
-    const { Key, Range, IfMatch } = command.input
-    const { config } = this.client
-    const headers: Record<string, string> = {
-      ...(Range !== undefined && { range: Range }),
-      ...(IfMatch !== undefined && { 'if-match': IfMatch }),
-    }
-    for (const name of KEPT_HEADERS) {
-      const value = this.#request.headers[name]
-      if (value !== undefined) headers[name] = value
-    }
-    const request = Object.assign(
-      Object.create(Object.getPrototypeOf(this.#request)) as HandledRequest,
-      this.#request,
-      {
-        path: this.#base + pathOfKey(Key!),
-        query: {},
-        headers,
-      },
-    )
-    const signed = (await this.#signer.sign(request, {
-      signingDate: new Date(Date.now() + config.systemClockOffset),
-      ...(this.#scheme?.signingRegion !== undefined && { signingRegion: this.#scheme.signingRegion }),
-      ...(this.#scheme?.signingName !== undefined && { signingService: this.#scheme.signingName }),
-    })) as HandledRequest
-    const { response } = await config.requestHandler.handle(signed, signal && { abortSignal: signal })
-    return response
-  }
-}
-
-const KEPT_HEADERS = ['host', 'user-agent', 'x-amz-content-sha256']
-
-/** As the SDK writes a key into a path. */
-function pathOfKey(key: string): string {
-  const escaped = (text: string): string => `%${text.charCodeAt(0).toString(16).toUpperCase()}`
-  return encodeURIComponent(key)
-    .replaceAll('%2F', '/')
-    .replace(/[!'()*]/g, escaped)
-}
-
-/** What the SDK makes of an answer that is an error. */
-async function failureIn(response: HandledResponse, command: GetObjectCommand): Promise<S3Failure> {
-  const reader = new S3Client({
-    region: 'us-east-1',
-    ...ANONYMOUS,
-    maxAttempts: 1,
-    requestHandler: { handle: async () => ({ response }) },
-  })
-  try {
-    await reader.send(new GetObjectCommand(command.input))
-  } catch (error) {
-    return failureOf(error)
-  }
-  return new S3Failure('expected an object or an error', { status: response.statusCode, code: 'Unknown' })
-}
-
-function answerTo({ statusCode, headers, body }: HandledResponse): ObjectAnswer {
-  const length = headers['content-length']
-  const byteLength = length === undefined ? undefined : Number(length)
-  return answerOf(statusCode, headers.etag, headers['content-range'], byteLength, body as Readable)
 }
 
 function answerOf(

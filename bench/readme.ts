@@ -1,10 +1,10 @@
-/** Writes the table of README.md's "Speed" from the newest records. `npm run bench:readme` */
+/** Writes the table of targets in bench/README.md from the newest records. `npm run bench:readme` */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { nodeOf, RECORDS, type Record } from './record.js'
 import { digits } from './report.js'
 import { type Target, targetsOf } from './targets.js'
 
-const README = new URL('../README.md', import.meta.url)
+const README = new URL('README.md', import.meta.url)
 const START = '<!-- speed: written by bench/readme.ts -->'
 const END = '<!-- speed: end -->'
 
@@ -33,10 +33,10 @@ function section({ name, record }: Named, other: Named | undefined): string {
     ...(machine.compiler === null ? [] : [machine.compiler]),
   ]
   return [
-    `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; [the record](bench/record/${name})${
+    `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; [the record](record/${name})${
       other === undefined
         ? ''
-        : `, and [another with Node.js ${other.record.machine.node.slice(1)}](bench/record/${other.name}) from the same machine`
+        : `, and [another with Node.js ${other.record.machine.node.slice(1)}](record/${other.name}) from the same machine`
     }.`,
     'For a target with ≥, the ratio is their time divided by ours; for one with ≤, ours divided by theirs.',
     '',

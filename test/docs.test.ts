@@ -53,7 +53,15 @@ it.each(['README.md', ...pages].filter(page => exampleOf(page) !== ''))('%s', as
   }
 })
 
-const PAGES = ['README.md', 'ARCHITECTURE.md', 'SECURITY.md', 'examples/README.md', 'bench/README.md', ...pages]
+const PAGES = [
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'examples/README.md',
+  'bench/README.md',
+  ...pages,
+]
 
 it.each(PAGES)('every file that %s links to is there', page => {
   const text = readFileSync(join(ROOT, page), 'utf8')

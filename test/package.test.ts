@@ -111,6 +111,9 @@ describe.each(whenLong)('the package', () => {
     const written = [
       'ARCHITECTURE.md',
       'CHANGELOG.md',
+      'CONTRIBUTING.md',
+      'bench/README.md',
+      'docs/pictures/overview.png',
       'LICENSE',
       'README.md',
       'SECURITY.md',

@@ -33,10 +33,10 @@ function section({ name, record }: Named, other: Named | undefined): string {
     ...(machine.compiler === null ? [] : [machine.compiler]),
   ]
   return [
-    `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; [the record](record/${name})${
+    `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, ${tools.join(', ')}; the record is \`record/${name}\`${
       other === undefined
         ? ''
-        : `, and [another with Node.js ${other.record.machine.node.slice(1)}](record/${other.name}) from the same machine`
+        : `, and another with Node.js ${other.record.machine.node.slice(1)}, \`record/${other.name}\`, from the same machine`
     }.`,
     'For a target with ≥, the ratio is their time divided by ours; for one with ≤, ours divided by theirs.',
     '',

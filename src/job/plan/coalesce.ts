@@ -318,7 +318,7 @@ export interface CoalesceOptions {
 }
 
 /**
- * Coalesces neighbours into batches.
+ * Coalesces neighbours into batches. A record that begins before the batch is none.
  * @param order indices of the records as they lie in the files; null if they are in that order
  */
 export function coalesce(
@@ -337,6 +337,7 @@ export function coalesce(
     if (
       open !== undefined &&
       open.file === file[record] &&
+      start >= open.startByte &&
       start - open.endByte <= gapByteLength &&
       Math.max(end, open.endByte) - open.startByte <= batchByteLength &&
       open.count < mostRecords &&

@@ -51,9 +51,10 @@ export function* planMeasures(
   const limit = windowByteLength(context.memory)
   // An impossible length is refused unread.
   const byteLengths = Float64Array.from(records, ({ byteLength }) => (byteLength > RECORD_LIMIT ? 0 : byteLength))
-  const order = readingOrder(records)
+  const { byStep, byPlace } = readingOrders(records)
+  // Where each record stands among all, as they lie in the files.
   const rank = new Int32Array(records.length)
-  order.forEach((record, at) => {
+  byPlace.forEach((record, at) => {
     rank[record] = at
   })
   const total = byteLengths.reduce((sum, byteLength) => sum + byteLength, 0)
@@ -80,7 +81,7 @@ export function* planMeasures(
     const own: number[] = []
     const ownTasks: number[] = []
     for (const at of ranks) {
-      const record = order[at]!
+      const record = byPlace[at]!
       local[record] = own.push(record) - 1
       tasksOf(record, ownTasks)
     }
@@ -112,7 +113,7 @@ export function* planMeasures(
   let open: number[][] = []
   let lane: number[] = []
   let [jobLength, jobRecords, laneLength] = [0, 0, 0]
-  for (const group of groupsOf(series, tasks, order)) {
+  for (const group of groupsOf(series, tasks, byStep)) {
     let [bytes, largest] = [0, 0]
     for (const record of group) {
       const byteLength = byteLengths[record]!
@@ -176,25 +177,34 @@ function taskColumns(tasks: readonly Task[], selected: readonly number[], local:
   return { asked, what, first: firsts, second: seconds }
 }
 
-/** By step, and within a step in the order of the files. */
-function readingOrder(records: readonly MeasuredPlace[]): Int32Array {
+/**
+ * Two orders of the records: by step, in which jobs are filled, so that early steps are answered early; and as they lie, in which a job
+ * reads them. There the files are in the order of their lowest steps, and each of them is read from its beginning to its end: records of
+ * TensorBoard's may lie in any order of steps.
+ */
+function readingOrders(records: readonly MeasuredPlace[]): {
+  readonly byStep: Int32Array
+  readonly byPlace: Int32Array
+} {
   const files = new Interner()
   const file = new Int32Array(records.length)
   const step = new Float64Array(records.length)
   const startByte = new Float64Array(records.length)
+  const lowest: number[] = []
   records.forEach((record, i) => {
-    file[i] = files.number(record.file)
+    const number = files.number(`${record.store} ${record.file}`)
+    file[i] = number
     step[i] = record.step
     startByte[i] = record.startByte
+    lowest[number] = Math.min(lowest[number] ?? record.step, record.step)
   })
-  return Int32Array.from(file.keys()).sort(
-    (a, b) =>
-      step[a]! - step[b]! ||
-      records[a]!.store - records[b]!.store ||
-      file[a]! - file[b]! ||
-      startByte[a]! - startByte[b]! ||
-      a - b,
-  )
+  const compareFiles = (a: number, b: number): number => records[a]!.store - records[b]!.store || file[a]! - file[b]!
+  const comparePlaces = (a: number, b: number): number => compareFiles(a, b) || startByte[a]! - startByte[b]! || a - b
+  const indices = Int32Array.from(file.keys())
+  return {
+    byStep: indices.toSorted((a, b) => step[a]! - step[b]! || comparePlaces(a, b)),
+    byPlace: indices.sort((a, b) => lowest[file[a]!]! - lowest[file[b]!]! || comparePlaces(a, b)),
+  }
 }
 
 /** Records that have to be in one job, since their series are compared; groups are in the order of their first records. */

@@ -1,75 +1,29 @@
 /** Files of arrays: read as numpy and safetensors write them, and refused, without harm, if they are anything else. */
 
-import { crc32, deflateRawSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FormatError } from '#dist/errors.js'
 import { readNpy } from '#dist/format/array/npy.js'
 import { readSafetensors } from '#dist/format/array/safetensors.js'
-import { type FileArray, sourceOf } from '#dist/format/array/source.js'
+import { type FileArray, type NamedArray, sourceOf } from '#dist/format/array/source.js'
 import { readNpz } from '#dist/format/array/zip.js'
-
-/** A .npy file, as numpy's format says. */
-function npy(header: string, content: Uint8Array, version = 1): Buffer {
-  const prefix = Buffer.from([0x93, ...Buffer.from('NUMPY'), version, 0])
-  const length = Buffer.alloc(version === 1 ? 2 : 4)
-  if (version === 1) length.writeUInt16LE(header.length)
-  else length.writeUInt32LE(header.length)
-  return Buffer.concat([prefix, length, Buffer.from(header, 'latin1'), content])
-}
-
-const of = (descr: string, shape: string, fortran = 'False') =>
-  `{'descr': '${descr}', 'fortran_order': ${fortran}, 'shape': ${shape}, }   \n`
-
-interface Entry {
-  readonly name: string
-  readonly content: Uint8Array
-  readonly isDeflated?: boolean
-  readonly claims?: { readonly byteLength?: number; readonly crc?: number; readonly offset?: number }
-}
-
-function zip(entries: readonly Entry[]): Buffer {
-  const parts: Buffer[] = []
-  const directory: Buffer[] = []
-  let at = 0
-  for (const { name, content, isDeflated = false, claims = {} } of entries) {
-    const packed = isDeflated ? deflateRawSync(content) : Buffer.from(content)
-    const local = Buffer.alloc(30)
-    local.writeUInt32LE(0x04034b50)
-    local.writeUInt16LE(name.length, 26)
-    const central = Buffer.alloc(46)
-    central.writeUInt32LE(0x02014b50)
-    central.writeUInt16LE(isDeflated ? 8 : 0, 10)
-    central.writeUInt32LE(claims.crc ?? crc32(content), 16)
-    central.writeUInt32LE(packed.length, 20)
-    central.writeUInt32LE(claims.byteLength ?? content.length, 24)
-    central.writeUInt16LE(name.length, 28)
-    central.writeUInt32LE(claims.offset ?? at, 42)
-    parts.push(local, Buffer.from(name), packed)
-    directory.push(central, Buffer.from(name))
-    at += 30 + name.length + packed.length
-  }
-  const listed = Buffer.concat(directory)
-  const end = Buffer.alloc(22)
-  end.writeUInt32LE(0x06054b50)
-  end.writeUInt16LE(entries.length, 10)
-  end.writeUInt32LE(listed.length, 12)
-  end.writeUInt32LE(at, 16)
-  return Buffer.concat([...parts, listed, end])
-}
-
-function safetensors(header: string, content = new Uint8Array(0)): Buffer {
-  const length = Buffer.alloc(8)
-  length.writeBigUInt64LE(BigInt(Buffer.byteLength(header)))
-  return Buffer.concat([length, Buffer.from(header), content])
-}
+import { type Entry, npy, of, safetensors, zip } from '../support/array-files.js'
 
 const readOne = (bytes: Uint8Array) => readNpy(sourceOf('x.npy', bytes))
 
-async function readZip(bytes: Uint8Array): Promise<(readonly [string, FileArray])[]> {
-  const arrays: (readonly [string, FileArray])[] = []
+async function readZip(bytes: Uint8Array): Promise<readonly NamedArray[]> {
+  const arrays: NamedArray[] = []
   for await (const one of readNpz(sourceOf('x.npz', bytes))) arrays.push(one)
   return arrays
+}
+
+/** The shapes of those that were read, and of the others why not. */
+const shapesOf = (arrays: Iterable<NamedArray>) =>
+  Array.from(arrays, ([name, array]) => [name, array instanceof FormatError ? array.message : array.shape])
+
+const arrayOf = ([, array]: NamedArray): FileArray => {
+  if (array instanceof FormatError) throw array
+  return array
 }
 
 describe('.npy', () => {
@@ -140,10 +94,20 @@ describe('.npz', () => {
         { name: 'b/c.npy', content: a, isDeflated: true },
       ]),
     )
-    expect(arrays.map(([name, { shape }]) => [name, shape])).toEqual([
+    expect(shapesOf(arrays)).toEqual([
       ['a', [100]],
       ['b/c', [100]],
     ])
+  })
+
+  it('has no array of a directory', async () => {
+    const arrays = await readZip(
+      zip([
+        { name: 'sub/', content: Buffer.alloc(0) },
+        { name: 'sub/a.npy', content: a },
+      ]),
+    )
+    expect(shapesOf(arrays)).toEqual([['sub/a', [100]]])
   })
 
   it.each([
@@ -169,19 +133,47 @@ describe('.npz', () => {
       /each name once/,
     ],
     ['another file', [{ name: 'a.txt', content: a }], /member named ….npy/],
-  ] as const)('is refused: %s', async (_, entries, message) => {
-    await expect(readZip(zip(entries as readonly Entry[]))).rejects.toThrow(message)
+    ['an object', [{ name: 'o.npy', content: npy(of('|O', '()'), new Uint8Array(8)) }], /elements of b1.*got "O"/],
+    ['dates', [{ name: 'd.npy', content: npy(of('<M8', '()'), new Uint8Array(8)) }], /elements of b1.*got "M8"/],
+    [
+      'more than 1 GiB',
+      [{ name: 'a.npy', content: a, claims: { byteLength: 2 ** 31 } }],
+      /at most \d+ bytes for a.npy/,
+    ],
+    ['what is encrypted', [{ name: 'a.npy', content: a, claims: { flags: 1 } }], /not encrypted/],
+  ] as const)('tells %s, which costs no other array', async (_, entries, message) => {
+    const [first, last] = [
+      { name: 'first.npy', content: a },
+      { name: 'last.npy', content: a },
+    ]
+    const arrays = shapesOf(await readZip(zip([first, ...(entries as readonly Entry[]), last])))
+    expect(arrays[0]).toEqual(['first', [100]])
+    expect(arrays.at(-1)).toEqual(['last', [100]])
+    expect(arrays.at(-2)![1]).toMatch(message)
+    expect(arrays.length).toBe(2 + entries.length)
   })
 })
+
+const TWO = '"shape":[2],"data_offsets":[0,2]'
 
 describe('.safetensors', () => {
   it('is read, in the order of its bytes', () => {
     const header =
       '{"__metadata__":{"a":"b"},"y":{"dtype":"BF16","shape":[1],"data_offsets":[4,6]},"x":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}'
     const arrays = [...readSafetensors(sourceOf('x', safetensors(header, Uint8Array.of(0, 0, 128, 63, 1, 2))))]
-    expect(arrays.map(([name, { dtype, shape }]) => [name, dtype, shape])).toEqual([
+    expect(arrays.map(one => [one[0], arrayOf(one).dtype, arrayOf(one).shape])).toEqual([
       ['x', 'float32', []],
       ['y', 'bfloat16', [1]],
+    ])
+  })
+
+  it('tells a dtype that is not known, which costs no other tensor', () => {
+    const header =
+      '{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},"y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}  '
+    const arrays = [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]
+    expect(shapesOf(arrays)).toEqual([
+      ['x', expect.stringMatching(/x\.dtype: expected one of BOOL.*got "F4"/)],
+      ['y', [1]],
     ])
   })
 
@@ -198,10 +190,39 @@ describe('.safetensors', () => {
     ],
     ['a shape that lies', '{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,2]}}', /expected 36 bytes/],
     ['bytes left over', '{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', /fill 2 bytes, got 1/],
-    ['an unknown dtype', '{"x":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}', /expected one of BOOL.*F8_E4M3/],
     ['no JSON', '{"x"', /expected JSON/],
+    ['another beginning', ' {}', /begins with \{/],
+    ['a dtype twice', `{"x":{"dtype":"U8","dtype":"I8",${TWO}}}`, /each key once, got "dtype" again/],
+    ['a key twice, spelled otherwise', `{"x":{"dtype":"U8","d\\u0074ype":"I8",${TWO}}}`, /"dtype" again/],
+    ['a name twice', `{"x":{"dtype":"U8",${TWO}},"x":{"dtype":"U8",${TWO}}}`, /"x" again/],
+    [
+      'metadata that is no text',
+      `{"__metadata__":{"a":1},"x":{"dtype":"U8",${TWO}}}`,
+      /__metadata__.a: expected a str/,
+    ],
+    ['metadata that is no object', `{"__metadata__":"a","x":{"dtype":"U8",${TWO}}}`, /__metadata__: expected an obj/],
+    [
+      'an offset 0.0',
+      '{"x":{"dtype":"U8","shape":[2],"data_offsets":[0.0,2]}}',
+      /whole numbers in data_offsets, got 0.0/,
+    ],
+    ['a size 2e0', '{"x":{"dtype":"U8","shape":[2e0],"data_offsets":[0,2]}}', /whole numbers in shape, got 2e0/],
+    ['a size -0', '{"x":{"dtype":"U8","shape":[-0],"data_offsets":[0,0]}}', /whole numbers in shape, got -0/],
+    ['no shape', '{"x":{"dtype":"U8","data_offsets":[0,2]}}', /x.shape: expected a list, got nothing/],
+    ['offsets backwards', '{"x":{"dtype":"F4","shape":[2],"data_offsets":[2,0]}}', /bytes, as shape/],
   ])('is refused: %s', (_, header, message) => {
     expect(() => [...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]).toThrow(message)
+  })
+
+  it('is refused: a name that is not in UTF-8', () => {
+    const bytes = safetensors(`{"x":{"dtype":"U8",${TWO}}}`, new Uint8Array(2))
+    bytes[10] = 0xff
+    expect(() => [...readSafetensors(sourceOf('x', bytes))]).toThrow('a header in UTF-8')
+  })
+
+  it('has texts and fields that look like what is refused', () => {
+    const header = `{"__metadata__":{"a":"\\"dtype\\": 0.0, \\"dtype\\""},"data_offsets":{"dtype":"U8",${TWO},"more":[1.5,{"dtype":-1}]}}`
+    expect([...readSafetensors(sourceOf('x', safetensors(header, new Uint8Array(2))))]).toHaveLength(1)
   })
 })
 

@@ -1,7 +1,7 @@
 /** Trials out of streams: through the library, the command line and numpy. */
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -14,6 +14,7 @@ import {
   verifyTrial,
 } from '#dist/index.js'
 import { CLI } from '../cli/run.js'
+import { npy, of, safetensors, zip } from '../support/array-files.js'
 import { ROOT } from '../support/golden.js'
 import { scratchDirectory } from '../support/scratch.js'
 
@@ -40,6 +41,60 @@ async function recorded(input: Uint8Array, options?: RecordStreamOptions) {
 function plain({ dtype, shape, data }: TensorData): readonly unknown[] {
   return [dtype, [...shape], Array.from(data as ArrayLike<unknown>)]
 }
+
+describe("a file of which an array can't be read", () => {
+  const array = npy(of('<f4', '(2,)'), new Uint8Array(8))
+  const archive = zip([
+    { name: 'first.npy', content: array },
+    { name: 'object.npy', content: npy(of('|O', '()'), new Uint8Array(8)) },
+    { name: 'README.txt', content: Buffer.from('hello') },
+    { name: 'sub/', content: Buffer.alloc(0) },
+    { name: 'last.npy', content: array },
+  ])
+
+  it('.npz: gives all others, and tells of each', async () => {
+    const line = { step: 0, bytes: archive.length }
+    const { report, trial } = await recorded(stream(line, archive, { name: 'behind', value: 1 }))
+    expect(trial.tensorNames()).toEqual(['first', 'last', 'behind'].sort())
+    expect(report).toMatchObject({ savedTensors: 3, problemCount: 2 })
+    expect(report.problems.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^line 1: .*object\.npy, byte 0: .*"O"/),
+      expect.stringMatching(/^line 1: .*README\.txt/),
+    ])
+  })
+
+  it('gives all others where one has a name that is there', async () => {
+    const whole = zip([
+      { name: 'first.npy', content: array },
+      { name: 'last.npy', content: array },
+    ])
+    const { report, trial } = await recorded(
+      stream({ step: 0, name: 'first', value: 1 }, { bytes: whole.length, prefix: '' }, whole),
+    )
+    expect(trial.tensorNames()).toEqual(['first', 'last'])
+    expect(report.problems).toHaveLength(1)
+  })
+
+  it('.safetensors: gives all others, behind 1 GiB too', async () => {
+    const large = 2 ** 30 + 8
+    const header = JSON.stringify({
+      unknown: { dtype: 'F4', shape: [16], data_offsets: [0, 8] },
+      large: { dtype: 'U8', shape: [large], data_offsets: [8, 8 + large] },
+      small: { dtype: 'F32', shape: [2], data_offsets: [8 + large, 16 + large] },
+    })
+    const directory = place()
+    mkdirSync(directory)
+    // A hole takes no place on the disk.
+    writeFileSync(join(directory, 'x.safetensors'), safetensors(header))
+    truncateSync(join(directory, 'x.safetensors'), 8 + header.length + 16 + large)
+    const { report, trial } = await recorded(stream({ step: 0, file: 'x.safetensors' }), { directory })
+    expect(trial.tensorNames()).toEqual(['small'])
+    expect(report.problems.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/unknown\.dtype: expected one of/),
+      expect.stringMatching(/at most 1073741824 bytes of "large"/),
+    ])
+  })
+})
 
 describe('a line', () => {
   it('has values of every kind', async () => {

@@ -1,8 +1,19 @@
 /** Safetensors files: the length of a header, the header in JSON, the elements of all tensors one after the other. */
 
+import type { FormatError } from '../../errors.js'
 import type { DType } from '../../types.js'
-import { expectInteger, expectList, expectObject, expectString, inside, jsonFault, parseJsonObject } from '../json.js'
-import { type ArraySource, arrayFault, bytesShown, countOf, type FileArray, MAX_ARRAY_BYTES } from './source.js'
+import {
+  expectInteger,
+  expectList,
+  expectObject,
+  expectString,
+  inside,
+  type JsonPlace,
+  jsonExcerpt,
+  jsonFault,
+  parseJsonObject,
+} from '../json.js'
+import { type ArraySource, arrayFault, bytesShown, countOf, MAX_ARRAY_BYTES, type NamedArray } from './source.js'
 
 const LENGTH_BYTES = 8
 /** As much as the reference implementation reads. */
@@ -28,7 +39,8 @@ const DTYPES: Readonly<Record<string, readonly [dtype: DType, byteLength: number
 
 interface Place {
   readonly name: string
-  readonly dtype: DType
+  /** Or why it is none of ours. */
+  readonly dtype: DType | FormatError
   readonly shape: readonly number[]
   readonly begin: number
   readonly end: number
@@ -36,9 +48,9 @@ interface Place {
 
 /**
  * The tensors of a file in the order of their bytes, so that no two of them are in memory.
- * @throws FormatError `BadArrayFile` unless the tensors fill the file without a gap; StoreError
+ * @throws FormatError `BadArrayFile` unless the header is one, and the tensors fill the file without a gap; StoreError
  */
-export function* readSafetensors(source: ArraySource): Generator<readonly [name: string, array: FileArray]> {
+export function* readSafetensors(source: ArraySource): Generator<NamedArray> {
   const { url, byteLength } = source
   const prefix = source.read(0, Math.min(LENGTH_BYTES, byteLength))
   if (prefix.length < LENGTH_BYTES) {
@@ -50,44 +62,48 @@ export function* readSafetensors(source: ArraySource): Generator<readonly [name:
     throw arrayFault(url, 0, wanted, bytesShown(prefix))
   }
   const start = LENGTH_BYTES + length
-  const text = Buffer.from(source.read(LENGTH_BYTES, length)).toString('utf8')
-  const places = placesOf(url, text, byteLength - start)
+  const places = placesOf(url, headerText(url, source.read(LENGTH_BYTES, length)), byteLength - start)
   for (const { name, dtype, shape, begin, end } of places) {
-    if (end - begin > MAX_ARRAY_BYTES) {
-      throw arrayFault(
-        url,
-        start + begin,
-        `at most ${MAX_ARRAY_BYTES} bytes of ${JSON.stringify(name)}`,
-        `${end - begin}`,
-      )
-    }
-    yield [name, { dtype, shape, data: source.read(start + begin, end - begin) }]
+    if (typeof dtype !== 'string') yield [name, dtype]
+    else if (end - begin > MAX_ARRAY_BYTES) {
+      const wanted = `at most ${MAX_ARRAY_BYTES} bytes of ${JSON.stringify(name)}`
+      yield [name, arrayFault(url, start + begin, wanted, `${end - begin}`)]
+    } else yield [name, { dtype, shape, data: source.read(start + begin, end - begin) }]
+  }
+}
+
+function headerText(url: string, bytes: Uint8Array): string {
+  if (bytes[0] !== 0x7b) throw arrayFault(url, LENGTH_BYTES, 'a header that begins with {', bytesShown(bytes))
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw arrayFault(url, LENGTH_BYTES, 'a header in UTF-8', 'other bytes')
   }
 }
 
 function placesOf(url: string, text: string, byteLength: number): readonly Place[] {
   const place = { url, code: CODE, at: '' }
   const places: Place[] = []
-  for (const [name, entry] of Object.entries(parseJsonObject(text, url, CODE))) {
-    if (name === '__metadata__') continue
+  const header = parseJsonObject(text, url, CODE)
+  checkTokens(text, place)
+  for (const [name, entry] of Object.entries(header)) {
     const at = inside(place, name)
     const given = expectObject(entry, at)
-    const dtypeName = expectString(given.dtype, inside(at, 'dtype'))
-    const known = Object.hasOwn(DTYPES, dtypeName) ? DTYPES[dtypeName] : undefined
-    if (known === undefined) {
-      throw jsonFault(
-        inside(at, 'dtype'),
-        `one of ${Object.keys(DTYPES).join(', ')}`,
-        JSON.stringify(dtypeName.slice(0, 40)),
-      )
+    if (name === '__metadata__') {
+      for (const [key, value] of Object.entries(given)) expectString(value, inside(at, key))
+      continue
     }
-    const [dtype, elementLength] = known
-    const shape = expectList(given.shape, inside(at, 'shape'), expectInteger)
-    const offsets = expectList(given.data_offsets, inside(at, 'data_offsets'), expectInteger)
+    const dtypeName = expectString(given.dtype, inside(at, 'dtype'))
+    const [dtype, elementLength] = (Object.hasOwn(DTYPES, dtypeName) && DTYPES[dtypeName]) || [
+      jsonFault(inside(at, 'dtype'), `one of ${Object.keys(DTYPES).join(', ')}`, jsonExcerpt(dtypeName)),
+      null,
+    ]
+    const shape = expectNumbers(given.shape, inside(at, 'shape'))
+    const offsets = expectNumbers(given.data_offsets, inside(at, 'data_offsets'))
     const [begin = -1, end = -1] = offsets
     const count = countOf(shape)
-    const size = count === null ? Number.NaN : count * elementLength
-    if (offsets.length !== 2 || end - begin !== size) {
+    const size = elementLength === null ? end - begin : count === null ? Number.NaN : count * elementLength
+    if (offsets.length !== 2 || end < begin || end - begin !== size) {
       throw jsonFault(
         inside(at, 'data_offsets'),
         `${size} bytes, as shape [${shape}] and ${dtypeName} say`,
@@ -104,4 +120,40 @@ function placesOf(url: string, text: string, byteLength: number): readonly Place
   }
   if (filled !== byteLength) throw jsonFault(place, `tensors that fill ${byteLength} bytes`, `${filled}`)
   return places
+}
+
+/** Both lists are there in every file, unlike those of index files. */
+function expectNumbers(value: unknown, place: JsonPlace): readonly number[] {
+  if (!Array.isArray(value)) throw jsonFault(place, 'a list', jsonExcerpt(value))
+  return expectList(value, place, expectInteger)
+}
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g
+
+/**
+ * What parsed JSON no longer shows: a key twice in one object, of which other readers may take the other value, and lengths that are not
+ * written as whole numbers.
+ * @param text JSON
+ */
+function checkTokens(text: string, place: JsonPlace): void {
+  /** The keys of each open object; null for a list. */
+  const open: (Set<string> | null)[] = []
+  let key = ''
+  let isKey = false
+  for (const [token] of text.matchAll(TOKEN)) {
+    const keys = open.at(-1)
+    if (token === '{' || token === '[') {
+      open.push(token === '{' ? new Set() : null)
+      isKey = token === '{'
+    } else if (token === '}' || token === ']') open.pop()
+    else if (token === ',') isKey = keys instanceof Set
+    else if (token === ':') isKey = false
+    else if (isKey && keys) {
+      key = JSON.parse(token) as string
+      if (keys.has(key)) throw jsonFault(place, 'each key once', `${jsonExcerpt(key)} again`)
+      keys.add(key)
+    } else if (keys === null && (key === 'shape' || key === 'data_offsets') && !/^\d+$/.test(token)) {
+      throw jsonFault(place, `whole numbers in ${key}`, token.slice(0, 40))
+    }
+  }
 }

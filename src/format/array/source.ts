@@ -21,6 +21,9 @@ export interface FileArray {
   readonly stride?: readonly number[]
 }
 
+/** An array of a file by its name, or why it can't be read, which costs no other array. */
+export type NamedArray = readonly [name: string, array: FileArray | FormatError]
+
 /** No array of a file is longer: it is in memory as a whole. */
 export const MAX_ARRAY_BYTES = 2 ** 30
 

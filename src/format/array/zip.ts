@@ -2,8 +2,17 @@
 
 import { promisify } from 'node:util'
 import { crc32, inflateRaw } from 'node:zlib'
+import { FormatError } from '../../errors.js'
 import { readNpy } from './npy.js'
-import { type ArraySource, arrayFault, bytesShown, type FileArray, MAX_ARRAY_BYTES, sourceOf } from './source.js'
+import {
+  type ArraySource,
+  arrayFault,
+  bytesShown,
+  type FileArray,
+  MAX_ARRAY_BYTES,
+  type NamedArray,
+  sourceOf,
+} from './source.js'
 
 const END_BYTES = 22
 const LOCATOR_BYTES = 20
@@ -26,6 +35,8 @@ interface Member {
   readonly byteLength: number
   /** Of its own header. */
   readonly offset: number
+  /** What the directory says of it that can't be. */
+  readonly fault: FormatError | null
 }
 
 const inflate = promisify(inflateRaw)
@@ -36,20 +47,29 @@ export function isZip(head: Uint8Array): boolean {
 
 /**
  * The arrays of an archive, one after the other, so that no two of them are in memory.
- * @throws FormatError `BadArrayFile`; StoreError
+ * @throws FormatError `BadArrayFile` for an archive whose directory can't be read; StoreError
  */
-export async function* readNpz(source: ArraySource): AsyncGenerator<readonly [name: string, array: FileArray]> {
-  const members = directoryOf(source)
+export async function* readNpz(source: ArraySource): AsyncGenerator<NamedArray> {
   const names = new Set<string>()
-  for (const { name, offset } of members) {
-    if (!name.endsWith('.npy')) throw arrayFault(source.url, offset, 'a member named ….npy', JSON.stringify(name))
-    if (names.has(name)) throw arrayFault(source.url, offset, 'each name once', `${JSON.stringify(name)} again`)
-    names.add(name)
+  for (const member of directoryOf(source)) {
+    if (member.name.endsWith('/')) continue
+    const name = member.name.replace(/\.npy$/, '')
+    yield [name, await arrayOf(source, member, names).catch(errorOfFormat)]
   }
-  for (const member of members) {
-    const array = readNpy(sourceOf(`${source.url}: ${member.name}`, await contentOf(source, member)))
-    yield [member.name.slice(0, -'.npy'.length), array]
-  }
+}
+
+async function arrayOf(source: ArraySource, member: Member, names: Set<string>): Promise<FileArray> {
+  const { name, offset, fault } = member
+  if (fault !== null) throw fault
+  if (!name.endsWith('.npy')) throw arrayFault(source.url, offset, 'a member named ….npy', JSON.stringify(name))
+  if (names.has(name)) throw arrayFault(source.url, offset, 'each name once', `${JSON.stringify(name)} again`)
+  names.add(name)
+  return readNpy(sourceOf(`${source.url}: ${name}`, await contentOf(source, member)))
+}
+
+function errorOfFormat(error: unknown): FormatError {
+  if (error instanceof FormatError) return error
+  throw error
 }
 
 async function contentOf(source: ArraySource, member: Member): Promise<Uint8Array> {
@@ -117,22 +137,26 @@ function directoryOf(source: ArraySource): readonly Member[] {
       throw arrayFault(url, offset + at, `${count} entries in the directory`, `${members.length} and other bytes`)
     }
     const name = Buffer.from(bytes.subarray(at + CENTRAL_BYTES, at + CENTRAL_BYTES + nameLength)).toString('utf8')
-    if ((directory.getUint16(at + 8, true) & ENCRYPTED) !== 0) {
-      throw arrayFault(url, offset + at, 'a member that is not encrypted', JSON.stringify(name))
-    }
+    const fault = (expected: string, got: string) => arrayFault(url, offset + at, expected, got)
     const extraAt = at + CENTRAL_BYTES + nameLength
     const places = placesOf(directory, at, view(bytes.subarray(extraAt, extraAt + extraLength)))
-    if (!places.every(Number.isSafeInteger) || places[2]! + LOCAL_BYTES > source.byteLength) {
-      throw arrayFault(
-        url,
-        offset + at,
-        `a member within the ${source.byteLength} bytes of the file`,
-        `one at ${places[2]}`,
-      )
-    }
     const [full, compressedLength, place] = places as [number, number, number]
+    const isInside = places.every(Number.isSafeInteger) && place + LOCAL_BYTES <= source.byteLength
+    const isEncrypted = (directory.getUint16(at + 8, true) & ENCRYPTED) !== 0
     const [method, crc] = [directory.getUint16(at + 10, true), directory.getUint32(at + 16, true)]
-    members.push({ name, method, crc, compressedLength, byteLength: full, offset: place })
+    members.push({
+      name,
+      method,
+      crc,
+      compressedLength,
+      byteLength: full,
+      offset: place,
+      fault: !isInside
+        ? fault(`a member within the ${source.byteLength} bytes of the file`, `one at ${place}`)
+        : isEncrypted
+          ? fault('a member that is not encrypted', JSON.stringify(name))
+          : null,
+    })
     at = end
   }
   return members

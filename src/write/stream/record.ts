@@ -165,8 +165,8 @@ class Recorder {
             const wanted = `${following} bytes after the line`
             following = 0
             if (!isWhole) throw lineFault(wanted, got)
-            await this.#saveFollowing(entry, entry.source.prefix, content)
-          } else await this.#saveEntry(entry)
+            problems.push(...(await this.#saveFollowing(entry, entry.source.prefix, content)))
+          } else problems.push(...(await this.#saveEntry(entry)))
         } catch (error) {
           problems.push(this.#problem(error))
         }
@@ -202,25 +202,25 @@ class Recorder {
     this.#isStepWrong = false
   }
 
-  async #saveEntry(entry: TensorEntry): Promise<void> {
+  /** @returns what is wrong with single arrays of a file */
+  async #saveEntry(entry: TensorEntry): Promise<readonly FormatError[]> {
     const { name, dtype, shape, source } = entry
     switch (source.kind) {
       case 'value':
         await this.#save(name!, source.value, entry, { ...(dtype && { dtype }), ...(shape && { shape }) })
-        return
+        return []
       case 'base64':
         await this.#save(name!, { data: source.bytes, dtype: dtype!, ...(shape && { shape }) }, entry)
-        return
+        return []
       case 'file': {
         const path = resolve(this.#directory, source.path)
         const store = this.#storeOf(dirname(path))
         try {
-          await this.#saveFile(await fileSource(store, basename(path)), entry, source.prefix)
+          return await this.#saveFile(await fileSource(store, basename(path)), entry, source.prefix)
         } finally {
           // The next file of that name is another.
           store.release()
         }
-        return
       }
       case 'bytes':
         throw lineFault(`at most ${MAX_ARRAY_BYTES} bytes after a line`, `${source.byteLength}`)
@@ -235,27 +235,38 @@ class Recorder {
   }
 
   /** Elements as they are, if the line has their dtype; else a file. */
-  async #saveFollowing(entry: TensorEntry, prefix: string, content: Uint8Array): Promise<void> {
+  async #saveFollowing(entry: TensorEntry, prefix: string, content: Uint8Array): Promise<readonly FormatError[]> {
     const { name, dtype, shape } = entry
     if (dtype !== undefined) {
       if (name === null) throw lineFault('a name beside a dtype', 'none')
       await this.#save(name, { data: content, dtype, ...(shape && { shape }) }, entry)
-    } else await this.#saveFile(sourceOf(`the bytes after line ${this.#lineNumber}`, content), entry, prefix)
+      return []
+    }
+    return this.#saveFile(sourceOf(`the bytes after line ${this.#lineNumber}`, content), entry, prefix)
   }
 
-  async #saveFile(file: ArraySource, entry: TensorEntry, prefix: string): Promise<void> {
+  async #saveFile(file: ArraySource, entry: TensorEntry, prefix: string): Promise<readonly FormatError[]> {
     const { name, dtype } = entry
     const head = file.read(0, Math.min(8, file.byteLength))
     // A file for one name has no names of its own.
     if (isNpy(head) || (name !== null && !isZip(head))) {
       if (name === null) throw lineFault('a name for the array of a .npy file', 'none')
       await this.#saveArray(name, readNpy(file, dtype), entry)
-      return
+      return []
     }
     if (name !== null)
       throw lineFault('a prefix in place of a name: the file has names of its own', JSON.stringify(name))
     const arrays = isZip(head) ? readNpz(file) : readSafetensors(file)
-    for await (const [own, array] of arrays) await this.#saveArray(`${prefix}${own}`, array, entry)
+    const problems: FormatError[] = []
+    for await (const [own, array] of arrays) {
+      try {
+        if (array instanceof FormatError) throw array
+        await this.#saveArray(`${prefix}${own}`, array, entry)
+      } catch (error) {
+        problems.push(this.#problem(error))
+      }
+    }
+    return problems
   }
 
   #saveArray(name: string, { dtype, shape, data, stride }: FileArray, entry: TensorEntry): Promise<void> {

@@ -47,6 +47,7 @@ export type { AxisIndex, AxisSlice } from './job/tensor/indices.js'
 export type { ElementOf, Nested, TensorValue, ValueOf } from './job/tensor-value.js'
 export type { Activity, ChannelSums, Question, TensorDifference } from './measure/question.js'
 export type { TensorAtStep } from './measure/tensor-at-step.js'
+export { problemLines } from './problem-lines.js'
 export {
   type Action,
   type Actions,

@@ -11,6 +11,7 @@ const STAGES = [
   'file-url.ts',
   'sorted.ts',
   'errors.ts',
+  'problem-lines.ts',
   'types.ts',
   'options.ts',
   'store',

@@ -98,6 +98,7 @@ it('exports these names', () => {
       "parseWhere",
       "planFleet",
       "postAction",
+      "problemLines",
       "readValues",
       "recordStream",
       "refresh",

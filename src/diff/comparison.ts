@@ -90,7 +90,7 @@ export class Comparison {
   readonly #pairing: Pairing
   readonly #options: ComparisonOptions
   readonly #trend = new Trend()
-  readonly stats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
+  readonly stats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly differences: DifferenceAt[] = []
   divergence: DifferenceAt | null = null
   /** How many pairs had two dtypes, by these. */

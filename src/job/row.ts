@@ -4,7 +4,7 @@ import type { Complex, ExactExtremes, Moments, ReductionValue } from '../engine/
 import type { ElementHistogram } from '../engine/statistics/distribution.js'
 import { Distribution, partsOf } from '../engine/statistics/distribution.js'
 import type { Statistics, StatisticValue } from '../engine/statistics/statistic.js'
-import { pathOfUrl, type TrialscanError } from '../errors.js'
+import { FormatError, pathOfUrl, StoreError, type TrialscanError } from '../errors.js'
 import type { DType, GlobalStep, Mode, ModeStep, MomentName, ReductionName, StatisticName, Worker } from '../types.js'
 
 /** Where a row's tensor was saved. */
@@ -66,6 +66,11 @@ export interface FailedRow extends AnyRow {
 
 /** One tensor of one worker at one step. `error` and `saved` tell which of the three it is. */
 export type ScanRow = ValueRow | SavedRow | FailedRow
+
+/** Why a row's record could not be read. Nothing is wrong with a dtype that lacks some reductions, nor with one that the hook did not save. */
+export function faultOf({ error }: ScanRow): TrialscanError | undefined {
+  return error instanceof FormatError || error instanceof StoreError ? error : undefined
+}
 
 export type RowFormatName = 'csv' | 'jsonl'
 

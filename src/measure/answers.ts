@@ -139,6 +139,12 @@ export class JobAnswers {
     this.#long = long
   }
 
+  /** How many of the records could not be read. */
+  get unread(): number {
+    if (this.#failure !== null) return this.#job.records.file.length
+    return new Set(this.#parts.flatMap(({ failures }) => failures.map(({ record }) => record))).size
+  }
+
   record(ref: RecordRef): RecordAnswer {
     if (this.#last === undefined || this.#lastAt !== ref.at) {
       this.#last = this.#read(ref)

@@ -43,6 +43,8 @@ export const MEASURE_OPTIONS: Kinds<MeasureOptions> = {
 /** What answering has cost. */
 export interface MeasureStats {
   records: number
+  /** Of the records those that could not be read. */
+  unread: number
   readBytes: number
   reads: number
   jobs: number
@@ -199,9 +201,13 @@ export class Inquiry implements Ahead, Gatherer {
         stats.readBytes += reply.stats.readBytes
         stats.reads += reply.stats.reads
         parts.push(reply)
-      } else failure ??= errorToData(error)
+      } else {
+        if (plan.job.part === 0) stats.records += plan.job.records.file.length
+        failure ??= errorToData(error)
+      }
       if (plan.job.part < plan.job.parts - 1) continue
       const answers = new JobAnswers(plan.job, parts, failure, records.length > MANY_RECORDS)
+      stats.unread += answers.unread
       plan.records.forEach((record, at) => {
         records[record]!.answers = answers
         records[record]!.at = at

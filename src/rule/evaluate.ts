@@ -71,6 +71,8 @@ export interface EvaluateStats {
   /** Steps judged: each counted once a trial. */
   readonly steps: number
   readonly records: number
+  /** Of the records those that could not be read. */
+  readonly unread: number
   readonly readBytes: number
   readonly reads: number
   readonly jobs: number
@@ -168,7 +170,7 @@ class Evaluator {
   readonly #trials: readonly Trial[]
   readonly #queues = new Map<RulesOfTrial, Queue>()
   readonly #outcome: Outcome
-  readonly #stats: MeasureStats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
+  readonly #stats: MeasureStats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
   readonly #startedAt = performance.now()
   #doneSteps = 0
   /** Nothing more is waited for: what there is, is judged as it is. */
@@ -214,14 +216,14 @@ class Evaluator {
       this.#hasGivenUp = !follow || !(await this.#wait())
     }
     this.#outcome.addProblemsOf(this.#trials, this.#rules)
-    const { records, readBytes, reads, jobs, threads } = this.#stats
+    const { records, unread, readBytes, reads, jobs, threads } = this.#stats
     const elapsedMs = performance.now() - this.#startedAt
     return {
       findings: this.#outcome.findings,
       missing: this.#outcome.missing(this.#rules),
       problems: this.#outcome.problems,
       complete: !this.#hasGivenUp,
-      stats: { steps: this.#doneSteps, records, readBytes, reads, jobs, threads, elapsedMs },
+      stats: { steps: this.#doneSteps, records, unread, readBytes, reads, jobs, threads, elapsedMs },
     }
   }
 

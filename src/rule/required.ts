@@ -200,7 +200,7 @@ export class RequiredTensors {
       if (steps.length > 0) await trial.waitForSteps(steps, waitingOf(reading))
     }
     this.pose()
-    await this.#inquiry.run(reading, { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 })
+    await this.#inquiry.run(reading, { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 })
     if (this.error) throw this.error
   }
 

@@ -5,6 +5,7 @@ import { waitFor } from '../catalog/wait.js'
 import type { Kind } from '../diff/kinds.js'
 import { kindsOf } from '../diff/kinds.js'
 import { Distribution } from '../engine/statistics/distribution.js'
+import { problemLines } from '../problem-lines.js'
 import { createTrial, type TrialOptions } from '../trial/open.js'
 import { stateOf, type Trial } from '../trial/trial.js'
 import { findingsOf, identityOf } from '../view/collect.js'
@@ -243,7 +244,7 @@ export class ServedTrial {
       hasClasses: labelNames(trial) !== null,
       embedding: null,
       ...(this.#judging ? findingsOf(this.#judging, of) : { findings: [], findingCount: 0, rules: [] }),
-      problems: [...new Set([...trial.problems.map(({ message }) => message), ...(this.#judging?.problems ?? [])])],
+      problems: [...new Set([...problemLines(trial.problems), ...(this.#judging?.problems.lines ?? [])])],
       values: states.reduce((sum, state) => sum + state, 0),
       readBytes: 0,
     }
@@ -330,6 +331,6 @@ async function judgeOn(
   try {
     await judging.run({ ...options, follow: true, timeoutMs: Number.MAX_SAFE_INTEGER, onProgress })
   } catch (error) {
-    if (!options.signal.aborted) judging.problems.add(error instanceof Error ? error.message : String(error))
+    if (!options.signal.aborted) judging.problems.add(error instanceof Error ? error : new Error(String(error)))
   }
 }

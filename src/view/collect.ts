@@ -4,6 +4,7 @@ import { kindsOf } from '../diff/kinds.js'
 import { Distribution } from '../engine/statistics/distribution.js'
 import { ReductionUndefined } from '../errors.js'
 import type { ScanRow } from '../job/row.js'
+import type { ProblemLines } from '../problem-lines.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import { MODES, type StatisticName } from '../types.js'
@@ -46,14 +47,14 @@ class Collection {
   /** By series, of the steps that are drawn. */
   readonly #sketches: Map<number, Distribution>[]
   readonly #differences: RunDifferences | null
-  readonly #problems: Set<string>
+  readonly #problems: ProblemLines
   #values = 0
 
   constructor(trial: Trial, judged: Judging, selection: ScanSelection, differences: RunDifferences | null) {
     this.#differences = differences
     this.#trial = trial
     this.#judged = judged
-    this.#problems = new Set(judged.problems)
+    this.#problems = judged.problems
     this.#skeleton = new Skeleton(trial, selection)
     const { tensors, series, steps } = this.#skeleton
     const kindOf = kindsOf(trial)
@@ -77,7 +78,7 @@ class Collection {
       const at = this.#skeleton.stepAt(step)
       if (series !== undefined && at !== undefined) this.#table.set('update_ratio', series, at, ratio)
     }
-    for (const { message } of [...trial.problems, ...scan.problems]) this.#problems.add(message)
+    for (const error of [...trial.problems, ...scan.problems]) this.#problems.add(error)
     const skeleton = this.#skeleton
     const stepAt = (step: number) => skeleton.stepAt(step)
     const classes = await classesOf(trial, selection, stepAt)
@@ -96,7 +97,7 @@ class Collection {
   #add(row: ScanRow, drawn: ReadonlySet<number>): void {
     // Nothing is wrong with a dtype that lacks some of what is shown.
     const error = row.error instanceof ReductionUndefined ? undefined : row.error
-    if (error) this.#problems.add(error.message)
+    if (error) this.#problems.add(error)
     if (row.tensor === null) return
     const step = this.#skeleton.stepAt(row.step)
     const series = this.#skeleton.seriesAt(row.worker, row.tensor)
@@ -134,7 +135,7 @@ class Collection {
       columns: this.#table.pack(series.length),
       ridges: [...chosen].sort((a, b) => a - b).flatMap(series => ridgeOf(series, this.#sketches[series]!) ?? []),
       ...findingsOf(this.#judged, this.#skeleton),
-      problems: [...this.#problems].slice(0, MAX_PROBLEMS),
+      problems: this.#problems.lines.slice(0, MAX_PROBLEMS),
       values: this.#values,
       readBytes,
     }

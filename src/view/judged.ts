@@ -3,6 +3,7 @@
 import { kindsOf } from '../diff/kinds.js'
 import type { ReductionValue } from '../engine/moments.js'
 import type { Question } from '../measure/question.js'
+import { ProblemLines } from '../problem-lines.js'
 import { positionOf, stepsOfWorkers } from '../rule/base/moment.js'
 import { type DiagnosedFinding, diagnose } from '../rule/diagnosis.js'
 import { type EvaluateOptions, evaluate } from '../rule/evaluate.js'
@@ -25,7 +26,7 @@ export class Judging {
   /** The rules that judge. */
   readonly rules: readonly string[]
   /** What could not be read. */
-  readonly problems = new Set<string>()
+  readonly problems = new ProblemLines()
   readonly #trial: Trial
   readonly #rules: readonly Rule[]
   readonly #updates: UpdateRatios
@@ -61,7 +62,7 @@ export class Judging {
       onFinding: finding => this.#findings.push(finding),
       keepFindings: false,
     })
-    for (const { error } of problems) this.problems.add(error.message)
+    for (const { error } of problems) this.problems.add(error)
   }
 }
 

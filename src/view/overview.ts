@@ -2,7 +2,7 @@
 
 import type { Kind } from '../diff/kinds.js'
 import { kindsOf } from '../diff/kinds.js'
-import { ReductionUndefined } from '../errors.js'
+import { faultOf } from '../job/row.js'
 import { checkOptions, optionsOf } from '../options.js'
 import type { DiagnosedFinding } from '../rule/diagnosis.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
@@ -56,10 +56,12 @@ export interface TrialOverview {
   readonly findings: readonly DiagnosedFinding[]
   /** The rules that judged. */
   readonly rules: readonly string[]
-  /** What could not be read, in a sentence each. */
+  /** What could not be read, in a line a file. */
   readonly problems: readonly string[]
   /** Values of tensors that were read, and their bytes. */
   readonly values: number
+  /** Values of tensors that could not be read. */
+  readonly unread: number
   readonly readBytes: number
   readonly elapsedMs: number
 }
@@ -81,15 +83,18 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
   const notFinite = new Map<string, NotFinite>()
   const steps = new Map<GlobalStep, Mode>()
   const tensors = new Set<string>()
-  const told = new Set(problems)
   let values = 0
+  let unread = 0
   const scan = trial.scan({ ...selection, reductions: ASKED })
-  for await (const { tensor, step, mode, worker, reductions, error } of scan) {
-    if (error && !(error instanceof ReductionUndefined)) told.add(error.message)
+  for await (const row of scan) {
+    const { tensor, step, mode, worker, reductions } = row
+    const fault = faultOf(row)
+    if (fault) problems.add(fault)
     if (tensor === null) continue
     steps.set(step, mode)
     tensors.add(tensor)
-    values++
+    if (fault && Object.keys(reductions).length === 0) unread++
+    else values++
     const kind = kindOf(tensor)
     const { mean, abs_mean, nan_count: nan = 0, inf_count: infinite = 0 } = reductions
     const number = kind === 'losses' || kind === 'metrics' ? mean : abs_mean
@@ -105,7 +110,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     const mode = steps.get(at)
     if (mode !== undefined && tensors.has(tensor)) lines.add('updates', { tensor, mode, step: at, number: ratio })
   }
-  for (const { message } of [...trial.problems, ...scan.problems]) told.add(message)
+  for (const error of [...trial.problems, ...scan.problems]) problems.add(error)
   const modes = new Map<Mode, number>()
   for (const mode of steps.values()) modes.set(mode, (modes.get(mode) ?? 0) + 1)
   // A job that set no mode saved all its steps as GLOBAL ones.
@@ -130,8 +135,9 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     notFinite: [...notFinite.values()],
     findings,
     rules,
-    problems: [...told],
+    problems: problems.lines,
     values,
+    unread,
     readBytes: scan.stats.readBytes,
     elapsedMs: performance.now() - startedAt,
   }

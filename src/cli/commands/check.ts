@@ -8,6 +8,7 @@ import {
   type Missing,
   makeRules,
   parseRuleConfigurations,
+  problemLines,
   type Rule,
   type RuleConfiguration,
   RuleRegistry,
@@ -103,8 +104,7 @@ export async function check(places: readonly string[], given: CheckFlags, signal
       signal,
     })
     losses.outcome(code)
-    const messages = judged.problems.map(({ error }) => error.message)
-    if (!isOnly) losses.rows(path, 0, 0, null, messages)
+    if (!isOnly) losses.rows(path, 0, 0, null, problemLines(judged.problems.map(({ error }) => error)))
   }
   try {
     await writeTo(

@@ -11,6 +11,7 @@ import {
   InvalidWorker,
   type Logger,
   type Missing,
+  problemLines,
   type Rule,
   type Trial,
   type TrialOptions,
@@ -26,6 +27,7 @@ import {
   type JudgingReport,
   type JudgingRule,
 } from '../format/finding/format.js'
+import { readText } from '../format/finding/read.js'
 import { collectionsToSave } from '../format/finding/to-save.js'
 import { countText, shortList } from '../format/number.js'
 import type { StepsText } from '../options/arguments.js'
@@ -248,6 +250,8 @@ function judgedOf(
     missing,
     toSave: collectionsToSave(judging.asked, missing),
     problems: problemsOf(rules, evaluation),
+    asked: evaluation?.stats.records ?? 0,
+    unread: evaluation?.stats.unread ?? 0,
     steps: evaluation?.stats.steps ?? null,
     state: signal.aborted ? 'interrupted' : hasEnded ? 'ended' : judging.follow ? 'left' : 'running',
   }
@@ -323,7 +327,8 @@ function noteUnusual(judging: Judging, judged: JudgingReport, longestPauseMs: nu
   if (lacking.length > 0)
     note(`csv has no rows for missing data: ${shortList(lacking)} lacked some; --format jsonl says which`)
   if (problems.length > 0 && format.isLive) {
-    const more = problems.length > 1 ? ` (and ${countText(problems.length - 1)} more)` : ''
-    note(`not everything could be read, so the findings are incomplete: ${problems[0]!.error.message}${more}`)
+    const [first, ...others] = problemLines(problems.map(({ error }) => error))
+    const more = others.length > 0 ? ` (and ${countText(others.length)} more)` : ''
+    note(`${readText(judged) ?? 'not everything could be read'}, so the findings are incomplete: ${first}${more}`)
   }
 }

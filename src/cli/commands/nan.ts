@@ -71,7 +71,7 @@ export async function nan(path: string, given: NanFlags, signal: AbortSignal): P
 
 /** First what it all comes from, then a line for each other tensor of a worker. */
 function* jsonLines(
-  { origin, warning, later, chain, isUncertain }: NonFiniteTrace,
+  { origin, warning, later, chain, isUncertain, records, unread, leftOut }: NonFiniteTrace,
   onTerminal: boolean,
 ): Generator<string> {
   const shown = (value: object) => {
@@ -94,6 +94,9 @@ function* jsonLines(
     warning: warning && placed(warning),
     chain: chain.map(({ tensor }) => tensor),
     uncertain: isUncertain,
+    records,
+    unread,
+    left_out: leftOut,
   })
   for (const record of later) yield shown(recordOf(record))
 }

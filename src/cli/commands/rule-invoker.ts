@@ -1,6 +1,6 @@
 /** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
 
-import { type Finding, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../../index.js'
+import { type Finding, problemLines, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../../index.js'
 import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { worstText } from '../format/finding/table.js'
@@ -109,7 +109,10 @@ function lines(judged: JudgingReport): readonly string[] {
   const { trial, rules, findings, missing, problems, steps } = judged
   const of = steps === null ? '' : ` (${counted(steps, 'step')} judged)`
   const rule = rules[0]!.ruleName
-  const gaps = [...missing.map(({ missing }) => `missing: ${missing}`), ...problems.map(({ error }) => error.message)]
+  const gaps = [
+    ...missing.map(({ missing }) => `missing: ${missing}`),
+    ...problemLines(problems.map(({ error }) => error)),
+  ]
   if (findings.length === 0) return [`${rule} did not fire on ${trial}${of}`, ...gaps]
   return [
     `${rule} fired on ${trial}${of} at ${stepListText(findings)}`,

@@ -1,6 +1,6 @@
 /** Trials judged by rules, in the shards of a plan. */
 
-import { type FleetCheck, type FleetJudging, QueryError, RuleRegistry, type Trial } from '../../index.js'
+import { type FleetCheck, type FleetJudging, problemLines, QueryError, RuleRegistry, type Trial } from '../../index.js'
 import { rulesOf } from '../commands/check.js'
 import { expectWorkers, judge, Trials } from '../commands/judge.js'
 import { findingJsonl } from '../format/finding/lines.js'
@@ -46,7 +46,7 @@ export function judging(flags: JudgingFlags, signal: AbortSignal) {
           isOneOfSeveral: true,
           signal,
         })
-        outcome = { findings, problems: judged.problems.map(({ error }) => error.message) }
+        outcome = { findings, problems: problemLines(judged.problems.map(({ error }) => error)) }
       } catch (error) {
         // Such as a worker that this trial does not have: the others are judged.
         if (!(error instanceof QueryError)) throw error

@@ -1,9 +1,9 @@
 /** Where NaN and infinities come from: the first record that has any, in the order of execution, and how they spread from there. */
 
 import { recordsInOrder } from '../../catalog/record-order.js'
-import { ReductionUndefined } from '../../errors.js'
-import type { ScanRow } from '../../job/row.js'
+import { faultOf, type ScanRow } from '../../job/row.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
+import { ProblemLines } from '../../problem-lines.js'
 import { type ScanSelection, SELECTION_KINDS } from '../../trial/scan-selection.js'
 import { expectTrial, stateOf, type Trial } from '../../trial/trial.js'
 import { REDUCTIONS, type StatisticName, type Worker } from '../../types.js'
@@ -45,9 +45,14 @@ export interface NonFiniteTrace {
   readonly chain: readonly RecordPlaceInTime[]
   /** Whether some of it is known by saved reductions alone. */
   readonly isUncertain: boolean
-  /** What could not be read, in a sentence each. */
+  /** What could not be read, in a line a file. */
   readonly problems: readonly string[]
+  /** Values of tensors that were looked at. */
   readonly records: number
+  /** Values of tensors that could not be read. */
+  readonly unread: number
+  /** Values of XGBoost's trees with NaN: what a leaf lacks. They are left out unless tensors are selected. */
+  readonly leftOut: number
 }
 
 export interface TraceOptions extends ScanSelection {
@@ -70,20 +75,29 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
   expectTrial('traceNonFinite', trial)
   const { onProgress, ...selection } = checkOptions('traceNonFinite', TRACE_OPTIONS, options)
   const spread = new Spread(trial)
-  const problems = new Set<string>()
+  const problems = new ProblemLines()
   let warning: (NearOverflow & { readonly rank: number }) | null = null
   let isUncertain = false
-  let records = 0
+  let [records, unread, leftOut] = [0, 0, 0]
+  const isSelected = [selection.tensors, selection.regex, selection.collection].some(one => one !== undefined)
   const scan = trial.scan({ ...selection, reductions: ASKED, ...(onProgress && { onProgress }) })
   for await (const row of scan) {
-    const { tensor, error } = row
-    // Nothing is wrong with a dtype that lacks some reductions, nor with one that the hook did not save.
-    if (error && !(error instanceof ReductionUndefined) && row.dtype === null && !row.saved) problems.add(error.message)
+    const { tensor } = row
+    const fault = faultOf(row)
+    if (fault) problems.add(fault)
+    if (tensor === null) continue
+    if (fault && Object.keys(row.reductions).length === 0) {
+      unread++
+      continue
+    }
+    const found = foundIn(row)
     // Trees of XGBoost have NaN for whatever a leaf lacks.
-    if (tensor === null || tensor.startsWith('trees/')) continue
+    if (!isSelected && tensor.startsWith('trees/')) {
+      if (found !== null) leftOut++
+      continue
+    }
     records++
     const place = placeOf(row, tensor)
-    const found = foundIn(row)
     if (found !== null) {
       const rank = rankOf(trial, row, tensor)
       isUncertain ||= found.nan === null
@@ -102,7 +116,7 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     const rank = rankOf(trial, row, tensor)
     if (warning === null || isEarlier({ ...place, rank }, warning)) warning = { ...place, rank, absMax, limit }
   }
-  for (const { message } of [...trial.problems, ...scan.problems]) problems.add(message)
+  for (const error of [...trial.problems, ...scan.problems]) problems.add(error)
   const { first, later, chain } = spread.trace()
   const before = warning !== null && (first === null || isEarlier(warning, first)) ? warning : null
   return {
@@ -111,8 +125,10 @@ export async function traceNonFinite(trial: Trial, options?: TraceOptions): Prom
     later: later.map(withoutRank),
     chain: chain.map(({ step, mode, modeStep, tensor, worker }) => ({ step, mode, modeStep, tensor, worker })),
     isUncertain,
-    problems: [...problems],
+    problems: problems.lines,
     records,
+    unread,
+    leftOut,
   }
 }
 

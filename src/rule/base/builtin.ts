@@ -287,6 +287,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   #unjudged(): readonly string[] {
     const lacking = this.lacking()
     if (lacking.length > 0 || this.#hasJudged || this.#selections.length === 0) return lacking
+    if (this.#problems.length > 0) return ['tensors that can be read: of those that it judges none could be']
     const { byTensor } = stateOf(this.baseTrial).catalog
     const lists = new Set(this.#selections.map(({ names }) => names))
     const names = lists.size === 1 ? [...lists][0]! : [...new Set([...lists].flat())]

@@ -49,7 +49,8 @@ export class CheckInputImages extends builtin({
       }
     }
     yield () => {
-      if (!hasImages || seen.samples < threshold_samples) return null
+      if (!hasImages) return undefined
+      if (seen.samples < threshold_samples) return null
       const means = seen.sums.map((sum, i) => Math.abs(sum / seen.counts[i]!))
       const value = means.reduce((most, mean) => (mean > most ? mean : most), 0)
       if (!(value > threshold_mean)) return null

@@ -55,7 +55,7 @@ export class ClassImbalance extends builtin({
         return null
       }
     }
-    yield () => hasLabels && this.#judge(seen).map(found => ({ worker: moment.worker, ...found }))
+    yield () => (hasLabels ? this.#judge(seen).map(found => ({ worker: moment.worker, ...found })) : undefined)
   }
 
   #add({ count, wrong }: Seen, labels: TensorValue, predictions: TensorValue | undefined): void {

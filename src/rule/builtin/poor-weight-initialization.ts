@@ -56,7 +56,8 @@ export class PoorWeightInitialization extends builtin({
     const variances = this.#inputs.at(moment).map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     yield () => {
       const finite = variances.filter(({ variance }) => Number.isFinite(variance.answer))
-      if (finite.length < 2) return null
+      if (finite.length === 0) return undefined
+      if (finite.length === 1) return null
       const sorted = finite.sort((a, b) => (a.variance.value as number) - (b.variance.value as number))
       const [least, most] = [sorted[0]!, sorted.at(-1)!]
       const value = (most.variance.value as number) / (least.variance.value as number)
@@ -74,7 +75,8 @@ export class PoorWeightInitialization extends builtin({
         .filter(({ value }) => !Number.isNaN(value))
         .sort((a, b) => a.value - b.value)
       const [narrowest] = narrow
-      if (!narrowest || !(narrowest.value < distribution_range)) return null
+      if (!narrowest) return undefined
+      if (!(narrowest.value < distribution_range)) return null
       const { tensor, value } = narrowest
       const message = `the middle 90 % of ${tensor.name} lie within ${numberText(value)}, less than ${numberText(distribution_range)}`
       return { tensor: tensor.name, worker: tensor.worker, value, threshold: distribution_range, message }
@@ -84,7 +86,7 @@ export class PoorWeightInitialization extends builtin({
     const history = this.#loss.of(moment)
     yield () => {
       const loss = meanOf(losses.map(loss => loss()))
-      if (loss === null) return null
+      if (loss === null) return undefined
       if (loss < history.best) {
         history.best = loss
         history.waited = 0
@@ -102,6 +104,7 @@ export class PoorWeightInitialization extends builtin({
     const layers = tensors.map(tensor => ({ tensor, variance: tensor.reduction('variance') }))
     return () => {
       const finite = layers.filter(({ variance }) => Number.isFinite(variance.answer))
+      if (finite.length === 0) return undefined
       let worst: Found | null = null
       for (const [i, { tensor, variance }] of finite.entries()) {
         const before = finite[i - 1]

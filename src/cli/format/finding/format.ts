@@ -30,6 +30,9 @@ export interface JudgingReport {
   /** Rules that run only when asked for by name, and why. */
   readonly onlyByName: readonly { readonly rule: string; readonly reason: string }[]
   readonly problems: readonly JudgingError[]
+  /** Values of tensors that the rules asked for, and how many of them could not be read. */
+  readonly asked: number
+  readonly unread: number
   /** How many were judged. Null: unknown. */
   readonly steps: number | null
   /** `running`: the job may still run and was not followed. `left`: it was followed until no more steps came. */

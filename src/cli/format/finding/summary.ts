@@ -5,6 +5,7 @@ import type { FormatOf } from '../formats.js'
 import { counted, countText } from '../number.js'
 import { type FindingFormat, judgingOf } from './format.js'
 import { findingCsv, findingJsonl } from './lines.js'
+import { readText } from './read.js'
 
 /** A format for each of several trials. */
 export interface SeveralFormats {
@@ -43,6 +44,8 @@ interface Line {
   readonly rules: ReadonlyMap<string, number>
   /** What is told if no rule fired. */
   readonly otherwise: string
+  /** How much could be read; null: all. */
+  readonly read: string | null
 }
 
 /** Only counts are held of the findings. */
@@ -62,8 +65,9 @@ function summary(colors: Colors): SeveralFormats {
         },
         end(judged) {
           const steps = judged.steps === null ? '' : countText(judged.steps)
-          const otherwise = judgingOf(judged).length === 0 ? 'no rule had anything to judge' : ''
-          lines.push({ path, steps, findings, rules, otherwise })
+          const read = readText(judged) ?? (judged.problems.length > 0 ? 'not everything could be read' : null)
+          const otherwise = read === null && judgingOf(judged).length === 0 ? 'no rule had anything to judge' : ''
+          lines.push({ path, steps, findings, rules, otherwise, read })
           return ''
         },
       }
@@ -72,8 +76,11 @@ function summary(colors: Colors): SeveralFormats {
       const head = ['trial', 'steps', 'findings', 'rules that fired, and at which step first'].map(colors.bold)
       yield* columnLines([head, ...lines.map(line => cells(line, colors))], [1, 2])
       const sick = lines.filter(({ findings }) => findings > 0)
-      if (sick.length === 0) yield `\n${colors.green(`no rule fired in ${counted(lines.length, 'trial')}`)}\n`
-      else {
+      const unread = lines.filter(({ read }) => read !== null).length
+      if (sick.length === 0) {
+        const text = `no rule fired in ${unread > 0 ? 'what could be read of ' : ''}${counted(lines.length, 'trial')}`
+        yield `\n${unread > 0 ? `${text}; not everything could be read of ${countText(unread)}` : colors.green(text)}\n`
+      } else {
         const worst = sick.reduce((most, line) => (line.findings > most.findings ? line : most))
         const count = `${countText(sick.length)} of ${counted(lines.length, 'trial')}`
         yield `\n${colors.red(count)} ${sick.length === 1 ? 'has' : 'have'} findings; for one of them, with causes and advice: trialscan check ${safe(quoted(worst.path))}\n`
@@ -82,11 +89,11 @@ function summary(colors: Colors): SeveralFormats {
   }
 }
 
-function cells({ path, steps, findings, rules, otherwise }: Line, colors: Colors): string[] {
+function cells({ path, steps, findings, rules, otherwise, read }: Line, colors: Colors): string[] {
   const bySteps = [...rules].sort(([, one], [, other]) => one - other)
   const named = bySteps.slice(0, MAX_RULES).map(([name, step]) => `${name} (${step})`)
   const more = rules.size - named.length
-  const texts = more > 0 ? [...named, `${countText(more)} more`] : named
+  const texts = [...named, ...(more > 0 ? [`${countText(more)} more`] : []), ...(read === null ? [] : [read])]
   return [
     safe(path),
     steps,

@@ -1,6 +1,6 @@
 /** Findings for people: what is wrong with the training, since when, where it is worst, and what to do about it. */
 
-import type { DiagnosedFinding, Finding, Missing } from '../../../index.js'
+import { type DiagnosedFinding, type Finding, type Missing, problemLines } from '../../../index.js'
 import { type Colors, safe, wrapped } from '../../terminal.js'
 import { counted, countText, shortNumber } from '../number.js'
 import {
@@ -14,6 +14,7 @@ import {
   judgingOf,
   stepsOfFindings,
 } from './format.js'
+import { isBlind, readText } from './read.js'
 import { toSaveText } from './to-save.js'
 
 /** Further problems are only counted. */
@@ -104,7 +105,7 @@ export function findingTable(
       const firing = new Set(
         sections.flatMap(({ rule, consequences }) => [rule, ...consequences.map(([rule]) => rule)]),
       )
-      const judging = judgingOf(judged)
+      const judging = isBlind(judged) ? [] : judgingOf(judged)
       const silent = judging.filter(rule => !firing.has(rule))
       const head = `${safe(judged.trial)}:`
       const blocks =
@@ -118,7 +119,7 @@ export function findingTable(
               headed(
                 head,
                 ` ${safe(healthText(judged, silent.length))}`,
-                silent.length > 0 ? colors.green : colors.bold,
+                silent.length > 0 && problems.length === 0 ? colors.green : colors.bold,
               ),
             ]
       if (silent.length > 0) {
@@ -137,7 +138,7 @@ export function findingTable(
         const lines = onlyByName.map(({ rule, reason }) => `${rule}: ${reason}`)
         blocks.push(listed('Only if asked for by name', lines))
       }
-      if (problems.length > 0) blocks.push(listed(colors.red('Could not be read'), problemLines(problems, isFull)))
+      if (problems.length > 0) blocks.push(listed(colors.red('Could not be read'), unreadLines(problems, isFull)))
       return blocks.join('\n')
     },
   }
@@ -197,18 +198,28 @@ function diagnosisText([first, ...others]: readonly Section[], judged: JudgingRe
   return sentences.join(' ')
 }
 
-function healthText({ steps, workers, onlyWorkers, problems, state }: JudgingReport, silent: number): string {
-  if (silent === 0) return `nothing was judged; ${STATES[state]}`
+function healthText(judged: JudgingReport, silent: number): string {
+  const { steps, workers, onlyWorkers, problems, state } = judged
+  const read = readText(judged)
+  if (silent === 0) return [...(read === undefined ? [] : [read]), 'nothing was judged', STATES[state]].join('; ')
   const over = steps === null ? '' : ` ${counted(steps, 'step')}`
   const all = workers > 1 ? ` of ${countText(workers)} workers` : ''
   const of = onlyWorkers === null ? all : ` of ${someOf(onlyWorkers, MAX_NAMES)}`
   const found = problems.length > 0 ? 'found nothing wrong in what could be read' : 'found nothing wrong'
-  return `${counted(silent, 'rule')} judged${over}${of} and ${found}; ${STATES[state]}`
+  const text = `${counted(silent, 'rule')} judged${over}${of} and ${found}`
+  return [...(read === undefined ? [] : [read]), text, STATES[state]].join('; ')
 }
 
-function summary({ steps, state }: JudgingReport, firing: number, silent: number): string {
+function summary(report: JudgingReport, firing: number, silent: number): string {
+  const { steps, state } = report
   const judged = steps === null ? [] : [`${counted(steps, 'step')} judged`]
-  return [`${firing} of ${counted(firing + silent, 'rule')} fired`, ...judged, STATES[state]].join('; ')
+  const read = readText(report)
+  const parts = [
+    `${firing} of ${counted(firing + silent, 'rule')} fired`,
+    ...judged,
+    ...(read === undefined ? [] : [read]),
+  ]
+  return [...parts, STATES[state]].join('; ')
 }
 
 function tensorKey({ tensor, worker }: Finding): string {
@@ -319,11 +330,9 @@ function missingLines(missing: readonly Missing[]): readonly string[] {
   return common === undefined ? lines : [...lines, common]
 }
 
-function problemLines(problems: readonly JudgingError[], isFull: boolean): readonly string[] {
-  const lines = problems.slice(0, isFull ? problems.length : MAX_PROBLEM_LINES).map(({ step, tensor, error }) => {
-    const place = step === null ? '' : tensor === null ? `step ${step}: ` : `${tensor} at step ${step}: `
-    return `${place}${error.message}`
-  })
-  const more = problems.length - lines.length
+function unreadLines(problems: readonly JudgingError[], isFull: boolean): readonly string[] {
+  const all = problemLines(problems.map(({ error }) => error))
+  const lines = all.slice(0, isFull ? all.length : MAX_PROBLEM_LINES)
+  const more = all.length - lines.length
   return more > 0 ? [...lines, `and ${countText(more)} more`] : lines
 }

@@ -22,14 +22,16 @@ export function nonFiniteTable(
   { columns: given, colors, isFull }: NonFiniteTableOptions,
 ): string {
   const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
-  const { origin, warning, later, chain, isUncertain, records } = trace
+  const { origin, warning, later, chain, isUncertain, leftOut, problems } = trace
   const paragraph = (text: string, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
   const blocks: string[] = []
   const head = `${safeName(trial)}: `
   if (origin === null) {
-    blocks.push(colors.green(paragraph(`${head}no NaN and no infinity in ${counted(records, 'tensor value')}`)))
+    const text = paragraph(`${head}${finiteText(trace)}`)
+    blocks.push(problems.length > 0 ? colors.yellow(text) : colors.green(text))
   } else {
-    const text = paragraph(`${head}${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}`)
+    const rest = problems.length > 0 ? `; ${readText(trace)}` : ''
+    const text = paragraph(`${head}${whatText(origin)} first in ${origin.tensor}, ${placeText(origin)}${rest}`)
     blocks.push(colors.bold(colors.red(text)) + elementText(origin, paragraph))
   }
   if (warning !== null) {
@@ -57,6 +59,10 @@ export function nonFiniteTable(
       `${colors.bold(`Then in ${counted(later.length, 'more tensor')}`)}\n${columns(shown.map(rowOf))}${more}`,
     )
   }
+  if (leftOut > 0) {
+    const text = `${counted(leftOut, 'value')} of ${leftOut === 1 ? 'a tree has' : 'trees have'} NaN for what a leaf lacks. Left out; --tensor '^trees/' looks at them.`
+    blocks.push(paragraph(text))
+  }
   if (isUncertain)
     blocks.push(paragraph('Of some tensors only reductions were saved: which elements, and how many, is not known.'))
   return blocks.join('\n')
@@ -68,6 +74,21 @@ function chainLines(chain: readonly RecordPlaceInTime[], isFull: boolean): strin
   if (isFull || lines.length <= MAX_CHAIN) return lines
   const [begin, end] = [lines.slice(0, MAX_CHAIN / 2), lines.slice(-MAX_CHAIN / 2)]
   return [...begin, `${countText(lines.length - begin.length - end.length)} more: --all shows each`, ...end]
+}
+
+/** What was found to be finite, of what. */
+function finiteText(trace: NonFiniteTrace): string {
+  const { records, unread, problems } = trace
+  if (problems.length === 0) return `no NaN and no infinity in ${counted(records, 'tensor value')}`
+  if (records === 0) return `nothing was looked at: ${readText(trace)}`
+  return unread === 0
+    ? `no NaN and no infinity in ${counted(records, 'tensor value')}; not everything could be read`
+    : `no NaN and no infinity in the ${countText(records)} of ${counted(records + unread, 'tensor value')} that could be read`
+}
+
+function readText({ records, unread }: NonFiniteTrace): string {
+  if (unread === 0) return 'not everything could be read'
+  return `${records === 0 ? 'none' : countText(records)} of ${counted(records + unread, 'tensor value')} could be read`
 }
 
 function whatText({ kind }: NonFiniteOrigin): string {

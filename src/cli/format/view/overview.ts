@@ -64,7 +64,7 @@ function span({ steps }: TrialOverview) {
 }
 
 function headText(overview: TrialOverview, width: number, colors: Colors): string {
-  const { name, tensors, isEnded, steps, modes, workers, collections } = overview
+  const { name, tensors, isEnded, steps, modes, workers, collections, unread, values, problems } = overview
   const { first, last } = span(overview)
   const byMode = modes.map(({ mode, steps }) => `${mode} ${steps}`).join(', ')
   const facts: readonly (readonly [string, string])[] = [
@@ -73,8 +73,13 @@ function headText(overview: TrialOverview, width: number, colors: Colors): strin
     ['collections', collections.map(({ name, size }) => `${safeName(name)} ${size}`).join(', ') || 'none'],
   ]
   const state = isEnded ? 'the training has ended' : 'the training may still run'
+  const read =
+    unread === 0
+      ? 'not everything'
+      : `${values === 0 ? 'none' : countText(values)} of ${counted(values + unread, 'tensor value')}`
+  const unreadText = problems.length === 0 ? '' : `; ${colors.red(`${read} could be read`)}`
   return [
-    `${colors.bold(safeName(name))}: ${counted(tensors, 'tensor')}, ${state}\n`,
+    `${colors.bold(safeName(name))}: ${counted(tensors, 'tensor')}, ${state}${unreadText}\n`,
     ...facts.map(([term, text]) => `${wrapped(text, width, `  ${padEnd(term, 13)}`, ' '.repeat(15))}\n`),
   ].join('')
 }
@@ -88,7 +93,7 @@ function enumeration(names: readonly string[]): string {
 
 /** The causes, the earliest first. */
 function rulesText(
-  { findings, rules, steps }: TrialOverview,
+  { findings, rules, steps, values, unread, problems }: TrialOverview,
   colors: Colors,
   paragraph: (text: string) => string,
 ): readonly string[] {
@@ -97,11 +102,11 @@ function rulesText(
   for (const cause of causes) byRule.set(cause.name, [...(byRule.get(cause.name) ?? []), cause])
   if (byRule.size === 0) {
     const judged = `${counted(rules.length, 'rule')} judged ${counted(steps.length, 'step')}`
-    return [
-      rules.length === 0
-        ? paragraph('no rule had anything to judge')
-        : colors.green(paragraph(`${judged}: nothing was found`)),
-    ]
+    if (rules.length === 0) return [paragraph('no rule had anything to judge')]
+    if (values === 0 && unread > 0) return [paragraph('nothing was judged: nothing could be read')]
+    return problems.length > 0
+      ? [paragraph(`${judged}: nothing was found in what could be read`)]
+      : [colors.green(paragraph(`${judged}: nothing was found`))]
   }
   const shown = [...byRule].slice(0, MAX_CAUSES)
   const lines = shown.map(([name, of]) => {

@@ -1,0 +1,58 @@
+/** What could not be read, for people: a line a file, since a file that is cut has an error for each of its records. */
+
+import { TrialscanError } from './errors.js'
+
+/** The errors of one file. */
+interface FileProblems {
+  first: Error
+  /** Messages. */
+  readonly others: Set<string>
+}
+
+/** Errors, and what is told of them. */
+export class ProblemLines {
+  readonly #files = new Map<string, FileProblems>()
+
+  add(error: Error): void {
+    const key = fileOf(error) ?? error.message
+    const known = this.#files.get(key)
+    if (known === undefined) {
+      this.#files.set(key, { first: error, others: new Set() })
+      return
+    }
+    if (error.message === known.first.message) return
+    known.others.delete(error.message)
+    if (offsetOf(error) < offsetOf(known.first)) {
+      known.others.add(known.first.message)
+      known.first = error
+    } else known.others.add(error.message)
+  }
+
+  get isEmpty(): boolean {
+    return this.#files.size === 0
+  }
+
+  /** Of each file the problem that lies first in it, and how many more it has. */
+  get lines(): string[] {
+    return [...this.#files.values()].map(({ first: { message }, others: { size } }) =>
+      size === 0 ? message : `${message} (and ${size} more ${size === 1 ? 'problem' : 'problems'} in this file)`,
+    )
+  }
+}
+
+/** A line for each file that errors are about, and for each error that is about none. */
+export function problemLines(errors: Iterable<Error>): string[] {
+  const problems = new ProblemLines()
+  for (const error of errors) problems.add(error)
+  return problems.lines
+}
+
+function fileOf(error: Error): string | undefined {
+  const url = error instanceof TrialscanError ? error.fields.url : undefined
+  return typeof url === 'string' ? url : undefined
+}
+
+function offsetOf(error: Error): number {
+  const offset = error instanceof TrialscanError ? error.fields.offset : undefined
+  return typeof offset === 'number' ? offset : Number.POSITIVE_INFINITY
+}

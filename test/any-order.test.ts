@@ -102,7 +102,7 @@ describe('whatever the order of records, gaps and questions', () => {
             maximum: tensorOf(one).reduction('max'),
             isClose: at % 2 === 0 ? tensorOf(one).allclose(tensorOf(other), { equalNan: true }) : null,
           }))
-        const stats = { records: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
+        const stats = { records: 0, unread: 0, readBytes: 0, reads: 0, jobs: 0, threads: 0 }
         await inquiry.run({ threads: 0 }, stats)
         for (const { one, other, value, maximum, isClose } of questions) {
           const [mine, others] = [elements(one.tag, one.step), elements(other.tag, other.step)]

@@ -1,0 +1,433 @@
+/** What a pickle holds, in columns of numbers. */
+
+import { FormatError } from '../../../errors.js'
+
+/** A value of a pickle: from 0 on the number of a node, below 0 an integer. */
+export type Handle = number
+
+export const KIND = {
+  none: 0,
+  true: 1,
+  false: 2,
+  number: 3,
+  float: 4,
+  long: 5,
+  text: 6,
+  latin: 7,
+  bytes: 8,
+  tuple: 9,
+  list: 10,
+  dict: 11,
+  set: 12,
+  frozenset: 13,
+  global: 14,
+  note: 15,
+  persistent: 16,
+} as const
+
+type Kind = (typeof KIND)[keyof typeof KIND]
+
+export const NONE: Handle = 0
+export const SINGLES = { true: 1, false: 2, emptyTuple: 3 } as const
+
+/** The parts of a note, in the order of its links. A plain call has the first two alone. */
+const PARTS = ['callable', 'arguments', 'state', 'list', 'dict', 'keywords'] as const
+type Part = (typeof PARTS)[number]
+
+const MAX_DEPTH = 1000
+/** A link to nothing. */
+const NO_LINK = 0x7fff_ffff
+const NO_LINKS: readonly number[] = PARTS.map(() => NO_LINK)
+
+/** The handle of an integer from 0 to 2^31 - 1. */
+export function integer(value: number): Handle {
+  return -1 - value
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export class Pickle {
+  readonly url: string
+  readonly #bytes: Uint8Array
+  #kinds: Uint8Array
+  /** Of a container its first link; of a text its first byte; of a number its place among them. */
+  #at: Int32Array
+  #length: Int32Array
+  /** The square root of how many links a node has room for, where they were moved. */
+  #room: Uint16Array
+  #count = 0
+  #links: Int32Array
+  #linkCount = 0
+  #numbers: number[] = []
+  readonly #texts = new Map<Handle, string>()
+  readonly #globals = new Map<Handle, string>()
+  #root: Handle = NONE
+  #end = 0
+
+  constructor(bytes: Uint8Array, url: string, byteLength: number) {
+    this.#bytes = bytes
+    this.url = url
+    // More than most pickles need: memory that is not written to is not taken.
+    const capacity = Math.max(64, Math.min(byteLength, 1 << 26) >> 2)
+    this.#kinds = new Uint8Array(capacity)
+    this.#at = new Int32Array(capacity)
+    this.#length = new Int32Array(capacity)
+    this.#room = new Uint16Array(capacity)
+    this.#links = new Int32Array(capacity * 2)
+    for (const kind of [KIND.none, KIND.true, KIND.false, KIND.tuple]) this.node(kind)
+  }
+
+  get root(): Handle {
+    return this.#root
+  }
+
+  /** Where the pickle ends in its bytes. */
+  get end(): number {
+    return this.#end
+  }
+
+  /** How many nodes there are: handles of nodes are below. */
+  get nodeCount(): number {
+    return this.#count
+  }
+
+  finish(root: Handle, end: number): void {
+    this.#root = root
+    this.#end = end
+  }
+
+  // What the machine makes.
+
+  node(kind: Kind): Handle {
+    if (this.#count === this.#kinds.length) {
+      const capacity = this.#count + (this.#count >> 1)
+      this.#kinds = enlarged(this.#kinds, new Uint8Array(capacity))
+      this.#at = enlarged(this.#at, new Int32Array(capacity))
+      this.#length = enlarged(this.#length, new Int32Array(capacity))
+      this.#room = enlarged(this.#room, new Uint16Array(capacity))
+    }
+    this.#kinds[this.#count] = kind
+    return this.#count++
+  }
+
+  number(value: number, kind: typeof KIND.number | typeof KIND.float = KIND.number): Handle {
+    const node = this.node(kind)
+    this.#at[node] = this.#numbers.push(value) - 1
+    return node
+  }
+
+  /** An integer of Python: two's complement, little-endian. */
+  long(at: number, byteLength: number): Handle {
+    if (byteLength <= 6) {
+      let value = 0
+      for (let i = byteLength - 1; i >= 0; i--) value = value * 256 + this.#bytes[at + i]!
+      if (byteLength > 0 && this.#bytes[at + byteLength - 1]! >= 0x80) value -= 256 ** byteLength
+      return value >= 0 && value < 2 ** 31 ? integer(value) : this.number(value)
+    }
+    return this.bytesAt(KIND.long, at, byteLength)
+  }
+
+  bytesAt(kind: Kind, at: number, byteLength: number): Handle {
+    const node = this.node(kind)
+    this.#at[node] = at
+    this.#length[node] = byteLength
+    return node
+  }
+
+  global(module: Handle, name: Handle): Handle {
+    const node = this.node(KIND.global)
+    this.append(node, [module, name], 0, 2)
+    // Read at once, so that a fault in it is told where it stands.
+    this.globalName(node)
+    return node
+  }
+
+  note(callable: Handle, values: Handle): Handle {
+    const node = this.node(KIND.note)
+    this.append(node, [callable, values], 0, 2)
+    return node
+  }
+
+  /** Hangs a part on a note. */
+  setPart(note: Handle, part: Part, value: Handle): void {
+    const missing = PARTS.length - this.#length[note]!
+    if (missing > 0) this.append(note, NO_LINKS, 0, missing)
+    this.#links[this.#at[note]! + PARTS.indexOf(part)] = value
+  }
+
+  /** Where items that are added to a value go; null: it takes none. */
+  contentFor(target: Handle, kind: typeof KIND.list | typeof KIND.dict | typeof KIND.set): Handle | null {
+    if (this.kind(target) === kind) return target
+    if (!this.isNote(target)) return null
+    const part = kind === KIND.dict ? 'dict' : 'list'
+    const content = this.part(target, part)
+    if (content !== undefined) return content
+    const node = this.node(kind === KIND.dict ? KIND.dict : KIND.list)
+    this.setPart(target, part, node)
+    return node
+  }
+
+  append(node: Handle, values: ArrayLike<number>, from: number, to: number): void {
+    const length = this.#length[node]!
+    const more = to - from
+    if (length === 0) this.#at[node] = this.#linkCount
+    const at = this.#at[node]!
+    if (at + length === this.#linkCount) {
+      this.#reserve(more)
+      this.#linkCount += more
+    } else if (length + more > this.#room[node]! ** 2) {
+      this.#moveToEnd(node, length + more)
+    }
+    const start = this.#at[node]! + length
+    for (let i = from; i < to; i++) this.#links[start + i - from] = values[i]!
+    this.#length[node] = length + more
+  }
+
+  /** Links of a node that grows go behind all others, with room for as many again: two lists may grow in turn. */
+  #moveToEnd(node: Handle, needed: number): void {
+    const room = Math.min(0xffff, Math.ceil(Math.sqrt(needed * 2)))
+    const [at, length] = [this.#at[node]!, this.#length[node]!]
+    this.#reserve(Math.max(needed, room ** 2))
+    this.#links.copyWithin(this.#linkCount, at, at + length)
+    this.#at[node] = this.#linkCount
+    this.#room[node] = room
+    this.#linkCount += Math.max(needed, room ** 2)
+  }
+
+  #reserve(more: number): void {
+    const needed = this.#linkCount + more
+    if (needed <= this.#links.length) return
+    this.#links = enlarged(
+      this.#links,
+      new Int32Array(Math.max(needed, this.#links.length + (this.#links.length >> 1))),
+    )
+  }
+
+  // What readers ask.
+
+  /** The kind of a node; of an integer that of numbers. */
+  kind(handle: Handle): Kind {
+    return handle < 0 ? KIND.number : (this.#kinds[handle] as Kind)
+  }
+
+  isText(handle: Handle): boolean {
+    const kind = this.kind(handle)
+    return kind === KIND.text || kind === KIND.latin
+  }
+
+  isNote(handle: Handle): boolean {
+    return this.kind(handle) === KIND.note
+  }
+
+  isDict(handle: Handle): boolean {
+    return this.kind(handle) === KIND.dict
+  }
+
+  /** A number, or an integer beyond 2^53 as a bigint; undefined: no number. */
+  numeric(handle: Handle): number | bigint | undefined {
+    if (handle < 0) return -1 - handle
+    const kind = this.#kinds[handle]
+    if (kind === KIND.number || kind === KIND.float) return this.#numbers[this.#at[handle]!]
+    if (kind !== KIND.long) return undefined
+    const [at, length] = [this.#at[handle]!, this.#length[handle]!]
+    let value = 0n
+    for (let i = length - 1; i >= 0; i--) value = (value << 8n) | BigInt(this.#bytes[at + i]!)
+    value = BigInt.asIntN(length * 8, value)
+    const small = Number(value)
+    return Number.isSafeInteger(small) ? small : value
+  }
+
+  /** An integer that a double holds; undefined: anything else. */
+  integer(handle: Handle): number | undefined {
+    if (handle < 0) return -1 - handle
+    const value = this.#kinds[handle] === KIND.float ? undefined : this.numeric(handle)
+    return typeof value === 'number' ? value : undefined
+  }
+
+  /** A text; undefined: no text. @throws FormatError if its bytes are none */
+  text(handle: Handle): string | undefined {
+    if (!this.isText(handle)) return undefined
+    let text = this.#texts.get(handle)
+    if (text === undefined) {
+      text = this.#textAt(handle)
+      this.#texts.set(handle, text)
+    }
+    return text
+  }
+
+  #textAt(handle: Handle): string {
+    const bytes = this.bytes(handle)
+    if (this.#kinds[handle] === KIND.latin) return latin(bytes)
+    try {
+      return decoder.decode(bytes)
+    } catch {
+      const offset = this.#at[handle]!
+      const message = `${this.url}, byte ${offset}: expected text in UTF-8, got other bytes`
+      throw new FormatError('BadPickle', message, {
+        url: this.url,
+        offset,
+        expected: 'text in UTF-8',
+        got: 'other bytes',
+      })
+    }
+  }
+
+  /** The bytes of a text or of bytes, as they lie in the pickle. */
+  bytes(handle: Handle): Uint8Array {
+    const at = this.#at[handle]!
+    return this.#bytes.subarray(at, at + this.#length[handle]!)
+  }
+
+  /** `collections.OrderedDict`; undefined: no global. */
+  globalName(handle: Handle): string | undefined {
+    if (this.kind(handle) !== KIND.global) return undefined
+    let name = this.#globals.get(handle)
+    if (name === undefined) {
+      name = `${this.text(this.link(handle, 0))}.${this.text(this.link(handle, 1))}`
+      this.#globals.set(handle, name)
+    }
+    return name
+  }
+
+  /** How many links a node has: items of a sequence, keys and values of a dict, parts of a note. */
+  size(handle: Handle): number {
+    const kind = this.kind(handle)
+    return kind >= KIND.tuple ? this.#length[handle]! : 0
+  }
+
+  link(handle: Handle, index: number): Handle {
+    return this.#links[this.#at[handle]! + index]!
+  }
+
+  isSequence(handle: Handle): boolean {
+    const kind = this.kind(handle)
+    return kind >= KIND.tuple && kind <= KIND.frozenset && kind !== KIND.dict
+  }
+
+  /** A part of a note. */
+  part(note: Handle, part: Part): Handle | undefined {
+    const index = PARTS.indexOf(part)
+    if (index >= this.#length[note]!) return undefined
+    const link = this.link(note, index)
+    return link === NO_LINK ? undefined : link
+  }
+
+  /** What a note would have called, by name: `torch._utils._rebuild_tensor_v2`. */
+  calleeName(note: Handle): string | undefined {
+    return this.isNote(note) ? this.globalName(this.link(note, 0)) : undefined
+  }
+
+  /** The arguments of a note. */
+  argument(note: Handle, index: number): Handle | undefined {
+    const list = this.link(note, 1)
+    return this.kind(list) === KIND.tuple && index < this.size(list) ? this.link(list, index) : undefined
+  }
+
+  /** The value of a text as a key of a dict, or of the dict that a note has; undefined: none. */
+  get(handle: Handle, key: string): Handle | undefined {
+    const dict = this.dictOf(handle)
+    if (dict === undefined) return undefined
+    let found: Handle | undefined
+    for (let i = 0; i < this.size(dict); i += 2) {
+      if (this.text(this.link(dict, i)) === key) found = this.link(dict, i + 1)
+    }
+    return found
+  }
+
+  /** A dict itself, or what an OrderedDict and its like have been given; undefined: there is none. */
+  dictOf(handle: Handle): Handle | undefined {
+    if (this.isDict(handle)) return handle
+    return this.isNote(handle) ? this.part(handle, 'dict') : undefined
+  }
+
+  /** The values that hang on one: items, keys and values, parts. */
+  *children(handle: Handle): Generator<Handle> {
+    for (let i = 0; i < this.size(handle); i++) {
+      const link = this.link(handle, i)
+      if (link !== NO_LINK) yield link
+    }
+  }
+
+  /** What a value is, in words. */
+  describe(handle: Handle): string {
+    const kind = this.kind(handle)
+    if (kind === KIND.global) return this.globalName(handle)!
+    if (kind === KIND.note) return `an object of ${this.calleeName(handle) ?? 'no known class'}`
+    return WORDS[kind]
+  }
+
+  /**
+   * All nodes below the root, each after those that hang on it.
+   * @throws FormatError for a cycle, and for what is nested too deep
+   */
+  bottomUp(): Int32Array {
+    const OPEN = 1
+    const DONE = 2
+    const state = new Uint8Array(this.#count)
+    const order = new Int32Array(this.#count)
+    let found = 0
+    const path: Handle[] = []
+    const next: number[] = []
+    const enter = (handle: Handle) => {
+      if (handle < 0 || state[handle] === DONE) return
+      if (state[handle] === OPEN) throw this.fault('values that do not hold themselves', 'a cycle')
+      if (path.length === MAX_DEPTH) throw this.fault(`values nested at most ${MAX_DEPTH} deep`, 'more')
+      state[handle] = OPEN
+      path.push(handle)
+      next.push(0)
+    }
+    enter(this.#root)
+    while (path.length > 0) {
+      const handle = path.at(-1)!
+      const index = next[next.length - 1]!++
+      if (index < this.size(handle)) {
+        const link = this.link(handle, index)
+        if (link !== NO_LINK) enter(link)
+      } else {
+        state[handle] = DONE
+        order[found++] = handle
+        path.pop()
+        next.pop()
+      }
+    }
+    return order.subarray(0, found)
+  }
+
+  /** A fault in the values of the pickle as a whole. */
+  fault(expected: string, got: string): FormatError {
+    const message = `${this.url}: expected ${expected}, got ${got}`
+    return new FormatError('BadPickle', message, { url: this.url, expected, got })
+  }
+}
+
+const WORDS: Readonly<Record<Kind, string>> = {
+  [KIND.none]: 'None',
+  [KIND.true]: 'True',
+  [KIND.false]: 'False',
+  [KIND.number]: 'an integer',
+  [KIND.float]: 'a float',
+  [KIND.long]: 'an integer',
+  [KIND.text]: 'a text',
+  [KIND.latin]: 'a text',
+  [KIND.bytes]: 'bytes',
+  [KIND.tuple]: 'a tuple',
+  [KIND.list]: 'a list',
+  [KIND.dict]: 'a dict',
+  [KIND.set]: 'a set',
+  [KIND.frozenset]: 'a set',
+  [KIND.global]: 'a name',
+  [KIND.note]: 'an object',
+  [KIND.persistent]: 'a persistent id',
+}
+
+function enlarged<T extends Uint8Array | Uint16Array | Int32Array>(from: T, to: T): T {
+  to.set(from)
+  return to
+}
+
+/** Text of Python 2, a byte a character. */
+function latin(bytes: Uint8Array): string {
+  let text = ''
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192))
+  return text
+}

@@ -46,6 +46,15 @@ export {
   shardName,
 } from './fleet/plan.js'
 export { type FleetJudging, runShard, type ShardOptions } from './fleet/shard.js'
+export {
+  type PickleCall,
+  type PickleDict,
+  type PickleGlobal,
+  type PicklePersistent,
+  type PickleSequence,
+  type PickleValue,
+  readPickle,
+} from './format/checkpoint/pickle/read-pickle.js'
 export { type ReindexedFile, type ReindexOptions, reindexTrial } from './repair/reindex.js'
 export { type RepairOptions, repairTrial } from './repair/repair.js'
 export type { LeftOut, RebuiltFile, RepairReport } from './repair/report.js'

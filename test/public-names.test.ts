@@ -99,6 +99,7 @@ it('exports these names', () => {
       "planFleet",
       "postAction",
       "problemLines",
+      "readPickle",
       "readValues",
       "recordStream",
       "refresh",

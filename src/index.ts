@@ -1,8 +1,8 @@
 /** The public API on Node.js: re-exports only. */
 
 export * from './api.js'
+export type { NameAliases, TiedTensor } from './diff/aliases.js'
 export type { Bisection } from './diff/bisect.js'
-export type { DifferenceAt, DifferenceKind } from './diff/comparison.js'
 export {
   type DiffOptions,
   type DiffWorkersOptions,
@@ -20,6 +20,8 @@ export {
 export type { Partition } from './diff/pairing.js'
 export type {
   AffectedSlices,
+  DifferenceAt,
+  DifferenceKind,
   NonFiniteClass,
   NonFiniteKind,
   NonFiniteRecord,

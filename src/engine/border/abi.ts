@@ -333,9 +333,7 @@ export enum DifferenceRow {
   largestBlock = 80,
   /** How many are not close, as far as they were counted. */
   beyondCount = 88,
-  /** Σ(a − b)², of elements scaled as those of a are. */
-  squaresApart = 96,
-  size = 104,
+  size = 96,
 }
 
 /** What the elements of a line are added up to (assembly/kernel/along.ts). */

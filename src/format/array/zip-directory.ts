@@ -44,11 +44,17 @@ export function isZip(head: Uint8Array): boolean {
   return head[0] === 0x50 && head[1] === 0x4b && (head[2] === 3 || head[2] === 5)
 }
 
+export interface ZipDirectory {
+  readonly members: readonly ZipMember[]
+  /** Where it begins itself. */
+  readonly offset: number
+}
+
 /**
  * The members, as the directory at the end of the archive lists them.
  * @throws FormatError `BadArrayFile` for a directory that is missing, lies outside of the file or does not fit together; StoreError
  */
-export async function readZipDirectory(source: ZipSource): Promise<readonly ZipMember[]> {
+export async function readZipDirectory(source: ZipSource): Promise<ZipDirectory> {
   const { url } = source
   const { count, byteLength, offset } = await endOf(source)
   if (offset + byteLength > source.byteLength) {
@@ -93,7 +99,7 @@ export async function readZipDirectory(source: ZipSource): Promise<readonly ZipM
     })
     at = end
   }
-  return members
+  return { members, offset }
 }
 
 /** Where the content of a member begins, as its own header says. @throws FormatError `BadArrayFile`; StoreError */

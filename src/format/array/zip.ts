@@ -17,7 +17,7 @@ const inflate = promisify(inflateRaw)
  */
 export async function* readNpz(source: ArraySource): AsyncGenerator<NamedArray> {
   const names = new Set<string>()
-  for (const member of await readZipDirectory(source)) {
+  for (const member of (await readZipDirectory(source)).members) {
     if (member.name.endsWith('/')) continue
     const name = member.name.replace(/\.npy$/, '')
     yield [name, await arrayOf(source, member, names).catch(errorOfFormat)]

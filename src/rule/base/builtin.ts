@@ -320,3 +320,8 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return null
   }
 }
+
+/** A number as findings print it. */
+export function numberText(value: number): string {
+  return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : String(Number(value.toPrecision(4)))
+}

@@ -1,9 +1,8 @@
 /** CheckInputImages (rules.md §2.16). */
 
-import { builtin, type Judgement } from '../base/builtin.js'
+import { builtin, type Judgement, numberText } from '../base/builtin.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { MODEL_INPUTS } from '../base/names.js'
-import { numberText } from '../base/wording.js'
 import { flag, integer, number, text } from '../parameters.js'
 
 /**

@@ -23,16 +23,10 @@ const NEWLINE = 0x0a
 /** Entries of the memo are kept as their difference from this, so that 0 says that there is none. */
 const UNSET = 0x7fff_ffff
 
-/** @throws FormatError `BadPickle` */
-export function pickleFault(url: string, offset: number, expected: string, got: string): FormatError {
-  const message = `${url}, byte ${offset}: expected ${expected}, got ${got}`
-  return new FormatError('BadPickle', message, { url, offset, expected, got })
-}
-
 /**
  * Runs the pickle that begins at `start`. What follows its STOP is left alone: `end` says where that is.
  * @param url what errors call it
- * @throws FormatError `BadPickle`
+ * @throws FormatError `BadPickle`, with `fields.isCut` where more bytes might have helped
  */
 export function runPickle(bytes: Uint8Array, url = 'pickle', start = 0): Pickle {
   return new Machine(bytes, url, start).run()
@@ -67,7 +61,7 @@ class Machine {
     const limit = this.#at + MAX_PICKLE_BYTES
     for (let opcodes = 0; opcodes < MAX_OPCODES; opcodes++) {
       this.#opcodeAt = this.#at
-      if (this.#at >= this.#bytes.length) throw this.#fault('an opcode', 'the end of the pickle')
+      if (this.#at >= this.#bytes.length) throw this.#fault('an opcode', 'the end of the pickle', true)
       if (this.#at >= limit) throw this.#fault(`a pickle of at most ${MAX_PICKLE_BYTES} bytes`, 'more')
       const opcode = this.#bytes[this.#at++]!
       if (opcode === OP.STOP) return this.#stop()
@@ -94,7 +88,7 @@ class Machine {
       case OP.FRAME: {
         const length = this.#uint64()
         if (length > this.#bytes.length - this.#at) {
-          throw this.#fault(`a frame within the ${this.#bytes.length} bytes`, `one of ${length}`)
+          throw this.#fault(`a frame within the ${this.#bytes.length} bytes`, `one of ${length}`, true)
         }
         return
       }
@@ -285,8 +279,10 @@ class Machine {
     }
   }
 
-  #fault(expected: string, got: string): FormatError {
-    return pickleFault(this.#url, this.#opcodeAt, expected, got)
+  #fault(expected: string, got: string, isCut = false): FormatError {
+    const [url, offset] = [this.#url, this.#opcodeAt]
+    const message = `${url}, byte ${offset}: expected ${expected}, got ${got}`
+    return new FormatError('BadPickle', message, { url, offset, expected, got, ...(isCut && { isCut }) })
   }
 
   #push(handle: Handle): void {
@@ -361,7 +357,7 @@ class Machine {
   #take(byteLength: number): number {
     const at = this.#at
     if (byteLength > this.#bytes.length - at) {
-      throw this.#fault(`${byteLength} bytes`, `${this.#bytes.length - at} up to the end of the pickle`)
+      throw this.#fault(`${byteLength} bytes`, `${this.#bytes.length - at} up to the end of the pickle`, true)
     }
     this.#at += byteLength
     return at
@@ -400,7 +396,12 @@ class Machine {
   /** A line of GLOBAL, as a text. */
   #line(): Handle {
     const end = this.#bytes.subarray(this.#at, this.#at + MAX_LINE_BYTES + 1).indexOf(NEWLINE)
-    if (end < 0) throw this.#fault(`a line of at most ${MAX_LINE_BYTES} bytes for GLOBAL`, 'none')
+    if (end < 0)
+      throw this.#fault(
+        `a line of at most ${MAX_LINE_BYTES} bytes for GLOBAL`,
+        'none',
+        this.#bytes.length - this.#at <= MAX_LINE_BYTES,
+      )
     const at = this.#take(end + 1)
     return this.#tape.bytesAt(KIND.text, at, end)
   }

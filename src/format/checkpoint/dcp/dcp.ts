@@ -1,0 +1,245 @@
+/** A checkpoint of torch.distributed.checkpoint: `.metadata`, and a `__<rank>_<n>.distcp` a rank, in which each chunk is an archive of its own. */
+
+import { FormatError, StoreError } from '../../../errors.js'
+import { runPickle } from '../pickle/machine.js'
+import type {
+  Block,
+  RangedFile,
+  StoredTensor,
+  Surroundings,
+  TensorFileContents,
+  UnreadTensor,
+} from '../stored-tensor.js'
+import { readTorchArchive } from '../torch/archive.js'
+import { torchFault } from '../torch/fault.js'
+import { dangerousOf, warningOf } from '../torch/summary.js'
+import { findTensors, isContiguous } from '../torch/tensors.js'
+import { WindowedFile } from '../torch/window.js'
+import { coverageOf } from './chunks.js'
+import { type DistributedMetadata, type DistributedTensor, NO_FILE, parseMetadata, TRANSFORMED } from './metadata.js'
+
+const MAX_METADATA_BYTES = 2 ** 30
+/** Of more chunks not each is looked into: those of one file that have the same dtype, and as much around their elements, have the same layout. */
+const MAX_OPENED_CHUNKS = 512
+const CHUNKS_AT_ONCE = 32
+const MAX_NAMED_FILES = 3
+const MAX_OBJECTS = 20
+/** What begins an archive. */
+const ZIP = [0x50, 0x4b, 3, 4]
+
+export async function readDistributed(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
+  if (file.byteLength > MAX_METADATA_BYTES) {
+    throw torchFault(file.url, 0, `at most ${MAX_METADATA_BYTES} bytes`, `${file.byteLength}`)
+  }
+  const pickle = runPickle(await file.read(0, file.byteLength), file.url)
+  // Cycles, and what is nested too deep, are refused before anything is looked at.
+  const dangerous = dangerousOf(pickle)
+  const metadata = parseMetadata(pickle)
+  return { ...(await new Checkpoint(file, around, metadata).read()), metadata: factsOf(metadata, dangerous) }
+}
+
+function factsOf({ objects, files }: DistributedMetadata, dangerous: readonly string[]): ReadonlyMap<string, string> {
+  const facts = new Map([['format', `torch.distributed.checkpoint, ${files.length} files`]])
+  if (dangerous.length > 0) facts.set('warning', warningOf(dangerous))
+  if (objects.length > 0) {
+    const names = objects.slice(0, MAX_OBJECTS).map(({ name }) => name)
+    facts.set(
+      'objects',
+      `${names.join(', ')}${objects.length > MAX_OBJECTS ? ` and ${objects.length - MAX_OBJECTS} more` : ''}`,
+    )
+  }
+  return facts
+}
+
+class Checkpoint {
+  readonly #file: RangedFile
+  readonly #around: Surroundings
+  readonly #metadata: DistributedMetadata
+  readonly #directory: string
+  /** Where elements begin in a chunk, by what chunks with the same layout have in common. */
+  readonly #layouts = new Map<string, Promise<number>>()
+  readonly #opensAll: boolean
+
+  constructor(file: RangedFile, around: Surroundings, metadata: DistributedMetadata) {
+    this.#file = file
+    this.#around = around
+    this.#metadata = metadata
+    this.#directory = file.path.slice(0, file.path.lastIndexOf('/') + 1)
+    this.#opensAll = metadata.tensors.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= MAX_OPENED_CHUNKS
+  }
+
+  async read(): Promise<TensorFileContents> {
+    const problems: FormatError[] = []
+    const files = await this.#openFiles(problems)
+    const tensors: StoredTensor[] = []
+    const unread: UnreadTensor[] = []
+    for (let i = 0; i < this.#metadata.tensors.length; i += CHUNKS_AT_ONCE) {
+      const some = this.#metadata.tensors.slice(i, i + CHUNKS_AT_ONCE)
+      for (const one of await Promise.all(some.map(tensor => this.#tensor(tensor, files)))) {
+        if ('error' in one) unread.push(one)
+        else tensors.push(one)
+      }
+    }
+    return { tensors, unread, problems }
+  }
+
+  /** The files of the ranks; null for one that is missing. */
+  async #openFiles(problems: FormatError[]): Promise<readonly (RangedFile | null)[]> {
+    const files: (RangedFile | null)[] = []
+    for (let i = 0; i < this.#metadata.files.length; i += CHUNKS_AT_ONCE) {
+      const names = this.#metadata.files.slice(i, i + CHUNKS_AT_ONCE)
+      files.push(...(await Promise.all(names.map(name => this.#open(name, problems)))))
+    }
+    return files
+  }
+
+  async #open(name: string, problems: FormatError[]): Promise<RangedFile | null> {
+    try {
+      return await this.#around.open(this.#directory + name)
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.code !== 'NotFound') throw error
+      const rank = /^__(\d+)_/.exec(name)?.[1]
+      const whose = rank === undefined ? '' : ` of rank ${rank}`
+      problems.push(torchFault(this.#file.url, undefined, `the file ${name}${whose} beside it`, 'none'))
+      return null
+    }
+  }
+
+  async #tensor(
+    tensor: DistributedTensor,
+    files: readonly (RangedFile | null)[],
+  ): Promise<StoredTensor | UnreadTensor> {
+    const { name, shape, type } = tensor
+    const unread = (expected: string, got: string): UnreadTensor => ({
+      name,
+      dtype: typeof type === 'string' ? type : type.name,
+      shape,
+      error: torchFault(`${this.#file.url}: ${name}`, undefined, expected, got),
+    })
+    if (typeof type === 'string' || type.dtype === null) {
+      return unread('elements that can be read', typeof type === 'string' ? type : type.name)
+    }
+    const chunks = Array.from({ length: tensor.chunkCount }, (_, chunk) => chunk)
+    const fault = this.#missingOf(tensor, chunks, files)
+    if (fault !== null) return unread(...fault)
+    try {
+      const blocks: Block[] = []
+      for (const chunk of chunks) {
+        const block = await this.#block(tensor, chunk, files, type.byteLength)
+        if (block !== null) blocks.push(block)
+      }
+      return { name, dtype: type.dtype, shape, blocks }
+    } catch (error) {
+      if (!(error instanceof FormatError)) throw error
+      return { name, dtype: type.name, shape, error }
+    }
+  }
+
+  /** What a tensor lacks: what was expected, and what is there; null: nothing. */
+  #missingOf(
+    tensor: DistributedTensor,
+    chunks: readonly number[],
+    files: readonly (RangedFile | null)[],
+  ): readonly [string, string] | null {
+    const names = this.#metadata.files
+    const lost = new Set<string>()
+    for (const chunk of chunks) {
+      const number = tensor.files[chunk]!
+      if (number === TRANSFORMED) return ['elements as they are', 'a chunk that was transformed, as by compression']
+      if (number === NO_FILE) return ['a place for each chunk', `none for that at [${offsetsOf(tensor, chunk)}]`]
+      const file = files[number]
+      if (file === null || file === undefined) lost.add(names[number]!)
+      else if (tensor.starts[chunk]! + tensor.lengths[chunk]! > file.byteLength) {
+        const end = tensor.starts[chunk]! + tensor.lengths[chunk]!
+        return [`${end} bytes in ${names[number]}`, `${file.byteLength}: it was cut off`]
+      }
+    }
+    if (lost.size > 0) return [`its chunks in ${[...lost].join(', ')}`, 'no such file']
+    const { missing, overlap } = coverageOf(tensor, chunks)
+    if (overlap !== null) {
+      const [one, other] = overlap.map(chunk => `[${offsetsOf(tensor, chunk)}] in ${names[tensor.files[chunk]!]}`)
+      return ['chunks that do not overlap', `those at ${one} and at ${other}`]
+    }
+    if (missing === 0) return null
+    const own = new Set(chunks.map(chunk => tensor.files[chunk]))
+    const others = names.filter((_, file) => !own.has(file))
+    const whose = others.length === 0 ? '' : `; none of its chunks is in ${shown(others)}`
+    return [`chunks of all of [${tensor.shape}]`, `${missing} elements that none has${whose}`]
+  }
+
+  async #block(
+    tensor: DistributedTensor,
+    chunk: number,
+    files: readonly (RangedFile | null)[],
+    elementByteLength: number,
+  ): Promise<Block | null> {
+    const file = files[tensor.files[chunk]!]!
+    const rank = tensor.shape.length
+    const shape = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
+    const byteLength = shape.reduce((product, size) => product * size, 1) * elementByteLength
+    if (byteLength === 0) return null
+    const start = tensor.starts[chunk]! + (await this.#elementsIn(tensor, chunk, file, byteLength))
+    return {
+      file: file.path,
+      start,
+      offsets: Array.from(tensor.offsets.subarray(chunk * rank, (chunk + 1) * rank)),
+      shape,
+    }
+  }
+
+  /** Where the elements begin in a chunk. */
+  #elementsIn(tensor: DistributedTensor, chunk: number, file: RangedFile, byteLength: number): Promise<number> {
+    if (this.#opensAll) return elementsOf(tensor, chunk, file, byteLength)
+    const type = tensor.type as { readonly name: string }
+    const key = `${tensor.files[chunk]} ${type.name} ${tensor.shape.length} ${tensor.lengths[chunk]! - byteLength}`
+    let known = this.#layouts.get(key)
+    if (known === undefined) {
+      known = elementsOf(tensor, chunk, file, byteLength)
+      this.#layouts.set(key, known)
+    }
+    return known
+  }
+}
+
+/** Opens a chunk, and says where its elements begin. @throws FormatError, if it is not what `.metadata` says */
+async function elementsOf(
+  tensor: DistributedTensor,
+  chunk: number,
+  file: RangedFile,
+  byteLength: number,
+): Promise<number> {
+  const [base, length] = [tensor.starts[chunk]!, tensor.lengths[chunk]!]
+  const part = new WindowedFile(file, base, length)
+  const wrong = (expected: string, got: string) => torchFault(`${file.url}: ${tensor.name}`, base, expected, got)
+  const head = await part.read(0, ZIP.length)
+  if (!ZIP.every((byte, i) => head[i] === byte)) throw wrong('a chunk as torch.save writes it', 'other bytes')
+  const archive = await readTorchArchive(part, base)
+  const [found, ...others] = findTensors(runPickle(archive.pickle, archive.pickleUrl))
+  if (found === undefined || others.length > 0 || found.path.length > 0 || typeof found.view === 'string') {
+    throw wrong('one tensor in a chunk', found === undefined ? 'none' : 'something else')
+  }
+  const { view } = found
+  const rank = tensor.shape.length
+  const sizes = Array.from(tensor.sizes.subarray(chunk * rank, (chunk + 1) * rank))
+  const type = tensor.type as { readonly name: string }
+  if (view.type.name !== type.name || view.shape.join() !== sizes.join()) {
+    throw wrong(`a chunk of ${type.name} [${sizes}]`, `${view.type.name} [${view.shape}]`)
+  }
+  if (!isContiguous(view)) throw wrong('a contiguous chunk', `strides [${view.stride}]`)
+  const place = (await archive.places([view.storage.key])).get(view.storage.key)
+  if (place instanceof Error) throw place
+  const start = view.offset * view.type.byteLength
+  if (place === undefined || place.byteLength < start + byteLength) {
+    throw wrong(`${byteLength} bytes of elements`, `${Math.max(0, (place?.byteLength ?? 0) - start)}`)
+  }
+  return place.start - base + start
+}
+
+function offsetsOf({ shape, offsets }: DistributedTensor, chunk: number): string {
+  return Array.from(offsets.subarray(chunk * shape.length, (chunk + 1) * shape.length)).join(', ')
+}
+
+function shown(names: readonly string[]): string {
+  const some = names.slice(0, MAX_NAMED_FILES).join(', ')
+  return names.length > MAX_NAMED_FILES ? `${some} and ${names.length - MAX_NAMED_FILES} more` : some
+}

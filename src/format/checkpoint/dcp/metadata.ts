@@ -1,0 +1,241 @@
+/** `.metadata` of torch.distributed.checkpoint: which tensors there are, and which file has which chunk of each. */
+
+import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
+import { torchFault } from '../torch/fault.js'
+import { type ElementType, elementTypeOf } from '../torch/storage.js'
+import { integersOf } from '../torch/tensors.js'
+
+export const MAX_CHUNKS = 10_000_000
+const MAX_DIMENSIONS = 64
+
+/** A tensor as `.metadata` has it. Its chunks are in columns: there may be millions. */
+export interface DistributedTensor {
+  readonly name: string
+  readonly shape: readonly number[]
+  /** A text: what it is where it is not known. */
+  readonly type: ElementType | string
+  readonly chunkCount: number
+  /** Offsets and sizes of chunks: of each chunk as many of both as there are axes. */
+  readonly offsets: Float64Array
+  readonly sizes: Float64Array
+  /** Where each chunk lies: the number of its file, -1 for a chunk that no file has, and -2 for one that was transformed. */
+  readonly files: Int32Array
+  readonly starts: Float64Array
+  readonly lengths: Float64Array
+}
+
+export interface DistributedMetadata {
+  readonly tensors: readonly DistributedTensor[]
+  readonly files: readonly string[]
+  /** What is no tensor: its name and place. */
+  readonly objects: readonly {
+    readonly name: string
+    readonly file: string
+    readonly start: number
+    readonly length: number
+  }[]
+}
+
+export const NO_FILE = -1
+export const TRANSFORMED = -2
+
+/** What is known of a class in one place: the last component of its name. */
+function classOf(pickle: Pickle, handle: Handle): string | undefined {
+  const name = pickle.calleeName(handle)
+  return name?.slice(name.lastIndexOf('.') + 1)
+}
+
+/** A field of an object that was built from a dict. */
+function field(pickle: Pickle, handle: Handle, name: string): Handle | undefined {
+  const state = pickle.isNote(handle) ? pickle.part(handle, 'state') : undefined
+  return state === undefined ? undefined : pickle.get(state, name)
+}
+
+/** @throws FormatError */
+export function parseMetadata(pickle: Pickle): DistributedMetadata {
+  const { url, root } = pickle
+  if (classOf(pickle, root) !== 'Metadata') {
+    throw torchFault(url, undefined, 'Metadata of torch.distributed.checkpoint', pickle.describe(root))
+  }
+  const described = field(pickle, root, 'state_dict_metadata')
+  if (described === undefined || !pickle.isDict(described)) {
+    throw torchFault(url, undefined, 'state_dict_metadata: a dict', 'none')
+  }
+  const tensors = new Map<string, { readonly tensor: DistributedTensor; readonly places: ChunkPlaces }>()
+  let chunks = 0
+  for (let i = 0; i < pickle.size(described); i += 2) {
+    const [key, value] = [pickle.link(described, i), pickle.link(described, i + 1)]
+    if (classOf(pickle, value) !== 'TensorStorageMetadata') continue
+    const name = pickle.text(key)
+    if (name === undefined) throw torchFault(url, undefined, 'texts as names of tensors', pickle.describe(key))
+    const tensor = tensorOf(pickle, name, value)
+    chunks += tensor.chunkCount
+    if (chunks > MAX_CHUNKS) throw torchFault(url, undefined, `at most ${MAX_CHUNKS} chunks`, 'more')
+    tensors.set(name, { tensor, places: new ChunkPlaces(tensor) })
+  }
+  const files: string[] = []
+  const fileNumbers = new Map<string, number>()
+  const objects: { name: string; file: string; start: number; length: number }[] = []
+  const placed = field(pickle, root, 'storage_data')
+  if (placed === undefined || !pickle.isDict(placed)) throw torchFault(url, undefined, 'storage_data: a dict', 'none')
+  for (let i = 0; i < pickle.size(placed); i += 2) {
+    const entry = placeOf(pickle, pickle.link(placed, i), pickle.link(placed, i + 1))
+    let file = fileNumbers.get(entry.file)
+    if (file === undefined) {
+      if (!/^[^/\\:\0]+$/.test(entry.file) || entry.file.includes('..')) {
+        throw torchFault(url, undefined, 'names of files beside .metadata', JSON.stringify(entry.file.slice(0, 200)))
+      }
+      file = files.push(entry.file) - 1
+      fileNumbers.set(entry.file, file)
+    }
+    const { name, offset, index, start, length, isTransformed } = entry
+    if (offset === undefined) objects.push({ name, file: entry.file, start, length })
+    else {
+      const known = tensors.get(name)
+      const chunk = known?.places.find(offset, index) ?? -1
+      if (known === undefined || chunk < 0) {
+        throw torchFault(
+          url,
+          undefined,
+          'places of chunks that tensors have',
+          `one of ${JSON.stringify(name)} at [${offset}]`,
+        )
+      }
+      known.tensor.files[chunk] = isTransformed ? TRANSFORMED : file
+      known.tensor.starts[chunk] = start
+      known.tensor.lengths[chunk] = length
+    }
+  }
+  return { tensors: [...tensors.values()].map(({ tensor }) => tensor), files, objects }
+}
+
+function tensorOf(pickle: Pickle, name: string, handle: Handle): DistributedTensor {
+  const wrong = (expected: string, got: string) => torchFault(`${pickle.url}: ${name}`, undefined, expected, got)
+  const shape = integersOf(pickle, field(pickle, handle, 'size'))
+  if (shape === undefined || shape.length > MAX_DIMENSIONS) throw wrong('a size', 'none')
+  const list = field(pickle, handle, 'chunks')
+  if (list === undefined || !pickle.isSequence(list)) throw wrong('a list of chunks', 'none')
+  const [chunkCount, rank] = [pickle.size(list), shape.length]
+  const [offsets, sizes] = [new Float64Array(chunkCount * rank), new Float64Array(chunkCount * rank)]
+  for (let chunk = 0; chunk < chunkCount; chunk++) {
+    const value = pickle.link(list, chunk)
+    const [from, size] = [field(pickle, value, 'offsets'), field(pickle, value, 'sizes')]
+    if (!fill(pickle, from, offsets, chunk * rank, rank) || !fill(pickle, size, sizes, chunk * rank, rank)) {
+      throw wrong(`offsets and sizes of ${rank} axes for chunk ${chunk}`, 'others')
+    }
+    for (let axis = 0; axis < rank; axis++) {
+      const end = offsets[chunk * rank + axis]! + sizes[chunk * rank + axis]!
+      if (end > shape[axis]!) throw wrong(`chunks within [${shape}]`, `one up to ${end} along axis ${axis}`)
+    }
+  }
+  return {
+    name,
+    shape,
+    type: typeOf(pickle, field(pickle, handle, 'properties')),
+    chunkCount,
+    offsets,
+    sizes,
+    files: new Int32Array(chunkCount).fill(NO_FILE),
+    starts: new Float64Array(chunkCount),
+    lengths: new Float64Array(chunkCount),
+  }
+}
+
+/** Puts a size into a column. @returns false if it is not one of so many axes */
+function fill(pickle: Pickle, handle: Handle | undefined, column: Float64Array, at: number, rank: number): boolean {
+  if (handle === undefined || handle < 0) return false
+  const tuple = pickle.isNote(handle) ? pickle.argument(handle, 0) : handle
+  if (tuple === undefined || !pickle.isSequence(tuple) || pickle.size(tuple) !== rank) return false
+  for (let axis = 0; axis < rank; axis++) {
+    const value = pickle.integer(pickle.link(tuple, axis))
+    if (value === undefined || value < 0) return false
+    column[at + axis] = value
+  }
+  return true
+}
+
+/** The element type of TensorProperties, whose state is a tuple or, in older files, a dict. */
+function typeOf(pickle: Pickle, properties: Handle | undefined): ElementType | string {
+  const state = properties !== undefined && pickle.isNote(properties) ? pickle.part(properties, 'state') : undefined
+  if (state === undefined) return 'no dtype'
+  const dtype = pickle.isSequence(state)
+    ? pickle.size(state) > 0
+      ? pickle.link(state, 0)
+      : undefined
+    : pickle.get(state, 'dtype')
+  const name = dtype === undefined ? undefined : pickle.globalName(dtype)
+  return elementTypeOf(name) ?? name ?? 'no dtype'
+}
+
+interface Entry {
+  readonly name: string
+  /** Undefined: it is no tensor. */
+  readonly offset: readonly number[] | undefined
+  readonly index: number | undefined
+  readonly file: string
+  readonly start: number
+  readonly length: number
+  readonly isTransformed: boolean
+}
+
+function placeOf(pickle: Pickle, key: Handle, value: Handle): Entry {
+  const text = (handle: Handle | undefined) => (handle === undefined ? undefined : pickle.text(handle))
+  const integer = (handle: Handle | undefined) => (handle === undefined ? undefined : pickle.integer(handle))
+  const name = text(field(pickle, key, 'fqn'))
+  const file = text(field(pickle, value, 'relative_path'))
+  const [start, length] = [integer(field(pickle, value, 'offset')), integer(field(pickle, value, 'length'))]
+  if (
+    name === undefined ||
+    file === undefined ||
+    start === undefined ||
+    length === undefined ||
+    start < 0 ||
+    length < 0
+  ) {
+    throw torchFault(pickle.url, undefined, 'a name and a place in storage_data', 'other values')
+  }
+  const given = field(pickle, key, 'offset')
+  const transformed = field(pickle, value, 'transform_descriptors')
+  return {
+    name,
+    offset: given === undefined || given === 0 ? undefined : integersOf(pickle, given),
+    index: integer(field(pickle, key, 'index')),
+    file,
+    start,
+    length,
+    isTransformed: transformed !== undefined && pickle.kind(transformed) !== KIND.none,
+  }
+}
+
+/** The chunks of a tensor by where they begin. */
+class ChunkPlaces {
+  readonly #tensor: DistributedTensor
+  #byOffset: Map<string, number> | undefined
+
+  constructor(tensor: DistributedTensor) {
+    this.#tensor = tensor
+  }
+
+  /** The number of the chunk that begins there; -1: none. The index is a hint. */
+  find(offset: readonly number[], index: number | undefined): number {
+    if (index !== undefined && this.#isAt(index, offset)) return index
+    if (this.#tensor.chunkCount > 0 && this.#isAt(0, offset)) return 0
+    this.#byOffset ??= this.#offsetsOf()
+    return this.#byOffset.get(offset.join()) ?? -1
+  }
+
+  #isAt(chunk: number, offset: readonly number[]): boolean {
+    const { shape, offsets, chunkCount } = this.#tensor
+    if (!(chunk >= 0 && chunk < chunkCount) || offset.length !== shape.length) return false
+    return offset.every((at, axis) => offsets[chunk * shape.length + axis] === at)
+  }
+
+  #offsetsOf(): Map<string, number> {
+    const { shape, offsets, chunkCount } = this.#tensor
+    const found = new Map<string, number>()
+    for (let chunk = chunkCount - 1; chunk >= 0; chunk--) {
+      found.set(offsets.subarray(chunk * shape.length, (chunk + 1) * shape.length).join(), chunk)
+    }
+    return found
+  }
+}

@@ -1,0 +1,122 @@
+/** The storages that tensors of a pickle are views of: their element types, and what the pickle says of each. */
+
+import type { DType } from '../../../types.js'
+import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
+
+export interface ElementType {
+  /** As torch calls it, without `torch.`. */
+  readonly name: string
+  readonly byteLength: number
+  /** Null: its values can't be read. */
+  readonly dtype: DType | null
+}
+
+const of = (name: string, byteLength: number, dtype: DType | null = name as DType): ElementType => ({
+  name,
+  byteLength,
+  dtype,
+})
+
+/** By torch's name of a dtype. */
+const TYPES = new Map<string, ElementType>(
+  [
+    of('float64', 8),
+    of('float32', 4),
+    of('float16', 2),
+    of('bfloat16', 2),
+    of('float8_e4m3fn', 1),
+    of('float8_e5m2', 1),
+    of('float8_e4m3fnuz', 1),
+    of('float8_e5m2fnuz', 1),
+    of('float8_e8m0fnu', 1),
+    of('float4_e2m1fn_x2', 1, null),
+    of('int64', 8),
+    of('int32', 4),
+    of('int16', 2),
+    of('int8', 1),
+    of('uint64', 8),
+    of('uint32', 4),
+    of('uint16', 2),
+    of('uint8', 1),
+    of('bool', 1),
+    of('complex32', 4, null),
+    of('complex64', 8),
+    of('complex128', 16),
+    of('bits8', 1, null),
+    of('bits16', 2, null),
+    of('quint8', 1, 'uint8'),
+    of('qint8', 1, 'int8'),
+    of('qint32', 4, 'int32'),
+  ].map(type => [type.name, type]),
+)
+
+/** By the class of a storage, without `Storage`. */
+const STORAGES: Readonly<Record<string, string>> = {
+  Double: 'float64',
+  Float: 'float32',
+  Half: 'float16',
+  BFloat16: 'bfloat16',
+  Long: 'int64',
+  Int: 'int32',
+  Short: 'int16',
+  Char: 'int8',
+  Byte: 'uint8',
+  Bool: 'bool',
+  ComplexHalf: 'complex32',
+  ComplexFloat: 'complex64',
+  ComplexDouble: 'complex128',
+  QInt8: 'qint8',
+  QUInt8: 'quint8',
+  QInt32: 'qint32',
+  Untyped: 'uint8',
+  Float8_e4m3fn: 'float8_e4m3fn',
+  Float8_e5m2: 'float8_e5m2',
+  Float8_e4m3fnuz: 'float8_e4m3fnuz',
+  Float8_e5m2fnuz: 'float8_e5m2fnuz',
+  Float8_e8m0fnu: 'float8_e8m0fnu',
+}
+
+/** The element type of a dtype such as `torch.float32`. */
+export function elementTypeOf(torchName: string | undefined): ElementType | undefined {
+  return torchName?.startsWith('torch.') ? TYPES.get(torchName.slice('torch.'.length)) : undefined
+}
+
+export interface Storage {
+  readonly key: string
+  readonly type: ElementType
+  readonly byteLength: number
+  /** Where the elements that are meant begin in it, in elements: files before 1.6 have views of storages. */
+  readonly viewOffset: number
+}
+
+/** What a persistent id says of a storage; null: it is not one. */
+export function storageOf(pickle: Pickle, handle: Handle): Storage | null {
+  if (pickle.kind(handle) !== KIND.persistent) return null
+  const id = pickle.link(handle, 0)
+  if (pickle.kind(id) !== KIND.tuple || pickle.size(id) < 5) return null
+  const [tag, type, key, , count] = [0, 1, 2, 3, 4].map(i => pickle.link(id, i)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  if (pickle.text(tag) !== 'storage') return null
+  const [elementType, name, elements] = [typeOf(pickle.globalName(type)), pickle.text(key), pickle.integer(count)]
+  if (elementType === undefined || name === undefined || elements === undefined || elements < 0) return null
+  let viewOffset = 0
+  if (pickle.size(id) > 5) {
+    const view = pickle.link(id, 5)
+    if (pickle.kind(view) === KIND.tuple && pickle.size(view) === 3) {
+      viewOffset = pickle.integer(pickle.link(view, 1)) ?? Number.NaN
+    }
+  }
+  const byteLength = elements * elementType.byteLength
+  return Number.isSafeInteger(byteLength) ? { key: name, type: elementType, byteLength, viewOffset } : null
+}
+
+/** `torch.FloatStorage`, `torch.storage.UntypedStorage`, `torch.cuda.HalfStorage`. */
+function typeOf(className: string | undefined): ElementType | undefined {
+  const match = /^torch\.(?:\w+\.)?(\w+?)Storage$/.exec(className ?? '')
+  return match ? TYPES.get(STORAGES[match[1]!] ?? '') : undefined
+}

@@ -1,0 +1,225 @@
+/** The tensors in a pickle of torch.save: where each stands, and which elements of which storage it has. */
+
+import { type Handle, KIND, type Pickle } from '../pickle/tape.js'
+import { type ElementType, elementTypeOf, type Storage, storageOf } from './storage.js'
+
+/** A view of a storage. */
+export interface View {
+  readonly storage: Storage
+  readonly type: ElementType
+  /** In elements of the type, as all of these. */
+  readonly offset: number
+  readonly shape: readonly number[]
+  readonly stride: readonly number[]
+}
+
+export interface FoundTensor {
+  /** The keys that lead to it. */
+  readonly path: readonly string[]
+  /** A text: why it can't be read. */
+  readonly view: View | string
+  /** What it is where it can't be read. */
+  readonly kind: string
+}
+
+const MAX_VISITS = 50_000_000
+const MAX_DIMENSIONS = 64
+/** Attributes of torch.nn.Module that hold what its state_dict has, under the same names without these. */
+const MODULE_PARTS = new Set(['_parameters', '_buffers', '_modules'])
+
+/** All tensors of a pickle, in its order. @throws FormatError for cycles, for depth, and for ids of what is no storage */
+export function findTensors(pickle: Pickle): readonly FoundTensor[] {
+  return new Search(pickle).run()
+}
+
+/** What a note that stands for a tensor is; null: it stands for something else. */
+function rebuiltBy(callee: string | undefined): string | null {
+  const match = /^torch(?:\.[\w.]+)?\.(_rebuild_\w+)$/.exec(callee ?? '')
+  return match ? match[1]! : null
+}
+
+class Search {
+  readonly #pickle: Pickle
+  /** Which nodes are tensors, or lead to some. */
+  readonly #leads: Uint8Array
+  readonly #found: FoundTensor[] = []
+  #visits = 0
+
+  constructor(pickle: Pickle) {
+    this.#pickle = pickle
+    this.#leads = new Uint8Array(pickle.nodeCount)
+    for (const handle of pickle.bottomUp()) {
+      if (this.#isTensor(handle)) this.#leads[handle] = 1
+      else {
+        for (const child of pickle.children(handle)) {
+          if (child >= 0 && this.#leads[child] === 1) this.#leads[handle] = 1
+        }
+      }
+    }
+  }
+
+  run(): readonly FoundTensor[] {
+    this.#visit(this.#pickle.root, [])
+    return this.#found
+  }
+
+  #isTensor(handle: Handle): boolean {
+    const pickle = this.#pickle
+    if (pickle.kind(handle) === KIND.persistent) {
+      if (storageOf(pickle, handle) === null) throw pickle.fault('ids of storages', 'a persistent id of something else')
+      return true
+    }
+    return rebuiltBy(pickle.calleeName(handle)) !== null
+  }
+
+  #visit(handle: Handle, path: readonly string[]): void {
+    const pickle = this.#pickle
+    if (handle < 0 || this.#leads[handle] === 0) return
+    if (++this.#visits > MAX_VISITS) throw pickle.fault(`at most ${MAX_VISITS} values`, 'more')
+    if (this.#isTensor(handle)) {
+      this.#found.push({ path, ...viewOf(pickle, handle) })
+    } else if (pickle.isSequence(handle)) {
+      for (let i = 0; i < pickle.size(handle); i++) this.#visit(pickle.link(handle, i), [...path, `${i}`])
+    } else if (pickle.isDict(handle)) {
+      this.#visitDict(handle, path)
+    } else if (pickle.isNote(handle)) {
+      for (const part of ['arguments', 'list', 'dict', 'keywords'] as const) {
+        const value = pickle.part(handle, part)
+        if (value !== undefined) this.#visit(value, path)
+      }
+      const state = pickle.part(handle, 'state')
+      if (state !== undefined) this.#visit(state, path)
+    }
+  }
+
+  #visitDict(dict: Handle, path: readonly string[]): void {
+    const pickle = this.#pickle
+    const last = new Map<string, Handle>()
+    for (let i = 0; i < pickle.size(dict); i += 2) {
+      const [key, value] = [pickle.link(dict, i), pickle.link(dict, i + 1)]
+      if (value >= 0 && this.#leads[value] === 1) last.set(keyText(pickle, key), value)
+    }
+    for (const [key, value] of last) {
+      const isModulePart = MODULE_PARTS.has(key) && pickle.dictOf(value) !== undefined
+      this.#visit(value, isModulePart ? path : [...path, key])
+    }
+  }
+}
+
+/** A key as a part of a name. */
+function keyText(pickle: Pickle, key: Handle): string {
+  const text = pickle.text(key) ?? pickle.numeric(key) ?? pickle.globalName(key)
+  if (text !== undefined) return `${text}`
+  if (!pickle.isSequence(key)) return pickle.describe(key)
+  return Array.from({ length: pickle.size(key) }, (_, i) => {
+    const item = pickle.link(key, i)
+    return `${pickle.text(item) ?? pickle.numeric(item) ?? pickle.describe(item)}`
+  }).join(',')
+}
+
+/** What a tensor is a view of. Nested wrappings are passed through. */
+function viewOf(pickle: Pickle, handle: Handle): Pick<FoundTensor, 'view' | 'kind'> {
+  const storage = storageOf(pickle, handle)
+  if (storage !== null) {
+    const { type, byteLength, viewOffset } = storage
+    const shape = [byteLength / type.byteLength]
+    return { view: { storage, type, offset: viewOffset, shape, stride: [1] }, kind: 'storage' }
+  }
+  const kind = rebuiltBy(pickle.calleeName(handle)) ?? ''
+  const list = pickle.part(handle, 'arguments')!
+  return rebuilt(pickle, kind, list)
+}
+
+function rebuilt(pickle: Pickle, kind: string, list: Handle): Pick<FoundTensor, 'view' | 'kind'> {
+  const argument = (index: number): Handle | undefined =>
+    pickle.isSequence(list) && index < pickle.size(list) ? pickle.link(list, index) : undefined
+  switch (kind) {
+    case '_rebuild_tensor':
+    case '_rebuild_tensor_v2':
+      return { view: plainView(pickle, argument, undefined), kind }
+    case '_rebuild_tensor_v3': {
+      const dtype = argument(6)
+      const name = dtype === undefined ? undefined : pickle.globalName(dtype)
+      return { view: plainView(pickle, argument, name ?? 'no dtype'), kind: name?.replace(/^torch\./, '') ?? kind }
+    }
+    case '_rebuild_parameter':
+    case '_rebuild_parameter_with_state': {
+      const inner = argument(0)
+      return inner !== undefined && rebuiltBy(pickle.calleeName(inner)) !== null
+        ? viewOf(pickle, inner)
+        : { view: 'a parameter of no tensor', kind }
+    }
+    case '_rebuild_from_type':
+    case '_rebuild_from_type_v2': {
+      const [builder, values, state] = [argument(0), argument(2), argument(3)]
+      const local = state === undefined ? undefined : localTensor(pickle, state)
+      if (local !== undefined) return viewOf(pickle, local)
+      const inner = builder === undefined ? null : rebuiltBy(pickle.globalName(builder))
+      return inner !== null && values !== undefined && !inner.startsWith('_rebuild_from_type')
+        ? rebuilt(pickle, inner, values)
+        : { view: 'a tensor of an unknown class', kind }
+    }
+    default:
+      return { view: `${kind} is not read`, kind }
+  }
+}
+
+/** The part of a DTensor that its rank has. Its state is a dict, or a pair of one and of slots. */
+function localTensor(pickle: Pickle, state: Handle): Handle | undefined {
+  const parts = pickle.isSequence(state)
+    ? Array.from({ length: Math.min(2, pickle.size(state)) }, (_, i) => pickle.link(state, i))
+    : [state]
+  for (const part of parts) {
+    const local = pickle.get(part, '_local_tensor')
+    if (local !== undefined && rebuiltBy(pickle.calleeName(local)) !== null) return local
+  }
+  return undefined
+}
+
+function plainView(
+  pickle: Pickle,
+  argument: (index: number) => Handle | undefined,
+  dtype: string | undefined,
+): View | string {
+  const first = argument(0)
+  const storage = first === undefined ? null : storageOf(pickle, first)
+  if (storage === null) return 'a tensor without a storage'
+  const type = dtype === undefined ? storage.type : elementTypeOf(dtype)
+  if (type === undefined) return `elements of ${dtype}, which is not known`
+  const offset = integerOf(pickle, argument(1))
+  const [shape, stride] = [integersOf(pickle, argument(2)), integersOf(pickle, argument(3))]
+  if (offset === undefined || shape === undefined || stride === undefined || shape.length !== stride.length) {
+    return 'a tensor whose offset, size and stride do not fit together'
+  }
+  if (shape.length > MAX_DIMENSIONS) return `a tensor of ${shape.length} dimensions`
+  return { storage, type, offset: offset + storage.viewOffset, shape, stride }
+}
+
+function integerOf(pickle: Pickle, handle: Handle | undefined): number | undefined {
+  const value = handle === undefined ? undefined : pickle.integer(handle)
+  return value !== undefined && value >= 0 ? value : undefined
+}
+
+/** A tuple of integers, or torch.Size of one. */
+export function integersOf(pickle: Pickle, handle: Handle | undefined): readonly number[] | undefined {
+  if (handle === undefined || handle < 0) return undefined
+  if (pickle.calleeName(handle) === 'torch.Size') return integersOf(pickle, pickle.argument(handle, 0))
+  if (!pickle.isSequence(handle)) return undefined
+  const integers: number[] = []
+  for (let i = 0; i < pickle.size(handle); i++) {
+    const value = integerOf(pickle, pickle.link(handle, i))
+    if (value === undefined) return undefined
+    integers.push(value)
+  }
+  return integers
+}
+
+/** Whether the elements of a view lie in C order, without gaps. */
+export function isContiguous({ shape, stride }: View): boolean {
+  let wanted = 1
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    if (shape[axis] !== 1 && stride[axis] !== wanted) return false
+    wanted *= shape[axis]!
+  }
+  return true
+}

@@ -1,0 +1,161 @@
+/** Files of torch.save: `.pt`, `.pth`, `.bin`, `.ckpt`. */
+
+import type { FormatError } from '../../../errors.js'
+import { isZip } from '../../array/zip-directory.js'
+import { runPickle } from '../pickle/machine.js'
+import type { Pickle } from '../pickle/tape.js'
+import type { RangedFile, StoredTensor, Surroundings, TensorFileContents, UnreadTensor } from '../stored-tensor.js'
+import { readTorchArchive, type StoragePlace } from './archive.js'
+import { torchFault } from './fault.js'
+import { fileNameFacts } from './file-name.js'
+import { isLegacyTorch, readLegacyTorch } from './legacy.js'
+import { metadataOf } from './summary.js'
+import { type FoundTensor, findTensors, isContiguous, type View } from './tensors.js'
+import { WindowedFile } from './window.js'
+
+const GIT_LFS = 'version https://git-lfs'
+const HEAD_BYTES = 512
+/** Where a tar of 2017 says that it is one. */
+const TAR_MAGIC = { at: 257, text: 'ustar' }
+
+/** What a file holds that torch.save wrote, but for its tensors' elements. */
+export interface TorchFile {
+  readonly pickle: Pickle
+  /** `zip`, `legacy`. */
+  readonly layout: 'zip' | 'legacy'
+  places(keys: readonly string[]): Promise<ReadonlyMap<string, StoragePlace | Error>>
+}
+
+/** @throws FormatError; StoreError */
+export async function openTorchFile(file: RangedFile): Promise<TorchFile> {
+  const windowed = new WindowedFile(file)
+  const head = await windowed.read(0, HEAD_BYTES)
+  if (isZip(head)) {
+    const archive = await readTorchArchive(windowed)
+    return { pickle: runPickle(archive.pickle, archive.pickleUrl), layout: 'zip', places: archive.places }
+  }
+  if (isLegacyTorch(head)) {
+    const { pickle, places } = await readLegacyTorch(windowed)
+    return { pickle, layout: 'legacy', places: async () => places }
+  }
+  throw torchFault(file.url, 0, 'a file of torch.save', whatElse(head))
+}
+
+/** What a file is that begins otherwise. */
+function whatElse(head: Uint8Array): string {
+  const text = Buffer.from(head).toString('latin1')
+  if (head.length === 0) return 'an empty file'
+  if (text.startsWith(GIT_LFS)) return 'a Git LFS pointer: the file itself was not fetched: git lfs pull'
+  if (text.startsWith(TAR_MAGIC.text, TAR_MAGIC.at))
+    return 'a tar, as torch.save wrote before 0.1.10: load it with torch, and save it again'
+  if (head[0] === 0x80 && head[1]! <= 5) return 'a pickle without storages, which `trialscan show` prints'
+  return `${JSON.stringify(text.slice(0, 16))} at its beginning`
+}
+
+export async function readTorch(file: RangedFile, around: Surroundings): Promise<TensorFileContents> {
+  const { pickle, layout, places } = await openTorchFile(file)
+  const found = findTensors(pickle)
+  const keys = found.flatMap(({ view }) => (typeof view === 'string' ? [] : [view.storage.key]))
+  const storages = await places([...new Set(keys)])
+  const naming = namesOf(pickle, found, file.path, around)
+  const tensors: StoredTensor[] = []
+  const unread: UnreadTensor[] = []
+  const firstOf = new Map<string, string>()
+  for (const one of found) {
+    const name = naming.nameOf(one)
+    const read = storedOf(file, name, one, storages)
+    if ('error' in read) unread.push(read)
+    else {
+      const identity = JSON.stringify([read.dtype, read.shape, read.blocks])
+      const aliasOf = read.blocks.length === 0 ? undefined : firstOf.get(identity)
+      if (aliasOf === undefined) firstOf.set(identity, name)
+      tensors.push({ ...read, ...naming.facts, ...(aliasOf !== undefined && { aliasOf }) })
+    }
+  }
+  return { tensors, unread, problems: [], metadata: metadataOf(pickle, layout) }
+}
+
+interface Naming {
+  nameOf(tensor: FoundTensor): string
+  readonly facts: Pick<StoredTensor, 'worker' | 'step' | 'order'>
+}
+
+/** How the tensors of a file are called, and what else it says of them. */
+function namesOf(pickle: Pickle, found: readonly FoundTensor[], path: string, around: Surroundings): Naming {
+  const { tensor, worker, order } = fileNameFacts(path, around.paths)
+  const facts = { ...(worker !== undefined && { worker }), ...(order !== undefined && { order }) }
+  // SGLang's dumper: {"value": tensor, "meta": {"name", "step", "rank", …}}
+  const meta = pickle.get(pickle.root, 'meta')
+  const isDump =
+    meta !== undefined && pickle.get(pickle.root, 'value') !== undefined && pickle.dictOf(meta) !== undefined
+  if (isDump) {
+    const name = textOf(pickle, meta, 'name')
+    // The name of the file has tags besides, where several dumps have one name.
+    const own = name === undefined || tensor.startsWith(name) ? tensor : name
+    const [step, rank] = [integerOf(pickle, meta, 'step'), integerOf(pickle, meta, 'rank')]
+    return {
+      nameOf: ({ path }) => [own, ...(path[0] === 'value' ? path.slice(1) : path)].join('.'),
+      facts: {
+        ...(step !== undefined && { step }),
+        ...(rank !== undefined && { worker: `rank_${rank}` }),
+        ...facts,
+      },
+    }
+  }
+  const prefix = found.some(({ path }) => path.length === 0) || order !== undefined ? [tensor] : []
+  return { nameOf: ({ path }) => [...prefix, ...path].join('.'), facts }
+}
+
+function textOf(pickle: Pickle, dict: number, key: string): string | undefined {
+  const value = pickle.get(dict, key)
+  return value === undefined ? undefined : pickle.text(value)
+}
+
+function integerOf(pickle: Pickle, dict: number, key: string): number | undefined {
+  const value = pickle.get(dict, key)
+  const integer = value === undefined ? undefined : pickle.integer(value)
+  return integer !== undefined && integer >= 0 ? integer : undefined
+}
+
+/** Where a tensor's elements lie, or why they can't be read. */
+function storedOf(
+  file: RangedFile,
+  name: string,
+  { view, kind }: FoundTensor,
+  storages: ReadonlyMap<string, StoragePlace | Error>,
+): StoredTensor | UnreadTensor {
+  const fault = (expected: string, got: string) => torchFault(`${file.url}: ${name}`, undefined, expected, got)
+  if (typeof view === 'string') return { name, dtype: kind, error: fault('a dense tensor', view) }
+  const { storage, type, shape } = view
+  const count = shape.reduce((product, size) => product * size, 1)
+  const unread = (error: FormatError): UnreadTensor => {
+    const byteLength = count * type.byteLength
+    return { name, dtype: type.name, shape, ...(Number.isSafeInteger(byteLength) && { byteLength }), error }
+  }
+  const { dtype } = type
+  if (dtype === null) return unread(fault('elements that can be read', type.name))
+  if (!Number.isSafeInteger(count)) return unread(fault('elements that can be counted', `shape [${shape}]`))
+  if (count === 0) return { name, dtype, shape, blocks: [] }
+  const last = lastElement(view)
+  const capacity = Math.floor(storage.byteLength / type.byteLength)
+  if (!(last < capacity)) {
+    return unread(fault(`a view of the ${capacity} elements of storage ${storage.key}`, `one up to element ${last}`))
+  }
+  const place = storages.get(storage.key)
+  if (place === undefined) return unread(fault(`storage ${storage.key} in the file`, 'none'))
+  if (place instanceof Error) return unread(place as FormatError)
+  if (place.byteLength < storage.byteLength) {
+    return unread(fault(`${storage.byteLength} bytes in storage ${storage.key}`, `${place.byteLength}`))
+  }
+  const start = place.start + view.offset * type.byteLength
+  if (start + (last - view.offset + 1) * type.byteLength > file.byteLength) {
+    return unread(fault(`a file that has all of storage ${storage.key}`, `one of ${file.byteLength} bytes`))
+  }
+  const strides = isContiguous(view) ? {} : { strides: view.stride }
+  return { name, dtype, shape, blocks: [{ file: file.path, start, ...strides }] }
+}
+
+/** The highest element of its storage that a view has. */
+function lastElement({ offset, shape, stride }: View): number {
+  return shape.reduce((last, size, axis) => last + (size - 1) * stride[axis]!, offset)
+}

@@ -1,0 +1,40 @@
+/** A file of which what was read once is not read again, as far as its parts are small. */
+
+import type { RangedFile } from '../stored-tensor.js'
+
+/** A file up to this length is read at once; of a longer one the end, where the directory of a ZIP lies. */
+const WINDOW_BYTES = 128 << 10
+/** What is longer is not kept. */
+const MAX_KEPT_BYTES = 8 << 20
+
+export class WindowedFile {
+  readonly url: string
+  readonly byteLength: number
+  readonly #file: RangedFile
+  readonly #start: number
+  readonly #kept: { readonly start: number; readonly bytes: Uint8Array }[] = []
+
+  /** @param start where the file begins within another, which it may be a part of */
+  constructor(file: RangedFile, start = 0, byteLength = file.byteLength - start) {
+    this.#file = file
+    this.#start = start
+    this.url = file.url
+    this.byteLength = byteLength
+  }
+
+  /** These bytes, or fewer at the end of the file. They must not be changed. @throws StoreError */
+  async read(startByte: number, byteLength: number): Promise<Uint8Array> {
+    const wanted = Math.max(0, Math.min(byteLength, this.byteLength - startByte))
+    for (const { start, bytes } of this.#kept) {
+      if (start <= startByte && startByte + wanted <= start + bytes.length) {
+        return bytes.subarray(startByte - start, startByte - start + wanted)
+      }
+    }
+    const isAtEnd = this.byteLength - startByte <= WINDOW_BYTES
+    const from = isAtEnd ? Math.max(0, this.byteLength - WINDOW_BYTES) : startByte
+    const length = isAtEnd ? this.byteLength - from : wanted
+    const bytes = await this.#file.read(this.#start + from, length)
+    if (length <= MAX_KEPT_BYTES) this.#kept.push({ start: from, bytes })
+    return bytes.subarray(startByte - from, startByte - from + wanted)
+  }
+}

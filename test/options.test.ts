@@ -154,6 +154,7 @@ const WITHOUT: Readonly<Record<string, readonly string[]>> = {
     'parseReductions',
     'parseSteps',
     'parseWhere',
+    'problemLines',
     'refresh',
     'selectSteps',
     'shardName',

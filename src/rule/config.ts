@@ -16,10 +16,13 @@ import {
 } from '../format/json.js'
 import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
+import { type BuiltinClass, BuiltinRule } from './base/builtin.js'
+import { isWiderDefault } from './base/names.js'
 import type { Logger } from './finding.js'
+import { snakeCase } from './parameters.js'
 import type { RuleRegistry } from './registry.js'
 import { trialKind } from './required.js'
-import { loggerKind, type Rule, type RuleOptions, trialsKind, workersKind } from './rule.js'
+import { loggerKind, type Rule, type RuleClass, type RuleOptions, trialsKind, workersKind } from './rule.js'
 
 /** A rule to be made. */
 export interface RuleConfiguration {
@@ -137,18 +140,9 @@ export async function makeRules(
       const RuleClass = registry.get(rule)
       const others: Trial[] = []
       for (const path of paths) others.push(await open(path))
-      rules.push(
-        new RuleClass(baseTrial, {
-          ...parameters,
-          ...(workers != null && { workers }),
-          name,
-          actions,
-          startStep,
-          endStep,
-          logger,
-          otherTrials: others.length > 0 ? others : otherTrials,
-        }),
-      )
+      const shared = { ...(workers != null && { workers }), name, actions, startStep, endStep, logger }
+      const options = { ...shared, otherTrials: others.length > 0 ? others : otherTrials }
+      rules.push(makeRule(RuleClass, baseTrial, parameters, options))
     } catch (error) {
       // Callers act on the error's class, so it is not wrapped. Some messages name the configuration already.
       const isNamed = !(error instanceof Error) || error.message.startsWith(`rule ${name}`)
@@ -157,6 +151,28 @@ export async function makeRules(
     }
   }
   return rules
+}
+
+/**
+ * Makes a rule. One whose default names are those of another framework gets the parameters that its class suggests, where the trial has
+ * what these name: named or not, it judges the same tensors.
+ */
+function makeRule(
+  RuleClass: RuleClass,
+  trial: Trial,
+  parameters: RuleConfiguration['parameters'],
+  options: RuleOptions,
+): Rule {
+  const rule = new RuleClass(trial, { ...parameters, ...options })
+  const { suggested } = RuleClass as Partial<BuiltinClass>
+  const isSelective = Object.keys(parameters).some(name => /regex|collection/i.test(name))
+  if (!(rule instanceof BuiltinRule) || !suggested || isSelective || rule.emptySelections === 0) return rule
+  const given = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [snakeCase(name), value]))
+  const other = new RuleClass(trial, { ...suggested, ...given, ...options }) as typeof rule
+  if (other.emptySelections < rule.emptySelections) return other
+  // What it looks for may still come, or be saved next time: by whatever framework's names.
+  const wider = Object.fromEntries(Object.entries(suggested).filter(([, value]) => isWiderDefault(value)))
+  return Object.keys(wider).length > 0 ? new RuleClass(trial, { ...wider, ...given, ...options }) : rule
 }
 
 function parseConfigurations(text: string, url: string): unknown {

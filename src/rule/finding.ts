@@ -43,11 +43,16 @@ export interface HookCollection {
 }
 
 export interface CollectionConfigsOptions {
-  /** By whose names tensors are saved. Default: those that the rule itself looks for. */
+  /** By whose names tensors are saved. Default: those of the trial's framework, or all that the rule looks for if its names don't tell. */
   readonly framework?: Framework
+  /** Steps from one that is saved to the next. Default: 500, as in SageMaker's own configurations. */
+  readonly saveInterval?: number
 }
 
-export const COLLECTION_CONFIGS_OPTIONS = optionsOf<CollectionConfigsOptions>({ framework: kinds.oneOf(FRAMEWORKS) })
+export const COLLECTION_CONFIGS_OPTIONS = optionsOf<CollectionConfigsOptions>({
+  framework: kinds.oneOf(FRAMEWORKS),
+  saveInterval: kinds.wholeNumber(1),
+})
 
 /** A tensor that was not judged because its bytes could not be read or were not what they claim to be. */
 export interface Problem {

@@ -488,10 +488,14 @@ describe('check', () => {
     const { stdout } = await trialscan('check', VANISHING, ...rules, '--format', 'table')
     const json = /\nWhat to save\n([\s\S]*?\n {2}\]\}\n)/.exec(stdout)![1]!
     const { options } = parseHookConfig(json)
-    expect(Object.keys(options.collections!)).toEqual(['dead_relu_tensors'])
-    expect(options.collections!.dead_relu_tensors).toMatchObject({
-      includeRegex: ['.*relu_output', 'nosuch'],
-      saveConfig: { saveInterval: 500 },
+    expect(Object.keys(options.collections!)).toEqual(['relu_output', 'dead_relu_tensors'])
+    // By the names of the trial's framework, and as often as the trial was saved.
+    expect(options.collections).toMatchObject({
+      relu_output: {
+        includeRegex: ['(?i)(?<![pr])(?<!leaky)(?<!leaky_)relu[^/]*_output'],
+        saveConfig: { saveInterval: 10 },
+      },
+      dead_relu_tensors: { includeRegex: ['nosuch'] },
     })
     const lines = objects((await trialscan('check', VANISHING, ...rules, '--format', 'jsonl')).stdout)
     expect(lines.filter(line => 'CollectionConfigurations' in line)).toEqual([JSON.parse(json)])

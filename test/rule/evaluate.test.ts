@@ -237,7 +237,7 @@ describe('what is missing', () => {
     const trial = await createTrial(directory)
     const { missing, findings } = await evaluate([
       new WeightUpdateRatio(trial),
-      new AllZero(trial, { collection_names: 'gradient' }),
+      new AllZero(trial, { tensor_regex: '.*gradeint.*' }),
       new DeadRelu(trial),
     ])
     expect(findings).toEqual([])
@@ -245,7 +245,7 @@ describe('what is missing', () => {
       expect.stringMatching(
         /^WeightUpdateRatio: tensors of the collection "weights"; the trial has .*gradients \(20\)/,
       ),
-      expect.stringMatching(/^AllZero: tensors of the collection "gradient"; .*did you mean "gradients"\?$/),
+      expect.stringMatching(/^AllZero: tensors that match "\.\*gradeint\.\*"; .*did you mean "gradient"\?$/),
       expect.stringMatching(/^DeadRelu: tensors that match "\.\*relu_output"/),
     ])
   })

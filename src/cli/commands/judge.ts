@@ -248,7 +248,7 @@ function judgedOf(
     findings,
     onlyByName: judging.onlyByName,
     missing,
-    toSave: collectionsToSave(judging.asked, missing),
+    toSave: collectionsToSave(judging.asked, missing, trial),
     problems: problemsOf(rules, evaluation),
     asked: evaluation?.stats.records ?? 0,
     unread: evaluation?.stats.unread ?? 0,
@@ -272,7 +272,10 @@ function chosenOf(rule: Rule, isAsked: boolean): readonly ChosenParameter[] {
   return Object.entries(parameters).flatMap(([parameter, { default: byDefault }]) => {
     const value = values[parameter]
     if (JSON.stringify(value) === JSON.stringify(byDefault)) return []
-    return { parameter, value: String(value), reason: 'as it was asked for' }
+    const own = suggested[parameter]
+    const isSuggested =
+      own !== undefined && JSON.stringify(parameters[parameter]!.read(own as never)) === JSON.stringify(value)
+    return { parameter, value: String(value), reason: isSuggested ? reasons[parameter]! : 'as it was asked for' }
   })
 }
 

@@ -1,6 +1,13 @@
 /** `trialscan rule-invoker`: one rule over one trial, with the options of Tornasole's command. */
 
-import { type Finding, problemLines, RuleEvaluationConditionMet, RuleRegistry, UsageError } from '../../index.js'
+import {
+  type Finding,
+  makeRules,
+  problemLines,
+  RuleEvaluationConditionMet,
+  RuleRegistry,
+  UsageError,
+} from '../../index.js'
 import { type FindingFormat, type JudgingReport, stepsOfFindings } from '../format/finding/format.js'
 import { findingCsv, findingJsonl } from '../format/finding/lines.js'
 import { worstText } from '../format/finding/table.js'
@@ -36,7 +43,8 @@ const MAX_STEPS = 20
 export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, signal: AbortSignal): Promise<number> {
   const flags = settle('rule-invoker', given.trialDir, given)
   const { startStep = null, endStep = null, raiseRuleEvalCondException = false } = flags
-  const RuleClass = new RuleRegistry().get(flags.ruleName)
+  const registry = new RuleRegistry()
+  const RuleClass = registry.get(flags.ruleName)
   const parameters = parametersOf(rest)
   expectParameters(RuleClass.name, parameters)
   if (startStep !== null && endStep !== null && startStep >= endStep) {
@@ -52,12 +60,20 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     trials.expectFlagsUsed()
     const { worker } = flags
     expectWorkers(trial, worker ?? [])
-    const rule = new RuleClass(trial, { ...parameters, ...(worker && { workers: worker }), otherTrials, logger })
+    const { name = RuleClass.name, ...own } = parameters
+    const [rule] = await makeRules([{ name, rule: flags.ruleName, parameters: own }], {
+      baseTrial: trial,
+      registry,
+      openTrial: trials.open,
+      logger,
+      otherTrials,
+      ...(worker && { workers: worker }),
+    })
     const { format, onTerminal } = flags
     const judging = {
       trial,
-      rules: [rule],
-      asked: new Set([rule]),
+      rules: [rule!],
+      asked: new Set([rule!]),
       leftOut: [],
       onlyByName: [],
       workers: worker,
@@ -74,7 +90,7 @@ export async function ruleInvoker(rest: readonly string[], given: InvokerFlags, 
     const { code, judged } = await writeTo(out, output => judge({ ...judging, output }), { signal })
     const [first] = judged.findings
     if (raiseRuleEvalCondException && first && !signal.aborted) {
-      note(new RuleEvaluationConditionMet(rule.ruleName, first.step).message)
+      note(new RuleEvaluationConditionMet(rule!.ruleName, first.step).message)
     }
     return code
   } finally {

@@ -2,7 +2,13 @@
 
 import type { Catalog } from '../../catalog/catalog.js'
 import { NO_WORKER_STEPS, type WorkerStep, type WorkerSteps } from '../../catalog/worker-steps.js'
-import { InsufficientInformationForRuleInvocation, QueryError, TrialscanError } from '../../errors.js'
+import {
+  InsufficientInformationForRuleInvocation,
+  nearestNames,
+  QueryError,
+  TrialscanError,
+  UsageError,
+} from '../../errors.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { checkOptions, expectOptions } from '../../options.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
@@ -18,12 +24,13 @@ import {
   type mode as modeParameter,
   type Parameters,
   readParameters,
+  snakeCase,
   type Values,
 } from '../parameters.js'
 import { type Found, Rule, type RuleClass, type RuleOptions } from '../rule.js'
 import { collectionConfigsOf } from './collection-configs.js'
 import { hasTraining, type Moment, momentOf, type Sequence, stepsOfWorkers } from './moment.js'
-import { gradientNames, isGradientName } from './names.js'
+import { frameworkOf, gradientNames, isGradientName } from './names.js'
 import { type Choice, Selection } from './selection.js'
 
 /**
@@ -149,6 +156,8 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
   readonly #unavailable = new Map<string, string>()
   readonly #problems: Omit<Problem, 'trial'>[] = []
   #hasJudged = false
+  /** Collections that were asked for and that the trial does not have. */
+  readonly #unknown: readonly string[]
 
   constructor(baseTrial: Trial, options: RuleOptions & Arguments<P>, parameters: P) {
     expectOptions(`rule ${new.target.name}`, options, Object.keys(parameters))
@@ -157,7 +166,25 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     this.options = options
     this.parameters = readParameters(this.ruleName, parameters, given as Readonly<Record<string, unknown>>)
     this.report.ruleParameters = JSON.stringify(this.parameters)
+    this.#unknown = this.#unknownCollections(given as Readonly<Record<string, unknown>>)
     this.check()
+  }
+
+  /** @throws UsageError for a name that is a slip of the pen: the trial has a collection that is called almost so */
+  #unknownCollections(given: Readonly<Record<string, unknown>>): readonly string[] {
+    const { collections } = stateOf(this.baseTrial).contents.collections
+    const asked = Object.keys(given)
+      .map(snakeCase)
+      .filter(name => /collection(_names)?$/.test(name) && !name.startsWith('use_'))
+      .flatMap(name => this.parameters[name] as string | readonly string[])
+    const unknown = asked.filter(name => name && !collections.has(name) && !USUAL_COLLECTIONS.has(name))
+    for (const name of unknown) {
+      const nearest = nearestNames(name, collections.keys())
+      if (nearest.length === 0) continue
+      const message = `rule ${this.ruleName}: the trial has no collection ${JSON.stringify(name)}; did you mean ${nearest.map(near => JSON.stringify(near)).join(' or ')}?`
+      throw new UsageError(message, { rule: this.ruleName, collection: name, nearest })
+    }
+    return unknown
   }
 
   /** Checks that the parameters fit together. @throws InsufficientInformationForRuleInvocation */
@@ -268,15 +295,20 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     const unmatched = this.#selections.flatMap(selection => selection.missing())
     const [first] = this.#unavailable
     if (unmatched.length > 0) return unmatched
+    const unknown = this.#unknown.filter(name => !stateOf(this.baseTrial).contents.collections.collections.has(name))
+    if (unknown.length > 0)
+      return unknown.map(name => `the collection ${JSON.stringify(name)}, which the trial does not have`)
     if (first === undefined) return this.report.datapoints > 0 ? this.#unjudged() : []
     const more = this.#unavailable.size > 1 ? ` (and of ${this.#unavailable.size - 1} more tensors)` : ''
     return [`${first[1]}${more}`]
   }
 
   override collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
-    const { framework } = checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
+    const asked = checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
+    const { catalog, collections } = stateOf(this.baseTrial).contents
+    const framework = asked.framework ?? frameworkOf(catalog.names, collections.collections)
     const choices = this.#selections.map(({ choice }) => choice)
-    return collectionConfigsOf(this.ruleName, choices, framework)
+    return collectionConfigsOf(this.ruleName, choices, { ...asked, ...(framework && { framework }) })
   }
 
   override get hasJudged(): boolean {
@@ -309,6 +341,11 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return this.#problems
   }
 
+  /** How many of its selections have no tensors, or none with the values that it needs. @internal */
+  get emptySelections(): number {
+    return this.#selections.filter(({ isEmpty, choice }) => isEmpty && !choice.quiet).length
+  }
+
   /** Why there is nothing to judge. Null: there is something. */
   lack(): string | null {
     const required = this.#selections.filter(({ isOptional }) => !isOptional)
@@ -320,6 +357,13 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
     return null
   }
 }
+
+/** Names of collections that trials have or lack by what was saved, and not by a slip of the pen. */
+const USUAL_COLLECTIONS: ReadonlySet<string> = new Set(
+  'all,default,weights,biases,gradients,losses,metrics,inputs,outputs,labels,predictions,layers,optimizer_variables,sm_metrics,scalars,hyperparameters,feature_importance,average_shap,full_shap,trees,relu_output,relu_input,input_image,input_sequence'.split(
+    ',',
+  ),
+)
 
 /** A number as findings print it. */
 export function numberText(value: number): string {

@@ -1,40 +1,48 @@
 /** What has to be saved for a rule, as the configuration of SageMaker's hook says it (rules.md §1, "RC"). */
 
 import { UsageError } from '../../errors.js'
-import type { Framework } from '../../types.js'
-import type { HookCollection } from '../finding.js'
-import { patternFor } from './names.js'
+import type { CollectionConfigsOptions, HookCollection } from '../finding.js'
+import { collectionFor, patternFor } from './names.js'
 import type { Choice } from './selection.js'
 
 /** That of SageMaker's own configurations. */
-const SAVE_INTERVAL = '500'
+const SAVE_INTERVAL = 500
 
 /**
  * @param ruleName a collection is named after it where the rule has none
- * @param framework by whose names; undefined: by all that the rule looks for
+ * @param options by whose names, by default all that the rule looks for; and how often
  * @throws UsageError for a pattern with a count such as {1,2}
  */
 export function collectionConfigsOf(
   ruleName: string,
   choices: readonly Choice[],
-  framework?: Framework,
+  { framework, saveInterval = SAVE_INTERVAL }: CollectionConfigsOptions = {},
 ): readonly HookCollection[] {
   const patterns = new Map<string, Set<string>>()
   // A rule that would look at everything needs no more than what it looks for.
   const narrow = choices.filter(({ all }) => !all)
   for (const { collections = [], names = [], regex = [], all } of narrow.length > 0 ? narrow : choices) {
-    const sought = framework === undefined ? regex : regex.map(pattern => patternFor(framework, pattern))
-    const wanted = [...sought, ...names.map(name => `^${escaped(name)}$`), ...(all ? ['.*'] : [])]
     const own = all ? 'all' : `${ruleName.replace(/(?!^)(?=[A-Z][a-z])/g, '_').toLowerCase()}_tensors`
-    const into = collections.length > 0 ? collections : wanted.length > 0 ? [own] : []
-    for (const name of into) patterns.set(name, patterns.get(name) ?? new Set())
-    for (const pattern of wanted) patterns.get(into[0]!)!.add(withoutCommas(pattern))
+    const into = (name: string): Set<string> => {
+      const known = patterns.get(name) ?? new Set()
+      patterns.set(name, known)
+      return known
+    }
+    for (const name of collections) into(name)
+    const home = collections[0] ?? regex.map(collectionFor).find(name => name !== null) ?? own
+    for (const pattern of regex) {
+      const wanted = framework === undefined ? pattern : patternFor(framework, pattern)
+      into(home).add(withoutCommas(wanted))
+    }
+    for (const pattern of [...names.map(name => `^${escaped(name)}$`), ...(all ? ['.*'] : [])]) {
+      into(home).add(withoutCommas(pattern))
+    }
   }
   return [...patterns].map(([name, of]) => ({
     CollectionName: name,
     CollectionParameters: {
       ...(of.size > 0 && { include_regex: [...of].join(',') }),
-      save_interval: SAVE_INTERVAL,
+      save_interval: String(saveInterval),
     },
   }))
 }

@@ -3,6 +3,7 @@
  * patterns, each a single text so that it can be a parameter.
  */
 
+import type { CollectionConfig } from '../../format/collections.js'
 import { FRAMEWORKS, type Framework } from '../../types.js'
 
 const anyOf = (...patterns: readonly string[]): string => `(?i)${patterns.join('|')}`
@@ -26,6 +27,8 @@ interface Sought {
   readonly inWords: string
   /** The pattern that smdebug's rule has by default; null: it has none. */
   readonly byDefault: string | null
+  /** The collection that SageMaker's configurations save it in; null: they have none. */
+  readonly collection: string | null
   /** What names it in which frameworks. */
   readonly names: readonly (readonly [frameworks: readonly Framework[], pattern: string])[]
   readonly join: (...patterns: readonly string[]) => string
@@ -37,34 +40,36 @@ const sought = new Map<string, Sought>()
 function seek(
   inWords: string,
   byDefault: string | null,
+  collection: string | null,
   names: Sought['names'],
   join: (...patterns: readonly string[]) => string = anyOf,
 ): string {
   const all = join(...names.map(([, pattern]) => pattern))
-  const one = { inWords, byDefault, names, join }
+  const one = { inWords, byDefault, collection, names, join }
   sought.set(all, one)
   if (byDefault !== null) sought.set(byDefault, one)
   return all
 }
 
-export const RELU_OUTPUTS = seek('outputs of ReLU layers, such as "relu0_output_0"', '.*relu_output', [
+export const RELU_OUTPUTS = seek('outputs of ReLU layers, such as "relu0_output_0"', '.*relu_output', 'relu_output', [
   [MODULES, `${RELU}[^/]*_output`],
   [LAYERS, `${RELU}[^/]*/outputs(/|$)`],
   [GRAPH, '/relu6?(_\\d+)?(:\\d+)?$'],
 ])
-export const RELU_INPUTS = seek('inputs of ReLU layers, such as "relu0_input_0"', '.*relu_input', [
+export const RELU_INPUTS = seek('inputs of ReLU layers, such as "relu0_input_0"', '.*relu_input', 'relu_input', [
   [MODULES, `${RELU}[^/]*_input`],
   [LAYERS, `${RELU}[^/]*/inputs(/|$)`],
 ])
 export const SQUASHING_INPUTS = seek(
   'inputs of tanh or sigmoid layers, such as "tanh0_input_0"',
   '.*tanh_input|.*sigmoid_input',
+  null,
   [
     [MODULES, `${SQUASHING}[^/]*_input`],
     [LAYERS, `${SQUASHING}[^/]*/inputs(/|$)`],
   ],
 )
-export const SQUASHING_OUTPUTS = seek('outputs of tanh or sigmoid layers, such as "tanh0_output_0"', null, [
+export const SQUASHING_OUTPUTS = seek('outputs of tanh or sigmoid layers, such as "tanh0_output_0"', null, null, [
   [MODULES, `${SQUASHING}[^/]*_output`],
   [LAYERS, `${SQUASHING}[^/]*/outputs(/|$)`],
   [GRAPH, '/(tanh|sigmoid)(_\\d+)?(:\\d+)?$'],
@@ -74,6 +79,7 @@ export const SQUASHING_OUTPUTS = seek('outputs of tanh or sigmoid layers, such a
 export const MODEL_INPUTS = seek(
   'what the model is given, such as "CNN_input_0"',
   '.*hybridsequential0_input_0',
+  'input_image',
   [
     [['pytorch'], '(?!.*Loss)[A-Z][^/.]*_input_0'],
     [['mxnet'], '(hybrid)?sequential\\d+_input_0'],
@@ -81,19 +87,29 @@ export const MODEL_INPUTS = seek(
   ],
   whole,
 )
-export const TOKENS = seek('inputs of embeddings, such as "embedding0_input_0"', '.*embedding0_input_0', [
-  [MODULES, 'embed[^/]*_input_0$'],
-  [LAYERS, 'embed[^/]*/inputs(/|$)'],
-])
+export const TOKENS = seek(
+  'inputs of embeddings, such as "embedding0_input_0"',
+  '.*embedding0_input_0',
+  'input_sequence',
+  [
+    [MODULES, 'embed[^/]*_input_0$'],
+    [LAYERS, 'embed[^/]*/inputs(/|$)'],
+  ],
+)
 /** Labels and predictions of a classifier, also as the inputs of its loss. */
-export const LABELS = seek('labels, such as "labels" or "CrossEntropyLoss_input_1"', '.*labels', [
+export const LABELS = seek('labels, such as "labels" or "CrossEntropyLoss_input_1"', '.*labels', 'labels', [
   [FRAMEWORKS, '(^|/)labels?(_\\d+)?(:\\d+)?$'],
   [MODULES, '(crossentropy|nll)loss_?\\d*_input_1$'],
 ])
-export const PREDICTIONS = seek('predictions, such as "predictions" or "CrossEntropyLoss_input_0"', '.*predictions', [
-  [FRAMEWORKS, '(^|/)predictions?(_\\d+)?(:\\d+)?$'],
-  [MODULES, '(crossentropy|nll)loss_?\\d*_input_0$'],
-])
+export const PREDICTIONS = seek(
+  'predictions, such as "predictions" or "CrossEntropyLoss_input_0"',
+  '.*predictions',
+  'predictions',
+  [
+    [FRAMEWORKS, '(^|/)predictions?(_\\d+)?(:\\d+)?$'],
+    [MODULES, '(crossentropy|nll)loss_?\\d*_input_0$'],
+  ],
+)
 export const LOSSES = '(?i)^(?!.*(gradient|weight|bias|_input_)).*loss'
 
 /** The names that the hooks of PyTorch, MXNet and Keras give to the gradient of a weight. */
@@ -117,9 +133,44 @@ export const IN_WORDS: ReadonlyMap<string, string> = new Map([
   [LOSSES, 'losses, such as "CrossEntropyLoss_output_0"'],
 ])
 
+/** The collection that SageMaker's configurations save in what a pattern looks for. */
+export function collectionFor(pattern: string): string | null {
+  return sought.get(pattern)?.collection ?? null
+}
+
+/** Whether a pattern is that of all frameworks for what a rule of smdebug has a pattern for. */
+export function isWiderDefault(pattern: string): boolean {
+  const { byDefault = null } = sought.get(pattern) ?? {}
+  return byDefault !== null && byDefault !== pattern
+}
+
 /** A pattern that stands for something that each framework names in its own way, as the names of one; any other as it is. */
 export function patternFor(framework: Framework, pattern: string): string {
   const { names, join } = sought.get(pattern) ?? { names: [], join: anyOf }
   const own = names.flatMap(([frameworks, name]) => (frameworks.includes(framework) ? [name] : []))
   return own.length > 0 ? join(...own) : pattern
 }
+
+/**
+ * The framework that a training ran on, as far as its collections and the names of its tensors tell. TensorFlow.js names layers as
+ * TensorFlow does.
+ */
+export function frameworkOf(
+  names: Iterable<string>,
+  collections: ReadonlyMap<string, CollectionConfig>,
+): Framework | undefined {
+  if (collections.has('hyperparameters') || collections.has('feature_importance')) return 'xgboost'
+  const losses = collections.get('losses')?.includeRegex ?? []
+  if (losses.includes('[Ll]oss_(?!input).*output')) return 'pytorch'
+  if (losses.includes('.*loss._(?!input).*output')) return 'mxnet'
+  for (const name of names) for (const [framework, pattern] of TELLING) if (pattern.test(name)) return framework
+  return undefined
+}
+
+/** Names that only one framework's hook writes. */
+const TELLING: readonly (readonly [Framework, RegExp])[] = [
+  ['xgboost', /^(trees|hyperparameters|feature_importance)\/|^(train|validation|eval|test)-/],
+  ['mxnet', /sequential\d+_|^(gradient\/)?[a-z]+\d+_(weight|bias|gamma|beta)$/],
+  ['tensorflow', /\/(inputs|outputs|kernel|weights)(\/|:|$)|:\d+$/],
+  ['pytorch', /\.(weight|bias)$|_(input|output)_\d+$/],
+]

@@ -100,7 +100,7 @@ export class Selection {
         ? [`tensors that match ${patterns.map(pattern => JSON.stringify(pattern)).join(' or ')}`]
         : []),
     ]
-    return [`${wanted.join(', or ') || 'any tensor'}; ${describeTrial(trial, collections, names)}`]
+    return [`${wanted.join(', or ') || 'any tensor'}; ${describeTrial(trial, collections, names, wordsOf(patterns))}`]
   }
 
   #hasValues(): boolean {
@@ -151,8 +151,24 @@ function patternOf(source: string): Pattern {
 const MAX_COLLECTIONS_TOLD = 8
 const MAX_LOOKED_AT = 100
 
+/** What patterns look for, of those that are a name with at most something before or behind it. */
+function wordsOf(patterns: readonly string[]): string[] {
+  return patterns.flatMap(pattern => /^\^?(?:\.\*)?([\w./:-]{3,}?)(?:\.\*)?\$?$/.exec(pattern)?.[1] ?? [])
+}
+
+/** The nearest names or, if none is near, the nearest words that names consist of. */
+function nearestOf(word: string, names: readonly string[]): string[] {
+  const nearest = nearestNames(word, names)
+  return nearest.length > 0 ? nearest : nearestNames(word, new Set(names.flatMap(name => name.split(/[^A-Za-z]+/))))
+}
+
 /** What a trial has, for a message about what it lacks. */
-function describeTrial(trial: Trial, collections: readonly string[], names: readonly string[]): string {
+function describeTrial(
+  trial: Trial,
+  collections: readonly string[],
+  names: readonly string[],
+  words: readonly string[],
+): string {
   const { contents } = stateOf(trial)
   const all = contents.catalog.names
   if (all.length === 0) return 'the trial has no tensors'
@@ -170,6 +186,7 @@ function describeTrial(trial: Trial, collections: readonly string[], names: read
         .slice(0, 3),
     ),
     ...names.flatMap(name => nearestNames(name, all)),
+    ...words.flatMap(word => nearestOf(word, all)),
   ].filter(name => !collections.includes(name) && !names.includes(name))
   const hint = nearest.length > 0 ? `; did you mean ${nearest.map(name => JSON.stringify(name)).join(' or ')}?` : ''
   const some = all

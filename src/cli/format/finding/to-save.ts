@@ -1,15 +1,20 @@
 /** What would have to be saved for rules that lack data, as the configuration of SageMaker's hook says it. */
 
-import { type HookCollection, type Missing, type Rule, UsageError } from '../../../index.js'
+import { type HookCollection, type Missing, type Rule, type Trial, UsageError } from '../../../index.js'
 import { safeJson } from '../../terminal.js'
 import { isFindingOf } from './format.js'
 
 /** The collections of rules that lack data, each once, with the patterns of all of them. */
-export function collectionsToSave(rules: Iterable<Rule>, missing: readonly Missing[]): readonly HookCollection[] {
+export function collectionsToSave(
+  rules: Iterable<Rule>,
+  missing: readonly Missing[],
+  trial: Trial,
+): readonly HookCollection[] {
+  const saveInterval = intervalOf(trial)
   const merged = new Map<string, HookCollection>()
   for (const rule of rules) {
     if (!missing.some(isFindingOf(rule))) continue
-    for (const one of collectionsOf(rule)) {
+    for (const one of collectionsOf(rule, saveInterval)) {
       const before = merged.get(one.CollectionName)
       merged.set(one.CollectionName, before === undefined ? one : both(before, one))
     }
@@ -23,9 +28,16 @@ export function toSaveText(collections: readonly HookCollection[]): string {
   return `  {"CollectionConfigurations": [\n${lines.join(',\n')}\n  ]}\n`
 }
 
-function collectionsOf(rule: Rule): readonly HookCollection[] {
+/** Steps between two saved ones, of the training if there is one. Undefined: there are too few to tell. */
+function intervalOf(trial: Trial): number | undefined {
+  const steps = trial.steps({ ...(trial.modes().includes('TRAIN') && { mode: 'TRAIN' }), showIncompleteSteps: true })
+  const gaps = steps.slice(1).map((step, i) => step - steps[i]!)
+  return gaps.length === 0 ? undefined : gaps.reduce((least, gap) => Math.min(least, gap))
+}
+
+function collectionsOf(rule: Rule, saveInterval: number | undefined): readonly HookCollection[] {
   try {
-    return rule.collectionConfigs()
+    return rule.collectionConfigs(saveInterval === undefined ? {} : { saveInterval })
   } catch (error) {
     // A configuration can't hold every pattern that a rule can look for.
     if (error instanceof UsageError) return []

@@ -25,6 +25,9 @@ export interface Task {
   readonly numbers: readonly number[]
 }
 
+/** In the place of an axis of channels: the one that the shape of images tells or, where it leaves that open, the second or the last. */
+export const ChannelLayout = { first: -1, last: -2 } as const
+
 /** Tasks as they cross a thread. A question is listed once, however many records it is asked about. */
 export interface TaskColumns {
   readonly asked: readonly Pick<Task, 'kind' | 'numbers'>[]

@@ -221,7 +221,10 @@ export class TensorAtStep {
     return this.#task('count', [of], null, readCount)
   }
 
-  /** Sums along an axis; one sum of all elements if the tensor has too few axes. */
+  /**
+   * Sums along an axis; one sum of all elements if the tensor has too few axes.
+   * @param axis of channels; `ChannelLayout.first` or `last`: the one that the shape tells or, if it leaves that open, this one
+   */
   channelSums(axis: number): Question<ChannelSums> {
     return this.#task('channels', [axis], null, readChannelSums)
   }

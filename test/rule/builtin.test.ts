@@ -482,6 +482,47 @@ it('CheckInputImages takes any number of channels', async () => {
   expect(await firesAt(new CheckInputImages(trial, { regex: 'input', threshold_samples: '1' }))).toEqual([0])
 })
 
+describe('CheckInputImages finds the channels', () => {
+  const worst = async (shape: number[], parameters = {}, others: StepTensor[] = []) => {
+    const [samples, ...rest] = shape as [number, ...number[]]
+    const size = rest.reduce((product, length) => product * length, 1)
+    // The last element of each image is large.
+    const values = Array.from({ length: samples * size }, (_, i) => (i % size === size - 1 ? size : 0))
+    const trial = await trialOf([[floats('input', values, shape), ...others]])
+    const rule = new CheckInputImages(trial, { regex: 'input', threshold_samples: '1', ...parameters })
+    return (await evaluate(rule, { threads: 0 })).findings.map(({ message }) => /channel \d+/.exec(message)![0])[0]
+  }
+  const tensorflow = [floats('dense/kernel:0', [1], [1])]
+  const pytorch = [floats('fc.weight', [1], [1])]
+
+  it.each([
+    ['one channel, last', [2, 14, 14, 1], 'channel 0'],
+    ['one channel, first', [2, 1, 14, 14], 'channel 0'],
+    ['three channels, last', [2, 14, 14, 3], 'channel 2'],
+    ['three channels, first', [2, 3, 14, 14], 'channel 2'],
+    ['channels of a film, last', [2, 5, 14, 14, 3], 'channel 2'],
+    ['no axis of channels', [2, 14, 14], 'channel 0'],
+    ['a sequence with channels, last', [2, 100, 2], 'channel 1'],
+    ['a table', [2, 14], 'channel 13'],
+  ])('%s', async (_, shape, channel) => {
+    for (const others of [[], tensorflow, pytorch]) expect(await worst(shape, {}, others)).toBe(channel)
+  })
+
+  it.each([
+    ['both could be', [2, 3, 14, 4], 'channel 3', 'channel 2'],
+    ['neither could be', [2, 7, 14, 9], 'channel 8', 'channel 6'],
+  ])('%s: by the framework', async (_, shape, last, first) => {
+    expect(await worst(shape, {}, tensorflow)).toBe(last)
+    expect(await worst(shape, {}, pytorch)).toBe(first)
+    expect(await worst(shape)).toBe(first)
+  })
+
+  it('are where it is told', async () => {
+    expect(await worst([2, 14, 14, 1], { channel: '1' })).toBe('channel 13')
+    expect(await worst([2, 3, 14, 14], { channel: '3' }, tensorflow)).toBe('channel 13')
+  })
+})
+
 describe('Confusion', () => {
   it('takes any number of labels', async () => {
     const bytes = (name: string): StepTensor => ({

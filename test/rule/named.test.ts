@@ -168,10 +168,10 @@ describe('advice', () => {
   })
 
   it('has the interval that is asked for', async () => {
-    const [{ CollectionParameters }] = new UnchangedTensor(bare, { collection_names: 'weights' }).collectionConfigs({
+    const [advised] = new UnchangedTensor(bare, { collection_names: 'weights' }).collectionConfigs({
       saveInterval: 7,
-    }) as [{ CollectionParameters: unknown }]
-    expect(CollectionParameters).toEqual({ save_interval: '7' })
+    }) as readonly { readonly CollectionParameters: unknown }[]
+    expect(advised?.CollectionParameters).toEqual({ save_interval: '7' })
   })
 })
 

@@ -305,8 +305,7 @@ export abstract class BuiltinRule<P extends Parameters> extends Rule {
 
   override collectionConfigs(options?: CollectionConfigsOptions): readonly HookCollection[] {
     const asked = checkOptions('rule.collectionConfigs', COLLECTION_CONFIGS_OPTIONS, options)
-    const { catalog, collections } = stateOf(this.baseTrial).contents
-    const framework = asked.framework ?? frameworkOf(catalog.names, collections.collections)
+    const framework = asked.framework ?? frameworkOf(stateOf(this.baseTrial).contents)
     const choices = this.#selections.map(({ choice }) => choice)
     return collectionConfigsOf(this.ruleName, choices, { ...asked, ...(framework && { framework }) })
   }

@@ -3,7 +3,7 @@
  * patterns, each a single text so that it can be a parameter.
  */
 
-import type { CollectionConfig } from '../../format/collections.js'
+import type { TrialContents } from '../../catalog/load/load.js'
 import { FRAMEWORKS, type Framework } from '../../types.js'
 
 const anyOf = (...patterns: readonly string[]): string => `(?i)${patterns.join('|')}`
@@ -155,16 +155,23 @@ export function patternFor(framework: Framework, pattern: string): string {
  * The framework that a training ran on, as far as its collections and the names of its tensors tell. TensorFlow.js names layers as
  * TensorFlow does.
  */
-export function frameworkOf(
-  names: Iterable<string>,
-  collections: ReadonlyMap<string, CollectionConfig>,
-): Framework | undefined {
+export function frameworkOf(contents: TrialContents): Framework | null {
+  const known = frameworks.get(contents)
+  if (known !== undefined) return known
+  const framework = tellFramework(contents)
+  frameworks.set(contents, framework)
+  return framework
+}
+
+const frameworks = new WeakMap<TrialContents, Framework | null>()
+
+function tellFramework({ catalog: { names }, collections: { collections } }: TrialContents): Framework | null {
   if (collections.has('hyperparameters') || collections.has('feature_importance')) return 'xgboost'
   const losses = collections.get('losses')?.includeRegex ?? []
   if (losses.includes('[Ll]oss_(?!input).*output')) return 'pytorch'
   if (losses.includes('.*loss._(?!input).*output')) return 'mxnet'
   for (const name of names) for (const [framework, pattern] of TELLING) if (pattern.test(name)) return framework
-  return undefined
+  return null
 }
 
 /** Names that only one framework's hook writes. */

@@ -1,13 +1,20 @@
 /** CheckInputImages (rules.md §2.16). */
 
+import { ChannelLayout } from '../../job/measure.js'
+import { stateOf } from '../../trial/trial.js'
+import type { Framework } from '../../types.js'
 import { builtin, type Judgement, numberText } from '../base/builtin.js'
 import { Memory, type Moment } from '../base/moment.js'
-import { MODEL_INPUTS } from '../base/names.js'
+import { frameworkOf, MODEL_INPUTS } from '../base/names.js'
 import { flag, integer, number, text } from '../parameters.js'
+
+/** Their images are NHWC. */
+const CHANNELS_LAST: readonly Framework[] = ['tensorflow', 'tfjs']
 
 /**
  * Gathers input images over the steps. Once there are `threshold_samples` of them, fires where the mean of a channel is
- * further from zero than `threshold_mean`.
+ * further from zero than `threshold_mean`. Channels lie along the axis `channel`; by default along the one that the shape tells or, if it leaves
+ * that open, where the framework has them.
  */
 export class CheckInputImages extends builtin({
   meaning: 'The input images are not normalised: their mean is not zero.',
@@ -16,7 +23,7 @@ export class CheckInputImages extends builtin({
     threshold_mean: number(0.2),
     threshold_samples: integer(500),
     regex: text('.*hybridsequential0_input_0'),
-    channel: integer(1, { min: 0 }),
+    channel: integer(null, { min: 0 }),
     images_only: flag(false),
   },
   suggested: {
@@ -33,8 +40,10 @@ export class CheckInputImages extends builtin({
     const { threshold_mean, threshold_samples, channel, images_only } = this.parameters
     const seen = this.#seen.of(moment)
     let hasImages = false
+    const framework = frameworkOf(stateOf(this.baseTrial).contents)
+    const layout = framework !== null && CHANNELS_LAST.includes(framework) ? ChannelLayout.last : ChannelLayout.first
     for (const tensor of this.#images.at(moment)) {
-      const asked = tensor.channelSums(channel)
+      const asked = tensor.channelSums(channel ?? layout)
       yield () => {
         const { samples, sums, count } = asked.value
         // An image has more axes than those of samples and channels.

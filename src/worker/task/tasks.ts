@@ -8,7 +8,7 @@ import { isDefined } from '../../engine/moments.js'
 import type { ElementStatistic } from '../../engine/statistics/statistic.js'
 import { EngineError, QueryError } from '../../errors.js'
 import { isSameShape } from '../../format/index-file.js'
-import type { Task } from '../../job/measure.js'
+import { ChannelLayout, type Task } from '../../job/measure.js'
 import { differenceOf } from './difference.js'
 import type { Elements } from './elements.js'
 
@@ -74,12 +74,28 @@ export function compare(engine: Engine, { kind, numbers }: Asking, a: Elements, 
   return [apart, a.count]
 }
 
+/** Channels of images: grey, with alpha, in colours, with both. */
+const isChannelCount = (length: number): boolean => length >= 1 && length <= 4
+
+/** The axis of channels. @param asked one of `ChannelLayout`, which the shape decides if it can, or an axis */
+function channelAxis(shape: readonly number[], asked: number): number {
+  if (asked >= 0) return asked
+  const last = shape.length - 1
+  if (last < 2) return 1
+  const [isFirst, isLast] = [isChannelCount(shape[1]!), isChannelCount(shape[last]!)]
+  if (isFirst !== isLast) return isFirst ? 1 : last
+  // Grey images without an axis of channels: one channel.
+  if (last === 2 && shape[1] === shape[2]) return shape.length
+  return asked === ChannelLayout.last ? last : 1
+}
+
 /** The number of elements in each sum, the length of the first axis, and the sums along an axis. */
 function channelSums(
   engine: Engine,
   { dtype, shape, address, count }: Elements,
-  [axis = 0]: readonly number[],
+  [asked = 0]: readonly number[],
 ): ArrayLike<number> {
+  const axis = channelAxis(shape, asked)
   const hasAxis = axis < shape.length
   const channels = hasAxis ? shape[axis]! : 1
   const outer = hasAxis ? product(shape.slice(0, axis)) : 1

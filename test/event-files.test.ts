@@ -24,6 +24,7 @@ import {
   frameRecord,
   type HistogramSpec,
   indexFilePath,
+  type TensorSpec,
   TrialWriter,
 } from '../fixtures/event-writer.js'
 import { fixtureTrial, fixtureTrials, ROOT } from './support/golden.js'
@@ -537,6 +538,69 @@ describe('plain TensorBoard event files', () => {
       ['loss', 'float32'],
       ['weights', 'float64'],
     ])
+  })
+
+  it('hold histograms as TensorFlow 2 and Keras write them: tensors of the plugin for histograms', async () => {
+    const plugins = [['histograms', '']] as const
+    const rows = [0, 1, 2, 1, 2, 9, 2, 3, 4]
+    const buckets = (tag: string, tensor: Omit<TensorSpec, 'dtype'> & { dtype?: 'float32' | 'float64' }) =>
+      record({ wallTime: 1, step: 5, tag, plugins, tensor: { dtype: 'float64', ...tensor } })
+    put(
+      'events.out.tfevents.1.host',
+      Buffer.concat([
+        version,
+        buckets('content', { shape: [3, 3], values: rows }),
+        buckets('unpacked', { shape: [3, 3], values: rows, place: 'packed' }),
+        buckets('single', { shape: [3, 3], values: rows, dtype: 'float32', place: 'mixed' }),
+        buckets('below', { shape: [2, 3], values: [-2, -1, 1, -1, 3, 7] }),
+        buckets('same', { shape: [2, 3], values: [2, 2, 0, 2, 2, 9] }),
+        buckets('same-old', { shape: [1, 3], values: [1.5, 2.5, 9] }),
+        buckets('empty', { shape: [0, 3], values: [] }),
+        // A histogram has three columns, and this plugin.
+        buckets('other', { shape: [1, 4], values: [1, 2, 3, 4] }),
+        record({
+          wallTime: 1,
+          step: 5,
+          tag: 'matrix',
+          plugins: [],
+          tensor: { dtype: 'float64', shape: [3, 3], values: rows },
+        }),
+      ]),
+    )
+    const trial = await createTrial(directory)
+    const positive = { min: 0, max: 3, abs_min: 0, abs_max: 3 }
+    const nines = { min: 2, max: 2, mean: 2, std: 0, variance: 0, sum: 18, l2: 6 }
+    const expected = {
+      content: positive,
+      unpacked: positive,
+      single: positive,
+      below: { min: -2, max: 3 },
+      same: nines,
+      'same-old': nines,
+      empty: {},
+      other: { min: 1, max: 4 },
+      matrix: { min: 0, max: 9 },
+    }
+    for (const threads of [0, 2]) {
+      const found = await rowsOf(trial, { threads, checkLevel: 'full' })
+      expect(found.map(({ tensor, saved, error }) => [tensor, saved, error])).toEqual(
+        Object.keys(expected).map(name => [name, !['other', 'matrix'].includes(name), undefined]),
+      )
+      for (const { tensor, reductions } of found) {
+        expect(reductions).toMatchObject(expected[tensor as keyof typeof expected])
+        if (
+          Object.keys(expected[tensor as keyof typeof expected]).length < 5 &&
+          !['other', 'matrix'].includes(tensor!)
+        ) {
+          expect(reductions).toEqual(expected[tensor as keyof typeof expected])
+        }
+      }
+    }
+    for (const name of ['content', 'unpacked', 'single']) {
+      const { dtype, shape, data } = await trial.tensor(name).value(5)
+      expect([dtype, shape, [...(data as Float64Array)]]).toEqual(['float64', [3, 3], rows])
+    }
+    expect((await verifyTrial(directory, { deep: true })).problems).toEqual([])
   })
 
   it('are none of those of trials that lie below, or around', async () => {

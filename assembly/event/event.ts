@@ -26,7 +26,7 @@ import {
   VALUE_TAG,
   VALUE_TENSOR,
 } from './keys'
-import { setPlugin } from './plugin'
+import { setPlugin, showsHistograms } from './plugin'
 import { MAX_ELEMENTS, refusePayload, resolve } from './resolve'
 import { walkUsual } from './usual'
 
@@ -92,6 +92,8 @@ export function walkValue(slot: usize, end: u32): bool {
   let simplePosition: u32 = 0
   let hasTensor = false
   let hasHistogram = false
+  // By the plugin for histograms: then the tensor may be the buckets of one.
+  let isShown = false
   store<i32>(slot, 0, RecordSlot.mode)
   store<f64>(slot, -1, RecordSlot.modeStep)
   memory.fill(slot + RecordSlot.dims, 0, RecordSlot.wallTime - RecordSlot.dims)
@@ -120,7 +122,7 @@ export function walkValue(slot: usize, end: u32): bool {
       const metadataEnd = wire.readEnd(end)
       while (wire.more(metadataEnd)) {
         const metadataKey = wire.readKey(metadataEnd)
-        if (metadataKey == METADATA_PLUGIN) walkPlugin(slot, wire.readEnd(metadataEnd))
+        if (metadataKey == METADATA_PLUGIN) isShown = walkPlugin(slot, wire.readEnd(metadataEnd)) || isShown
         else wire.skip(metadataKey, metadataEnd)
       }
     } else {
@@ -139,6 +141,10 @@ export function walkValue(slot: usize, end: u32): bool {
     // There can be millions of other Values in an Event.
     arenaRelease(mark)
     return false
+  }
+  if (isShown && hasTensor && isBuckets(slot)) {
+    hasTensor = false
+    hasHistogram = true
   }
   const isTensor = hasTensor || simple != 0
   store<i32>(slot, isTensor ? ValueKind.tensor : hasHistogram ? ValueKind.histogram : ValueKind.other, RecordSlot.valueKind)
@@ -164,7 +170,15 @@ export function walkValue(slot: usize, end: u32): bool {
   return true
 }
 
-function walkPlugin(slot: usize, end: u32): void {
+/** Whether a tensor has a row of left edge, right edge and count for each bucket. */
+function isBuckets(slot: usize): bool {
+  const dtype = load<i32>(slot, RecordSlot.dtype)
+  if (dtype != DTypeNumber.float64 && dtype != DTypeNumber.float32) return false
+  return load<u32>(slot, RecordSlot.rank) == 2 && load<f64>(load<u32>(slot, RecordSlot.dims) + 8) == 3
+}
+
+/** @returns whether it is the plugin that shows histograms */
+function walkPlugin(slot: usize, end: u32): bool {
   let name: u32 = 0
   let nameLength: u32 = 0
   let content: u32 = 0
@@ -185,8 +199,9 @@ function walkPlugin(slot: usize, end: u32): void {
       wire.skip(key, end)
     }
   }
-  if (wire.status() != Status.ok) return
+  if (wire.status() != Status.ok) return false
   setPlugin(slot, wire.address(name), nameLength, wire.address(content), contentLength)
+  return showsHistograms(wire.address(name), nameLength)
 }
 
 function walkTensor(slot: usize, end: u32): void {

@@ -1,4 +1,4 @@
-// smdebug stores mode and mode step as decimal text in two plugins of these names.
+// smdebug stores mode and mode step as decimal text in two plugins of these names. TensorFlow 2 names the plugin that shows a tensor.
 
 import { RecordSlot } from '../../src/engine/border/abi'
 
@@ -11,6 +11,11 @@ export function setPlugin(slot: usize, name: usize, nameLength: u32, content: us
   } else if (nameLength == 9 && load<u64>(name) == 0x6574735f65646f6d && load<u8>(name, 8) == 0x70) {
     store<f64>(slot, readDecimal(content, contentLength), RecordSlot.modeStep)
   }
+}
+
+/** Whether a plugin is the one that shows histograms: `histograms`, read as little-endian words. */
+export function showsHistograms(name: usize, nameLength: u32): bool {
+  return nameLength == 10 && load<u64>(name) == 0x6172676f74736968 && load<u16>(name, 8) == 0x736d
 }
 
 /** Decimal digits as a number; -1 for anything else, and for more digits than float64 holds. */

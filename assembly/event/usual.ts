@@ -6,7 +6,7 @@ import { DTypeNumber, MAX_DIMENSIONS, Placement, RecordSlot, ValueKind } from '.
 import { arenaMark, arenaPush, arenaRelease } from '../arena'
 import { HEADER_LENGTH } from '../tfrecord'
 import * as key from './keys'
-import { setPlugin } from './plugin'
+import { setPlugin, showsHistograms } from './plugin'
 import { MAX_ELEMENTS } from './resolve'
 
 /**
@@ -138,7 +138,7 @@ function walkMetadata(slot: usize, p: usize, end: usize): bool {
     const content = p + 1 + (contentLength & 7)
     if (load<u8>(p) != key.PLUGIN_CONTENT || !fits(contentLength, content, pluginEnd)) return false
     p = content + <usize>(contentLength >> 3)
-    if (p != pluginEnd) return false
+    if (p != pluginEnd || showsHistograms(name, nameLength >> 3)) return false
     setPlugin(slot, name, nameLength >> 3, content, contentLength >> 3)
   }
   return true

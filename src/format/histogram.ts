@@ -1,7 +1,8 @@
 /**
- * TensorBoard's histograms (HistogramProto, format.md "Event"). As a value, a histogram is what TensorBoard itself
- * makes of it: a float64 tensor with a row `left, right, count` per bucket; the outermost edges are the smallest and
- * largest number. Its reductions are those of the data it was made from, as far as it tells them.
+ * TensorBoard's histograms: a HistogramProto (format.md "Event"), or a tensor of the plugin `histograms`, as TensorFlow 2 and
+ * Keras write them. As a value, a histogram is what TensorBoard itself makes of it: a float64 tensor with a row
+ * `left, right, count` per bucket; the outermost edges are the smallest and largest number. Its reductions are those of the data
+ * it was made from, as far as it tells them: a tensor of buckets has no sums, and some writers leave those of a HistogramProto out.
  */
 
 import type { Reader } from 'protobufjs/minimal.js'
@@ -21,8 +22,16 @@ const EVENT_SUMMARY_FIELD = 5
 const SUMMARY_VALUE_FIELD = 1
 const VALUE_TAG_FIELD = 1
 const VALUE_HISTOGRAM_FIELD = 5
-/** A wire type. */
+const VALUE_TENSOR_FIELD = 8
+const TENSOR_DTYPE_FIELD = 1
+const TENSOR_CONTENT_FIELD = 4
+/** Of TensorProto, by the number of the dtype: where numbers lie one by one. */
+const TENSOR_VALUES_FIELDS: Readonly<Record<number, number>> = { 1: 5, 2: 6 }
+const FLOAT32 = 1
+/** Wire types. */
+const VARINT = 0
 const FIXED_64 = 1
+const FIXED_32 = 5
 /** The singular doubles of a HistogramProto; the repeated ones come after them. */
 const SCALARS = ['min', 'max', 'num', 'sum', 'sumSquares'] as const
 const BUCKET_LIMIT = 6
@@ -35,6 +44,14 @@ interface Content {
   readonly scalars: Scalars
   readonly limits: number[]
   readonly counts: number[]
+}
+
+/** What a tensor of buckets holds, before it is known what its numbers are. */
+interface TensorParts {
+  dtype: number
+  content: Uint8Array
+  /** Numbers that lie one by one, by the fields they lie in. */
+  readonly values: Map<number, number[]>
 }
 
 /** The histogram with that tag in an Event; null if there is none. */
@@ -59,7 +76,7 @@ export async function isHistogram(value: Uint8Array): Promise<boolean> {
 }
 
 function findHistogram(reader: Reader, tag: string): Histogram | null {
-  let found: Content | null = null
+  let found: Content | Float64Array<ArrayBuffer> | null = null
   let wallTime = 0
   eachField(reader, reader.len, (field, wireType) => {
     if (field === EVENT_WALL_TIME_FIELD && wireType === FIXED_64) wallTime = reader.double()
@@ -71,24 +88,82 @@ function findHistogram(reader: Reader, tag: string): Histogram | null {
     } else return false
     return true
   })
-  return found && histogramOf(found, wallTime)
+  if (found === null) return null
+  return ArrayBuffer.isView(found) ? histogramOfRows(found, wallTime) : histogramOf(found, wallTime)
 }
 
-/** @param tag the tag that the Value must have; null for any */
-function readSummaryValue(reader: Reader, end: number, tag: string | null): Content | null {
+/**
+ * @param tag the tag that the Value must have; null for any
+ * @returns rows, where they are a tensor
+ */
+function readSummaryValue(reader: Reader, end: number, tag: string | null): Content | Float64Array<ArrayBuffer> | null {
   let ownTag = ''
   let content: Content | null = null
+  let tensor: TensorParts | null = null
   eachField(reader, end, (field, wireType) => {
     if (wireType !== LENGTH_DELIMITED) return false
     if (field === VALUE_TAG_FIELD) ownTag = reader.string()
+    // A message that comes in pieces is merged, as protobuf requires.
     else if (field === VALUE_HISTOGRAM_FIELD) {
-      // A message that comes in pieces is merged, as protobuf requires.
       content ??= { scalars: { min: 0, max: 0, num: 0, sum: 0, sumSquares: 0 }, limits: [], counts: [] }
       readContent(reader, reader.uint32() + reader.pos, content)
+    } else if (field === VALUE_TENSOR_FIELD) {
+      tensor ??= { dtype: 0, content: new Uint8Array(0), values: new Map() }
+      readTensor(reader, reader.uint32() + reader.pos, tensor)
     } else return false
     return true
   })
-  return tag === null || ownTag === tag ? content : null
+  if (tag !== null && ownTag !== tag) return null
+  // As in the core: a tensor comes before all else.
+  return tensor === null ? content : rowsOf(tensor)
+}
+
+function readTensor(reader: Reader, end: number, tensor: TensorParts): void {
+  eachField(reader, end, (field, wireType) => {
+    if (field === TENSOR_DTYPE_FIELD && wireType === VARINT) tensor.dtype = reader.uint32()
+    else if (field === TENSOR_CONTENT_FIELD && wireType === LENGTH_DELIMITED) tensor.content = reader.bytes()
+    else {
+      const isFloat = field === TENSOR_VALUES_FIELDS[FLOAT32]
+      if (!isFloat && !Object.values(TENSOR_VALUES_FIELDS).includes(field)) return false
+      const values = tensor.values.get(field) ?? []
+      tensor.values.set(field, values)
+      const next = () => values.push(isFloat ? reader.float() : reader.double())
+      if (wireType === LENGTH_DELIMITED) {
+        const listEnd = reader.uint32() + reader.pos
+        while (reader.pos < listEnd) next()
+      } else if (wireType === (isFloat ? FIXED_32 : FIXED_64)) next()
+      else return false
+    }
+    return true
+  })
+}
+
+/** Null: there is half a row. */
+function rowsOf({ dtype, content, values }: TensorParts): Float64Array<ArrayBuffer> | null {
+  const field = TENSOR_VALUES_FIELDS[dtype]
+  if (field === undefined) return null
+  const view = new DataView(content.buffer, content.byteOffset, content.length)
+  const size = dtype === FLOAT32 ? 4 : 8
+  if (content.length % (3 * size) !== 0) return null
+  const rows =
+    content.length === 0
+      ? Float64Array.from(values.get(field) ?? [])
+      : Float64Array.from({ length: content.length / size }, (_, i) =>
+          dtype === FLOAT32 ? view.getFloat32(4 * i, true) : view.getFloat64(8 * i, true),
+        )
+  return rows.length % 3 === 0 ? rows : null
+}
+
+/** Of rows alone, extremes are known; and the sums where all numbers are one. */
+function histogramOfRows(rows: Float64Array<ArrayBuffer>, wallTime: number): Histogram {
+  let num = 0
+  for (let i = 2; i < rows.length; i += 3) num += rows[i]!
+  if (!(num > 0)) return { rows, reductions: {}, wallTime }
+  let [min, max] = [rows[0]!, rows[rows.length - 2]!]
+  // TensorFlow 2 once gave numbers that are all the same one bucket of width 1 around them.
+  if (rows.length === 3 && max - min === 1) min = max = (min + max) / 2
+  const sums = min === max ? { sum: num * min, sumSquares: num * min * min } : { sum: 0, sumSquares: 0 }
+  return { rows, reductions: reductionsOf({ min, max, num, ...sums }), wallTime }
 }
 
 function readContent(reader: Reader, end: number, { scalars, limits, counts }: Content): void {
@@ -116,8 +191,14 @@ function histogramOf({ scalars, limits, counts }: Content, wallTime: number): Hi
   return { rows, reductions: reductionsOf(scalars), wallTime }
 }
 
-/** What the sums tell. For absolute values that is everything if no number is negative, and only the norm otherwise. */
+/**
+ * What the sums tell. For absolute values that is everything if no number is negative, and only the norm otherwise. Sums of 0 over
+ * numbers that are not all 0 are none.
+ */
 function reductionsOf({ min, max, num, sum, sumSquares }: Scalars): Histogram['reductions'] {
+  if (num > 0 && sum === 0 && sumSquares === 0 && (min !== 0 || max !== 0)) {
+    return { min, max, ...(min >= 0 && { abs_min: min, abs_max: max }) }
+  }
   const mean = sum / num
   const variance = Math.max(0, sumSquares / num - mean * mean)
   const l2 = Math.sqrt(sumSquares)

@@ -103,7 +103,9 @@ describe('a trial that was exported', () => {
       [...runsBelow(directory)].map(([run, events]) => {
         const values = events.flatMap(({ step, wall_time, summary }) => {
           return (summary?.value ?? []).map(({ tag, simple_value, histo }) => {
-            return [tag, step, wall_time, simple_value, histo?.bucket, histo?.min, histo?.max, histo?.num].join()
+            const { bucket, min, max, num, sum, sum_squares } = histo ?? {}
+            const sums = [sum, sum_squares].map(number => number?.toPrecision(12))
+            return [tag, step, wall_time, simple_value, bucket, min, max, num, ...sums].join()
           })
         })
         return [run, values.sort()]
@@ -111,6 +113,36 @@ describe('a trial that was exported', () => {
     expect(shown(second)).toEqual(shown(first))
     await original.close()
     await trial.close()
+  })
+})
+
+describe('histograms without sums', () => {
+  it('keep what is known of them, and nothing else, however often they are exported and imported', async () => {
+    const plugins = [['histograms', '']] as const
+    const tensor = { dtype: 'float64', shape: [2, 3], values: [-2, 0, 3, 0, 5, 4] } as const
+    const histogram = { min: -2, max: 5, num: 7, sum: 0, sumSquares: 0, bucketLimit: [0, 5], bucket: [3, 4] }
+    const empty = { dtype: 'float64', shape: [0, 3], values: [] } as const
+    const first = await imported(
+      logs({
+        run: [
+          [0, { tag: 'new', plugins, tensor }],
+          [0, { tag: 'old', histogram }],
+          [1, { tag: 'empty', plugins, tensor: empty }],
+        ],
+      }),
+    )
+    expect(first.report.problems).toEqual([])
+    const directory = place()
+    await exportTensorBoard(first.trial, directory)
+    const second = await imported(directory)
+    for (const { trial } of [first, second]) {
+      for (const name of ['new', 'old']) {
+        expect(Object.fromEntries(await trial.tensor(name).reductionValues(0))).toEqual({ min: -2, max: 5 })
+        const { data } = await trial.tensor(`${name}/histogram`).value(0)
+        expect([...(data as Float64Array)]).toEqual([-2, 0, 3, 0, 5, 4])
+      }
+    }
+    for (const { source, trial } of [first, second]) await Promise.all([source.close(), trial.close()])
   })
 })
 

@@ -3,7 +3,7 @@
 import { isDefined } from '../../engine/moments.js'
 import { Distribution } from '../../engine/statistics/distribution.js'
 import { isHistogramName } from '../../engine/statistics/statistic.js'
-import { ReductionUndefined, type TrialscanError, UsageError } from '../../errors.js'
+import { QueryError, ReductionUndefined, type TrialscanError, UsageError } from '../../errors.js'
 import type { ScanRow } from '../../job/row.js'
 import { checkOptions, kinds, optionsOf } from '../../options.js'
 import type { ScanProgress } from '../../scan/scan.js'
@@ -217,8 +217,22 @@ class Runs {
     }
     // Other rows of that dtype are histograms of TensorBoard's own.
     if ((!saved && !isImported) || dtype !== 'float64') return null
-    const { data } = await this.#trial.tensor(tensor).value(step, { worker })
-    return data instanceof Float64Array ? histogramOfRows(data, isImported ? {} : (reductions as HistogramSums)) : null
+    const [{ data }, sums] = await Promise.all([
+      this.#trial.tensor(tensor).value(step, { worker }),
+      isImported ? this.#sumsOf(tagOfBuckets(tensor), step, worker) : (reductions as HistogramSums),
+    ])
+    return data instanceof Float64Array ? histogramOfRows(data, sums) : null
+  }
+
+  /** What was imported beside buckets. */
+  async #sumsOf(tag: string, step: number, worker: Worker): Promise<HistogramSums> {
+    try {
+      const saved = await this.#trial.tensor(tag).reductionValues(step, { worker })
+      return { sum: saved.get('sum') as number | undefined, l2: saved.get('l2') as number | undefined }
+    } catch (error) {
+      if (error instanceof QueryError) return {}
+      throw error
+    }
   }
 
   async #imagesOf({ shape, step, worker }: ScanRow, tensor: string): Promise<readonly RowSummary[]> {

@@ -13,8 +13,8 @@ const TOGETHER = 4
 const NEAR_ZERO = 2 ** -20
 
 export interface HistogramSums {
-  readonly sum?: number
-  readonly l2?: number
+  readonly sum?: number | undefined
+  readonly l2?: number | undefined
 }
 
 /** Of the finite elements; null if there are none. */
@@ -53,8 +53,11 @@ export function histogramOf(moments: Moments, distribution: Distribution): Histo
   return { min, max, num, sum, sumSquares, limits, counts }
 }
 
-/** One that a run of TensorBoard's holds, from its rows of left edge, right edge and count; null if it is empty. */
-export function histogramOfRows(rows: ArrayLike<number>, { sum = 0, l2 = 0 }: HistogramSums): HistogramSummary | null {
+/**
+ * One that a run of TensorBoard's holds, from its rows of left edge, right edge and count; null if it is empty. Sums that are not known
+ * are both 0, which they are together of zeros alone.
+ */
+export function histogramOfRows(rows: ArrayLike<number>, sums: HistogramSums): HistogramSummary | null {
   const limits: number[] = []
   const counts: number[] = []
   for (let i = 0; i < rows.length; i += 3) {
@@ -63,6 +66,8 @@ export function histogramOfRows(rows: ArrayLike<number>, { sum = 0, l2 = 0 }: Hi
   }
   const num = counts.reduce((total, count) => total + count, 0)
   if (num === 0) return null
+  const isKnown = sums.sum !== undefined && sums.l2 !== undefined
+  const { sum, l2 } = isKnown ? (sums as { sum: number; l2: number }) : { sum: 0, l2: 0 }
   return { min: rows[0]!, max: limits.at(-1)!, num, sum, sumSquares: l2 * l2, limits, counts }
 }
 

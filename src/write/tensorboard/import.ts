@@ -204,7 +204,8 @@ async function saveValue(writer: TrialWriter, tensor: string, value: TensorValue
   )
   if (row.saved) {
     // A histogram: its reductions are those of the numbers that it was made from.
-    await writer.saveReductions(tensor, realOf(row), { collection, timestamp })
+    const known = realOf(row)
+    if (Object.keys(known).length > 0) await writer.saveReductions(tensor, known, { collection, timestamp })
     await writer.save(bucketsName(tensor), value, { collection: HISTOGRAMS, timestamp })
   } else await writer.save(tensor, value, { collection: isNumber ? ['scalars', ...collection] : collection, timestamp })
 }

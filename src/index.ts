@@ -1,8 +1,8 @@
 /** The public API on Node.js: re-exports only. */
 
 export * from './api.js'
+export type { NameAliases, TiedTensor } from './diff/aliases.js'
 export type { Bisection } from './diff/bisect.js'
-export type { DifferenceAt, DifferenceKind } from './diff/comparison.js'
 export {
   type DiffOptions,
   type DiffWorkersOptions,
@@ -20,6 +20,8 @@ export {
 export type { Partition } from './diff/pairing.js'
 export type {
   AffectedSlices,
+  DifferenceAt,
+  DifferenceKind,
   NonFiniteClass,
   NonFiniteKind,
   NonFiniteRecord,
@@ -73,6 +75,7 @@ export { trialFingerprint } from './trial/fingerprint.js'
 export { createTrial, openTrial, type TrialOptions } from './trial/open.js'
 export { type ReadValuesOptions, readValues, type SavedValue } from './trial/values.js'
 export { type VerifyOptions, verifyTrial } from './verify/verify.js'
+export type { NotJudged } from './view/judged.js'
 export { type NotFinite, type OverviewLine, type TrialOverview, trialOverview } from './view/overview.js'
 export { type Report, type ReportOptions, reportHtml } from './view/report.js'
 export type { CollectionOptions } from './write/collections.js'

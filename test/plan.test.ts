@@ -41,6 +41,12 @@ function row(count: number, byteLength: number, gap = 0, file = 'a'): RecordPlac
   return Array.from({ length: count }, (_, i) => place(i * (byteLength + gap), byteLength, file))
 }
 
+it('jobs come to few numbers each, however many are asked of a record', () => {
+  const statistics = [{ kind: 'histogram', numbers: [1000] }] as const
+  const jobs = [...planJobs(row(1000, 100), { store, checkLevel: 1, memory: DEFAULT_MEMORY, known: 3, statistics })]
+  expect(jobs.map(({ count }) => count)).toEqual([262, 262, 262, 214])
+})
+
 describe('batches', () => {
   const ranges = (records: readonly RecordPlace[]): [number, number, number][] =>
     scanJobs(records).flatMap(({ batches }) => batches.map(b => [b.startByte, b.endByte, b.count] as const)) as never

@@ -212,6 +212,17 @@ describe('names', () => {
   it.each(['p0', 'p100', 'p99.95', 'histogram:65536', 'histogram:-1e-3:.5:+2', 'zero_count'])('%s is one', name => {
     expect(parseReductions([name, name])).toEqual([name])
   })
+
+  it('are at most 1,000 at once, and histograms of at most 262,144 numbers', () => {
+    const percentiles = Array.from({ length: 1001 }, (_, i) => `p${i / 100}`)
+    expect(parseReductions(percentiles.slice(1))).toHaveLength(1000)
+    expect(thrownBy(() => parseReductions(percentiles))).toMatchObject({ code: 'Usage' })
+    expect(parseReductions(['histogram:65536', 'histogram:65000'])).toHaveLength(2)
+    expect(thrownBy(() => parseReductions(['histogram:65536', 'histogram:65535']))).toHaveProperty(
+      'message',
+      expect.stringContaining('262144 numbers'),
+    )
+  })
 })
 
 describe('asked for one by one', () => {

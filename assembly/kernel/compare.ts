@@ -204,6 +204,7 @@ function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
   let dots = absolute
   let squaresA = absolute
   let squaresB = absolute
+  let squaresApart = absolute
   let y = b
   const end = a + (<usize>(n & ~3) << 2)
   for (let x = a; x != end; x += 16, y += 16) {
@@ -226,6 +227,7 @@ function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
     const apart1 = v128.and(f64x2.sub(p1, q1), mask)
     absolute = f64x2.pmax(absolute, f64x2.pmax(apart0, apart1))
     sums = f64x2.add(sums, f64x2.add(apart0, apart1))
+    squaresApart = f64x2.add(squaresApart, f64x2.add(f64x2.mul(apart0, apart0), f64x2.mul(apart1, apart1)))
     dots = f64x2.add(dots, f64x2.add(f64x2.mul(p0, q0), f64x2.mul(p1, q1)))
     squaresA = f64x2.add(squaresA, f64x2.add(f64x2.mul(p0, p0), f64x2.mul(p1, p1)))
     squaresB = f64x2.add(squaresB, f64x2.add(f64x2.mul(q0, q0), f64x2.mul(q1, q1)))
@@ -236,6 +238,7 @@ function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
   let dot = sumAcross<f64>(dots)
   let squareA = sumAcross<f64>(squaresA)
   let squareB = sumAcross<f64>(squaresB)
+  let squareApart = sumAcross<f64>(squaresApart)
   for (let i: u32 = 0; i < (n & 3); i++) {
     const p = <f64>at<f32>(end, i)
     const q = <f64>at<f32>(y, i)
@@ -246,6 +249,7 @@ function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
     dot += p * q
     squareA += p * p
     squareB += q * q
+    squareApart += apart * apart
   }
   // What is not finite makes the sum so, as no sum of differences of finite float32 is.
   if (!isFinite(sum)) return false
@@ -265,6 +269,7 @@ function compareFiniteFloat32(a: usize, b: usize, n: u32, row: usize): bool {
   add(row, DifferenceRow.dot, dot)
   add(row, DifferenceRow.squaresA, squareA)
   add(row, DifferenceRow.squaresB, squareB)
+  add(row, DifferenceRow.squaresApart, squareApart)
   return true
 }
 
@@ -355,13 +360,14 @@ function countUnequal(row: usize, i: u32): void {
 
 // ---------------------------------------------------------------------------------------------------- Products
 
-/** Adds Σab, Σa² and Σb² of widened elements. */
+/** Adds Σab, Σa², Σb² and Σ(a − b)² of widened elements. */
 function multiply(n: u32, scaleA: f64, scaleB: f64, row: usize): void {
   const unitA = f64x2.splat(scaleA)
   const unitB = f64x2.splat(scaleB)
   let dots = f64x2.splat(0)
   let squaresA = dots
   let squaresB = dots
+  let squaresApart = dots
   const end = widened + (<usize>(n & ~1) << 3)
   let b = widenedB
   for (let a = widened; a != end; a += 16, b += 16) {
@@ -370,12 +376,16 @@ function multiply(n: u32, scaleA: f64, scaleB: f64, row: usize): void {
     dots = f64x2.add(dots, f64x2.mul(x, y))
     squaresA = f64x2.add(squaresA, f64x2.mul(x, x))
     squaresB = f64x2.add(squaresB, f64x2.mul(y, y))
+    const apart = f64x2.mul(f64x2.sub(v128.load(a), v128.load(b)), unitA)
+    squaresApart = f64x2.add(squaresApart, f64x2.mul(apart, apart))
   }
   const x = n & 1 ? load<f64>(end) * scaleA : 0
   const y = n & 1 ? load<f64>(b) * scaleB : 0
+  const apart = n & 1 ? (load<f64>(end) - load<f64>(b)) * scaleA : 0
   add(row, DifferenceRow.dot, sumAcross<f64>(dots) + x * y)
   add(row, DifferenceRow.squaresA, sumAcross<f64>(squaresA) + x * x)
   add(row, DifferenceRow.squaresB, sumAcross<f64>(squaresB) + y * y)
+  add(row, DifferenceRow.squaresApart, sumAcross<f64>(squaresApart) + apart * apart)
 }
 
 /** The place of the first of `length` bytes that differs; -1: none does. */

@@ -5,42 +5,15 @@ import type { DifferenceTolerance } from '../measure/difference.js'
 import { Inquiry, type MeasureOptions } from '../measure/measure.js'
 import type { Question, TensorDifference } from '../measure/question.js'
 import type { ScanSelection } from '../trial/scan-selection.js'
+import { stateOf } from '../trial/trial.js'
 import { type DType, REDUCTIONS, type ReductionName } from '../types.js'
+import { type TiedTensor, tiedHead } from './aliases.js'
 import { differenceOfWhole, joined } from './joined.js'
 import type { NoiseFloor } from './noise.js'
 import type { Paired, Pairing, WantedTensors } from './pairing.js'
-import type { RecordPlaceInTime } from './records.js'
+import type { DifferenceAt, DifferenceKind, RecordPlaceInTime } from './records.js'
 import { Trend } from './trend.js'
 import { messageOf, shown } from './wording.js'
-
-/**
- * - values: elements differ
- * - reductions: values were not saved, and saved reductions differ
- * - shape: shapes differ, or shards that don't fit together
- *
- * These are told, and are no divergence:
- * - unreadable: one of them can't be read
- * - missing: only one run has it at the step
- */
-export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'unreadable' | 'missing'
-
-/** A tensor of a worker that differs at a step. Names are those of the first run. */
-export interface DifferenceAt extends RecordPlaceInTime {
-  readonly kind: DifferenceKind
-  /** What it is called in the second run, and whose it is there. */
-  readonly otherTensor: string
-  readonly otherWorker: string
-  /** Of values; null otherwise. */
-  readonly difference: TensorDifference | null
-  /** The first element that differs; null where it is not known, and of a scalar. */
-  readonly element: readonly number[] | null
-  /** The element that differs most. */
-  readonly largest: readonly number[] | null
-  /** How far apart runs of the same configuration are, as a mean |a − b|; null: no such runs were given, or they don't tell. */
-  readonly noise: number | null
-  /** What is wrong, in a sentence. */
-  readonly message: string
-}
 
 /** What of a comparison is handed on. */
 export interface ComparisonOptions extends ScanSelection, DifferenceTolerance, Pick<MeasureOptions, 'callerWorks'> {
@@ -67,6 +40,8 @@ const FIRST_BYTES = 256 << 20
 const LAST_ULPS = 4
 
 const MOST_PROBLEMS = 10_000
+/** Names of equal tensors that are kept. */
+const MOST_EQUAL = 100
 
 /** What is close of a saved reduction and a computed one: rtol and atol. */
 const COMPUTED = [1e-5, 1e-7] as const
@@ -99,6 +74,9 @@ export class Comparison {
   equal = 0
   close = 0
   missing = 0
+  /** Names in the first run of tensors that are equal bit for bit, at most 100. */
+  readonly equalTensors = new Set<string>()
+  readonly tied: TiedTensor[] = []
   /** What could not be read, in a sentence each. */
   readonly problems = new Set<string>()
   /** Those that differ by no more than runs of the same configuration. */
@@ -110,13 +88,15 @@ export class Comparison {
   }
 
   /** Adds what another has counted. */
-  count({ compared, equal, close, noisy, missing, problems, dtypes, stats }: Comparison): void {
+  count({ compared, equal, close, noisy, missing, problems, equalTensors, tied, dtypes, stats }: Comparison): void {
     this.compared += compared
     this.equal += equal
     this.close += close
     this.noisy += noisy
     this.missing += missing
     for (const problem of problems) this.#hasProblem(problem)
+    for (const name of equalTensors) this.equalTensors.add(name)
+    this.tied.push(...tied)
     for (const pair of dtypes.values()) countDtypes(this.dtypes, pair)
     this.stats.readBytes += stats.readBytes
   }
@@ -241,7 +221,7 @@ export class Comparison {
   ): Promise<void> {
     const { rtol = 0, atol = 0, tolerance = 'exact', noise, onApart } = this.#options
     if (difference === null) {
-      const [of, other] = known ?? [await this.#shapeOf(pair, 'a'), await this.#shapeOf(pair, 'b')]
+      const [of, other] = known ?? [await shapeOf(this.#pairing, pair, 'a'), await shapeOf(this.#pairing, pair, 'b')]
       this.#found(pair, 'shape', `its shape is [${of}] in ${this.#runs[0]} and [${other}] in ${this.#runs[1]}`)
       return
     }
@@ -251,6 +231,7 @@ export class Comparison {
     onApart?.(pair.place, isEqual ? 0 : (meanAbsolute ?? Number.POSITIVE_INFINITY))
     if (isEqual) {
       this.equal++
+      if (this.equalTensors.size < MOST_EQUAL) this.equalTensors.add(pair.place.tensor)
       return
     }
     const isExact = rtol === 0 && atol === 0 && tolerance === 'exact'
@@ -276,16 +257,9 @@ export class Comparison {
   }
 
   #reductions(pair: Asked): void {
-    const { rtol = 0, atol = 0, tolerance = 'exact' } = this.#options
-    // What the hook saved is rounded to float32, and so were its sums: what is computed of values is not the same to the last digit.
+    // A value on either side: what is computed of it is held against what was saved.
     const isComputed = pair.a!.shards[0]!.hasValue || pair.b!.shards[0]!.hasValue
-    const exact = isComputed ? COMPUTED : [rtol, atol]
-    const [near, least] = tolerance === 'exact' ? exact.map((one, i) => Math.max(one, [rtol, atol][i]!)) : [1e-5, 1e-8]
-    const apart = pair.reductions.filter(([, x, y]) => {
-      const [p, q] = [x.value, y.value]
-      if (typeof p !== 'number' || typeof q !== 'number') return JSON.stringify(p) !== JSON.stringify(q)
-      return !(Object.is(p, q) || Math.abs(p - q) <= least! + near! * Math.abs(q))
-    })
+    const apart = reductionsApart(pair.reductions, isComputed, this.#options)
     const { noise, onApart } = this.#options
     const mean = apart.reduce((sum, [, x, y]) => sum + relative(x.value, y.value), 0) / pair.reductions.length
     onApart?.(pair.place, mean)
@@ -302,7 +276,7 @@ export class Comparison {
     const { place, otherTensor, otherWorker } = pair
     const [x, y] = await Promise.all([
       this.#pairing.a.tensor(place.tensor).value(place.step, { worker: place.worker }),
-      this.#pairing.b.tensor(otherTensor).value(place.step, { worker: otherWorker }),
+      this.#pairing.b.tensor(otherTensor).value(this.#pairing.stepInB(place.step), { worker: otherWorker }),
     ])
     const [p, q] = [x.data as ArrayLike<unknown>, y.data as ArrayLike<unknown>]
     const first = Array.from(p).findIndex((one, i) => one !== q[i])
@@ -320,7 +294,8 @@ export class Comparison {
     found: Partial<Pick<DifferenceAt, 'difference' | 'element' | 'largest' | 'noise'>> = {},
   ): void {
     const { difference = null, element = null, largest = null, noise = null } = found
-    const at = { ...place, kind, otherTensor, otherWorker, difference, element, largest, noise, message }
+    const otherStep = this.#pairing.stepInB(place.step)
+    const at = { ...place, kind, otherTensor, otherWorker, otherStep, difference, element, largest, noise, message }
     this.divergence ??= at
     this.#options.onDifference?.(at)
     if (this.#options.keepDifferences !== false) this.differences.push(at)
@@ -328,6 +303,12 @@ export class Comparison {
 
   /** @param only which run has it; null: both, but neither has what the other has of it */
   #missing(place: RecordPlaceInTime, only: 'first' | 'second' | null): void {
+    const { a, b } = this.#pairing
+    const tied = only === null ? null : tiedHead(place.tensor, only, stateOf(only === 'first' ? b : a).catalog.names)
+    if (tied !== null) {
+      this.tied.push(tied)
+      return
+    }
     this.missing++
     const none = 'values and reductions of the two have nothing in common'
     this.#notCompared(place, 'missing', only === null ? none : `only in the ${only} run`)
@@ -336,7 +317,8 @@ export class Comparison {
   #notCompared(place: RecordPlaceInTime, kind: 'missing' | 'unreadable', message: string): void {
     const { tensor: otherTensor, worker: otherWorker } = place
     const nothing = { difference: null, element: null, largest: null, noise: null }
-    this.#options.onNotCompared?.({ ...place, kind, otherTensor, otherWorker, ...nothing, message })
+    const otherStep = this.#pairing.stepInB(place.step)
+    this.#options.onNotCompared?.({ ...place, kind, otherTensor, otherWorker, otherStep, ...nothing, message })
   }
 
   #hasProblem(message: string): void {
@@ -347,14 +329,36 @@ export class Comparison {
   get #runs(): readonly [string, string] {
     return this.#pairing.a === this.#pairing.b ? ['this worker', 'the other'] : ['the first run', 'the second']
   }
+}
 
-  #shapeOf({ place, otherTensor, otherWorker }: Asked, side: 'a' | 'b'): Promise<readonly number[]> {
-    const [tensor, worker] = side === 'a' ? [place.tensor, place.worker] : [otherTensor, otherWorker]
-    return this.#pairing[side]
-      .tensor(tensor)
-      .shape(place.step, { worker })
-      .catch(() => [])
-  }
+/** The shape of one of a pair; [] if it is not known. */
+function shapeOf(
+  pairing: Pairing,
+  { place, otherTensor, otherWorker }: Asked,
+  side: 'a' | 'b',
+): Promise<readonly number[]> {
+  const [tensor, worker] = side === 'a' ? [place.tensor, place.worker] : [otherTensor, otherWorker]
+  const step = side === 'a' ? place.step : pairing.stepInB(place.step)
+  return pairing[side]
+    .tensor(tensor)
+    .shape(step, { worker })
+    .catch(() => [])
+}
+
+/** The reductions of a pair that are not close. @param isComputed true if those of one side are computed of its values */
+function reductionsApart(
+  reductions: Asked['reductions'],
+  isComputed: boolean,
+  { rtol = 0, atol = 0, tolerance = 'exact' }: DifferenceTolerance,
+): Asked['reductions'] {
+  // What the hook saved is rounded to float32, and so were its sums: what is computed of values is not the same to the last digit.
+  const exact = isComputed ? COMPUTED : [rtol, atol]
+  const [near, least] = tolerance === 'exact' ? exact.map((one, i) => Math.max(one, [rtol, atol][i]!)) : [1e-5, 1e-8]
+  return reductions.filter(([, x, y]) => {
+    const [p, q] = [x.value, y.value]
+    if (typeof p !== 'number' || typeof q !== 'number') return JSON.stringify(p) !== JSON.stringify(q)
+    return !(Object.is(p, q) || Math.abs(p - q) <= least! + near! * Math.abs(q))
+  })
 }
 
 function countDtypes(known: Map<string, DtypePair>, { dtype, otherDtype, count }: DtypePair): void {

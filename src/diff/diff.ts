@@ -7,8 +7,10 @@ import type { MeasureOptions } from '../measure/measure.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import { stateOf, Trial } from '../trial/trial.js'
+import type { NameAliases, TiedTensor } from './aliases.js'
 import { type Bisection, bisectSteps } from './bisect.js'
-import { Comparison, type ComparisonOptions, type DifferenceAt, type DtypePair } from './comparison.js'
+import { Comparison, type ComparisonOptions, type DtypePair } from './comparison.js'
+import { kindsOf } from './kinds.js'
 import { NoiseFloor } from './noise.js'
 import {
   NamePairs,
@@ -19,6 +21,7 @@ import {
   WorkerPairing,
   wantedOf,
 } from './pairing.js'
+import type { DifferenceAt } from './records.js'
 import { type NameSuggestion, suggestNames } from './suggest.js'
 import { isTensorMap, type TensorMap } from './tensor-map.js'
 import type { TrendDeparture } from './trend.js'
@@ -95,11 +98,19 @@ export interface TrialDiff {
   readonly noisy: number
   /** That only one of the runs has at a step that both have. */
   readonly missing: number
+  /** Names in the first run of tensors that are equal bit for bit, at most 100. */
+  readonly equalTensors: readonly string[]
+  /** Heads that one run lacks, tied to its embeddings. They don't count as missing. */
+  readonly tied: readonly TiedTensor[]
+  /** True if each run has one step, and of both weights and biases alone were compared: two checkpoints, which no order of execution leads through. */
+  readonly areCheckpoints: boolean
+  /** Names that were matched without prefixes of wrappers; null: names match as they are, or not at all. */
+  readonly aliases: NameAliases | null
   /** Tensors whose dtype differs between the runs: their elements are compared as float64, and the dtype alone is no difference. */
   readonly dtypes: readonly DtypePair[]
   /** What could not be read, in a sentence each: records and index files. These are no divergence. */
   readonly problems: readonly string[]
-  /** Steps of both, of the first alone, and of the second alone. */
+  /** Steps of both, of the first alone, and of the second alone. Of two runs of one step each these are compared, whatever their numbers. */
   readonly steps: { readonly both: number; readonly onlyA: readonly number[]; readonly onlyB: readonly number[] }
   /** The last step before the divergence at which all that was compared was equal, close or within noise; null: there is none. */
   readonly equalUntil: number | null
@@ -190,7 +201,7 @@ async function compared(
   const isAll = SELECTING.every(name => selection[name] === undefined)
   const wanted = wantedOf(a, selection)
   const [stepsA, stepsB] = [new Set(wanted.keys()), new Set<number>(b.steps({ showIncompleteSteps: true }))]
-  const both = [...stepsA].filter(step => stepsB.has(step)).sort((x, y) => x - y)
+  const both = [...stepsA].filter(step => stepsB.has(pairing.stepInB(step))).sort((x, y) => x - y)
   const comparison = new Comparison(pairing, { ...options, countsAll: isAll, isFirstAll: stopAtFirst })
   const isEnough = () => stopAtFirst && comparison.divergence !== null
   let bisection: Bisection | null = null
@@ -229,6 +240,7 @@ async function compared(
   }
   const { divergence, differences, equal, close, noisy, missing, departure, stats } = comparison
   const looked = bisection?.steps ?? both
+  const inB = new Set([...stepsA].map(step => pairing.stepInB(step)))
   return {
     divergence,
     differences,
@@ -237,18 +249,32 @@ async function compared(
     close,
     noisy,
     missing,
+    equalTensors: [...comparison.equalTensors],
+    tied: comparison.tied,
+    areCheckpoints: a !== b && both.length === 1 && isCheckpoint(a) && isCheckpoint(b),
+    aliases: pairing.aliases,
     dtypes: [...comparison.dtypes.values()],
     problems: [...new Set([...[...a.problems, ...b.problems].map(({ message }) => message), ...comparison.problems])],
     steps: {
       both: both.length,
-      onlyA: [...stepsA].filter(step => !stepsB.has(step)),
-      onlyB: isAll ? [...stepsB].filter(step => !stepsA.has(step)) : [],
+      onlyA: [...stepsA].filter(step => !stepsB.has(pairing.stepInB(step))),
+      onlyB: isAll ? [...stepsB].filter(step => !inB.has(step)) : [],
     },
     equalUntil: looked.filter(step => divergence === null || step < divergence.step).at(-1) ?? null,
     departure: noise ? null : departure,
     bisection,
     readBytes: stats.readBytes,
   }
+}
+
+/** True of a run of one step that has weights and biases, and nothing that a step of a training computes. */
+function isCheckpoint(trial: Trial): boolean {
+  if (trial.steps({ showIncompleteSteps: true }).length !== 1) return false
+  const kindOf = kindsOf(trial)
+  const kinds = stateOf(trial).catalog.names.map(kindOf)
+  const parameters = kinds.filter(kind => kind === 'weights' || kind === 'biases').length
+  const others = kinds.filter(kind => kind === 'other').length
+  return parameters + others === kinds.length && parameters >= others
 }
 
 /** Of a step that both runs have, if there are tensors that one of them lacks. */

@@ -6,6 +6,7 @@ import type { Inquiry } from '../measure/measure.js'
 import type { TensorAtStep } from '../measure/tensor-at-step.js'
 import { type ScanSelection, selectItems } from '../trial/scan-selection.js'
 import { stateOf, type Trial } from '../trial/trial.js'
+import { aliasesOf, type NameAliases } from './aliases.js'
 import type { RecordPlaceInTime } from './records.js'
 import { type NamePattern, namePatterns, namesInFirst, type TensorMap } from './tensor-map.js'
 
@@ -37,6 +38,10 @@ export interface Pairing {
   /** The runs; the same twice where workers of one are compared. */
   readonly a: Trial
   readonly b: Trial
+  /** The step of the second run that is compared with a step of the first. */
+  stepInB(step: number): number
+  /** Names that match once prefixes of wrappers are taken off; null: none do. */
+  readonly aliases: NameAliases | null
   /** In the order of execution: by their places in it, then by workers. */
   pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[]
   /** The tensors of workers that the second run has at a step besides. */
@@ -64,6 +69,7 @@ export class NamePairs {
   readonly #b: Trial
   #key = ''
   #inB: ReadonlyMap<string, string> = new Map()
+  aliases: NameAliases | null = null
 
   constructor(a: Trial, b: Trial, map: TensorMap) {
     this.#a = a
@@ -82,7 +88,13 @@ export class NamePairs {
       // A pattern of one direction may match names of the other run, too: what leads to no name means nothing.
       const backwards = [...namesInFirst(this.#map, ofB)].filter(([inA]) => areA.has(inA))
       const forwards = [...namesInFirst(this.#map, ofA)].filter(([inB]) => areB.has(inB))
-      this.#inB = new Map([...backwards, ...forwards.map(([inB, inA]) => [inA, inB] as const)])
+      const mapped = new Map([...backwards, ...forwards.map(([inB, inA]) => [inA, inB] as const)])
+      const taken = new Set(ofA.map(name => mapped.get(name) ?? name))
+      this.aliases = aliasesOf(
+        ofA.filter(name => !areB.has(mapped.get(name) ?? name)),
+        ofB.filter(name => !taken.has(name)),
+      )
+      this.#inB = new Map([...(this.aliases?.names ?? []), ...mapped])
     }
     return this.#inB.get(name) ?? name
   }
@@ -100,9 +112,18 @@ export class RunPairing implements Pairing {
     this.#names = new NamePairs(a, b, map)
   }
 
+  get aliases(): NameAliases | null {
+    return this.#names.aliases
+  }
+
+  stepInB(step: number): number {
+    return stepInB(this.a, this.b, step)
+  }
+
   pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[] {
-    const [tensorsA, tensorsB] = [inquiry.atStep(stateOf(this.a), step), inquiry.atStep(stateOf(this.b), step)]
-    const [inA, inB] = [stateOf(this.a).catalog.atStep(step), stateOf(this.b).catalog.atStep(step)]
+    const otherStep = this.stepInB(step)
+    const [tensorsA, tensorsB] = [inquiry.atStep(stateOf(this.a), step), inquiry.atStep(stateOf(this.b), otherStep)]
+    const [inA, inB] = [stateOf(this.a).catalog.atStep(step), stateOf(this.b).catalog.atStep(otherStep)]
     const isSingle = inA.length === 1 && inB.length === 1
     const pairs: Paired[] = []
     for (const [workerStep, names] of wanted) {
@@ -120,7 +141,7 @@ export class RunPairing implements Pairing {
 
   onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
     const paired = new Set(pairs.map(({ otherWorker, otherTensor }) => `${otherWorker}\n${otherTensor}`))
-    return placesAt(this.b, step).filter(({ worker, tensor }) => !paired.has(`${worker}\n${tensor}`))
+    return placesAt(this.b, this.stepInB(step)).filter(({ worker, tensor }) => !paired.has(`${worker}\n${tensor}`))
   }
 }
 
@@ -128,10 +149,15 @@ export class RunPairing implements Pairing {
 export class WorkerPairing implements Pairing {
   readonly a: Trial
   readonly b: Trial
+  readonly aliases = null
 
   constructor(trial: Trial) {
     this.a = trial
     this.b = trial
+  }
+
+  stepInB(step: number): number {
+    return step
   }
 
   pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[] {
@@ -173,11 +199,20 @@ export class UnifiedPairing implements Pairing {
     this.#partition = namePatterns(partition)
   }
 
+  get aliases(): NameAliases | null {
+    return this.#names.aliases
+  }
+
+  stepInB(step: number): number {
+    return stepInB(this.a, this.b, step)
+  }
+
   pairsAt(inquiry: Inquiry, step: number, wanted: WantedTensors): Paired[] {
+    const otherStep = this.stepInB(step)
     const workerSteps = [...wanted.keys()].sort((x, y) => compareNames(x.worker, y.worker))
-    const tensorsB = inquiry.atStep(stateOf(this.b), step)
+    const tensorsB = inquiry.atStep(stateOf(this.b), otherStep)
     const workersB = stateOf(this.b)
-      .catalog.atStep(step)
+      .catalog.atStep(otherStep)
       .map(({ worker }) => worker)
       .sort(compareNames)
     const tensorsA = inquiry.atStep(stateOf(this.a), step)
@@ -203,8 +238,14 @@ export class UnifiedPairing implements Pairing {
 
   onlyInB(step: number, pairs: readonly Paired[]): readonly RecordPlaceInTime[] {
     const seen = new Set(pairs.map(({ otherTensor }) => otherTensor))
-    return placesAt(this.b, step).filter(({ tensor }) => !seen.has(tensor) && seen.add(tensor))
+    return placesAt(this.b, this.stepInB(step)).filter(({ tensor }) => !seen.has(tensor) && seen.add(tensor))
   }
+}
+
+/** The same step; of two runs of one step each, as checkpoints are, the step of the other. */
+function stepInB(a: Trial, b: Trial, step: number): number {
+  const [stepsA, stepsB] = [a, b].map(trial => trial.steps({ showIncompleteSteps: true }))
+  return stepsA!.length === 1 && stepsB!.length === 1 ? stepsB![0]! : step
 }
 
 function placesAt(trial: Trial, step: number): readonly RecordPlaceInTime[] {

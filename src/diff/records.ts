@@ -1,5 +1,6 @@
-/** Records that have NaN or infinities, and their order in time. */
+/** Records that differ, or have NaN or infinities, and their order in time. */
 
+import type { TensorDifference } from '../measure/question.js'
 import type { GlobalStep, Mode, ModeStep, Worker } from '../types.js'
 
 /**
@@ -47,4 +48,34 @@ export interface AffectedSlices {
 export function isEarlier(a: RecordPlaceInTime & { readonly rank: number }, b: typeof a): boolean {
   if (a.step !== b.step) return a.step < b.step
   return a.rank !== b.rank ? a.rank < b.rank : a.worker < b.worker
+}
+
+/**
+ * - values: elements differ
+ * - reductions: values were not saved, and saved reductions differ
+ * - shape: shapes differ, or shards that don't fit together
+ *
+ * These are told, and are no divergence:
+ * - unreadable: one of them can't be read
+ * - missing: only one run has it at the step
+ */
+export type DifferenceKind = 'values' | 'reductions' | 'shape' | 'unreadable' | 'missing'
+
+/** A tensor of a worker that differs at a step. Names are those of the first run. */
+export interface DifferenceAt extends RecordPlaceInTime {
+  readonly kind: DifferenceKind
+  /** What it is called in the second run, whose it is there, and at which step. */
+  readonly otherTensor: string
+  readonly otherWorker: string
+  readonly otherStep: number
+  /** Of values; null otherwise. */
+  readonly difference: TensorDifference | null
+  /** The first element that differs; null where it is not known, and of a scalar. */
+  readonly element: readonly number[] | null
+  /** The element that differs most. */
+  readonly largest: readonly number[] | null
+  /** How far apart runs of the same configuration are, as a mean |a − b|; null: no such runs were given, or they don't tell. */
+  readonly noise: number | null
+  /** What is wrong, in a sentence. */
+  readonly message: string
 }

@@ -5,7 +5,7 @@ import { type ColumnData, Lists, Numbers, Texts } from '../table/column.js'
 import type { Group } from '../table/group.js'
 import type { Field, FieldType } from '../table/schema.js'
 import type { TableFormatName } from '../table/table.js'
-import type { DifferenceAt } from './comparison.js'
+import type { DifferenceAt } from './records.js'
 
 /** What a cell holds: a text, a number, a list of whole numbers; null: there is none. */
 type Cell = string | number | readonly number[] | null
@@ -29,11 +29,15 @@ export const DIFFERENCE_COLUMNS: readonly DifferenceColumn[] = [
   { name: 'largest', type: 'list', of: ({ largest }) => largest },
   { name: 'other_tensor', type: 'text', of: ({ otherTensor }) => otherTensor },
   { name: 'other_worker', type: 'text', of: ({ otherWorker }) => otherWorker },
+  { name: 'other_step', type: 'int64', of: ({ otherStep }) => otherStep },
   { name: 'dtype', type: 'text', of: ({ difference }) => difference?.dtype ?? null },
   { name: 'other_dtype', type: 'text', of: ({ difference }) => difference?.otherDtype ?? null },
   { name: 'unequal', type: 'int64', of: ({ difference }) => difference?.unequalCount ?? null },
   { name: 'beyond', type: 'int64', of: ({ difference }) => difference?.beyondCount ?? null },
   { name: 'count', type: 'int64', of: ({ difference }) => difference?.count ?? null },
+  { name: 'relative_norm', type: 'float64', of: ({ difference }) => difference?.relativeNorm ?? null },
+  { name: 'value', type: 'float64', of: ({ difference }) => difference?.largestPair?.[0] ?? null },
+  { name: 'other_value', type: 'float64', of: ({ difference }) => difference?.largestPair?.[1] ?? null },
   { name: 'max_abs', type: 'float64', of: ({ difference }) => difference?.maxAbsolute ?? null },
   { name: 'max_rel', type: 'float64', of: ({ difference }) => difference?.maxRelative ?? null },
   { name: 'mean_abs', type: 'float64', of: ({ difference }) => difference?.meanAbsolute ?? null },
@@ -57,6 +61,7 @@ const REQUIRED = new Set([
   'kind',
   'other_tensor',
   'other_worker',
+  'other_step',
   'message',
 ])
 const GROUP_ROWS = 100_000

@@ -261,6 +261,15 @@ export class ElementKernels {
     })
   }
 
+  /** An element as float64; NaN if it is complex. */
+  numberAt(dtype: DType, address: Address): number {
+    return this.#memory.scoped(() => {
+      const number = this.#memory.reserveBytes(8)
+      const isOrdered = this.#core.widenToDoubles(dtypeNumber(dtype), address, 1, number) !== 0
+      return isOrdered ? this.#memory.doubles(number, 1)[0]! : Number.NaN
+    })
+  }
+
   /** The elements at some ranks, counted from 0; null if the elements can't be ordered. */
   #select(dtype: DType, data: Address, count: number, ranks: readonly number[]): number[] | null {
     if (dtype === 'float32') {

@@ -46,6 +46,11 @@ export class MalformedEvent extends Error {
   }
 }
 
+/** What was expected of a text, and what it is. */
+export function longText(byteLength: number): [expected: string, got: string] {
+  return [`a name of at most ${MAX_TEXT_BYTES} bytes`, `one of ${byteLength}`]
+}
+
 /** The most bytes that the key and length of a field take. */
 const FIELD_HEAD_BYTES = 20
 /** A longer tag is refused: it can't be a name. */
@@ -228,7 +233,7 @@ class Cursor {
   /** The field as text. */
   *text(): Walk<string> {
     if (this.byteLength > MAX_TEXT_BYTES) {
-      throw new MalformedEvent(this.#start, `a name of at most ${MAX_TEXT_BYTES} bytes`, `one of ${this.byteLength}`)
+      throw new MalformedEvent(this.#start, ...longText(this.byteLength))
     }
     const needed = { at: this.#start, byteLength: this.byteLength }
     if (!this.#bytes.has(needed.at, needed.byteLength)) yield needed

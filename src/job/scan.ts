@@ -21,11 +21,11 @@ import {
 } from './plan/coalesce.js'
 import {
   aheadByteLength,
-  JOB_RECORDS,
   jobByteLength,
   PART_BYTES,
   partsAtOnce,
   RECORD_LIMIT,
+  recordsOfJob,
   windowByteLength,
 } from './plan/memory.js'
 import type { Descriptions, HistogramResult, PartChecksum, RecordReply } from './reply.js'
@@ -189,6 +189,7 @@ export function* planJobs(
   context: PlanContext,
 ): Generator<PlannedJob> {
   const limit = windowByteLength(context.memory)
+  const mostRecords = recordsOfJob(answersLength(context.statistics ?? []))
   const { byteLength: total, threads } = context.work ?? { byteLength: 0, threads: 0 }
   let planned = 0
   let first = 0
@@ -219,7 +220,7 @@ export function* planJobs(
     open.add(record)
     // An impossible length is not read either.
     bytes += byteLength > limit ? 0 : byteLength
-    if (open.length === JOB_RECORDS || room() <= 0) yield* close()
+    if (open.length === mostRecords || room() <= 0) yield* close()
   }
   for (const record of records) {
     if (record === null) yield* close()
@@ -230,11 +231,11 @@ export function* planJobs(
       const count = bytesBefore.length - 1
       for (let from = 0, end = 0; from < count; from = end) {
         const full = bytesBefore[from]! + room()
-        end = Math.min(count, from + JOB_RECORDS - open.length)
+        end = Math.min(count, from + mostRecords - open.length)
         if (bytesBefore[end]! >= full) end = countBelow(end, i => bytesBefore[i]! < full)
         open.addRun(record, from, end)
         bytes += bytesBefore[end]! - bytesBefore[from]!
-        if (open.length === JOB_RECORDS || room() <= 0) yield* close()
+        if (open.length === mostRecords || room() <= 0) yield* close()
       }
     }
   }

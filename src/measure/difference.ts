@@ -3,6 +3,7 @@
 import { DifferenceRow } from '../engine/border/abi.js'
 import { dtypeOf } from '../engine/dtype.js'
 import { type Kinds, kinds, optionsOf } from '../options.js'
+import type { DType } from '../types.js'
 import type { TaskAnswer } from './answers.js'
 import { numbersOf, type QuestionSubject, type TensorDifference } from './question.js'
 
@@ -50,7 +51,7 @@ export function readDifference(result: TaskAnswer, tensor: QuestionSubject): Ten
 }
 
 /** How many numbers come before those of the row. */
-const HEAD = 12
+const HEAD = 14
 
 /** Numbers as `differenceOf` lists them. */
 export function differenceIn(numbers: readonly number[]): TensorDifference {
@@ -70,6 +71,8 @@ export function differenceIn(numbers: readonly number[]): TensorDifference {
       maxRelative: 0,
       meanAbsolute: 0,
       largest: null,
+      largestPair: null,
+      relativeNorm: 0,
       maxUlps: null,
       ulps: null,
       cosine: null,
@@ -98,12 +101,23 @@ export function differenceIn(numbers: readonly number[]): TensorDifference {
     maxRelative: slot(DifferenceRow.maxRelative),
     meanAbsolute: ifFinite(slot(DifferenceRow.sumAbsolute) / count),
     largest: largest >= 0 ? largest : null,
+    largestPair: largest >= 0 && !isComplex(dtypes.dtype, dtypes.otherDtype) ? [numbers[12]!, numbers[13]!] : null,
+    relativeNorm: ifNumber(Math.sqrt(slot(DifferenceRow.squaresApart)) / normA),
     maxUlps: hasUlps ? maxUlps : null,
     ulps: hasUlps ? { p50: ulpsAt(5), p90: ulpsAt(6), p99: ulpsAt(7) } : null,
     cosine: ifFinite(Math.max(-1, Math.min(1, slot(DifferenceRow.dot) / (normA * normB)))),
     normRatio: ifFinite(normA / numbers[8]! / (normB / numbers[9]!)),
     notFinite: SIDES[numbers[4]!]!,
   }
+}
+
+/** Null if it is NaN: 0 / 0, or where there are NaN or infinities. */
+function ifNumber(value: number): number | null {
+  return Number.isNaN(value) ? null : value
+}
+
+function isComplex(...dtypes: readonly DType[]): boolean {
+  return dtypes.some(dtype => dtype.startsWith('complex'))
 }
 
 function ifFinite(value: number): number | null {

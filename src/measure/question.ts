@@ -207,6 +207,10 @@ export interface TensorDifference {
   readonly meanAbsolute: number | null
   /** Where |a − b| is largest, as an index in C order; null: nowhere. */
   readonly largest: number | null
+  /** The two elements there, as float64; null: there are none, or they are complex. */
+  readonly largestPair: readonly [a: number, b: number] | null
+  /** ‖a − b‖ / ‖a‖; Infinity where a is all zeros, null where NaN or infinities leave none. */
+  readonly relativeNorm: number | null
   /** The largest distance in units of the last place; null unless both are of one float type. */
   readonly maxUlps: number | null
   /** What a half, 90 % and 99 % of the elements are apart at most, in units of the last place, rounded up to 0, 1, 3, 7 and so on, or to the largest. */

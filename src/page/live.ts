@@ -1,17 +1,11 @@
 /** Trials of a server, as they grow. */
 
 import type { TrialView } from '../view/data.js'
+import { type Change, listen } from './changes.js'
 import { h } from './dom.js'
 import { Page } from './page.js'
 import { shown } from './text.js'
 import { type LiveData, liveSource, ShownTrial } from './trials.js'
-
-/** What the server tells of a trial that has changed. */
-interface Change {
-  readonly version: number
-  readonly steps: number
-  readonly isEnded: boolean
-}
 
 export async function followed(data: LiveData): Promise<void> {
   const bases = data.live.map(id => `/api/trials/${encodeURIComponent(id)}`)
@@ -60,20 +54,16 @@ export async function followed(data: LiveData): Promise<void> {
     }
     isLoading = false
   }
-  for (const base of bases) {
-    const events = new EventSource(`${base}/events`)
-    events.addEventListener('change', event => {
-      const change = JSON.parse((event as MessageEvent<string>).data) as Change
-      changes.set(base, change)
-      tell(null, true)
-      // The first is about what has been loaded, or about what came since.
-      if (change.version === versions.get(base)) return
-      stale.add(base)
-      void renew()
-    })
-    // The browser tries again by itself.
-    events.addEventListener('error', () => tell('the server does not answer', false))
+  const onChange = (change: Change) => {
+    const base = bases[data.live.indexOf(change.id)]!
+    changes.set(base, change)
+    tell(null, true)
+    // The first is about what has been loaded, or about what came since.
+    if (change.version === versions.get(base)) return
+    stale.add(base)
+    void renew()
   }
+  listen(data.live, onChange, () => tell('the server does not answer', false))
 }
 
 async function loaded(base: string): Promise<TrialView & { readonly version: number }> {

@@ -189,6 +189,7 @@ export function readParameters<P extends Parameters>(
       throw new UsageError(message, { rule, parameter: name, got: value })
     }
     values[target] = read
+    values[name] = read
   }
   return values as Values<P>
 }

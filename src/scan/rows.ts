@@ -3,11 +3,18 @@
 import type { SavedTensor } from '../catalog/columns/tensor-lists.js'
 import { recordPlace, recordRun, type WorkerStep } from '../catalog/worker-steps.js'
 import { isDefined, type ReductionValue, undefinedReduction } from '../engine/moments.js'
-import { isReductionName, type StatisticColumn, statisticColumns, type Values } from '../engine/statistics/statistic.js'
+import {
+  elementStatistics,
+  isReductionName,
+  type StatisticColumn,
+  statisticColumns,
+  type Values,
+} from '../engine/statistics/statistic.js'
 import { ReductionUndefined, type TrialscanError, withFullPath } from '../errors.js'
 import type { TensorLocation } from '../format/index-file.js'
 import type { RecordPlace, RecordRun } from '../job/plan/coalesce.js'
 import type { ScanRow } from '../job/row.js'
+import { answersLength } from '../job/scan.js'
 import type { ReductionName, StatisticName } from '../types.js'
 import type { RecordResult } from './record-result.js'
 import { itemsOf, type RowGroup, type Rows, type ScanItem } from './row-groups.js'
@@ -23,10 +30,15 @@ export interface RowsRequest {
   readonly url: (path: string) => string
 }
 
+/** What a number of a histogram takes to be made and written, as bytes that are read and reduced. */
+const NUMBER_COST = 64
+
 /** How much there is to do, and whether it includes saved reductions. */
-export function totals({ groups, reductions }: RowsRequest): {
+export function totals({ groups, reductions }: Pick<RowsRequest, 'groups' | 'reductions'>): {
   totalRows: number
   totalBytes: number
+  /** Of reading and answering, as bytes that are read and reduced. */
+  totalCost: number
   hasSaved: boolean
 } {
   let totalRows = 0
@@ -49,7 +61,8 @@ export function totals({ groups, reductions }: RowsRequest): {
       }
     }
   }
-  return { totalRows, totalBytes, hasSaved }
+  const numbers = totalRows * answersLength(elementStatistics(reductions))
+  return { totalRows, totalBytes, totalCost: totalBytes + numbers * NUMBER_COST, hasSaved }
 }
 
 /** The records to read, null for a row that needs none. Appends the rows to `rows`. */

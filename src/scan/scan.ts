@@ -30,7 +30,8 @@ export interface ScanRequest extends RowsRequest {
   /** What is wrong with the trial as a whole. */
   readonly problems: readonly TrialscanError[]
   readonly context: PlanContext
-  readonly runner: (totalBytes: number) => Promise<Runner> | Runner
+  /** @param cost of all, as bytes that are read and reduced */
+  readonly runner: (cost: number) => Promise<Runner> | Runner
   readonly signal: AbortSignal | undefined
   readonly onProgress: ((progress: ScanProgress) => void) | undefined
 }
@@ -222,9 +223,9 @@ export class Scan implements AsyncIterable<ScanRow> {
     const startedAt = performance.now()
     const { reductions, signal, onProgress } = this.#request
     signal?.throwIfAborted()
-    const { totalRows, totalBytes, hasSaved } = totals(this.#request)
+    const { totalRows, totalBytes, totalCost, hasSaved } = totals(this.#request)
     if (hasSaved) this.#known |= OF_SCALAR
-    const runner = await this.#request.runner(totalBytes)
+    const runner = await this.#request.runner(totalCost)
     this.#costs.stats.threads = runner.threads
     // Rows that are planned and not handed out yet. Planning goes on only as rows are handed out, so that this does not
     // grow with the trial.

@@ -67,37 +67,6 @@ async function* arrayOf(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   yield encoder.encode(separator === '[' ? '[]\n' : ']\n')
 }
 
-/** A body that is made as it is read. @param gone is aborted when nobody reads any more */
-export function streamOf(
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  end: () => void,
-  gone: AbortController,
-): ReadableStream<Uint8Array> {
-  const iterator = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await iterator.next()
-          if (done) {
-            end()
-            controller.close()
-          } else controller.enqueue(value)
-        } catch (error) {
-          end()
-          controller.error(error)
-        }
-      },
-      async cancel() {
-        gone.abort()
-        await Promise.resolve(iterator.return?.(undefined)).catch(() => {})
-        end()
-      },
-    },
-    { highWaterMark: 1 },
-  )
-}
-
 /** Whether the client has this answer already. What was compressed on its way has a weak tag. */
 export function has(context: Context, tag: string): boolean {
   const known = (context.req.header('if-none-match') ?? '').split(',').map(one => one.trim().replace(/^W\//, ''))

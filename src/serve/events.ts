@@ -1,44 +1,69 @@
 /** Changes of a trial, told as they come (server-sent events). */
 
-import { type Context, streamSSE } from './http.js'
+import type { Context } from './http.js'
 import type { Change, ServedTrial } from './served-trial.js'
+import { streamOf } from './streams.js'
 
 /** How often a connection that waits for changes gets a sign of life. */
 const HEARTBEAT_MS = 15_000
 
-/** An event at once, and one after each change. */
+const encoder = new TextEncoder()
+
+/** An event at once, and one after each change, until nothing can change any more. */
 export function changesOf(one: ServedTrial, context: Context, signal: AbortSignal): Response {
-  return streamSSE(context, async stream => {
-    let wake = () => {}
-    let due: Change | null = one.change
-    const stop = one.listen(change => {
-      // Whoever reads slowly learns of the last one only.
-      due = change
+  const gone = new AbortController()
+  const events = eventsOf([one], AbortSignal.any([signal, gone.signal]), change => change.isOver)
+  return eventStream(context, events, gone)
+}
+
+/** The same of all trials that have been opened, or will be: it goes on for as long as somebody listens. */
+export function changesOfAll(all: readonly ServedTrial[], context: Context, signal: AbortSignal): Response {
+  const gone = new AbortController()
+  return eventStream(context, eventsOf(all, AbortSignal.any([signal, gone.signal])), gone)
+}
+
+function eventStream(context: Context, events: AsyncIterable<Uint8Array>, gone: AbortController): Response {
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' }
+  if (context.req.method === 'HEAD') return context.body(null, 200, headers)
+  return new Response(streamOf(context, events, { gone, end: () => {} }), { headers })
+}
+
+/** @param isLast whether nothing comes after a change */
+async function* eventsOf(
+  all: readonly ServedTrial[],
+  signal: AbortSignal,
+  isLast: (change: Change) => boolean = () => false,
+): AsyncGenerator<Uint8Array> {
+  let wake = () => {}
+  // Whoever reads slowly learns of the last change of each only.
+  const due = new Map(all.filter(({ opened }) => opened !== undefined).map(one => [one.id, one.change]))
+  const stops = all.map(one =>
+    one.listen(change => {
+      due.set(one.id, change)
       wake()
-    })
-    const end = () => wake()
-    signal.addEventListener('abort', end)
-    stream.onAbort(end)
-    try {
-      while (!stream.aborted && !signal.aborted) {
-        if (due !== null) {
-          const change: Change = due
-          due = null
-          await stream.writeSSE({ event: 'change', data: JSON.stringify(change) })
-          continue
-        }
-        let timer: ReturnType<typeof setTimeout> | undefined
-        await new Promise<void>(resolve => {
-          wake = resolve
-          timer = setTimeout(resolve, HEARTBEAT_MS)
-          timer.unref()
-        })
-        clearTimeout(timer)
-        if (due === null && !stream.aborted && !signal.aborted) await stream.write(': still here\n\n')
+    }),
+  )
+  const end = () => wake()
+  signal.addEventListener('abort', end)
+  try {
+    while (!signal.aborted) {
+      for (const [id, change] of due) {
+        due.delete(id)
+        yield encoder.encode(`event: change\ndata: ${JSON.stringify({ id, ...change })}\n\n`)
+        if (isLast(change)) return
       }
-    } finally {
-      stop()
-      signal.removeEventListener('abort', end)
+      if (due.size > 0 || signal.aborted) continue
+      let timer: ReturnType<typeof setTimeout> | undefined
+      await new Promise<void>(resolve => {
+        wake = resolve
+        timer = setTimeout(resolve, HEARTBEAT_MS)
+        timer.unref()
+      })
+      clearTimeout(timer)
+      if (due.size === 0 && !signal.aborted) yield encoder.encode(': still here\n\n')
     }
-  })
+  } finally {
+    for (const stop of stops) stop()
+    signal.removeEventListener('abort', end)
+  }
 }

@@ -1,14 +1,12 @@
 /** The HTTP library: the one module that knows it. It is bundled with it, and loaded when something is served. */
 
 import type { Server } from 'node:http'
-import { serve } from '@hono/node-server'
+import { type HttpBindings, serve } from '@hono/node-server'
 import { type Context, Hono, type Next } from 'hono'
 import { compress } from 'hono/compress'
-import { streamSSE } from 'hono/streaming'
 import { COMPRESSIBLE_CONTENT_TYPE_REGEX } from 'hono/utils/compress'
 
 export type { Context, Next }
-export { streamSSE }
 
 export function newApp(): Hono {
   return new Hono()
@@ -21,6 +19,27 @@ export function compressed(more: readonly string[]): ReturnType<typeof compress>
   return compress({
     contentTypeFilter: type => COMPRESSIBLE_CONTENT_TYPE_REGEX.test(type) || more.includes(type),
   })
+}
+
+/**
+ * Calls once when an answer has ended: it was sent whole, or without its body, or whoever asked has gone.
+ * @returns how to end the connection
+ */
+export function onceAnswered(context: Context, ended: () => void): { readonly hangUp: () => void } {
+  const { incoming, outgoing } = context.env as HttpBindings
+  const { socket } = incoming
+  const end = () => {
+    outgoing.off('close', end)
+    socket.off('close', end)
+    ended()
+  }
+  if (outgoing.closed || socket.destroyed) ended()
+  else {
+    outgoing.once('close', end)
+    // An answer that waits for an earlier one on the same connection is not told that it has closed.
+    socket.once('close', end)
+  }
+  return { hangUp: () => socket.destroy() }
 }
 
 /** Listens. @throws what the system says, such as EADDRINUSE */

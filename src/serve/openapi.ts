@@ -121,7 +121,15 @@ const OPERATIONS: readonly Operation[] = [
   {
     path: '/api/trials/{id}/events',
     summary: 'Changes, as they come (server-sent events)',
-    description: 'An event `change` at once and after each change: {"version", "steps", "findings", "isEnded"}.',
+    description:
+      'An event `change` at once and after each change: {"id", "version", "steps", "findings", "isEnded", "isOver"}. It ends once nothing can change any more.',
+    parameters: [],
+    answers: { 'text/event-stream': text },
+  },
+  {
+    path: '/api/events',
+    summary: 'Changes of all trials that have been looked at, as they come (server-sent events)',
+    description: 'The same events. It goes on for as long as the server does.',
     parameters: [],
     answers: { 'text/event-stream': text },
   },
@@ -146,7 +154,7 @@ function described({ path, summary, description, parameters, answers }: Operatio
     ? [{ name: 'id', in: 'path', required: true, schema: text, description: 'As /api/trials lists it.' }]
     : []
   return {
-    operationId: path.split('/').at(-1) === '{id}' ? 'trial' : path.split('/').at(-1),
+    operationId: path === '/api/events' ? 'all-events' : path.endsWith('{id}') ? 'trial' : path.split('/').at(-1),
     summary,
     ...(description !== undefined && { description }),
     parameters: [...inPath, ...parameters.map(inQuery)],

@@ -9,15 +9,17 @@ import type { ScanOptions } from '../trial/scan-selection.js'
 import { SERVED_STATISTICS, type ServedStatistic } from '../view/data.js'
 import { trialOverview } from '../view/overview.js'
 import { guard, problem, SAFE_HEADERS } from './access.js'
-import { chunksOf, etag, failure, has, jsonText, listed, streamOf } from './answers.js'
+import { chunksOf, etag, failure, has, jsonText, listed } from './answers.js'
 import { Asked, type Parameter, SCAN, type ScanFormat, SELECTION, VALUE, type ValueFormat } from './asked.js'
-import { changesOf } from './events.js'
+import { expectBounded } from './bounds.js'
+import { changesOf, changesOfAll } from './events.js'
 import { type App, type Context, compressed, newApp } from './http.js'
 import type { Scope } from './kept-columns.js'
 import { OPENAPI } from './openapi.js'
 import { addPages } from './pages.js'
 import type { ServedTrial } from './served-trial.js'
-import { Turns } from './turns.js'
+import { streamOf } from './streams.js'
+import type { Turns } from './turns.js'
 
 export interface RouteOptions {
   readonly trials: ReadonlyMap<string, ServedTrial>
@@ -25,7 +27,8 @@ export interface RouteOptions {
   /** Whose pages may read the answers, besides our own. */
   readonly cors: readonly string[]
   readonly version: string
-  readonly maxWork: number
+  /** Of all scans and reads. */
+  readonly turns: Turns
   readonly threads: number | undefined
   readonly memory: number | undefined
   /** Aborted when the server closes. */
@@ -56,7 +59,7 @@ class Routes {
 
   constructor(options: RouteOptions) {
     this.#options = options
-    this.#turns = new Turns(options.maxWork)
+    this.#turns = options.turns
     this.#secure()
     addPages(this.app, options, id => this.#served(id).id)
     this.#api()
@@ -152,6 +155,10 @@ class Routes {
       await one.open()
       return changesOf(one, context, this.#signal(context))
     })
+    app.get('/api/events', context => {
+      this.#ask(context, [])
+      return changesOfAll([...trials.values()], context, this.#signal(context))
+    })
     app.get('/api/trials/:id/scan', context => this.#scan(context))
     app.get('/api/trials/:id/value', context => this.#value(context))
   }
@@ -223,15 +230,16 @@ class Routes {
     const format = (asked.text('format') ?? 'jsonl') as ScanFormat
     const tag = this.#tag(one, context)
     if (has(context, tag)) return context.body(null, 304, { etag: tag })
-    // What is wrong with the request is told before the answer begins.
     const gone = new AbortController()
     const signal = AbortSignal.any([this.#signal(context), gone.signal])
     const wanted: ScanOptions = { ...asked.selection, reductions: asked.reductions, ...this.#reading(signal) }
+    // What is wrong with the request is told before the answer begins.
+    expectBounded(trial, wanted)
     const chunks = chunksOf(trial, format, wanted)
+    const headers = { 'content-type': MEDIA_TYPES[format], etag: tag, 'cache-control': 'private, no-cache' }
+    if (context.req.method === 'HEAD') return context.body(null, 200, headers)
     const end = await this.#turns.take(signal)
-    return new Response(streamOf(chunks, end, gone), {
-      headers: { 'content-type': MEDIA_TYPES[format], etag: tag, 'cache-control': 'private, no-cache' },
-    })
+    return new Response(streamOf(context, chunks, { gone, end }), { headers })
   }
 
   async #value(context: Context): Promise<Response> {
@@ -246,20 +254,19 @@ class Routes {
     const tag = this.#tag(one, context)
     if (has(context, tag)) return context.body(null, 304, { etag: tag })
     const end = await this.#turns.take(this.#signal(context))
+    let isStreamed = false
     try {
       const value = await tensor.value(step, { ...(worker !== undefined && { worker }) })
       const headers = { etag: tag, 'cache-control': 'private, no-cache' }
       if ((asked.text('format') ?? ('json' satisfies ValueFormat)) === 'npy') {
-        return new Response(
-          streamOf(npyChunks(value), () => {}, new AbortController()),
-          {
-            headers: {
-              ...headers,
-              'content-type': 'application/octet-stream',
-              'content-disposition': 'attachment; filename="tensor.npy"',
-            },
+        isStreamed = true
+        return new Response(streamOf(context, npyChunks(value), { end }), {
+          headers: {
+            ...headers,
+            'content-type': 'application/octet-stream',
+            'content-disposition': 'attachment; filename="tensor.npy"',
           },
-        )
+        })
       }
       const { dtype, shape } = value
       const count = shape.reduce((product, size) => product * size, 1)
@@ -282,7 +289,8 @@ class Routes {
       })
       return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
     } finally {
-      end()
+      // A stream ends it when it has ended itself.
+      if (!isStreamed) end()
     }
   }
 }

@@ -7,6 +7,7 @@ import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { expectSafe } from './access.js'
 import { ServedTrial } from './served-trial.js'
+import { Turns } from './turns.js'
 
 export interface ServeOptions extends WorkOptions {
   /** Default: 7070. 0: any that is free. */
@@ -86,7 +87,8 @@ export async function serveTrials(paths: string | readonly string[], options?: S
   }
   const closing = new AbortController()
   const [{ listen }, { routes }] = await Promise.all([import('./http.js'), import('./routes.js')])
-  const app = routes({ trials, token, cors, version, maxWork, threads, memory, signal: closing.signal })
+  const turns = new Turns(maxWork)
+  const app = routes({ trials, token, cors, version, turns, threads, memory, signal: closing.signal })
   const { server, port: got } = await listen(app, host, port).catch(error => {
     throw new StoreError(
       'Unavailable',

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { waitFor } from '../catalog/wait.js'
 import type { Kind } from '../diff/kinds.js'
 import { kindsOf } from '../diff/kinds.js'
-import { Distribution } from '../engine/statistics/distribution.js'
 import { problemLines } from '../problem-lines.js'
 import { createTrial, type TrialOptions } from '../trial/open.js'
 import { stateOf, type Trial } from '../trial/trial.js'
@@ -12,7 +11,7 @@ import { findingsOf, identityOf } from '../view/collect.js'
 import type { ClassesView, EmbeddingView, RidgeView, ServedStatistic, TensorView, TrialView } from '../view/data.js'
 import { Judging } from '../view/judged.js'
 import { packed } from '../view/packing.js'
-import { chosenSteps, ridgeOf } from '../view/ridges.js'
+import { ridgesOf } from '../view/ridges.js'
 import { classesOf, labelNames } from '../view/samples/classes.js'
 import { type EmbeddingOptions, embeddingOf } from '../view/samples/embedding.js'
 import { Skeleton } from '../view/skeleton.js'
@@ -23,7 +22,10 @@ export interface Change {
   readonly version: number
   readonly steps: number
   readonly findings: number
+  /** Whether the job has said that it ended. */
   readonly isEnded: boolean
+  /** Whether nothing can change any more: the job has ended, and rules have judged all of it. */
+  readonly isOver: boolean
 }
 
 export interface ServedOptions {
@@ -51,6 +53,10 @@ export class ServedTrial {
   #trial: Trial | undefined
   #error: unknown
   #judging: Judging | undefined
+  /** Whether rules have judged all that there will be. */
+  #isJudged = false
+  /** Whether no step will come any more. */
+  #isKept = false
   /** Changes with the trial. */
   #trialVersion = 0
   /** Changes with the trial, and with what is found in it. */
@@ -123,6 +129,7 @@ export class ServedTrial {
       steps: this.#trial?.steps({ showIncompleteSteps: true }).length ?? 0,
       findings: this.#judging?.findingCount ?? 0,
       isEnded: this.#trial?.loadedAllSteps ?? false,
+      isOver: this.#isKept && (!this.#options.judges || this.#isJudged),
     }
   }
 
@@ -172,8 +179,10 @@ export class ServedTrial {
           signal,
         })
         this.#trialVersion++
+        this.#isKept = state.ended
         this.#changed()
       }
+      this.#isKept = true
     } catch (error) {
       if (!signal.aborted) this.#error = error
     }
@@ -188,6 +197,8 @@ export class ServedTrial {
     }
     this.#judging = new Judging(trial)
     await judgeOn(this.#judging, { ...this.#reading, pollMs }, () => this.#changedSoon())
+    this.#isJudged = true
+    if (!this.#closing.signal.aborted) this.#changed()
   }
 
   #changed(): void {
@@ -292,22 +303,7 @@ export class ServedTrial {
   async ridges(tensor: string): Promise<readonly RidgeView[]> {
     const trial = await this.open()
     const { of } = await this.#bones()
-    const chosen = [...chosenSteps(of.steps.length)].map(index => of.steps[index]!)
-    if (chosen.length === 0 || !trial.hasTensor(tensor)) return []
-    const sketches = new Map<number, Map<number, Distribution>>()
-    const scan = trial.scan({
-      tensors: tensor,
-      reductions: ['sketch'],
-      steps: { only: chosen },
-      ...this.#reading,
-    })
-    for await (const { worker, step, reductions } of scan) {
-      const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
-      if (at === undefined || index === undefined || !(reductions.sketch instanceof Distribution)) continue
-      const own = sketches.get(at) ?? new Map<number, Distribution>()
-      sketches.set(at, own.set(index, reductions.sketch))
-    }
-    return [...sketches].flatMap(([series, own]) => ridgeOf(series, own) ?? [])
+    return ridgesOf(trial, of, tensor, this.#reading)
   }
 }
 

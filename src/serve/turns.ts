@@ -15,8 +15,19 @@ export class Turns {
     this.#most = most
   }
 
+  /** Pieces of work that have a turn. */
+  get busy(): number {
+    return this.#busy
+  }
+
+  /** Requests that wait for one. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
   /** Waits for a turn. @returns how to end it. @throws Busy if too many wait already; the signal's reason */
   async take(signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted()
     if (this.#busy >= this.#most) {
       if (this.#waiting.length >= MAX_WAITING) throw new Busy(`expected at most ${MAX_WAITING} requests to wait`)
       await new Promise<void>((resolve, reject) => {

@@ -1,8 +1,14 @@
 /** The names of requested reductions. */
 
-import { isStatisticName, STATISTIC_NAMES } from '../engine/statistics/statistic.js'
+import { elementStatistics, isStatisticName, STATISTIC_NAMES } from '../engine/statistics/statistic.js'
 import { nearestNames, UsageError } from '../errors.js'
+import { answersLength } from '../job/scan.js'
 import { REDUCTIONS, type StatisticName } from '../types.js'
+
+/** What can be asked of each tensor at once: more than anybody reads, and little enough to be made in a moment. */
+const MAX_STATISTICS = 1000
+/** A histogram's edges and counts are numbers, too. */
+const MAX_ROW_NUMBERS = 1 << 18
 
 /**
  * Checks the names of requested reductions.
@@ -21,5 +27,13 @@ export function parseReductions(asked: readonly string[] | 'all'): readonly Stat
       nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `known are ${STATISTIC_NAMES.join(', ')}`
     throw new UsageError(`expected the name of a reduction, got ${JSON.stringify(name)}; ${hint}`, { name, nearest })
   }
-  return [...new Set(asked)].filter(isStatisticName)
+  const names = [...new Set(asked)].filter(isStatisticName)
+  const numbers = names.length + answersLength(elementStatistics(names))
+  if (names.length > MAX_STATISTICS || numbers > MAX_ROW_NUMBERS) {
+    throw new UsageError(
+      `expected at most ${MAX_STATISTICS} statistics, with ${MAX_ROW_NUMBERS} numbers, of each tensor, got ${names.length} with ${numbers}: ask for fewer bins, or several times`,
+      { statistics: names.length, numbers },
+    )
+  }
+  return names
 }

@@ -253,7 +253,7 @@ export class Trial extends TornasoleNames {
         statistics: elementStatistics(names),
         sketched: names.some(isSketchName),
       },
-      runner: totalBytes => access.runner(threads, totalBytes, memory, asked.callerWorks),
+      runner: cost => access.runner(threads, cost, memory, asked.callerWorks),
       url: path => access.store.url(path),
       signal: asked.signal,
       onProgress: asked.onProgress,

@@ -21,16 +21,21 @@ export interface Update {
   readonly ratio: number
 }
 
+/** A rule that judged nothing, and what it lacked. */
+export interface NotJudged {
+  readonly rule: string
+  readonly missing: string
+}
+
 /** Rules that judge a trial, and what they have found so far. */
 export class Judging {
-  /** The rules that judge. */
-  readonly rules: readonly string[]
   /** What could not be read. */
   readonly problems = new ProblemLines()
   readonly #trial: Trial
   readonly #rules: readonly Rule[]
   readonly #updates: UpdateRatios
   readonly #findings: Finding[] = []
+  #lacking: readonly NotJudged[] = []
   #diagnosed: readonly DiagnosedFinding[] = []
 
   /** Of all rules those that the data allow. */
@@ -38,7 +43,17 @@ export class Judging {
     this.#trial = trial
     this.#rules = new RuleRegistry().all(trial, { logger: SILENT }).rules
     this.#updates = new UpdateRatios(trial)
-    this.rules = this.#rules.map(({ ruleName }) => ruleName)
+  }
+
+  /** The rules that judge, but for those of which it is known that they had nothing to judge. */
+  get rules(): readonly string[] {
+    const idle = new Set(this.#lacking.map(({ rule }) => rule))
+    return this.#rules.map(({ ruleName }) => ruleName).filter(name => !idle.has(name))
+  }
+
+  /** Rules that judged nothing although their tensors were saved, and what they lacked. */
+  get notJudged(): readonly NotJudged[] {
+    return this.#lacking
   }
 
   /** In the order of steps, each with its cause. */
@@ -57,12 +72,13 @@ export class Judging {
   }
 
   async run(options: Omit<EvaluateOptions, 'onFinding' | 'keepFindings'>): Promise<void> {
-    const { problems } = await evaluate([...this.#rules, this.#updates], {
+    const { problems, missing } = await evaluate([...this.#rules, this.#updates], {
       ...options,
       onFinding: finding => this.#findings.push(finding),
       keepFindings: false,
     })
     for (const { error } of problems) this.problems.add(error)
+    this.#lacking = missing.filter(({ partial }) => !partial).map(({ rule, missing }) => ({ rule, missing }))
   }
 }
 

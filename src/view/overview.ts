@@ -8,7 +8,7 @@ import type { DiagnosedFinding } from '../rule/diagnosis.js'
 import { type ScanSelection, SELECTION_KINDS } from '../trial/scan-selection.js'
 import type { Trial } from '../trial/trial.js'
 import type { GlobalStep, Mode, StatisticName, Worker } from '../types.js'
-import { judged } from './judged.js'
+import { judged, type NotJudged } from './judged.js'
 
 /** One number of a tensor over the steps of a mode; of several workers their mean. */
 export interface OverviewLine {
@@ -56,6 +56,8 @@ export interface TrialOverview {
   readonly findings: readonly DiagnosedFinding[]
   /** The rules that judged. */
   readonly rules: readonly string[]
+  /** Rules that judged nothing although their tensors were saved, and what they lacked. */
+  readonly notJudged: readonly NotJudged[]
   /** What could not be read, in a line a file. */
   readonly problems: readonly string[]
   /** Values of tensors that were read, and their bytes. */
@@ -77,7 +79,7 @@ const ASKED = ['mean', 'abs_mean', 'nan_count', 'inf_count'] as const satisfies 
 export async function trialOverview(trial: Trial, options?: ScanSelection): Promise<TrialOverview> {
   const startedAt = performance.now()
   const selection = checkOptions('trialOverview', OVERVIEW_OPTIONS, options)
-  const { findings, rules, updates, problems } = await judged(trial, selection)
+  const { findings, rules, notJudged, updates, problems } = await judged(trial, selection)
   const kindOf = kindsOf(trial)
   const lines = new Lines()
   const notFinite = new Map<string, NotFinite>()
@@ -135,6 +137,7 @@ export async function trialOverview(trial: Trial, options?: ScanSelection): Prom
     notFinite: [...notFinite.values()],
     findings,
     rules,
+    notJudged,
     problems: problems.lines,
     values,
     unread,

@@ -1,8 +1,11 @@
 /** The distributions of some series at some of their steps, in equal bins. */
 
 import { Distribution } from '../engine/statistics/distribution.js'
+import type { ScanSelection } from '../trial/scan-selection.js'
+import type { Trial } from '../trial/trial.js'
 import type { RidgeView } from './data.js'
 import { packed } from './packing.js'
+import type { Skeleton } from './skeleton.js'
 
 /** Bins for many elements, and for few: more would be mostly empty. */
 const [MOST_BINS, LEAST_BINS] = [60, 12]
@@ -46,6 +49,30 @@ export function ridgeOf(series: number, sketches: ReadonlyMap<number, Distributi
     bins,
     shares: packed(Uint8Array.from(shares, share => Math.round((255 * share) / most))),
   }
+}
+
+/** The distributions of one tensor at some of its steps, of each worker. */
+export async function ridgesOf(
+  trial: Trial,
+  of: Skeleton,
+  tensor: string,
+  reading: Pick<ScanSelection, 'threads' | 'memory' | 'signal'>,
+): Promise<readonly RidgeView[]> {
+  const only = [...chosenSteps(of.steps.length)].map(index => of.steps[index]!)
+  if (only.length === 0 || !trial.hasTensor(tensor)) return []
+  const sketches = new Map<number, Map<number, Distribution>>()
+  for await (const { worker, step, reductions } of trial.scan({
+    ...reading,
+    tensors: tensor,
+    reductions: ['sketch'],
+    steps: { only },
+  })) {
+    const [at, index] = [of.seriesAt(worker, tensor), of.stepAt(step)]
+    if (at === undefined || index === undefined || !(reductions.sketch instanceof Distribution)) continue
+    const own = sketches.get(at) ?? new Map<number, Distribution>()
+    sketches.set(at, own.set(index, reductions.sketch))
+  }
+  return [...sketches].flatMap(([series, own]) => ridgeOf(series, own) ?? [])
 }
 
 /** The distribution of the elements that are finite. */

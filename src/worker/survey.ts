@@ -12,7 +12,7 @@ import { type Batch, utf8Decoder } from '../engine/slots.js'
 import { type ErrorData, errorToData, FormatError, type TrialscanError } from '../errors.js'
 import {
   type EventHead,
-  type FileBytes,
+  longText,
   MAX_TEXT_BYTES,
   MalformedEvent,
   type Needed,
@@ -21,27 +21,29 @@ import {
 import { type IndexFile, modeOfRecord, type TensorLocation } from '../format/index-file.js'
 import type { TornasoleIndexFile } from '../format/tornasole.js'
 import { Interner } from '../job/plan/interner.js'
+import { DEFAULT_MEMORY } from '../job/plan/memory.js'
 import type { SurveyedFile, SurveyJob, SurveyReply } from '../job/survey.js'
-import { isRemote, type Store } from '../store/store.js'
+import { VALUE_KINDS, type VerifiedRange } from '../job/verify.js'
+import type { Store } from '../store/store.js'
+import { FilePieces, mostOf, PIECE_BYTES } from './file-pieces.js'
+import { verifyEventFiles } from './verify/verify.js'
 
-/** Read at once: a large record costs one such piece, and small ones come by the hundred. */
-const SURVEY_BYTES = 64 << 10
 /** Values that are found at once. */
 const SURVEY_SLOTS = 1024
-/** The most that is read at once if one piece after another is needed: on the local disk, and if reads are requests. */
-const LOCAL_PIECE_BYTES = 1 << 20
-const REMOTE_PIECE_BYTES = 4 << 20
+const OTHER = VALUE_KINDS.indexOf('other')
 /** Faults of a file that are reported one by one. */
 const MAX_SURVEY_PROBLEMS = 100
 
 /** Walks whole event files, or what was appended to them. */
 export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: Store): Promise<SurveyReply> {
-  engine.reset()
-  const frames = new Frames(engine, store)
   const files: (SurveyedFile | ErrorData)[] = []
   for (const { path, startByte } of job.files) {
+    engine.reset()
     try {
-      files.push(await surveyEventFile(path, startByte, frames, store))
+      const survey = new FileSurvey(path, await store.byteLength(path), store)
+      const damage = await survey.walk(startByte, new Frames(engine, store))
+      if (damage !== null) await survey.goOnBehind(damage, job, engine)
+      files.push(survey.found)
     } catch (error) {
       files.push(errorToData(error))
     }
@@ -49,61 +51,166 @@ export async function surveyEventFiles(job: SurveyJob, engine: Engine, store: St
   return { kind: 'survey', files }
 }
 
-async function surveyEventFile(path: string, startByte: number, frames: Frames, store: Store): Promise<SurveyedFile> {
-  const url = store.url(path)
-  const fileLength = await store.byteLength(path)
-  const file = new FilePieces(store, path, fileLength, frames.view)
-  const tags = new Interner()
-  const whole = frames.wholeRecords(tags)
-  const columns: ValueColumns = { tag: [], startByte: [], byteLength: [], step: [], mode: [], modeStep: [] }
-  const problems: ErrorData[] = []
-  let at = startByte
-  while (at < fileLength) {
-    try {
-      if (!file.has(at, HEADER_LENGTH)) await file.load(at)
-      const end = whole.take(file.rest(at), at, columns)
-      if (end > at) {
-        at = end
-        continue
-      }
-      const header = file.slice(at, Math.min(HEADER_LENGTH, fileLength - at))
-      const byteLength = frames.byteLength(header, { url, startByte: at, tensor: '' })
-      if (at + byteLength > fileLength) throw truncated(url, at, byteLength, fileLength - at)
-      try {
-        const { step, values } = await readHead(file, url, at, byteLength)
-        if (!Number.isSafeInteger(step)) throw badStep(url, at)
-        for (const { tag, kind, mode, modeStep } of values) {
-          if (kind === null) continue
-          columns.tag.push(tags.number(tag))
-          columns.startByte.push(at)
-          columns.byteLength.push(byteLength)
-          columns.step.push(step)
-          columns.mode.push(mode)
-          columns.modeStep.push(modeStep)
-        }
-      } catch (error) {
-        // The frame is intact: only this record is lost.
-        if (!(error instanceof FormatError) || error.code === 'TruncatedRecord') throw error
-        if (problems.length < MAX_SURVEY_PROBLEMS) problems.push(error.toJSON())
-      }
-      at += byteLength
-    } catch (error) {
-      // It is unknown where the next record begins.
-      problems.push(errorToData(error))
-      break
+/** Where frames no longer lead from record to record, or may not. */
+interface Damage {
+  /** The record that may hide others, or where none begins. */
+  readonly startByte: number
+  /** Where no record begins, and why; null: none but that of the payload of the record is known. */
+  readonly broken: { readonly at: number; readonly error: ErrorData } | null
+}
+
+/** What is found in one file. */
+class FileSurvey {
+  readonly #path: string
+  readonly #fileLength: number
+  readonly #store: Store
+  readonly #tags = new Interner()
+  readonly #columns: ValueColumns = { tag: [], startByte: [], byteLength: [], step: [], mode: [], modeStep: [] }
+  #problems: ErrorData[] = []
+  /** Where the last whole record ends. */
+  #end = 0
+
+  constructor(path: string, fileLength: number, store: Store) {
+    this.#path = path
+    this.#fileLength = fileLength
+    this.#store = store
+  }
+
+  get found(): SurveyedFile {
+    const columns = this.#columns
+    return {
+      byteLength: this.#fileLength,
+      scannedByteLength: this.#end,
+      tags: this.#tags.names,
+      tag: Int32Array.from(columns.tag),
+      startByte: Float64Array.from(columns.startByte),
+      recordByteLength: Float64Array.from(columns.byteLength),
+      step: Float64Array.from(columns.step),
+      mode: Uint8Array.from(columns.mode),
+      modeStep: Float64Array.from(columns.modeStep),
+      problems: this.#problems,
     }
   }
-  return {
-    byteLength: fileLength,
-    scannedByteLength: at,
-    tags: tags.names,
-    tag: Int32Array.from(columns.tag),
-    startByte: Float64Array.from(columns.startByte),
-    recordByteLength: Float64Array.from(columns.byteLength),
-    step: Float64Array.from(columns.step),
-    mode: Uint8Array.from(columns.mode),
-    modeStep: Float64Array.from(columns.modeStep),
-    problems,
+
+  /** Follows the frames of the records up to the end of the file, or to damage. */
+  async walk(startByte: number, frames: Frames): Promise<Damage | null> {
+    const [fileLength, columns] = [this.#fileLength, this.#columns]
+    const url = this.#store.url(this.#path)
+    const file = new FilePieces(this.#store, this.#path, fileLength, frames.view)
+    const whole = frames.wholeRecords(this.#tags)
+    let at = startByte
+    // The record that ends where the next one begins.
+    let before = startByte
+    while (at < fileLength) {
+      this.#end = at
+      try {
+        if (!file.has(at, HEADER_LENGTH)) await file.load(at)
+        const { end, last } = whole.take(file.rest(at), at, columns)
+        if (end > at) {
+          before = last
+          at = end
+          continue
+        }
+        if (whole.spoiltAt === at) return { startByte: at, broken: null }
+        const header = file.slice(at, Math.min(HEADER_LENGTH, fileLength - at))
+        const byteLength = frames.byteLength(header, { url, startByte: at, tensor: '' })
+        if (at + byteLength > fileLength) throw truncated(url, at, byteLength, fileLength - at)
+        try {
+          const { step, values } = await readHead(file, url, at, byteLength)
+          if (!Number.isSafeInteger(step)) throw badStep(url, at)
+          for (const { tag, kind, mode, modeStep } of values) {
+            if (kind === null) continue
+            columns.tag.push(this.#tags.number(tag))
+            columns.startByte.push(at)
+            columns.byteLength.push(byteLength)
+            columns.step.push(step)
+            columns.mode.push(mode)
+            columns.modeStep.push(modeStep)
+          }
+        } catch (error) {
+          // The frame is intact: only this record is lost.
+          if (!(error instanceof FormatError) || error.code === 'TruncatedRecord') throw error
+          this.#tell(error.toJSON())
+        }
+        before = at
+        at += byteLength
+      } catch (error) {
+        if (error instanceof FormatError) return { startByte: before, broken: { at, error: errorToData(error) } }
+        this.#problems.push(errorToData(error))
+        return null
+      }
+    }
+    this.#end = at
+    return null
+  }
+
+  /** Finds the records behind damage as `verify` and `repair` find them, and takes those that have names and a step. */
+  async goOnBehind({ startByte, broken }: Damage, { store }: SurveyJob, engine: Engine): Promise<void> {
+    const columns = this.#columns
+    const known = columns.startByte.findIndex(start => start >= startByte)
+    if (known >= 0) for (const column of Object.values(columns)) column.length = known
+    this.#problems = this.#problems.filter(({ fields }) => !(Number(fields.offset) >= startByte))
+    for (let at = startByte; at < this.#fileLength; ) {
+      const ranges = [{ path: this.#path, startByte: at, endByte: null, anchors: new Float64Array(0) }]
+      const job = {
+        kind: 'verify',
+        store,
+        ranges,
+        windowByteLength: DEFAULT_MEMORY / 2,
+        isTornasole: false,
+        deep: false,
+      } as const
+      const reply = await verifyEventFiles(job, engine, this.#store)
+      const range = reply.ranges[0]!
+      if ('code' in range) {
+        this.#problems.push(range)
+        return
+      }
+      this.#take(range, reply.tags, broken)
+      if (range.endByte <= at) return
+      at = range.endByte
+    }
+  }
+
+  #take(range: VerifiedRange, tags: readonly string[], broken: Damage['broken']): void {
+    const { byteLength, recordStart, recordByteLength, record, kind, skipped, problems } = range
+    // Where such a record ends is not what its header says.
+    const broke = new Set(
+      problems.filter(({ error }) => error.code === 'BrokenFrame').map(({ startByte }) => startByte),
+    )
+    const tagLengths = tags.map(tag => Buffer.byteLength(tag))
+    const refused = new Map<number, number>()
+    for (const [value, of] of record.entries()) {
+      const tagLength = tagLengths[range.tag[value]!]!
+      if (tagLength > MAX_TEXT_BYTES) refused.set(recordStart[of]!, tagLength)
+    }
+    for (const [startByte, tagLength] of refused) {
+      this.#tell(malformed(this.#store.url(this.#path), new MalformedEvent(startByte, ...longText(tagLength))).toJSON())
+    }
+    const taken = new Set<number>()
+    for (const [value, of] of record.entries()) {
+      const [startByte, step] = [recordStart[of]!, range.step[of]!]
+      if (kind[value] === OTHER || Number.isNaN(step) || broke.has(startByte) || refused.has(startByte)) continue
+      taken.add(startByte)
+      this.#columns.tag.push(this.#tags.number(tags[range.tag[value]!]!))
+      this.#columns.startByte.push(startByte)
+      this.#columns.byteLength.push(recordByteLength[of]!)
+      this.#columns.step.push(step)
+      this.#columns.mode.push(range.mode[value]!)
+      this.#columns.modeStep.push(range.modeStep[value]!)
+    }
+    // What is wrong with one that was taken is told by who reads it.
+    const told = problems.filter(({ startByte }) => !taken.has(startByte))
+    const isTorn = skipped.length > 0 && skipped.at(-1) === byteLength
+    this.#end = isTorn ? skipped.at(-2)! : byteLength
+    const tail = isTorn ? told.find(({ endByte }) => endByte === byteLength) : undefined
+    for (const problem of told) if (problem !== tail) this.#tell(problem.error)
+    // What was found when the file ended so comes last, and is told in the words of that: the file may grow.
+    if (tail !== undefined) this.#problems.push(broken?.at === tail.startByte ? broken.error : tail.error)
+  }
+
+  #tell(problem: ErrorData): void {
+    if (this.#problems.length < MAX_SURVEY_PROBLEMS) this.#problems.push(problem)
   }
 }
 
@@ -151,10 +258,13 @@ async function readHead(file: FilePieces, url: string, startByte: number, byteLe
     }
   } catch (error) {
     if (!(error instanceof MalformedEvent)) throw error
-    const { at: offset, expected, got } = error
-    const message = `${url}, offset ${offset}: expected ${expected}, got ${got}`
-    throw new FormatError('MalformedEvent', message, { url, offset, expected, got })
+    throw malformed(url, error)
   }
+}
+
+function malformed(url: string, { at: offset, expected, got }: MalformedEvent): FormatError {
+  const message = `${url}, offset ${offset}: expected ${expected}, got ${got}`
+  return new FormatError('MalformedEvent', message, { url, offset, expected, got })
 }
 
 function badStep(url: string, offset: number): FormatError {
@@ -165,73 +275,6 @@ function badStep(url: string, offset: number): FormatError {
 
 function truncated(url: string, startByte: number, expected: number, got: number): TrialscanError {
   return faultError({ status: Status.truncated, expected, got }, { url, startByte, tensor: '' })
-}
-
-/** A file of which one piece is in memory. */
-export class FilePieces implements FileBytes {
-  readonly byteLength: number
-  readonly #store: Store
-  readonly #path: string
-  readonly #view: (byteLength: number) => Uint8Array<ArrayBuffer>
-  #piece = new Uint8Array(0)
-  #next = SURVEY_BYTES
-  #start = 0
-  #length = 0
-
-  /** @param view of the memory where pieces lie, which must stay as it is until the next is loaded */
-  constructor(store: Store, path: string, byteLength: number, view = ownMemory()) {
-    this.#store = store
-    this.#path = path
-    this.byteLength = byteLength
-    this.#view = view
-  }
-
-  has(at: number, byteLength: number): boolean {
-    return at >= this.#start && at + byteLength <= this.#start + this.#length
-  }
-
-  byte(at: number): number {
-    return this.#bytes[at - this.#start]!
-  }
-
-  slice(at: number, byteLength: number): Uint8Array {
-    return this.#bytes.subarray(at - this.#start, Math.min(at - this.#start + byteLength, this.#length))
-  }
-
-  /** What is in memory from `at` on: where in the piece it begins, and how long it is. */
-  rest(at: number): { readonly offset: number; readonly byteLength: number } {
-    return { offset: at - this.#start, byteLength: this.#start + this.#length - at }
-  }
-
-  /** Reads the piece that begins at `at`. Anything appended since the file was measured is ignored. */
-  async load(at: number): Promise<void> {
-    const end = this.#start + this.#length
-    const isNext = this.#length > 0 && at > this.#start && at <= end + SURVEY_BYTES
-    if (isNext) this.#next = Math.min(2 * this.#next, mostOf(this.#store))
-    this.#start = at
-    this.#length = 0
-    this.#piece = this.#view(Math.max(0, Math.min(isNext ? this.#next : SURVEY_BYTES, this.byteLength - at)))
-    this.#length = await this.#store.readInto(this.#path, at, this.#piece)
-  }
-
-  get #bytes(): Uint8Array {
-    // A view of the core's memory is empty once that has grown.
-    if (this.#piece.length === 0) this.#piece = this.#view(this.#length)
-    return this.#piece
-  }
-}
-
-/** The most that is read at once. */
-function mostOf(store: Store): number {
-  return isRemote(store) ? REMOTE_PIECE_BYTES : LOCAL_PIECE_BYTES
-}
-
-function ownMemory(): (byteLength: number) => Uint8Array<ArrayBuffer> {
-  let memory = new Uint8Array(SURVEY_BYTES)
-  return byteLength => {
-    if (byteLength > memory.length) memory = new Uint8Array(byteLength)
-    return memory.subarray(0, byteLength)
-  }
 }
 
 /** Of Values that were found, an entry for each. */
@@ -250,6 +293,8 @@ class WholeRecords {
   readonly #numbers = new Map<string, number>()
   /** Before this, one that is out of the ordinary was found: those around it are not looked at again and again. */
   #from = 0
+  /** The last record that was found to have another payload than was written. */
+  spoiltAt = -1
 
   constructor(engine: Engine, batch: Batch, window: Address, tags: Interner) {
     this.#engine = engine
@@ -258,22 +303,25 @@ class WholeRecords {
     this.#tags = tags
   }
 
-  /** @param rest of the piece, from `at` on @returns where the first record begins that was not taken */
+  /**
+   * @param rest of the piece, from `at` on
+   * @returns where the first record begins that was not taken, and the last one that was
+   */
   take(
     { offset, byteLength }: { readonly offset: number; readonly byteLength: number },
     at: number,
     columns: ValueColumns,
-  ): number {
-    if (at < this.#from) return at
+  ): { readonly end: number; readonly last: number } {
+    if (at < this.#from) return { end: at, last: at }
     const address = (this.#window + offset) as Address
     return this.#engine.scoped(() => {
       const count = this.#engine.survey.records(this.#batch, address, byteLength, false)
       if (count > this.#batch.capacity) {
-        this.#from = at + SURVEY_BYTES
-        return at
+        this.#from = at + PIECE_BYTES
+        return { end: at, last: at }
       }
       const slots = this.#engine.slots(this.#batch, count)
-      let end = at
+      let [end, last] = [at, at]
       // Values that were found before those of the record.
       let before = columns.tag.length
       for (let i = 0; i < count; i++) {
@@ -284,9 +332,11 @@ class WholeRecords {
         const isOrdinary = slots.recordStatus(i) === Status.ok && step >= 0 && Number.isSafeInteger(step)
         if (!isOrdinary || tag.length > MAX_TEXT_BYTES) {
           for (const column of Object.values(columns)) column.length = before
-          this.#from = startByte + SURVEY_BYTES
-          return startByte
+          this.#from = startByte + PIECE_BYTES
+          if (slots.recordStatus(i) === Status.badPayloadCrc) this.spoiltAt = startByte
+          return { end: startByte, last }
         }
+        last = startByte
         end = startByte + slots.frameByteLength(i)
         const holds = slots.holds(i)
         if (holds !== ValueKind.tensor && holds !== ValueKind.histogram) continue
@@ -297,7 +347,7 @@ class WholeRecords {
         columns.mode.push(slots.mode(i))
         columns.modeStep.push(slots.modeStep(i))
       }
-      return end
+      return { end, last }
     })
   }
 

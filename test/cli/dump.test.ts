@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { ZipWriter } from '#dist/cli/format/zip.js'
 import { createTrial, readValues } from '#dist/index.js'
@@ -64,7 +65,10 @@ function membersOf(archive: Buffer): Map<string, Buffer> {
     ]
     const name = archive.toString('utf8', at + 46, at + 46 + nameLength)
     const start = offset + 30 + archive.readUInt16LE(offset + 26) + archive.readUInt16LE(offset + 28)
-    members.set(name, archive.subarray(start, start + size))
+    const content = archive.subarray(start, start + size)
+    // The checksum stands before the content, too.
+    expect([archive.readUInt32LE(at + 16), archive.readUInt32LE(offset + 14)]).toEqual([crc32(content), crc32(content)])
+    members.set(name, content)
     at += 46 + nameLength + extraLength
   }
   return members
@@ -97,6 +101,26 @@ describe.each(readdirSync(TRIALS))('of %s', name => {
       'import numpy, sys\nd = numpy.load(sys.argv[1])\nprint(len(d.files), sum(d[k].size for k in d.files))'
     const told = execFileSync(python!, ['-c', script, join(directory, `${name}.npz`)], { encoding: 'utf8' })
     expect(Number(told.split(' ')[0])).toBeGreaterThan(0)
+  })
+})
+
+describe('arrays without elements', () => {
+  it('have checksums like all others, whatever their dtype and shape', async () => {
+    const path = join(directory, 'empty')
+    const writer = new TrialWriter(path)
+    const dtypes = ['float32', 'bool', 'bfloat16', 'int64'] as const
+    const tensors = [[0], [0, 3], [3, 0]].flatMap(shape => {
+      return dtypes.map(dtype => ({ name: `${dtype} ${shape}`, dtype, shape, values: [] }) as const)
+    })
+    writer.step({
+      step: 0,
+      mode: 'TRAIN',
+      tensors: [...tensors, { name: 'full', dtype: 'float32', shape: [1], values: [1] }],
+    })
+    writer.end()
+    const out = join(directory, 'empty.npz')
+    expect((await trialscan('dump', path, '--out', out)).code).toBe(0)
+    expect([...membersOf(readFileSync(out)).keys()]).toHaveLength(13)
   })
 })
 

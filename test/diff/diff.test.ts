@@ -32,6 +32,15 @@ function written(steps: readonly (readonly StepTensor[])[], workers = 1): string
   return path
 }
 
+/** A run that has the same tensors at these steps. */
+function writtenAt(steps: readonly number[], tensors: readonly StepTensor[]): string {
+  const path = join(scratch, String(count++))
+  const writer = new TrialWriter(path)
+  for (const step of steps) writer.step({ step, tensors })
+  writer.end()
+  return path
+}
+
 const f32 = (name: string, values: readonly number[], shape: readonly number[] = [values.length]): StepTensor => ({
   name,
   dtype: 'float32',
@@ -104,6 +113,33 @@ describe('two runs', () => {
     const sum = (of: (p: number, q: number) => number) => pairs.reduce((total, [p, q]) => total + of(p, q), 0)
     expect(difference!.cosine).toBeCloseTo(sum((p, q) => p * q) / Math.sqrt(sum(p => p * p) * sum((_, q) => q * q)), 12)
     expect(difference!.normRatio).toBeCloseTo(Math.sqrt(sum(p => p * p) / sum((_, q) => q * q)), 12)
+    const relative = Math.sqrt(sum((p, q) => (p - q) ** 2) / sum(p => p * p))
+    expect(difference!.relativeNorm! / relative).toBeCloseTo(1, 12)
+    expect(difference!.largestPair).toEqual(pairs[difference!.largest!])
+  })
+
+  it.each([
+    ['float64', [3, 4, 0], [3, 4, 0.5], 0.1, [0, 0.5]],
+    ['float64', [3e200, 4e200, 0], [3e200, 4e200, 5e199], 0.1, [0, 5e199]],
+    ['float16', [3, 4, 0], [3, 4, 0.5], 0.1, [0, 0.5]],
+    ['int32', [3, 4, 0], [3, 5, 0], 0.2, [4, 5]],
+    ['int64', [3n, 4n, 0n], [3n, 5n, 0n], 0.2, [4, 5]],
+    ['float32', [0, 0], [0, 1], Number.POSITIVE_INFINITY, [0, 1]],
+    ['float32', [1, 2], [1, Number.NaN], null, [2, Number.NaN]],
+    ['float64', [1, 1], [1, Number.POSITIVE_INFINITY], Number.POSITIVE_INFINITY, [1, Number.POSITIVE_INFINITY]],
+  ] as const)('of %s have moved by ‖Δ‖/‖a‖: %s and %s', async (dtype, x, y, relativeNorm, largestPair) => {
+    const tensor = (values: typeof x): StepTensor => ({
+      name: 'w',
+      dtype,
+      shape: [values.length],
+      values: [...values] as never,
+    })
+    const { divergence } = await compared([[tensor(x)]], [[tensor(y as never)]])
+    const { difference } = divergence!
+    if (relativeNorm === null || relativeNorm === Number.POSITIVE_INFINITY)
+      expect(difference!.relativeNorm).toBe(relativeNorm)
+    else expect(difference!.relativeNorm).toBeCloseTo(relativeNorm, 12)
+    expect(difference!.largestPair).toEqual(largestPair)
   })
 
   it.each([
@@ -198,10 +234,41 @@ describe('two runs', () => {
   })
 
   it('have other names, by a map', async () => {
-    const [a, b] = [[[f32('module.fc.weight', [1])]], [[f32('fc.weight', [2])]]]
-    expect(await compared(a, b)).toMatchObject({ compared: 0, missing: 2 })
-    const { divergence } = await compared(a, b, { map: { 'module\\.(.*)': '$1' } })
-    expect(divergence).toMatchObject({ tensor: 'module.fc.weight', otherTensor: 'fc.weight' })
+    const [a, b] = [[[f32('net.fc.weight', [1])]], [[f32('fc.weight', [2])]]]
+    expect(await compared(a, b)).toMatchObject({ compared: 0, missing: 2, aliases: null })
+    const { divergence } = await compared(a, b, { map: { 'net\\.(.*)': '$1' } })
+    expect(divergence).toMatchObject({ tensor: 'net.fc.weight', otherTensor: 'fc.weight' })
+  })
+
+  it('have names with the prefixes of wrappers, which are taken off only where a name has no counterpart', async () => {
+    const a = [[f32('module.model.fc.weight', [1]), f32('model.head.weight', [1]), f32('own', [1])]]
+    const b = [[f32('model._orig_mod.fc.weight', [2]), f32('model.head.weight', [1]), f32('other', [1])]]
+    const { differences, equal, missing, aliases } = await compared(a, b)
+    expect(differences).toMatchObject([
+      { tensor: 'module.model.fc.weight', otherTensor: 'model._orig_mod.fc.weight', kind: 'values' },
+    ])
+    expect([equal, missing, aliases?.names.size]).toEqual([1, 2, 1])
+    expect([aliases?.first, aliases?.second]).toEqual([['module.'], ['_orig_mod.']])
+    // Two names that are the same without their prefixes tell nothing.
+    const twice = [[f32('module.fc.weight', [1]), f32('model.fc.weight', [1])]]
+    expect(await compared(twice, [[f32('fc.weight', [1])]])).toMatchObject({ compared: 0, missing: 3, aliases: null })
+  })
+
+  it('of one step each are compared, whatever its number', async () => {
+    const [a, b] = await Promise.all([[10], [20]].map(steps => open(writtenAt(steps, [f32('w', [1, 2])]))))
+    const result = await diff(a!, b!)
+    expect(result).toMatchObject({ compared: 1, equal: 1, steps: { both: 1, onlyA: [], onlyB: [] } })
+    const [c, d] = await Promise.all([[10], [20, 30]].map(steps => open(writtenAt(steps, [f32('w', [1, 3])]))))
+    expect(await diff(c!, d!)).toMatchObject({ compared: 0, steps: { both: 0, onlyA: [10], onlyB: [20, 30] } })
+    expect((await diff(a!, c!)).divergence).toMatchObject({ step: 10, otherStep: 10 })
+  })
+
+  it('with a head that one of them ties to its embeddings lack nothing', async () => {
+    const embeddings = f32('model.embed_tokens.weight', [1, 2])
+    const result = await compared([[embeddings, f32('lm_head.weight', [1, 2])]], [[embeddings]])
+    expect(result).toMatchObject({ equal: 1, missing: 0, divergence: null })
+    expect(result.tied).toEqual([{ tensor: 'lm_head.weight', only: 'first', tiedTo: 'model.embed_tokens.weight' }])
+    expect(await compared([[f32('lm_head.weight', [1])]], [[f32('w', [1])]])).toMatchObject({ missing: 2, tied: [] })
   })
 
   it('are read no further than the first step that differs, if that is all', async () => {
@@ -306,8 +373,35 @@ describe('trialscan diff', () => {
     expect(table.stdout).toContain('Until step 0 all was equal.')
     const csv = await trialscan('diff', written(a), written(b), '--format', 'csv')
     expect(csv.stdout.split('\n')[1]).toMatch(
-      /^1,GLOBAL,1,w,worker_0,values,1,1,w,worker_0,float32,float32,1,1,2,1,0.3+,0.5,4194304,0,4194304,4194304,/,
+      /^1,GLOBAL,1,w,worker_0,values,1,1,w,worker_0,1,float32,float32,1,1,2,0.447\d+,2,3,1,0.3+,0.5,4194304,0,4194304,4194304,/,
     )
+  })
+
+  it('tells of two checkpoints what changed most, and what is equal', async () => {
+    const layer = (n: number, by: number) => [
+      f32(`model.layers.${n}.mlp.weight`, [3, 4 + 5 * by]),
+      f32(`model.layers.${n}.self_attn.weight`, [6, 8 + 10 * by * 2]),
+    ]
+    const same = [f32('model.embed_tokens.weight', [1, 2])]
+    const first = writtenAt([500], [...same, ...layer(0, 0), ...layer(1, 0), f32('model.norm.weight', [1, 1])])
+    const second = writtenAt(
+      [700],
+      [...same, ...layer(0, 0.01), ...layer(1, 0.02), f32('model.norm.weight', [1, Number.NaN])],
+    )
+    const { code, stdout } = await trialscan('diff', first, second, '--format', 'table', '--top', '2')
+    expect(code).toBe(1)
+    const text = stdout.replace(/\s+/g, ' ')
+    expect(text).toMatch(/5 of 6 tensors changed; model\.embed_tokens\.weight is equal bit for bit\./)
+    expect(text).toContain('NaN or infinities are in the second alone of 1 tensor: model.norm.weight.')
+    expect(text).toContain('Largest relative change ‖Δ‖/‖a‖ 0.04 in model.layers.1.self_attn.weight.')
+    expect(text).toMatch(
+      /model\.norm\.weight NaN 50\.0 % NaN \[1\] 1 → NaN model\.layers\.1\.self_attn\.weight 0\.04 50\.0 % 0\.4 \[1\] 8 → 8\.4 .* and 3 more/,
+    )
+    expect(text).toMatch(/layer attention mlp 0 0\.02 0\.01 1 0\.04 0\.02/)
+    const lines = (await trialscan('diff', first, second, '--format', 'jsonl')).stdout.trim().split('\n').slice(1)
+    const rows = lines.map(line => JSON.parse(line))
+    expect(rows.map(({ tensor }) => tensor)).not.toContain('model.embed_tokens.weight')
+    expect(rows[0]).toMatchObject({ step: 500, other_step: 700, relative_norm: expect.closeTo(0.01, 6), value: 4 })
   })
 
   it('says that there is none, with exit code 0', async () => {

@@ -71,6 +71,30 @@ describe.runIf(hasChromium || isRequired('chromium'))('a served page', () => {
     expect(wrong).toEqual([])
   })
 
+  it('is one of nine, and all of them are told of steps: a browser has six connections to a server', async () => {
+    const directory = join(scratch, 'tabs')
+    const writer = await LiveWriter.start(directory, 1)
+    writers.push(writer)
+    await writer.step(0, 0)
+    await open([directory, trialPath('mlp-vanishing')], '/')
+    const context = await browser.newContext()
+    const tabs: Page[] = []
+    for (let i = 0; i < 9; i++) {
+      const tab = await context.newPage()
+      tabs.push(tab)
+      await tab.goto(`${server.url}/trials/${i % 2 === 0 ? 'tabs' : 'mlp-vanishing'}`)
+      await tab.waitForSelector('#report:not([aria-busy])')
+    }
+    await writer.step(1, 0)
+    for (const i of [0, 2, 8]) await tabs[i]!.waitForSelector('.live:text-is("live: 2 steps")')
+    await tabs[1]!.waitForSelector('.live:text-is("ended after 15 steps")')
+    // The tab that listened for all has gone.
+    await tabs[0]!.close()
+    await writer.step(2, 0)
+    await tabs[8]!.waitForSelector('.live:text-is("live: 3 steps")')
+    await context.close()
+  })
+
   it('leaves alone what somebody looks at while it grows', async () => {
     const directory = join(scratch, 'looked-at')
     const writer = await LiveWriter.start(directory, 1)

@@ -44,6 +44,8 @@ export interface Page {
 
 export interface Browser {
   newPage(): Promise<Page>
+  /** Tabs that share what a browser has for all. */
+  newContext(): Promise<{ newPage(): Promise<Page>; close(): Promise<void> }>
   newBrowserCDPSession(): Promise<{ send(method: string): Promise<unknown> }>
   close(): Promise<void>
 }

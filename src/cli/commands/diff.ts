@@ -17,7 +17,7 @@ import { EXIT, heavier } from '../exit.js'
 import type { FormatOf } from '../format/formats.js'
 import { csvLine } from '../format/lines.js'
 import { counted, countText, jsonNumber } from '../format/number.js'
-import { differenceTable, dtypesText, halvingText, mapText } from '../format/view/difference.js'
+import { aliasesText, differenceTable, dtypesText, halvingText, mapText, tiedText } from '../format/view/difference.js'
 import { settle } from '../options/given.js'
 import { expectS3, type S3Flags } from '../options/s3.js'
 import { Lines, type Output, writeTo } from '../output.js'
@@ -43,6 +43,7 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
   readonly poll?: number
   readonly first?: boolean
   readonly all?: boolean
+  readonly top?: number
   readonly checkLevel?: CheckLevel
   readonly threads?: number
   readonly memory?: number
@@ -53,6 +54,7 @@ export interface DiffFlags extends SelectionFlags, S3Flags {
 /** What only one of the runs has is told of so many at most. */
 const MOST_MISSING = 100_000
 const MOST_PROBLEMS = 8
+const DEFAULT_TOP = 16
 
 /** @returns the exit code */
 export async function runDiff(paths: readonly string[], given: DiffFlags, signal: AbortSignal): Promise<number> {
@@ -102,7 +104,13 @@ export async function runDiff(paths: readonly string[], given: DiffFlags, signal
           const colors = colorsFor(onTerminal ? process.stdout : null)
           const runs = flags.workers ? ([a.name] as const) : ([a.name, b.name] as const)
           await output.write(
-            differenceTable(runs, result, lacking, { columns, colors, isFull: all === true, isFirst: first === true }),
+            differenceTable(runs, result, lacking, {
+              columns,
+              colors,
+              isFull: all === true,
+              isFirst: first === true,
+              top: flags.top ?? DEFAULT_TOP,
+            }),
           )
         } else if (result.compared > 0) for (const message of lackNotes(result)) note(message)
         return result
@@ -174,12 +182,14 @@ function nothingCompared(a: Trial, flags: DiffFlags, { suggestions }: TrialDiff)
 }
 
 /** What lines and columns of differences do not tell. */
-function* lackNotes({ missing, dtypes, steps, bisection }: TrialDiff): Generator<string> {
+function* lackNotes({ missing, aliases, tied, dtypes, steps, bisection }: TrialDiff): Generator<string> {
   if (missing > 0) {
     const rest = missing - MOST_MISSING
     const more = rest > 0 ? `; ${countText(rest)} of them are not listed` : ''
     yield `${counted(missing, 'tensor value')} ${missing === 1 ? 'was' : 'were'} not compared (kind: missing)${more}`
   }
+  if (aliases !== null) yield aliasesText(aliases)
+  for (const one of tied) yield tiedText(one)
   for (const pair of dtypes) yield dtypesText(pair)
   const { onlyA, onlyB } = steps
   if (onlyA.length > 0) yield `only the first run has ${counted(onlyA.length, 'more step')}`
@@ -297,6 +307,7 @@ function objectOf(found: DifferenceAt): string {
     const isSame =
       (name === 'other_tensor' && cell === found.tensor) ||
       (name === 'other_worker' && cell === found.worker) ||
+      (name === 'other_step' && cell === found.step) ||
       (name === 'other_dtype' && cell === found.difference?.dtype)
     // Where it is alone of a kind, the place of an element is there as null, so that the first line always has it.
     const isLeftOut = isSame || (cell === null && (name === 'noise' || found.difference === null) && name !== 'element')

@@ -26,6 +26,12 @@ export function shortNumber(value: number | bigint): string {
   return value.toExponential(5).replace(/\.?0+e/, 'e')
 }
 
+/** Two numbers, with as many digits as tell them apart. */
+export function apartNumbers([a, b]: readonly [number, number]): readonly [string, string] {
+  const texts = [shortNumber(a), shortNumber(b)] as const
+  return texts[0] !== texts[1] || a === b ? texts : [String(a), String(b)]
+}
+
 const UNITS = ['KB', 'MB', 'GB', 'TB', 'PB']
 
 /** 999 B, 1.2 KB, 3.4 GB: thousands, not 1,024s. */

@@ -42,7 +42,8 @@ export class ZipWriter {
     let crc = 0
     let byteLength = 0
     for (const chunk of chunks) {
-      crc = crc32(chunk, crc)
+      // Of no bytes Node.js makes 0, whatever came before them.
+      if (chunk.length > 0) crc = crc32(chunk, crc)
       byteLength += chunk.length
     }
     const member = { name: Buffer.from(name), crc, byteLength, offset: this.#offset }

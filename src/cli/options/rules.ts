@@ -64,6 +64,11 @@ export function addRuleCommands(program: Command, run: RunCommand): void {
         'JSON that says along which axis tensors are split among workers: puts them together',
         pathText,
       )
+      .option(
+        '--top <N>',
+        'rows of the table of two checkpoints, the largest changes first (default: 16)',
+        wholeNumberArgument,
+      )
       .option('--bisect', 'find the first step that differs by halving, as if what differs once differs from then on')
       .option('--follow', 'go on with each step that the first run completes, until it ends')
       .option(

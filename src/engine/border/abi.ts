@@ -333,7 +333,9 @@ export enum DifferenceRow {
   largestBlock = 80,
   /** How many are not close, as far as they were counted. */
   beyondCount = 88,
-  size = 96,
+  /** Σ(a − b)², of elements scaled as those of a are. */
+  squaresApart = 96,
+  size = 104,
 }
 
 /** What the elements of a line are added up to (assembly/kernel/along.ts). */

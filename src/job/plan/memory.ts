@@ -11,6 +11,14 @@ export const STREAM_BYTES = 1 << 20
  */
 export const JOB_BYTES = 8 << 20
 export const JOB_RECORDS = 16384
+/** A job comes to no more numbers than these, besides moments: histograms can be far larger than what they are made of. */
+const JOB_NUMBERS = 1 << 19
+
+/** How many records a job has at most. @param numbers that answer what is asked of each, besides moments */
+export function recordsOfJob(numbers: number): number {
+  return Math.max(1, Math.min(JOB_RECORDS, Math.floor(JOB_NUMBERS / Math.max(1, numbers))))
+}
+
 /**
  * Jobs on threads are longer while much is left to do, since each takes 0.4 ms to plan, send and answer: of 8.2 GB two threads take 2.9
  * instead of 3.5 s of CPU. They become shorter in the end, so that no thread waits long for another, and those of a scan

@@ -363,8 +363,3 @@ const USUAL_COLLECTIONS: ReadonlySet<string> = new Set(
     ',',
   ),
 )
-
-/** A number as findings print it. */
-export function numberText(value: number): string {
-  return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : String(Number(value.toPrecision(4)))
-}

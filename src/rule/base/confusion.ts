@@ -3,11 +3,12 @@
 import type { TensorValue } from '../../job/tensor-value.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
 import { integer, number, text } from '../parameters.js'
-import { builtin, type Judgement, numberText } from './builtin.js'
+import { builtin, type Judgement } from './builtin.js'
 import { argmax, elements, predictedClasses } from './labels.js'
 import type { Moment } from './moment.js'
 import { LABELS, PREDICTIONS } from './names.js'
 import type { Selection } from './selection.js'
+import { numberText } from './wording.js'
 
 /**
  * Counts at each step how labels were predicted. Fires where, of the samples predicted to be of one class, less than

@@ -3,8 +3,9 @@
 import type { Moments, ReductionValue } from '../../engine/moments.js'
 import type { Question } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
-import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
 import { Memory, type Moment } from '../base/moment.js'
+import { numberText } from '../base/wording.js'
 import { integer, list, number } from '../parameters.js'
 
 /**
@@ -57,7 +58,8 @@ export class AllZero extends builtin({
       const value = percentOfZeros(asked)
       const steps = value >= threshold ? (seen.get(name) ?? 0) + 1 : 0
       seen.set(name, steps)
-      if (steps === 0 || (steps < num_steps && !(weights.includes(asked) && areAllWeightsZero()))) return null
+      if (steps === 0) return null
+      if (steps < num_steps && !(weights.includes(asked) && areAllWeightsZero())) return undefined
       const message = `${numberText(value)} % of the elements of ${name} are zero${steps > 1 && num_steps > 1 ? `, at ${steps} consecutive steps` : ''}`
       return { tensor: name, worker, value, threshold, message }
     })

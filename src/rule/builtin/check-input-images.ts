@@ -3,9 +3,10 @@
 import { ChannelLayout } from '../../job/measure.js'
 import { stateOf } from '../../trial/trial.js'
 import type { Framework } from '../../types.js'
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { frameworkOf, MODEL_INPUTS } from '../base/names.js'
+import { numberText } from '../base/wording.js'
 import { flag, integer, number, text } from '../parameters.js'
 
 /** Their images are NHWC. */

@@ -1,10 +1,11 @@
 /** ClassImbalance (rules.md §2.8). */
 
 import type { TensorValue } from '../../job/tensor-value.js'
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import { areIntegers, argmax, elements, predictedClasses } from '../base/labels.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { LABELS, PREDICTIONS } from '../base/names.js'
+import { numberText } from '../base/wording.js'
 import { flag, integer, number, text } from '../parameters.js'
 import type { Found } from '../rule.js'
 

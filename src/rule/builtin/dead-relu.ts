@@ -1,8 +1,9 @@
 /** DeadRelu (rules.md §2.5). */
 
-import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { RELU_OUTPUTS } from '../base/names.js'
+import { numberText } from '../base/wording.js'
 import { list, number } from '../parameters.js'
 
 /**

@@ -1,8 +1,9 @@
 /** FeatureImportanceOverweight (rules.md §2.19). */
 
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { scalar } from '../base/scalar.js'
+import { numberText } from '../base/wording.js'
 import { integer, list, number } from '../parameters.js'
 
 /** Fires where the `nfeatures` most important features have more than `threshold` of all importance. */

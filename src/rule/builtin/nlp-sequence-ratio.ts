@@ -1,9 +1,10 @@
 /** NLPSequenceRatio (rules.md §2.17). */
 
 import { UsageError } from '../../errors.js'
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { TOKENS } from '../base/names.js'
+import { numberText } from '../base/wording.js'
 import { list, numbers } from '../parameters.js'
 
 /** Fires where one of `token_values` is more than `token_thresholds_percent` of the tokens in the input sequences. */

@@ -1,10 +1,11 @@
 /** Overfit (rules.md §2.10). */
 
 import type { Mode } from '../../types.js'
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import { Losses } from '../base/losses.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { meanOf } from '../base/scalar.js'
+import { numberText } from '../base/wording.js'
 import { flag, integer, list, number } from '../parameters.js'
 
 /** Losses of the latest run of training steps, and of the current run of validation steps. */

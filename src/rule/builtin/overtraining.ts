@@ -1,9 +1,10 @@
 /** Overtraining (rules.md §2.11). */
 
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import { Losses } from '../base/losses.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { meanOf } from '../base/scalar.js'
+import { numberText } from '../base/wording.js'
 import { integer, number } from '../parameters.js'
 
 /** The best loss so far, and how many steps have not improved it. */

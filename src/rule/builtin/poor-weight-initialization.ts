@@ -3,10 +3,11 @@
 import type { Catalog } from '../../catalog/catalog.js'
 import { stateOf, type Trial } from '../../trial/trial.js'
 import type { Mode, Worker } from '../../types.js'
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import { Memory, type Moment } from '../base/moment.js'
 import { RELU_INPUTS } from '../base/names.js'
 import { meanOf, scalar } from '../base/scalar.js'
+import { numberText } from '../base/wording.js'
 import { flag, integer, list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 

@@ -3,9 +3,10 @@
 import type { Moments } from '../../engine/moments.js'
 import type { Activity } from '../../measure/question.js'
 import type { TensorAtStep } from '../../measure/tensor-at-step.js'
-import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
 import { SQUASHING_INPUTS, SQUASHING_OUTPUTS } from '../base/names.js'
+import { numberText } from '../base/wording.js'
 import { list, number } from '../parameters.js'
 import type { Found } from '../rule.js'
 

@@ -1,7 +1,8 @@
 /** TensorVariance (rules.md §2.14). */
 
-import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
+import { numberText } from '../base/wording.js'
 import { list, number } from '../parameters.js'
 
 /** Fires where the variance of a tensor is above `max_threshold`, below `min_threshold`, or NaN. */

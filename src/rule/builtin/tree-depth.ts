@@ -1,7 +1,8 @@
 /** TreeDepth (rules.md §2.20). */
 
-import { builtin, type Judgement, numberText } from '../base/builtin.js'
+import { builtin, type Judgement } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
+import { numberText } from '../base/wording.js'
 import { number } from '../parameters.js'
 
 /** Fires where a tree is deeper than `depth`: ⌊log₂(largest node id + 1)⌋, with ids as in a heap whose root is 0. */

@@ -106,7 +106,8 @@ export class UnchangedTensor extends builtin({
       ({ first, steps, isClose }, tensor) => {
         const { name, worker } = tensor
         if (!isClose.value) moved.add(name)
-        if (moved.has(name) || steps < num_steps || tensor.counts().value.count === 0) return null
+        if (moved.has(name) || tensor.counts().value.count === 0) return null
+        if (steps < num_steps) return undefined
         const message = `${name} has not changed since step ${first.step}, over ${steps} steps`
         return { tensor: name, worker, value: steps, threshold: num_steps, message }
       },

@@ -1,7 +1,8 @@
 /** VanishingGradient (rules.md §2.1). */
 
-import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
 import type { Moment } from '../base/moment.js'
+import { numberText } from '../base/wording.js'
 import { mode, number } from '../parameters.js'
 
 /**

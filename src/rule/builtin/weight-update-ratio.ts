@@ -1,8 +1,9 @@
 /** WeightUpdateRatio (rules.md §2.6). */
 
 import type { WorkerStep } from '../../catalog/worker-steps.js'
-import { builtin, each, type Judgements, numberText } from '../base/builtin.js'
+import { builtin, each, type Judgements } from '../base/builtin.js'
 import { hasTraining, type Moment, positionOf, type Sequence, stepNumber } from '../base/moment.js'
+import { numberText } from '../base/wording.js'
 import { integer, mode, number } from '../parameters.js'
 
 /**

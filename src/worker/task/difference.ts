@@ -1,6 +1,7 @@
 /** How two tensors in the core's memory differ, number by number. */
 
 import { DifferenceRow, WIDENED_ELEMENTS } from '../../engine/border/abi.js'
+import type { Address } from '../../engine/border/memory.js'
 import { dtypeNumber, elementByteLength } from '../../engine/dtype.js'
 import type { Scales } from '../../engine/elements.js'
 import type { Engine } from '../../engine/engine.js'
@@ -42,6 +43,7 @@ const TOLERANCES: Partial<Record<DType, readonly [rtol: number, atol: number]>> 
  *   floats of one type alone)
  * - what the elements were scaled by before they were squared
  * - the numbers of the dtypes
+ * - the two elements that are farthest apart, as float64 (NaN: there are none, or they are complex)
  * @param tolerance rtol and atol; NaN: those of the dtypes
  */
 export function differenceOf(
@@ -53,7 +55,7 @@ export function differenceOf(
   const isSameType = a.dtype === b.dtype
   const dtypes = [dtypeNumber(a.dtype), dtypeNumber(b.dtype)]
   const first = isSameType ? firstUnequalBits(engine, a, b) : -1
-  if (isSameType && first < 0) return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, ...dtypes, a.count]
+  if (isSameType && first < 0) return [1, -1, 0, -1, 0, 0, 0, 0, 1, 1, ...dtypes, Number.NaN, Number.NaN, a.count]
   return engine.scoped(() => {
     const { elements } = engine
     const [rtol, atol] = tolerance.some(Number.isNaN) ? toleranceOf(a.dtype, b.dtype) : tolerance
@@ -84,7 +86,7 @@ export function differenceOf(
     }
     const shares = hasUlps ? ulps.atMost(SHARES) : NO_SHARES
     const numbers = [0, first, beyond, mostAt, notFinite, shares[0]!, shares[1]!, shares[2]!, scales.a, scales.b]
-    numbers.push(...dtypes)
+    numbers.push(...dtypes, numberAt(engine, a, mostAt), numberAt(engine, b, mostAt))
     for (let slot = 0; slot < slots.length; slot++) numbers.push(slots[slot]!)
     for (const size of a.shape) numbers.push(size)
     return numbers
@@ -95,6 +97,12 @@ function firstUnequalBits(engine: Engine, a: Elements, b: Elements): number {
   const size = elementByteLength(a.dtype)
   const byte = engine.elements.differAt(a.address, b.address, a.count * size)
   return byte < 0 ? -1 : Math.floor(byte / size)
+}
+
+/** An element as float64; NaN: the place is -1, or the element is complex. */
+function numberAt(engine: Engine, { dtype, address }: Elements, place: number): number {
+  if (place < 0) return Number.NaN
+  return engine.elements.numberAt(dtype, (address + place * elementByteLength(dtype)) as Address)
 }
 
 /** Of two dtypes the wider of the two tolerances. */

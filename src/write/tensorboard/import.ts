@@ -83,8 +83,9 @@ export async function importTensorBoard(runs: Trial, out: string, options?: Impo
     const importer = new Importer(out, partsOfTrial(steps, runs.name), writing, state.access.store.url(''))
     try {
       await importer.addAll(runs, selection)
-      const { store } = state.access
-      if (!isSelective(selection)) await addLeftOut(importer.leftOut, store, await eventFilesOf(store))
+      if (!isSelective(selection)) {
+        await addLeftOut(importer.leftOut, state.access, await eventFilesOf(state.access.store))
+      }
       return await importer.finish()
     } catch (error) {
       await importer.giveUp()

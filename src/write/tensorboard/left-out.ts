@@ -1,6 +1,9 @@
 /** What event files of TensorBoard hold that a trial can't: images, audio and graphs, counted. */
 
 import { type FileBytes, MalformedEvent, type UnreadKind, walkUnread } from '../../format/event-head.js'
+import { DEFAULT_MEMORY } from '../../job/plan/memory.js'
+import type { Access } from '../../runner/access.js'
+import { runTwice } from '../../runner/runner.js'
 import type { Store } from '../../store/store.js'
 
 const WINDOW_BYTES = 1 << 20
@@ -42,20 +45,50 @@ export function mediaOf(texts: readonly string[]): 'image' | 'audio' | null {
   return /^RIFF.{4,16}WAVE/s.test(first) ? 'audio' : null
 }
 
-/** @param paths event files. What is damaged is told by who reads them: here it ends a file. */
-export async function addLeftOut(leftOut: LeftOut, store: Store, paths: readonly string[]): Promise<void> {
+/** @param paths event files. What is damaged is told by who reads them: here it is passed over. */
+export async function addLeftOut(leftOut: LeftOut, access: Access, paths: readonly string[]): Promise<void> {
   for (const path of paths) {
-    const file = new Window(store, path)
+    const file = new Window(access.store, path)
+    let before = 0
     for (let at = 0; await file.load(at, HEAD_BYTES); ) {
-      const head = file.slice(at, HEAD_BYTES)
-      const start = at + HEAD_BYTES
-      const end = start + Number(new DataView(head.buffer, head.byteOffset).getBigUint64(0, true))
-      const values = Number.isSafeInteger(end) ? await unreadIn(file, start, end) : null
-      if (values === null) break
-      for (const { kind, tag } of values) leftOut.add(kind, tag)
-      at = end + FOOT_BYTES
+      const next = await addRecord(leftOut, file, at)
+      if (next === null) {
+        for await (const start of recordsFrom(access, path, before)) {
+          if (start > before) await addRecord(leftOut, file, start)
+        }
+        break
+      }
+      before = at
+      at = next
     }
   }
+}
+
+/** Where the records of a file begin, from one on, behind damage too. */
+async function* recordsFrom(access: Access, path: string, startByte: number): AsyncGenerator<number> {
+  const runner = await access.runner(0, 0)
+  const settings = { windowByteLength: DEFAULT_MEMORY / 2, isTornasole: false, deep: false }
+  for (let at = startByte; ; ) {
+    const ranges = [{ path, startByte: at, endByte: null, anchors: new Float64Array(0) }]
+    const { ranges: checked } = await runTwice(runner, { kind: 'verify', store: access.spec, ranges, ...settings })
+    const [range] = checked
+    if (range === undefined || 'code' in range) return
+    for (const [i, start] of range.recordStart.entries()) if (range.isBad[i] === 0) yield start
+    if (range.endByte <= at || range.endByte >= range.byteLength) return
+    at = range.endByte
+  }
+}
+
+/** @returns where the record ends; null: there is none, or it can't be read */
+async function addRecord(leftOut: LeftOut, file: Window, at: number): Promise<number | null> {
+  if (!(await file.load(at, HEAD_BYTES))) return null
+  const head = file.slice(at, HEAD_BYTES)
+  const start = at + HEAD_BYTES
+  const end = start + Number(new DataView(head.buffer, head.byteOffset).getBigUint64(0, true))
+  const values = Number.isSafeInteger(end) ? await unreadIn(file, start, end) : null
+  if (values === null) return null
+  for (const { kind, tag } of values) leftOut.add(kind, tag)
+  return end + FOOT_BYTES
 }
 
 /** Null: what is there is no event, or not all of it. */

@@ -91,3 +91,11 @@ export function distinct(rules: readonly JudgingRule[]): readonly JudgingRule[] 
 export function configurationKey(rule: string, name: string): string {
   return JSON.stringify([rule, name])
 }
+
+/** Where a sentence about missing tensors goes on to what there is. */
+export const TRIAL_HAS = '; the trial has '
+
+/** Whether tensors are missing: not steps, nor what could not be read. */
+export function lacksTensors({ missing }: Pick<Missing, 'missing'>): boolean {
+  return missing.includes(TRIAL_HAS)
+}

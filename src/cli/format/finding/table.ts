@@ -12,7 +12,9 @@ import {
   type JudgingReport,
   type JudgingRule,
   judgingOf,
+  lacksTensors,
   stepsOfFindings,
+  TRIAL_HAS,
 } from './format.js'
 import { isBlind, readText } from './read.js'
 import { toSaveText } from './to-save.js'
@@ -132,7 +134,10 @@ export function findingTable(
       const detailed = missing.filter(isDetailed)
       if (detailed.length > 0) blocks.push(listed('Data missing', missingLines(detailed)))
       if (toSave.length > 0) blocks.push(`${colors.bold('What to save')}\n${toSaveText(toSave)}`)
-      const notJudged = notJudgedLines(missing.filter(one => !isDetailed(one)))
+      const notJudged = notJudgedLines(
+        missing.filter(one => !isDetailed(one)),
+        rules,
+      )
       if (notJudged.length > 0) blocks.push(listed('Not judged', notJudged))
       if (isExplained && onlyByName.length > 0) {
         const lines = onlyByName.map(({ rule, reason }) => `${rule}: ${reason}`)
@@ -297,8 +302,17 @@ function foundText(finding: Finding, { workers }: Pick<JudgingReport, 'workers'>
   return `at step ${step}${modeText}${of}: ${about}${message}${isMeasured ? '' : ` (${shortNumber(value)}${limit})`}`
 }
 
-/** How many rules had nothing to judge, or only part of the data. */
-function notJudgedLines(missing: readonly Missing[]): readonly string[] {
+/** How many rules had nothing to judge, or only part of the data; and what those lacked that ran and judged nothing. */
+function notJudgedLines(all: readonly Missing[], rules: readonly JudgingRule[]): readonly string[] {
+  const hasRun = (one: Missing) => !one.partial && !lacksTensors(one) && rules.some(rule => isFindingOf(rule)(one))
+  const byReason = new Map<string, string[]>()
+  for (const { rule, name, missing } of all.filter(hasRun)) {
+    byReason.set(missing, [...(byReason.get(missing) ?? []), titleOf({ ruleName: rule, name })])
+  }
+  const idle = [...byReason].map(
+    ([reason, names]) => `${enumerated(names)} ${names.length === 1 ? 'needs' : 'need'} ${reason}`,
+  )
+  const missing = all.filter(one => !hasRun(one))
   const titles = (isPartial: boolean): readonly string[] => [
     ...new Set(
       missing.filter(({ partial }) => partial === isPartial).map(({ rule, name }) => titleOf({ ruleName: rule, name })),
@@ -307,14 +321,14 @@ function notJudgedLines(missing: readonly Missing[]): readonly string[] {
   const line = (names: readonly string[], what: string): readonly string[] =>
     names.length > 0 ? [`${counted(names.length, 'rule')} ${what}: ${names.join(', ')}`] : []
   const lines = [...line(titles(false), 'had nothing to judge'), ...line(titles(true), 'had only part of the data')]
-  return lines.map((line, i) => (i === lines.length - 1 ? `${line} (--explain says why)` : line))
+  return [...lines.map((line, i) => (i === lines.length - 1 ? `${line} (--explain says why)` : line)), ...idle]
 }
 
 /** One line per rule. What several of them say about the trial is said once, at the end. */
 function missingLines(missing: readonly Missing[]): readonly string[] {
   const parts = missing.map(({ rule, name, missing, partial }) => {
     const text = missing.replace(`rule ${rule}: `, '')
-    const at = text.lastIndexOf('; the trial has ')
+    const at = text.lastIndexOf(TRIAL_HAS)
     const has = at < 0 ? '' : text.slice(at + 2)
     const wanted = at < 0 ? text : text.replaceAll(`; ${has}`, '')
     const title = titleOf({ ruleName: rule, name })

@@ -2,13 +2,15 @@
 
 import type { DifferenceAt, TrialDiff } from '../../../index.js'
 import { type Colors, columns, safe, safeName, wrapped } from '../../terminal.js'
-import { counted, countText, shortNumber } from '../number.js'
+import { apartNumbers, counted, countText, shortNumber } from '../number.js'
+import { changesBlocks } from './changes.js'
 
 const MAX_WIDTH = 100
 const LEAST_WIDTH = 60
 const MAX_LINES = 16
 const MAX_SUGGESTIONS = 6
 const MAX_LACKING = 6
+const ORDINALS = ['first', 'second']
 
 export interface DifferenceTableOptions {
   readonly columns: number
@@ -17,6 +19,8 @@ export interface DifferenceTableOptions {
   readonly isFull: boolean
   /** Whether later steps were not compared. */
   readonly isFirst: boolean
+  /** Rows of the table of two runs of one step each. */
+  readonly top: number
 }
 
 /**
@@ -27,7 +31,7 @@ export function differenceTable(
   runs: readonly [string, string?],
   result: TrialDiff,
   lacking: readonly DifferenceAt[],
-  { columns: given, colors, isFull, isFirst }: DifferenceTableOptions,
+  { columns: given, colors, isFull, isFirst, top }: DifferenceTableOptions,
 ): string {
   const width = Math.max(LEAST_WIDTH, Math.min(MAX_WIDTH, given || MAX_WIDTH))
   const paragraph: Paragraph = (text, indent = '') => `${wrapped(safe(text), width, indent, `${indent}  `)}\n`
@@ -43,6 +47,8 @@ export function differenceTable(
   } else if (divergence === null) {
     const beyond = noisy > 0 ? ' beyond noise' : close > 0 ? ' beyond the tolerance' : ''
     blocks.push(colors.green(paragraph(`${subject}: no difference${beyond}. ${tally}.`)))
+  } else if (b !== undefined && result.areCheckpoints) {
+    blocks.push(...changesBlocks([a!, b], result, paragraph, colors, isFull ? Number.POSITIVE_INFINITY : top))
   } else {
     const later = isFirst ? '; later steps were not compared' : ''
     blocks.push(
@@ -121,11 +127,13 @@ export function halvingText({ contradiction }: NonNullable<TrialDiff['bisection'
 /** What was not compared, and what may have other names. */
 function lackBlocks(
   [a, b]: readonly [string, string],
-  { missing, dtypes, steps, suggestions }: TrialDiff,
+  { missing, aliases, tied, dtypes, steps, suggestions }: TrialDiff,
   lacking: readonly DifferenceAt[],
   paragraph: Paragraph,
 ): string[] {
   const blocks: string[] = []
+  if (aliases !== null) blocks.push(paragraph(`${aliasesText(aliases)}.`))
+  for (const one of tied) blocks.push(paragraph(`${tiedText(one)}.`))
   for (const pair of dtypes) blocks.push(paragraph(`${dtypesText(pair)}.`))
   if (missing > 0) {
     const told = [...new Set(lacking.map(({ message }) => message))].map(message => {
@@ -156,6 +164,20 @@ function lackBlocks(
 }
 
 /** Without a full stop, as a note ends. */
+export function aliasesText({ names, first, second }: NonNullable<TrialDiff['aliases']>): string {
+  const taken = [
+    ...first.map(prefix => `${prefix} of the first run`),
+    ...second.map(prefix => `${prefix} of the second`),
+  ]
+  return `${counted(names.size, 'name')} ${names.size === 1 ? 'matches' : 'match'} without ${taken.join(' and ')}`
+}
+
+/** Without a full stop, as a note ends. */
+export function tiedText({ tensor, only, tiedTo }: TrialDiff['tied'][number]): string {
+  return `${safeName(tensor)} is only in the ${only} run: the other leaves it out, as writers do where it is tied to ${safeName(tiedTo)}`
+}
+
+/** Without a full stop, as a note ends. */
 export function dtypesText({ dtype, otherDtype, count }: TrialDiff['dtypes'][number]): string {
   const were = count === 1 ? 'is' : 'are'
   return `${counted(count, 'tensor value')} ${were} ${dtype} on one side and ${otherDtype} on the other, and compared as float64`
@@ -178,15 +200,23 @@ function placeText(
 
 function detailText({ difference, largest }: DifferenceAt, paragraph: Paragraph): string {
   if (difference === null) return ''
-  const { maxAbsolute, maxRelative, meanAbsolute, maxUlps, ulps, cosine, normRatio } = difference
+  const { maxAbsolute, maxRelative, meanAbsolute, maxUlps, ulps, cosine, normRatio, relativeNorm, largestPair } =
+    difference
   const units = maxUlps === 1 ? '1 unit' : `${countText(maxUlps ?? 0)} units`
   const parts = [
-    `largest difference ${shortNumber(maxAbsolute)}${largest === null ? '' : ` at [${largest.join(', ')}]`}`,
-    `relative ${shortNumber(maxRelative)}`,
-    ...(meanAbsolute === null ? [] : [`mean ${shortNumber(meanAbsolute)}`]),
-    ...(maxUlps === null ? [] : [`up to ${units} of the last place (99 % within ${countText(ulps?.p99 ?? maxUlps)})`]),
+    `largest difference ${shortNumber(maxAbsolute)}${largest === null ? '' : ` at [${largest.join(', ')}]`}${
+      largestPair === null
+        ? ''
+        : ` (${apartNumbers(largestPair)
+            .map((text, i) => `${text} in the ${ORDINALS[i]}`)
+            .join(', ')})`
+    }`,
+    ...(relativeNorm === null ? [] : [`‖Δ‖/‖a‖ ${shortNumber(relativeNorm)}`]),
     ...(cosine === null ? [] : [`cosine ${shortNumber(cosine)}`]),
     ...(normRatio === null ? [] : [`ratio of norms ${shortNumber(normRatio)}`]),
+    `largest |Δ|/|b| ${shortNumber(maxRelative)}`,
+    ...(meanAbsolute === null ? [] : [`mean ${shortNumber(meanAbsolute)}`]),
+    ...(maxUlps === null ? [] : [`up to ${units} of the last place (99 % within ${countText(ulps?.p99 ?? maxUlps)})`]),
   ]
   return paragraph(`${parts.join(', ')}.`, '  ')
 }

@@ -3,6 +3,7 @@
 import type { OverviewLine, TrialOverview } from '../../../index.js'
 import { type Colors, columns, padEnd, safe, safeName, widthOf, wrapped } from '../../terminal.js'
 import { sparkline } from '../bars.js'
+import { lacksTensors } from '../finding/format.js'
 import { bytesText, counted, countText, shortNumber } from '../number.js'
 
 /** A loss that changes by less than this fraction stands still. */
@@ -93,20 +94,27 @@ function enumeration(names: readonly string[]): string {
 
 /** The causes, the earliest first. */
 function rulesText(
-  { findings, rules, steps, values, unread, problems }: TrialOverview,
+  { findings, rules, notJudged, steps, values, unread, problems }: TrialOverview,
   colors: Colors,
   paragraph: (text: string) => string,
 ): readonly string[] {
   const causes = findings.filter(({ cause }) => cause === null)
+  const reasons = [...new Set(notJudged.filter(one => !lacksTensors(one)).map(({ missing }) => missing))]
+  const unjudged = reasons.map(reason => {
+    const rules = notJudged.filter(({ missing }) => missing === reason).map(({ rule }) => rule)
+    return colors.dim(
+      paragraph(`not judged by ${rules.join(', ')}, which ${rules.length === 1 ? 'needs' : 'need'} ${reason}`),
+    )
+  })
   const byRule = new Map<string, (typeof causes)[number][]>()
   for (const cause of causes) byRule.set(cause.name, [...(byRule.get(cause.name) ?? []), cause])
   if (byRule.size === 0) {
     const judged = `${counted(rules.length, 'rule')} judged ${counted(steps.length, 'step')}`
-    if (rules.length === 0) return [paragraph('no rule had anything to judge')]
+    if (rules.length === 0) return [paragraph('no rule had anything to judge'), ...unjudged]
     if (values === 0 && unread > 0) return [paragraph('nothing was judged: nothing could be read')]
     return problems.length > 0
-      ? [paragraph(`${judged}: nothing was found in what could be read`)]
-      : [colors.green(paragraph(`${judged}: nothing was found`))]
+      ? [paragraph(`${judged}: nothing was found in what could be read`), ...unjudged]
+      : [colors.green(paragraph(`${judged}: nothing was found`)), ...unjudged]
   }
   const shown = [...byRule].slice(0, MAX_CAUSES)
   const lines = shown.map(([name, of]) => {
@@ -121,7 +129,7 @@ function rulesText(
     ...(hidden > 0 ? [`${counted(hidden, 'more rule')} fired`] : []),
     ...(follow > 0 ? [`${counted(follow, 'finding')} ${follow === 1 ? 'follows' : 'follow'} from these`] : []),
   ]
-  return [...lines, colors.dim(`  ${[...rest, 'trialscan check tells all'].join('; ')}\n`)]
+  return [...lines, ...unjudged, colors.dim(`  ${[...rest, 'trialscan check tells all'].join('; ')}\n`)]
 }
 
 /** Lines with their first and last values, and how they went. @param scale of logarithms; null: each has its own */

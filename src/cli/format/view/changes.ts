@@ -1,0 +1,140 @@
+/** What changed between two runs of one step each, such as two checkpoints: the largest relative changes first. */
+
+import type { DifferenceAt, TrialDiff } from '../../../index.js'
+import { type Colors, columns, safe, safeName } from '../../terminal.js'
+import { apartNumbers, counted, countText, shortNumber } from '../number.js'
+
+const MAX_NAMES = 3
+/** Layers from which on a table of them tells more than a list. */
+const LEAST_LAYERS = 2
+const MAX_LAYERS = 200
+
+type Paragraph = (text: string, indent?: string) => string
+
+/** @param top rows of the table; Infinity: all */
+export function changesBlocks(
+  [a, b]: readonly [string, string],
+  { differences, compared, equal, close, noisy, equalTensors, problems }: TrialDiff,
+  paragraph: Paragraph,
+  colors: Colors,
+  top: number,
+): string[] {
+  const sorted = [...differences].sort((x, y) => sizeOf(y) - sizeOf(x))
+  const finite = sorted.filter(({ difference }) => Number.isFinite(difference?.relativeNorm ?? Number.NaN))
+  const broken = sorted.filter(({ difference }) => difference !== null && difference.notFinite !== 'neither')
+  const sentences = [
+    `${a} and ${b}: ${countText(differences.length)} of ${counted(compared, 'tensor')} changed`,
+    ...(equal > 0 ? [equalText(equal, equalTensors)] : []),
+    ...(close > 0 ? [`${countText(close)} ${close === 1 ? 'is' : 'are'} within the tolerance`] : []),
+    ...(noisy > 0 ? [`${countText(noisy)} ${noisy === 1 ? 'is' : 'are'} within noise`] : []),
+  ]
+  const [most] = finite
+  const lead = [
+    `${sentences.join('; ')}.`,
+    ...(broken.length > 0 ? [notFiniteText(broken)] : []),
+    ...(most === undefined
+      ? []
+      : [
+          `Largest relative change ‖Δ‖/‖a‖ ${percentText(most.difference!.relativeNorm!)} in ${safeName(most.tensor)}.`,
+        ]),
+    ...(problems.length > 0 ? ['Some could not be read.'] : []),
+  ]
+  const shown = sorted.slice(0, top)
+  const rest = sorted.length - shown.length
+  const table = columns([HEAD, ...shown.map(rowOf)], [1, 2, 3, 6])
+  const hint = rest > 0 ? colors.dim(`  and ${countText(rest)} more: --top N shows more, --all each\n`) : ''
+  return [colors.bold(colors.red(paragraph(lead.join(' ')))), `${table}${hint}`, ...layerBlock(finite, colors)]
+}
+
+const HEAD = ['  tensor', '‖Δ‖/‖a‖', 'changed', 'max |Δ|', '', 'a → b there', 'cosine']
+
+/** The order of the table: what is not finite comes first, and what has another shape or can't be measured. */
+function sizeOf({ difference }: DifferenceAt): number {
+  return difference?.relativeNorm ?? Number.POSITIVE_INFINITY
+}
+
+function rowOf({ tensor, kind, difference, largest, message }: DifferenceAt): string[] {
+  if (difference === null) return [`  ${safeName(tensor)}`, kind, '', '', '', safe(message)]
+  const { relativeNorm, unequalCount, count, maxAbsolute, largestPair, cosine } = difference
+  return [
+    `  ${safeName(tensor)}`,
+    relativeNorm === null ? 'NaN' : percentText(relativeNorm),
+    shareText(unequalCount, count),
+    shortNumber(maxAbsolute),
+    largest === null ? '' : `[${largest.join(', ')}]`,
+    largestPair === null ? '' : apartNumbers(largestPair).join(' → '),
+    cosine === null ? '' : cosine.toFixed(6),
+  ]
+}
+
+function equalText(equal: number, names: readonly string[]): string {
+  const shown = names.slice(0, MAX_NAMES).map(safeName)
+  const more = equal - shown.length
+  const list =
+    more > 0
+      ? `${shown.join(', ')} and ${countText(more)} more`
+      : shown.length > 1
+        ? `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
+        : shown.join('')
+  return `${list} ${equal === 1 ? 'is' : 'are'} equal bit for bit`
+}
+
+function notFiniteText(broken: readonly DifferenceAt[]): string {
+  const sides = new Set(broken.map(({ difference }) => difference!.notFinite))
+  const side =
+    sides.size > 1 || sides.has('both') ? 'one or both' : sides.has('a') ? 'the first alone' : 'the second alone'
+  const names = broken.slice(0, MAX_NAMES).map(({ tensor }) => safeName(tensor))
+  const more = broken.length - names.length
+  return `NaN or infinities are in ${side} of ${counted(broken.length, 'tensor')}: ${names.join(', ')}${more > 0 ? ` and ${countText(more)} more` : ''}.`
+}
+
+/** Three significant digits: 0.031, 1.2e-7. */
+function percentText(value: number): string {
+  return Number.isFinite(value) ? shortNumber(Number(value.toPrecision(3))) : 'Inf'
+}
+
+function shareText(part: number, whole: number): string {
+  if (part === whole) return 'all'
+  const share = (100 * part) / whole
+  return share < 0.1 ? `${countText(part)} of ${countText(whole)}` : `${share.toFixed(1)} %`
+}
+
+// ---------------------------------------------------------------------------------------------------------- Layers
+
+/** What of a layer a tensor belongs to, by its name. */
+const KINDS: readonly (readonly [string, RegExp])[] = [
+  ['norm', /norm|\bln_|layer_norm/i],
+  ['attention', /attn|attention|\.[qkv]_proj|query|key|value/i],
+  ['mlp', /mlp|ffn|feed_forward|expert|\bfc\d|intermediate/i],
+]
+const OTHER = 'other'
+
+/** Layers × kinds: the largest relative change of each. */
+function layerBlock(finite: readonly DifferenceAt[], colors: Colors): string[] {
+  const layers = new Map<number, Map<string, number>>()
+  for (const { tensor, difference } of finite) {
+    const layer = /(?:^|\.)(?:layers?|blocks?|h)\.(\d+)\./.exec(tensor)?.[1]
+    if (layer === undefined) continue
+    const kind = KINDS.find(([, pattern]) => pattern.test(tensor))?.[0] ?? OTHER
+    const ofLayer = layers.get(Number(layer)) ?? new Map<string, number>()
+    layers.set(Number(layer), ofLayer)
+    ofLayer.set(kind, Math.max(ofLayer.get(kind) ?? 0, difference!.relativeNorm!))
+  }
+  if (layers.size < LEAST_LAYERS) return []
+  const kinds = [...KINDS.map(([kind]) => kind), OTHER].filter(kind => [...layers.values()].some(of => of.has(kind)))
+  const numbers = [...layers.keys()].sort((x, y) => x - y).slice(0, MAX_LAYERS)
+  const rows = numbers.map(layer => [
+    `  ${layer}`,
+    ...kinds.map(kind => {
+      const change = layers.get(layer)!.get(kind)
+      return change === undefined ? '' : percentText(change)
+    }),
+  ])
+  const title = colors.bold('By layer: the largest ‖Δ‖/‖a‖ of its tensors')
+  return [
+    `${title}\n${columns(
+      [['  layer', ...kinds], ...rows],
+      kinds.map((_, i) => i + 1),
+    )}`,
+  ]
+}

@@ -1,0 +1,84 @@
+/** Names of two runs that differ by prefixes alone: those that wrappers of PyTorch put before the names of a module. */
+
+/** Anywhere in a name: torch.compile and FSDP wrap modules within modules. */
+const WRAPPERS = /(?<=^|\.)(?:_orig_mod|_fsdp_wrapped_module)\./g
+/** At the start of a name, several one after the other: DataParallel, the base model of a head, PEFT. */
+const PREFIX = /^(?:base_model\.model|module|model)\./
+
+/** Names that match once prefixes are taken off. */
+export interface NameAliases {
+  /** Names of the first run, with what they are called in the second. */
+  readonly names: ReadonlyMap<string, string>
+  /** The prefixes that one of the runs has beside the other, such as `module.`. */
+  readonly first: readonly string[]
+  readonly second: readonly string[]
+}
+
+/**
+ * Pairs names without a counterpart that are the same without prefixes.
+ * @param namesA of the first run that the second lacks, and the other way round
+ * @returns null if there are none
+ */
+export function aliasesOf(namesA: readonly string[], namesB: readonly string[]): NameAliases | null {
+  if (namesA.length === 0 || namesB.length === 0) return null
+  const [ofA, ofB] = [byCore(namesA), byCore(namesB)]
+  const names = new Map<string, string>()
+  const [first, second] = [new Set<string>(), new Set<string>()]
+  for (const [core, a] of ofA) {
+    const b = ofB.get(core)
+    // A core that two names of a run share tells nothing.
+    if (a === null || b === undefined || b === null) continue
+    names.set(a, b)
+    const [pieces, others] = [stripped(a).prefixes, stripped(b).prefixes]
+    for (const piece of without(pieces, others)) first.add(piece)
+    for (const piece of without(others, pieces)) second.add(piece)
+  }
+  return names.size === 0 ? null : { names, first: [...first], second: [...second] }
+}
+
+/** Names by what is left of them; null: several. */
+function byCore(names: readonly string[]): Map<string, string | null> {
+  const found = new Map<string, string | null>()
+  for (const name of names) {
+    const { core } = stripped(name)
+    found.set(core, found.has(core) ? null : name)
+  }
+  return found
+}
+
+function stripped(name: string): { readonly core: string; readonly prefixes: readonly string[] } {
+  const prefixes: string[] = name.match(WRAPPERS) ?? []
+  let core = name.replace(WRAPPERS, '')
+  for (let piece = PREFIX.exec(core)?.[0]; piece !== undefined; piece = PREFIX.exec(core)?.[0]) {
+    prefixes.push(piece)
+    core = core.slice(piece.length)
+  }
+  return { core, prefixes }
+}
+
+/** The pieces of one list that the other has not, each as often as it is there. */
+function without(pieces: readonly string[], others: readonly string[]): readonly string[] {
+  const left = [...others]
+  return pieces.filter(piece => {
+    const at = left.indexOf(piece)
+    if (at >= 0) left.splice(at, 1)
+    return at < 0
+  })
+}
+
+/** A head that only one of the runs has, since the other leaves out what is tied to its embeddings. */
+export interface TiedTensor {
+  readonly tensor: string
+  readonly only: 'first' | 'second'
+  /** The embeddings of the run that lacks it. */
+  readonly tiedTo: string
+}
+
+const HEADS = /(?:^|\.)(?:lm_head|output_layer|embed_out)\.weight$/
+const EMBEDDINGS = /(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.weight$/
+
+/** @param names of the run that lacks the tensor @returns null if it is no head, or that run has no embeddings */
+export function tiedHead(tensor: string, only: 'first' | 'second', names: readonly string[]): TiedTensor | null {
+  const tiedTo = HEADS.test(tensor) ? names.find(name => EMBEDDINGS.test(name)) : undefined
+  return tiedTo === undefined ? null : { tensor, only, tiedTo }
+}

@@ -1,0 +1,53 @@
+/** Changes of a server's trials. A browser has six connections to a server, for all tabs together: so one of them listens for all. */
+
+/** What the server tells of a trial that has changed. */
+export interface Change {
+  readonly id: string
+  readonly version: number
+  readonly steps: number
+  readonly isEnded: boolean
+  /** Whether nothing can change any more. */
+  readonly isOver: boolean
+}
+
+/** What tabs tell each other. */
+type Message = { readonly change: Change } | { readonly isSilent: true } | { readonly isNew: true }
+
+/** @param onSilence is called when the server does not answer; the browser tries again by itself */
+export function listen(ids: readonly string[], onChange: (change: Change) => void, onSilence: () => void): void {
+  const channel = new BroadcastChannel('trialscan')
+  const latest = new Map<string, Change>()
+  const learn = (message: Message) => {
+    if ('isSilent' in message) onSilence()
+    if (!('change' in message)) return
+    latest.set(message.change.id, message.change)
+    if (ids.includes(message.change.id)) onChange(message.change)
+  }
+  const tell = (message: Message) => {
+    channel.postMessage(message)
+    learn(message)
+  }
+  const connect = () => {
+    const events = new EventSource('/api/events')
+    events.addEventListener('change', event => {
+      tell({ change: JSON.parse((event as MessageEvent<string>).data) as Change })
+      // Where tabs can't agree on one of them, each listens no longer than it has to.
+      if (navigator.locks === undefined && ids.every(id => latest.get(id)?.isOver)) events.close()
+    })
+    events.addEventListener('error', () => tell({ isSilent: true }))
+    channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
+      if ('isNew' in data) for (const change of latest.values()) channel.postMessage({ change } satisfies Message)
+    })
+  }
+  channel.addEventListener('message', ({ data }: MessageEvent<Message>) => learn(data))
+  if (navigator.locks === undefined) {
+    connect()
+    return
+  }
+  // Held until the tab is closed: then it is the next one's.
+  void navigator.locks.request('trialscan-events', () => {
+    connect()
+    return new Promise(() => {})
+  })
+  channel.postMessage({ isNew: true } satisfies Message)
+}

@@ -1,0 +1,130 @@
+/** The values of one loss over the steps of a mode: how it began, how it goes on, and courses that chance does not take. */
+
+import { numberText, riseText } from './wording.js'
+
+export interface LossAtStep {
+  readonly loss: number
+  readonly step: number
+}
+
+/** Why a loss fires before there are enough steps for a trend. */
+export interface EarlyVerdict {
+  /** What the last value is held against. */
+  readonly from: LossAtStep
+  /** In percent. */
+  readonly threshold: number
+  /** What the loss does, without its name. */
+  readonly message: string
+}
+
+/** How a loss has gone so far. */
+interface Course {
+  readonly last: LossAtStep
+  /** It has never gone down. */
+  readonly onlyRisen: boolean
+  /** It has never changed. */
+  readonly isStill: boolean
+  /** Where it began to rise from value to value. */
+  readonly risingFrom: LossAtStep
+  /** How often in a row it has risen. */
+  readonly rises: number
+}
+
+/** What of a loss rounding may change while the loss stands still, in relation to it. */
+const ROUNDING = 1e-6
+/** So many rises in a row, times the number of values at each end, don't come by chance even in a long training. */
+const STREAK = 4
+
+export class LossSeries {
+  /** Since which step it is NaN. */
+  nanSince: number | null = null
+  /** How many values it has had. */
+  length = 0
+  /** The number of its first step. */
+  readonly start: number
+  readonly #count: number
+  /** The first values, and the last ones. */
+  readonly #values: number[] = []
+  #first: LossAtStep | null = null
+  #before: Course | null = null
+  #now: Course | null = null
+  /** How many losses make up the last value. */
+  #losses = 0
+
+  /** @param count of values at each end */
+  constructor(count: number, start: number) {
+    this.#count = count
+    this.start = start
+  }
+
+  /** @param isSameRun the weights are those of the value before: both are one */
+  add(at: LossAtStep, isSameRun: boolean): void {
+    if (isSameRun && this.#now !== null) {
+      const mean = this.#now.last.loss + (at.loss - this.#now.last.loss) / ++this.#losses
+      this.#values[this.#values.length - 1] = mean
+      if (this.length === 1) this.#first = { ...this.#first!, loss: mean }
+      this.#now = this.#next({ loss: mean, step: at.step })
+      return
+    }
+    this.#losses = 1
+    this.length++
+    this.#first ??= at
+    this.#values.push(at.loss)
+    if (this.#values.length > 3 * this.#count) this.#values.splice(this.#count, 1)
+    this.#before = this.#now
+    this.#now = this.#next(at)
+  }
+
+  #next(at: LossAtStep): Course {
+    const before = this.#before
+    if (before === null) return { last: at, onlyRisen: true, isStill: true, risingFrom: at, rises: 0 }
+    const isRise = at.loss > before.last.loss
+    return {
+      last: at,
+      onlyRisen: before.onlyRisen && at.loss >= before.last.loss,
+      isStill: before.isStill && Math.abs(at.loss - this.#first!.loss) <= ROUNDING * Math.abs(this.#first!.loss),
+      risingFrom: isRise ? before.risingFrom : at,
+      rises: isRise ? before.rises + 1 : 0,
+    }
+  }
+
+  /** The means of the first values and of the last ones. */
+  ends(): readonly [first: number, last: number] {
+    return [mean(this.#values.slice(0, this.#count)), mean(this.#values.slice(-this.#count))]
+  }
+
+  /**
+   * What the differences between batches don't do in so few steps. Null: nothing of the kind.
+   * @param allowedRise in percent
+   */
+  unlikely(allowedRise: number): EarlyVerdict | null {
+    const [first, now, count] = [this.#first, this.#now, this.#count]
+    if (first === null || now === null) return null
+    const { loss } = now.last
+    const verdict = (from: LossAtStep, message: string, threshold = allowedRise) => ({ from, threshold, message })
+    const wasPassed = (from: LossAtStep) => 100 * (loss - from.loss) > allowedRise * Math.abs(from.loss)
+    const values = this.length
+    if (now.isStill && loss !== 0 && values >= 2 * count) {
+      return verdict(first, `stands still at ${numberText(loss)} since step ${first.step}`, 0)
+    }
+    const hasDoubled = loss - first.loss > Math.abs(first.loss)
+    if (now.onlyRisen && wasPassed(first) && values >= (hasDoubled ? count + 1 : 2 * count)) {
+      return verdict(first, `has only risen since step ${first.step}: ${riseText(first.loss, loss)}`)
+    }
+    if (now.rises >= STREAK * count && wasPassed(now.risingFrom)) {
+      const { risingFrom, rises } = now
+      const change = riseText(risingFrom.loss, loss)
+      return verdict(risingFrom, `has risen ${rises} times in a row since step ${risingFrom.step}: ${change}`)
+    }
+    if (values < 2 * count) return null
+    const highest = Math.max(...this.#values.slice(0, count))
+    const lowest = Math.min(...this.#values.slice(-count))
+    if (lowest - highest <= Math.abs(highest)) return null
+    const message = `has grown far beyond its level: its last ${count} values are ${numberText(lowest)} or more, its first ${count} were ${numberText(highest)} or less`
+    return verdict(first, message)
+  }
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}

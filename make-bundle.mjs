@@ -58,6 +58,7 @@ const LATE = {
   tensor:
     /trial\/(tensor|saved-steps|values|summary|follow|fingerprint)|job\/(tensor-value|value|tensor\/\w+)|kernels\/\w+|scan\/(one-by-one|record-values|gathered)|catalog\/(tensor-steps|record-order)/,
   cache: /store\/local\/(cache|watcher)|catalog\/(background|load\/index-(cache|stamps))/,
+  checkpoints: /format\/checkpoint\/.*|catalog\/checkpoint\/.*|store\/composed\/.*/,
   where: /table\/(where|operators|tokens|source|columns)/,
   diff: /diff\/(diff|comparison|pairing|joined|bisect|noise|trend|suggest|tensor-map|records|wording|non-finite\/\w+)/,
   fleet: /fleet\/(plan|estimate|shard|merge)/,

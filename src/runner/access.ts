@@ -5,6 +5,8 @@ import { threadsThatFit } from '../engine/host.js'
 import type { Job, ReplyTo } from '../job/job.js'
 import { DEFAULT_MEMORY, jobsAtOnce, MIN_MEMORY } from '../job/plan/memory.js'
 import { type Kinds, kinds } from '../options.js'
+import { ComposedStore } from '../store/composed/composed-store.js'
+import type { TableData } from '../store/composed/table-data.js'
 import { storeSpec } from '../store/open.js'
 import { addTraffic, isRemote, newTraffic, type Store, type StoreSpec, type Traffic } from '../store/store.js'
 import type { CheckLevel } from '../types.js'
@@ -63,18 +65,41 @@ function threadLimit(isRemote: boolean): number {
 }
 
 export class Access {
-  readonly store: Store
-  readonly spec: StoreSpec
+  #store: Store
+  #spec: StoreSpec
   /** All requests that were made for this trial, if its store makes requests. */
   readonly traffic: Traffic = newTraffic()
   /** By the number of jobs that a runner has under way. */
   readonly #inline = new Map<number, { readonly runner: Runner; close(): Promise<void> }>()
-  readonly #source: Store
+  #source: Store
+  /** The store without tables, once there are any. */
+  #base: Store | null = null
 
   constructor(store: Store, spec: StoreSpec) {
     this.#source = store
-    this.store = store.within?.({ traffic: [this.traffic] }) ?? store
-    this.spec = spec
+    this.#store = store.within?.({ traffic: [this.traffic] }) ?? store
+    this.#spec = spec
+  }
+
+  get store(): Store {
+    return this.#store
+  }
+
+  get spec(): StoreSpec {
+    return this.#spec
+  }
+
+  /** From now on the store has the files of these tables, too. Those of tables that were added before remain. */
+  compose(table: TableData): void {
+    const spec = this.#spec
+    const base = spec.kind === 'composed' ? spec.base : spec
+    const tables = spec.kind === 'composed' ? [...spec.tables, table] : [table]
+    this.#base ??= this.#source
+    this.#spec = { kind: 'composed', base, tables }
+    this.#source = new ComposedStore(this.#base, this.#spec)
+    this.#store = this.#source.within?.({ traffic: [this.traffic] }) ?? this.#source
+    // Their files are those of the same store.
+    this.#inline.clear()
   }
 
   /** Whether reading means making requests and waiting for the answers. */

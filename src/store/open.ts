@@ -3,13 +3,15 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.js'
+import { ComposedStore } from './composed/composed-store.js'
 import { LocalStore } from './local/local-store.js'
 import { S3Store } from './s3/s3-store.js'
 import { type S3Options, s3Spec } from './s3/spec.js'
-import type { LocalStoreSpec, Store, StoreSpec } from './store.js'
+import type { LocalStoreSpec, PlainStoreSpec, Store, StoreSpec } from './store.js'
 
 /** The store for a spec. Reads nothing yet. */
 export function openStore(spec: StoreSpec): Store {
+  if (spec.kind === 'composed') return new ComposedStore(openStore(spec.base), spec)
   if (spec.kind === 'web') throw new UsageError(`expected a trial on disk or on S3, got one of a browser: ${spec.root}`)
   return spec.kind === 's3' ? new S3Store(spec) : new LocalStore(spec)
 }
@@ -22,7 +24,7 @@ export function openStore(spec: StoreSpec): Store {
 export function storeSpec(
   pathOrUrl: string,
   { allowSymlinks = false, s3 = {} }: { readonly allowSymlinks?: boolean; readonly s3?: S3Options } = {},
-): StoreSpec {
+): PlainStoreSpec {
   if (typeof pathOrUrl !== 'string' || pathOrUrl.trim() === '' || pathOrUrl.includes('\0')) {
     const got = typeof pathOrUrl === 'string' ? JSON.stringify(pathOrUrl) : `a value of type ${typeof pathOrUrl}`
     throw new UsageError(`expected the path or URL of a trial, a text that is not empty, got ${got}`, { pathOrUrl })

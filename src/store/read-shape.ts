@@ -20,6 +20,7 @@ export interface ReadShape {
  * tensors, reading over gaps of 0, 64, 256, 512, 1,024 and 2,048 KiB: 0.58, 0.38, 0.29, 0.25, 0.31 and 0.37 s.
  */
 export function readShape(spec: StoreSpec): ReadShape | null {
+  if (spec.kind === 'composed') return readShape(spec.base)
   if (spec.kind === 'local' || (spec.kind === 'web' && !spec.isRemote)) return null
   const { gapByteLength, partByteLength } = { ...S3_DEFAULTS, ...(spec.kind === 's3' && spec.options) }
   return { gapByteLength, batchByteLength: partByteLength }

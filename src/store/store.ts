@@ -2,11 +2,22 @@
 
 import { basename } from 'node:path'
 import type { StoreError } from '../errors.js'
+import type { TableData } from './composed/table-data.js'
 import type { S3StoreSpec } from './s3/spec.js'
 import type { WebStoreSpec } from './web/place.js'
 
 /** A store as plain data, ready to cross a thread. */
-export type StoreSpec = LocalStoreSpec | S3StoreSpec | WebStoreSpec
+export type StoreSpec = PlainStoreSpec | ComposedStoreSpec
+
+/** One whose files are those that lie there. */
+export type PlainStoreSpec = LocalStoreSpec | S3StoreSpec | WebStoreSpec
+
+/** A store with files that are made of pieces of another's. */
+export interface ComposedStoreSpec {
+  readonly kind: 'composed'
+  readonly base: PlainStoreSpec
+  readonly tables: readonly TableData[]
+}
 
 export interface LocalStoreSpec {
   readonly kind: 'local'
@@ -52,7 +63,7 @@ export interface ReadContext {
 }
 
 /** What is needed to read a file's bytes. */
-export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater' | 'stream'>
+export type ByteSource = Pick<Store, 'url' | 'readInto' | 'readLater' | 'stream' | 'headByteLength'>
 
 /** A store that makes requests, so that answers take time. */
 export type RemoteStore = Store & Required<Pick<Store, 'readLater'>>
@@ -139,6 +150,12 @@ export interface Store {
     take: (chunk: Uint8Array) => void,
   ) => Promise<number>
 
+  /**
+   * How many bytes of the record that begins there stand before its elements, where the store knows it without reading.
+   * Undefined: it doesn't.
+   */
+  headByteLength?(path: string, startByte: number): number | undefined
+
   /** The same store on someone's behalf. Only stores that make requests have it. */
   readonly within?: (context: ReadContext) => Store
 
@@ -166,6 +183,7 @@ export interface Store {
 
 /** The last part of a trial's path. */
 export function storeName(spec: StoreSpec): string {
+  if (spec.kind === 'composed') return storeName(spec.base)
   return basename(spec.kind === 's3' ? `${spec.bucket}/${spec.prefix}` : spec.root)
 }
 

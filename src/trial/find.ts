@@ -1,6 +1,9 @@
 /** Trials that lie below a place: in a directory, or where a pattern leads. */
 
+import { placeOf } from '../catalog/load/place.js'
 import { pathOfUrl, QueryError, StoreError } from '../errors.js'
+import { isCheckpointFile } from '../format/checkpoint/formats.js'
+import { stepOf } from '../format/checkpoint/layout.js'
 import { COLLECTIONS_DIRECTORY, EVENTS_DIRECTORY, INDEX_DIRECTORY, isTensorBoardFile } from '../format/paths.js'
 import { checkOptions, optionsOf } from '../options.js'
 import { openStore, storeSpec } from '../store/open.js'
@@ -24,7 +27,7 @@ const MAX_FOLDERS = 100_000
 
 /**
  * The trials at a place, sorted: the directory itself if it is one, otherwise those below it. In a pattern `*` and `?` stand for any part
- * of a name: `runs/*`, `s3://bucket/experiments/2024-*`. A directory is a trial if `index/`, `events/` or `collections/` lies in it;
+ * of a name: `runs/*`, `s3://bucket/experiments/2024-*`. A directory is a trial if `index/`, `events/` or `collections/` lies in it, or checkpoints;
  * one of TensorBoard's event files is found by its own name or a pattern for it alone. If there is none below a directory, the
  * directory itself is returned: whoever opens it learns why it is none.
  * @throws StoreError (`NotFound`) for a pattern that nothing matches; QueryError (`TooManyDirectories`); UsageError
@@ -32,6 +35,7 @@ const MAX_FOLDERS = 100_000
 export async function findTrials(place: string, options?: FindOptions): Promise<string[]> {
   const { s3 } = checkOptions('findTrials', FIND_OPTIONS, options)
   const { base, pattern } = splitPlace(place)
+  if (pattern.length === 0 && placeOf(place).file !== undefined) return [place]
   const store = openStore(storeSpec(base === '' ? '.' : base, s3 && { s3 }))
   try {
     const search = new Search(store)
@@ -55,7 +59,7 @@ class Search {
   /** The trials in a directory, itself included. */
   async below(directory: string, depth: number): Promise<string[]> {
     const folders = await this.#folders(directory)
-    if (PARTS.some(part => folders.includes(part))) return [directory]
+    if (PARTS.some(part => folders.includes(part)) || (await this.#isCheckpoint(directory, folders))) return [directory]
     if (depth === MAX_DEPTH) return []
     const found: string[] = []
     for (const folder of folders) {
@@ -71,6 +75,10 @@ class Search {
     }
     const matches = matcher(first)
     const found: string[] = []
+    if (others.length === 0 && isCheckpointFile(first)) {
+      const files = await this.#store.list(directory)
+      found.push(...files.filter(path => matches(path.slice(path.lastIndexOf('/') + 1)) && isCheckpointFile(path)))
+    }
     for (const folder of await this.#folders(directory)) {
       if (matches(folder)) found.push(...(await this.matching(joined(directory, folder), others)))
     }
@@ -84,6 +92,17 @@ class Search {
       throw new QueryError('TooManyDirectories', message, { url })
     }
     return (await this.#store.folders?.(directory)) ?? []
+  }
+
+  /** Whether checkpoints lie in a directory, or in directories named by their steps. */
+  async #isCheckpoint(directory: string, folders: readonly string[]): Promise<boolean> {
+    if (this.#store.folders === undefined) return false
+    const files = await this.#store.list(directory)
+    if (files.some(path => isCheckpointFile(path))) return true
+    const step = folders.find(folder => !folder.startsWith('.') && stepOf(folder) !== null)
+    if (step === undefined) return false
+    const inStep = await this.#store.list(joined(directory, step), { recursive: true })
+    return inStep.some(path => isCheckpointFile(path))
   }
 
   async #isTensorBoard(directory: string): Promise<boolean> {

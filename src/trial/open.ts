@@ -3,6 +3,7 @@
 import { resolve } from 'node:path'
 import { withHold } from '../catalog/hold.js'
 import { TrialLoader } from '../catalog/load/load.js'
+import { placeOf } from '../catalog/load/place.js'
 import { TrialState } from '../catalog/state.js'
 import type { StepRange } from '../catalog/step-selection.js'
 import { quote, UsageError } from '../errors.js'
@@ -10,7 +11,7 @@ import { isPartOfTrial, isTensorBoardFile } from '../format/paths.js'
 import { checkOptions, type Kinds, kinds, optionsOf } from '../options.js'
 import { Access, WORK_OPTIONS, type WorkOptions } from '../runner/access.js'
 import { placeInDirectory } from '../store/local/output.js'
-import { openStore, storeSpec } from '../store/open.js'
+import { openStore } from '../store/open.js'
 import { S3_OPTIONS } from '../store/s3/options.js'
 import type { S3Options } from '../store/s3/spec.js'
 import { storeName } from '../store/store.js'
@@ -87,7 +88,7 @@ const TRIAL_OPTIONS = optionsOf<TrialOptions>({
 export async function createTrial(path: string, options?: TrialOptions): Promise<Trial> {
   const asked = checkOptions('createTrial', TRIAL_OPTIONS, options)
   const { allowSymlinks = false, indexCache, s3 } = asked
-  const spec = storeSpec(path, { allowSymlinks, ...(s3 && { s3 }) })
+  const { spec, file } = placeOf(path, { allowSymlinks, ...(s3 && { s3 }) })
   const replaced =
     indexCache !== undefined && spec.kind === 'local' ? await placeInDirectory(spec.root, indexCache) : null
   if (replaced !== null && (isPartOfTrial(replaced) || isTensorBoardFile(replaced))) {
@@ -95,11 +96,11 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
     throw new UsageError(message, { pathOrUrl: path, option: 'indexCache' })
   }
   const access = new Access(openStore(spec), spec)
-  return openTrialAt(
-    access,
-    path.trim(),
-    indexCache === undefined ? asked : { ...asked, indexCache: resolve(indexCache) },
-  )
+  return openTrialAt(access, path.trim(), {
+    ...asked,
+    ...(indexCache !== undefined && { indexCache: resolve(indexCache) }),
+    file,
+  })
 }
 
 /**
@@ -110,7 +111,7 @@ export async function createTrial(path: string, options?: TrialOptions): Promise
 export async function openTrialAt(
   access: Access,
   path: string,
-  options: AnyTrialOptions & Pick<TrialOptions, 'indexCache'>,
+  options: AnyTrialOptions & Pick<TrialOptions, 'indexCache'> & { readonly file?: string | undefined },
 ): Promise<Trial> {
   const {
     name,
@@ -120,6 +121,7 @@ export async function openTrialAt(
     indexCache,
     refresh = 'auto',
     threads,
+    file,
   } = options
   const loader = new TrialLoader(access, {
     rangeSteps,
@@ -127,6 +129,7 @@ export async function openTrialAt(
     incompleteStepWindow,
     requireCollections,
     indexCache: indexCache ?? null,
+    file,
   })
   const contents = await loader.load()
   if (contents.isTensorBoard && indexCache !== undefined) {
@@ -136,7 +139,7 @@ export async function openTrialAt(
   }
   const state = new TrialState(access, rangeSteps, loader, contents)
   if (refresh === 'auto') state.refreshInBackground()
-  return new Trial(path, name ?? storeName(access.spec), state)
+  return new Trial(path, name ?? file ?? storeName(access.spec), state)
 }
 
 /**

@@ -7,6 +7,7 @@ function noDisk(): never {
 }
 
 export const readFileIfThere: () => never = noDisk
+export const isFile: () => never = noDisk
 export const placeInDirectory: () => never = noDisk
 export const writeAsideSync: () => never = noDisk
 export const encodeIndexCache: () => never = noDisk

@@ -28,7 +28,10 @@ self.onmessage = ({ data: message }) => {
       break
     case 'forget':
       forgetPlace(message.number)
-      for (const [key, { spec }] of stores) if (spec.kind === 'web' && spec.place === message.number) stores.delete(key)
+      for (const [key, store] of stores) {
+        const spec = store.spec.kind === 'composed' ? store.spec.base : store.spec
+        if (spec.kind === 'web' && spec.place === message.number) stores.delete(key)
+      }
       break
     case 'job':
       void run(message.job)

@@ -70,7 +70,8 @@ class Thread {
     if (this.#places.delete(number)) this.#send({ kind: 'forget', number })
   }
 
-  #introduce(spec: StoreSpec): void {
+  #introduce(given: StoreSpec): void {
+    const spec = given.kind === 'composed' ? given.base : given
     if (spec.kind !== 'web' || this.#places.has(spec.place)) return
     this.#send({ kind: 'place', number: spec.place, place: placeOf(spec) })
     this.#places.add(spec.place)

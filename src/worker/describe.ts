@@ -55,7 +55,10 @@ interface FilePiece {
 function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteStore): ByteSource {
   const { file, startByte } = records
   // An impossible length is refused unread.
-  const byteLength = records.byteLength.map(length => (length > RECORD_LIMIT ? 0 : Math.min(length, RECORD_HEAD_BYTES)))
+  const byteLength = records.byteLength.map((length, i) => {
+    const most = store.headByteLength?.(files[file[i]!]!, startByte[i]!) ?? RECORD_HEAD_BYTES
+    return length > RECORD_LIMIT ? 0 : Math.min(length, most)
+  })
   const shape = { gapByteLength: readShape(spec)!.gapByteLength, batchByteLength: Number.POSITIVE_INFINITY }
   const pieces = new Map<string, FilePiece[]>()
   const batches = coalesce({ file, startByte, byteLength }, inFileOrder(records), {
@@ -75,6 +78,7 @@ function withHeads({ files, records, store: spec }: DescribeJob, store: RemoteSt
   return {
     url: path => store.url(path),
     readLater: store.readLater,
+    headByteLength: (path, startByte) => store.headByteLength?.(path, startByte),
     async readInto(path, startByte, view) {
       const isIn = ({ startByte: from, bytes }: FilePiece): boolean =>
         from <= startByte && startByte + view.length <= from + bytes.length

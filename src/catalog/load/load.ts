@@ -2,11 +2,12 @@
 
 import { MissingCollectionFiles, type TrialscanError } from '../../errors.js'
 import type { Collections } from '../../format/collections.js'
-import { COLLECTIONS_DIRECTORY, TORNASOLE_COLLECTIONS_FILE } from '../../format/paths.js'
+import { COLLECTIONS_DIRECTORY, isTensorBoardFile, TORNASOLE_COLLECTIONS_FILE } from '../../format/paths.js'
 import { isCollectionsFile, isIndexFile, ROOT_FILES, TrialFiles } from '../../format/trial-files.js'
 import type { Access } from '../../runner/access.js'
 import type { Worker } from '../../types.js'
 import { Catalog } from '../catalog.js'
+import { type CheckpointFacts, CheckpointFiles } from '../checkpoint/checkpoint-files.js'
 import type { IndexRows } from '../columns/saved-rows.js'
 import { isInRange } from '../step-selection.js'
 import {
@@ -18,7 +19,7 @@ import {
   summaryOf,
 } from './collections.js'
 import { IndexedFiles, type IndexedOptions } from './indexed.js'
-import { noTrial } from './no-trial.js'
+import { listPlain, noTrial } from './no-trial.js'
 import { UnindexedEvents } from './unindexed.js'
 
 export interface TrialContents {
@@ -36,11 +37,17 @@ export interface TrialContents {
   readonly problems: readonly TrialscanError[]
   /** Those of them that are of event files. */
   readonly recordProblems: readonly TrialscanError[]
+  /** What is known of checkpoints beside their tensors; null: the trial is no checkpoint. */
+  readonly checkpoint: CheckpointFacts | null
+  /** What is worth knowing, and no fault: checkpoints that are being written, files that are not read. */
+  readonly notes: readonly string[]
 }
 
 export interface LoadOptions extends IndexedOptions {
   /** Whether an ended trial needs the collections files of all its workers. */
   readonly requireCollections: boolean
+  /** The file that was named instead of a directory. Default: none. */
+  readonly file?: string | undefined
 }
 
 /** Reads what is known of a trial without reading a tensor, and later what has come since. */
@@ -50,6 +57,8 @@ export class TrialLoader {
   readonly #index: IndexedFiles
   /** Where there are no index files. */
   readonly #events: UnindexedEvents
+  /** Where there are no event files either; null while there are none. */
+  #checkpoints: CheckpointFiles | null = null
   #collections: { readonly stamp: string; readonly found: FoundCollections | null } | undefined
   #contents: TrialContents | undefined
   /** What the collections files told at the last load, and whether more of them are to come. */
@@ -91,6 +100,7 @@ export class TrialLoader {
     if (previous?.ended) return previous
     const { store } = this.#access
     if (previous === undefined) await store.open()
+    if (this.#options.file !== undefined || this.#checkpoints !== null) return this.#loadCheckpoints(previous ?? null)
     // The end marker is looked for before the listing: what the job wrote before it is then in the listing.
     const root = await this.#lookAtRoot()
     const { ended } = new TrialFiles(root)
@@ -100,6 +110,7 @@ export class TrialLoader {
     const isNew = isIndexed
       ? await this.#index.load(paths, files, previous === undefined)
       : await this.#loadEvents(root)
+    if (this.#checkpoints !== null) return this.#checkpointContents(this.#checkpoints)
     const mayBeSame = previous !== undefined && !isNew && !ended
     if (mayBeSame && !this.#awaitsCollections) return previous
     const { isTornasole } = files
@@ -154,6 +165,8 @@ export class TrialLoader {
         ...(this.#index.cacheProblem ? [this.#index.cacheProblem] : []),
       ],
       recordProblems,
+      checkpoint: null,
+      notes: [],
     }
     if (ended) this.#index.clear()
     return this.#contents
@@ -184,7 +197,56 @@ export class TrialLoader {
     if (this.#events.writer !== null) return isNew
     const collections = await store.list(COLLECTIONS_DIRECTORY, { recursive: true })
     // A run of TensorBoard can be called `collections`, too.
-    return new TrialFiles([...root, ...collections]).isPlain ? this.#events.load(true) : isNew
+    if (!new TrialFiles([...root, ...collections]).isPlain) return isNew
+    const everything = await listPlain(store)
+    // Trainings that save checkpoints log for TensorBoard in a directory beside them.
+    const isRun = everything.some(path => !path.includes('/') && isTensorBoardFile(path))
+    if (!isRun && (await this.#findCheckpoints(everything))) return true
+    return this.#events.load(true, everything)
+  }
+
+  /** @returns whether there are checkpoints */
+  async #findCheckpoints(paths: readonly string[]): Promise<boolean> {
+    const { file, rangeSteps } = this.#options
+    const found = new CheckpointFiles(this.#access, file ?? null, step => isInRange(step, rangeSteps))
+    if ((await found.load(paths)) === null) return false
+    this.#checkpoints = found
+    return true
+  }
+
+  /** Looks for checkpoints where there are some, or one was named. */
+  async #loadCheckpoints(previous: TrialContents | null): Promise<TrialContents> {
+    const { store } = this.#access
+    const { file } = this.#options
+    const paths = file === undefined ? await listPlain(store) : await store.list('', { expects: path => path === file })
+    const isNew = this.#checkpoints === null ? await this.#findCheckpoints(paths) : await this.#checkpoints.load(paths)
+    if (this.#checkpoints === null) throw await noTrial(store, paths)
+    return isNew === false && previous !== null ? previous : this.#checkpointContents(this.#checkpoints)
+  }
+
+  async #checkpointContents(checkpoints: CheckpointFiles): Promise<TrialContents> {
+    const index = checkpoints.rows()
+    const ended = checkpoints.isEnded
+    const catalog = await Catalog.of(index, {
+      // Ranks know nothing of each other: who is missing is among the problems.
+      numWorkers: 1,
+      isTornasole: false,
+      ended,
+      incompleteStepWindow: this.#options.incompleteStepWindow,
+    })
+    this.#contents = {
+      catalog,
+      workers: catalog.workers,
+      collections: { collections: checkpoints.collections(), numWorkers: 1 },
+      ended,
+      index,
+      isTensorBoard: false,
+      problems: checkpoints.problems(),
+      recordProblems: [],
+      checkpoint: checkpoints.facts(),
+      notes: checkpoints.notes(),
+    }
+    return this.#contents
   }
 }
 

@@ -1,6 +1,7 @@
 /** Directories that hold nothing of smdebug's: TensorBoard's files, or no trial at all. */
 
 import { MissingCollectionFiles, StoreError } from '../../errors.js'
+import { CHECKPOINT_FILES, isCheckpointFile } from '../../format/checkpoint/formats.js'
 import {
   COLLECTIONS_DIRECTORY,
   EVENTS_DIRECTORY,
@@ -13,7 +14,9 @@ import {
 import { isPartDirectory } from '../../format/trial-files.js'
 import type { Store } from '../../store/store.js'
 
-const WANTED = `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, or event files`
+/** A function, so that what knows the formats is loaded when it is needed. */
+const wanted = (): string =>
+  `a trial: files under ${COLLECTIONS_DIRECTORY}/ and ${INDEX_DIRECTORY}/, event files, or checkpoints (${CHECKPOINT_FILES})`
 /** The most trials that an error names. */
 const MAX_NAMED = 5
 /**
@@ -58,7 +61,8 @@ export async function listParts(
 
 /** All files of a directory in which TensorBoard's may lie; none if a link leads out of it, since it could be any directory. */
 export function listPlain(store: Store): Promise<string[]> {
-  const expects = (path: string, isDirectory: boolean): boolean => !isDirectory && isTensorBoardFile(path)
+  const expects = (path: string, isDirectory: boolean): boolean =>
+    !isDirectory && (isTensorBoardFile(path) || isCheckpointFile(path))
   return listEverything(store, { expects }).catch(error => {
     if (error instanceof StoreError && error.code === 'Denied' && store.spec.kind === 'local') return []
     throw error
@@ -79,7 +83,7 @@ export async function noTrial(store: Store, listed: readonly string[] | null): P
     if (!(error instanceof StoreError)) throw error
     found = `there are none that could be listed (${error.message})`
   }
-  return new MissingCollectionFiles(store.url(''), `expected ${WANTED}, but ${found}`)
+  return new MissingCollectionFiles(store.url(''), `expected ${wanted()}, but ${found}`)
 }
 
 const NONE = 'there are none'
@@ -124,7 +128,7 @@ class ListLimit {
     const found = trialsBelow([...this.#trials].sort()) ?? NONE
     const count = `the first ${this.#listed.toLocaleString('en-US')} objects`
     const hint = 's3.listLimit, --s3-list-limit: where the listing ends; 0: nowhere'
-    const detail = `expected ${WANTED}, but among ${count} ${found} (${hint})`
+    const detail = `expected ${wanted()}, but among ${count} ${found} (${hint})`
     throw new MissingCollectionFiles(this.#store.url(''), detail, { listed: this.#listed })
   }
 }

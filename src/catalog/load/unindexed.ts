@@ -70,12 +70,13 @@ export class UnindexedEvents {
   /**
    * Scans the event files that are new, and what was appended to others.
    * @param isPlain whether there is nothing of smdebug's, so that TensorBoard's files are looked for
+   * @param listed all files there are, if they were listed
    * @returns whether something was found
    */
-  async load(isPlain: boolean): Promise<boolean> {
+  async load(isPlain: boolean, listed?: readonly string[]): Promise<boolean> {
     const { store } = this.#access
     const { paths, problems } = isPlain
-      ? { paths: await listPlain(store), problems: [] }
+      ? { paths: listed ?? (await listPlain(store)), problems: [] }
       : await listParts(store, EVENTS_DIRECTORY, isEventFile)
     this.#places = problems
     const duplicates = isPlain ? new Map<string, string>() : new TrialFiles(paths).eventDuplicates

@@ -10,7 +10,8 @@ const MAX_HEADER_BYTES = 1 << 16
 /** numpy itself has no more. */
 const MAX_DIMENSIONS = 64
 
-const KINDS: Readonly<Record<string, DType>> = {
+/** Dtypes by numpy's names for them, without the byte order. */
+export const KINDS: Readonly<Record<string, DType>> = {
   b1: 'bool',
   i1: 'int8',
   u1: 'uint8',
@@ -27,7 +28,7 @@ const KINDS: Readonly<Record<string, DType>> = {
   c16: 'complex128',
 }
 
-interface Header {
+export interface NpyHeader {
   /** numpy's name for the elements, without the byte order. */
   readonly kind: string
   readonly isBigEndian: boolean
@@ -47,7 +48,7 @@ export function isNpy(head: Uint8Array): boolean {
  * @throws FormatError `BadArrayFile` for all that does not fit together; StoreError
  */
 export function readNpy(source: ArraySource, as?: DType): FileArray {
-  const { kind, isBigEndian, isFortran, shape, start } = headerOf(source)
+  const { kind, isBigEndian, isFortran, shape, start } = npyHeader(source)
   const { url, byteLength } = source
   const textLength = /^[US](\d{1,9})$/.exec(kind)
   const isBfloat16 = as === 'bfloat16' && (kind === 'V2' || kind === 'u2')
@@ -80,7 +81,8 @@ export function readNpy(source: ArraySource, as?: DType): FileArray {
   return { dtype, shape, data: isBigEndian ? swapped(bytes, part) : bytes, ...stride }
 }
 
-function headerOf({ url, byteLength, read }: ArraySource): Header {
+/** @throws FormatError `BadArrayFile`; StoreError */
+export function npyHeader({ url, byteLength, read }: ArraySource): NpyHeader {
   const prefix = read(0, Math.min(PREFIX_BYTES, byteLength))
   if (!isNpy(prefix)) throw arrayFault(url, 0, 'a .npy file, which begins with \\x93NUMPY', bytesShown(prefix))
   const version = prefix[6] ?? 0
@@ -101,7 +103,7 @@ const ENTRY =
   /\s*(['"])(descr|fortran_order|shape)\1\s*:\s*(?:(['"])([^'"\\]*)\3|(True|False)|\(([\d\sL,]*)\))\s*(,|(?=\}))/y
 
 /** The dictionary that Python writes; nothing else is understood, and nothing is evaluated. */
-function parsedHeader(url: string, start: number, text: string): Omit<Header, 'start'> {
+function parsedHeader(url: string, start: number, text: string): Omit<NpyHeader, 'start'> {
   const wrong = (at: number): never => {
     const expected = "{'descr': …, 'fortran_order': …, 'shape': …} of plain elements, not of records or objects"
     throw arrayFault(url, start + at, expected, JSON.stringify(text.slice(at, at + 60)))
@@ -135,7 +137,8 @@ function parsedHeader(url: string, start: number, text: string): Omit<Header, 's
   }
 }
 
-function fortranStride(shape: readonly number[]): readonly number[] {
+/** The strides of elements in Fortran's order. */
+export function fortranStride(shape: readonly number[]): readonly number[] {
   let stride = 1
   return shape.map(size => {
     const own = stride

@@ -1,7 +1,25 @@
 /** The formats of checkpoints, in the order in which they are tried. Adding one is its file, its tests and a line here. */
 
 import { DISTRIBUTED } from './dcp/format.js'
+import { NPY, NPZ } from './npy.js'
+import { SAFETENSORS } from './safetensors.js'
+import { isShardIndex } from './shards.js'
 import type { TensorFormat } from './stored-tensor.js'
 import { TORCH } from './torch/format.js'
 
-export const FORMATS: readonly TensorFormat[] = [DISTRIBUTED, TORCH]
+export const FORMATS: readonly TensorFormat[] = [SAFETENSORS, NPZ, NPY, DISTRIBUTED, TORCH]
+
+/** Names of the files that are read, as people are told. */
+export const CHECKPOINT_FILES = '.safetensors, .npz, .npy, .pt, .pth, .bin, .ckpt, .metadata'
+
+/** Whether a path is that of a file that a checkpoint may consist of: tensors, or the index of its shards. */
+export function isCheckpointFile(path: string): boolean {
+  return isShardIndex(path) || FORMATS.some(format => ['yes', 'perhaps'].includes(format.byName(path)))
+}
+
+/** The format of a file by its name, and by its first bytes where that does not tell; null: none. */
+export function formatOf(path: string, head: Uint8Array): TensorFormat | null {
+  const named = FORMATS.find(format => format.byName(path) === 'yes')
+  if (named) return named
+  return FORMATS.find(format => format.byName(path) === 'perhaps' && format.matches(head)) ?? null
+}

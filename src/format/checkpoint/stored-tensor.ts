@@ -32,6 +32,8 @@ export interface StoredTensor {
   readonly step?: number
   /** The place in the order of execution, where the file tells. Default: the natural order of names. */
   readonly order?: number
+  /** Only a part of a tensor, at the offsets of its blocks: other files have the others. `shape` is that of the part. */
+  readonly isPart?: boolean
   /** The name of the tensor that has the same elements, if this one is a view of it. */
   readonly aliasOf?: string
   /** Default: what its name says. */

@@ -1,6 +1,6 @@
 /** Single files on the local disk that do not belong to a trial: the index cache. */
 
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 
 /**
  * A whole file; null if it does not exist, can't be read, is longer than it should be, or is not a regular file (a
@@ -16,5 +16,14 @@ export function readFileIfThere(path: string, maxByteLength = Number.POSITIVE_IN
     return null
   } finally {
     if (file !== undefined) closeSync(file)
+  }
+}
+
+/** Whether there is a regular file, or a link to one. What can't be looked at is none. */
+export function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile()
+  } catch {
+    return false
   }
 }

@@ -94,8 +94,9 @@ export class LargeRecord {
   /** Reads and walks everything in a record but its elements. */
   static async open(engine: Engine, store: ByteSource, record: LargeRecordPlace): Promise<LargeRecord> {
     const opened = new LargeRecord(engine, store, record)
-    if (store.stream) opened.#askForEnd()
-    let headLength = RECORD_HEAD_BYTES
+    const known = store.headByteLength?.(record.path, record.startByte)
+    if (store.stream && known === undefined) opened.#askForEnd()
+    let headLength = known ?? RECORD_HEAD_BYTES
     while (!(await opened.#walk(Math.min(headLength, record.asked.byteLength)))) headLength *= 16
     return opened
   }

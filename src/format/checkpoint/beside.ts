@@ -1,0 +1,83 @@
+/** What lies beside the tensors of a checkpoint: the losses of its training, and what its model is. Text, never trusted. */
+
+import { FormatError, quote } from '../../errors.js'
+
+/** A longer file is not read. */
+export const MAX_BESIDE_BYTES = 64 << 20
+export const TRAINER_STATE = 'trainer_state.json'
+export const CONFIG = 'config.json'
+
+/** Numbers that a training logged at a step. */
+export type Logged = ReadonlyMap<string, number>
+
+/** Values in the log of a Trainer that say nothing about the training. */
+const NO_SCALARS = /^(?:step|epoch|total_flos)$|_runtime$|_per_second$|^train_(?:tokens|samples)/
+
+/**
+ * The log of Hugging Face's Trainer, by step. What comes again after a restart counts.
+ * @throws FormatError `BadTrainerState`
+ */
+export function parseTrainerState(text: string, url: string): ReadonlyMap<number, Logged> {
+  const wrong = (expected: string, got: string): FormatError =>
+    new FormatError('BadTrainerState', `${url}: expected ${expected}, got ${got}`, { url, expected, got })
+  let state: unknown
+  try {
+    state = JSON.parse(withoutBareNumbers(text))
+  } catch (error) {
+    throw wrong('JSON', error instanceof Error ? error.message.slice(0, 100) : 'something else')
+  }
+  const history = (state as { readonly log_history?: unknown } | null)?.log_history
+  if (history === undefined) return new Map()
+  if (!Array.isArray(history)) throw wrong('log_history: a list', quote(String(JSON.stringify(history)).slice(0, 60)))
+  const steps = new Map<number, Map<string, number>>()
+  for (const entry of history as readonly unknown[]) {
+    if (typeof entry !== 'object' || entry === null) continue
+    const { step } = entry as { readonly step?: unknown }
+    if (!Number.isSafeInteger(step) || (step as number) < 0) continue
+    for (const [name, value] of Object.entries(entry)) {
+      const number = numberOf(value)
+      if (number === null || NO_SCALARS.test(name)) continue
+      const logged = steps.get(step as number) ?? new Map<string, number>()
+      steps.set(step as number, logged.set(name, number))
+    }
+  }
+  return steps
+}
+
+/** NaN and infinities, as Python writes them, become texts. */
+function withoutBareNumbers(text: string): string {
+  return text.replace(/"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b/g, found => (found[0] === '"' ? found : `"${found}"`))
+}
+
+function numberOf(value: unknown): number | null {
+  if (typeof value === 'number') return value
+  return value === 'NaN' || value === 'Infinity' || value === '-Infinity' ? Number(value) : null
+}
+
+/** What the configuration of a model says about it. */
+export interface ModelFacts {
+  /** `LlamaForCausalLM`. */
+  readonly architecture: string | null
+  /** What the model was meant to have, which its tensors need not. */
+  readonly dtype: string | null
+}
+
+const MAX_FACT_LENGTH = 200
+
+/** Of a file that is no such configuration nothing is known. */
+export function parseConfig(text: string): ModelFacts {
+  try {
+    const config = JSON.parse(withoutBareNumbers(text)) as Readonly<Record<string, unknown>> | null
+    const [architecture] = Array.isArray(config?.architectures) ? config.architectures : [config?.model_type]
+    return { architecture: factOf(architecture), dtype: factOf(config?.torch_dtype ?? config?.dtype) }
+  } catch {
+    return { architecture: null, dtype: null }
+  }
+}
+
+/** A text as it can be shown. */
+function factOf(value: unknown): string | null {
+  if (typeof value !== 'string' || value === '') return null
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
+  return value.slice(0, MAX_FACT_LENGTH).replace(/[\u0000-\u001f\u007f-\u009f]/g, '')
+}

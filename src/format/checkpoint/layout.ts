@@ -1,0 +1,250 @@
+/**
+ * How a directory becomes a trial: which of its files are tensors of which step, and of which worker. Judged by names
+ * alone. docs/checkpoints.md has the table.
+ */
+
+import { isShardIndex } from './shards.js'
+
+/** A checkpoint: what was saved at a step. */
+export interface CheckpointPlace {
+  readonly step: number
+  /** The directory or the file that it is, relative to the trial; '' is the trial itself. */
+  readonly place: string
+  readonly files: readonly CheckpointFile[]
+}
+
+/** A file of a checkpoint: of tensors, or the index of its shards. */
+export interface CheckpointFile {
+  readonly path: string
+  /** Null: its place does not say. */
+  readonly worker: string | null
+  /** Directories between the checkpoint and the file, but for those of workers. */
+  readonly group: string
+}
+
+export interface Layout {
+  /** How steps are named: `checkpoint-<n>/`; null: there is one checkpoint. */
+  readonly family: string | null
+  /** In the order of their steps. */
+  readonly checkpoints: readonly CheckpointPlace[]
+  /** What else there is that looks like a checkpoint, and is not read. */
+  readonly leftOut: readonly string[]
+}
+
+/** Why a directory is no trial of checkpoints. */
+export type NoLayout =
+  /** Two ways to name steps are equally frequent. */
+  | { readonly ambiguous: readonly [string, string] }
+  /** There are several below it. */
+  | { readonly below: readonly string[] }
+
+const SEPARATORS = '[-_=.]?'
+const WORDS = 'checkpoint|ckpt|global_step|step|iter|iteration|weight_v|epoch|pass'
+
+/** What a name says about a step: its number, and how the family is called. */
+interface StepName {
+  readonly step: number
+  readonly family: string
+}
+
+const STEP_NAMES: readonly ((name: string) => StepName | null)[] = [
+  // Lightning: the epoch's number comes first.
+  name => named(name, /^(.*[-_.])?epoch=\d+[-_]step=(\d+)(?:[-_.].*)?$/, 'epoch=<e>-step=<n>'),
+  // SGLang's dumper.
+  name => named(name, /^()step=(\d+)___.*$/, 'step=<n>___…'),
+  name => {
+    const match = new RegExp(`^((?:.*[-_.])?(?:${WORDS})${SEPARATORS})(\\d+)$`, 'i').exec(name)
+    return match && stepName(match[2]!, `${match[1]}<n>`)
+  },
+  name => named(name, /^()(\d+)$/, '<n>'),
+  // TensorRT-LLM.
+  name => named(name, /^()(\d+)\..+-(?:input|output)\..+$/, '<n>.<module>-<input|output>.…'),
+]
+
+function named(name: string, pattern: RegExp, family: string): StepName | null {
+  const match = pattern.exec(name)
+  return match && stepName(match[2]!, family)
+}
+
+function stepName(digits: string, family: string): StepName | null {
+  const step = Number(digits)
+  return Number.isSafeInteger(step) ? { step, family } : null
+}
+
+/** What the name of a directory, or of a file without its extension, says about a step; null: nothing. */
+export function stepOf(name: string): StepName | null {
+  for (const read of STEP_NAMES) {
+    const found = read(name)
+    if (found !== null) return found
+  }
+  return null
+}
+
+/** A name without its extension, and that. */
+function splitName(name: string): readonly [stem: string, extension: string] {
+  const at = name.lastIndexOf('.')
+  return at > 0 ? [name.slice(0, at), name.slice(at)] : [name, '']
+}
+
+/** The worker that a directory is of; null: of none. */
+function workerOfDirectory(name: string): string | null {
+  const rank = /^rank[-_]?(\d+)$/i.exec(name)
+  if (rank) return `rank_${Number(rank[1])}`
+  return /^mp_rank_\d+(?:_\d+)*$|^proc\d+$|^(?:tp|pp|dp|ep)[-_]?\d+(?:[-_].*)?$/i.test(name) ? name : null
+}
+
+/** The worker that the name of a file is of. */
+function workerOfFile(stem: string): string | null {
+  const zero = /^(?:bf16_|fp16_)?(zero_pp_rank_\d+_mp_rank_\d+(?:_\d+)*)/.exec(stem)
+  if (zero) return zero[1]!
+  const model = /^(mp_rank_\d+(?:_\d+)*)_model_states$/.exec(stem)
+  if (model) return model[1]!
+  const rank = /(?:^|[-_.])rank[-_=]?(\d+)(?=$|[-_.])/i.exec(stem)
+  return rank ? `rank_${Number(rank[1])}` : null
+}
+
+/** A file, taken apart. */
+interface Parsed {
+  readonly path: string
+  readonly worker: string | null
+  /** Directories before the step, but for those of workers. */
+  readonly before: readonly string[]
+  readonly found: StepName | null
+  /** The directory or file that says the step, with all before it. */
+  readonly place: string
+  /** Directories behind it, but for those of workers. */
+  readonly group: string
+}
+
+function parse(path: string): Parsed {
+  const parts = path.split('/')
+  const file = parts.pop()!
+  const [stem, extension] = splitName(file)
+  const workers: string[] = []
+  const before: string[] = []
+  const behind: string[] = []
+  let found: StepName | null = null
+  let place = ''
+  for (const [i, part] of parts.entries()) {
+    const worker = workerOfDirectory(part)
+    if (worker !== null) {
+      workers.push(worker)
+      continue
+    }
+    if (found === null) {
+      const step = stepOf(part)
+      if (step !== null) {
+        found = { step: step.step, family: `${step.family}/` }
+        place = parts.slice(0, i + 1).join('/')
+        continue
+      }
+      before.push(part)
+    } else behind.push(part)
+  }
+  if (found === null && !isShardIndex(path)) {
+    const step = stepOf(stem)
+    if (step !== null) {
+      found = { step: step.step, family: `${step.family}${extension}` }
+      place = path
+    }
+  }
+  const ofFile = workerOfFile(stem)
+  if (ofFile !== null && !workers.includes(ofFile)) workers.push(ofFile)
+  const worker = workers.length === 0 ? null : workers.join(' ')
+  return { path, worker, before, found, place, group: behind.join('/') }
+}
+
+/**
+ * How a directory is laid out.
+ * @param paths of files of tensors and indices of shards, sorted
+ * @param name of the directory, which may say the step of a single checkpoint
+ */
+export function layoutOf(paths: readonly string[], name: string): Layout | NoLayout {
+  const all = paths.filter(isVisible).map(parse)
+  if (all.length === 0) return { below: [] }
+  const here = all.filter(({ before }) => before.length === 0)
+  if (here.length === 0) return belowOf(all, paths, name)
+  const families = new Map<string, Parsed[]>()
+  for (const one of here) {
+    if (one.found !== null) families.set(one.found.family, [...(families.get(one.found.family) ?? []), one])
+  }
+  const single = here.filter(({ found }) => found === null)
+  const others = [...new Set(all.filter(({ before }) => before.length > 0).map(({ before }) => `${before[0]}/`))]
+  if (families.size === 0) {
+    const files = single.map(({ path, worker }) => ({ path, worker, group: '' }))
+    const step = stepOf(splitName(name)[0])?.step ?? stepOf(name)?.step ?? 0
+    return { family: null, checkpoints: [{ step, place: '', files }], leftOut: others }
+  }
+  const counted = [...families]
+    .map(([family, files]) => ({ family, files, count: new Set(files.map(({ found }) => found!.step)).size }))
+    .sort((a, b) => b.count - a.count)
+  const [first, second] = counted as [(typeof counted)[0], (typeof counted)[0] | undefined]
+  if (second?.count === first.count) return { ambiguous: [first.family, second.family] }
+  const leftOut = [
+    ...counted.slice(1).flatMap(({ files }) => [...new Set(files.map(({ place }) => place))]),
+    ...single.map(({ path }) => path),
+    ...others,
+  ]
+  return { family: first.family, checkpoints: stepsOf(first.files), leftOut }
+}
+
+function isVisible(path: string): boolean {
+  const parts = path.split('/')
+  return parts.every((part, i) => !part.startsWith('.') || (i === parts.length - 1 && part === '.metadata'))
+}
+
+/** Of a directory in which nothing is but directories: it stands for the only one. */
+function belowOf(all: readonly Parsed[], paths: readonly string[], name: string): Layout | NoLayout {
+  const directories = [...new Set(all.map(({ path }) => path.split('/')[0]!))]
+  const [only] = directories
+  if (directories.length > 1 || only === undefined) {
+    return { below: [...new Set(all.map(({ before }) => before.join('/')))].sort() }
+  }
+  const prefix = `${only}/`
+  const inner = paths.filter(path => path.startsWith(prefix)).map(path => path.slice(prefix.length))
+  const found = layoutOf(inner, only === '' ? name : only)
+  if ('ambiguous' in found) return found
+  if ('below' in found) return { below: found.below.map(path => prefix + path) }
+  const checkpoints = found.checkpoints.map(({ step, place, files }) => ({
+    step,
+    place: place === '' ? only : prefix + place,
+    files: files.map(file => ({ ...file, path: prefix + file.path })),
+  }))
+  return { family: found.family, checkpoints, leftOut: found.leftOut.map(path => prefix + path) }
+}
+
+function stepsOf(files: readonly Parsed[]): CheckpointPlace[] {
+  const steps = new Map<number, Parsed[]>()
+  for (const file of files) {
+    const known = steps.get(file.found!.step)
+    if (known) known.push(file)
+    else steps.set(file.found!.step, [file])
+  }
+  return [...steps.entries()]
+    .sort(([a], [b]) => a - b)
+    .map(([step, all]) => {
+      // Files that each say the step lie where they all lie.
+      const places = new Set(all.map(({ place }) => place))
+      const place = places.size === 1 ? all[0]!.place : commonDirectory([...places])
+      return { step, place, files: all.map(({ path, worker, group }) => ({ path, worker, group })) }
+    })
+}
+
+function commonDirectory(paths: readonly string[]): string {
+  const [first = '', ...others] = paths.map(path => path.split('/').slice(0, -1))
+  const parts = first === '' ? [] : first
+  let length = parts.length
+  for (const other of others) {
+    let same = 0
+    while (same < length && other[same] === parts[same]) same++
+    length = same
+  }
+  return parts.slice(0, length).join('/')
+}
+
+/** The layout of a file that is named alone. */
+export function layoutOfFile(path: string): Layout {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const step = isShardIndex(name) ? 0 : (stepOf(splitName(name)[0])?.step ?? 0)
+  return { family: null, checkpoints: [{ step, place: path, files: [{ path, worker: null, group: '' }] }], leftOut: [] }
+}

@@ -1,0 +1,71 @@
+/** What the names of a checkpoint's tensors tell: their order, and the collections they belong to. */
+
+/** Parts of a name that stand for a kind of tensor, with where they come from. docs/checkpoints.md has the same table. */
+const EMBEDDING = /(?:^|[._])(?:embed\w*|wte|wpe|tok_embeddings|word_embeddings|position_embeddings|shared)(?:[.]|$)/i
+const NORM = /(?:^|[._])(?:\w*norm\w*|ln_?[f\d]|ln_\w+|bn\d*)(?:[.]|$)/i
+const ATTENTION = /(?:^|[._])(?:\w*attn\w*|\w*attention\w*)(?:[.]|$)/i
+const MLP = /(?:^|[._])(?:mlp|ffn|feed_forward|feedforward|experts?|moe|block_sparse_moe|fc\d*)(?:[.]|$)/i
+const ADAPTER = /(?:^|[._])lora_(?:A|B|embedding_A|embedding_B|magnitude_vector)(?:[.]|$)/
+const HEAD = /(?:^|[.])(?:lm_head|embed_out|output|score|classifier|cls|heads?)(?:[.]|$)/i
+const FINAL_NORM = /(?:^|[.])(?:norm|ln_f|final_layernorm|final_layer_norm|ln_post|ln_final|post_layernorm)(?:[.]|$)/i
+const OPTIMIZER =
+  /^(?:optimizer|optim|opt|state)[._]|(?:^|[._])(?:exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)(?:[.]|$)/
+const MASTER =
+  /(?:^|[._])(?:master(?:_weights?|_params?)?|fp32(?:_flat_groups|_from_fp16)?|single_partition_of_fp32_groups)(?:[.]|$)/
+const SCALE = /(?:^|[._])(?:\w*scales?(?:_inv|_2)?|\w*zeros|qzeros|g_idx|absmax|quant_map|quant_state\S*)$/
+
+/** Optimizer states that are collections of their own. */
+const STATES: readonly (readonly [collection: string, pattern: RegExp])[] = [
+  ['exp_avg', /(?:^|[._])exp_avg(?:[.]|$)/],
+  ['exp_avg_sq', /(?:^|[._])(?:max_)?exp_avg_sq(?:[.]|$)/],
+  ['momentum_buffer', /(?:^|[._])momentum_buffer(?:[.]|$)/],
+]
+
+/** Where a tensor stands among others: embeddings first, the last norm, the head, and what is not of the model last. */
+function rankOf(name: string): number {
+  if (isOptimizerState(name)) return 5
+  const isOfLayer = /(?:^|[.])\d+(?:[.]|$)/.test(name)
+  if (isOfLayer) return 1
+  if (HEAD.test(name)) return 3
+  if (EMBEDDING.test(name)) return 0
+  return FINAL_NORM.test(name) ? 2 : 1
+}
+
+/** A text that sorts as the natural order of names does: numbers in names by their size. */
+export function orderKey(name: string): string {
+  const padded = name.replace(/\d+/g, digits => {
+    const plain = digits.replace(/^0+(?=\d)/, '')
+    return `${String.fromCharCode(48 + Math.min(plain.length, 60))}${plain}`
+  })
+  return `${rankOf(name)}${padded}`
+}
+
+/** Whether a tensor is one of an optimizer, and not of the model. */
+export function isOptimizerState(name: string): boolean {
+  return OPTIMIZER.test(name) || MASTER.test(name)
+}
+
+/** Whether a tensor's elements are parameters of the model, as they are counted. */
+export function isParameter(name: string): boolean {
+  return !isOptimizerState(name) && !SCALE.test(name)
+}
+
+/** The collections that a name belongs to. */
+export function collectionsOf(name: string): string[] {
+  if (isOptimizerState(name)) {
+    const states = STATES.filter(([, pattern]) => pattern.test(name)).map(([collection]) => collection)
+    return ['optimizer', ...(MASTER.test(name) ? ['master_weights'] : []), ...states]
+  }
+  const last = name.slice(name.lastIndexOf('.') + 1)
+  const found: string[] = []
+  if (/^(?:weight|kernel|w|weight_packed|weight_v|weight_g|blocks)$|_weight$|^qweight$/.test(last))
+    found.push('weights')
+  else if (/^(?:bias|b|beta)$|_bias$/.test(last)) found.push('biases')
+  if (ADAPTER.test(name)) found.push('adapters')
+  if (SCALE.test(name)) found.push('scales')
+  if (EMBEDDING.test(name)) found.push('embeddings')
+  if (NORM.test(name)) found.push('norms')
+  else if (ATTENTION.test(name)) found.push('attention')
+  else if (MLP.test(name)) found.push('mlp')
+  return found
+}

@@ -1,0 +1,54 @@
+/** Readers that want their bytes at once, on files that answer later: each range that is missing is fetched, and the reader begins again. */
+
+import type { ArraySource } from '../array/source.js'
+import type { RangedFile } from './stored-tensor.js'
+
+/** As much is fetched at least: the ranges that a reader asks for next often lie behind it. */
+const FETCHED_BYTES = 4096
+/** More ranges than any reader of a header asks for. */
+const MAX_RANGES = 64
+
+class MissingRange extends Error {
+  readonly startByte: number
+  readonly byteLength: number
+
+  constructor(startByte: number, byteLength: number) {
+    super()
+    this.startByte = startByte
+    this.byteLength = byteLength
+  }
+}
+
+/** What `work` returns, which has to read the same ranges each time. @throws what `work` throws; StoreError */
+export async function withRanges<T>(file: RangedFile, work: (source: ArraySource) => T): Promise<T> {
+  const { url, byteLength } = file
+  const ranges: { readonly startByte: number; readonly bytes: Uint8Array }[] = []
+  const source: ArraySource = {
+    url,
+    byteLength,
+    read(startByte, length) {
+      for (const { startByte: from, bytes } of ranges) {
+        if (from <= startByte && startByte + length <= from + bytes.length) {
+          return bytes.subarray(startByte - from, startByte - from + length)
+        }
+      }
+      throw new MissingRange(startByte, length)
+    },
+  }
+  for (;;) {
+    try {
+      return work(source)
+    } catch (error) {
+      if (!(error instanceof MissingRange) || ranges.length === MAX_RANGES) throw error
+      const { startByte } = error
+      const length = Math.max(error.byteLength, Math.min(FETCHED_BYTES, byteLength - startByte))
+      const bytes = await file.read(startByte, length)
+      // A file that shrinks meanwhile is one of zeros behind its end: its reader finds nothing there.
+      if (bytes.length < error.byteLength) {
+        const padded = new Uint8Array(error.byteLength)
+        padded.set(bytes)
+        ranges.push({ startByte, bytes: padded })
+      } else ranges.push({ startByte, bytes })
+    }
+  }
+}

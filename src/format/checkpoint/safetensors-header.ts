@@ -1,0 +1,300 @@
+/**
+ * The header of a safetensors file: its length, then JSON that says where each tensor lies. What is wrong with one tensor
+ * costs that tensor; the others are read.
+ */
+
+import { FormatError, quote } from '../../errors.js'
+import type { DType } from '../../types.js'
+
+export const LENGTH_BYTES = 8
+/** As much as the reference implementation reads. */
+export const MAX_HEADER_BYTES = 100_000_000
+/** Faults of a file that are told one by one. */
+export const MAX_FAULTS = 100
+
+/** Dtypes that can be read, with the bits of an element. */
+const DTYPES: Readonly<Record<string, readonly [dtype: DType, bits: number]>> = {
+  BOOL: ['bool', 8],
+  I8: ['int8', 8],
+  U8: ['uint8', 8],
+  I16: ['int16', 16],
+  U16: ['uint16', 16],
+  I32: ['int32', 32],
+  U32: ['uint32', 32],
+  I64: ['int64', 64],
+  U64: ['uint64', 64],
+  F16: ['float16', 16],
+  BF16: ['bfloat16', 16],
+  F32: ['float32', 32],
+  F64: ['float64', 64],
+  C64: ['complex64', 64],
+}
+
+/** Names that writers other than the reference use. */
+const ALIASES: Readonly<Record<string, string>> = { E8M0: 'F8_E8M0', UE8: 'F8_E8M0', FP4: 'F4', F8_E4M3FN: 'F8_E4M3' }
+
+/** Dtypes of the format that are not read, with the bits of an element. */
+const UNREAD_BITS: Readonly<Record<string, number>> = {
+  F8_E4M3: 8,
+  F8_E5M2: 8,
+  F8_E4M3FNUZ: 8,
+  F8_E5M2FNUZ: 8,
+  F8_E8M0: 8,
+  F4: 4,
+  F6_E2M3: 6,
+  F6_E3M2: 6,
+}
+
+/** A tensor of a header. */
+export interface HeaderTensor {
+  readonly name: string
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  /** Bytes of the file. */
+  readonly begin: number
+  readonly end: number
+}
+
+/** A tensor that can't be read. */
+export interface HeaderFault {
+  readonly name: string
+  /** As the header has it. */
+  readonly dtype: string
+  readonly shape?: readonly number[]
+  readonly byteLength?: number
+  readonly error: FormatError
+}
+
+export interface Header {
+  /** In the order of their bytes. */
+  readonly tensors: readonly HeaderTensor[]
+  /** The first of them. */
+  readonly unread: readonly HeaderFault[]
+  /** What is wrong with the file as a whole. */
+  readonly problems: readonly FormatError[]
+  readonly metadata: ReadonlyMap<string, string>
+}
+
+/** An error about a safetensors file. */
+export function headerFault(
+  code: string,
+  url: string,
+  offset: number,
+  expected: string,
+  got: string,
+  hint = '',
+): FormatError {
+  const message = `${url}, byte ${offset}: expected ${expected}, got ${got}${hint && `: ${hint}`}`
+  return new FormatError(code, message, { url, offset, expected, got })
+}
+
+const CODE = 'BadSafetensors'
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/'
+
+/** Whether bytes begin as Git LFS's stand-in for a file that was not fetched. */
+export function isLfsPointer(head: Uint8Array): boolean {
+  return head.length >= LFS_POINTER.length && [...LFS_POINTER].every((char, i) => head[i] === char.charCodeAt(0))
+}
+
+export function lfsFault(url: string): FormatError {
+  const got = 'a pointer of Git LFS'
+  return headerFault('GitLfsPointer', url, 0, 'a checkpoint', got, 'the file itself was not fetched: git lfs pull')
+}
+
+/**
+ * The length of the JSON.
+ * @param prefix the first bytes of the file, eight or more of a longer one
+ * @throws FormatError `BadSafetensors`, `ZeroHeader`, `GitLfsPointer`, `TruncatedFile`
+ */
+export function headerLength(prefix: Uint8Array, url: string, byteLength: number): number {
+  if (isLfsPointer(prefix)) throw lfsFault(url)
+  if (byteLength < LENGTH_BYTES) {
+    const wanted = 'a safetensors file, which begins with the 8 bytes of its header length'
+    throw headerFault(CODE, url, byteLength, wanted, `${byteLength} bytes`)
+  }
+  const length = Number(new DataView(prefix.buffer, prefix.byteOffset).getBigUint64(0, true))
+  const room = byteLength - LENGTH_BYTES
+  if (length === 0) {
+    const hint = 'the file was made, but its header was never written; fetch it again'
+    throw headerFault('ZeroHeader', url, 0, 'the length of a header', 'zero', hint)
+  }
+  if (length > MAX_HEADER_BYTES) {
+    throw headerFault(CODE, url, 0, `a header of at most ${MAX_HEADER_BYTES} bytes`, `a length of ${length}`)
+  }
+  if (length > room) {
+    const hint = 'the file is cut off within its header, or is no safetensors file'
+    throw headerFault('TruncatedFile', url, byteLength, `a header of ${length} bytes`, `${room}`, hint)
+  }
+  return length
+}
+
+/**
+ * What the JSON of a header says.
+ * @param json its bytes
+ * @param byteLength of the file
+ * @throws FormatError `BadSafetensors`, if it is not the JSON of an object
+ */
+export function parseHeader(json: Uint8Array, url: string, byteLength: number): Header {
+  const start = LENGTH_BYTES + json.length
+  const entries = Object.entries(parsed(json, url))
+  const faults = new Faults(url)
+  const metadata = new Map<string, string>()
+  const found: HeaderTensor[] = []
+  for (const [name, entry] of entries) {
+    if (name === '__metadata__') readMetadata(entry, metadata, faults)
+    else {
+      const tensor = tensorOf(name, entry, start, faults)
+      if (tensor !== null) found.push(tensor)
+    }
+  }
+  found.sort((a, b) => a.begin - b.begin || a.end - b.end)
+  const tensors: HeaderTensor[] = []
+  let filled = start
+  // Unreadable ones fill their bytes, too.
+  const others = faults.places.sort((a, b) => a[0] - b[0])
+  let other = 0
+  for (const tensor of found) {
+    const { name, begin, end } = tensor
+    for (; other < others.length && others[other]![0] <= begin; other++) filled = Math.max(filled, others[other]![1])
+    if (begin < filled && end > begin) {
+      faults.tensor(tensor, begin, `bytes from ${filled} on`, `bytes from ${begin} on`, 'it overlaps the one before')
+      continue
+    }
+    if (begin > filled) faults.file(filled, `tensor ${quote(name)}`, `a gap of ${begin - filled} bytes`)
+    filled = Math.max(filled, end)
+    if (end > byteLength) {
+      const there = Math.max(0, byteLength - begin)
+      faults.tensor(tensor, byteLength, `${end - begin} bytes`, `${there}`, 'the file is cut off', 'TruncatedFile')
+    } else tensors.push(tensor)
+  }
+  for (; other < others.length; other++) filled = Math.max(filled, others[other]![1])
+  if (filled < byteLength) {
+    const hint = 'something was appended, or the header lacks a tensor'
+    faults.file(filled, 'the end of the file', `${byteLength - filled} bytes more`, hint)
+  }
+  return { tensors, unread: faults.unread, problems: faults.all(), metadata }
+}
+
+function parsed(json: Uint8Array, url: string): object {
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(json)
+  } catch {
+    throw headerFault(CODE, url, LENGTH_BYTES, 'a header in UTF-8', 'other bytes')
+  }
+  let header: unknown
+  try {
+    header = JSON.parse(text)
+  } catch (error) {
+    const got = `${quote(text.slice(0, 40))} (${error instanceof Error ? error.message.slice(0, 80) : error})`
+    throw headerFault(CODE, url, LENGTH_BYTES, 'a header in JSON', got)
+  }
+  if (typeof header !== 'object' || header === null || Array.isArray(header)) {
+    throw headerFault(CODE, url, LENGTH_BYTES, 'a header that is an object', quote(text.slice(0, 40)))
+  }
+  return header
+}
+
+function readMetadata(entry: unknown, metadata: Map<string, string>, faults: Faults): void {
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
+    faults.file(LENGTH_BYTES, '__metadata__ of texts', shown(entry))
+    return
+  }
+  for (const [key, value] of Object.entries(entry)) {
+    if (typeof value === 'string') metadata.set(key, value)
+    else faults.file(LENGTH_BYTES, `a text as __metadata__ ${quote(key)}`, shown(value))
+  }
+}
+
+/** Null: it can't be read, and is among the faults. */
+function tensorOf(name: string, entry: unknown, start: number, faults: Faults): HeaderTensor | null {
+  const wrong = (expected: string, got: string, more: Partial<HeaderFault> = {}): null => {
+    faults.tensor({ name, dtype: '?', ...more }, LENGTH_BYTES, expected, got)
+    return null
+  }
+  if (typeof entry !== 'object' || entry === null) return wrong('dtype, shape and data_offsets', shown(entry))
+  const { dtype: given, shape, data_offsets: offsets } = entry as Readonly<Record<string, unknown>>
+  if (typeof given !== 'string') return wrong('a text as dtype', shown(given))
+  const name8 = Object.hasOwn(ALIASES, given) ? ALIASES[given]! : given
+  const known = Object.hasOwn(DTYPES, name8) ? DTYPES[name8] : undefined
+  if (!isCounts(shape)) return wrong('a shape of whole numbers below 2^53', shown(shape), { dtype: given })
+  if (!isCounts(offsets) || offsets.length !== 2) {
+    return wrong('data_offsets: two whole numbers below 2^53', shown(offsets), { dtype: given, shape })
+  }
+  const [first, last] = offsets as [number, number]
+  const count = shape.reduce((product, size) => product * size, 1)
+  if (!Number.isSafeInteger(count)) {
+    return wrong('a count of elements below 2^53', `shape [${shape}]`, { dtype: given, shape })
+  }
+  const byteLength = last - first
+  const bits = known?.[1] ?? (Object.hasOwn(UNREAD_BITS, name8) ? UNREAD_BITS[name8] : undefined)
+  if (bits !== undefined && byteLength * 8 !== count * bits) {
+    const size = Number.isInteger((count * bits) / 8) ? `${(count * bits) / 8} bytes` : 'elements that fill whole bytes'
+    return wrong(`${size}, as shape [${shape}] and ${given} say`, `data_offsets [${offsets}]`, { dtype: given, shape })
+  }
+  if (byteLength < 0) return wrong('an end behind the begin', `data_offsets [${offsets}]`, { dtype: given, shape })
+  if (known === undefined) {
+    faults.places.push([start + first, start + last])
+    const expected = `one of ${Object.keys(DTYPES).join(', ')}`
+    faults.tensor({ name, dtype: given, shape, byteLength }, LENGTH_BYTES, expected, given, '', 'UnreadableDType')
+    return null
+  }
+  return { name, dtype: known[0], shape, begin: start + first, end: start + last }
+}
+
+/** Rank of a tensor that anybody writes, and more. */
+const MAX_RANK = 64
+
+function isCounts(given: unknown): given is readonly number[] {
+  return (
+    Array.isArray(given) && given.length <= MAX_RANK && given.every(size => Number.isSafeInteger(size) && size >= 0)
+  )
+}
+
+function shown(given: unknown): string {
+  return given === undefined ? 'nothing' : (JSON.stringify(given) ?? String(given)).slice(0, 60)
+}
+
+/** What is wrong, no more than can be read, and how much more there is. */
+class Faults {
+  readonly unread: HeaderFault[] = []
+  /** Bytes that unreadable tensors fill. */
+  readonly places: [begin: number, end: number][] = []
+  readonly #url: string
+  readonly #problems: FormatError[] = []
+  #more = 0
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  tensor(
+    tensor: Omit<HeaderFault, 'error'>,
+    offset: number,
+    expected: string,
+    got: string,
+    hint = '',
+    code = CODE,
+  ): void {
+    if (this.unread.length >= MAX_FAULTS) {
+      this.#more++
+      return
+    }
+    const { name, dtype, shape, byteLength } = tensor
+    const url = this.#url
+    const message = `${url}, byte ${offset}, tensor ${quote(name)}: expected ${expected}, got ${got}${hint && `: ${hint}`}`
+    const error = new FormatError(code, message, { url, offset, expected, got, tensor: name.slice(0, 200) })
+    this.unread.push({ name, dtype, ...(shape && { shape }), ...(byteLength !== undefined && { byteLength }), error })
+  }
+
+  file(offset: number, expected: string, got: string, hint = ''): void {
+    if (this.#problems.length >= MAX_FAULTS) this.#more++
+    else this.#problems.push(headerFault(CODE, this.#url, offset, expected, got, hint))
+  }
+
+  all(): readonly FormatError[] {
+    if (this.#more === 0) return this.#problems
+    const got = `${this.#more} faults more`
+    return [...this.#problems, headerFault(CODE, this.#url, LENGTH_BYTES, 'tensors that can be read', got)]
+  }
+}

@@ -1,0 +1,162 @@
+/** Elements that do not lie in their order: what has to be read for a range of them, and where each belongs. */
+
+/** A piece of what a reader asks for. */
+export interface Piece {
+  /** Null: `bytes` has it. */
+  readonly file: string | null
+  /** First byte in the file. */
+  readonly start: number
+  readonly byteLength: number
+  readonly bytes?: Uint8Array
+  /** Where it belongs in what was asked for. */
+  readonly at: number
+  /** Puts bytes of the file where they belong, if they don't stay together. */
+  readonly scatter?: (bytes: Uint8Array, into: Uint8Array) => void
+}
+
+/** Elements along each axis, [from, to). */
+export interface Box {
+  readonly from: readonly number[]
+  readonly to: readonly number[]
+}
+
+/** Boxes of the elements [first, end) in C order: of a partial row at the beginning, whole rows, and a partial row, on every axis. */
+export function boxesOf(shape: readonly number[], first: number, end: number): Box[] {
+  if (first >= end) return []
+  const [length, ...inner] = shape
+  if (length === undefined) return [{ from: [], to: [] }]
+  const size = inner.reduce((product, one) => product * one, 1)
+  const [row, lastRow] = [Math.floor(first / size), Math.floor((end - 1) / size)]
+  const inRow = (at: number, boxes: readonly Box[]): Box[] =>
+    boxes.map(({ from, to }) => ({ from: [at, ...from], to: [at + 1, ...to] }))
+  if (row === lastRow) return inRow(row, boxesOf(inner, first - row * size, end - row * size))
+  const boxes: Box[] = []
+  let whole = row
+  if (first > row * size) {
+    boxes.push(...inRow(row, boxesOf(inner, first - row * size, size)))
+    whole = row + 1
+  }
+  const wholeEnd = end === (lastRow + 1) * size ? lastRow + 1 : lastRow
+  if (wholeEnd > whole) boxes.push({ from: [whole, ...inner.map(() => 0)], to: [wholeEnd, ...inner] })
+  if (wholeEnd === lastRow) boxes.push(...inRow(lastRow, boxesOf(inner, 0, end - lastRow * size)))
+  return boxes
+}
+
+/** Bytes from the first to the last of scattered elements that are read at once, with what lies between them. */
+const MAX_HULL_BYTES = 1 << 20
+/** A hull may be so many times as long as what is wanted of it, or this long. */
+const MAX_HULL_RATIO = 16
+const SHORT_HULL_BYTES = 64 << 10
+
+interface StridedBlock {
+  readonly file: string
+  readonly start: number
+  readonly offsets: readonly number[]
+  readonly sizes: readonly number[]
+  readonly strides: readonly number[]
+}
+
+interface WantedElements {
+  readonly shape: readonly number[]
+  readonly size: number
+  readonly wanted: Box
+  /** The bytes of the elements that were asked for, and where they belong. */
+  readonly from: number
+  readonly to: number
+  readonly at: number
+}
+
+/** What is wanted of a box, read in the order in which it lies in the file. */
+export function* stridedPieces(
+  { file, start, offsets, sizes, strides }: StridedBlock,
+  { shape, size, wanted, from, to, at }: WantedElements,
+): Generator<Piece> {
+  const rank = shape.length
+  // Where it begins in the box and in the tensor, and how much of it there is.
+  const axes: { readonly count: number; readonly source: number; readonly target: number }[] = []
+  let [source, target, step] = [0, 0, 1]
+  for (let axis = rank - 1; axis >= 0; axis--) {
+    const first = Math.max(wanted.from[axis]!, offsets[axis]!)
+    const end = Math.min(wanted.to[axis]!, offsets[axis]! + sizes[axis]!)
+    if (first >= end) return
+    source += (first - offsets[axis]!) * strides[axis]!
+    target += first * step
+    if (end - first > 1) axes.push({ count: end - first, source: strides[axis]!, target: step })
+    step *= shape[axis]!
+  }
+  axes.sort((a, b) => a.source - b.source || a.target - b.target)
+  // As many of the axes as lie close to each other are read at once.
+  let [inner, hull, useful] = [0, 1, 1]
+  for (const { count, source } of axes) {
+    const longer = hull + (count - 1) * source
+    const isClose = longer * size <= SHORT_HULL_BYTES || longer <= MAX_HULL_RATIO * useful * count
+    if (longer * size > MAX_HULL_BYTES || !isClose) break
+    hull = longer
+    useful *= count
+    inner++
+  }
+  const [near, far] = [axes.slice(0, inner), axes.slice(inner)]
+  const isRun = near.every(({ source, target }) => source === target) && hull === useful
+  // An axis of which all would be too long is read in pieces of it, if its neighbours are next to each other.
+  const [next] = far
+  if (next !== undefined && hull === useful && next.source === hull) {
+    const atOnce = Math.max(1, Math.floor(MAX_HULL_BYTES / (hull * size)))
+    const others = far.slice(1)
+    for (const [own, their] of placesOf(others)) {
+      for (let i = 0; i < next.count; i += atOnce) {
+        const piece = { count: Math.min(atOnce, next.count - i), source: next.source, target: next.target }
+        yield pieceOf(
+          [...near, piece],
+          source + own + i * next.source,
+          target + their + i * next.target,
+          isRun && next.target === hull,
+        )
+      }
+    }
+    return
+  }
+  for (const [own, their] of placesOf(far)) yield pieceOf(near, source + own, target + their, isRun)
+
+  function pieceOf(axes: readonly Axis[], sourceAt: number, targetAt: number, isRun: boolean): Piece {
+    const length = 1 + axes.reduce((sum, { count, source }) => sum + (count - 1) * source, 0)
+    const [begin, bytes] = [start + sourceAt * size, length * size]
+    const place = targetAt * size - from
+    if (isRun && place >= 0 && place + bytes <= to - from) {
+      return { file, start: begin, byteLength: bytes, at: at + place }
+    }
+    const [inner = ONE, ...outer] = axes
+    const scatter = (read: Uint8Array, into: Uint8Array): void => {
+      for (const [own, their] of placesOf(outer)) {
+        for (let k = 0; k < inner.count; k++) {
+          const comes = (own + k * inner.source) * size
+          const goes = place + (their + k * inner.target) * size
+          // Bytes of an element at the beginning or the end that was not asked for as a whole are left out.
+          for (let i = Math.max(0, -goes); i < size && goes + i < to - from; i++) into[at + goes + i] = read[comes + i]!
+        }
+      }
+    }
+    return { file, start: begin, byteLength: bytes, at, scatter }
+  }
+}
+
+/** The axis of a single element. */
+const ONE: Axis = { count: 1, source: 1, target: 1 }
+
+interface Axis {
+  readonly count: number
+  readonly source: number
+  readonly target: number
+}
+
+/** Where all elements lie along axes, the first axis the fastest. */
+function* placesOf(axes: readonly Axis[]): Generator<readonly [source: number, target: number]> {
+  const last = axes.at(-1)
+  if (last === undefined) {
+    yield [0, 0]
+    return
+  }
+  const others = axes.slice(0, -1)
+  for (let i = 0; i < last.count; i++) {
+    for (const [source, target] of placesOf(others)) yield [source + i * last.source, target + i * last.target]
+  }
+}

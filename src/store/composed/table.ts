@@ -1,0 +1,179 @@
+/**
+ * What files of a composed store are made of: records, each a head that is in the table, elements that lie elsewhere, and an
+ * end.
+ */
+
+import { boxesOf, type Piece, stridedPieces } from './strided.js'
+import { LITERAL, TABLE_COLUMNS, type TableColumns, type TableData, type TableNames } from './table-data.js'
+
+/** A file that is made of records. */
+export interface ComposedFile {
+  readonly table: Table
+  /** What errors call it. */
+  readonly place: string
+  readonly first: number
+  /** The number behind its last record. */
+  readonly end: number
+}
+
+export class Table {
+  /** By name. */
+  readonly files: ReadonlyMap<string, ComposedFile>
+  readonly #paths: readonly string[]
+  readonly #columns: TableColumns
+  readonly #heads: Uint8Array
+  readonly #literals: Uint8Array
+  readonly #end: Uint8Array
+
+  constructor({ bytes }: TableData) {
+    const counts = new Float64Array(bytes, 0, TABLE_COLUMNS.length + 4)
+    let at = counts.byteLength
+    const columns = {} as TableColumns
+    for (const [i, name] of TABLE_COLUMNS.entries()) {
+      columns[name] = new Float64Array(bytes, at, counts[i]!)
+      at += 8 * counts[i]!
+    }
+    const blob = (i: number): Uint8Array => {
+      const length = counts[TABLE_COLUMNS.length + i]!
+      at += length
+      return new Uint8Array(bytes, at - length, length)
+    }
+    // A copy, since texts are not decoded from memory that threads share.
+    const { files, composed } = JSON.parse(new TextDecoder().decode(blob(0).slice())) as TableNames
+    this.#heads = blob(1)
+    this.#literals = blob(2)
+    this.#end = blob(3)
+    this.#paths = files
+    this.#columns = columns
+    const total = columns.starts.length
+    this.files = new Map(
+      composed.map(([name, place, first], i) => [
+        name,
+        { table: this, place, first, end: composed[i + 1]?.[2] ?? total },
+      ]),
+    )
+  }
+
+  /** The underlying files that records of a file lie in. */
+  sources({ first, end }: ComposedFile): readonly string[] {
+    const { blocks, files } = this.#columns
+    const numbers = new Set<number>(files.subarray(blocks[first]!, blocks[end]!))
+    return [...numbers].flatMap(number => (number === LITERAL ? [] : [this.#paths[number]!]))
+  }
+
+  byteLength({ first, end }: ComposedFile): number {
+    return end === first ? 0 : this.#columns.starts[end - 1]! + this.#lengthOf(end - 1)
+  }
+
+  /** How many bytes of the record that begins there stand before its elements; undefined: none begins there. */
+  headByteLength(file: ComposedFile, startByte: number): number | undefined {
+    const record = this.#recordAt(file, startByte)
+    return record >= file.first && this.#columns.starts[record] === startByte ? this.#headLengthOf(record) : undefined
+  }
+
+  /** What the bytes of a range are made of. What lies behind the end of the file is left out. */
+  *pieces(file: ComposedFile, startByte: number, byteLength: number): Generator<Piece> {
+    const { starts, heads } = this.#columns
+    const endByte = startByte + byteLength
+    for (let record = this.#recordAt(file, startByte); record < file.end && starts[record]! < endByte; record++) {
+      const begin = starts[record]!
+      const headLength = this.#headLengthOf(record)
+      const dataLength = this.#dataLengthOf(record)
+      const [dataAt, endAt] = [begin + headLength, begin + headLength + dataLength]
+      const within = (from: number, length: number): readonly [number, number] => [
+        Math.max(from, startByte),
+        Math.min(from + length, endByte),
+      ]
+      const [headFrom, headTo] = within(begin, headLength)
+      if (headFrom < headTo) {
+        const bytes = this.#heads.subarray(heads[record]! + headFrom - begin, heads[record]! + headTo - begin)
+        yield { file: null, start: 0, byteLength: bytes.length, bytes, at: headFrom - startByte }
+      }
+      const [dataFrom, dataTo] = within(dataAt, dataLength)
+      if (dataFrom < dataTo) yield* this.#data(record, dataFrom - dataAt, dataTo - dataAt, dataFrom - startByte)
+      const [endFrom, endTo] = within(endAt, this.#end.length)
+      if (endFrom < endTo) {
+        const bytes = this.#end.subarray(endFrom - endAt, endTo - endAt)
+        yield { file: null, start: 0, byteLength: bytes.length, bytes, at: endFrom - startByte }
+      }
+    }
+  }
+
+  /** Elements of a record, by bytes counted from the first. */
+  *#data(record: number, from: number, to: number, at: number): Generator<Piece> {
+    const { blocks, geometries, files, begins, lengths } = this.#columns
+    if (geometries[record] !== geometries[record + 1]) {
+      yield* this.#gathered(record, from, to, at)
+      return
+    }
+    let before = 0
+    for (let block = blocks[record]!; block < blocks[record + 1]! && before < to; block++) {
+      const length = lengths[block]!
+      const [first, last] = [Math.max(from, before), Math.min(to, before + length)]
+      if (first < last) yield this.#run(files[block]!, begins[block]! + first - before, last - first, at + first - from)
+      before += length
+    }
+  }
+
+  #run(file: number, start: number, byteLength: number, at: number): Piece {
+    if (file !== LITERAL) return { file: this.#paths[file]!, start, byteLength, at }
+    const bytes = this.#literals.subarray(start, start + byteLength)
+    return { file: null, start: 0, byteLength, bytes, at }
+  }
+
+  /** Elements that do not lie in their order. */
+  *#gathered(record: number, from: number, to: number, at: number): Generator<Piece> {
+    const { blocks, geometries, geometry, files, begins } = this.#columns
+    let next = geometries[record]!
+    const take = (count: number): number[] => {
+      next += count
+      return [...geometry.subarray(next - count, next)]
+    }
+    const [size, rank] = take(2) as [number, number]
+    const shape = take(rank)
+    // Whole elements: bytes of one that was cut are not put in place.
+    const elements = boxesOf(shape, Math.floor(from / size), Math.ceil(to / size))
+    for (let block = blocks[record]!; block < blocks[record + 1]!; block++) {
+      const [offsets, sizes, strides] = [take(rank), take(rank), take(rank)]
+      const file = this.#paths[files[block]!]!
+      for (const wanted of elements) {
+        yield* stridedPieces(
+          { file, start: begins[block]!, offsets, sizes, strides },
+          { shape, size, wanted, from, to, at },
+        )
+      }
+    }
+  }
+
+  #recordAt({ first, end }: ComposedFile, byte: number): number {
+    const { starts } = this.#columns
+    let [low, high] = [first, end]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (starts[middle]! <= byte) low = middle + 1
+      else high = middle
+    }
+    return Math.max(first, low - 1)
+  }
+
+  #headLengthOf(record: number): number {
+    const { heads } = this.#columns
+    return heads[record + 1]! - heads[record]!
+  }
+
+  #dataLengthOf(record: number): number {
+    const { blocks, lengths, geometries, geometry } = this.#columns
+    const at = geometries[record]!
+    if (at !== geometries[record + 1]) {
+      const rank = geometry[at + 1]!
+      return geometry.subarray(at + 2, at + 2 + rank).reduce((product, size) => product * size, geometry[at]!)
+    }
+    let sum = 0
+    for (let block = blocks[record]!; block < blocks[record + 1]!; block++) sum += lengths[block]!
+    return sum
+  }
+
+  #lengthOf(record: number): number {
+    return this.#headLengthOf(record) + this.#dataLengthOf(record) + this.#end.length
+  }
+}

@@ -1,5 +1,6 @@
 /** One checkpoint: the tensors of its files, brought together. No more is read than their headers. */
 
+import { isNumeric } from '../../engine/dtype.js'
 import { FormatError, isAboutFile, quote, type StoreError, TrialscanError } from '../../errors.js'
 import { formatOf } from '../../format/checkpoint/formats.js'
 import type { CheckpointFile, CheckpointPlace } from '../../format/checkpoint/layout.js'
@@ -267,6 +268,10 @@ function merged(
     for (const tensor of contents.unread)
       unread.push(prefix === '' ? tensor : { ...tensor, name: prefix + tensor.name })
     for (const tensor of contents.tensors) {
+      if (!isNumeric(tensor.dtype)) {
+        unread.push(unreadable(store.url(path), tensor))
+        continue
+      }
       const own = {
         ...tensor,
         name: prefix + tensor.name,
@@ -285,6 +290,13 @@ function merged(
     if (tensor !== null) whole.set(key, tensor)
   }
   return { tensors: [...whole.values()], unread, problems: faults.all(), notes, metadata }
+}
+
+/** A tensor of a dtype that can't be reduced. */
+function unreadable(url: string, { name, dtype, shape }: StoredTensor): UnreadTensor {
+  const [expected, got] = ['a dtype that can be read', dtype]
+  const message = `${url}, tensor ${quote(name)}: expected ${expected}, got ${got}`
+  return { name, dtype, shape, error: new FormatError('UnreadableDType', message, { url, expected, got }) }
 }
 
 function fileOf({ blocks }: StoredTensor): string {

@@ -31,7 +31,7 @@ export const NPZ: TensorFormat = {
   byName: path => (path.endsWith('.npz') ? 'yes' : 'no'),
   matches: isZip,
   async read(file) {
-    const members = await readZipDirectory(file)
+    const { members } = await readZipDirectory(file)
     const tensors: StoredTensor[] = []
     const unread: UnreadTensor[] = []
     const problems: FormatError[] = []

@@ -3,6 +3,7 @@
  * adds the collections to save. Source: rules.md 1.1, 1.2 and "RC's JSON shape".
  */
 
+import { UsageError } from '../errors.js'
 import {
   expectList,
   expectObject,
@@ -18,6 +19,7 @@ import { checkOptions, kinds, optionsOf } from '../options.js'
 import type { Trial } from '../trial/trial.js'
 import { type BuiltinClass, BuiltinRule } from './base/builtin.js'
 import { isWiderDefault } from './base/names.js'
+import { BUILTIN_RULES } from './builtin/index.js'
 import type { Logger } from './finding.js'
 import { snakeCase } from './parameters.js'
 import type { RuleRegistry } from './registry.js'
@@ -39,6 +41,11 @@ export interface RuleConfiguration {
   readonly startStep?: number | null
   /** Exclusive. */
   readonly endStep?: number | null
+  /**
+   * Where the class of a custom rule lies (`source_s3_uri`): the rule is a user's own, whatever its name. Null: it is a built-in rule, if
+   * there is one of that name. Default: a user's rule, or else a built-in one.
+   */
+  readonly source?: string | null
   /** The collections that SageMaker would save for the rule. */
   readonly collections?: readonly CollectionConfiguration[]
 }
@@ -83,9 +90,9 @@ const RESERVED: readonly string[] = [
   'action_json',
   'start_step',
   'end_step',
-  // For SageMaker's container. Ignored here: the caller provides the trial and the code.
-  'base_trial',
   'source_s3_uri',
+  // For SageMaker's container. Ignored here: the caller provides the trial.
+  'base_trial',
 ]
 
 /** Constructor options that are no parameters of a rule, with what a configuration uses instead. */
@@ -135,9 +142,18 @@ export async function makeRules(
     return trial
   }
   const rules: Rule[] = []
-  for (const { name, rule, parameters, actions, startStep, endStep, otherTrials: paths = [] } of configurations) {
+  for (const {
+    name,
+    rule,
+    parameters,
+    source,
+    actions,
+    startStep,
+    endStep,
+    otherTrials: paths = [],
+  } of configurations) {
     try {
-      const RuleClass = registry.get(rule)
+      const RuleClass = classOf(registry, rule, source)
       const others: Trial[] = []
       for (const path of paths) others.push(await open(path))
       const shared = { ...(workers != null && { workers }), name, actions, startStep, endStep, logger }
@@ -153,6 +169,18 @@ export async function makeRules(
   return rules
 }
 
+/** The class that a configuration means. @throws UsageError for a custom rule that is not registered */
+function classOf(registry: RuleRegistry, rule: string, source: string | null | undefined): RuleClass {
+  if (source === undefined || source === null) return registry.get(rule, source === null ? 'builtin' : undefined)
+  try {
+    return registry.get(rule, 'user')
+  } catch (error) {
+    const wanted = `the class ${rule} of ${source}, which has not been loaded`
+    const message = `expected ${wanted}: a module that exports a rule of that name has to be registered (on the command line: --module FILE)`
+    throw new UsageError(message, { rule, source }, error)
+  }
+}
+
 /**
  * Makes a rule. One whose default names are those of another framework gets the parameters that its class suggests, where the trial has
  * what these name: named or not, it judges the same tensors.
@@ -166,7 +194,8 @@ function makeRule(
   const rule = new RuleClass(trial, { ...parameters, ...options })
   const { suggested } = RuleClass as Partial<BuiltinClass>
   const isSelective = Object.keys(parameters).some(name => /regex|collection/i.test(name))
-  if (!(rule instanceof BuiltinRule) || !suggested || isSelective || rule.emptySelections === 0) return rule
+  const isOurs = BUILTIN_RULES.some(Ours => Ours === RuleClass)
+  if (!isOurs || !(rule instanceof BuiltinRule) || !suggested || isSelective || rule.emptySelections === 0) return rule
   const given = Object.fromEntries(Object.entries(parameters).map(([name, value]) => [snakeCase(name), value]))
   const other = new RuleClass(trial, { ...suggested, ...given, ...options }) as typeof rule
   if (other.emptySelections < rule.emptySelections) return other
@@ -239,6 +268,7 @@ function readConfiguration(
     otherTrials: otherTrials.sort(([a], [b]) => a - b).map(([, path]) => path),
     startStep: startStep ?? null,
     endStep: endStep ?? null,
+    source: readSource(ruleParameters.source_s3_uri, at('source_s3_uri')),
     collections,
   }
 }
@@ -251,6 +281,12 @@ function readCollection(value: unknown, place: JsonPlace): CollectionConfigurati
     name: expectName(entry.CollectionName, inside(place, 'CollectionName')),
     parameters: Object.fromEntries(parameters.map(([key, value]) => [key, expectText(value, inside(within, key))])),
   }
+}
+
+/** A place, or null for none. */
+function readSource(value: unknown, place: JsonPlace): string | null {
+  const text = value === undefined || value === null ? '' : expectString(value, place).trim()
+  return text === '' || text === 'None' ? null : text
 }
 
 /** A step, or null for none. SageMaker's documentation shows `None` and an empty string as defaults. */

@@ -33,24 +33,28 @@ const ALL_OPTIONS = optionsOf<AllRulesOptions>({
 
 export class RuleRegistry {
   /** By `spellingKey` of the name. */
-  readonly #registered = new Map<string, { readonly name: string; readonly RuleClass: RuleClass }>()
+  readonly #builtin: ReadonlyMap<string, Registered> = new Map(
+    BUILTIN_RULES.map(RuleClass => [spellingKey(RuleClass.name), { name: RuleClass.name, RuleClass }]),
+  )
+  /** Users' rules, likewise. */
+  readonly #registered = new Map<string, Registered>()
 
-  constructor() {
-    for (const RuleClass of BUILTIN_RULES) this.register(RuleClass)
-  }
-
-  /** In the order of registration. */
+  /** The built-in rules, then users' own in the order of registration. */
   get names(): readonly string[] {
-    return [...this.#registered.values()].map(({ name }) => name)
+    return [...new Set([...this.#builtin.values(), ...this.#registered.values()].map(({ name }) => name))]
   }
 
-  /** @throws UsageError for anything but a class that extends Rule, and for a name that is taken */
+  /**
+   * Registers a rule. One that is called as a built-in rule takes its place where it is asked for by name.
+   * @throws UsageError for anything but a class that extends Rule, and for a name that is taken by another
+   */
   register(RuleClass: RuleClass, name = RuleClass?.name ?? ''): void {
     if (!isRuleClass(RuleClass))
       throw new UsageError(`expected a class that extends Rule, got ${showExport(RuleClass)}`)
     const key = spellingKey(name)
     if (key === '') throw new UsageError(`expected a name for the rule, got ${jsonExcerpt(name)}`)
     const taken = this.#registered.get(key)
+    if (this.#builtin.get(key)?.RuleClass === RuleClass) return
     if (taken)
       throw new UsageError(`there is a rule ${taken.name} already: expected another name, got ${jsonExcerpt(name)}`)
     this.#registered.set(key, { name, RuleClass })
@@ -72,7 +76,8 @@ export class RuleRegistry {
     }
     // The default export comes last: it often has a named export, too, and that name counts.
     for (const [name, RuleClass] of classes.sort(([a], [b]) => Number(a === 'default') - Number(b === 'default'))) {
-      if ([...this.#registered.values()].some(other => other.RuleClass === RuleClass)) continue
+      if ([...this.#builtin.values(), ...this.#registered.values()].some(other => other.RuleClass === RuleClass))
+        continue
       const isNameless = name === 'default' && ['', 'default'].includes(RuleClass.name)
       if (isNameless) throw new UsageError(`${url}: expected a name for the class of the default export`, { url })
       try {
@@ -85,12 +90,15 @@ export class RuleRegistry {
 
   /**
    * @param name in any spelling: `VanishingGradient`, `vanishing_gradient`, `vanishing-gradient`
+   * @param whose a built-in rule, if there is one of that name, or a user's rule alone. Default: a user's rule, or else a built-in one
    * @throws UsageError with the nearest names
    */
-  get(name: string): RuleClass {
-    const found = this.#registered.get(spellingKey(name))
+  get(name: string, whose?: 'builtin' | 'user'): RuleClass {
+    const key = spellingKey(name)
+    const [builtin, own] = [this.#builtin.get(key), this.#registered.get(key)]
+    const found = whose === 'user' ? own : whose === 'builtin' ? (builtin ?? own) : (own ?? builtin)
     if (found) return found.RuleClass
-    const nearest = nearestNames(spellingKey(name), this.names)
+    const nearest = nearestNames(key, this.names)
     const hint = nearest.length > 0 ? `did you mean ${nearest.join(' or ')}?` : `there are: ${this.names.join(', ')}`
     throw new UsageError(`there is no rule ${jsonExcerpt(name)}; ${hint}`, { rule: name, nearest })
   }
@@ -116,6 +124,11 @@ export class RuleRegistry {
     }
     return { rules, leftOut, onlyByName }
   }
+}
+
+interface Registered {
+  readonly name: string
+  readonly RuleClass: RuleClass
 }
 
 function isRuleClass(value: unknown): value is RuleClass {

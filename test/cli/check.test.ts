@@ -578,6 +578,39 @@ describe('check', () => {
     expect(stderr).toMatch(/^(trialscan: .*looking\n){15}$/)
   })
 
+  it('runs the class of one’s own that a configuration with source_s3_uri means, or refuses', async () => {
+    const rules = join(directory, 'custom.json')
+    const of = (name: string, parameters: object) => ({
+      RuleConfigurationName: name,
+      RuleParameters: { rule_to_invoke: 'VanishingGradient', ...parameters },
+    })
+    const source_s3_uri = 's3://bucket/rules/custom.py'
+    const configurations = [of('own', { source_s3_uri, limit: '43' }), of('built-in', { threshold: '0.001' })]
+    writeFileSync(rules, JSON.stringify({ DebugRuleConfigurations: configurations }))
+    const refused = await trialscan('check', VANISHING, '--rules', rules)
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain(
+      'own: expected the class VanishingGradient of s3://bucket/rules/custom.py, which has not been loaded',
+    )
+    expect(refused.stderr).toContain('--module FILE')
+    const module = join(directory, 'same-name.mjs')
+    writeFileSync(
+      module,
+      `import { Rule } from '${join(ROOT, 'dist/bundle/index.js')}'
+       export class VanishingGradient extends Rule {
+         constructor(trial, { limit, ...options }) { super(trial, options); this.limit = Number(limit) }
+         invokeAtStep(step) { return step === this.limit }
+       }`,
+    )
+    const { code, stdout } = await trialscan('check', VANISHING, '--rules', rules, '--module', module)
+    expect(code).toBe(1)
+    const found = objects(stdout)
+    expect(found.filter(({ name }) => name === 'own').map(({ step }) => step)).toEqual([43])
+    expect(found.filter(({ name }) => name === 'built-in').length).toBeGreaterThan(10)
+    const byName = await trialscan('check', VANISHING, '--module', module, '--rule', 'VanishingGradient,limit=47')
+    expect(objects(byName.stdout).map(({ step }) => step)).toEqual([47])
+  })
+
   it('does not take what goes wrong in a module for a finding', async () => {
     const module = join(directory, 'bad.mjs')
     writeFileSync(

@@ -23,6 +23,7 @@ const plain = {
   otherTrials: [],
   startStep: null,
   endStep: null,
+  source: null,
   collections: [],
 }
 const loss = { ...plain, name: 'Loss', rule: 'LossNotDecreasing', parameters: { num_steps: '5' } }
@@ -79,6 +80,7 @@ describe('parseRuleConfigurations', () => {
         otherTrials: ['a', 'c', 'k'],
         startStep: 10,
         endStep: 20,
+        source: 's3://code',
         collections: [],
       },
     ])

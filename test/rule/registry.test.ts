@@ -114,8 +114,9 @@ describe('register', () => {
         'expected a class that extends Rule, got ',
       )
     }
-    expect(refusal(() => registry.register(Silent, 'vanishing_gradient'))).toBe(
-      'there is a rule VanishingGradient already: expected another name, got "vanishing_gradient"',
+    registry.register(Silent)
+    expect(refusal(() => registry.register(Other, 'si_lent'))).toBe(
+      'there is a rule Silent already: expected another name, got "si_lent"',
     )
     for (const name of ['', '_']) expect(refusal(() => registry.register(Silent, name))).toContain('expected a name')
   })
@@ -145,9 +146,21 @@ describe('registerModule', () => {
     expect(refusal(() => register({}))).toMatch(/^\/rules\.mjs: expected an export .*, got nothing$/)
     expect(refusal(() => register({ Rule, LIMIT: 5 }))).toContain('got Rule (function Rule), LIMIT (5)')
     expect(refusal(() => register({ default: class extends Silent {} }))).toContain('expected a name for the class')
-    expect(refusal(() => register({ NlpSequenceRatio: Silent }))).toBe(
-      '/rules.mjs: there is a rule NLPSequenceRatio already: expected another name, got "NlpSequenceRatio"',
+    expect(refusal(() => register({ Silent, silent: Other }))).toBe(
+      '/rules.mjs: there is a rule Silent already: expected another name, got "silent"',
     )
+  })
+
+  it("takes a class of a built-in rule's name for the user's own", () => {
+    const registry = new RuleRegistry()
+    registry.registerModule({ VanishingGradient: Silent }, url)
+    expect(registry.names).toEqual(names)
+    expect(registry.get('vanishing_gradient')).toBe(Silent)
+    expect(registry.get('vanishing_gradient', 'builtin')).toBe(VanishingGradient)
+    expect(registry.get('vanishing_gradient', 'user')).toBe(Silent)
+    expect(refusal(() => registry.get('DeadRelu', 'user'))).toContain('there is no rule "DeadRelu"')
+    // What check runs by itself stays what it is.
+    expect(registry.all(trial, { logger: silent }).rules[0]).toBeInstanceOf(VanishingGradient)
   })
 })
 

@@ -109,7 +109,11 @@ export interface MemberPiece {
 }
 
 /** An archive as torch writes it: local headers without sizes, content at multiples of 64, a descriptor behind it, ZIP64. */
-export function torchZip(members: Readonly<Record<string, Uint8Array | MemberPiece>>, prefix = 'archive'): Uint8Array {
+export function torchZip(
+  members: Readonly<Record<string, Uint8Array | MemberPiece>>,
+  prefix = 'archive',
+  alignment = 64,
+): Uint8Array {
   const parts: Uint8Array[] = []
   const central: Uint8Array[] = []
   let at = 0
@@ -123,7 +127,7 @@ export function torchZip(members: Readonly<Record<string, Uint8Array | MemberPie
     const flags = content.length === 0 ? 0x0800 : 0x0808
     const offset = at
     const plain = at + 30 + path.length + 4
-    const padding = (64 - (plain % 64)) % 64
+    const padding = (alignment - (plain % alignment)) % alignment
     push(
       bytesOf('PK\x03\x04', littleEndian(0, 2), littleEndian(flags, 2), littleEndian(method, 2), uint32(0), uint32(0)),
     )
@@ -157,4 +161,84 @@ export function torchZip(members: Readonly<Record<string, Uint8Array | MemberPie
     ),
   )
   return bytesOf(...parts)
+}
+
+export interface ChunkPiece {
+  readonly offsets: readonly number[]
+  readonly sizes: readonly number[]
+  /** Undefined: storage_data has no place for it. */
+  readonly place?: {
+    readonly file: string
+    readonly start: number
+    readonly length: number
+    readonly transform?: Piece
+  }
+}
+
+export interface DistributedPiece {
+  readonly size: readonly number[]
+  readonly chunks: readonly ChunkPiece[]
+  /** Default: float32. */
+  readonly dtype?: string
+}
+
+const METADATA = 'torch.distributed.checkpoint.metadata'
+
+/** An object as protocol 2 has it: its class without arguments, and its state. */
+function object(module: string, name: string, state: Piece): Uint8Array {
+  return bytesOf(global(module, name), EMPTY_TUPLE, [0x81], state, BUILD)
+}
+
+function size(sizes: readonly number[]): Uint8Array {
+  return call('torch', 'Size', tuple(...sizes.map(int)))
+}
+
+/** `.metadata` of torch.distributed.checkpoint. */
+export function distributedMetadata(tensors: Readonly<Record<string, DistributedPiece>>): Uint8Array {
+  const described = Object.entries(tensors).map(([name, { size: whole, chunks, dtype = 'float32' }]) => [
+    name,
+    object(
+      METADATA,
+      'TensorStorageMetadata',
+      dict({
+        properties: object(METADATA, 'TensorProperties', tuple(global('torch', dtype), NONE, [0x89], NONE, [0x89])),
+        size: size(whole),
+        chunks: list(
+          ...chunks.map(({ offsets, sizes }) =>
+            object(METADATA, 'ChunkStorageMetadata', dict({ offsets: size(offsets), sizes: size(sizes) })),
+          ),
+        ),
+      }),
+    ),
+  ])
+  const places = Object.entries(tensors).flatMap(([name, { chunks }]) =>
+    chunks.flatMap(({ offsets, place }, index) =>
+      place === undefined
+        ? []
+        : [
+            object(METADATA, 'MetadataIndex', dict({ fqn: text(name), offset: size(offsets), index: int(index) })),
+            object(
+              'torch.distributed.checkpoint.filesystem',
+              '_StorageInfo',
+              dict({
+                relative_path: text(place.file),
+                offset: int(place.start),
+                length: int(place.length),
+                ...(place.transform && { transform_descriptors: place.transform }),
+              }),
+            ),
+          ],
+    ),
+  )
+  return pickled(
+    object(
+      METADATA,
+      'Metadata',
+      dict({
+        state_dict_metadata: dict(Object.fromEntries(described)),
+        planner_data: NONE,
+        storage_data: bytesOf(EMPTY_DICT, MARK, ...places, SETITEMS),
+      }),
+    ),
+  )
 }

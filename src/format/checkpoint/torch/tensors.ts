@@ -22,7 +22,8 @@ export interface FoundTensor {
   readonly kind: string
 }
 
-const MAX_VISITS = 50_000_000
+/** A value that many others hold counts as often. */
+const MAX_TENSORS = 1_000_000
 const MAX_DIMENSIONS = 64
 /** Attributes of torch.nn.Module that hold what its state_dict has, under the same names without these. */
 const MODULE_PARTS = new Set(['_parameters', '_buffers', '_modules'])
@@ -40,26 +41,26 @@ function rebuiltBy(callee: string | undefined): string | null {
 
 class Search {
   readonly #pickle: Pickle
-  /** Which nodes are tensors, or lead to some. */
-  readonly #leads: Uint8Array
+  /** How many tensors each node leads to. */
+  readonly #counts: Float64Array
   readonly #found: FoundTensor[] = []
-  #visits = 0
 
   constructor(pickle: Pickle) {
     this.#pickle = pickle
-    this.#leads = new Uint8Array(pickle.nodeCount)
+    this.#counts = new Float64Array(pickle.nodeCount)
     for (const handle of pickle.bottomUp()) {
-      if (this.#isTensor(handle)) this.#leads[handle] = 1
-      else {
-        for (const child of pickle.children(handle)) {
-          if (child >= 0 && this.#leads[child] === 1) this.#leads[handle] = 1
-        }
-      }
+      let count = 0
+      if (this.#isTensor(handle)) count = 1
+      else for (const child of pickle.children(handle)) if (child >= 0) count += this.#counts[child]!
+      this.#counts[handle] = count
     }
   }
 
   run(): readonly FoundTensor[] {
-    this.#visit(this.#pickle.root, [])
+    const { root } = this.#pickle
+    const count = root < 0 ? 0 : this.#counts[root]!
+    if (count > MAX_TENSORS) throw this.#pickle.fault(`at most ${MAX_TENSORS} tensors`, `${count}`)
+    this.#visit(root, [])
     return this.#found
   }
 
@@ -74,8 +75,7 @@ class Search {
 
   #visit(handle: Handle, path: readonly string[]): void {
     const pickle = this.#pickle
-    if (handle < 0 || this.#leads[handle] === 0) return
-    if (++this.#visits > MAX_VISITS) throw pickle.fault(`at most ${MAX_VISITS} values`, 'more')
+    if (handle < 0 || this.#counts[handle] === 0) return
     if (this.#isTensor(handle)) {
       this.#found.push({ path, ...viewOf(pickle, handle) })
     } else if (pickle.isSequence(handle)) {
@@ -97,7 +97,7 @@ class Search {
     const last = new Map<string, Handle>()
     for (let i = 0; i < pickle.size(dict); i += 2) {
       const [key, value] = [pickle.link(dict, i), pickle.link(dict, i + 1)]
-      if (value >= 0 && this.#leads[value] === 1) last.set(keyText(pickle, key), value)
+      if (value >= 0 && this.#counts[value]! > 0) last.set(keyText(pickle, key), value)
     }
     for (const [key, value] of last) {
       const isModulePart = MODULE_PARTS.has(key) && pickle.dictOf(value) !== undefined

@@ -1,0 +1,188 @@
+/** Checkpoints of torch.distributed.checkpoint, made by hand: holes, overlaps, files that are missing or cut. */
+
+import { describe, expect, it } from 'vitest'
+import { DISTRIBUTED } from '#dist/format/checkpoint/dcp/format.js'
+import type { TensorFileContents } from '#dist/format/checkpoint/stored-tensor.js'
+import { FormatError, StoreError } from '#dist/index.js'
+import { bytesOfTensor, fileOf } from '../../support/checkpoint-files.js'
+import {
+  bytesOf,
+  type DistributedPiece,
+  distributedMetadata,
+  list,
+  pickled,
+  tensor,
+  text,
+  torchZip,
+} from '../../support/pickles.js'
+
+/** A chunk as a file of its own, of floats that count from `first`. */
+function chunkFile(sizes: readonly number[], first: number): Uint8Array {
+  const count = sizes.reduce((product, size) => product * size, 1)
+  const elements = Float32Array.from({ length: count }, (_, i) => first + i)
+  const stride = sizes.map((_, axis) => sizes.slice(axis + 1).reduce((product, size) => product * size, 1))
+  return torchZip({
+    'data.pkl': pickled(tensor({ count, size: sizes, stride })),
+    'data/0': new Uint8Array(elements.buffer),
+    version: bytesOf('3\n'),
+  })
+}
+
+type Files = Record<string, Uint8Array>
+
+function read(metadata: Uint8Array, files: Files = {}): Promise<TensorFileContents> {
+  const all: Files = { 'step-1/.metadata': metadata, ...files }
+  return DISTRIBUTED.read(fileOf(metadata, 'step-1/.metadata'), {
+    paths: Object.keys(all),
+    async open(path) {
+      const bytes = all[path]
+      if (bytes === undefined) throw new StoreError('NotFound', `${path}: no such file`, { url: path })
+      return fileOf(bytes, path)
+    },
+  })
+}
+
+/** Two ranks, each with two of the four rows of a tensor, and a second tensor that rank 0 has alone. */
+function twoRanks(change: (piece: DistributedPiece) => DistributedPiece = piece => piece): [Uint8Array, Files] {
+  const [upper, lower, small] = [chunkFile([2, 3], 0), chunkFile([2, 3], 6), chunkFile([2], 100)]
+  const whole: DistributedPiece = {
+    size: [4, 3],
+    chunks: [
+      { offsets: [0, 0], sizes: [2, 3], place: { file: '__0_0.distcp', start: 0, length: upper.length } },
+      { offsets: [2, 0], sizes: [2, 3], place: { file: '__1_0.distcp', start: 0, length: lower.length } },
+    ],
+  }
+  const norm: DistributedPiece = {
+    size: [2],
+    chunks: [{ offsets: [0], sizes: [2], place: { file: '__0_0.distcp', start: upper.length, length: small.length } }],
+  }
+  return [
+    distributedMetadata({ 'a.weight': change(whole), 'norm.weight': norm }),
+    { 'step-1/__0_0.distcp': bytesOf(upper, small), 'step-1/__1_0.distcp': lower },
+  ]
+}
+
+function changed(index: number, change: object): (piece: DistributedPiece) => DistributedPiece {
+  return piece => ({
+    ...piece,
+    chunks: piece.chunks.map((chunk, i) => (i === index ? { ...chunk, ...change } : chunk)),
+  })
+}
+
+describe('chunks', () => {
+  it('of several ranks are one tensor', async () => {
+    const [metadata, files] = twoRanks()
+    const { tensors, unread, problems } = await read(metadata, files)
+    expect([unread, problems]).toEqual([[], []])
+    expect(tensors).toMatchObject([
+      { name: 'a.weight', dtype: 'float32', shape: [4, 3] },
+      { name: 'norm.weight', shape: [2] },
+    ])
+    const bytes = bytesOfTensor(tensors[0]!, path => files[path]!)
+    expect([...new Float32Array(bytes.buffer)]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  })
+
+  it('are found without their index, and without elements', async () => {
+    const empty = distributedMetadata({
+      x: {
+        size: [0, 4],
+        chunks: [{ offsets: [0, 0], sizes: [0, 4], place: { file: '__0_0.distcp', start: 0, length: 0 } }],
+      },
+    })
+    const { tensors } = await read(empty, { 'step-1/__0_0.distcp': new Uint8Array(0) })
+    expect(tensors).toMatchObject([{ name: 'x', shape: [0, 4], blocks: [] }])
+  })
+})
+
+describe('what is missing is named, and the rest is read', () => {
+  async function expectUnread(
+    change: (piece: DistributedPiece) => DistributedPiece,
+    message: RegExp,
+    without?: string,
+  ) {
+    const [metadata, files] = twoRanks(change)
+    const kept = Object.fromEntries(Object.entries(files).filter(([path]) => path !== without))
+    const found = await read(metadata, kept)
+    expect(found.tensors.map(({ name }) => name)).toEqual(['norm.weight'])
+    expect(found.unread.map(({ name }) => name)).toEqual(['a.weight'])
+    expect(found.unread[0]!.error).toBeInstanceOf(FormatError)
+    expect(found.unread[0]!.error.message).toMatch(message)
+    return found
+  }
+
+  it('the file of a rank', async () => {
+    const { problems } = await expectUnread(
+      piece => piece,
+      /its chunks in __1_0\.distcp, got no such file/,
+      'step-1/__1_0.distcp',
+    )
+    expect(problems.map(({ message }) => message)).toEqual([
+      'step-1/.metadata: expected the file __1_0.distcp of rank 1 beside it, got none',
+    ])
+  })
+
+  it('a chunk that nobody has: the file that lacks it', async () => {
+    const without = (piece: DistributedPiece): DistributedPiece => ({ ...piece, chunks: piece.chunks.slice(1) })
+    await expectUnread(without, /\[4,3\], got 6 elements that none has; none of its chunks is in __0_0\.distcp/)
+  })
+
+  it('a chunk without a place', async () => {
+    await expectUnread(changed(1, { place: undefined }), /a place for each chunk, got none for that at \[2, 0\]/)
+  })
+
+  it('chunks that overlap: both, with their files', async () => {
+    await expectUnread(
+      changed(1, { offsets: [1, 0] }),
+      /do not overlap, got those at \[0, 0\] in __0_0\.distcp and at \[1, 0\] in __1_0\.distcp/,
+    )
+  })
+
+  it('a file that was cut off', async () => {
+    const place = { file: '__1_0.distcp', start: 0, length: 1 << 20 }
+    await expectUnread(changed(1, { place }), /expected 1048576 bytes in __1_0\.distcp, got \d+: it was cut off/)
+  })
+
+  it('a chunk that was transformed', async () => {
+    const place = { file: '__1_0.distcp', start: 0, length: 10, transform: list(text('zstd')) }
+    await expectUnread(changed(1, { place }), /a chunk that was transformed/)
+  })
+
+  it('a chunk of another shape', async () => {
+    const [upper] = [chunkFile([2, 3], 0)]
+    const place = { file: '__0_0.distcp', start: upper.length, length: chunkFile([2], 100).length }
+    await expectUnread(changed(1, { place }), /a chunk of float32 \[2,3\], got float32 \[2\]/)
+  })
+
+  it('a chunk that is none', async () => {
+    const place = { file: '__1_0.distcp', start: 64, length: 100 }
+    await expectUnread(changed(1, { place }), /a chunk as torch\.save writes it, got other bytes/)
+  })
+
+  it('a dtype that is not known', async () => {
+    await expectUnread(piece => ({ ...piece, dtype: 'float3' }), /elements that can be read, got torch\.float3/)
+  })
+})
+
+describe('refusals', () => {
+  const files = (file: string) => changed(1, { place: { file, start: 0, length: 10 } })
+  it.each<[string, Uint8Array, RegExp]>([
+    ['no pickle', bytesOf('hello'), /got 0x68|expected/],
+    ['another object', pickled(text('x')), /expected Metadata of torch\.distributed\.checkpoint, got a text/],
+    [
+      'a file elsewhere',
+      twoRanks(files('../other.distcp'))[0],
+      /names of files beside \.metadata, got "\.\.\/other\.distcp"/,
+    ],
+    ['a file in a folder', twoRanks(files('a/b'))[0], /names of files beside/],
+    ['a drive', twoRanks(files('C:x'))[0], /names of files beside/],
+    [
+      'chunks outside',
+      twoRanks(changed(1, { offsets: [3, 0] }))[0],
+      /chunks within \[4,3\], got one up to 5 along axis 0/,
+    ],
+    ['chunks of other axes', twoRanks(changed(1, { offsets: [3] }))[0], /offsets and sizes of 2 axes for chunk 1/],
+  ])('%s', async (_, metadata, message) => {
+    await expect(read(metadata)).rejects.toThrow(message)
+    await expect(read(metadata)).rejects.toThrow(FormatError)
+  })
+})
